@@ -2,23 +2,11 @@
  * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
  * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
+#include "device/copy.h"
+#include "device/narrow.h"
+#include "device/tail.h"
 
-enum { UNIT_BYTES = 16, OCTET = 8 };
-
-uint32_t attention_lines_bytes(attention_lines lines, uint32_t rows)
-{
-    return rows * lines.bytes + (lines.padded ? rows / lines.padded * UNIT_BYTES : 0);
-}
-
-ptx_val attention_line(ptx_fn *f, attention_lines lines, ptx_val row)
-{
-    uint32_t bytes = lines.bytes + (lines.padded == 1 ? UNIT_BYTES : 0);
-    ptx_val line = ptx_mul(f, row, ptx_u32(bytes));
-    if (lines.padded <= 1)
-        return line;
-    ptx_val gaps = ptx_div(f, row, ptx_u32(lines.padded));
-    return ptx_mad(f, gaps, ptx_u32(UNIT_BYTES), line);
-}
+enum { OCTET = 8 };
 
 static uint32_t unit_elements(const attention *a)
 {
@@ -52,18 +40,35 @@ static teams teams_of(const attention_panel *p)
     return (teams){team, rows, p->by->threads / team / rows};
 }
 
+/* Copies a unit of elements, or zeros where they are out of bounds. */
+static void copy_elements(const attention_copier *by, ptx_val from, ptx_val to, const ptx_val *in_bounds)
+{
+    const attention *a = by->a;
+    ptx_val words[4], x[8];
+    if (a->type == a->wide || by->bytes == 2) {
+        copy_unit(a->f, by->in_background, to, from, in_bounds, PTX_NC);
+        return;
+    }
+    tail_load(a->f, PTX_U32, 4, words, from, in_bounds, PTX_NC);
+    for (uint32_t i = 0; i < 4; i++)
+        widen_pair(a->f, a->type, words[i], &x[2 * i]);
+    to = ptx_cast_ptr(a->f, to, PTX_F32);
+    ptx_store_vec(a->f, 4, to, &x[0], PTX_PLAIN);
+    ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
+}
+
 /* Copies one unit per thread, for all threads or the first ones. */
-static void copy_unit(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
-                      uint32_t bytes, const ptx_val *in_bounds)
+static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from, ptx_val address,
+                       uint32_t bytes, const ptx_val *in_bounds)
 {
     ptx_fn *f = p->by->a->f;
-    ptx_val to = ptx_at_bytes(f, ptx_pointer(f, PTX_SHARED, PTX_U32, address), bytes);
+    ptx_val to = shared_at(f, PTX_U32, address, bytes);
     if (threads >= p->by->threads) {
-        p->by->copy(p->by->a, from, to, in_bounds);
+        copy_elements(p->by, from, to, in_bounds);
         return;
     }
     PTX_IF (f, ptx_lt(f, p->by->tid, ptx_u32(threads))) {
-        p->by->copy(p->by->a, from, to, in_bounds);
+        copy_elements(p->by, from, to, in_bounds);
     }
 }
 
@@ -87,10 +92,9 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
             in_bounds = ptx_lt(f, mine, *end);
         for (uint32_t round = 0; round < rounds; round += t.parts) {
             uint32_t units = round * t.team;
-            copy_unit(p, (rounds - round) * t.team * t.rows,
-                      ptx_at_const(f, at, units * unit_elements(p->by->a)), p->to,
-                      attention_lines_bytes(p->lines, first) + units_bytes(p, units),
-                      end ? &in_bounds : NULL);
+            copy_units(p, (rounds - round) * t.team * t.rows,
+                       ptx_at_const(f, at, units * unit_elements(p->by->a)), p->to,
+                       shared_rows_bytes(p->lines, first) + units_bytes(p, units), end ? &in_bounds : NULL);
         }
     }
 }
@@ -154,7 +158,7 @@ static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
-    uint32_t line = attention_lines_bytes(p->lines, 1), gap = line - units_bytes(p, units);
+    uint32_t line = shared_rows_bytes(p->lines, 1), gap = line - units_bytes(p, units);
     u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
     if (has_row)
         u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
@@ -192,7 +196,7 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
             find_unit(p, from, &u);
         if (end)
             in_bounds = ptx_lt(f, u.row, *end);
-        copy_unit(p, units - first, u.at, u.to, units_bytes(p, first), end ? &in_bounds : NULL);
+        copy_units(p, units - first, u.at, u.to, units_bytes(p, first), end ? &in_bounds : NULL);
     }
 }
 
@@ -204,7 +208,7 @@ static bool is_even(const attention_panel *p)
 }
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
-                                     uint32_t elements, ptx_val to, attention_lines lines)
+                                     uint32_t elements, ptx_val to, shared_rows lines)
 {
     ptx_fn *f = by->a->f;
     attention_panel p = {by, from, rows, elements, lines, .at = from.first};
@@ -213,7 +217,7 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
         ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(by->a)));
         p.at = ptx_at(f, from.first, column);
     }
-    ptx_val line = attention_line(f, lines, p.row), in_line = ptx_add(f, line, to);
+    ptx_val line = shared_row(f, lines, p.row), in_line = ptx_add(f, line, to);
     p.to = ptx_mad(f, p.column, ptx_u32(units_bytes(&p, 1)), in_line);
     return p;
 }
@@ -227,21 +231,5 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
     }
     PTX_ELSE (f) {
         (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
-    }
-}
-
-void attention_load_unit(ptx_fn *f, ptx_val from, const ptx_val *in_bounds, ptx_val words[4])
-{
-    ptx_val loaded[4], at = ptx_cast_ptr(f, from, PTX_U32);
-    if (!in_bounds) {
-        ptx_load_vec(f, 4, words, at, PTX_NC);
-        return;
-    }
-    for (int i = 0; i < 4; i++)
-        words[i] = ptx_var(f, ptx_u32(0));
-    PTX_WHEN (f, *in_bounds) {
-        ptx_load_vec(f, 4, loaded, at, PTX_NC);
-        for (int i = 0; i < 4; i++)
-            ptx_set(f, words[i], loaded[i]);
     }
 }

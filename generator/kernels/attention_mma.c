@@ -27,14 +27,14 @@
 #include "attention_copy.h"
 #include "attention_split.h"
 #include "attention_total.h"
-#include "narrow.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/tensor.h"
 
 enum {
-    WARP_LANES = 32,
     BLOCK_ROWS = 16,
     MOST_BLOCKS = 2,
-    UNIT = 8, /* elements of 16 bytes, a row of a matrix of ldmatrix */
-    UNIT_BYTES = 16,
+    UNIT = 8,              /* elements of 16 bytes, a row of a matrix of ldmatrix */
     MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
     MOST_OCTETS = 64 / 8,  /* of keys in a tile */
     MOST_SMALL = 128       /* up to this head_dim registers hold rows of Q, or two blocks */
@@ -43,12 +43,11 @@ enum {
 typedef struct mma {
     attention a;
     ptx_fn *f;
-    bool is_deep;           /* products take 16 along the sum, else 8 */
     bool q_stays;           /* in registers */
     uint32_t blocks;        /* of 16 rows, per warp */
     uint32_t steps, octets; /* 16 elements of head_dim; 8 keys */
     bool has_tail;          /* head_dim has 8 elements more */
-    attention_lines lines;
+    shared_rows lines;
     uint32_t octet_bytes; /* of eight rows */
     attention_copier copier;
     attention_panel k, v;
@@ -60,43 +59,30 @@ typedef struct mma {
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet */
 } mma;
 
-static ptx_val pointer_to(const mma *m, ptx_val address, uint32_t bytes)
-{
-    return ptx_at_bytes(m->f, ptx_pointer(m->f, PTX_SHARED, m->a.type, address), bytes);
-}
-
 /* ---- products ------------------------------------------------------------------------------------------------------ */
 
-/* sums += A * B, 8 or 16 along the sum; sums = A * B where `starts`. */
-static void multiply(mma *m, bool is_deep, const ptx_val a[], const ptx_val b[], ptx_val sums[4], bool starts)
-{
-    ptx_fn *f = m->f;
-    static const ptx_mma_shape shapes[2][2] = {{PTX_MMA_M16N8K8_F16_F32, PTX_MMA_M16N8K16_F16_F32},
-                                               {PTX_MMA_M16N8K8_BF16_F32, PTX_MMA_M16N8K16_BF16_F32}};
-    ptx_mma_shape shape = shapes[m->a.type == PTX_BF16][is_deep];
-    if (!starts) {
-        ptx_mma_to(f, shape, sums, a, b);
-        return;
-    }
-    ptx_val zeros[4] = {m->zero, m->zero, m->zero, m->zero}, first[4];
-    ptx_mma(f, shape, first, a, b, zeros);
-    for (int i = 0; i < 4; i++)
-        sums[i] = ptx_var(f, first[i]);
-}
-
-/* 16 along the sum: b[0] and b[1] are its halves. */
+/* sums += A * B, 16 along the sum, low and high halves of B; sums = A * B where `starts`. */
 static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, ptx_val sums[4], bool starts)
 {
-    ptx_val b[2] = {low, high};
-    multiply(m, m->is_deep, a, b, sums, starts);
-    if (!m->is_deep)
-        multiply(m, false, a + 2, b + 1, sums, false);
+    ptx_fn *f = m->f;
+    const ptx_val b[2] = {low, high}, zeros[4] = {m->zero, m->zero, m->zero, m->zero};
+    if (!starts) {
+        tensor_multiply(f, m->a.type, m->a.has_sm_80, sums, a, b, sums);
+        return;
+    }
+    ptx_val first[4];
+    ptx_mma(f, tensor_shape(m->a.type, m->a.has_sm_80), first, a, b, zeros);
+    for (int i = 0; i < 4; i++)
+        sums[i] = ptx_var(f, first[i]);
+    if (!m->a.has_sm_80)
+        ptx_mma_to(f, tensor_shape(m->a.type, false), sums, a + 2, b + 1);
 }
 
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
     uint32_t rows = 2 * block * m->octet_bytes;
-    ptx_ldmatrix(m->f, step < m->steps ? 4 : 2, q, pointer_to(m, m->q_at, rows + step * 2 * UNIT_BYTES));
+    ptx_ldmatrix(m->f, step < m->steps ? 4 : 2, q,
+                 shared_at(m->f, m->a.type, m->q_at, rows + step * 2 * UNIT_BYTES));
 }
 
 static void multiply_scores(mma *m)
@@ -107,7 +93,8 @@ static void multiply_scores(mma *m)
         for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
             load_q(m, b, step, q[b]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
+            ptx_ldmatrix(f, 4, k,
+                         shared_at(f, m->a.type, m->k_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
                 multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
@@ -120,9 +107,9 @@ static void multiply_scores(mma *m)
     for (uint32_t b = 0; b < m->blocks; b++)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
-        ptx_ldmatrix(f, 4, k, pointer_to(m, m->k_tail, o * m->octet_bytes));
+        ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_tail, o * m->octet_bytes));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
-            multiply(m, false, q[i / 4], &k[i % 4], m->score[i / 4][o + i % 4], false);
+            ptx_mma_to(f, tensor_shape(m->a.type, false), m->score[i / 4][o + i % 4], q[i / 4], &k[i % 4]);
     }
 }
 
@@ -133,7 +120,8 @@ static void multiply_values(mma *m)
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
         for (uint32_t step = 0; step < m->steps; step++) {
-            ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
+            ptx_ldmatrix_trans(f, 4, v,
+                               shared_at(f, m->a.type, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
                 multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
@@ -141,7 +129,7 @@ static void multiply_values(mma *m)
         }
     }
     for (uint32_t o = 0; m->has_tail && o < m->octets; o += 4) {
-        ptx_ldmatrix_trans(f, 4, v, pointer_to(m, m->v_tail, o * m->octet_bytes));
+        ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_tail, o * m->octet_bytes));
         for (uint32_t b = 0; b < m->blocks; b++) {
             multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->steps], false);
             multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->steps], false);
@@ -242,21 +230,6 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
 
-static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *in_bounds)
-{
-    ptx_fn *f = a->f;
-    ptx_val words[4];
-    if (!a->has_sm_80) {
-        attention_load_unit(f, from, in_bounds, words);
-        ptx_store_vec(f, 4, to, words, PTX_PLAIN);
-    } else if (in_bounds) {
-        ptx_val bytes = ptx_select(f, *in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
-        ptx_cp_async_zfill(f, to, from, UNIT_BYTES, bytes, PTX_CG);
-    } else {
-        ptx_cp_async(f, to, from, UNIT_BYTES, PTX_CG);
-    }
-}
-
 static void wait_for_copies(mma *m)
 {
     if (m->a.has_sm_80)
@@ -307,8 +280,8 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_fn *f = m->f;
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
-    ptx_val start = ptx_add(f, attention_line(f, m->lines, in_tile), shared);
-    ptx_val at = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start));
+    ptx_val start = ptx_add(f, shared_row(f, m->lines, in_tile), shared);
+    ptx_val at = shared_at(f, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start), 0);
     ptx_warp_barrier(f);
     for (uint32_t b = 0; b < m->blocks; b++)
         stage_block(m, b, at);
@@ -326,8 +299,8 @@ static void store_rows(mma *m, ptx_val shared)
         ptx_val words[4], position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
         ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(row_units)), first);
         ptx_val unit = ptx_rem(f, position, ptx_u32(row_units));
-        ptx_val line = ptx_add(f, attention_line(f, m->lines, row), shared);
-        ptx_val from = ptx_pointer(f, PTX_SHARED, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line));
+        ptx_val line = ptx_add(f, shared_row(f, m->lines, row), shared);
+        ptx_val from = shared_at(f, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line), 0);
         ptx_val number = ptx_add(f, row, a->first);
         ptx_val in_bounds = ptx_lt(f, number, a->rows);
         if (i + WARP_LANES > units)
@@ -395,23 +368,22 @@ static void store_parts(mma *m, ptx_val shared, ptx_val tid)
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
 /* Padding follows 8 units, or 16, 24, ... */
-static attention_lines lines_of(uint32_t units)
+static shared_rows lines_of(uint32_t units)
 {
     uint32_t rows = 8;
     for (uint32_t n = units; n % 2 == 0 && rows > 1; n /= 2)
         rows /= 2;
-    return (attention_lines){units * UNIT_BYTES, rows == 8 ? 0 : rows};
+    return (shared_rows){units * UNIT_BYTES, rows == 8 ? 0 : rows};
 }
 
 static mma geometry(attention of)
 {
     mma m = {.a = of, .f = of.f};
-    m.is_deep = m.a.has_sm_80;
     m.steps = m.a.head_dim / 16;
     m.has_tail = m.a.head_dim % 16 != 0;
     m.octets = m.a.tile_k / 8;
     m.lines = lines_of(m.a.head_dim / UNIT);
-    m.octet_bytes = attention_lines_bytes(m.lines, 8);
+    m.octet_bytes = shared_rows_bytes(m.lines, 8);
     m.blocks = m.a.tile_q == 128 && m.a.head_dim <= MOST_SMALL ? 2 : 1;
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
@@ -446,13 +418,13 @@ static void init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
     ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES));
     ptx_val odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
-    ptx_val q_line = attention_line(f, m->lines, q_row), k_line = attention_line(f, m->lines, k_row);
-    ptx_val v_line = attention_line(f, m->lines, in_16);
+    ptx_val q_line = shared_row(f, m->lines, q_row), k_line = shared_row(f, m->lines, k_row);
+    ptx_val v_line = shared_row(f, m->lines, in_16);
     m->q_at = ptx_add(f, q_line, ptx_add(f, q, upper_bytes));
     m->v_at = ptx_add(f, v_line, ptx_add(f, v, upper_bytes));
     m->k_at = ptx_add(f, k_line, ptx_add(f, k, odd_bytes));
     if (m->has_tail) {
-        ptx_val line = attention_line(f, m->lines, m->lane);
+        ptx_val line = shared_row(f, m->lines, m->lane);
         m->k_tail = ptx_add(f, line, ptx_add(f, k, ptx_u32(m->steps * 2 * UNIT_BYTES)));
         m->v_tail = ptx_add(f, line, ptx_add(f, v, ptx_u32(m->steps * 2 * UNIT_BYTES)));
     }
@@ -466,7 +438,7 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     ptx_val v_to = ptx_add(f, k_to, ptx_u32(a->tile_k / 8 * m->octet_bytes)), none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
-    m->copier = (attention_copier){a, copy_unit, threads(m), 2, tid};
+    m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
     attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
@@ -483,12 +455,11 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
  * pack_gqa. */
 static uint32_t blocks_per_multiprocessor(const mma *m)
 {
-    enum { ALL_REGISTERS = 65536 };
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k > 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
     uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
-    uint32_t warps = ALL_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
+    uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads(m);
     return blocks < 1 ? 1 : blocks;
 }

@@ -17,15 +17,14 @@
  */
 #include "attention_copy.h"
 #include "attention_split.h"
-#include "narrow.h"
+#include "device/narrow.h"
 
 enum {
     THREADS = 128,
     GROUP_LANES = 16,
     GROUPS = THREADS / GROUP_LANES,
-    PANEL = 32, /* elements of head_dim */
-    STEP = 8,   /* of them, per iteration of the loop */
-    UNIT_BYTES = 16,
+    PANEL = 32,           /* elements of head_dim */
+    STEP = 8,             /* of them, per iteration of the loop */
     GROUP_PAD_BYTES = 64, /* the two groups of a warp write weights into different banks */
     MOST_ROWS = 8,
     MOST_KEYS = 4, /* per lane */
@@ -39,7 +38,7 @@ typedef struct simt {
     uint32_t vector, vectors;        /* columns of O in a vector; vectors */
     uint32_t bytes, unit;            /* of a wide element; wide elements in 16 bytes */
     uint32_t panel_keys;             /* of V */
-    attention_lines lines;           /* of panels of Q and K */
+    shared_rows lines;               /* of panels of Q and K */
     uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
@@ -51,29 +50,6 @@ typedef struct simt {
     ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
 } simt;
 
-static ptx_val shared_at(const simt *s, ptx_val address, uint32_t bytes)
-{
-    return ptx_at_bytes(s->f, ptx_pointer(s->f, PTX_SHARED, s->a.wide, address), bytes);
-}
-
-/* ---- panels into shared memory ------------------------------------------------------------------------------------ */
-
-static void copy_unit(const attention *a, ptx_val from, ptx_val to, const ptx_val *in_bounds)
-{
-    ptx_fn *f = a->f;
-    ptx_val words[4], x[8];
-    attention_load_unit(f, from, in_bounds, words);
-    if (a->type == a->wide) {
-        ptx_store_vec(f, 4, to, words, PTX_PLAIN);
-        return;
-    }
-    for (uint32_t i = 0; i < 4; i++)
-        widen_pair(f, a->type, words[i], &x[2 * i]);
-    to = ptx_cast_ptr(f, to, PTX_F32);
-    ptx_store_vec(f, 4, to, &x[0], PTX_PLAIN);
-    ptx_store_vec(f, 4, ptx_at_bytes(f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
-}
-
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
 static void multiply_panel(simt *s, uint32_t elements)
@@ -84,11 +60,13 @@ static void multiply_panel(simt *s, uint32_t elements)
         for (uint32_t u = 0; u < STEP / s->unit; u++) {
             ptx_val k[MOST_KEYS][4], q[4];
             for (uint32_t c = 0; c < s->keys; c++)
-                ptx_load_vec(f, (int)s->unit, k[c],
-                             shared_at(s, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES), PTX_PLAIN);
+                ptx_load_vec(
+                    f, (int)s->unit, k[c],
+                    shared_at(s->f, s->a.wide, k_at, c * GROUP_LANES * s->row_bytes + u * UNIT_BYTES),
+                    PTX_PLAIN);
             for (uint32_t r = 0; r < s->rows; r++) {
-                ptx_load_vec(f, (int)s->unit, q, shared_at(s, q_at, r * s->row_bytes + u * UNIT_BYTES),
-                             PTX_PLAIN);
+                ptx_load_vec(f, (int)s->unit, q,
+                             shared_at(s->f, s->a.wide, q_at, r * s->row_bytes + u * UNIT_BYTES), PTX_PLAIN);
                 for (uint32_t c = 0; c < s->keys; c++)
                     for (uint32_t e = 0; e < s->unit; e++)
                         ptx_fma_to(f, s->score[r][c], q[e], k[c][e]);
@@ -176,7 +154,8 @@ static void weigh_row(simt *s, uint32_t r)
         ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);
         ptx_val weight = attention_exp2(a, x);
         ptx_add_to(f, s->row[r].sum, weight);
-        ptx_store(f, shared_at(s, s->weights, (r * a->tile_k + c * GROUP_LANES) * s->bytes), weight);
+        ptx_store(f, shared_at(s->f, s->a.wide, s->weights, (r * a->tile_k + c * GROUP_LANES) * s->bytes),
+                  weight);
     }
     for (uint32_t i = 0; i < s->vector * s->vectors; i++)
         ptx_mul_to(f, s->sum[r][i], shrink);
@@ -196,10 +175,7 @@ static void load_columns(simt *s, ptx_val from, ptx_val last, ptx_val v[MOST_COL
     for (uint32_t i = 0; i < s->vectors; i++) {
         bool is_last = i + 1 == s->vectors && is_ragged(s);
         ptx_val at = is_last ? last : ptx_at_bytes(f, from, i * GROUP_LANES * s->vector * s->bytes);
-        if (s->vector == 1)
-            v[i] = ptx_load(f, at);
-        else
-            ptx_load_vec(f, (int)s->vector, &v[i * s->vector], at, PTX_PLAIN);
+        ptx_load_vec(f, (int)s->vector, &v[i * s->vector], at, PTX_PLAIN);
     }
 }
 
@@ -214,12 +190,13 @@ static void add_values(simt *s, ptx_val weights)
         if (is_ragged(s))
             last = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_last);
         for (uint32_t r = 0; r < s->rows; r++)
-            ptx_load_vec(f, (int)s->unit, weight[r], shared_at(s, from, r * s->a.tile_k * s->bytes),
-                         PTX_PLAIN);
+            ptx_load_vec(f, (int)s->unit, weight[r],
+                         shared_at(s->f, s->a.wide, from, r * s->a.tile_k * s->bytes), PTX_PLAIN);
         for (uint32_t e = 0; e < s->unit; e++) {
             ptx_val v[MOST_COLUMNS];
             uint32_t rows = e * s->v_row_bytes;
-            load_columns(s, shared_at(s, columns, rows), shared_at(s, last, rows), v);
+            load_columns(s, shared_at(s->f, s->a.wide, columns, rows), shared_at(s->f, s->a.wide, last, rows),
+                         v);
             for (uint32_t r = 0; r < s->rows; r++)
                 for (uint32_t i = 0; i < s->vector * s->vectors; i++)
                     ptx_fma_to(f, s->sum[r][i], weight[r][e], v[i]);
@@ -244,32 +221,6 @@ static void multiply_values(simt *s, ptx_val key)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-static void store_vector(const simt *s, ptx_val at, const ptx_val x[])
-{
-    ptx_fn *f = s->f;
-    const attention *a = &s->a;
-    if (a->type == a->wide) {
-        if (s->vector == 1)
-            ptx_store(f, at, x[0]);
-        else
-            ptx_store_vec(f, (int)s->vector, at, x, PTX_PLAIN);
-        return;
-    }
-    ptx_val words[2];
-    if (s->vector == 1) {
-        words[0] = narrow_pair(f, a->type, a->has_sm_80, x[0], x[0]);
-        ptx_store(f, ptx_cast_ptr(f, at, PTX_U16), words[0]);
-        return;
-    }
-    for (uint32_t i = 0; i < s->vector; i += 2)
-        words[i / 2] = narrow_pair(f, a->type, a->has_sm_80, x[i], x[i + 1]);
-    ptx_val word_at = ptx_cast_ptr(f, at, PTX_U32);
-    if (s->vector == 2)
-        ptx_store(f, word_at, words[0]);
-    else
-        ptx_store_vec(f, 2, word_at, words, PTX_PLAIN);
-}
-
 static void store_row(simt *s, uint32_t r, ptx_val row)
 {
     ptx_fn *f = s->f;
@@ -286,10 +237,10 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
                 x[e] = ptx_mul(f, s->sum[r][i * s->vector + e], share);
             ptx_val at = ptx_at(f, line, column);
             if ((i + 1) * GROUP_LANES * s->vector <= a->head_dim) {
-                store_vector(s, at, x);
+                narrow_store(f, a->type, a->has_sm_80, s->vector, at, x, PTX_PLAIN);
             } else {
                 PTX_IF (f, ptx_lt(f, column, ptx_u32(a->head_dim))) {
-                    store_vector(s, at, x);
+                    narrow_store(f, a->type, a->has_sm_80, s->vector, at, x, PTX_PLAIN);
                 }
             }
         }
@@ -347,8 +298,8 @@ static simt geometry(attention of)
     while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
         s.vector /= 2;
     s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
-    s.lines = (attention_lines){PANEL * s.bytes, 1};
-    s.row_bytes = attention_lines_bytes(s.lines, 1);
+    s.lines = (shared_rows){PANEL * s.bytes, 1};
+    s.row_bytes = shared_rows_bytes(s.lines, 1);
     s.v_row_bytes = a->head_dim * s.bytes;
     s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
     return s;
@@ -369,13 +320,13 @@ static void init_thread(simt *s)
     s->lane = ptx_and(f, tid, ptx_u32(GROUP_LANES - 1));
     s->group = ptx_div(f, tid, ptx_u32(GROUP_LANES));
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
-    s->copier = (attention_copier){&s->a, copy_unit, THREADS, s->bytes, tid};
+    s->copier = (attention_copier){&s->a, THREADS, s->bytes, false, tid};
     if (a->head_dim >= PANEL) {
         s->q = init_q(s, PANEL);
         s->k = init_k(s, PANEL);
     }
     s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
-                                (attention_lines){s->v_row_bytes, 0});
+                                (shared_rows){s->v_row_bytes, 0});
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
     s->k_from = ptx_add(f, k_row, ptx_u32(k_start));

@@ -2,7 +2,7 @@
  * 2^-shift) and the sum of the weights. It has rows in bounds only, so one query takes little.
  */
 #include "attention_split.h"
-#include "split.h"
+#include "device/split.h"
 
 enum { ROW_NUMBERS = 8 }; /* after the columns: shift, sum, and padding to 16 bytes */
 
@@ -24,11 +24,8 @@ static void store_slice(const attention *a, const attention_slice *s)
     for (uint32_t i = 0; i < s->count; i++) {
         ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
         PTX_WHEN (f, in_bounds) {
-            if (s->width == 1)
-                ptx_store(f, ptx_at_const(f, at, i * s->step), s->sums[i]);
-            else
-                ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
-                              PTX_PLAIN);
+            ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
+                          PTX_PLAIN);
         }
     }
     ptx_val numbers[2] = {s->row->shift, s->row->sum};
@@ -66,10 +63,7 @@ static void join_part(const attention *a, const attention_slice *s, ptx_val firs
     for (uint32_t i = 0; i < s->count; i++) {
         ptx_val x[4], column = i == 0 ? s->column : ptx_add(f, s->column, ptx_u32(i * s->step));
         ptx_val from = ptx_at(f, at, ptx_min(f, column, ptx_u32(a->head_dim - s->width)));
-        if (s->width == 1)
-            x[0] = ptx_load_hint(f, from, PTX_CG);
-        else
-            ptx_load_vec(f, (int)s->width, x, from, PTX_CG);
+        ptx_load_vec(f, (int)s->width, x, from, PTX_CG);
         for (uint32_t e = 0; e < s->width; e++) {
             ptx_mul_to(f, s->sums[i * s->width + e], shrink);
             ptx_fma_to(f, s->sums[i * s->width + e], x[e], weight);

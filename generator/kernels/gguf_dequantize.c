@@ -10,7 +10,7 @@
  */
 #include "gguf_dequantize.h"
 #include "device/rows.h"
-#include "narrow.h"
+#include "device/narrow.h"
 
 enum { WARP = 32, QUAD = 4 };
 

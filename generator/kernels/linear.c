@@ -13,7 +13,8 @@
  * rows. Then every 256 rows make the shares again.
  */
 #include "linear.h"
-#include "narrow.h"
+#include "device/narrow.h"
+#include "device/tail.h"
 #include <kiln/author/families.h>
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
@@ -43,12 +44,12 @@ static linear_geometry geometry_of(const kiln_variant *v)
                          .is_q8 = kiln_is(v, "activation", "q8"),
                          .has_norm = kiln_is(v, "norm", "rms")};
     g.tile_bytes = (uint32_t)LINEAR_LANES / g.format->groups * g.format->bytes;
-    g.row_bytes = g.tile_bytes + (g.format->bytes % LINEAR_PIECE == 0 ? 0 : LINEAR_PIECE);
+    g.row_bytes = g.tile_bytes + (g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES);
     g.stage_bytes = g.rows * g.row_bytes;
     g.stages = stages_of(g.stage_bytes);
     g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
     /* An odd number of 16 bytes, so that neighbouring lanes' shares are in different banks. */
-    g.share_bytes = g.vectors * g.vector_bytes | (uint32_t)LINEAR_PIECE;
+    g.share_bytes = g.vectors * g.vector_bytes | (uint32_t)UNIT_BYTES;
     return g;
 }
 
@@ -112,7 +113,7 @@ static void gather_sums(linear *g, ptx_val group)
     ptx_val adds = ptx_and(f, is_later, stores);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
         ptx_val total = ptx_var(f, join_lanes(g, b)),
-                at = linear_at(g, PTX_F32, to, 4 * LINEAR_PASS_ROWS * b);
+                at = shared_at(f, PTX_F32, to, 4 * LINEAR_PASS_ROWS * b);
         PTX_WHEN (f, adds) {
             ptx_val before = ptx_load(f, at);
             ptx_add_to(f, total, before);
@@ -135,18 +136,6 @@ static ptx_val load_as_y(linear *g, ptx_val at)
         return ptx_cvt(f, PTX_F32, ptx_load(f, at));
     ptx_val bits = ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_PLAIN);
     return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
-}
-
-static void store_y(linear *g, ptx_val at, ptx_val y)
-{
-    ptx_fn *f = g->f;
-    if (g->y_type == PTX_BF16 && !g->has_sm_80) {
-        y = ptx_shr(f, narrow_to_bf16(f, y), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->y_type != PTX_F32) {
-        y = ptx_cvt(f, g->y_type, y);
-    }
-    ptx_store(f, at, y);
 }
 
 /* An infinite sum is made a NaN: what was not finite in h or W always is one then, whatever it was multiplied by. */
@@ -174,9 +163,10 @@ static void store_rows(linear *g)
             PTX_IF (f, ptx_gt(f, g->vectors, ptx_u32(b))) {
                 ptx_val vector = ptx_add(f, g->first_vector, ptx_u32(b));
                 ptx_val element = ptx_mad_wide(f, vector, g->n, row_64);
-                ptx_val sum = ptx_load(f, linear_at(g, PTX_F32, from, 4 * LINEAR_PASS_ROWS * b));
-                ptx_val y = finish(g, b, sum, row, element);
-                store_y(g, ptx_at(f, g->out, element), y);
+                ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, from, 4 * LINEAR_PASS_ROWS * b));
+                ptx_val y = finish(g, b, sum, row, element), at = ptx_at(f, g->out, element);
+                narrow_value(f, g->y_type, PTX_F32, g->has_sm_80, &y, &at);
+                ptx_store(f, at, y);
             }
         }
     }
@@ -288,9 +278,8 @@ static void find_vectors(linear *g)
     ptx_fn *f = g->f;
     g->first_vector = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->of.vectors));
     g->vectors = ptx_sub(f, g->m, g->first_vector);
-    ptx_val last = ptx_sub(f, g->m, ptx_u32(1));
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_val wanted = ptx_add(f, g->first_vector, ptx_u32(b)), number = ptx_min(f, wanted, last);
+        ptx_val number = tail_clamp(f, ptx_add(f, g->first_vector, ptx_u32(b)), g->m);
         g->x[b] = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
     }
 }
@@ -299,7 +288,7 @@ static void clear_scales(linear *g)
 {
     ptx_fn *f = g->f;
     PTX_WHEN (f, ptx_lt(f, g->tid, ptx_u32(g->of.vectors))) {
-        ptx_store(f, linear_at(g, PTX_F32, ptx_mad(f, g->tid, ptx_u32(4), g->scales), 0), ptx_f32(1));
+        ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->tid, ptx_u32(4), g->scales), 0), ptx_f32(1));
     }
 }
 

@@ -5,13 +5,13 @@
 #include <kiln/author/family.h>
 
 #include "device/format.h"
+#include "device/shared.h"
 
 enum {
     LINEAR_LANES = 32,
     LINEAR_WARPS = 8, /* per thread block */
     LINEAR_THREADS = LINEAR_LANES * LINEAR_WARPS,
     LINEAR_PASS_ROWS = LINEAR_THREADS, /* rows of W that a thread block has at once: each thread stores one */
-    LINEAR_PIECE = 16,                 /* bytes that are copied at once */
     LINEAR_MOST_ROWS = 4,              /* of W per warp */
     LINEAR_MOST_VECTORS = 8,
     LINEAR_MOST_COPIES = 4,           /* of a lane, per row and tile */
@@ -66,12 +66,6 @@ typedef struct linear {
     ptx_val lane_share;                   /* address of this lane's share of the first tile */
     ptx_val sum[LINEAR_MOST_ROWS][LINEAR_MOST_VECTORS];
 } linear;
-
-/* An address in shared memory as a pointer. */
-static inline ptx_val linear_at(const linear *g, ptx_type type, ptx_val address, int64_t bytes)
-{
-    return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
-}
 
 /* ---- linear_x.c --------------------------------------------------------------------------------------------------- */
 

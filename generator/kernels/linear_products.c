@@ -39,7 +39,7 @@ static void load_group(linear *g, uint32_t r, group *w)
 /* What a vector's share has for part p from byte `byte` on, in elements of a type. */
 static ptx_val share_at(linear *g, ptx_val share, ptx_type type, uint32_t b, uint32_t byte)
 {
-    return linear_at(g, type, share, b * g->of.vector_bytes + byte);
+    return shared_at(g->f, type, share, b * g->of.vector_bytes + byte);
 }
 
 /* Where the format has them. */

@@ -8,12 +8,14 @@
  *
  * From sm_80 on cp.async copies. Below, a load and a store do, and a piece that is cut goes byte by byte.
  */
+#include "device/copy.h"
+#include "device/tail.h"
 #include "linear.h"
 
 /* Pieces of a row and tile, per lane. */
 static uint32_t copies_of(const linear *g)
 {
-    return (g->of.row_bytes / LINEAR_PIECE + LINEAR_LANES - 1) / LINEAR_LANES;
+    return (g->of.row_bytes / UNIT_BYTES + LINEAR_LANES - 1) / LINEAR_LANES;
 }
 
 static bool begins_anywhere(const linear *g)
@@ -26,9 +28,7 @@ static ptx_val row_of(linear *g, ptx_val group, uint32_t r)
 {
     ptx_fn *f = g->f;
     ptx_val row = ptx_mad(f, group, ptx_u32(g->of.rows), ptx_u32(r));
-    ptx_val last = ptx_sub(f, g->rows_here, ptx_u32(1));
-    ptx_val in_bounds = ptx_min(f, row, last);
-    return ptx_add(f, in_bounds, g->first_row);
+    return ptx_add(f, tail_clamp(f, row, g->rows_here), g->first_row);
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static ptx_val row_of(linear *g, ptx_val group, uint32_t r)
 static void find_next_rows(linear *g)
 {
     ptx_fn *f = g->f;
-    ptx_val lane_byte = ptx_mul(f, g->lane, ptx_u32(LINEAR_PIECE));
+    ptx_val lane_byte = ptx_mul(f, g->lane, ptx_u32(UNIT_BYTES));
     ptx_val w = ptx_address(f, g->w);
     ptx_val start = ptx_add(f, w, ptx_cvt(f, PTX_U64, g->chunk_byte));
     for (uint32_t r = 0; r < g->of.rows; r++) {
@@ -44,8 +44,8 @@ static void find_next_rows(linear *g)
         ptx_val from = ptx_mad_wide(f, row, g->w_row_bytes, start),
                 left = ptx_sub(f, g->chunk_bytes, lane_byte);
         if (begins_anywhere(g)) {
-            ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(LINEAR_PIECE - 1));
-            from = ptx_and(f, from, ptx_u64(~(uint64_t)(LINEAR_PIECE - 1)));
+            ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(UNIT_BYTES - 1));
+            from = ptx_and(f, from, ptx_u64(~(uint64_t)(UNIT_BYTES - 1)));
             left = ptx_add(f, left, behind);
         }
         ptx_set(f, g->next_from[r], ptx_add(f, from, ptx_cvt(f, PTX_U64, lane_byte)));
@@ -56,15 +56,15 @@ static void find_next_rows(linear *g)
 /* Whether every lane has an i-th piece; else those do that g->has_last says. */
 static bool is_everyones(const linear *g, uint32_t i)
 {
-    return LINEAR_PIECE * LINEAR_LANES * (i + 1) <= g->of.tile_bytes;
+    return UNIT_BYTES * LINEAR_LANES * (i + 1) <= g->of.tile_bytes;
 }
 
 /* A tile of rows that do not begin at multiples of 16 has one piece more. */
 static ptx_val has_last_piece(linear *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t pieces = g->of.tile_bytes / LINEAR_PIECE;
-    ptx_val behind = ptx_and(f, g->w_row_bytes, ptx_u32(LINEAR_PIECE - 1));
+    const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
+    ptx_val behind = ptx_and(f, g->w_row_bytes, ptx_u32(UNIT_BYTES - 1));
     ptx_val more = ptx_select(f, ptx_ne(f, behind, ptx_u32(0)), ptx_u32(1), ptx_u32(0));
     ptx_val last = ptx_add(f, more, ptx_u32(pieces - LINEAR_LANES * (copies_of(g) - 1)));
     return ptx_lt(f, g->lane, last);
@@ -72,14 +72,7 @@ static ptx_val has_last_piece(linear *g)
 
 static void copy_piece(linear *g, ptx_val to, ptx_val from)
 {
-    ptx_fn *f = g->f;
-    ptx_val words[4];
-    if (g->has_sm_80) {
-        ptx_cp_async(f, to, from, LINEAR_PIECE, PTX_CG);
-        return;
-    }
-    ptx_load_vec(f, 4, words, from, PTX_NC | PTX_NO_ALLOCATE);
-    ptx_store_vec(f, 4, to, words, PTX_PLAIN);
+    copy_unit(g->f, g->has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
 }
 
 /* Fewer than 16 bytes, and zeros behind them. */
@@ -99,11 +92,11 @@ static void copy_cut(linear *g, ptx_val to, ptx_val from, ptx_val left)
 {
     ptx_fn *f = g->f;
     if (g->has_sm_80) {
-        ptx_val some = ptx_min(f, ptx_max(f, left, ptx_s32(0)), ptx_s32(LINEAR_PIECE));
-        ptx_cp_async_zfill(f, to, from, LINEAR_PIECE, ptx_as(f, PTX_U32, some), PTX_CG);
+        ptx_val some = ptx_min(f, ptx_max(f, left, ptx_s32(0)), ptx_s32(UNIT_BYTES));
+        ptx_cp_async_zfill(f, to, from, UNIT_BYTES, ptx_as(f, PTX_U32, some), PTX_CG);
         return;
     }
-    PTX_IF (f, ptx_ge(f, left, ptx_s32(LINEAR_PIECE))) {
+    PTX_IF (f, ptx_ge(f, left, ptx_s32(UNIT_BYTES))) {
         copy_piece(g, to, from);
     }
     PTX_ELSE (f) {
@@ -118,8 +111,8 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
     ptx_fn *f = g->f;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
     for (uint32_t i = 0; i < copies_of(g); i++) {
-        const uint32_t byte = LINEAR_PIECE * LINEAR_LANES * i;
-        ptx_val piece_to = linear_at(g, PTX_U32, to, r * g->of.row_bytes + byte),
+        const uint32_t byte = UNIT_BYTES * LINEAR_LANES * i;
+        ptx_val piece_to = shared_at(f, PTX_U32, to, r * g->of.row_bytes + byte),
                 piece = ptx_at_bytes(f, from, byte);
         ptx_val left = is_last ? ptx_sub(f, g->next_left[r], ptx_s32((int32_t)byte)) : ptx_s32(0);
         if (is_everyones(g, i)) {
@@ -142,7 +135,7 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
 static void fill_stage(linear *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
-    ptx_val lane_to = ptx_mad(f, g->lane, ptx_u32(LINEAR_PIECE), g->stages);
+    ptx_val lane_to = ptx_mad(f, g->lane, ptx_u32(UNIT_BYTES), g->stages);
     ptx_val to = ptx_add(f, lane_to, offset);
     PTX_IF (f, ptx_lt(f, g->next_group, g->groups_of_rows)) {
         ptx_val is_last = ptx_eq(f, g->next_tiles, ptx_u32(1));
@@ -163,8 +156,7 @@ static void fill_stage(linear *g, ptx_val offset)
             ptx_sub_to(f, g->next_tiles, ptx_u32(1));
         }
     }
-    if (g->has_sm_80)
-        ptx_cp_async_commit(f);
+    copy_commit(f, g->has_sm_80);
 }
 
 void linear_init_stages(linear *g)
@@ -190,8 +182,7 @@ void linear_init_stages(linear *g)
 void linear_next_stage(linear *g)
 {
     ptx_fn *f = g->f;
-    if (g->has_sm_80)
-        ptx_cp_async_wait(f, g->of.stages - 2);
+    copy_wait(f, g->has_sm_80, g->of.stages - 2);
     ptx_warp_barrier(f);
     fill_stage(g, g->stage);
     ptx_val next = ptx_add(f, g->stage, ptx_u32(g->of.stage_bytes));
@@ -211,8 +202,8 @@ void linear_find_rows(linear *g, ptx_val group)
         ptx_val at = of_lane;
         if (begins_anywhere(g)) {
             ptx_val row = row_of(g, group, r), byte = ptx_mad(f, row, g->w_row_bytes, g->chunk_byte);
-            at = ptx_add(f, at, ptx_and(f, byte, ptx_u32(LINEAR_PIECE - 1)));
+            at = ptx_add(f, at, ptx_and(f, byte, ptx_u32(UNIT_BYTES - 1)));
         }
-        g->place[r] = format_find(f, &g->w_lane, linear_at(g, PTX_U8, at, r * g->of.row_bytes));
+        g->place[r] = format_find(f, &g->w_lane, shared_at(f, PTX_U8, at, r * g->of.row_bytes));
     }
 }

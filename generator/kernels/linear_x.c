@@ -16,8 +16,9 @@
  * LOADS. A thread takes four neighbouring elements. All loads of a trip are issued before the first is used: several trips'
  * where there are few vectors.
  */
+#include "device/narrow.h"
+#include "device/tail.h"
 #include "linear.h"
-#include "narrow.h"
 
 enum {
     RUN = 4, /* elements that a lane loads at once: those of a warp fill whole sectors */
@@ -35,7 +36,7 @@ uint32_t linear_vector_bytes(const weight_format *format, bool is_q8)
 {
     const uint32_t bytes = is_q8 ? format_group_elements(format) + 8 * format->parts
                                  : 4 * format_group_elements(format) + 4 * format->parts;
-    return (bytes + LINEAR_PIECE - 1) / LINEAR_PIECE * LINEAR_PIECE;
+    return (bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
 }
 
 /* Lanes that have a part's elements. */
@@ -80,7 +81,7 @@ static slot first_slot(linear *g)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-/* As they are loaded. */
+/* As they are loaded: of 16-bit types two words of two. */
 typedef struct run {
     ptx_val raw[RUN];
 } run;
@@ -88,18 +89,11 @@ typedef struct run {
 /* Zeros where they are out of bounds. */
 static run load_run(linear *g, ptx_type type, ptx_val vector, ptx_val element, ptx_val in_bounds)
 {
-    ptx_fn *f = g->f;
     const bool is_f32 = type == PTX_F32;
-    const uint32_t count = is_f32 ? RUN : RUN / 2;
     run x;
-    ptx_val loaded[RUN], at = ptx_at(f, vector, element);
-    for (uint32_t i = 0; i < count; i++)
-        x.raw[i] = ptx_var(f, is_f32 ? ptx_f32(0) : ptx_u32(0));
-    PTX_WHEN (f, in_bounds) {
-        ptx_load_vec(f, (int)count, loaded, is_f32 ? at : ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
-        for (uint32_t i = 0; i < count; i++)
-            ptx_set(f, x.raw[i], loaded[i]);
-    }
+    ptx_val at = ptx_at(g->f, vector, element);
+    tail_load(g->f, is_f32 ? PTX_F32 : PTX_U32, is_f32 ? RUN : RUN / 2, x.raw,
+              is_f32 ? at : ptx_cast_ptr(g->f, at, PTX_U32), &in_bounds, PTX_NC);
     return x;
 }
 
@@ -160,11 +154,11 @@ static void store_q8(linear *g, const slot *at, uint32_t byte, const ptx_val h[R
 {
     ptx_fn *f = g->f;
     ptx_val most = find_most(g, h), codes = round_run(g, h, most), numbers[2];
-    ptx_store(f, linear_at(g, PTX_U32, at->elements, byte), codes);
+    ptx_store(f, shared_at(f, PTX_U32, at->elements, byte), codes);
     numbers[0] = ptx_mul(f, most, ptx_f32(1.0f / 127));
     numbers[1] = make_start(g, codes, numbers[0]);
     PTX_WHEN (f, is_first_of_part(g)) {
-        ptx_store_vec(f, 2, linear_at(g, PTX_F32, at->numbers, byte), numbers, PTX_PLAIN);
+        ptx_store_vec(f, 2, shared_at(f, PTX_F32, at->numbers, byte), numbers, PTX_PLAIN);
     }
 }
 
@@ -173,13 +167,13 @@ static void store_q8(linear *g, const slot *at, uint32_t byte, const ptx_val h[R
 static void store_exact(linear *g, const slot *at, uint32_t byte, const ptx_val h[RUN])
 {
     ptx_fn *f = g->f;
-    ptx_store_vec(f, RUN, linear_at(g, PTX_F32, at->elements, byte), h, PTX_PLAIN);
+    ptx_store_vec(f, RUN, shared_at(f, PTX_F32, at->elements, byte), h, PTX_PLAIN);
     if (!g->of.format->has_minimum)
         return;
     ptx_val low = ptx_add(f, h[0], h[1]), high = ptx_add(f, h[2], h[3]);
     ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, (int)part_lanes(g), ptx_add(f, low, high));
     PTX_WHEN (f, is_first_of_part(g)) {
-        ptx_store(f, linear_at(g, PTX_F32, at->numbers, byte), sum);
+        ptx_store(f, shared_at(f, PTX_F32, at->numbers, byte), sum);
     }
 }
 
@@ -252,7 +246,7 @@ static void store_partial(linear *g, ptx_val partials, uint32_t byte, ptx_val va
     ptx_fn *f = g->f;
     ptx_val mine = ptx_mad(f, g->warp, ptx_u32(4), partials);
     PTX_WHEN (f, ptx_eq(f, g->lane, ptx_u32(0))) {
-        ptx_store(f, linear_at(g, PTX_F32, mine, byte), value);
+        ptx_store(f, shared_at(f, PTX_F32, mine, byte), value);
     }
 }
 
@@ -261,7 +255,7 @@ static ptx_val join_partials(linear *g, ptx_val partials, uint32_t byte, ptx_op 
     ptx_fn *f = g->f;
     ptx_val part[LINEAR_WARPS];
     for (uint32_t i = 0; i < LINEAR_WARPS; i += 4)
-        ptx_load_vec(f, 4, &part[i], linear_at(g, PTX_F32, partials, byte + 4 * i), PTX_PLAIN);
+        ptx_load_vec(f, 4, &part[i], shared_at(f, PTX_F32, partials, byte + 4 * i), PTX_PLAIN);
     ptx_val joined =
         ptx_var(f, op == PTX_OP_ADD ? ptx_add(f, part[0], part[1]) : ptx_max(f, part[0], part[1]));
     for (uint32_t i = 2; i < LINEAR_WARPS; i++)
@@ -281,7 +275,7 @@ static void make_pass(linear *g, ptx_val is_start)
     for (uint32_t b = 0; b < g->of.vectors && g->of.has_norm; b++) {
         p->squares[b] = ptx_var(f, ptx_f32(0));
         if (g->may_scale)
-            g->by[b] = ptx_load(f, linear_at(g, PTX_F32, g->scales, 4 * b));
+            g->by[b] = ptx_load(f, shared_at(f, PTX_F32, g->scales, 4 * b));
     }
     ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
     PTX_FOR (f, first, start, p->end, ptx_u32(steps * LINEAR_TRIP)) {
@@ -309,7 +303,7 @@ static ptx_val find_mean(linear *g, uint32_t b)
     ptx_val sum = join_partials(g, g->partials, 4 * LINEAR_WARPS * b, PTX_OP_ADD);
     ptx_val share = ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, g->k)), eps = g->eps;
     if (g->may_scale) {
-        ptx_val by = ptx_load(f, linear_at(g, PTX_F32, g->scales, 4 * b));
+        ptx_val by = ptx_load(f, shared_at(f, PTX_F32, g->scales, 4 * b));
         eps = ptx_mul(f, ptx_mul(f, eps, by), by);
     }
     return ptx_fma(f, sum, share, eps);
@@ -355,8 +349,7 @@ static void find_scales(linear *g)
 {
     ptx_fn *f = g->f;
     PTX_FOR (f, b, ptx_u32(0), ptx_u32(g->of.vectors), ptx_u32(1)) {
-        ptx_val last = ptx_sub(f, g->m, ptx_u32(1)), wanted = ptx_add(f, g->first_vector, b);
-        ptx_val number = ptx_min(f, wanted, last);
+        ptx_val number = tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
         ptx_val vector = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
         ptx_barrier(f);
         store_partial(g, g->partials, 0, find_most_of_all(g, vector));
@@ -368,7 +361,7 @@ static void find_scales(linear *g)
         ptx_val biased = ptx_max(f, inverse, ptx_s32(1));
         ptx_val by = ptx_as(f, PTX_F32, ptx_shl(f, biased, ptx_u32(23)));
         PTX_WHEN (f, ptx_eq(f, g->tid, ptx_u32(0))) {
-            ptx_store(f, linear_at(g, PTX_F32, ptx_mad(f, b, ptx_u32(4), g->scales), 0), by);
+            ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, b, ptx_u32(4), g->scales), 0), by);
         }
     }
     ptx_barrier(f);

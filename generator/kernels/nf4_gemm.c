@@ -117,7 +117,6 @@ static void emit(ptx_fn *f, const kiln_variant *v)
         nf4_gemm_emit_mma(f, v);
     else
         (kiln_int(v, "tile_m") >= 16 ? nf4_gemm_emit_wide : nf4_gemm_emit_simt)(f, v);
-    ptx_param(f, PTX_U64, "workspace_size"); /* for the rules */
 }
 
 const kiln_family nf4_gemm_family = {

@@ -2,7 +2,7 @@
 #ifndef KERNELS_NF4_GEMM_H
 #define KERNELS_NF4_GEMM_H
 
-#include <kiln/author/family.h>
+#include "nf4_args.h"
 
 /* simt with tile_m up to 8, and from 16 on. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);

@@ -27,22 +27,258 @@
  * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for bounds, copies and the loop: 2.00 (1.50).
  * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, besides products, 1 for scales: 3.2 (2.7).
  */
-#include "nf4_gemm_mma.h"
 #include "nf4_gemm.h"
+
+#include "device/copy.h"
+#include "device/lanes.h"
+#include "device/nf4_pairs.h"
+#include "device/shared.h"
+#include "device/split.h"
+#include "device/tail.h"
+#include "device/tensor.h"
+
+enum {
+    BLOCK_K = 64, /* a quantised block: weights that share a scale */
+    ROWS = 8,     /* of A in one product */
+    COLUMNS = 16, /* of B */
+    A_UNIT = 8,   /* elements of A in a copy */
+    PAD_WORDS = 4,
+    PAD_BYTES = 16,  /* so that rows in shared memory start in different banks */
+    MOST_GROUPS = 2, /* of 16 columns, per warp */
+    MOST_ROW_TILES = 16,
+    MOST_DEPTH = 4,
+    MOST_COPIES = 16, /* per thread and stage */
+    MOST_SUMS = 64    /* that a thread adds over the k_warps */
+};
+
+typedef struct mma_gemm {
+    ptx_fn *f;
+    ptx_type type; /* of A and C */
+    uint32_t tile_m, tile_n, k_warps, stages, split_k;
+    uint32_t groups, row_tiles, column_warps, threads;
+    bool has_sm_80;
+    bool is_wide;          /* warps have different columns */
+    uint32_t depth;        /* quantised blocks whose codes a warp prefetches: those of an iteration */
+    uint32_t stage_blocks; /* quantised blocks of A that are copied at once, per k_warp */
+    uint32_t chunk;        /* quantised blocks whose scales are copied at once */
+    uint32_t scale_row_bytes, a_row_bytes, a_stage_bytes, scale_copies, a_copies;
+
+    nf4_pairs pairs;
+    nf4_args args;
+    ptx_val tid, lane, g, t, k_warp, column_warp;
+    ptx_val first_row, first_column;  /* of the tile */
+    ptx_val shared, scales, a_stages; /* addresses in shared memory */
+    ptx_val first_block, block_count; /* quantised blocks of this thread block's part of K */
+
+    /* This thread's copies of scales and of A: source, destination, and the end of their quantised blocks. */
+    ptx_val scale_from, column_bytes, columns_left, column_of[MOST_COPIES]; /* see scale_at */
+    ptx_val scale_to, scale_end, scale_next_end;
+    ptx_val a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
+    ptx_val scales_read, a_read; /* where this lane reads them */
+    ptx_val ring;                /* bytes to this iteration's scales in their ring */
+    ptx_val toggle_to, toggle_read, toggle_a_to,
+        toggle_a;                /* double buffers: the sum of the two addresses, by which one toggles */
+    ptx_val end[2 * MOST_DEPTH]; /* `done` below which this warp's first block is in bounds, its next, ... */
+
+    ptx_val codes_at[MOST_GROUPS][2]; /* of this lane, the next to be loaded */
+    ptx_val codes[MOST_DEPTH][MOST_GROUPS][2][2];
+    ptx_val scale_of[MOST_GROUPS][2][MOST_DEPTH];
+    ptx_val zero;
+    ptx_val sum[MOST_ROW_TILES][MOST_GROUPS][4];
+} mma_gemm;
+
+/* ---- copies into shared memory ------------------------------------------------------------------------------------ */
+
+/* Whether the ring of scales is a double buffer: an iteration takes a whole chunk of them. */
+static bool is_double_buffered(const mma_gemm *g)
+{
+    return g->k_warps * g->depth == g->chunk;
+}
+
+/* Columns between those whose scales a thread copies. */
+static uint32_t scale_step(const mma_gemm *g)
+{
+    return g->threads / g->chunk;
+}
+
+/* Neighbouring threads copy the scales of neighbouring blocks of a column. In shared memory the `depth` scales that a
+ * k_warp takes in one iteration lie together. */
+static void init_scale_copies(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t iteration = g->k_warps * g->depth, step = scale_step(g);
+    ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
+    ptx_val column = tail_clamp(f, ptx_add(f, row, g->first_column), g->args.n),
+            at = ptx_add(f, block, g->first_block);
+    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6)),
+            start = ptx_at(f, g->args.scale, ptx_mul_wide(f, column, blocks));
+    g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, start, at)));
+    g->column_bytes = ptx_shl(f, blocks, ptx_u32(2));
+    g->columns_left = ptx_sub(f, ptx_sub(f, g->args.n, ptx_u32(1)), column);
+    for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
+        g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
+    ptx_val k_warp = ptx_and(f, block, ptx_u32(g->k_warps - 1));
+    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(iteration - 1)), ptx_u32(g->k_warps));
+    ptx_val whole = ptx_and(f, block, ptx_u32(~(iteration - 1)));
+    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, ptx_u32(g->depth), later), whole);
+    ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
+    g->scale_to = ptx_var(f, ptx_mad(f, position, ptx_u32(4), to));
+    g->scale_end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
+    g->scale_next_end = ptx_sub(f, g->scale_end, ptx_s32((int32_t)g->chunk));
+    if (is_double_buffered(g))
+        g->toggle_to = ptx_mad(f, g->scale_to, ptx_u32(2), ptx_u32(4 * g->chunk));
+}
+
+static uint32_t a_row_units(const mma_gemm *g)
+{
+    return g->k_warps * g->stage_blocks * BLOCK_K / A_UNIT;
+}
+
+/* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as all threads reach at once. */
+static void init_a_copies(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t row_units = a_row_units(g), step = g->threads / row_units;
+    ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
+    ptx_val start = ptx_mul(f, g->first_block, ptx_u32(BLOCK_K));
+    ptx_val position = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
+    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.k));
+    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
+    g->a_step = ptx_mul_wide(f, g->args.k, ptx_u32(2 * step));
+    for (uint32_t i = 0; i < g->a_copies; i++) {
+        ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->args.m);
+        g->a_bytes[i] = ptx_select(f, in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
+    }
+    ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
+    g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
+    if (!g->is_wide)
+        g->toggle_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
+    ptx_val block = ptx_div(f, unit, ptx_u32(BLOCK_K / A_UNIT));
+    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
+    for (uint32_t ahead = 0; ahead < g->depth + g->stage_blocks * (g->stages - 1); ahead += g->stage_blocks)
+        g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
+}
+
+/* The address of the i-th column's scales. A wide tile has many columns: pointers to all would take too many registers. */
+static ptx_val scale_at(mma_gemm *g, uint32_t i)
+{
+    ptx_fn *f = g->f;
+    ptx_val from = g->scale_from;
+    if (i > 0) {
+        ptx_val column =
+            g->is_wide ? ptx_min(f, g->columns_left, ptx_u32(i * scale_step(g))) : g->column_of[i];
+        from = ptx_mad_wide(f, column, g->column_bytes, g->scale_from);
+    }
+    return ptx_pointer(f, PTX_GLOBAL, PTX_F32, from);
+}
+
+static ptx_val scale_to_at(mma_gemm *g, ptx_val to, uint32_t i)
+{
+    return shared_at(g->f, PTX_F32, to, i * scale_step(g) * g->scale_row_bytes);
+}
+
+/* Below sm_80: through registers, a few at a time. */
+static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
+{
+    enum { AT_ONCE = 8 };
+    ptx_fn *f = g->f;
+    for (uint32_t first = 0; first < g->scale_copies; first += AT_ONCE) {
+        ptx_val raw[AT_ONCE];
+        uint32_t count = g->scale_copies - first < AT_ONCE ? g->scale_copies - first : AT_ONCE;
+        for (uint32_t i = 0; i < count; i++)
+            tail_load(f, PTX_F32, 1, &raw[i], scale_at(g, first + i), &is_there, PTX_NC);
+        for (uint32_t i = 0; i < count; i++)
+            ptx_store(f, scale_to_at(g, to, first + i), raw[i]);
+    }
+}
+
+/* Copies the scales of a chunk to `to`; scales of blocks out of bounds are 0. */
+static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
+{
+    ptx_fn *f = g->f;
+    if (g->has_sm_80) {
+        ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), ptx_u32(0));
+        for (uint32_t i = 0; i < g->scale_copies; i++)
+            ptx_cp_async_zfill(f, scale_to_at(g, to, i), scale_at(g, i), 4, bytes, PTX_CA);
+    } else {
+        load_scales(g, to, is_there);
+    }
+    ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, ptx_u64(4 * g->chunk)));
+}
+
+/* Copies the chunk after the one that starts at block `done` into the ring's other half. */
+static void copy_scales(mma_gemm *g, ptx_val done)
+{
+    ptx_fn *f = g->f;
+    ptx_val to = g->scale_to;
+    if (!is_double_buffered(g))
+        to = ptx_add(f, g->scale_to, ptx_xor(f, g->ring, ptx_u32(4 * g->chunk)));
+    copy_chunk(g, to, ptx_gt(f, g->scale_next_end, done));
+}
+
+/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. */
+static void copy_rows(mma_gemm *g, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    uint32_t step = g->threads / a_row_units(g),
+             stage = g->is_wide ? ahead % g->stages * g->a_stage_bytes : 0;
+    ptx_val raw[MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->k_warps * BLOCK_K);
+    for (uint32_t i = 0; i < g->a_copies; i++) {
+        ptx_val to = shared_at(f, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
+        if (i > 0)
+            from = ptx_at(f, from, g->a_step);
+        if (g->has_sm_80) {
+            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
+        } else {
+            ptx_val in_bounds = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
+            tail_load(f, PTX_U32, 4, raw[i], from, &in_bounds, PTX_NC);
+        }
+    }
+    for (uint32_t i = 0; !g->has_sm_80 && i < g->a_copies; i++)
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes), raw[i],
+                      PTX_PLAIN);
+}
+
+static void copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    PTX_IF (f, ptx_gt(f, g->a_end[ahead], done)) {
+        copy_rows(g, ahead);
+    }
+}
+
+static void step_copies(mma_gemm *g)
+{
+    ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->k_warps * g->depth * BLOCK_K));
+}
+
+static void copy_first(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    copy_chunk(g, g->scale_to, ptx_gt(f, g->scale_end, ptx_s32(0)));
+    for (uint32_t stage = 0; stage + 1 < g->stages; stage++) {
+        copy_a(g, ptx_s32(0), stage * g->stage_blocks);
+        copy_commit(g->f, g->has_sm_80);
+    }
+    if (is_double_buffered(g))
+        shared_toggle(f, g->scale_to, g->toggle_to);
+    if (!g->is_wide)
+        shared_toggle(f, g->a_to, g->toggle_a_to);
+}
 
 /* ---- this warp's codes ------------------------------------------------------------------------------------------- */
 
 static void init_codes(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val of_warp = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->first_column);
+    ptx_val of_warp = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->first_column);
     ptx_val mine = ptx_add(f, of_warp, g->g);
     ptx_val block = ptx_add(f, g->first_block, g->k_warp);
-    ptx_val byte = ptx_mad(f, g->t, ptx_u32(8), ptx_mul(f, block, ptx_u32(MMA_BLOCK_K / 2)));
-    ptx_val column_bytes = ptx_shr(f, g->k, ptx_u32(1));
+    ptx_val byte = ptx_mad(f, g->t, ptx_u32(8), ptx_mul(f, block, ptx_u32(BLOCK_K / 2)));
+    ptx_val column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        ptx_val column = mma_clamp(f, ptx_add(f, mine, ptx_u32(8 * i)), g->n);
-        ptx_val start = ptx_at(f, g->packed, ptx_mul_wide(f, column, column_bytes));
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(8 * i)), g->args.n);
+        ptx_val start = ptx_at(f, g->args.packed, ptx_mul_wide(f, column, column_bytes));
         g->codes_at[i / 2][i % 2] = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32));
         for (uint32_t j = 0; j < g->depth; j++)
             for (uint32_t word = 0; word < 2; word++)
@@ -63,7 +299,7 @@ static void load_into(mma_gemm *g, uint32_t count, ptx_val to[], ptx_val from, i
 /* Loads the codes of this warp's block `ahead`, counted from the iteration's first. */
 static void load_codes(mma_gemm *g, uint32_t ahead)
 {
-    uint32_t words = ahead * g->k_warps * MMA_BLOCK_K / 8;
+    uint32_t words = ahead * g->k_warps * BLOCK_K / 8;
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         load_into(g, 2, g->codes[ahead % g->depth][i / 2][i % 2],
                   ptx_at_const(g->f, g->codes_at[i / 2][i % 2], words), PTX_NC | PTX_NO_ALLOCATE);
@@ -89,37 +325,28 @@ static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
 static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
 {
     ptx_fn *f = g->f;
-    uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->k_warps * 2 * MMA_BLOCK_K;
-    uint32_t bytes = place + row_tile * MMA_ROWS * g->a_row_bytes;
+    uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->k_warps * 2 * BLOCK_K;
+    uint32_t bytes = place + row_tile * ROWS * g->a_row_bytes;
     for (uint32_t half = 0; half < 2; half++)
-        ptx_load_vec(f, 4, &out[4 * half], mma_shared_at(g, PTX_U32, g->a_read, bytes + 16 * half),
-                     PTX_PLAIN);
+        ptx_load_vec(f, 4, &out[4 * half], shared_at(f, PTX_U32, g->a_read, bytes + 16 * half), PTX_PLAIN);
 }
 
-static ptx_mma_shape shape_of(const mma_gemm *g)
-{
-    return g->type == PTX_BF16 ? PTX_MMA_M16N8K16_BF16_F32
-           : g->has_sm_80      ? PTX_MMA_M16N8K16_F16_F32
-                               : PTX_MMA_M16N8K8_F16_F32;
-}
-
-typedef ptx_val weight_pairs[MMA_MOST_GROUPS][2][8];
+typedef ptx_val weight_pairs[MOST_GROUPS][2][8];
 
 /* out = 16 columns of 64 weights times 64 elements of eight rows. */
 static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
 {
     ptx_fn *f = g->f;
-    uint32_t pairs = g->has_sm_80 ? 2 : 1; /* per lane and column, in one product */
     for (int e = 0; e < 4; e++)
         out[e] = g->zero;
-    for (uint32_t p = 0; p < 8; p += pairs) {
+    for (uint32_t p = 0; p < 8; p += 2) {
         ptx_val of_weights[4], of_a[2], next[4];
-        for (uint32_t i = 0; i < pairs; i++) {
+        for (uint32_t i = 0; i < 2; i++) {
             of_weights[2 * i] = ptx_as(f, PTX_B32, weights[0][p + i]);
             of_weights[2 * i + 1] = ptx_as(f, PTX_B32, weights[1][p + i]);
             of_a[i] = ptx_as(f, PTX_B32, a[p + i]);
         }
-        ptx_mma(f, shape_of(g), next, of_weights, of_a, out);
+        tensor_multiply(f, g->type, g->has_sm_80, next, of_weights, of_a, out);
         for (int e = 0; e < 4; e++)
             out[e] = next[e];
     }
@@ -165,10 +392,10 @@ static void add_block(mma_gemm *g, uint32_t block)
 static void read_scales(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val from = mma_is_double_buffered(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
+    ptx_val from = is_double_buffered(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_load_vec(f, (int)g->depth, g->scale_of[i / 2][i % 2],
-                     mma_shared_at(g, PTX_F32, from, 8 * i * g->scale_row_bytes), PTX_PLAIN);
+                     shared_at(f, PTX_F32, from, 8 * i * g->scale_row_bytes), PTX_PLAIN);
 }
 
 static uint32_t iteration_blocks(const mma_gemm *g)
@@ -179,46 +406,40 @@ static uint32_t iteration_blocks(const mma_gemm *g)
 static void copy_scales_ahead(mma_gemm *g, ptx_val done)
 {
     ptx_fn *f = g->f;
-    if (mma_is_double_buffered(g)) {
-        mma_copy_scales(g, done);
+    if (is_double_buffered(g)) {
+        copy_scales(g, done);
         return;
     }
     ptx_val in_chunk = ptx_and(f, g->ring, ptx_u32(4 * g->chunk - 1));
     PTX_IF (f, ptx_eq(f, in_chunk, ptx_u32(0))) {
-        mma_copy_scales(g, done);
+        copy_scales(g, done);
     }
 }
 
 /* Waits for a block's stage, so that all threads see it, and fills the stage that is free now. */
 static void next_stage(mma_gemm *g, ptx_val done, uint32_t block)
 {
-    mma_copies_wait(g, g->stages - 2);
+    copy_wait(g->f, g->has_sm_80, g->stages - 2);
     ptx_barrier(g->f);
     if (block == 0)
         copy_scales_ahead(g, done);
-    mma_copy_a(g, done, block + g->stage_blocks * (g->stages - 1));
-    mma_copies_commit(g);
-}
-
-/* Switches an address to the other buffer of two; `sum` is the sum of their addresses. */
-static void toggle(mma_gemm *g, ptx_val address, ptx_val sum)
-{
-    ptx_set(g->f, address, ptx_sub(g->f, sum, address));
+    copy_a(g, done, block + g->stage_blocks * (g->stages - 1));
+    copy_commit(g->f, g->has_sm_80);
 }
 
 static void step_ring(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    if (mma_is_double_buffered(g)) {
-        toggle(g, g->scales_read, g->toggle_read);
-        toggle(g, g->scale_to, g->toggle_to);
+    if (is_double_buffered(g)) {
+        shared_toggle(f, g->scales_read, g->toggle_read);
+        shared_toggle(f, g->scale_to, g->toggle_to);
     } else {
         ptx_val next = ptx_add(f, g->ring, ptx_u32(4 * iteration_blocks(g)));
         ptx_set(f, g->ring, ptx_and(f, next, ptx_u32(8 * g->chunk - 1)));
     }
     if (!g->is_wide) {
-        toggle(g, g->a_read, g->toggle_a);
-        toggle(g, g->a_to, g->toggle_a_to);
+        shared_toggle(f, g->a_read, g->toggle_a);
+        shared_toggle(f, g->a_to, g->toggle_a_to);
     }
 }
 
@@ -227,9 +448,9 @@ static void step(mma_gemm *g)
     ptx_fn *f = g->f;
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_set(f, g->codes_at[i / 2][i % 2],
-                ptx_at_const(f, g->codes_at[i / 2][i % 2], iteration_blocks(g) * MMA_BLOCK_K / 8));
+                ptx_at_const(f, g->codes_at[i / 2][i % 2], iteration_blocks(g) * BLOCK_K / 8));
     step_ring(g);
-    mma_step_copies(g);
+    step_copies(g);
 }
 
 static void multiply_blocks(mma_gemm *g)
@@ -249,7 +470,108 @@ static void multiply_blocks(mma_gemm *g)
         }
         step(g);
     }
-    mma_copies_wait(g, 0);
+    copy_wait(g->f, g->has_sm_80, 0);
+}
+
+/* ---- sums into C --------------------------------------------------------------------------------------------------- */
+
+/* Bytes of a row of sums in shared memory. A lane's rows are two apart, so that the lanes' banks differ. */
+static uint32_t sums_row_bytes(const mma_gemm *g)
+{
+    return 4 * (g->tile_n + PAD_WORDS);
+}
+
+/* Stores each k_warp's tile of sums where the table and the copies were. */
+static void store_sums(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t row_bytes = sums_row_bytes(g);
+    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->g);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(g->row_tiles * ROWS * row_bytes), g->shared);
+    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_k_warp);
+    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
+    for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
+        for (uint32_t i = 0; i < 4 * g->groups; i++) {
+            uint32_t row = row_tile * ROWS + i % 2, in_warp = i / 4 * COLUMNS + i % 4 / 2 * 8;
+            ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp),
+                      g->sum[row_tile][i / 4][i % 4]);
+        }
+    }
+}
+
+/* This thread's i-th element of the tile: the sum over the k_warps, in their order. */
+static ptx_val add_k_warps(mma_gemm *g, ptx_val from, uint32_t i)
+{
+    ptx_fn *f = g->f;
+    uint32_t row_bytes = sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
+    return shared_sum(f, shared_at(f, PTX_F32, from, bytes), g->k_warps, g->row_tiles * ROWS * row_bytes);
+}
+
+static ptx_val add_splits(mma_gemm *g, ptx_val sums[], uint32_t count, uint32_t threads)
+{
+    ptx_fn *f = g->f;
+    ptx_val column_tiles = ptx_nctaid_x(f), row_tile = ptx_ctaid_y(f), column_tile = ptx_ctaid_x(f);
+    split s = {.f = f,
+               .type = PTX_F32,
+               .parts = g->split_k,
+               .threads = threads,
+               .block_threads = g->threads,
+               .workspace = g->args.workspace,
+               .tile_counters = g->args.tile_counters,
+               .tile = ptx_mad(f, row_tile, column_tiles, column_tile),
+               .part = ptx_ctaid_z(f),
+               .tid = g->tid};
+    return split_add(&s, sums, count);
+}
+
+/* Stores this thread's elements of a column: from `row` on, every `step`-th row. */
+static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, const ptx_val sums[],
+                         uint32_t count, uint32_t step)
+{
+    ptx_fn *f = g->f;
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.n)), at = ptx_at(f, line, column);
+    ptx_val line_step = ptx_mul_wide(f, g->args.n, ptx_u32(step));
+    ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, row));
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0)
+            at = ptx_at(f, at, line_step);
+        ptx_val in_bounds = ptx_and(f, ptx_gt(f, left, ptx_s32((int32_t)(i * step))), may);
+        ptx_val narrow = ptx_cvt(f, g->type, sums[i]);
+        PTX_WHEN (f, in_bounds) {
+            ptx_store(f, at, narrow);
+        }
+    }
+}
+
+/* Threads take neighbouring elements of a row; a small tile has fewer elements than there are threads. */
+static void store_tile(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t elements = g->tile_m * g->tile_n, pass_rows = g->threads / g->tile_n;
+    uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
+    ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, ptx_u32(g->tile_n));
+    ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(g->tile_n - 1));
+    ptx_val line = ptx_mad(f, row, ptx_u32(sums_row_bytes(g)), g->shared);
+    ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
+    ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->args.n);
+    ptx_barrier(f);
+    store_sums(g);
+    ptx_barrier(f);
+    for (uint32_t i = 0; i < count; i++)
+        sums[i] = ptx_var(f, ptx_f32(0));
+    if (threads < g->threads) {
+        ptx_val has_sums = ptx_lt(f, g->tid, ptx_u32(threads));
+        may = ptx_and(f, may, has_sums);
+        PTX_IF (f, has_sums) {
+            ptx_set(f, sums[0], add_k_warps(g, from, 0));
+        }
+    } else {
+        for (uint32_t i = 0; i < count; i++)
+            ptx_set(f, sums[i], add_k_warps(g, from, i));
+    }
+    if (g->split_k > 1)
+        may = ptx_and(f, may, add_splits(g, sums, count, threads));
+    store_column(g, ptx_add(f, row, g->first_row), column, may, sums, count, pass_rows);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -265,46 +587,27 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     g->stages = kiln_int(v, "stages");
     g->split_k = kiln_int(v, "split_k");
     g->groups = g->tile_n == 16 ? 1 : 2;
-    g->row_tiles = g->tile_m < MMA_ROWS ? 1 : g->tile_m / MMA_ROWS;
-    g->column_warps = g->tile_n / (MMA_COLUMNS * g->groups);
-    g->threads = MMA_WARP_LANES * g->column_warps * g->k_warps;
+    g->row_tiles = g->tile_m < ROWS ? 1 : g->tile_m / ROWS;
+    g->column_warps = g->tile_n / (COLUMNS * g->groups);
+    g->threads = WARP_LANES * g->column_warps * g->k_warps;
     g->is_wide = g->column_warps > 1;
     g->chunk = g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16 : 32;
     g->depth = g->is_wide ? (g->tile_m <= 16 ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
     g->stage_blocks = g->is_wide ? 1 : g->depth;
-    g->scale_row_bytes = 4 * (2 * g->chunk + MMA_PAD_WORDS);
+    g->scale_row_bytes = 4 * (2 * g->chunk + PAD_WORDS);
     g->scale_copies = g->tile_n * g->chunk / g->threads;
-    g->a_row_bytes = g->k_warps * g->stage_blocks * MMA_BLOCK_K * 2 + MMA_PAD_BYTES;
+    g->a_row_bytes = g->k_warps * g->stage_blocks * BLOCK_K * 2 + PAD_BYTES;
     g->a_stage_bytes = g->tile_m * g->a_row_bytes;
-    g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (MMA_BLOCK_K / 8) / g->threads;
-    g->pairs = (nf4_pairs){.f = g->f,
-                           .type = g->type,
-                           .is_high_first = kiln_is(v, "nibbles", "high"),
-                           .is_aligned = kiln_is(v, "table", "aligned")};
+    g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (BLOCK_K / 8) / g->threads;
+    g->pairs = nf4_table(f, v, g->type, 1024 + (g->split_k > 1 ? 16 : 0)); /* of split_add */
     return of;
-}
-
-static void read_arguments(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    g->in = ptx_param_ptr(f, g->type, "in");
-    g->packed = ptx_param_ptr(f, PTX_U8, "packed");
-    g->scale = ptx_param_ptr(f, PTX_F32, "scale");
-    g->out = ptx_param_ptr(f, g->type, "out");
-    if (g->split_k > 1) {
-        g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
-        g->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
-    }
-    g->m = ptx_param(f, PTX_U32, "m");
-    g->n = ptx_param(f, PTX_U32, "n");
-    g->k = ptx_param(f, PTX_U32, "k");
 }
 
 /* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
 static void init_part(mma_gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val blocks = ptx_shr(f, g->k, ptx_u32(6));
+    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     g->first_block = ptx_u32(0);
     if (g->split_k > 1) {
         ptx_val part = ptx_ctaid_z(f);
@@ -334,48 +637,30 @@ static void init_warp(mma_gemm *g)
         g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
-/* The most that lies before an aligned table: 1 KB of the system's and the shared memory of split_add. */
-static uint32_t table_reserved(const mma_gemm *g)
-{
-    return 1024 + (g->split_k > 1 ? 16 : 0);
-}
-
-static uint32_t table_bytes(const mma_gemm *g)
-{
-    return g->pairs.is_aligned ? NF4_PAIRS_ALIGNED_BYTES + table_reserved(g) : NF4_PAIRS_BYTES;
-}
-
 /* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
 static uint32_t shared_bytes(const mma_gemm *g)
 {
-    const uint32_t copies = table_bytes(g) + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes;
-    const uint32_t sums = g->k_warps * (g->tile_m < MMA_ROWS ? MMA_ROWS : g->tile_m) * mma_sums_row_bytes(g);
+    const uint32_t copies =
+        nf4_pairs_bytes(&g->pairs) + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes;
+    const uint32_t sums = g->k_warps * (g->tile_m < ROWS ? ROWS : g->tile_m) * sums_row_bytes(g);
     return copies > sums ? copies : sums;
 }
 
-/* The table, then scales, then stages of A. An aligned table starts `reserved` bytes after the multiple of 64 KB nearest to
- * the start of shared memory. That multiple is 0 as long as no more than `reserved` lies before the table. */
+/* The table, then scales, then stages of A. */
 static void layout_shared(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->pairs.start = g->shared;
-    if (g->pairs.is_aligned) {
-        const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = table_reserved(g);
-        g->pairs.skipped = reserved;
-        g->pairs.start =
-            ptx_and(f, ptx_add(f, g->shared, ptx_u32(alignment - 1 - reserved)), ptx_u32(-alignment));
-    }
-    g->scales = ptx_add(f, g->shared, ptx_u32(table_bytes(g)));
-    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(MMA_COLUMNS * g->groups), g->g);
+    g->scales = ptx_add(f, g->shared, ptx_u32(nf4_pairs_layout(&g->pairs, g->shared)));
+    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->g);
     ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(4 * g->depth), g->scales);
     g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_k_warp));
     g->a_stages = ptx_add(f, g->scales, ptx_u32(g->tile_n * g->scale_row_bytes));
-    ptx_val block = ptx_mad(f, g->k_warp, ptx_u32(2 * MMA_BLOCK_K), g->a_stages);
-    ptx_val row = g->tile_m < MMA_ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
+    ptx_val block = ptx_mad(f, g->k_warp, ptx_u32(2 * BLOCK_K), g->a_stages);
+    ptx_val row = g->tile_m < ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
     ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
     g->a_read = ptx_var(f, ptx_mad(f, g->t, ptx_u32(32), line));
-    if (mma_is_double_buffered(g))
+    if (is_double_buffered(g))
         g->toggle_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
     if (!g->is_wide)
         g->toggle_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
@@ -394,13 +679,11 @@ static void clear_sums(mma_gemm *g)
 /* As many as leave enough registers for a thread's sums. */
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
-    enum { ALL_REGISTERS = 65536 };
     uint32_t registers = g->tile_m == 64                     ? 255
                          : g->is_wide                        ? 204
                          : g->groups == 1 && g->split_k == 1 ? 85
                                                              : 128;
-    uint32_t blocks = ALL_REGISTERS / (g->threads * registers);
-    return blocks < 1 ? 1 : blocks;
+    return lanes_blocks(g->threads, registers);
 }
 
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
@@ -419,17 +702,17 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     if (is_mma && g.is_wide && g.tile_m < 64)
-        s->registers = g.tile_m == MMA_ROWS ? 128 : 168;
-    s->trip = g.depth * MMA_BLOCK_K;
+        s->registers = g.tile_m == ROWS ? 128 : 168;
+    s->trip = g.depth * BLOCK_K;
     s->loop_warps = g.k_warps;
     kiln_require(s, is_mma || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
                  "stages and split_k are for strategy mma");
     kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy",
                  "there are no products of f32 for strategy mma");
-    kiln_require(s, !is_mma || !is_narrow || (g.tile_m <= MMA_ROWS && g.k_warps == K_WARPS_OF_NARROW),
+    kiln_require(s, !is_mma || !is_narrow || (g.tile_m <= ROWS && g.k_warps == K_WARPS_OF_NARROW),
                  "strategy tile_m tile_n k_warps",
                  "strategy mma with tile_n 16 and 32 takes tile_m up to 8, k_warps 8");
-    kiln_require(s, !is_mma || is_narrow || (g.tile_m >= MMA_ROWS && g.tile_m >= g.tile_n / 8),
+    kiln_require(s, !is_mma || is_narrow || (g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8),
                  "strategy tile_m tile_n",
                  "strategy mma with tile_n 64 takes tile_m from 8, with 128 from 16");
     kiln_require(s, !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
@@ -446,17 +729,18 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
-    read_arguments(&g);
+    g.args = nf4_declare_args(f, v);
     init_part(&g);
     init_warp(&g);
     layout_shared(&g);
     init_codes(&g);
-    mma_init_copies(&g);
+    init_scale_copies(&g);
+    init_a_copies(&g);
     for (uint32_t block = 0; block < g.depth; block++)
         load_ahead(&g, ptx_s32(0), block);
-    mma_copy_first(&g);
+    copy_first(&g);
     nf4_pairs_fill(&g.pairs, g.tid, g.threads, g.lane);
     clear_sums(&g);
     multiply_blocks(&g);
-    mma_store_tile(&g);
+    store_tile(&g);
 }

@@ -20,10 +20,207 @@
  * BYTES. Per weight 0.5625 of codes and scales, all sectors full. A is read again for every tile of columns, which
  * for f16 is 1/8 of a byte per weight and row with tile_n 16, out of the L2 cache.
  */
-#include "nf4_gemm_simt.h"
-
-#include "narrow.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/nf4_pairs.h"
+#include "device/shared.h"
+#include "device/tail.h"
 #include "nf4_gemm.h"
+
+enum {
+    COLUMN_LANES = 8,
+    GROUPS = WARP_LANES / COLUMN_LANES,
+    LANE_K = 32,                     /* codes that a lane takes with one load */
+    STRETCH = COLUMN_LANES * LANE_K, /* along K, for a warp */
+    BLOCK_K = 64,                    /* a quantised block: weights that share a scale */
+    SCALES = 128,                    /* of a column, in shared memory at once */
+    SCALES_STRIDE = SCALES + 4,      /* so that neighbouring columns are in different banks */
+    MOST_ROWS = 8,
+    MOST_COLUMNS = 8,
+    MOST_LOADS = 4 /* of A, per lane and stage */
+};
+
+/* A variant while it is emitted. */
+typedef struct gemm {
+    ptx_fn *f;
+    ptx_type type, wide;                     /* of A and C; of arithmetic */
+    uint32_t rows, columns, tile_n, k_warps; /* columns: of a lane */
+    bool has_sm_80, has_sm_110;
+    uint32_t depth, stage_row_bytes;
+    uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
+
+    nf4_pairs pairs;
+    nf4_args args;
+    ptx_val lane, group, member, k_warp; /* in the warp; of 4 in the warp; of 8 in the group; the warp */
+    ptx_val blocks;                      /* quantised blocks of a column */
+    ptx_val last_share, full_until;      /* k of the last 32 in bounds; of the ragged stretch */
+    ptx_val has_aligned_scales;          /* each column's start at a multiple of 16 bytes */
+    ptx_val tile;                        /* its first column */
+    ptx_val stages, stage, stage_to, stage_from; /* addresses in shared memory */
+    ptx_val scales_to, scales_from;
+    ptx_val a_at[MOST_LOADS], a_k; /* where this lane's loads of A start, and their k */
+    ptx_val codes_at[MOST_COLUMNS];
+    ptx_val sum[MOST_ROWS][MOST_COLUMNS];
+} gemm;
+
+static uint32_t wide_bytes(const gemm *g)
+{
+    return g->wide == PTX_F64 ? 8 : 4;
+}
+
+static uint32_t unit_stride(const gemm *g)
+{
+    return 8 + 32 / g->depth;
+}
+
+/* ---- A --------------------------------------------------------------------------------------------------------- */
+
+/* Loads of A are numbered by piece, then lane of the column, then row; lane l takes numbers l, l + 32, ... */
+static void init_stage(gemm *g, ptx_val first_row)
+{
+    ptx_fn *f = g->f;
+    uint32_t row_loads = COLUMN_LANES * g->pieces;
+    ptx_val piece = ptx_and(f, g->lane, ptx_u32(g->pieces - 1));
+    ptx_val number = ptx_div(f, g->lane, ptx_u32(g->pieces));
+    ptx_val member = ptx_and(f, number, ptx_u32(COLUMN_LANES - 1));
+    ptx_val row = ptx_div(f, g->lane, ptx_u32(row_loads));
+    g->a_k = ptx_mad(f, piece, ptx_u32(g->vector), ptx_mul(f, member, ptx_u32(LANE_K)));
+    ptx_val start = ptx_add(f, row, first_row);
+    for (uint32_t i = 0; i < g->loads; i++) {
+        ptx_val at = tail_clamp(f, ptx_add(f, start, ptx_u32(i * WARP_LANES / row_loads)), g->args.m);
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.k));
+        g->a_at[i] = ptx_at(f, line, g->a_k);
+    }
+    uint32_t piece_units = g->vector * wide_bytes(g) / UNIT_BYTES;
+    ptx_val unit = ptx_mad(f, piece, ptx_u32(piece_units * unit_stride(g)), member);
+    ptx_val bytes = ptx_mad(f, unit, ptx_u32(UNIT_BYTES), g->stage);
+    g->stage_to = ptx_mad(f, row, ptx_u32(g->stage_row_bytes), bytes);
+    g->stage_from = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), g->stage);
+}
+
+/* How far load i is after load 0: members of the same row (their k), or whole rows. */
+static uint32_t load_member(const gemm *g, uint32_t i)
+{
+    return i * WARP_LANES / g->pieces % COLUMN_LANES;
+}
+
+static uint32_t load_row(const gemm *g, uint32_t i)
+{
+    return i * WARP_LANES / (COLUMN_LANES * g->pieces);
+}
+
+static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
+{
+    ptx_fn *f = g->f;
+    ptx_val x[8];
+    for (uint32_t e = 0; e < 4; e++) {
+        if (g->vector == 8)
+            widen_pair(f, g->type, raw[e], &x[2 * e]);
+        else
+            x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
+    }
+    uint32_t unit_elements = UNIT_BYTES / wide_bytes(g);
+    uint32_t start = load_row(g, i) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
+    for (uint32_t u = 0; u < g->vector / unit_elements; u++) {
+        ptx_val to = shared_at(g->f, g->wide, g->stage_to, start + u * unit_stride(g) * UNIT_BYTES);
+        ptx_store_vec(f, (int)unit_elements, to, &x[u * unit_elements], PTX_PLAIN);
+    }
+}
+
+/* A is 0 beyond its last column. */
+static void stage_ragged(gemm *g, ptx_val at, ptx_val past, uint32_t i, uint32_t offset)
+{
+    ptx_fn *f = g->f;
+    ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
+    ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->args.k);
+    tail_load(f, held, 4, raw, at, &in_bounds, PTX_NC);
+    store_stage(g, i, raw);
+}
+
+static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
+{
+    ptx_fn *f = g->f;
+    ptx_val at[MOST_LOADS];
+    uint32_t offset[MOST_LOADS];
+    for (uint32_t i = 0; i < g->loads; i++) {
+        offset[i] = load_member(g, i) * LANE_K + round * g->depth;
+        ptx_val half = ptx_at_const(f, ptx_at(f, g->a_at[i], k), offset[i]);
+        at[i] = ptx_cast_ptr(f, half, g->vector == 8 ? PTX_U32 : PTX_F32);
+    }
+    PTX_IF (f, is_full) {
+        ptx_val raw[MOST_LOADS][4];
+        for (uint32_t i = 0; i < g->loads; i++)
+            ptx_load_vec(f, 4, raw[i], at[i], PTX_NC);
+        for (uint32_t i = 0; i < g->loads; i++)
+            store_stage(g, i, raw[i]);
+    }
+    PTX_ELSE (f) {
+        ptx_val past = ptx_add(f, g->a_k, k);
+        for (uint32_t i = 0; i < g->loads; i++)
+            stage_ragged(g, at[i], past, i, offset[i]);
+    }
+}
+
+/* ---- scales ---------------------------------------------------------------------------------------------------- */
+
+/* Copies `count` scales of a column from `at` on; the lanes start at a sector. The rest of the stretch is 0. */
+static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
+{
+    ptx_fn *f = g->f;
+    const uint32_t of_stretch = STRETCH / BLOCK_K;
+    ptx_val end = ptx_and(f, ptx_add(f, count, ptx_u32(of_stretch - 1)), ptx_u32(-of_stretch));
+    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), ptx_u32(2));
+    ptx_val early = ptx_and(f, word, ptx_u32(7));
+    ptx_val first = ptx_as(f, PTX_S32, ptx_sub(f, g->lane, early));
+    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, end), ptx_s32(WARP_LANES)) {
+        PTX_IF (f, ptx_ge(f, i, ptx_s32(0))) {
+            ptx_val x = ptx_var(f, ptx_f32(0)), from = ptx_at(f, at, i);
+            ptx_val in_bounds = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
+            PTX_WHEN (f, in_bounds) {
+                ptx_set(f, x, ptx_load_hint(f, from, PTX_NC));
+            }
+            ptx_store(f, ptx_at(f, to, i), x);
+        }
+    }
+}
+
+/* The same for columns that start at a multiple of 16 bytes: a lane takes four scales. */
+static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[], uint32_t columns,
+                                ptx_val count)
+{
+    ptx_fn *f = g->f;
+    ptx_val first = ptx_shl(f, g->lane, ptx_u32(2));
+    PTX_IF (f, ptx_lt(f, first, count)) {
+        ptx_val x[MOST_COLUMNS][4];
+        for (uint32_t i = 0; i < columns; i++)
+            ptx_load_vec(f, 4, x[i], ptx_at(f, at[i], first), PTX_NC);
+        for (uint32_t i = 0; i < columns; i++)
+            ptx_store_vec(f, 4, ptx_at(f, to[i], first), x[i], PTX_PLAIN);
+    }
+}
+
+/* A warp takes every k_warps-th column. */
+static void stage_scales(gemm *g, ptx_val first)
+{
+    ptx_fn *f = g->f;
+    ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS];
+    uint32_t columns = g->tile_n / g->k_warps;
+    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
+    ptx_val mine = ptx_add(f, g->tile, g->k_warp);
+    for (uint32_t i = 0; i < columns; i++) {
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(i * g->k_warps)), g->args.n);
+        ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, column, g->blocks));
+        at[i] = ptx_at(f, line, first);
+        to[i] = shared_at(f, PTX_F32, g->scales_to, 4 * i * g->k_warps * SCALES_STRIDE);
+    }
+    PTX_IF (f, g->has_aligned_scales) {
+        copy_aligned_scales(g, at, to, columns, count);
+    }
+    PTX_ELSE (f) {
+        for (uint32_t i = 0; i < columns; i++)
+            copy_scales(g, at[i], to[i], count);
+    }
+}
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
@@ -33,7 +230,8 @@ static void load_four(gemm *g, uint32_t row, uint32_t i, ptx_val x[4])
     uint32_t units = wide_bytes(g) / 4, elements = 4 / units;
     for (uint32_t u = 0; u < units; u++) {
         uint32_t bytes = row * g->stage_row_bytes + (i * units + u) * unit_stride(g) * UNIT_BYTES;
-        ptx_load_vec(g->f, (int)elements, &x[u * elements], shared_at(g, g->stage_from, bytes), PTX_PLAIN);
+        ptx_load_vec(g->f, (int)elements, &x[u * elements], shared_at(g->f, g->wide, g->stage_from, bytes),
+                     PTX_PLAIN);
     }
 }
 
@@ -76,15 +274,14 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
         ptx_load_vec(f, 4, words[c], ptx_at(f, g->codes_at[c], word), PTX_NC | PTX_NO_ALLOCATE);
     ptx_val is_full = ptx_lt(f, k, g->full_until);
     for (uint32_t round = 0; round < LANE_K / g->depth; round++) {
-        simt_stage_rows(g, k, is_full, round);
+        stage_rows(g, k, is_full, round);
         ptx_warp_barrier(f);
         for (uint32_t i = 0; i < g->depth / 4; i++)
             multiply_four(g, words, round, i, partial);
         ptx_warp_barrier(f);
     }
-    ptx_val first = ptx_pointer(f, PTX_SHARED, PTX_F32, scales);
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val scale = ptx_load(f, ptx_at_const(f, first, c * GROUPS * SCALES_STRIDE));
+        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, scales, 4 * c * GROUPS * SCALES_STRIDE));
         if (g->wide == PTX_F64)
             scale = ptx_cvt(f, PTX_F64, scale);
         for (uint32_t row = 0; row < g->rows; row++)
@@ -100,10 +297,10 @@ static void multiply(gemm *g)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_var(f, ptx_number(g->wide, 0));
     PTX_FOR (f, first, ptx_u32(0), g->blocks, ptx_u32(SCALES)) {
-        simt_stage_scales(g, first);
+        stage_scales(g, first);
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, ptx_u32(6));
-        ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->k);
+        ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->args.k);
         ptx_val start = ptx_mad(f, g->k_warp, ptx_u32(STRETCH), from);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
         PTX_FOR (f, k, start, until, ptx_u32(g->k_warps * STRETCH)) {
@@ -129,7 +326,7 @@ static void store_sums(gemm *g)
     PTX_IF (f, is_first) {
         for (uint32_t row = 0; row < g->rows; row++)
             for (uint32_t c = 0; c < g->columns; c++)
-                ptx_store(f, shared_at(g, to, (row * g->tile_n + c * GROUPS) * wide_bytes(g)),
+                ptx_store(f, shared_at(g->f, g->wide, to, (row * g->tile_n + c * GROUPS) * wide_bytes(g)),
                           g->sum[row][c]);
     }
 }
@@ -137,12 +334,7 @@ static void store_sums(gemm *g)
 static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
     ptx_fn *f = g->f;
-    if (g->type == PTX_BF16 && !g->has_sm_80) {
-        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->type != g->wide) {
-        x = ptx_cvt(f, g->type, x);
-    }
+    narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &at);
     PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, x);
     }
@@ -154,17 +346,13 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_fn *f = g->f;
     ptx_val from = ptx_mad(f, number, ptx_u32(wide_bytes(g)), g->stages);
     uint32_t stage_bytes = g->rows * g->stage_row_bytes;
-    ptx_val sum = ptx_load(f, shared_at(g, from, 0));
-    for (uint32_t s = 1; s < g->k_warps; s++) {
-        ptx_val next = ptx_load(f, shared_at(g, from, s * stage_bytes));
-        sum = ptx_add(f, sum, next);
-    }
+    ptx_val sum = shared_sum(f, shared_at(g->f, g->wide, from, 0), g->k_warps, stage_bytes);
     ptx_val in_tile = ptx_and(f, number, ptx_u32(g->tile_n - 1));
     ptx_val column = ptx_add(f, g->tile, in_tile);
     ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(g->tile_n)), first_row);
-    ptx_val has_column = ptx_lt(f, column, g->n), has_row = ptx_lt(f, row, g->m);
+    ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
-    ptx_val line = ptx_at(f, g->out, ptx_mul_wide(f, row, g->n));
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.n));
     store_result(g, ptx_at(f, line, column), sum, in_bounds);
 }
 
@@ -194,10 +382,7 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     g.tile_n = kiln_int(v, "tile_n");
     g.columns = g.tile_n / (WARP_LANES / COLUMN_LANES);
     g.k_warps = kiln_int(v, "k_warps");
-    g.pairs = (nf4_pairs){.f = f,
-                          .type = g.wide,
-                          .is_high_first = kiln_is(v, "nibbles", "high"),
-                          .is_aligned = kiln_is(v, "table", "aligned")};
+    g.pairs = nf4_table(f, v, g.wide, 1024);
     g.vector = g.type == PTX_F32 ? 4 : 8;
     g.depth = g.rows == 1 ? 32 : g.rows == 2 || g.vector == 8 ? 16 : 8;
     g.pieces = g.depth / g.vector;
@@ -206,44 +391,19 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static gemm init_gemm(ptx_fn *f, const kiln_variant *v)
-{
-    gemm g = geometry(f, v);
-    g.in = ptx_param_ptr(f, g.type, "in");
-    g.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    g.scale = ptx_param_ptr(f, PTX_F32, "scale");
-    g.out = ptx_param_ptr(f, g.type, "out");
-    g.m = ptx_param(f, PTX_U32, "m");
-    g.n = ptx_param(f, PTX_U32, "n");
-    g.k = ptx_param(f, PTX_U32, "k");
-    return g;
-}
-
-static uint32_t table_bytes(const gemm *g)
-{
-    return g->pairs.is_aligned ? NF4_PAIRS_ALIGNED_BYTES + RESERVED_BYTES : NF4_PAIRS_BYTES;
-}
-
 static uint32_t shared_bytes(const gemm *g)
 {
-    return table_bytes(g) + g->k_warps * g->rows * g->stage_row_bytes + g->tile_n * 4 * SCALES_STRIDE;
+    return nf4_pairs_bytes(&g->pairs) + g->k_warps * g->rows * g->stage_row_bytes +
+           g->tile_n * 4 * SCALES_STRIDE;
 }
 
-/* The table, then a stage for each warp, then scales. An aligned table starts RESERVED_BYTES after the multiple of 64 KB
- * nearest to the start of shared memory, which is 0 as long as no more than that is reserved. */
+/* The table, then a stage for each warp, then scales. */
 static void layout_shared(gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
     const uint32_t stage_bytes = g->rows * g->stage_row_bytes;
-    g->pairs.start = start;
-    if (g->pairs.is_aligned) {
-        const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES;
-        g->pairs.skipped = RESERVED_BYTES;
-        g->pairs.start =
-            ptx_and(f, ptx_add(f, start, ptx_u32(alignment - 1 - RESERVED_BYTES)), ptx_u32(-alignment));
-    }
-    g->stages = ptx_add(f, start, ptx_u32(table_bytes(g)));
+    g->stages = ptx_add(f, start, ptx_u32(nf4_pairs_layout(&g->pairs, start)));
     g->stage = ptx_mad(f, g->k_warp, ptx_u32(stage_bytes), g->stages);
     ptx_val scales = ptx_add(f, g->stages, ptx_u32(g->k_warps * stage_bytes));
     g->scales_to = ptx_mad(f, g->k_warp, ptx_u32(4 * SCALES_STRIDE), scales);
@@ -258,21 +418,19 @@ static void init_warp(gemm *g)
     g->member = ptx_and(f, g->lane, ptx_u32(COLUMN_LANES - 1));
     g->group = ptx_shr(f, g->lane, ptx_u32(3));
     g->k_warp = ptx_warpid_x(f);
-    g->blocks = ptx_shr(f, g->k, ptx_u32(6));
-    g->last_share = ptx_sub(f, g->k, ptx_u32(LANE_K));
-    g->full_until = ptx_and(f, g->k, ptx_u32(~(uint32_t)(STRETCH - 1)));
-    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->scale));
-    ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
-    g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
+    g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
+    g->last_share = ptx_sub(f, g->args.k, ptx_u32(LANE_K));
+    g->full_until = ptx_and(f, g->args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
+    g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
 }
 
 static void init_columns(gemm *g)
 {
     ptx_fn *f = g->f;
-    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->k, ptx_u32(3));
+    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->args.k, ptx_u32(3));
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val column = clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->n);
-        g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->packed, PTX_U32), ptx_mul_wide(f, column, words));
+        ptx_val column = tail_clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->args.n);
+        g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, column, words));
     }
 }
 
@@ -280,16 +438,16 @@ static void init_columns(gemm *g)
  * is left. */
 static uint32_t blocks_per_multiprocessor(const gemm *g)
 {
-    enum { ALL_REGISTERS = 65536, MOST_BLOCKS = 16 };
+    enum { MOST_BLOCKS = 16 };
     uint32_t sums = 2 * g->rows * g->columns * wide_bytes(g) / 4;
     uint32_t few = g->k_warps == 4 ? 96 : 85, many = g->has_sm_80 ? 168 : 255;
     uint32_t held = sums + g->tile_n; /* codes too */
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
-    uint32_t blocks = ALL_REGISTERS / (g->k_warps * WARP_LANES * registers);
+    uint32_t blocks = lanes_blocks(g->k_warps * WARP_LANES, registers);
     bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.is_aligned);
     if (g->has_sm_110 && is_tight && blocks > 1) /* there ptxas needs up to four registers more */
         blocks--;
-    return blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
+    return blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }
 
 void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
@@ -304,16 +462,17 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
-    gemm g = init_gemm(f, v);
+    gemm g = geometry(f, v);
+    g.args = nf4_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     init_warp(&g);
     layout_shared(&g);
     nf4_pairs_fill(&g.pairs, tid, g.k_warps * WARP_LANES, g.lane);
-    simt_init_stage(&g, first_row);
+    init_stage(&g, first_row);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
-    PTX_FOR (f, tile, first, g.n, step) {
+    PTX_FOR (f, tile, first, g.args.n, step) {
         g.tile = tile;
         init_columns(&g);
         multiply(&g);

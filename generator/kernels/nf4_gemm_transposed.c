@@ -130,6 +130,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
         nf4_gemm_transposed_emit_mma(f, v);
     else
         nf4_gemm_transposed_emit_simt(f, v);
+    ptx_param(f, PTX_U32, "normal_scales"); /* for the rules */
 }
 
 const kiln_family nf4_gemm_transposed_family = {

@@ -5,8 +5,9 @@
  * over columns. Rows of A are mma's B. Any order of columns will do as long as the operands agree: of 16 columns lane t of
  * four has 4t to 4t + 3, which are 8 consecutive bytes in A.
  *
- * STAGES. All threads copy 32 columns of codes, scales and A to shared memory (nf4_gemm_transposed_mma_move.c). The next 32
- * are loaded while these are multiplied. The buffer is double, so that 32 columns take one barrier.
+ * STAGES. All threads copy 32 columns of codes, scales and A to shared memory. The next 32 wait in registers while these are
+ * multiplied. The buffer is double, so that 32 columns take one barrier. The 32 bytes that a warp needs of a column's 256
+ * are swizzled by the lane that reads them, so that there are no bank conflicts.
  *
  * DECODING. A register of mma's A has two columns of one k; a byte of codes has two k of one column. So the words of two
  * columns are merged first, four instructions for 16 weights. Then nf4_pairs.h's table gives a register per byte.
@@ -27,8 +28,266 @@
  * With vector 8, from sm_80 on: 3.6 (3.1) at tile_m 8 and 3.9 (3.4) at 64; bf16 2.7 (2.2) at 8, 3.2 (2.7) at 32, and as
  * f16 at 64. In tf32 nothing is merged; widening weights takes 1, scaling A 5 * tile_m / 64 below sm_90, of machine code.
  */
-#include "nf4_gemm_transposed_mma.h"
-#include "narrow.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/nf4_pairs.h"
+#include "device/shared.h"
+#include "device/tensor.h"
+#include "nf4_gemm_transposed.h"
+
+enum {
+    WARPS = 8,
+    THREADS = WARP_LANES * WARPS,
+    TILE_K = TRANSPOSED_TILE_K,
+    WARP_K = TILE_K / WARPS, /* a quantised block, which has one scale */
+    CHUNK = 32,              /* columns of a stage */
+    STEP = 16,               /* columns of one mma, or of two */
+    STEPS = CHUNK / STEP,
+    FOLD = 1024 / CHUNK, /* stages that one set of sums takes: see SUMS above */
+    COLUMN_BYTES = TILE_K / 2,
+    CODES_BYTES = CHUNK * COLUMN_BYTES,
+    CODES_LOADS = CODES_BYTES / 16 / THREADS,
+    SCALES_STRIDE = 8 * CHUNK / 2 + 16, /* bytes from one warp's to the next's, without bank conflicts */
+    SCALES_BYTES = WARPS * SCALES_STRIDE,
+    ROW_BYTES = 2 * CHUNK + 32, /* of A; likewise */
+    LANE_K = 8,
+    FRAGMENTS = LANE_K / 2,
+    MOST_GROUPS = 8 /* of 8 rows */
+};
+
+typedef struct transposed_mma {
+    ptx_fn *f;
+    ptx_type type, pair; /* f16, f16x2, or bf16 */
+    uint32_t groups, vector;
+    bool has_sm_80, is_high_first, is_tf32; /* products in tf32 of A in f16 */
+
+    nf4_pairs pairs;
+    nf4_args args;
+    ptx_val tid, lane, warp, quad, member; /* group of 8 rows; lane of the four */
+    ptx_val first_k, first_row, minus_zero;
+    ptx_val codes_at, scales_at, a_at[MOST_GROUPS], a_column; /* where loads start, for column 0 */
+    ptx_val code_column, scale_column;
+    ptx_val codes_to, scales_to, a_to, codes_from, scales_from, a_from; /* in the first buffer */
+    ptx_val buffer;                                                     /* bytes to the buffer in use */
+    ptx_val codes[CODES_LOADS][4], scales[2], a[MOST_GROUPS];           /* being loaded */
+    ptx_val sum[FRAGMENTS][MOST_GROUPS][4], total; /* total of earlier sums, in local memory */
+} transposed_mma;
+
+/* Loads of A per thread. */
+static uint32_t loads_of_a(const transposed_mma *g)
+{
+    return g->vector == 1 ? g->groups : 4;
+}
+
+/* ---- what lies where ------------------------------------------------------------------------------------------- */
+
+/* Codes beyond the end of K repeat those before it. */
+static void init_codes(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val unit = ptx_and(f, g->tid, ptx_u32(COLUMN_BYTES / 16 - 1));
+    ptx_val k = ptx_mad(f, unit, ptx_u32(32), g->first_k);
+    ptx_val most = ptx_sub(f, g->args.k, ptx_u32(32));
+    ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, ptx_min(f, k, most), ptx_u32(1)));
+    g->codes_at = ptx_address(f, codes);
+    g->code_column = ptx_shr(f, g->tid, ptx_u32(4));
+
+    ptx_val swizzle = ptx_and(f, ptx_shr(f, g->code_column, ptx_u32(2)), ptx_u32(3));
+    ptx_val group = ptx_xor(f, ptx_shr(f, unit, ptx_u32(1)), swizzle);
+    ptx_val half = ptx_and(f, unit, ptx_u32(1));
+    ptx_val in_column = ptx_mad(f, half, ptx_u32(16), ptx_mul(f, group, ptx_u32(32)));
+    ptx_val to = ptx_mad(f, g->code_column, ptx_u32(COLUMN_BYTES), in_column);
+    g->codes_to = ptx_add(f, to, g->codes_to);
+
+    ptx_val mine = ptx_mul(f, ptx_xor(f, g->warp, g->member), ptx_u32(32));
+    ptx_val row = ptx_mad(f, g->quad, ptx_u32(4), mine);
+    ptx_val from = ptx_mad(f, g->member, ptx_u32(4 * COLUMN_BYTES), row);
+    g->codes_from = ptx_add(f, from, g->codes_from);
+}
+
+/* Half of the threads load scales: each those of two columns of one quantised block. */
+static void init_scales(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val block = ptx_and(f, g->tid, ptx_u32(WARPS - 1));
+    ptx_val first = ptx_shr(f, g->first_k, ptx_u32(6));
+    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
+    ptx_val mine = ptx_add(f, first, block), last = ptx_sub(f, blocks, ptx_u32(1));
+    g->scales_at = ptx_address(f, ptx_at(f, g->args.scale, ptx_min(f, mine, last)));
+    ptx_val pair = ptx_shr(f, g->tid, ptx_u32(3));
+    g->scale_column = ptx_shl(f, pair, ptx_u32(1));
+    ptx_val to = ptx_mad(f, block, ptx_u32(SCALES_STRIDE), ptx_mul(f, pair, ptx_u32(8)));
+    g->scales_to = ptx_add(f, to, g->scales_to);
+    ptx_val from = ptx_mad(f, g->warp, ptx_u32(SCALES_STRIDE), ptx_mul(f, g->member, ptx_u32(16)));
+    g->scales_from = ptx_add(f, from, g->scales_from);
+}
+
+/* A thread loads an element of each eighth row, or eight of one row. Rows beyond the last repeat it. */
+static void init_rows(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    bool is_vector = g->vector == 8;
+    ptx_val row = is_vector ? ptx_shr(f, g->tid, ptx_u32(2)) : g->warp;
+    ptx_val unit = ptx_and(f, g->lane, ptx_u32(CHUNK / g->vector - 1));
+    g->a_column = is_vector ? ptx_mul(f, unit, ptx_u32(8)) : unit;
+    ptx_val first = ptx_add(f, row, g->first_row), last = ptx_sub(f, g->args.m, ptx_u32(1));
+    for (uint32_t i = 0; i < (is_vector ? 1 : g->groups); i++) {
+        ptx_val mine = ptx_min(f, ptx_add(f, first, ptx_u32(8 * i)), last);
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, mine, g->args.n));
+        g->a_at[i] = ptx_at(f, line, g->a_column);
+    }
+    ptx_val to = ptx_mad(f, row, ptx_u32(ROW_BYTES), ptx_mul(f, g->a_column, ptx_u32(2)));
+    g->a_to = ptx_add(f, to, g->a_to);
+    ptx_val from = ptx_mad(f, g->quad, ptx_u32(ROW_BYTES), ptx_mul(f, g->member, ptx_u32(8)));
+    g->a_from = ptx_add(f, from, g->a_from);
+}
+
+/* Registers for what is being loaded. */
+static void declare(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t i = 0; i < CODES_LOADS; i++)
+        for (uint32_t e = 0; e < 4; e++)
+            g->codes[i][e] = ptx_var(f, ptx_u32(0));
+    for (uint32_t i = 0; i < 2; i++)
+        g->scales[i] = ptx_var(f, ptx_f32(0));
+    for (uint32_t i = 0; i < loads_of_a(g); i++)
+        g->a[i] = ptx_var(f, ptx_u32(0));
+}
+
+static void init_columns(transposed_mma *g)
+{
+    init_codes(g);
+    init_scales(g);
+    init_rows(g);
+    declare(g);
+}
+
+/* ---- 32 columns into registers --------------------------------------------------------------------------------- */
+
+/* Addresses that take one instruction are made here, not kept across the loop: with 32 rows no register is left. */
+static void load_codes(transposed_mma *g, ptx_val chunk)
+{
+    ptx_fn *f = g->f;
+    ptx_val column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
+    ptx_val first = ptx_add(f, chunk, g->code_column), last = ptx_sub(f, g->args.n, ptx_u32(1));
+    for (uint32_t i = 0; i < CODES_LOADS; i++) {
+        ptx_val words[4];
+        ptx_val column = ptx_min(f, ptx_add(f, first, ptx_u32(i * CHUNK / CODES_LOADS)), last);
+        ptx_val at = ptx_mad_wide(f, column, column_bytes, g->codes_at);
+        ptx_load_vec(f, 4, words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
+        for (uint32_t e = 0; e < 4; e++)
+            ptx_set(f, g->codes[i][e], words[e]);
+    }
+}
+
+/* Scales out of bounds are 0. */
+static void load_scales(transposed_mma *g, ptx_val chunk)
+{
+    ptx_fn *f = g->f;
+    ptx_val first = ptx_add(f, chunk, g->scale_column);
+    ptx_val scale_bytes = ptx_shr(f, g->args.k, ptx_u32(4));
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val column = ptx_add(f, first, ptx_u32(i));
+        ptx_val at = ptx_mad_wide(f, column, scale_bytes, g->scales_at);
+        ptx_val in_bounds = ptx_lt(f, column, g->args.n);
+        ptx_set(f, g->scales[i], ptx_f32(0));
+        PTX_WHEN (f, in_bounds) {
+            ptx_set(f, g->scales[i], ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, at), PTX_NC));
+        }
+    }
+}
+
+static void load_rows(transposed_mma *g, ptx_val chunk)
+{
+    ptx_fn *f = g->f;
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
+    for (uint32_t i = 0; i < loads_of_a(g); i++)
+        ptx_set(f, g->a[i], ptx_u32(0));
+    if (g->vector == 8) {
+        ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[0], chunk), PTX_U32), words[4];
+        PTX_WHEN (f, in_bounds) {
+            ptx_load_vec(f, 4, words, at, PTX_NC);
+            for (uint32_t e = 0; e < 4; e++)
+                ptx_set(f, g->a[e], words[e]);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < g->groups; i++) {
+        ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[i], chunk), PTX_U16);
+        PTX_WHEN (f, in_bounds) {
+            ptx_set(f, g->a[i], ptx_load_as(f, PTX_U32, at, PTX_NC));
+        }
+    }
+}
+
+/* Half of the threads load scales; with vector 8 only as many as it takes load A. */
+static void load_columns(transposed_mma *g, ptx_val chunk)
+{
+    ptx_fn *f = g->f;
+    load_codes(g, chunk);
+    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
+        load_scales(g, chunk);
+    }
+    uint32_t threads_of_a = g->vector == 8 ? g->groups * 32 : THREADS;
+    if (threads_of_a == THREADS) {
+        load_rows(g, chunk);
+        return;
+    }
+    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(threads_of_a))) {
+        load_rows(g, chunk);
+    }
+}
+
+/* ---- and into shared memory ------------------------------------------------------------------------------------ */
+
+static void store_scales(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val halves[2], high[2], low[2];
+    ptx_val to = ptx_add(f, g->scales_to, g->buffer);
+    if (g->is_tf32) {
+        ptx_store_vec(f, 2, shared_at(f, PTX_F32, to, 0), g->scales, PTX_PLAIN);
+        return;
+    }
+    halves[0] = narrow_pair(f, g->type, g->has_sm_80, g->scales[0], g->scales[1]);
+    widen_pair(f, g->type, halves[0], high);
+    for (uint32_t i = 0; i < 2; i++)
+        low[i] = ptx_sub(f, g->scales[i], high[i]);
+    halves[1] = narrow_pair(f, g->type, g->has_sm_80, low[0], low[1]);
+    ptx_store_vec(f, 2, shared_at(f, PTX_U32, to, 0), halves, PTX_PLAIN);
+}
+
+static void store_rows(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val to = ptx_add(f, g->a_to, g->buffer);
+    if (g->vector == 8) {
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, 0), g->a, PTX_PLAIN);
+        return;
+    }
+    for (uint32_t i = 0; i < g->groups; i++)
+        ptx_store(f, shared_at(f, PTX_U16, to, i * 8 * ROW_BYTES), g->a[i]);
+}
+
+static void store_columns(transposed_mma *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val to = ptx_add(f, g->codes_to, g->buffer);
+    for (uint32_t i = 0; i < CODES_LOADS; i++)
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, i * CODES_BYTES / CODES_LOADS), g->codes[i], PTX_PLAIN);
+    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
+        store_scales(g);
+    }
+    uint32_t threads_of_a = g->vector == 8 ? g->groups * 32 : THREADS;
+    if (threads_of_a == THREADS) {
+        store_rows(g);
+        return;
+    }
+    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(threads_of_a))) {
+        store_rows(g);
+    }
+}
 
 static uint32_t stage_bytes(const transposed_mma *g)
 {
@@ -75,13 +334,7 @@ static void multiply_fragment(transposed_mma *g, uint32_t fragment, const ptx_va
     ptx_fn *f = g->f;
     for (uint32_t group = 0; group < g->groups; group++) {
         ptx_val *sum = g->sum[fragment][group];
-        if (g->has_sm_80) {
-            ptx_mma_to(f, g->type == PTX_F16 ? PTX_MMA_M16N8K16_F16_F32 : PTX_MMA_M16N8K16_BF16_F32, sum,
-                       weights, rows[group]);
-        } else {
-            ptx_mma_to(f, PTX_MMA_M16N8K8_F16_F32, sum, weights, rows[group]);
-            ptx_mma_to(f, PTX_MMA_M16N8K8_F16_F32, sum, weights + 2, rows[group] + 1);
-        }
+        tensor_multiply(f, g->type, g->has_sm_80, sum, weights, rows[group], sum);
     }
 }
 
@@ -90,28 +343,27 @@ static void load_fragments_of_rows(transposed_mma *g, ptx_val from, uint32_t ste
     ptx_fn *f = g->f;
     for (uint32_t group = 0; group < g->groups; group++) {
         ptx_val words[2];
-        ptx_load_vec(f, 2, words,
-                     transposed_shared_at(g, PTX_U32, from, group * 8 * ROW_BYTES + step * 2 * STEP),
+        ptx_load_vec(f, 2, words, shared_at(f, PTX_U32, from, group * 8 * ROW_BYTES + step * 2 * STEP),
                      PTX_PLAIN);
         for (uint32_t i = 0; i < 2; i++)
             rows[group][i] = ptx_as(f, g->pair, words[i]);
     }
 }
 
-/* Loads words of columns, from `column` of the stage on. */
-static void load_codes(const transposed_mma *g, ptx_val from, uint32_t column, uint32_t count,
+/* Reads words of columns, from `column` of the stage on. */
+static void read_codes(const transposed_mma *g, ptx_val from, uint32_t column, uint32_t count,
                        ptx_val words[])
 {
     for (uint32_t c = 0; c < count; c++)
-        words[c] = ptx_load(g->f, transposed_shared_at(g, PTX_U32, from, (column + c) * COLUMN_BYTES));
+        words[c] = ptx_load(g->f, shared_at(g->f, PTX_U32, from, (column + c) * COLUMN_BYTES));
 }
 
 static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t step)
 {
     ptx_fn *f = g->f;
     ptx_val words[4], merged[2][2], halves[4], scales[2][2], rows[MOST_GROUPS][2];
-    load_codes(g, from[0], step * STEP, 4, words);
-    ptx_load_vec(f, 4, halves, transposed_shared_at(g, PTX_U32, from[1], step * STEP / 2 * 8), PTX_PLAIN);
+    read_codes(g, from[0], step * STEP, 4, words);
+    ptx_load_vec(f, 4, halves, shared_at(f, PTX_U32, from[1], step * STEP / 2 * 8), PTX_PLAIN);
     for (uint32_t pair = 0; pair < 2; pair++) {
         merge_columns(g, words[2 * pair], words[2 * pair + 1], merged[pair]);
         for (uint32_t i = 0; i < 2; i++)
@@ -155,8 +407,8 @@ static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint
     for (uint32_t half = 0; half < 2; half++) {
         ptx_val words[2], scales[2], rows[MOST_GROUPS][2];
         const uint32_t column = step * STEP + 2 * half;
-        load_codes(g, from[0], column, 2, words);
-        ptx_load_vec(f, 2, scales, transposed_shared_at(g, PTX_F32, from[1], column * 4), PTX_PLAIN);
+        read_codes(g, from[0], column, 2, words);
+        ptx_load_vec(f, 2, scales, shared_at(f, PTX_F32, from[1], column * 4), PTX_PLAIN);
         scale_rows(g, rows_of_step, half, scales, rows);
         for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
             ptx_val weights[4];
@@ -284,18 +536,18 @@ static void multiply_columns(transposed_mma *g)
     g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
     ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
-        transposed_load_columns(g, start);
+        load_columns(g, start);
     }
     PTX_FOR (f, chunk, start, g->args.n, ptx_u32(stride)) {
         ptx_main_loop(f);
-        transposed_store_columns(g);
+        store_columns(g);
         ptx_barrier(f);
         ptx_val next = ptx_add(f, chunk, ptx_u32(stride));
         PTX_IF (f, ptx_lt(f, next, g->args.n)) {
-            transposed_load_columns(g, next);
+            load_columns(g, next);
         }
         multiply_chunk(g);
-        ptx_set(f, g->buffer, ptx_sub(f, ptx_u32(stage_bytes(g)), g->buffer));
+        shared_toggle(f, g->buffer, ptx_u32(stage_bytes(g)));
         fold_sums(g, chunk);
     }
     add_last_total(g);
@@ -356,7 +608,7 @@ static void finish(transposed_mma *g)
         for (uint32_t group = 0; group < g->groups; group++)
             for (uint32_t e = 0; e < 4; e++)
                 sums[count++] = g->sum[i][group][e];
-    PTX_IF (f, transposed_add_parts(f, &g->args, THREADS, sums, count)) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, THREADS, sums, count)) {
         ptx_rarely(f);
         store_tile(g);
     }
@@ -372,10 +624,8 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
     g.vector = kiln_int(v, "vector");
     g.is_high_first = kiln_is(v, "nibbles", "high");
     g.is_tf32 = g.type == PTX_F16 && kiln_is(v, "scales", "any");
-    g.pairs = (nf4_pairs){.f = f,
-                          .type = g.type,
-                          .is_high_first = g.is_tf32 && g.is_high_first, /* else merge_columns does it */
-                          .is_aligned = kiln_is(v, "table", "aligned")};
+    g.pairs = nf4_table(f, v, g.type, 2048);
+    g.pairs.is_high_first = g.is_tf32 && g.is_high_first; /* else merge_columns does it */
     return g;
 }
 
@@ -417,10 +667,10 @@ static void init(transposed_mma *g)
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = geometry(f, v);
-    g.args = transposed_declare_args(f, v);
+    g.args = nf4_declare_args(f, v);
     init(&g);
     nf4_pairs_fill(&g.pairs, g.tid, THREADS, g.lane);
-    transposed_init_columns(&g);
+    init_columns(&g);
     multiply_columns(&g); /* its first barrier is also the table's */
     finish(&g);
 }

@@ -16,16 +16,16 @@
  * INSTRUCTIONS per weight in the loop, one row: 1.5 for decoding, 1 for its word of codes, 1 per row for the product, and
  * (6 + 2 per row) / lane_k for the column's addresses, loads, shuffles and scales.
  */
-#include "narrow.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/nf4_pairs.h"
+#include "device/shared.h"
 #include "nf4_gemm_transposed.h"
-#include "nf4_pairs.h"
 
 enum {
-    WARP_LANES = 32,
     TILE_K = TRANSPOSED_TILE_K,
     CHUNK = 16, /* columns whose rows of A are loaded at once */
     MOST_BATCH = 8,
-    UNIT_BYTES = 16,
     MOST_ROWS = 8,
     MOST_LANE_K = 32,
     MOST_ELEMENTS = 4 /* of a row of the tile, per thread */
@@ -43,7 +43,7 @@ typedef struct product {
     uint32_t unit_stride; /* of partial sums in shared memory: see store_row */
 
     nf4_pairs pairs;
-    transposed_args args;
+    nf4_args args;
     ptx_val tid, lane, member, group, warp; /* lane of the column; the warp's column */
     ptx_val shared, first_k, first_row;
     ptx_val codes_at, scales_at;           /* addresses for column 0 */
@@ -71,12 +71,6 @@ static uint32_t threads(const product *g)
 static uint32_t loads_of_a(const product *g)
 {
     return g->rows == 1 ? 1 : g->rows / 2;
-}
-
-static ptx_val shared_at(const product *g, ptx_val address, uint32_t bytes)
-{
-    ptx_val at = ptx_pointer(g->f, PTX_SHARED, g->wide, address);
-    return ptx_at_bytes(g->f, at, bytes);
 }
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
@@ -243,7 +237,7 @@ static void store_row(product *g, uint32_t row)
     ptx_val start = ptx_mad(f, partial, ptx_u32(partial_bytes(g)), g->shared);
     ptx_val to = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), start);
     for (uint32_t i = 0; i < g->lane_k; i += at_once)
-        ptx_store_vec(f, (int)at_once, shared_at(g, to, i / at_once * g->unit_stride * UNIT_BYTES),
+        ptx_store_vec(f, (int)at_once, shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
                       &g->sum[row][i], PTX_PLAIN);
 }
 
@@ -261,22 +255,10 @@ static void add_partials(product *g, ptx_val totals[])
     ptx_val from = ptx_mad(f, in_unit, ptx_u32(wide_bytes(g)), start);
     for (uint32_t i = 0; i < TILE_K / threads(g); i++) {
         uint32_t offset = i * (threads(g) / g->lane_k) * UNIT_BYTES;
-        totals[i] = ptx_var(f, ptx_load(f, shared_at(g, from, offset)));
+        totals[i] = ptx_var(f, ptx_load(f, shared_at(f, g->wide, from, offset)));
         for (uint32_t s = 1; s < partials; s++)
-            ptx_add_to(f, totals[i], ptx_load(f, shared_at(g, from, offset + s * partial_bytes(g))));
+            ptx_add_to(f, totals[i], ptx_load(f, shared_at(f, g->wide, from, offset + s * partial_bytes(g))));
     }
-}
-
-static void store_result(product *g, ptx_val at, ptx_val x)
-{
-    ptx_fn *f = g->f;
-    if (g->type == PTX_BF16 && !g->has_sm_80) {
-        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->type != g->wide) {
-        x = ptx_cvt(f, g->type, x);
-    }
-    ptx_store(f, at, x);
 }
 
 static void store_tile(product *g)
@@ -292,7 +274,9 @@ static void store_tile(product *g)
             ptx_val mine = ptx_add(f, k, ptx_u32(i * threads(g)));
             ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
-                store_result(g, ptx_at_const(f, at, i * threads(g)), g->total[row * elements + i]);
+                ptx_val x = g->total[row * elements + i], to = ptx_at_const(f, at, i * threads(g));
+                narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &to);
+                ptx_store(f, to, x);
             }
         }
     }
@@ -311,7 +295,7 @@ static void add_all(product *g)
         store_tile(g);
         return;
     }
-    PTX_IF (f, transposed_add_parts(f, &g->args, threads(g), g->total, g->rows * (TILE_K / threads(g)))) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, threads(g), g->total, g->rows * (TILE_K / threads(g)))) {
         store_tile(g);
     }
 }
@@ -330,10 +314,7 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     g.batch = sum_registers(&g) <= 32 ? 8 : sum_registers(&g) <= 64 ? 2 : 4;
     uint32_t lanes_read = 128 / (g.lane_k * wide_bytes(&g)); /* in a wavefront of 128 bytes */
     g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
-    g.pairs = (nf4_pairs){.f = f,
-                          .type = g.wide,
-                          .is_high_first = kiln_is(v, "nibbles", "high"),
-                          .is_aligned = kiln_is(v, "table", "aligned")};
+    g.pairs = nf4_table(f, v, g.wide, 2048);
     return g;
 }
 
@@ -353,11 +334,9 @@ static void init(product *g)
 /* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
 static uint32_t blocks_per_multiprocessor(const product *g)
 {
-    enum { ALL_REGISTERS = 65536 };
     uint32_t sums = sum_registers(g);
     uint32_t registers = sums > 64 || g->wide == PTX_F64 ? 255 : 128;
-    uint32_t blocks = ALL_REGISTERS / (threads(g) * registers);
-    return blocks ? blocks : 1;
+    return lanes_blocks(threads(g), registers);
 }
 
 /* At the end the sums of the lanes of all columns are where the table was. */
@@ -375,7 +354,7 @@ void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     product g = geometry(f, v);
-    g.args = transposed_declare_args(f, v);
+    g.args = nf4_declare_args(f, v);
     g.lane = ptx_laneid(f);
     init(&g);
     nf4_pairs_layout(&g.pairs, g.shared);

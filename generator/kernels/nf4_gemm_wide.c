@@ -16,11 +16,13 @@
  * SCALES of 4096 along K are copied to shared memory at once, so that their sectors are full. They multiply the sums of 64
  * products, as in the narrow tiles.
  */
+#include "device/lanes.h"
+#include "device/nf4_pairs.h"
+#include "device/shared.h"
+#include "device/tail.h"
 #include "nf4_gemm.h"
-#include "nf4_pairs.h"
 
 enum {
-    WARP_LANES = 32,
     LANE_ROWS = 4, /* lanes of a warp along rows, along columns */
     LANE_COLUMNS = 8,
     BLOCK_K = 64,
@@ -43,7 +45,7 @@ typedef struct wide {
     uint32_t rows, columns; /* per lane */
     bool is_high_first;
 
-    ptx_val in, packed, scale, out, m, n, k;
+    nf4_args args;
     ptx_val lane, k_warp, tile, first_row; /* the tile's first column and row */
     ptx_val blocks;                        /* quantised blocks of a column */
     ptx_val has_aligned_scales;
@@ -54,16 +56,9 @@ typedef struct wide {
     ptx_val partial[MOST_ROWS][MOST_COLUMNS], sum[MOST_ROWS][MOST_COLUMNS];
 } wide;
 
-static ptx_val shared_at(const wide *g, ptx_val address, uint32_t words)
+static ptx_val word_at(const wide *g, ptx_val address, uint32_t words)
 {
-    return ptx_at_const(g->f, ptx_pointer(g->f, PTX_SHARED, PTX_F32, address), words);
-}
-
-/* Clamps a row or column to the last one: what is out of bounds is calculated, but not stored. */
-static ptx_val clamp(ptx_fn *f, ptx_val index, ptx_val count)
-{
-    ptx_val last = ptx_sub(f, count, ptx_u32(1));
-    return ptx_min(f, index, last);
+    return shared_at(g->f, PTX_F32, address, 4 * words);
 }
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
@@ -76,16 +71,16 @@ static void init_loads(wide *g)
     ptx_val along = ptx_mad(f, half, ptx_u32(BLOCK_K / 2), ptx_shl(f, fours, ptx_u32(2)));
     ptx_val first = ptx_add(f, g->first_row, row);
     for (uint32_t i = 0; i < g->tile_m / 8; i++) {
-        ptx_val at = clamp(f, ptx_add(f, first, ptx_u32(8 * i)), g->m);
-        ptx_val line = ptx_at(f, g->in, ptx_mul_wide(f, at, g->k));
+        ptx_val at = tail_clamp(f, ptx_add(f, first, ptx_u32(8 * i)), g->args.m);
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.k));
         g->a_at[i] = ptx_at(f, line, along);
     }
     ptx_val mine = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
-    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), words = ptx_shr(f, g->k, ptx_u32(3));
+    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), words = ptx_shr(f, g->args.k, ptx_u32(3));
     ptx_val column = ptx_add(f, g->tile, mine), start = ptx_shl(f, side, ptx_u32(2));
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
-        ptx_val at = clamp(f, ptx_add(f, column, ptx_u32(i * CODE_COLUMNS)), g->n);
-        ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->packed, PTX_U32), ptx_mul_wide(f, at, words));
+        ptx_val at = tail_clamp(f, ptx_add(f, column, ptx_u32(i * CODE_COLUMNS)), g->args.n);
+        ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, at, words));
         g->codes_at[i] = ptx_at(f, line, start);
     }
 }
@@ -144,8 +139,8 @@ static void stage_scales(wide *g, ptx_val first)
     ptx_val start = ptx_shl(f, ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1)), ptx_u32(2));
     for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
         ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, ptx_u32(i)));
-        ptx_val line = ptx_at(f, g->scale, ptx_mul_wide(f, clamp(f, column, g->n), g->blocks));
-        ptx_val at = ptx_at(f, line, first), into = shared_at(g, to, i * SCALES_STRIDE);
+        ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks));
+        ptx_val at = ptx_at(f, line, first), into = word_at(g, to, i * SCALES_STRIDE);
         PTX_IF (f, g->has_aligned_scales) {
             PTX_IF (f, ptx_lt(f, start, count)) {
                 ptx_val x[4];
@@ -179,10 +174,10 @@ static void stage_round(wide *g, const ptx_val a_at[], ptx_val words[MOST_COLUMN
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
         decode(g, words[i][round], w);
         for (uint32_t e = 0; e < 8; e += 4)
-            ptx_store_vec(f, 4, shared_at(g, g->w_to, i * CODE_COLUMNS * STRIDE + e), &w[e], PTX_PLAIN);
+            ptx_store_vec(f, 4, word_at(g, g->w_to, i * CODE_COLUMNS * STRIDE + e), &w[e], PTX_PLAIN);
     }
     for (uint32_t i = 0; i < g->tile_m / 8; i++)
-        ptx_store_vec(f, 4, shared_at(g, g->a_to, 8 * i * STRIDE), x[i], PTX_PLAIN);
+        ptx_store_vec(f, 4, word_at(g, g->a_to, 8 * i * STRIDE), x[i], PTX_PLAIN);
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
@@ -194,9 +189,9 @@ static void multiply_round(wide *g)
         ptx_val x[MOST_ROWS][4], w[4];
         ptx_val a = ptx_add(f, g->a_from, at), b = ptx_add(f, g->w_from, at);
         for (uint32_t r = 0; r < g->rows; r++)
-            ptx_load_vec(f, 4, x[r], shared_at(g, a, r * LANE_ROWS * STRIDE), PTX_PLAIN);
+            ptx_load_vec(f, 4, x[r], word_at(g, a, r * LANE_ROWS * STRIDE), PTX_PLAIN);
         for (uint32_t c = 0; c < g->columns; c++) {
-            ptx_load_vec(f, 4, w, shared_at(g, b, c * LANE_COLUMNS * STRIDE), PTX_PLAIN);
+            ptx_load_vec(f, 4, w, word_at(g, b, c * LANE_COLUMNS * STRIDE), PTX_PLAIN);
             for (uint32_t e = 0; e < 4; e++)
                 for (uint32_t r = 0; r < g->rows; r++)
                     ptx_fma_to(f, g->partial[r][c], x[r][e], w[e]);
@@ -224,7 +219,7 @@ static void multiply_block(wide *g, ptx_val number, ptx_val scales)
         ptx_warp_barrier(f);
     }
     for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val scale = ptx_load(f, shared_at(g, scales, c * LANE_COLUMNS * SCALES_STRIDE));
+        ptx_val scale = ptx_load(f, word_at(g, scales, c * LANE_COLUMNS * SCALES_STRIDE));
         for (uint32_t r = 0; r < g->rows; r++)
             ptx_fma_to(f, g->sum[r][c], g->partial[r][c], scale);
     }
@@ -265,7 +260,7 @@ static void store_sums(wide *g)
     ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
     for (uint32_t r = 0; r < g->rows; r++)
         for (uint32_t c = 0; c < g->columns; c++)
-            ptx_store(f, shared_at(g, to, r * LANE_ROWS * stride + c * LANE_COLUMNS), g->sum[r][c]);
+            ptx_store(f, word_at(g, to, r * LANE_ROWS * stride + c * LANE_COLUMNS), g->sum[r][c]);
 }
 
 /* Thread t takes column t mod tile_n, and every (threads / tile_n)-th row. */
@@ -277,15 +272,11 @@ static void store_tile(wide *g, ptx_val tid)
     ptx_val line = ptx_mad(f, row, ptx_u32(4 * stride), g->shared);
     ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
     ptx_val column = ptx_add(f, g->tile, in_tile), first = ptx_add(f, g->first_row, row);
-    ptx_val has_column = ptx_lt(f, column, g->n), to = ptx_at(f, g->out, column);
+    ptx_val has_column = ptx_lt(f, column, g->args.n), to = ptx_at(f, g->args.out, column);
     for (uint32_t r = 0; r < g->tile_m; r += rows_apart) {
-        ptx_val sum = ptx_load(f, shared_at(g, from, r * stride));
-        for (uint32_t s = 1; s < g->k_warps; s++) {
-            ptx_val next = ptx_load(f, shared_at(g, from, (s * g->tile_m + r) * stride));
-            sum = ptx_add(f, sum, next);
-        }
-        ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->m);
-        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->n));
+        ptx_val sum = shared_sum(f, word_at(g, from, r * stride), g->k_warps, 4 * g->tile_m * stride);
+        ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->args.m);
+        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.n));
         PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
             ptx_store(f, row_at, sum);
         }
@@ -305,19 +296,6 @@ static wide geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static wide init_wide(ptx_fn *f, const kiln_variant *v)
-{
-    wide g = geometry(f, v);
-    g.in = ptx_param_ptr(f, PTX_F32, "in");
-    g.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    g.scale = ptx_param_ptr(f, PTX_F32, "scale");
-    g.out = ptx_param_ptr(f, PTX_F32, "out");
-    g.m = ptx_param(f, PTX_U32, "m");
-    g.n = ptx_param(f, PTX_U32, "n");
-    g.k = ptx_param(f, PTX_U32, "k");
-    return g;
-}
-
 static void init_warp(wide *g)
 {
     ptx_fn *f = g->f;
@@ -328,29 +306,26 @@ static void init_warp(wide *g)
     g->k_warp = ptx_warpid_x(f);
     g->tile = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
-    g->blocks = ptx_shr(f, g->k, ptx_u32(6));
+    g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
-    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, g->scale));
-    ptx_val odd = ptx_or(f, scale, ptx_shl(f, g->blocks, ptx_u32(2)));
-    g->has_aligned_scales = ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
+    g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
 }
 
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 {
-    enum { ALL_REGISTERS = 65536 };
     const wide g = geometry(NULL, v);
     const uint32_t sums = 2 * g.rows * g.columns, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
-    const uint32_t blocks = ALL_REGISTERS / (g.k_warps * WARP_LANES * registers);
     s->block[0] = g.k_warps * WARP_LANES;
     s->shared_bytes = g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE;
-    s->blocks_per_multiprocessor = blocks < 1 ? 1 : blocks;
+    s->blocks_per_multiprocessor = lanes_blocks(g.k_warps * WARP_LANES, registers);
     s->trip = 64;
     s->loop_warps = g.k_warps;
 }
 
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
-    wide g = init_wide(f, v);
+    wide g = geometry(f, v);
+    g.args = nf4_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     init_warp(&g);
     layout_shared(&g);

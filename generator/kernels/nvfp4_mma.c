@@ -12,6 +12,7 @@
  * of a column read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of
  * negative codes times -b. hardware: f16. Either is exact, as are the products of scales; see nvfp4_simt.c.
  */
+#include "device/shared.h"
 #include "nvfp4_rows.h"
 
 enum {
@@ -90,12 +91,11 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
         ptx_val in_half = ptx_and(f, chunk, ptx_u32(HALF_CHUNKS - 1));
         ptx_val half_at = ptx_mad(f, half, ptx_u32(HALF_BYTES), g->shared);
         ptx_val at = ptx_mad(f, in_half, ptx_u32(16), half_at);
-        ptx_val to = ptx_at_bytes(f, ptx_pointer(f, PTX_SHARED, PTX_U32, at), ZERO_BYTES);
+        ptx_val to = shared_at(f, PTX_U32, at, ZERO_BYTES);
         for (uint32_t block = 0; block < 2; block++)
             store_block(g, &word[2 * block], ptx_at_bytes(f, to, BLOCK_BYTES * block));
         ptx_val scales_at = ptx_mad(f, in_half, ptx_u32(4), half_at);
-        ptx_val scales_to = ptx_pointer(f, PTX_SHARED, PTX_U32, scales_at);
-        ptx_store(f, ptx_at_bytes(f, scales_to, ZERO_BYTES + SCALES_AT),
+        ptx_store(f, shared_at(f, PTX_U32, scales_at, ZERO_BYTES + SCALES_AT),
                   nvfp4_vector_scales(f, g->of.has_sm_89, raw));
     }
 }
@@ -107,7 +107,7 @@ static void clear_zeros(gemv *g)
     ptx_val at = ptx_mad(f, g->of.tid, ptx_u32(16), g->shared);
     PTX_WHEN (f, is_here) {
         ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
-        ptx_store_vec(f, 4, ptx_pointer(f, PTX_SHARED, PTX_U32, at), zero, PTX_PLAIN);
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
     }
 }
 
@@ -218,10 +218,10 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
             p[r] = load_piece(g, r, index);
         for (uint32_t i = 0; i < 2; i++) {
             ptx_val at = ptx_mad(f, super, g->block_step[i], g->block_at[i]);
-            block_at[i] = ptx_pointer(f, PTX_SHARED, PTX_B32, at);
+            block_at[i] = shared_at(f, PTX_B32, at, 0);
         }
         ptx_val scales = ptx_mad(f, super, ptx_u32(SUPER_BYTES), g->scales_at);
-        ptx_val scales_at = ptx_pointer(f, PTX_SHARED, PTX_U32, scales);
+        ptx_val scales_at = shared_at(f, PTX_U32, scales, 0);
         for (uint32_t s = 0; s < STEPS; s++)
             multiply_step(g, s, p, block_at, scales_at, zero);
     }

@@ -1,15 +1,8 @@
 /* What the strategies of nvfp4_gemv share. */
 #include "nvfp4_rows.h"
 
-#include "narrow.h"
-
-uint32_t nvfp4_log2(uint32_t power)
-{
-    uint32_t log = 0;
-    while (power >> (log + 1))
-        log++;
-    return log;
-}
+#include "device/lanes.h"
+#include "device/narrow.h"
 
 static void read_params(nvfp4_rows *g)
 {
@@ -41,7 +34,7 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
     g.slice = ptx_and(f, g.warp, ptx_u32(g.k_warps - 1));
-    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(nvfp4_log2(g.k_warps)));
+    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(lanes_log2(g.k_warps)));
     ptx_val thread_block = ptx_ctaid_x(f);
     g.first_of_block = ptx_mul(f, thread_block, ptx_u32(NVFP4_WARPS / g.k_warps * g.rows));
     g.first_of_warp = ptx_mad(f, of_rows, ptx_u32(g.rows), g.first_of_block);
@@ -88,12 +81,7 @@ void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
     ptx_fn *f = g->f;
     ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, row));
     ptx_val at = ptx_at(f, g->c, index);
-    if (g->c_type == PTX_BF16 && !g->has_sm_80) {
-        sum = ptx_shr(f, narrow_to_bf16(f, sum), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->c_type != PTX_F32) {
-        sum = ptx_cvt(f, g->c_type, sum);
-    }
+    narrow_value(f, g->c_type, PTX_F32, g->has_sm_80, &sum, &at);
     ptx_val in_bounds = ptx_lt(f, row, g->m);
     ptx_val stores = ptx_and(f, in_bounds, is_here);
     PTX_WHEN (f, stores) {
@@ -117,7 +105,7 @@ void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
     ptx_barrier(f);
     ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(NVFP4_WARPS / g->k_warps * g->rows));
     PTX_IF (f, is_here) {
-        ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(nvfp4_log2(g->rows)));
+        ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(lanes_log2(g->rows)));
         ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
         ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->k_warps * g->rows), in_warps));
         ptx_val total = ptx_var(f, ptx_load(f, from));

@@ -44,7 +44,4 @@ void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
 void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
                       ptx_val is_first);
 
-/* The logarithm of 1, 2, 4, ... 64. */
-uint32_t nvfp4_log2(uint32_t power);
-
 #endif

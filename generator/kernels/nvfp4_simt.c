@@ -11,6 +11,8 @@
  * product of two scales is exact in f16, and so is its product with a block's sum in f32. Only the sum over the blocks
  * rounds.
  */
+#include "device/lanes.h"
+#include "device/shared.h"
 #include "nvfp4_rows.h"
 
 enum { MOST_ROWS = 4, MOST_UNROLL = 4, MOST_WORDS = 4 };
@@ -67,7 +69,7 @@ static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, i
 /* The same address in another step, in shared memory. */
 static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
 {
-    return ptx_pointer(g->of.f, PTX_SHARED, PTX_U32, ptx_mad(g->of.f, step, ptx_u32(g->step_bytes), address));
+    return shared_at(g->of.f, PTX_U32, ptx_mad(g->of.f, step, ptx_u32(g->step_bytes), address), 0);
 }
 
 static void store_codes(gemv *g, const piece *p, ptx_val at)
@@ -247,7 +249,7 @@ static void end_rows(gemv *g)
     for (uint32_t r = 0; r < g->of.rows; r++)
         g->sum[r] = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
     ptx_val sum = add_lanes(g);
-    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - nvfp4_log2(g->of.rows)));
+    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - lanes_log2(g->of.rows)));
     ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
     ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
     if (g->of.k_warps > 1)
@@ -291,8 +293,8 @@ uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware)
 
 static uint32_t unroll_of(const kiln_variant *v)
 {
-    const uint32_t shared_rows = kiln_int(v, "rows") * kiln_int(v, "k_warps");
-    return shared_rows < MOST_UNROLL ? MOST_UNROLL / shared_rows : 1;
+    const uint32_t row_warps = kiln_int(v, "rows") * kiln_int(v, "k_warps");
+    return row_warps < MOST_UNROLL ? MOST_UNROLL / row_warps : 1;
 }
 
 uint32_t nvfp4_simt_trip(const kiln_variant *v)

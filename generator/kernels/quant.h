@@ -120,8 +120,6 @@ ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[]);
 /* Reduces the group's lanes by op; each of them gets the result. */
 ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value);
 
-uint32_t quant_log2(uint32_t power_of_two);
-
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
 /* Running extremes of a group: largest magnitude, or largest and smallest value. */

@@ -8,7 +8,7 @@
  * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
  * sum. An even number added to the constant moves the code and leaves ties where they are.
  */
-#include "nf4_pairs.h"
+#include "device/nf4_pairs.h"
 #include "quant.h"
 
 #define SMALLEST_RANGE 1e-12

@@ -4,6 +4,7 @@
  * all the tail of the tensor: it goes row by row, predicates each access of one element, and divides by div.rn. A fused
  * quantizer knows its numbers only after it has read the tile; where they are not plain, the predicated body starts over.
  */
+#include "device/lanes.h"
 #include "quant.h"
 
 /* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
@@ -92,7 +93,7 @@ static tile_row init_row(quant *q, ptx_val start)
         ptx_val past = i == 0 ? lane_start : ptx_add(f, lane_start, ptx_u32(i * q->step_elements));
         r.has[i] = ptx_as(f, PTX_S32, ptx_sub(f, q->left, past));
     }
-    r.group = ptx_shr(f, lane_start, ptx_u32(quant_log2(q->group)));
+    r.group = ptx_shr(f, lane_start, ptx_u32(lanes_log2(q->group)));
     r.group_in_bounds = ptx_gt(f, r.has[0], ptx_s32(0));
     return r;
 }
@@ -100,7 +101,7 @@ static tile_row init_row(quant *q, ptx_val start)
 /* Where a group's number is. */
 static ptx_val predicated_number_at(quant *q, const tile_row *r, ptx_val tensor)
 {
-    ptx_val first = ptx_shr(q->f, q->first, ptx_u32(quant_log2(q->group)));
+    ptx_val first = ptx_shr(q->f, q->first, ptx_u32(lanes_log2(q->group)));
     ptx_val at = ptx_at(q->f, tensor, first);
     return ptx_at(q->f, at, r->group);
 }

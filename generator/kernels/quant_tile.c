@@ -5,16 +5,9 @@
  * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
  * steps. Only quant_any_scale.c uses shared memory.
  */
-#include "narrow.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
 #include "quant.h"
-
-uint32_t quant_log2(uint32_t power_of_two)
-{
-    uint32_t log = 0;
-    while (power_of_two >> log > 1)
-        log++;
-    return log;
-}
 
 quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
@@ -167,26 +160,13 @@ void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x
 
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
 {
-    ptx_fn *f = q->f;
-    if (q->lane_elements != 8) {
-        ptx_store_vec(f, (int)q->lane_elements, at, x, PTX_CS);
-        return;
-    }
-    ptx_val words[4];
-    for (int i = 0; i < 4; i++)
-        words[i] = narrow_pair(q->f, q->type, q->has_sm_80, x[2 * i], x[2 * i + 1]);
-    ptx_store_vec(f, 4, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
+    narrow_store(q->f, q->type, q->has_sm_80, q->lane_elements, at, x, PTX_CS);
 }
 
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
-    if (q->type == PTX_BF16 && !q->has_sm_80) {
-        x = ptx_shr(f, narrow_to_bf16(f, x), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (q->lane_elements == 8) {
-        x = ptx_cvt(f, q->type, x);
-    }
+    narrow_value(f, q->type, q->wide, q->has_sm_80, &x, &at);
     PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, x);
     }
@@ -208,10 +188,10 @@ quant_number_slot quant_find_numbers(quant *q)
 {
     ptx_fn *f = q->f;
     uint32_t row_groups = 32 / q->lanes;
-    quant_number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(quant_log2(q->group)))};
+    quant_number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(lanes_log2(q->group)))};
     slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
     if (row_groups > 1) {
-        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(quant_log2(q->lanes)));
+        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(lanes_log2(q->lanes)));
         slot.index = ptx_mad(f, slot.index, ptx_u32(row_groups), in_row);
     }
     return slot;

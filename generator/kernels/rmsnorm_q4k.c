@@ -9,7 +9,7 @@
  * rows. Then every 256 rows make h again.
  */
 #include "rmsnorm_q4k.h"
-#include "narrow.h"
+#include "device/narrow.h"
 #include <kiln/author/families.h>
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------ */
@@ -86,9 +86,9 @@ static void gather_sums(gemv *g, ptx_val group)
     ptx_val is_later = ptx_gt(f, g->chunk_first, ptx_u32(0));
     ptx_val adds = ptx_and(f, is_later, stores);
     for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val unit[2], total = join_lanes(g, b), at = gemv_at(g, PTX_F32, to, 4 * GEMV_PASS_ROWS * b);
+        ptx_val unit[2], total = join_lanes(g, b), at = shared_at(f, PTX_F32, to, 4 * GEMV_PASS_ROWS * b);
         if (!g->is_q8) {
-            ptx_load_vec(f, 2, unit, gemv_at(g, PTX_F32, g->units, 8 * b), PTX_PLAIN);
+            ptx_load_vec(f, 2, unit, shared_at(f, PTX_F32, g->units, 8 * b), PTX_PLAIN);
             total = ptx_mul(f, total, unit[0]);
             total = ptx_mul(f, total, unit[1]);
         }
@@ -103,18 +103,6 @@ static void gather_sums(gemv *g, ptx_val group)
     }
 }
 
-static void store_sum(gemv *g, ptx_val at, ptx_val sum)
-{
-    ptx_fn *f = g->f;
-    if (g->y_type == PTX_BF16 && !g->has_sm_80) {
-        sum = ptx_shr(f, narrow_to_bf16(f, sum), ptx_u32(16));
-        at = ptx_cast_ptr(f, at, PTX_U16);
-    } else if (g->y_type != PTX_F32) {
-        sum = ptx_cvt(f, g->y_type, sum);
-    }
-    ptx_store(f, at, sum);
-}
-
 static void store_rows(gemv *g)
 {
     ptx_fn *f = g->f;
@@ -126,10 +114,12 @@ static void store_rows(gemv *g)
         for (uint32_t b = 0; b < g->batch; b++) {
             if (b > 0)
                 at = ptx_at(f, at, g->n);
-            ptx_val sum = ptx_load(f, gemv_at(g, PTX_F32, from, 4 * GEMV_PASS_ROWS * b));
+            ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, from, 4 * GEMV_PASS_ROWS * b));
             if (g->has_rest)
                 sum = ptx_mul(f, sum, gemv_load_rest(g, b));
-            store_sum(g, at, sum);
+            ptx_val to = at;
+            narrow_value(f, g->y_type, PTX_F32, g->has_sm_80, &sum, &to);
+            ptx_store(f, to, sum);
         }
     }
 }

@@ -4,6 +4,8 @@
 
 #include <kiln/author/family.h>
 
+#include "device/shared.h"
+
 /* A super-block of Q4_K. */
 enum {
     Q4K_BLOCK_BYTES = 144,
@@ -21,8 +23,7 @@ enum {
     GEMV_MOST_BATCH = 8,
     GEMV_STAGES = 2,
     GEMV_TILE_BYTES = Q4K_TILE_BLOCKS * Q4K_BLOCK_BYTES,
-    GEMV_PIECE_BYTES = 16,
-    GEMV_TILE_PIECES = GEMV_TILE_BYTES / GEMV_PIECE_BYTES,
+    GEMV_TILE_PIECES = GEMV_TILE_BYTES / UNIT_BYTES,
     GEMV_MOST_COPIES = (GEMV_MOST_TILES * GEMV_TILE_PIECES + 1 + 31) / 32,
 
     /* h: a share is 64 elements, a quarter of a super-block, and 16 bytes of padding against bank conflicts. */
@@ -84,12 +85,6 @@ typedef struct gemv {
     ptx_val lane_h;
     ptx_val sum[GEMV_MOST_ROWS][GEMV_MOST_BATCH];
 } gemv;
-
-/* An address in shared memory as a pointer. */
-static inline ptx_val gemv_at(const gemv *g, ptx_type type, ptx_val address, int64_t bytes)
-{
-    return ptx_at_bytes(g->f, ptx_pointer(g->f, PTX_SHARED, type, address), bytes);
-}
 
 /* Tiles of a row that a warp takes at a time. */
 static inline uint32_t gemv_tiles(uint32_t rows, uint32_t batch)

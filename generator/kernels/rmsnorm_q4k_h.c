@@ -113,7 +113,7 @@ static void store_codes(gemv *g, ptx_val codes_at, ptx_val numbers_at, ptx_val h
     ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
     ptx_val upper = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
     ptx_val codes = ptx_prmt(f, low, upper, ptx_u32(0x5410));
-    ptx_store(f, gemv_at(g, PTX_U32, codes_at, 0), codes);
+    ptx_store(f, shared_at(f, PTX_U32, codes_at, 0), codes);
     ptx_val minus_four =
         ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(-1), ptx_s32(0)); /* -1 in each byte */
     ptx_val total = ptx_reduce_lanes(f, PTX_OP_ADD, 8, minus_four);
@@ -123,7 +123,7 @@ static void store_codes(gemv *g, ptx_val codes_at, ptx_val numbers_at, ptx_val h
     ptx_val whole = ptx_cvt(f, PTX_F32, total);
     numbers[1] = ptx_mul(f, scale, whole);
     PTX_WHEN (f, g->is_first_of_eight) {
-        ptx_store_vec(f, 2, gemv_at(g, PTX_F32, numbers_at, GEMV_SHARE_ELEMENTS), numbers, PTX_PLAIN);
+        ptx_store_vec(f, 2, shared_at(f, PTX_F32, numbers_at, GEMV_SHARE_ELEMENTS), numbers, PTX_PLAIN);
     }
 }
 
@@ -186,7 +186,7 @@ static void store_plain(gemv *g, ptx_val elements)
             ptx_val h[4];
             make_four(g, b, element, gamma, h);
             ptx_val to = vector_at(g, at, b);
-            ptx_store_vec(f, 4, gemv_at(g, PTX_F32, to, 0), h, PTX_PLAIN);
+            ptx_store_vec(f, 4, shared_at(f, PTX_F32, to, 0), h, PTX_PLAIN);
             ptx_max_to(f, most[b], most_of_four(f, h));
         }
         next_slot(g, at);
@@ -224,7 +224,7 @@ static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
     split_power(g, down, lower);
     ptx_val is_first = ptx_eq(f, ptx_tid_x(f), ptx_u32(0));
     PTX_WHEN (f, is_first) {
-        ptx_store_vec(f, 2, gemv_at(g, PTX_F32, g->units, 8 * vector), lower, PTX_PLAIN);
+        ptx_store_vec(f, 2, shared_at(f, PTX_F32, g->units, 8 * vector), lower, PTX_PLAIN);
     }
 }
 
@@ -242,19 +242,19 @@ static void raise_plain(gemv *g, uint32_t vector, ptx_val elements, ptx_val is_o
     PTX_FOR (f, first, start, elements, ptx_u32(BLOCK_ELEMENTS)) {
         ptx_side_loop(f);
         ptx_val h[4], raised[4];
-        ptx_load_vec(f, 4, h, gemv_at(g, PTX_F32, at, 0), PTX_PLAIN);
+        ptx_load_vec(f, 4, h, shared_at(f, PTX_F32, at, 0), PTX_PLAIN);
         for (uint32_t i = 0; i < 4; i++) {
             h[i] = ptx_mul(f, h[i], raise[0]);
             raised[i] = ptx_mul(f, h[i], factor[i % 2]);
         }
-        ptx_store_vec(f, 4, gemv_at(g, PTX_F32, at, 0), raised, PTX_PLAIN);
+        ptx_store_vec(f, 4, shared_at(f, PTX_F32, at, 0), raised, PTX_PLAIN);
         ptx_val low = ptx_add(f, h[0], h[1]), upper = ptx_add(f, h[2], h[3]);
         ptx_val total = ptx_reduce_lanes(f, PTX_OP_ADD, 8, ptx_add(f, low, upper));
         ptx_val as_raised = ptx_mul(f, total, raise[1]);
         ptx_val minus_sum = ptx_mul(f, as_raised, ptx_f32(-0x1p-149f));
         ptx_val to = ptx_sub(f, at, sum_gap);
         PTX_WHEN (f, g->is_first_of_eight) {
-            ptx_store(f, gemv_at(g, PTX_F32, to, 4 * GEMV_SHARE_ELEMENTS), minus_sum);
+            ptx_store(f, shared_at(f, PTX_F32, to, 4 * GEMV_SHARE_ELEMENTS), minus_sum);
         }
         next_slot(g, at);
     }

@@ -8,7 +8,7 @@
  *
  * An infinity in x makes its own h a NaN and the others 0; vectors of zeros without an eps are 0 / 0, NaNs.
  */
-#include "narrow.h"
+#include "device/narrow.h"
 #include "rmsnorm_q4k.h"
 
 /* A mean of squares loses at most 2^-150, which is below 2^-50 of this. */
@@ -78,7 +78,7 @@ void gemv_store_partial(gemv *g, ptx_val partials, uint32_t byte, ptx_val value)
     ptx_val is_first = ptx_eq(f, g->lane, ptx_u32(0));
     ptx_val mine = ptx_mad(f, g->warp, ptx_u32(4), partials);
     PTX_WHEN (f, is_first) {
-        ptx_store(f, gemv_at(g, PTX_F32, mine, byte), value);
+        ptx_store(f, shared_at(f, PTX_F32, mine, byte), value);
     }
 }
 
@@ -87,7 +87,7 @@ ptx_val gemv_join_partials(gemv *g, ptx_val partials, uint32_t byte, ptx_op op)
     ptx_fn *f = g->f;
     ptx_val part[GEMV_WARPS];
     for (uint32_t i = 0; i < GEMV_WARPS; i += 4)
-        ptx_load_vec(f, 4, &part[i], gemv_at(g, PTX_F32, partials, byte + 4 * i), PTX_PLAIN);
+        ptx_load_vec(f, 4, &part[i], shared_at(f, PTX_F32, partials, byte + 4 * i), PTX_PLAIN);
     ptx_val joined =
         ptx_var(f, op == PTX_OP_ADD ? ptx_add(f, part[0], part[1]) : ptx_max(f, part[0], part[1]));
     for (uint32_t i = 2; i < GEMV_WARPS; i++)
@@ -137,7 +137,7 @@ static void find_scaled(gemv *g, ptx_val number, ptx_val elements)
     ptx_val to = ptx_mad(f, number, ptx_u32(8), g->units);
     ptx_val is_first = ptx_eq(f, ptx_tid_x(f), ptx_u32(0));
     PTX_WHEN (f, is_first) {
-        ptx_store_vec(f, 2, gemv_at(g, PTX_F32, to, 8 * g->batch), pair, PTX_PLAIN);
+        ptx_store_vec(f, 2, shared_at(f, PTX_F32, to, 8 * g->batch), pair, PTX_PLAIN);
     }
 }
 
@@ -149,7 +149,7 @@ static void find_all_scaled(gemv *g, ptx_val elements)
     }
     ptx_barrier(f);
     for (uint32_t b = 0; b < g->batch; b++)
-        ptx_set(f, g->factor[b], ptx_load(f, gemv_at(g, PTX_F32, g->units, 8 * g->batch + 8 * b)));
+        ptx_set(f, g->factor[b], ptx_load(f, shared_at(f, PTX_F32, g->units, 8 * g->batch + 8 * b)));
 }
 
 static void store_no_rest(gemv *g)
@@ -159,13 +159,13 @@ static void store_no_rest(gemv *g)
     ptx_val has_vector = ptx_lt(f, thread, ptx_u32(g->batch));
     ptx_val to = ptx_mad(f, thread, ptx_u32(8), g->units);
     PTX_WHEN (f, has_vector) {
-        ptx_store(f, gemv_at(g, PTX_F32, to, 8 * g->batch + 4), ptx_f32(1));
+        ptx_store(f, shared_at(f, PTX_F32, to, 8 * g->batch + 4), ptx_f32(1));
     }
 }
 
 ptx_val gemv_load_rest(gemv *g, uint32_t vector)
 {
-    return ptx_load(g->f, gemv_at(g, PTX_F32, g->units, 8 * g->batch + 8 * vector + 4));
+    return ptx_load(g->f, shared_at(g->f, PTX_F32, g->units, 8 * g->batch + 8 * vector + 4));
 }
 
 /* ---- the factors -------------------------------------------------------------------------------------------------- */

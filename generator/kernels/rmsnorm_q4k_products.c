@@ -238,10 +238,10 @@ void gemv_multiply_tile(gemv *g, ptx_val first)
             for (uint32_t b = 0; b < g->batch; b++) {
                 if (b > 0)
                     vector = ptx_add(f, vector, g->h_bytes);
-                h[b] = gemv_at(g, PTX_U32, vector, 4 * Q4K_TILE_BLOCKS * g->share_bytes * t);
+                h[b] = shared_at(f, PTX_U32, vector, 4 * Q4K_TILE_BLOCKS * g->share_bytes * t);
             }
-            multiply_quarters(g, gemv_at(g, PTX_U32, header, GEMV_TILE_BYTES * t),
-                              gemv_at(g, PTX_U32, codes, GEMV_TILE_BYTES * t + 4 * Q4K_HEADER_WORDS), h);
+            multiply_quarters(g, shared_at(f, PTX_U32, header, GEMV_TILE_BYTES * t),
+                              shared_at(f, PTX_U32, codes, GEMV_TILE_BYTES * t + 4 * Q4K_HEADER_WORDS), h);
         }
     }
 }

@@ -12,9 +12,10 @@
  * which comes after all rows of the pass. Keeping these sectors would take 4 KB of shared memory, and such chunks are for
  * devices that have little. Over even and odd rows 1.03 times the bytes are moved.
  */
+#include "device/copy.h"
 #include "rmsnorm_q4k.h"
 
-enum { BLOCK_PIECES = Q4K_BLOCK_BYTES / GEMV_PIECE_BYTES };
+enum { BLOCK_PIECES = Q4K_BLOCK_BYTES / UNIT_BYTES };
 
 static uint32_t copies_of(const gemv *g)
 {
@@ -55,7 +56,7 @@ static void find_pieces(gemv *g)
     g->piece[0] = ptx_sub(f, g->lane, behind);
     for (uint32_t i = 1; i < copies_of(g); i++)
         g->piece[i] = ptx_add(f, g->piece[0], ptx_u32(32 * i));
-    g->lane_to = ptx_mad(f, g->piece[0], ptx_u32(GEMV_PIECE_BYTES), g->stages);
+    g->lane_to = ptx_mad(f, g->piece[0], ptx_u32(UNIT_BYTES), g->stages);
     for (uint32_t i = 0; i < copies_of(g) && g->has_sm_80; i++) {
         g->in_stage[i] = ptx_lt(f, g->piece[i], ptx_u32(g->tiles * GEMV_TILE_PIECES));
         g->in_last[i] = ptx_lt(f, g->piece[i], g->last_pieces);
@@ -87,18 +88,6 @@ static void count_stages(gemv *g)
     g->group_step = ptx_sub(f, rows, copied);
 }
 
-static void copy_piece(gemv *g, ptx_val to, ptx_val from)
-{
-    ptx_fn *f = g->f;
-    if (g->has_sm_80) {
-        ptx_cp_async(f, to, from, GEMV_PIECE_BYTES, PTX_CG);
-        return;
-    }
-    ptx_val v[4];
-    ptx_load_vec(f, 4, v, from, PTX_NC | PTX_NO_ALLOCATE);
-    ptx_store_vec(f, 4, to, v, PTX_PLAIN);
-}
-
 static void copy_rows(gemv *g, ptx_val to, const ptx_val is_mine[])
 {
     ptx_fn *f = g->f;
@@ -106,10 +95,11 @@ static void copy_rows(gemv *g, ptx_val to, const ptx_val is_mine[])
         PTX_IF (f, g->next_in_bounds[r]) {
             ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
             for (uint32_t i = 0; i < copies_of(g); i++) {
-                uint32_t byte = 32 * GEMV_PIECE_BYTES * i;
+                uint32_t byte = 32 * UNIT_BYTES * i;
                 PTX_WHEN (f, is_mine[i]) {
-                    copy_piece(g, gemv_at(g, PTX_U32, to, r * g->tiles * GEMV_TILE_BYTES + byte),
-                               ptx_at_bytes(f, from, byte));
+                    copy_unit(f, g->has_sm_80,
+                              shared_at(f, PTX_U32, to, r * g->tiles * GEMV_TILE_BYTES + byte),
+                              ptx_at_bytes(f, from, byte), NULL, PTX_NC | PTX_NO_ALLOCATE);
                 }
             }
         }
@@ -155,8 +145,7 @@ static void fill_stage(gemv *g)
         advance(g, ptx_u64(g->tiles * GEMV_TILE_BYTES));
         ptx_sub_to(f, g->next_left, ptx_u32(1));
     }
-    if (g->has_sm_80)
-        ptx_cp_async_commit(f);
+    copy_commit(f, g->has_sm_80);
 }
 
 void gemv_init_tiles(gemv *g)
@@ -176,10 +165,9 @@ void gemv_init_tiles(gemv *g)
 void gemv_next_tile(gemv *g)
 {
     ptx_fn *f = g->f;
-    ptx_set(f, g->stage, ptx_sub(f, ptx_u32(gemv_stage_bytes(g)), g->stage));
+    shared_toggle(f, g->stage, ptx_u32(gemv_stage_bytes(g)));
     fill_stage(g);
-    if (g->has_sm_80)
-        ptx_cp_async_wait(f, GEMV_STAGES - 1);
+    copy_wait(f, g->has_sm_80, GEMV_STAGES - 1);
     ptx_warp_barrier(f);
 }
 
@@ -191,10 +179,10 @@ void gemv_end_tile(gemv *g)
 void gemv_clear_stages(gemv *g)
 {
     ptx_fn *f = g->f;
-    ptx_val zero[4], at = ptx_mad(f, g->lane, ptx_u32(GEMV_PIECE_BYTES), g->stages);
+    ptx_val zero[4], at = ptx_mad(f, g->lane, ptx_u32(UNIT_BYTES), g->stages);
     for (uint32_t i = 0; i < 4; i++)
         zero[i] = ptx_u32(0);
     for (uint32_t i = 0; i < GEMV_STAGES * gemv_stage_bytes(g) / 512; i++)
-        ptx_store_vec(f, 4, gemv_at(g, PTX_U32, at, 512 * i), zero, PTX_PLAIN);
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 512 * i), zero, PTX_PLAIN);
     ptx_warp_barrier(f);
 }

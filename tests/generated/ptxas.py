@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""A table of what ptxas makes of every variant of a configuration, for each listed target that it runs on: registers,
-shared bytes (static, and those that a launch asks for), spill bytes. All are assembled, and none spills but those that the
-file of exceptions names, with a reason; one that is there and does not spill as it says fails too.
+"""What ptxas makes of every variant of a configuration, for each listed target that it runs on: registers, shared bytes (static,
+and those that a launch asks for), bytes of its stack and of its machine code. All are assembled, and none spills.
 
-usage: ptxas.py KILN CONFIG [--exceptions FILE] [--filter TEXT]; exits 77 where no ptxas is on the PATH.
+usage: ptxas.py check  KILN CONFIG [--rows FILE] [--filter TEXT]
+       ptxas.py rebase KILN CONFIG --rows FILE
+  check   prints a table; fails at a spill, and where registers, stack or code differ from the row in FILE. The rows are of one
+          ptxas: any other is asked for spills alone
+  rebase  writes the rows anew
+exits 77 where no ptxas is on the PATH.
 """
 import argparse
 import concurrent.futures
@@ -12,23 +16,24 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 from typing import NamedTuple
 
-EXCEPTIONS = pathlib.Path(__file__).resolve().parent / "spills.txt"
-ROW = "{:5} {:8} {:>9} {:>7} {:>8} {:>7} {:>7}  {}"
+ROW = "{:4} {:8} {:>9} {:>7} {:>8} {:>6} {:>7}  {}"
+HEADING = "variant\ttarget\tregisters\tstack\tcode\t"
 
 
 class Assembly(NamedTuple):
     variant: str
     target: str
-    registers: int  # 0: ptxas did not take it
-    static: int     # bytes of shared memory, like the next
-    dynamic: int    # the most that a launch asks for
-    spills: tuple   # bytes stored, loaded
-    complaint: str
+    held: tuple    # what a row holds: registers, bytes of the stack, bytes of machine code
+    static: int    # bytes of shared memory, like the next
+    dynamic: int   # the most that a launch asks for
+    spills: tuple  # bytes stored, loaded
+    complaint: str # of what ptxas does not take
 
 
 def number(pattern, text):
@@ -36,48 +41,64 @@ def number(pattern, text):
     return int(found[1]) if found else 0
 
 
+def code_bytes(cubin):
+    """The size of .text.ENTRY; of an ELF file of 64 bits."""
+    start, = struct.unpack_from("<Q", cubin, 0x28)
+    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQ", cubin, start + i * size) for i in range(count)]
+    text = sections[names][4]
+    return sum(s[5] for s in sections if cubin.startswith(b".text.", text + s[0]))
+
+
 def assemble(kiln, config, folder, key, variant, target, dynamic):
-    text = pathlib.Path(folder) / f"{key}.{target}.ptx"
+    text, cubin = (pathlib.Path(folder) / f"{key}.{target}.{end}" for end in ("ptx", "cubin"))
     shown = subprocess.run([kiln, "show", config, variant, "--target", target], capture_output=True, text=True)
     text.write_text(shown.stdout)
-    run = subprocess.run(["ptxas", "-v", f"-arch={target}", "-o", "/dev/null", text], capture_output=True, text=True)
-    text.unlink()
+    run = subprocess.run(["ptxas", "-v", f"-arch={target}", "-o", cubin, text], capture_output=True, text=True)
     said = run.stderr
     is_taken = shown.returncode == 0 and run.returncode == 0 and "bytes spill stores" in said
-    return Assembly(variant, target, number(r"Used (\d+) registers", said) if is_taken else 0,
-                    number(r"(\d+) bytes smem", said), dynamic,
+    held = (0, 0, 0)
+    if is_taken:
+        held = (number(r"Used (\d+) registers", said), number(r"(\d+) bytes stack frame", said), code_bytes(cubin.read_bytes()))
+    for file in (text, cubin):
+        file.unlink(missing_ok=True)
+    return Assembly(variant, target, held, number(r"(\d+) bytes smem", said), dynamic,
                     (number(r"(\d+) bytes spill stores", said), number(r"(\d+) bytes spill loads", said)),
                     "" if is_taken else shown.stderr + run.stdout + said)
 
 
-def read_exceptions(path):
-    """{(variant, target): ((stored, loaded), reason)}"""
-    rows = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            variant, target, stored, loaded, reason = line.split(maxsplit=4)
-            rows[variant, target] = ((int(stored), int(loaded)), reason)
-    return rows
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+def version():
+    return re.search(r"V[\d.]+", subprocess.run(["ptxas", "--version"], capture_output=True, text=True).stdout)[0]
 
 
-def judge(assembly, exceptions):
-    """The word for the table, and what to say below it."""
-    allowed, reason = exceptions.get((assembly.variant, assembly.target), ((0, 0), ""))
-    if not assembly.registers:
-        return "FAIL", assembly.complaint
-    if assembly.spills != allowed:
-        return "FAIL", f"spills {assembly.spills}, expected {allowed} bytes stored and loaded"
-    return ("known", reason) if reason else ("ok", "")
+def read_rows(path):
+    """{(variant, target): held}, or None where the rows are another ptxas's."""
+    heading, *lines = path.read_text(encoding="utf-8").splitlines()
+    if heading != HEADING + version():
+        print(f"SKIPPED: rows of ptxas {heading.split()[-1]}, this is {version()}: only spills are looked for")
+        return None
+    rows = (line.split("\t") for line in lines)
+    return {(variant, target): tuple(map(int, held)) for variant, target, *held in rows}
 
 
-def read_options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kiln")
-    parser.add_argument("config")
-    parser.add_argument("--exceptions", type=pathlib.Path, default=EXCEPTIONS)
-    parser.add_argument("--filter", default="", help="variants whose id contains this")
-    return parser.parse_args()
+def write_rows(path, assemblies):
+    rows = sorted([a.variant, a.target, *map(str, a.held)] for a in assemblies)
+    path.write_text(HEADING + version() + "\n" + "".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 
+
+def fault(assembly, rows):
+    """What is wrong with it, or nothing."""
+    if assembly.complaint:
+        return assembly.complaint
+    if any(assembly.spills):
+        return f"spills {assembly.spills} bytes stored and loaded"
+    row = rows.get((assembly.variant, assembly.target)) if rows is not None else assembly.held
+    return "" if row == assembly.held else f"registers, stack and code are {assembly.held}, the row has {row}"
+
+
+# ---- verbs ----------------------------------------------------------------------------------------------------------
 
 def plan(options, folder):
     """(key, variant, target, its dynamic shared bytes) of each assembly."""
@@ -92,25 +113,38 @@ def plan(options, folder):
                 yield key, variant, target, dynamic[variant]
 
 
+def print_table(assemblies, rows):
+    faults = 0
+    print(ROW.format("", "target", "registers", "static", "dynamic", "stack", "code", "variant"))
+    for a in assemblies:
+        words = fault(a, rows)
+        faults += bool(words)
+        registers, stack, code = a.held
+        print(ROW.format("FAIL" if words else "ok", a.target, registers, a.static, a.dynamic, stack, code, a.variant))
+        if words:
+            print("     " + words.rstrip().replace("\n", "\n     "))
+    print(f"{len(assemblies)} assemblies: {faults} failed; at most {max((a.held[0] for a in assemblies), default=0)} registers")
+    return faults
+
+
 def main():
-    options = read_options()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["check", "rebase"])
+    parser.add_argument("kiln")
+    parser.add_argument("config")
+    parser.add_argument("--rows", type=pathlib.Path)
+    parser.add_argument("--filter", default="", help="variants whose id contains this")
+    options = parser.parse_args()
     if not shutil.which("ptxas"):
         print("SKIPPED: no ptxas on the PATH")
         sys.exit(77)
-    exceptions, tally, most = read_exceptions(options.exceptions), {"ok": 0, "known": 0, "FAIL": 0}, 0
-    print(ROW.format("", "target", "registers", "static", "dynamic", "stored", "loaded", "variant"))
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(assemble, options.kiln, options.config, folder, *row) for row in plan(options, folder)]
-        for job in jobs:
-            a = job.result()
-            word, words = judge(a, exceptions)
-            tally[word], most = tally[word] + 1, max(most, a.registers)
-            print(ROW.format(word, a.target, a.registers or "?", a.static, a.dynamic, *a.spills, a.variant))
-            if words:
-                print("      " + words.rstrip().replace("\n", "\n      "))
-    print(f"{len(jobs)} assemblies: {tally['ok']} without a spill, {tally['known']} with spills that are known, "
-          f"{tally['FAIL']} failed; at most {most} registers")
-    sys.exit(1 if tally["FAIL"] or not jobs else 0)
+        assemblies = [job.result() for job in jobs]
+    if options.verb == "rebase":
+        write_rows(options.rows, assemblies)
+    rows = read_rows(options.rows) if options.rows else None
+    sys.exit(1 if print_table(assemblies, rows) or not jobs else 0)
 
 
 main()

@@ -114,7 +114,10 @@ def self_test():
         ("runtime/load.c", '#include "hash.h"', True), ("runtime/verify.c", '#include "hash.h"', False),
         ("generator/ptx/a.c", '#include "plan/plan.h"', True), ("generator/family/a.c", '#include "plan/plan.h"', True),
         ("generator/bundle/a.c", '#include "plan/plan.h"', False), ("generator/kernels/a.c", "#include <stdio.h>", True),
-        ("generator/kernels/a.c", "#include <kiln/author/family.h>", False), ("generator/a.c", '#include "../runtime/x.h"', True),
+        ("generator/kernels/a.c", "#include <kiln/author/family.h>", False),
+        ("generator/kernels/a.c", '#include "device/d.h"', False), ("generator/device/a.c", '#include "d.h"', False),
+        ("generator/device/a.c", "#include <kiln/author/family.h>", True), ("generator/device/a.c", '#include "kernels/t.h"', True),
+        ("generator/ptx/a.c", '#include "device/d.h"', True), ("generator/a.c", '#include "../runtime/x.h"', True),
         ("tools/verify/families/a.c", '#include "../../../generator/kernels/t.h"', True),
         ("generated/a.c", "#include <kiln/kiln.h>", False), ("include/kiln/a.h", "#include <cuda.h>", True),
         ("include/kiln/a.h", "#include <stdio.h>", True),
@@ -123,8 +126,8 @@ def self_test():
     for place, line, broken in cases:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder).resolve()
-            for header in ("runtime/x.h", "runtime/hash.h", "generator/plan/plan.h", "generator/kernels/t.h", "tools/emulator/core/x.h",
-                           "tools/emulator/check/x.h", "tools/emulator/count/x.h"):
+            for header in ("runtime/x.h", "runtime/hash.h", "generator/plan/plan.h", "generator/kernels/t.h", "generator/device/d.h",
+                           "tools/emulator/core/x.h", "tools/emulator/check/x.h", "tools/emulator/count/x.h"):
                 (root / header).parent.mkdir(parents=True, exist_ok=True)
                 (root / header).write_text("")
             (root / place).parent.mkdir(parents=True, exist_ok=True)

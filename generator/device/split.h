@@ -5,8 +5,8 @@
  *     workspace  scratch, parts * threads * count of the sums' type per tile, 16-byte aligned
  *     tile_counters   in and out, u32 per tile: 0 before a launch, and again 0 after it
  */
-#ifndef KERNELS_SPLIT_H
-#define KERNELS_SPLIT_H
+#ifndef DEVICE_SPLIT_H
+#define DEVICE_SPLIT_H
 
 #include <stdint.h>
 

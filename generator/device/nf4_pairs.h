@@ -1,6 +1,6 @@
 /* NF4's sixteen values, and a table in shared memory that turns a byte of codes into two of them with one load. */
-#ifndef KERNELS_NF4_PAIRS_H
-#define KERNELS_NF4_PAIRS_H
+#ifndef DEVICE_NF4_PAIRS_H
+#define DEVICE_NF4_PAIRS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,16 +13,17 @@ extern const double nf4_values[16];
 enum {
     NF4_PAIRS_BYTES = 32768, /* of the table, at a multiple of 16 */
     NF4_PAIRS_ALIGNED_BYTES =
-        65536, /* of an aligned table, at a multiple of as much; the second half of each 256 is free */
-    NF4_PAIRS_RESERVED_BYTES = 2048 /* of shared memory, at most, before what is dynamic */
+        65536 /* of an aligned table, at a multiple of as much; the second half of each 256 is free */
 };
 
-/* The user sets the first seven members. */
+/* The user sets the first five members. */
 typedef struct nf4_pairs {
     ptx_fn *f;
     ptx_type type; /* of the values: F32, F64, F16, BF16 */
     bool is_high_first;
-    bool is_aligned;  /* one instruction per address, not two */
+    bool is_aligned; /* one instruction per address, not two */
+    uint32_t
+        reserved; /* of an aligned table: the most bytes of shared memory before what is dynamic. 1 KB is the system's */
     ptx_val start;    /* in shared memory, U32 */
     uint32_t skipped; /* an aligned table starts this many bytes after start, a multiple of 16 */
     ptx_val mine;     /* this lane's copy of the first entry */
@@ -32,8 +33,8 @@ typedef struct nf4_pairs {
 uint32_t nf4_pairs_bytes(const nf4_pairs *p);
 
 /* Lays the table out in dynamic shared memory from `shared` on, and returns the bytes that it takes there. Sets `start`,
- * and for an aligned table `skipped`: that one starts NF4_PAIRS_RESERVED_BYTES after the multiple of 64 KB nearest to
- * `shared`, which is 0 as long as no more than that comes before. */
+ * and for an aligned table `skipped`: that one starts `reserved` bytes after the multiple of 64 KB nearest to `shared`,
+ * which is 0 as long as no more than that comes before. */
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
 /* All `threads` of the thread block fill it, eight an entry; a barrier must follow. */

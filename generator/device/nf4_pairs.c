@@ -6,6 +6,7 @@
  * 64 KB they are 256 bytes apart, and one prmt puts the byte into the address.
  */
 #include "nf4_pairs.h"
+#include "shared.h"
 
 /* clang-format off */
 const double nf4_values[16] = {
@@ -16,7 +17,7 @@ const double nf4_values[16] = {
 };
 /* clang-format on */
 
-enum { BYTES = 256, COPIES_BYTES = NF4_PAIRS_BYTES / BYTES, UNIT_BYTES = 16, ALIGNED_STRIDE = 256 };
+enum { BYTES = 256, COPIES_BYTES = NF4_PAIRS_BYTES / BYTES, ALIGNED_STRIDE = 256 };
 
 static bool is_packed(const nf4_pairs *p)
 {
@@ -36,23 +37,23 @@ static ptx_type word_type(const nf4_pairs *p)
 
 static ptx_val at(const nf4_pairs *p, ptx_val address, uint32_t bytes)
 {
-    return ptx_at_bytes(p->f, ptx_pointer(p->f, PTX_SHARED, word_type(p), address), bytes);
+    return shared_at(p->f, word_type(p), address, bytes);
 }
 
 uint32_t nf4_pairs_bytes(const nf4_pairs *p)
 {
-    return p->is_aligned ? NF4_PAIRS_ALIGNED_BYTES + NF4_PAIRS_RESERVED_BYTES : NF4_PAIRS_BYTES;
+    return p->is_aligned ? NF4_PAIRS_ALIGNED_BYTES + p->reserved : NF4_PAIRS_BYTES;
 }
 
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
 {
-    const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES, reserved = NF4_PAIRS_RESERVED_BYTES;
+    const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES;
     p->start = shared;
     if (!p->is_aligned)
         return nf4_pairs_bytes(p);
-    ptx_val past = ptx_add(p->f, shared, ptx_u32(alignment - 1 - reserved));
+    ptx_val past = ptx_add(p->f, shared, ptx_u32(alignment - 1 - p->reserved));
     p->start = ptx_and(p->f, past, ptx_u32(0u - alignment));
-    p->skipped = reserved;
+    p->skipped = p->reserved;
     return nf4_pairs_bytes(p);
 }
 

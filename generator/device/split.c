@@ -47,21 +47,14 @@ ptx_val split_arrive(const split *s)
     return ptx_eq(f, arrived, ptx_u32(s->parts - 1));
 }
 
-static void load_vector(const split *s, ptx_val at, ptx_val out[], uint32_t vector)
-{
-    if (vector == 1)
-        out[0] = ptx_load_hint(s->f, at, PTX_CG);
-    else
-        ptx_load_vec(s->f, (int)vector, out, at, PTX_CG);
-}
-
 static void add_parts(const split *s, ptx_val first, ptx_val sums[], uint32_t count, uint32_t vector)
 {
     ptx_fn *f = s->f;
     for (uint32_t part = 0; part < s->parts; part++) {
         for (uint32_t i = 0; i < count; i += vector) {
             ptx_val partial[4];
-            load_vector(s, ptx_at_const(f, first, (part * count + i) * s->threads), partial, vector);
+            ptx_val from = ptx_at_const(f, first, (part * count + i) * s->threads);
+            ptx_load_vec(f, (int)vector, partial, from, PTX_CG);
             for (uint32_t e = 0; e < vector; e++) {
                 if (part == 0)
                     ptx_set(f, sums[i + e], partial[e]);

@@ -1,9 +1,9 @@
 /* Between f32 and the 16-bit types. */
 #include "narrow.h"
 
-/* For targets without a conversion: adds half an ulp less one, plus one where the lowest kept bit is set, so that ties go
- * to even. A NaN becomes 0x7fff. */
-ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
+/* For targets without a conversion, to the upper half of a U32: adds half an ulp less one, plus one where the lowest kept bit
+ * is set, so that ties go to even. A NaN becomes 0x7fff. */
+static ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
 {
     ptx_val bits = ptx_as(f, PTX_U32, x);
     ptx_val lowest = ptx_bfe(f, bits, ptx_u32(16), ptx_u32(1));
@@ -11,6 +11,16 @@ ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
     ptx_val rounded = ptx_add(f, half, lowest);
     ptx_val is_number = ptx_ordered(f, x, x);
     return ptx_select(f, is_number, rounded, ptx_u32(0x7fff0000));
+}
+
+void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val *x, ptx_val *at)
+{
+    if (type == PTX_BF16 && !has_sm_80) {
+        *x = ptx_shr(f, narrow_to_bf16(f, *x), ptx_u32(16));
+        *at = ptx_cast_ptr(f, *at, PTX_U16);
+    } else if (type != wide) {
+        *x = ptx_cvt(f, type, *x);
+    }
 }
 
 ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high)
@@ -28,6 +38,22 @@ ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_v
     halves[0] = ptx_cvt(f, PTX_F16, low);
     halves[1] = ptx_cvt(f, PTX_F16, high);
     return ptx_pack(f, PTX_U32, 2, halves);
+}
+
+void narrow_store(ptx_fn *f, ptx_type type, bool has_sm_80, uint32_t count, ptx_val at, const ptx_val x[],
+                  int hints)
+{
+    ptx_val words[4];
+    if (type != PTX_F16 && type != PTX_BF16) {
+        ptx_store_vec(f, (int)count, at, x, hints);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i += 2)
+        words[i / 2] = narrow_pair(f, type, has_sm_80, x[i], x[count == 1 ? i : i + 1]);
+    if (count == 1)
+        ptx_store_hint(f, ptx_cast_ptr(f, at, PTX_U16), words[0], hints);
+    else
+        ptx_store_vec(f, (int)count / 2, ptx_cast_ptr(f, at, PTX_U32), words, hints);
 }
 
 /* A bf16 is the upper half of an f32, so this needs no bf16 instruction. */

@@ -1,0 +1,25 @@
+/* Tails. */
+#include "tail.h"
+
+ptx_val tail_clamp(ptx_fn *f, ptx_val index, ptx_val count)
+{
+    ptx_val last = ptx_sub(f, count, ptx_u32(1));
+    return ptx_min(f, index, last);
+}
+
+void tail_load(ptx_fn *f, ptx_type type, uint32_t count, ptx_val out[], ptx_val from,
+               const ptx_val *in_bounds, int hints)
+{
+    ptx_val loaded[4], at = ptx_cast_ptr(f, from, type);
+    if (!in_bounds) {
+        ptx_load_vec(f, (int)count, out, at, hints);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = ptx_var(f, ptx_bits(type, 0));
+    PTX_WHEN (f, *in_bounds) {
+        ptx_load_vec(f, (int)count, loaded, at, hints);
+        for (uint32_t i = 0; i < count; i++)
+            ptx_set(f, out[i], loaded[i]);
+    }
+}

@@ -1,0 +1,21 @@
+/* Products on tensor cores. */
+#include "tensor.h"
+
+ptx_mma_shape tensor_shape(ptx_type type, bool is_deep)
+{
+    static const ptx_mma_shape shapes[2][2] = {{PTX_MMA_M16N8K8_F16_F32, PTX_MMA_M16N8K16_F16_F32},
+                                               {PTX_MMA_M16N8K8_BF16_F32, PTX_MMA_M16N8K16_BF16_F32}};
+    return shapes[type == PTX_BF16][is_deep];
+}
+
+void tensor_multiply(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val d[4], const ptx_val a[4],
+                     const ptx_val b[2], const ptx_val c[4])
+{
+    ptx_val half[4], *first = d == c ? d : half;
+    if (has_sm_80) {
+        ptx_mma(f, tensor_shape(type, true), d, a, b, c);
+        return;
+    }
+    ptx_mma(f, tensor_shape(type, false), first, a, b, c);
+    ptx_mma(f, tensor_shape(type, false), d, a + 2, b + 1, first);
+}

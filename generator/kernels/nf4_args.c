@@ -1,0 +1,53 @@
+/* Arguments of the products with NF4 weights. */
+#include "nf4_args.h"
+#include "device/split.h"
+
+nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v)
+{
+    nf4_args a = {.type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .split_k = kiln_int(v, "split_k")};
+    a.in = ptx_param_ptr(f, a.type, "in");
+    a.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    a.scale = ptx_param_ptr(f, PTX_F32, "scale");
+    a.out = ptx_param_ptr(f, a.type, "out");
+    if (a.split_k > 1) {
+        a.workspace = ptx_param_ptr(f, a.wide, "workspace");
+        a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
+    }
+    a.m = ptx_param(f, PTX_U32, "m");
+    a.n = ptx_param(f, PTX_U32, "n");
+    a.k = ptx_param(f, PTX_U32, "k");
+    ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch */
+    return a;
+}
+
+nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved)
+{
+    return (nf4_pairs){.f = f,
+                       .type = type,
+                       .is_high_first = kiln_is(v, "nibbles", "high"),
+                       .is_aligned = kiln_is(v, "table", "aligned"),
+                       .reserved = reserved};
+}
+
+ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
+{
+    ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, args->scale));
+    ptx_val odd = ptx_or(f, scale, ptx_shl(f, blocks, ptx_u32(2)));
+    return ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
+}
+
+ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, uint32_t threads, ptx_val sums[], uint32_t count)
+{
+    split s = {.f = f,
+               .type = args->wide,
+               .parts = args->split_k,
+               .threads = threads,
+               .block_threads = threads,
+               .workspace = args->workspace,
+               .tile_counters = args->tile_counters};
+    ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
+    s.tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
+    s.part = ptx_ctaid_z(f);
+    s.tid = ptx_tid_x(f);
+    return split_add(&s, sums, count);
+}
