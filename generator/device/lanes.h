@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include <kiln/author/ptx.h>
+
 enum { WARP_LANES = 32, MULTIPROCESSOR_REGISTERS = 65536 };
 
 /* Thread blocks of a multiprocessor that leave each thread so many registers; at least one. Left to itself, ptxas fits one
@@ -21,6 +23,17 @@ static inline uint32_t lanes_log2(uint32_t power_of_two)
     while (power_of_two >> (log + 1))
         log++;
     return log;
+}
+
+/* Reduces each of `count` values over groups of `lanes` neighbouring lanes, both powers of two. A step halves the lanes that
+ * have a value and the values that a lane has, so that this takes fewer shuffles than one value after the other. A lane has
+ * the first lanes_share(lanes, count) of `values` in the end: those from lanes_first on. */
+void lanes_join(ptx_fn *f, ptx_op op, uint32_t lanes, uint32_t count, ptx_val lane, ptx_val values[]);
+ptx_val lanes_first(ptx_fn *f, uint32_t lanes, uint32_t count, ptx_val lane);
+
+static inline uint32_t lanes_share(uint32_t lanes, uint32_t count)
+{
+    return count > lanes ? count / lanes : 1;
 }
 
 #endif

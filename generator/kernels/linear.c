@@ -43,7 +43,7 @@ static linear_geometry geometry_of(const kiln_variant *v)
                          .chunk = kiln_int(v, "chunk"),
                          .is_q8 = kiln_is(v, "activation", "q8"),
                          .has_norm = kiln_is(v, "norm", "rms")};
-    g.tile_bytes = (uint32_t)LINEAR_LANES / g.format->groups * g.format->bytes;
+    g.tile_bytes = (uint32_t)WARP_LANES / g.format->groups * g.format->bytes;
     g.row_bytes = g.tile_bytes + (g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES);
     g.stage_bytes = g.rows * g.row_bytes;
     g.stages = stages_of(g.stage_bytes);
@@ -79,32 +79,11 @@ static void layout_shared(linear *g)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-/* The sum over all lanes; a lane gets row lane / (32 / rows). Each step halves the lanes per row and the rows per lane. */
-static ptx_val join_lanes(linear *g, uint32_t b)
-{
-    ptx_fn *f = g->f;
-    uint32_t lanes = LINEAR_LANES;
-    ptx_val sum[LINEAR_MOST_ROWS];
-    for (uint32_t r = 0; r < g->of.rows; r++)
-        sum[r] = g->sum[r][b];
-    for (uint32_t half = g->of.rows / 2; half > 0; half /= 2) {
-        lanes /= 2;
-        ptx_val bit = ptx_and(f, g->lane, ptx_u32(lanes));
-        ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
-        for (uint32_t r = 0; r < half; r++) {
-            ptx_val given = ptx_select(f, is_upper, sum[r], sum[r + half]);
-            ptx_val kept = ptx_select(f, is_upper, sum[r + half], sum[r]);
-            sum[r] = ptx_add(f, kept, ptx_shfl_xor(f, given, ptx_u32(lanes)));
-        }
-    }
-    return ptx_reduce_lanes(f, PTX_OP_ADD, (int)lanes, sum[0]);
-}
-
 /* Adds the sums of a group of rows to those of the chunks before, in shared memory. */
 static void gather_sums(linear *g, ptx_val group)
 {
     ptx_fn *f = g->f;
-    const uint32_t lanes = LINEAR_LANES / g->of.rows;
+    const uint32_t lanes = WARP_LANES / g->of.rows;
     ptx_val of_lane = ptx_div(f, g->lane, ptx_u32(lanes)), in_row = ptx_and(f, g->lane, ptx_u32(lanes - 1));
     ptx_val row = ptx_mad(f, group, ptx_u32(g->of.rows), of_lane);
     ptx_val to = ptx_mad(f, row, ptx_u32(4), g->sums);
@@ -112,8 +91,11 @@ static void gather_sums(linear *g, ptx_val group)
     ptx_val stores = ptx_and(f, is_first, in_pass), is_later = ptx_gt(f, g->chunk_first, ptx_u32(0));
     ptx_val adds = ptx_and(f, is_later, stores);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_val total = ptx_var(f, join_lanes(g, b)),
-                at = shared_at(f, PTX_F32, to, 4 * LINEAR_PASS_ROWS * b);
+        ptx_val sum[LINEAR_MOST_ROWS];
+        for (uint32_t r = 0; r < g->of.rows; r++)
+            sum[r] = g->sum[r][b];
+        lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->lane, sum);
+        ptx_val total = ptx_var(f, sum[0]), at = shared_at(f, PTX_F32, to, 4 * LINEAR_PASS_ROWS * b);
         PTX_WHEN (f, adds) {
             ptx_val before = ptx_load(f, at);
             ptx_add_to(f, total, before);
@@ -182,14 +164,14 @@ static void multiply_group(linear *g, ptx_val group)
             g->sum[r][b] = ptx_var(f, ptx_f32(0));
     linear_find_rows(g, group);
     ptx_val share = ptx_var(f, ptx_add(f, g->lane_share, ptx_u32(0)));
-    PTX_FOR (f, first, ptx_u32(0), g->share_count, ptx_u32(LINEAR_LANES)) {
+    PTX_FOR (f, first, ptx_u32(0), g->share_count, ptx_u32(WARP_LANES)) {
         ptx_main_loop(f);
         linear_next_stage(g);
         ptx_val of_lane = ptx_add(f, first, g->lane);
         PTX_IF (f, ptx_lt(f, of_lane, g->share_count)) {
             linear_multiply_tile(g, share);
         }
-        ptx_add_to(f, share, ptx_u32(LINEAR_LANES * g->of.share_bytes));
+        ptx_add_to(f, share, ptx_u32(WARP_LANES * g->of.share_bytes));
     }
     gather_sums(g, group);
 }
@@ -199,7 +181,7 @@ static void make_chunk(linear *g, ptx_val is_first_pass)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t tile_elements = LINEAR_LANES * format_group_elements(format);
+    const uint32_t tile_elements = WARP_LANES * format_group_elements(format);
     ptx_val left = ptx_sub(f, g->k, g->chunk_first);
     g->chunk_count = ptx_min(f, left, ptx_u32(g->of.chunk));
     ptx_val raised = ptx_add(f, g->chunk_count, ptx_u32(tile_elements - 1));
@@ -441,12 +423,13 @@ static const kiln_rule rules[] = {
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const linear_geometry g = geometry_of(v);
-    kiln_require(s, g.rows * g.vectors <= 16, "rows vectors", "rows times vectors is at most 16: registers");
+    kiln_require(s, g.rows * g.vectors <= 32, "rows vectors", "rows times vectors is at most 32: registers");
     s->block[0] = LINEAR_THREADS;
     s->shared_bytes = shared_bytes(&g, g.chunk);
     s->least_shared_bytes = shared_bytes(&g, 256);
-    s->trip = LINEAR_LANES * format_group_elements(g.format);
-    s->blocks_per_multiprocessor = g.rows * g.vectors <= 4 ? 2 : 1;
+    s->trip = WARP_LANES * format_group_elements(g.format);
+    s->blocks_per_multiprocessor =
+        g.rows * g.vectors <= (g.format->parts == 4 ? 2 : 4) ? 2 : 1; /* else some spill */
 }
 
 const kiln_family linear_family = {

@@ -5,12 +5,12 @@
 #include <kiln/author/family.h>
 
 #include "device/format.h"
+#include "device/lanes.h"
 #include "device/shared.h"
 
 enum {
-    LINEAR_LANES = 32,
     LINEAR_WARPS = 8, /* per thread block */
-    LINEAR_THREADS = LINEAR_LANES * LINEAR_WARPS,
+    LINEAR_THREADS = WARP_LANES * LINEAR_WARPS,
     LINEAR_PASS_ROWS = LINEAR_THREADS, /* rows of W that a thread block has at once: each thread stores one */
     LINEAR_MOST_ROWS = 4,              /* of W per warp */
     LINEAR_MOST_VECTORS = 8,

@@ -15,7 +15,7 @@
 /* Pieces of a row and tile, per lane. */
 static uint32_t copies_of(const linear *g)
 {
-    return (g->of.row_bytes / UNIT_BYTES + LINEAR_LANES - 1) / LINEAR_LANES;
+    return (g->of.row_bytes / UNIT_BYTES + WARP_LANES - 1) / WARP_LANES;
 }
 
 static bool begins_anywhere(const linear *g)
@@ -56,7 +56,7 @@ static void find_next_rows(linear *g)
 /* Whether every lane has an i-th piece; else those do that g->has_last says. */
 static bool is_everyones(const linear *g, uint32_t i)
 {
-    return UNIT_BYTES * LINEAR_LANES * (i + 1) <= g->of.tile_bytes;
+    return UNIT_BYTES * WARP_LANES * (i + 1) <= g->of.tile_bytes;
 }
 
 /* A tile of rows that do not begin at multiples of 16 has one piece more. */
@@ -66,7 +66,7 @@ static ptx_val has_last_piece(linear *g)
     const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
     ptx_val behind = ptx_and(f, g->w_row_bytes, ptx_u32(UNIT_BYTES - 1));
     ptx_val more = ptx_select(f, ptx_ne(f, behind, ptx_u32(0)), ptx_u32(1), ptx_u32(0));
-    ptx_val last = ptx_add(f, more, ptx_u32(pieces - LINEAR_LANES * (copies_of(g) - 1)));
+    ptx_val last = ptx_add(f, more, ptx_u32(pieces - WARP_LANES * (copies_of(g) - 1)));
     return ptx_lt(f, g->lane, last);
 }
 
@@ -111,7 +111,7 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
     ptx_fn *f = g->f;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
     for (uint32_t i = 0; i < copies_of(g); i++) {
-        const uint32_t byte = UNIT_BYTES * LINEAR_LANES * i;
+        const uint32_t byte = UNIT_BYTES * WARP_LANES * i;
         ptx_val piece_to = shared_at(f, PTX_U32, to, r * g->of.row_bytes + byte),
                 piece = ptx_at_bytes(f, from, byte);
         ptx_val left = is_last ? ptx_sub(f, g->next_left[r], ptx_s32((int32_t)byte)) : ptx_s32(0);

@@ -22,7 +22,7 @@
 
 enum {
     RUN = 4, /* elements that a lane loads at once: those of a warp fill whole sectors */
-    WARP_ELEMENTS = RUN * LINEAR_LANES,
+    WARP_ELEMENTS = RUN * WARP_LANES,
     Q8_LANES = 32 / RUN, /* that share a scale */
     MOST_STEPS = 4,
     BIAS = 127
@@ -45,9 +45,10 @@ static uint32_t part_lanes(const linear *g)
     return format_group_elements(g->of.format) / g->of.format->parts / RUN;
 }
 
-/* Where this thread's elements are, and where their part's numbers are: in the first vector's part of a share. */
+/* Where this thread's elements are, in the first vector's part of a share; and where the numbers of their part are that this
+ * lane stores, those of `vector` and the next ones. */
 typedef struct slot {
-    ptx_val elements, numbers;
+    ptx_val elements, numbers, vector;
 } slot;
 
 /* Of the first trip. In formats with four parts a group is 16 neighbours of each of four
@@ -74,7 +75,9 @@ static slot first_slot(linear *g)
     ptx_val of_part = ptx_mad(f, part, ptx_u32(part_elements * element_bytes), at);
     ptx_val in_part = ptx_and(f, element, ptx_u32(part_elements - 1));
     s.elements = ptx_var(f, ptx_mad(f, in_part, ptx_u32(element_bytes), of_part));
-    ptx_val numbers = ptx_mad(f, part, ptx_u32(number_bytes), at);
+    s.vector = lanes_first(f, part_lanes(g), g->of.vectors, g->lane);
+    ptx_val of_vector = ptx_mad(f, s.vector, ptx_u32(g->of.vector_bytes), at);
+    ptx_val numbers = ptx_mad(f, part, ptx_u32(number_bytes), of_vector);
     s.numbers = ptx_var(f, ptx_add(f, numbers, ptx_u32(format_group_elements(format) * element_bytes)));
     return s;
 }
@@ -107,22 +110,43 @@ static void widen_run(linear *g, const run *x, ptx_val h[RUN])
 
 /* ---- q8 ----------------------------------------------------------------------------------------------------------- */
 
-/* The largest magnitude of 32 elements. As integers an infinity is above all numbers, and a NaN above that. */
+/* The largest magnitude of a run. A NaN is above all numbers: below sm_80 as an integer. */
 static ptx_val find_most(linear *g, const ptx_val h[RUN])
 {
     ptx_fn *f = g->f;
-    ptx_val most = ptx_as(f, PTX_U32, ptx_abs(f, h[0]));
-    for (int i = 1; i < RUN; i++)
-        most = ptx_max(f, most, ptx_as(f, PTX_U32, ptx_abs(f, h[i])));
-    most = ptx_reduce_lanes(f, PTX_OP_MAX, Q8_LANES, most);
-    return ptx_as(f, PTX_F32, ptx_max(f, most, ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
+    ptx_val most = ptx_abs(f, h[0]);
+    for (int i = 1; i < RUN; i++) {
+        ptx_val size = ptx_abs(f, h[i]);
+        most = g->has_sm_80
+                   ? ptx_max_nan(f, most, size)
+                   : ptx_as(f, PTX_F32, ptx_max(f, ptx_as(f, PTX_U32, most), ptx_as(f, PTX_U32, size)));
+    }
+    return g->has_sm_80 ? most : ptx_as(f, PTX_U32, most);
+}
+
+/* What of 32 elements of each vector is the largest; this lane's vector's is returned. */
+static ptx_val join_most(linear *g, ptx_val most[])
+{
+    ptx_fn *f = g->f;
+    if (g->has_sm_80) {
+        lanes_join(f, PTX_OP_MAX_NAN, Q8_LANES, g->of.vectors, g->lane, most);
+        return ptx_max_nan(f, most[0], ptx_f32(LEAST_MOST));
+    }
+    lanes_join(f, PTX_OP_MAX, Q8_LANES, g->of.vectors, g->lane, most);
+    return ptx_as(f, PTX_F32, ptx_max(f, most[0], ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
+}
+
+/* The lane of eight that has the number of vector `vector`, U32. */
+static ptx_val lane_of(linear *g, ptx_val vector)
+{
+    return ptx_mul(g->f, vector, ptx_u32(Q8_LANES / g->of.vectors));
 }
 
 /* The codes: 1.5 * 2^23 more than a number has it rounded to an integer in its low bits. */
-static ptx_val round_run(linear *g, const ptx_val h[RUN], ptx_val most)
+static ptx_val round_run(linear *g, const ptx_val h[RUN], ptx_val inverse)
 {
     ptx_fn *f = g->f;
-    ptx_val code[RUN], inverse = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
+    ptx_val code[RUN];
     for (int i = 0; i < RUN; i++)
         code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], inverse, ptx_bits(PTX_F32, LINEAR_SUM_START)));
     ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
@@ -130,50 +154,83 @@ static ptx_val round_run(linear *g, const ptx_val h[RUN], ptx_val most)
     return ptx_prmt(f, low, high, ptx_u32(0x5410));
 }
 
-/* What stands beside the scale of a part. */
-static ptx_val make_start(linear *g, ptx_val codes, ptx_val scale)
+/* Where several lanes of a part have the same vectors, the first stores. */
+static ptx_val stores_numbers(linear *g)
+{
+    const uint32_t alike = part_lanes(g) > g->of.vectors ? part_lanes(g) / g->of.vectors : 1;
+    ptx_val of_alike = ptx_and(g->f, g->lane, ptx_u32(alike - 1));
+    return ptx_eq(g->f, of_alike, ptx_u32(0));
+}
+
+/* Stores a part's scale, and what stands beside it, of those vectors that the sums were joined for in this lane. */
+static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val scale, ptx_val sum[])
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    if (!format->has_minimum && format->offset == 0)
-        return ptx_bits(PTX_F32, LINEAR_SUM_START);
-    ptx_val own = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(0x01010101), ptx_s32(0));
-    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, (int)part_lanes(g), own);
-    if (format->has_minimum)
-        return ptx_mul(f, scale, ptx_cvt(f, PTX_F32, sum));
-    return ptx_as(f, PTX_F32, ptx_mad(f, sum, ptx_s32(-format->offset), ptx_s32(LINEAR_SUM_START)));
+    const bool has_sums = format->has_minimum || format->offset > 0;
+    const uint32_t lanes = part_lanes(g);
+    ptx_val stores = stores_numbers(g);
+    if (has_sums)
+        lanes_join(f, PTX_OP_ADD, lanes, g->of.vectors, g->lane, sum);
+    for (uint32_t i = 0; i < lanes_share(lanes, g->of.vectors); i++) {
+        ptx_val numbers[2] = {scale, ptx_bits(PTX_F32, LINEAR_SUM_START)};
+        if (lanes < Q8_LANES && g->of.vectors > 1) {
+            ptx_val vector = ptx_add(f, at->vector, ptx_u32(i));
+            numbers[0] = ptx_shfl_idx_in(f, scale, lane_of(g, vector), Q8_LANES);
+        }
+        if (format->has_minimum)
+            numbers[1] = ptx_mul(f, numbers[0], ptx_cvt(f, PTX_F32, sum[i]));
+        else if (has_sums)
+            numbers[1] =
+                ptx_as(f, PTX_F32, ptx_mad(f, sum[i], ptx_s32(-format->offset), ptx_s32(LINEAR_SUM_START)));
+        PTX_WHEN (f, stores) {
+            ptx_store_vec(f, 2, shared_at(f, PTX_F32, at->numbers, byte + i * g->of.vector_bytes), numbers,
+                          PTX_PLAIN);
+        }
+    }
 }
 
-static ptx_val is_first_of_part(linear *g)
-{
-    ptx_val in_part = ptx_and(g->f, g->lane, ptx_u32(part_lanes(g) - 1));
-    return ptx_eq(g->f, in_part, ptx_u32(0));
-}
-
-static void store_q8(linear *g, const slot *at, uint32_t byte, const ptx_val h[RUN])
+/* A lane makes the scale of one of the vectors for all lanes that share it. */
+static void store_q8(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN])
 {
     ptx_fn *f = g->f;
-    ptx_val most = find_most(g, h), codes = round_run(g, h, most), numbers[2];
-    ptx_store(f, shared_at(f, PTX_U32, at->elements, byte), codes);
-    numbers[0] = ptx_mul(f, most, ptx_f32(1.0f / 127));
-    numbers[1] = make_start(g, codes, numbers[0]);
-    PTX_WHEN (f, is_first_of_part(g)) {
-        ptx_store_vec(f, 2, shared_at(f, PTX_F32, at->numbers, byte), numbers, PTX_PLAIN);
+    ptx_val value[LINEAR_MOST_VECTORS];
+    for (uint32_t b = 0; b < g->of.vectors; b++)
+        value[b] = find_most(g, h[b]);
+    ptx_val most = join_most(g, value), scale = ptx_mul(f, most, ptx_f32(1.0f / 127));
+    ptx_val inverse = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
+    for (uint32_t b = 0; b < g->of.vectors; b++) {
+        ptx_val of_vector = inverse;
+        if (g->of.vectors > 1)
+            of_vector = ptx_shfl_idx_in(f, inverse, ptx_u32(Q8_LANES / g->of.vectors * b), Q8_LANES);
+        ptx_val codes = round_run(g, h[b], of_vector);
+        ptx_store(f, shared_at(f, PTX_U32, at->elements, byte + b * g->of.vector_bytes), codes);
+        value[b] = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(0x01010101), ptx_s32(0));
     }
+    store_numbers(g, at, byte, scale, value);
 }
 
 /* ---- exact -------------------------------------------------------------------------------------------------------- */
 
-static void store_exact(linear *g, const slot *at, uint32_t byte, const ptx_val h[RUN])
+static void store_exact(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN])
 {
     ptx_fn *f = g->f;
-    ptx_store_vec(f, RUN, shared_at(f, PTX_F32, at->elements, byte), h, PTX_PLAIN);
+    const uint32_t lanes = part_lanes(g);
+    ptx_val sum[LINEAR_MOST_VECTORS];
+    for (uint32_t b = 0; b < g->of.vectors; b++) {
+        ptx_store_vec(f, RUN, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
+                      PTX_PLAIN);
+        ptx_val low = ptx_add(f, h[b][0], h[b][1]), high = ptx_add(f, h[b][2], h[b][3]);
+        sum[b] = ptx_add(f, low, high);
+    }
     if (!g->of.format->has_minimum)
         return;
-    ptx_val low = ptx_add(f, h[0], h[1]), high = ptx_add(f, h[2], h[3]);
-    ptx_val sum = ptx_reduce_lanes(f, PTX_OP_ADD, (int)part_lanes(g), ptx_add(f, low, high));
-    PTX_WHEN (f, is_first_of_part(g)) {
-        ptx_store(f, shared_at(f, PTX_F32, at->numbers, byte), sum);
+    ptx_val stores = stores_numbers(g);
+    lanes_join(f, PTX_OP_ADD, lanes, g->of.vectors, g->lane, sum);
+    for (uint32_t i = 0; i < lanes_share(lanes, g->of.vectors); i++) {
+        PTX_WHEN (f, stores) {
+            ptx_store(f, shared_at(f, PTX_F32, at->numbers, byte + i * g->of.vector_bytes), sum[i]);
+        }
     }
 }
 
@@ -211,9 +268,7 @@ static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const ru
         for (uint32_t b = 0; b < g->of.vectors; b++)
             make_run(g, p, b, &x[b], gamma, h[b]);
         PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
-            for (uint32_t b = 0; b < g->of.vectors; b++)
-                (g->of.is_q8 ? store_q8 : store_exact)(g, &p->at, step * share_step + b * g->of.vector_bytes,
-                                                       h[b]);
+            (g->of.is_q8 ? store_q8 : store_exact)(g, &p->at, step * share_step, h);
         }
     }
 }
@@ -288,7 +343,7 @@ static void make_pass(linear *g, ptx_val is_start)
         PTX_IF (f, is_start) {
             for (uint32_t b = 0; b < g->of.vectors; b++)
                 store_partial(g, g->partials, 4 * LINEAR_WARPS * b,
-                              ptx_reduce_lanes(f, PTX_OP_ADD, LINEAR_LANES, p->squares[b]));
+                              ptx_reduce_lanes(f, PTX_OP_ADD, WARP_LANES, p->squares[b]));
         }
     }
     ptx_barrier(f);
@@ -341,7 +396,7 @@ static ptx_val find_most_of_all(linear *g, ptx_val vector)
             ptx_max_to(f, most, size);
         }
     }
-    return ptx_reduce_lanes(f, PTX_OP_MAX, LINEAR_LANES, most);
+    return ptx_reduce_lanes(f, PTX_OP_MAX, WARP_LANES, most);
 }
 
 /* Scales each vector by a power of two, from the exponent of its largest magnitude or of the square root of eps. */
