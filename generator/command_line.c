@@ -273,6 +273,24 @@ static bool find_device(const command_line *c, kiln_device *device, const char *
     return *name;
 }
 
+/* Of the generator, or of external PTX in the configuration; null after a message. */
+static const kiln_family *find_planned_family(const command_line *c, const plan *p, const char *name)
+{
+    const kiln_family *family = family_find(c->families, name);
+    text names = text_new(c->arena);
+    text_add(&names, family_names(c->arena, c->families));
+    for (size_t i = 0; i < p->variant_count && !family; i++) {
+        const kiln_family *own = p->variants[i]->family;
+        if (strcmp(own->name, name) == 0)
+            family = own;
+        else if (!words_contain(names.data, own->name))
+            text_printf(&names, " %s", own->name);
+    }
+    if (!family)
+        fail(arena_format(c->arena, "no family '%s'%s", name, suggest_text(c->arena, name, names.data)));
+    return family;
+}
+
 static int run_explain(command_line *c)
 {
     kiln_device device;
@@ -282,10 +300,9 @@ static int run_explain(command_line *c)
     const plan *p = read_plan(c);
     if (!p)
         return EXIT_BAD_INPUT;
-    const kiln_family *family = family_find(c->families, c->names[1]);
+    const kiln_family *family = find_planned_family(c, p, c->names[1]);
     if (!family)
-        return fail(arena_format(c->arena, "no family '%s'%s", c->names[1],
-                                 suggest_text(c->arena, c->names[1], family_names(c->arena, c->families))));
+        return EXIT_BAD_INPUT;
     text out = text_new(c->arena);
     text_printf(&out, "%s on %s, sm_%u, %u multiprocessors: ", family->name, device_name, (unsigned)device.sm,
                 (unsigned)device.multiprocessors);
