@@ -334,8 +334,9 @@ static void take_empty(external_build *m)
         const char *own = empty_grid(m, i);
         if (!*own)
             return;
-        if (i == 0 || strcmp(own, empty_grid(m, i - 1)) != 0)
-            text_printf(&empty, "%s(%s)", i > 0 ? " && " : "", own);
+        own = arena_format(m->arena, "(%s)", own);
+        if (!strstr(empty.data, own))
+            text_printf(&empty, "%s%s", i > 0 ? " && " : "", own);
     }
     expression_print(&printed,
                      expression_parse(m->arena, m->family, empty.data)); /* without needless brackets */

@@ -50,7 +50,7 @@ static void check_values(external_build *m, size_t param)
 {
     const external_text name = m->q->params[param];
     if (!external_is_free_name(name.text))
-        diagnose(m->d, name.at, message_entry_name, quote_text(m->arena, name.text));
+        diagnose(m->d, name.at, message_variant_param, quote_text(m->arena, name.text));
     for (size_t i = 0; i < m->q->variant_count; i++) {
         const external_text value = m->q->variants[i].values[param];
         if (!is_value(value.text))

@@ -384,29 +384,45 @@ static bool read_params(const reader *r, const yaml_node *values, external_reque
     return true;
 }
 
-static bool read_variant_values(const reader *r, const yaml_node *node, bool is_only, external_request *q,
-                                external_variant *out)
+/* One value of each parameter. */
+static bool read_each_value(const reader *r, const yaml_node *values, const external_request *q,
+                            external_text *out)
 {
-    const yaml_node *values = yaml_member(node, "values");
-    if (!values && !is_only)
-        diagnose(r->d, node->at, message_missing_key, "values", "{NAME: VALUE, ...}");
-    if (!values)
-        return is_only;
-    if (!reader_is_kind(r, values, YAML_MAP, "values", "a mapping from parameters to values") ||
-        (q->variant_count == 1 && !read_params(r, values, q)))
-        return false;
     text names = text_new(r->arena);
     for (size_t k = 0; k < q->param_count; k++)
         text_printf(&names, "%s%s", k > 0 ? " " : "", q->params[k].text);
     bool ok = reader_check_keys(r, values, names.data, "the first variant's values");
-    out->values = arena_alloc(r->arena, (q->param_count + 1) * sizeof *out->values);
     for (size_t k = 0; k < q->param_count; k++) {
-        const yaml_node *value = yaml_member(values, q->params[k].text);
+        const char *name = q->params[k].text;
+        const yaml_node *value = yaml_member(values, name);
         if (!value)
-            diagnose(r->d, values->at, message_missing_key, q->params[k].text, "VALUE");
-        ok = value && read_text(r, value, q->params[k].text, "a value", &out->values[k]) && ok;
+            diagnose(r->d, values->at, message_missing_key, name, "VALUE");
+        ok = value && read_text(r, value, name, "a value", &out[k]) && ok;
     }
     return ok;
+}
+
+/* A variant that is the only one needs none. */
+static bool read_values(const reader *r, const yaml_node *node, bool is_first, external_request *q,
+                        external_variant *out)
+{
+    static const char expected[] = "a mapping from parameters to values";
+    const yaml_node *values = yaml_member(node, "values");
+    if (!values && is_first && !node->next)
+        return true;
+    if (!values) {
+        diagnose(r->d, node->at, message_missing_key, "values", "{NAME: VALUE, ...}");
+        return false;
+    }
+    if (!reader_is_kind(r, values, YAML_MAP, "values", expected))
+        return false;
+    if (is_first && !values->first)
+        diagnose(r->d, values->at, message_wrong_kind, expected, "values", "an empty one");
+    if (is_first && !read_params(r, values, q))
+        return false;
+    out->values = arena_alloc(r->arena, (q->param_count + 1) * sizeof *out->values);
+    return q->param_count > 0 && /* else the first's are wrong, which has been said */
+           read_each_value(r, values, q, out->values);
 }
 
 static bool read_variant(reader *r, const yaml_node *list, const yaml_node *node, module_list *lists,
@@ -421,7 +437,7 @@ static bool read_variant(reader *r, const yaml_node *list, const yaml_node *node
     bool ok = reader_check_keys(r, node, variant_keys, "a variant");
     ok =
         read_variant_files(r, list->first, node, lists, i) && read_variant_entry(r, node, &lists[i], v) && ok;
-    ok = read_variant_values(r, node, list->first == node && !node->next, q, v) && ok;
+    ok = read_values(r, node, node == list->first, q, v) && ok;
     ok = (!when || read_text(r, when, "when", "a condition", &v->when)) && ok;
     return read_launch(r, node, &v->launch) && ok;
 }
@@ -456,7 +472,7 @@ static void read_variants(reader *r, const yaml_node *item, const yaml_node *lis
             diagnose(r->d, n->at, message_variants_many, EXTERNAL_VARIANTS_MOST);
             return;
         }
-        ok = reader_is_kind(r, n, YAML_MAP, "ptx", "a variant, as the first is") &&
+        ok = reader_is_kind(r, n, YAML_MAP, "ptx", "a variant") &&
              read_variant(r, list, n, lists, &common, &q) && ok;
     }
     read_module_members(r, item, lists, q.variant_count);

@@ -77,6 +77,7 @@
     M(entry_block, "expected threads for %s as its PTX has them, %s")                                                  \
     M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some")                \
     M(entry_expression, "expected an expression, found '%s': %s%s")                                                    \
+    M(variant_param, "expected for a value a name that is free in C and in expressions, found '%s'")                   \
     M(variant_value, "expected letters, digits and single _ between them, at most %d, for '%s', found '%s'")           \
     M(variant_launch, "expected a '%s' for each of several variants, found none here: callers do not know which one runs")\
     M(variants_many, "expected at most %d variants of a kernel, found more")                                           \

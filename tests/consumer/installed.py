@@ -303,6 +303,13 @@ transpose: success
 no columns: success
 no matrices: a required pointer is null: out is null
 fewer: bad argument: rows must be at least 0
+transpose_rows/threads=32: success
+transpose_rows/threads=64: success
+a variant's own: bad argument: columns <= 32 must hold, with threads=32
+candidates: success
+  transpose_rows/threads=64: columns > 32 && columns <= 4096 must hold
+  transpose_rows/threads=32: columns <= 32 must hold
+none: bad argument: columns > 32 && columns <= 4096 must hold, with threads=64
 softmax: success
 columns: bad argument: columns <= 512 must hold
 right
@@ -317,7 +324,7 @@ def external_ptx(scratch):
     runs(folder, EXTERNAL_RESULT)
     environment = {**os.environ, "KILN_EMU_CHECK": "all"}
     output = run(folder / "build/external_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
-    expect("4 of 7 variants right; 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
+    expect("6 of 9 variants right; 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
     expect(output.endswith("not compared:\n  fill_f32\n"), f"the list: {output}")
     expect("says no more of its args than their names" in output and "gives no args" in output, f"why: {output}")
     output = run(PREFIX / "bin/kiln-profile", folder / "build", "--variant", "saxpy", "--target", "sm_90", "--args",
