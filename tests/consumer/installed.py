@@ -331,6 +331,15 @@ def external_ptx(scratch):
                  "n=1000,a=1")
     expect("thread instructions" in output, f"kiln-profile: {output}")
 
+    config = folder / "kernels.yaml"
+    said = config.read_text()
+    config.write_text(said.replace("        when: columns <= 32\n", ""))
+    build(folder)
+    output = run(folder / "build/external_verify", "--driver", driver(), "--filter", "transpose_rows", fails=True)
+    expect("1 of 2 variants right" in output and "1 wrong" in output, f"a variant without its condition: {output}")
+    config.write_text(said)
+    build(folder)
+
     ptx = folder / "ptx/nvcc.ptx"
     text = ptx.read_text()
     before = log(folder)
