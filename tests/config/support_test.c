@@ -158,7 +158,7 @@ static void test_json_misuse(void **state)
     assert_internal_error(misuse_json, "ke", "json_end without an open value");
     assert_internal_error(misuse_json, "ee", "json_end without an open value");
     assert_internal_error(misuse_json, "f", "JSON ends inside a value");
-    assert_internal_error(misuse_json, "k[[[[[[[[[[[[[[[[", "JSON nested deeper than 16");
+    assert_internal_error(misuse_json, "k[[[[[[[[[[[[[[[[[[[[[[[[", "JSON nested deeper than 24");
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
