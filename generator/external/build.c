@@ -19,6 +19,18 @@ bool external_is_free_name(const char *name)
     return true;
 }
 
+bool external_has_name(const char *shape, const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    for (const char *c = shape + strcspn(shape, letters); *c; c += strcspn(c, letters)) {
+        const size_t length = strspn(c, letters);
+        if (strncmp(c, name, length) == 0 && name[length] == '\0')
+            return true;
+        c += length;
+    }
+    return false;
+}
+
 kiln_arg *external_add_arg(external_build *m, const char *name, const char *type, const char *summary)
 {
     kiln_arg *arg = &m->args[m->arg_count++];

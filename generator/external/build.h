@@ -32,6 +32,10 @@ typedef struct external_build {
 
 /* Whether C and expressions leave a name free for an argument, a parameter or a function. */
 bool external_is_free_name(const char *name);
+
+/* Whether an expression has it, as a whole name: grid_x is not in "my_grid_x". */
+bool external_has_name(const char *source, const char *name);
+
 kiln_arg *external_add_arg(external_build *m, const char *name, const char *type, const char *summary);
 void external_add_rule(external_build *m, const char *condition, const char *words);
 
@@ -48,6 +52,9 @@ const char *external_by_variant(external_build *m, const char *const *texts);
 
 /* "block != 64 || stages != 3 || ": what a rule of this variant alone begins with. */
 const char *external_unless(external_build *m, size_t i);
+
+/* ", with block=64": the variant's values that an expression asks about, for diagnostics; empty: it asks about none. */
+const char *external_with(external_build *m, size_t i, const char *source);
 
 /* Whether a text of the configuration is a number for a variant, whatever the arguments are; false too where it is none or
  * wrong. */

@@ -15,23 +15,10 @@ enum {
 
 /* ---- grid, block, shared memory ---------------------------------------------------------------------------------- */
 
-/* As a whole name: grid_x is not in "my_grid_x". */
-static bool has_name(const char *shape, const char *name)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    for (const char *c = shape + strcspn(shape, letters); *c; c += strcspn(c, letters)) {
-        const size_t length = strspn(c, letters);
-        if (strncmp(c, name, length) == 0 && name[length] == '\0')
-            return true;
-        c += length;
-    }
-    return false;
-}
-
 static bool is_in_shapes(const external_build *m, const char *name)
 {
     for (size_t i = 0; i < m->param_count; i++)
-        if (m->args[i].kind != KILN_ARG_VALUE && has_name(m->args[i].shape, name))
+        if (m->args[i].kind != KILN_ARG_VALUE && external_has_name(m->args[i].shape, name))
             return true;
     return false;
 }
@@ -122,7 +109,8 @@ static uint32_t count_of(external_build *m, size_t i, external_text t, const cha
     uint64_t number = 0;
     if (!t.text || (external_is_number(m, i, t.text, &number) && number > 0 && number <= LARGEST_COUNT))
         return (uint32_t)number;
-    diagnose(m->d, t.at, message_entry_count, LARGEST_COUNT, key, quote_text(m->arena, t.text));
+    diagnose(m->d, t.at, message_entry_count, LARGEST_COUNT, key, quote_text(m->arena, t.text),
+             external_with(m, i, t.text));
     return 0;
 }
 

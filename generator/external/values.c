@@ -126,6 +126,16 @@ const char *external_by_variant(external_build *m, const char *const *texts)
     return out.data;
 }
 
+const char *external_with(external_build *m, size_t i, const char *source)
+{
+    text out = text_new(m->arena);
+    for (size_t k = 0; k < m->q->param_count; k++)
+        if (external_has_name(source, m->q->params[k].text))
+            text_printf(&out, "%s%s=%s", out.length > 0 ? ", " : ", with ", m->q->params[k].text,
+                        m->variants[i].values[k].text);
+    return out.data;
+}
+
 bool external_is_number(const external_build *m, size_t i, const char *source, uint64_t *number)
 {
     const variant *v = &m->variants[i];

@@ -73,7 +73,7 @@
     M(entry_arg, "expected for '%s' (%u bytes, %s) %s, found '%s'")                                                    \
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
-    M(entry_count, "expected a number from 1 to %d for '%s', found '%s'")                                              \
+    M(entry_count, "expected a number from 1 to %d for '%s', found '%s'%s")                                            \
     M(entry_block, "expected threads for %s as its PTX has them, %s")                                                  \
     M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some")                \
     M(entry_expression, "expected an expression, found '%s': %s%s")                                                    \

@@ -58,7 +58,8 @@ static void test_arena(void **state)
                 text_printf(&odd, "%d,", i);
         }
         assert_int_equal(all.length, strlen(all.data));
-        assert_int_equal(strncmp(all.data, "0,1,2,3,", 8) | strncmp(odd.data, "1,3,5,7,", 8), 0);
+        assert_memory_equal(all.data, "0,1,2,3,", 8);
+        assert_memory_equal(odd.data, "1,3,5,7,", 8);
         assert_string_equal(strstr(all.data, ",49997,"), ",49997,49998,49999,");
         assert_string_equal(strstr(odd.data, ",49997,"), ",49997,49999,");
     }
