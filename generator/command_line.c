@@ -267,6 +267,10 @@ static int run_families(command_line *c)
 static bool find_device(const command_line *c, kiln_device *device, const char **name)
 {
     target t = {0, TARGET_BASE};
+    if (c->options[OPTION_DEVICE] && c->options[OPTION_TARGET]) {
+        fail("give --target or --device: a device has its target");
+        return false;
+    }
     if (!c->options[OPTION_DEVICE] && !read_target(c, &t))
         return false;
     *name = device_find(t.sm, c->options[OPTION_DEVICE], device);
