@@ -510,6 +510,13 @@ def cross(scratch):
     expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
            "the bundle is for the other machine")
 
+    if os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
+        run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "tools", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DKILN_TOOLS=ON", options[1],
+            f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
+        run(CMAKE, "--build", scratch / "tools", "--target", "kiln-verify")
+        output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", scratch / "tools/bin/kiln-verify", "--list")
+        expect("nf4_unpack/" in output, f"kiln-verify reads the manifest that it carries: {output}")
+
 
 def by_hand(scratch):
     """The cross project, built for this machine; and what a build without a generator is told."""
