@@ -79800,7 +79800,7 @@ static kiln_status run_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_lo
     }
     if (!((uint64_t)a->batch * (uint64_t)a->q_heads * ceil_div((uint64_t)a->q_length,
         32) <= UINT64_C(2147483648))) {
-        static const char detail[] = "too many tiles for split_k, with split_k=16";
+        static const char detail[] = "split_k needs at most 2^31 tiles of 32 queries, with split_k=16";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     if (!((uint64_t)a->q_length * (quotient((uint64_t)a->q_heads,
@@ -79930,7 +79930,7 @@ static void consider_attention(kiln_choice *c, kiln_default_attention_args a)
         {
             static const char why_1[] =
                 "workspace_size must be at least batch * q_heads * q_length * split_k * (head_dim + 8)";
-            static const char why_2[] = "too many tiles for split_k";
+            static const char why_2[] = "split_k needs at most 2^31 tiles of 32 queries";
             static const char why_3[] = "q_length must be at most 2^30 over all heads of a tile";
             static const char why_4[] = "out_row_stride must be at least head_dim";
             static const char why_5[] = "out_head_stride must be at least head_dim";

@@ -48,16 +48,16 @@ extern "C" {
 extern const kiln_bundle kiln_default_bundle; /* for kiln_open */
 extern const kiln_index kiln_default_index;   /* all kernels, to find, enumerate or preload */
 
-/* int4_quantize: quantise to INT4 in groups: scales, zeros and packed codes, in one read.
+/* int4_quantize: quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read.
  * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program makes of the format's rules, every operation rounded to
- * nearest even; for finite inputs and those that are told of below.
- * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for
- * a zero. An infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity
- * makes the zero a NaN. But equal elements have no range (asym), equal infinities neither: their scale is
- * the least one, and their zero infinite beyond 1e25 (f32), by which an infinity comes back as it was.
- * What is a NaN before it is rounded gets code 0: NaNs, infinite elements by an infinite scale, all
- * elements of such zeros.
+ * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
+ * to nearest even; for finite inputs, and as told below for others.
+ * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale,
+ * and a NaN as its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows.
+ * Minus infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have
+ * none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which restores an
+ * infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element divided by an
+ * infinite scale, every element of a group with such a zero.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */
@@ -85,21 +85,22 @@ enum {
 typedef struct kiln_default_int4_quantize_args {
     CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;   /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest
-                          * - smallest, 1e-12) / 15 */
+                          * bytes: scale of each group; sym: max(largest magnitude, 1e-12) / 7; asym:
+                          * max(largest - smallest, 1e-12) / 15 */
     CUdeviceptr zero;    /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: of each group: (0 - smallest) / scale, not
+                          * bytes, only when mode == asym: zero of each group: (0 - smallest) / scale, not
                           * rounded */
-    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; an absent
-                          * last code is 0 */
+    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
+                          * the last byte's second code is 0 */
     uint64_t n;          /* u64: elements */
     uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
     uint32_t type;       /* element type of the tensor that is not quantised;
                           * KILN_DEFAULT_INT4_QUANTIZE_TYPE_...; 0 is f32 */
     uint32_t mode;       /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale;
                           * KILN_DEFAULT_INT4_QUANTIZE_MODE_...; 0 is sym */
-    uint32_t group;      /* elements that share a scale; any: the argument group_size, slower;
-                          * KILN_DEFAULT_INT4_QUANTIZE_GROUP_..., a number for itself; 0 is none of them */
+    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
+                          * which is slower; KILN_DEFAULT_INT4_QUANTIZE_GROUP_..., a number for itself; 0
+                          * is none of them */
     uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
                           * round; KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_...; 0 is low */
 } kiln_default_int4_quantize_args;
@@ -168,11 +169,11 @@ extern const kiln_kernel kiln_default_int4_quantize_bf16_asym_128_low_kernel;
 kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
                                                          const kiln_default_int4_quantize_args *args);
 
-/* int4_unpack: INT4 codes, scales and zeros back to a tensor.
+/* int4_unpack: turn INT4 codes, scales and zeros back into a tensor.
  * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program makes of the format's rules, every operation rounded to
- * nearest even; for finite inputs and those that are told of below.
- * NaN and infinity: as the arithmetic goes: 0 times an infinite scale is a NaN.
+ * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
+ * to nearest even; for finite inputs, and as told below for others.
+ * NaN and infinity: IEEE arithmetic: 0 times an infinite scale is a NaN.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */
@@ -200,9 +201,9 @@ enum {
 typedef struct kiln_default_int4_unpack_args {
     CUdeviceptr packed;  /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
     CUdeviceptr scale;   /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: of each group */
+                          * bytes: scale of each group */
     CUdeviceptr zero;    /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: of each group */
+                          * bytes, only when mode == asym: zero of each group */
     CUdeviceptr out;     /* out, type[n], aligned to 16 bytes: (code - 8, or code - zero) * scale, rounded
                           * after each step */
     uint64_t n;          /* u64: elements */
@@ -211,8 +212,9 @@ typedef struct kiln_default_int4_unpack_args {
                           * KILN_DEFAULT_INT4_UNPACK_TYPE_...; 0 is f32 */
     uint32_t mode;       /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale;
                           * KILN_DEFAULT_INT4_UNPACK_MODE_...; 0 is sym */
-    uint32_t group;      /* elements that share a scale; any: the argument group_size, slower;
-                          * KILN_DEFAULT_INT4_UNPACK_GROUP_..., a number for itself; 0 is none of them */
+    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
+                          * which is slower; KILN_DEFAULT_INT4_UNPACK_GROUP_..., a number for itself; 0 is
+                          * none of them */
     uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
                           * round; KILN_DEFAULT_INT4_UNPACK_NIBBLES_...; 0 is low */
 } kiln_default_int4_unpack_args;
@@ -281,16 +283,16 @@ extern const kiln_kernel kiln_default_int4_unpack_bf16_asym_128_low_kernel;
 kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
                                                        const kiln_default_int4_unpack_args *args);
 
-/* int4_scale: scales, and zeros, for INT4 codes in groups.
+/* int4_scale: compute the scale, and for asym the zero, of each INT4 group.
  * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program makes of the format's rules, every operation rounded to
- * nearest even; for finite inputs and those that are told of below.
- * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for
- * a zero. An infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity
- * makes the zero a NaN. But equal elements have no range (asym), equal infinities neither: their scale is
- * the least one, and their zero infinite beyond 1e25 (f32), by which an infinity comes back as it was.
- * What is a NaN before it is rounded gets code 0: NaNs, infinite elements by an infinite scale, all
- * elements of such zeros.
+ * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
+ * to nearest even; for finite inputs, and as told below for others.
+ * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale,
+ * and a NaN as its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows.
+ * Minus infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have
+ * none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which restores an
+ * infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element divided by an
+ * infinite scale, every element of a group with such a zero.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */
@@ -312,10 +314,10 @@ enum {
 typedef struct kiln_default_int4_scale_args {
     CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;   /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest
-                          * - smallest, 1e-12) / 15 */
+                          * bytes: scale of each group; sym: max(largest magnitude, 1e-12) / 7; asym:
+                          * max(largest - smallest, 1e-12) / 15 */
     CUdeviceptr zero;    /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: of each group: (0 - smallest) / scale, not
+                          * bytes, only when mode == asym: zero of each group: (0 - smallest) / scale, not
                           * rounded */
     uint64_t n;          /* u64: elements */
     uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
@@ -323,8 +325,9 @@ typedef struct kiln_default_int4_scale_args {
                           * KILN_DEFAULT_INT4_SCALE_TYPE_...; 0 is f32 */
     uint32_t mode;       /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale;
                           * KILN_DEFAULT_INT4_SCALE_MODE_...; 0 is sym */
-    uint32_t group;      /* elements that share a scale; any: the argument group_size, slower;
-                          * KILN_DEFAULT_INT4_SCALE_GROUP_..., a number for itself; 0 is 128 */
+    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
+                          * which is slower; KILN_DEFAULT_INT4_SCALE_GROUP_..., a number for itself; 0 is
+                          * 128 */
 } kiln_default_int4_scale_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -360,16 +363,16 @@ extern const kiln_kernel kiln_default_int4_scale_f16_asym_128_kernel;
 kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream,
                                                  const kiln_default_int4_scale_args *args);
 
-/* int4_pack: a tensor to INT4 codes with given scales, and zeros.
+/* int4_pack: quantise a tensor to INT4 codes with given scales and zeros.
  * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program makes of the format's rules, every operation rounded to
- * nearest even; for finite inputs and those that are told of below.
- * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for
- * a zero. An infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity
- * makes the zero a NaN. But equal elements have no range (asym), equal infinities neither: their scale is
- * the least one, and their zero infinite beyond 1e25 (f32), by which an infinity comes back as it was.
- * What is a NaN before it is rounded gets code 0: NaNs, infinite elements by an infinite scale, all
- * elements of such zeros.
+ * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
+ * to nearest even; for finite inputs, and as told below for others.
+ * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale,
+ * and a NaN as its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows.
+ * Minus infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have
+ * none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which restores an
+ * infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element divided by an
+ * infinite scale, every element of a group with such a zero.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */
@@ -395,19 +398,20 @@ enum {
 typedef struct kiln_default_int4_pack_args {
     CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;   /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: of each group */
+                          * bytes: scale of each group */
     CUdeviceptr zero;    /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: of each group */
-    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; an absent
-                          * last code is 0 */
+                          * bytes, only when mode == asym: zero of each group */
+    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
+                          * the last byte's second code is 0 */
     uint64_t n;          /* u64: elements */
     uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
     uint32_t type;       /* element type of the tensor that is not quantised;
                           * KILN_DEFAULT_INT4_PACK_TYPE_...; 0 is f32 */
     uint32_t mode;       /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale;
                           * KILN_DEFAULT_INT4_PACK_MODE_...; 0 is sym */
-    uint32_t group;      /* elements that share a scale; any: the argument group_size, slower;
-                          * KILN_DEFAULT_INT4_PACK_GROUP_..., a number for itself; 0 is 128 */
+    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
+                          * which is slower; KILN_DEFAULT_INT4_PACK_GROUP_..., a number for itself; 0 is
+                          * 128 */
     uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
                           * round; KILN_DEFAULT_INT4_PACK_NIBBLES_...; 0 is low */
 } kiln_default_int4_pack_args;
@@ -445,13 +449,13 @@ extern const kiln_kernel kiln_default_int4_pack_f16_asym_128_low_kernel;
 kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream,
                                                     const kiln_default_int4_pack_args *args);
 
-/* nf4_quantize: quantise to NF4 in groups: scales and packed codes, in one read.
+/* nf4_quantize: quantise a tensor to NF4 in groups: scales and packed codes, in one read.
  * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program makes of the format's rules, every operation rounded to
- * nearest even; for finite inputs and those that are told of below.
- * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity
- * makes the scale infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an
- * infinite scale; finite ones are 0 by it.
+ * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
+ * to nearest even; for finite inputs, and as told below for others.
+ * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale. An
+ * infinity makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an
+ * infinite element divided by an infinite scale. A finite element divided by an infinite scale is 0.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */
@@ -474,15 +478,16 @@ enum {
 typedef struct kiln_default_nf4_quantize_args {
     CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;   /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: max(largest magnitude, 1e-12) of each group */
-    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; an absent
-                          * last code is 0 */
+                          * bytes: scale of each group: max(largest magnitude, 1e-12) */
+    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
+                          * the last byte's second code is 0 */
     uint64_t n;          /* u64: elements */
     uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
     uint32_t type;       /* element type of the tensor that is not quantised;
                           * KILN_DEFAULT_NF4_QUANTIZE_TYPE_...; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: the argument group_size, slower;
-                          * KILN_DEFAULT_NF4_QUANTIZE_GROUP_..., a number for itself; 0 is 64 */
+    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
+                          * which is slower; KILN_DEFAULT_NF4_QUANTIZE_GROUP_..., a number for itself; 0 is
+                          * 64 */
     uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
                           * round; KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_...; 0 is low */
 } kiln_default_nf4_quantize_args;
@@ -531,11 +536,11 @@ extern const kiln_kernel kiln_default_nf4_quantize_bf16_64_high_kernel;
 kiln_status kiln_default_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream,
                                                    const kiln_default_nf4_quantize_args *args);
 
-/* nf4_unpack: NF4 codes and scales back to a tensor.
+/* nf4_unpack: turn NF4 codes and scales back into a tensor.
  * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program makes of the format's rules, every operation rounded to
- * nearest even; for finite inputs and those that are told of below.
- * NaN and infinity: as the arithmetic goes: 0 times an infinite scale is a NaN.
+ * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
+ * to nearest even; for finite inputs, and as told below for others.
+ * NaN and infinity: IEEE arithmetic: 0 times an infinite scale is a NaN.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */
@@ -558,15 +563,16 @@ enum {
 typedef struct kiln_default_nf4_unpack_args {
     CUdeviceptr packed;  /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
     CUdeviceptr scale;   /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: of each group */
+                          * bytes: scale of each group */
     CUdeviceptr out;     /* out, type[n], aligned to 16 bytes: value of the code times the scale of its
                           * group */
     uint64_t n;          /* u64: elements */
     uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
     uint32_t type;       /* element type of the tensor that is not quantised;
                           * KILN_DEFAULT_NF4_UNPACK_TYPE_...; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: the argument group_size, slower;
-                          * KILN_DEFAULT_NF4_UNPACK_GROUP_..., a number for itself; 0 is 64 */
+    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
+                          * which is slower; KILN_DEFAULT_NF4_UNPACK_GROUP_..., a number for itself; 0 is
+                          * 64 */
     uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
                           * round; KILN_DEFAULT_NF4_UNPACK_NIBBLES_...; 0 is low */
 } kiln_default_nf4_unpack_args;
@@ -614,13 +620,13 @@ extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel;
 kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
                                                  const kiln_default_nf4_unpack_args *args);
 
-/* nf4_scale: scales for NF4 codes in groups.
+/* nf4_scale: compute the scale of each NF4 group.
  * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program makes of the format's rules, every operation rounded to
- * nearest even; for finite inputs and those that are told of below.
- * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity
- * makes the scale infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an
- * infinite scale; finite ones are 0 by it.
+ * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
+ * to nearest even; for finite inputs, and as told below for others.
+ * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale. An
+ * infinity makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an
+ * infinite element divided by an infinite scale. A finite element divided by an infinite scale is 0.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */
@@ -637,13 +643,13 @@ enum {
 typedef struct kiln_default_nf4_scale_args {
     CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;   /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: max(largest magnitude, 1e-12) of each group */
+                          * bytes: scale of each group: max(largest magnitude, 1e-12) */
     uint64_t n;          /* u64: elements */
     uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
     uint32_t type;       /* element type of the tensor that is not quantised;
                           * KILN_DEFAULT_NF4_SCALE_TYPE_...; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: the argument group_size, slower;
-                          * KILN_DEFAULT_NF4_SCALE_GROUP_..., a number for itself; 0 is 64 */
+    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
+                          * which is slower; KILN_DEFAULT_NF4_SCALE_GROUP_..., a number for itself; 0 is 64 */
 } kiln_default_nf4_scale_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -669,13 +675,13 @@ extern const kiln_kernel kiln_default_nf4_scale_f16_64_kernel;
 kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
                                           const kiln_default_nf4_scale_args *args);
 
-/* nf4_pack: a tensor to NF4 codes with given scales.
+/* nf4_pack: quantise a tensor to NF4 codes with given scales.
  * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program makes of the format's rules, every operation rounded to
- * nearest even; for finite inputs and those that are told of below.
- * NaN and infinity: a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity
- * makes the scale infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an
- * infinite scale; finite ones are 0 by it.
+ * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
+ * to nearest even; for finite inputs, and as told below for others.
+ * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale. An
+ * infinity makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an
+ * infinite element divided by an infinite scale. A finite element divided by an infinite scale is 0.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be at most 2^40 */
@@ -696,15 +702,15 @@ enum {
 typedef struct kiln_default_nf4_pack_args {
     CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;   /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: of each group */
-    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; an absent
-                          * last code is 0 */
+                          * bytes: scale of each group */
+    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
+                          * the last byte's second code is 0 */
     uint64_t n;          /* u64: elements */
     uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
     uint32_t type;       /* element type of the tensor that is not quantised;
                           * KILN_DEFAULT_NF4_PACK_TYPE_...; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: the argument group_size, slower;
-                          * KILN_DEFAULT_NF4_PACK_GROUP_..., a number for itself; 0 is 64 */
+    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
+                          * which is slower; KILN_DEFAULT_NF4_PACK_GROUP_..., a number for itself; 0 is 64 */
     uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
                           * round; KILN_DEFAULT_NF4_PACK_NIBBLES_...; 0 is low */
 } kiln_default_nf4_pack_args;
@@ -732,11 +738,12 @@ extern const kiln_kernel kiln_default_nf4_pack_f16_64_low_kernel;
 kiln_status kiln_default_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_pack_args *args);
 
-/* q4k_dequantize: GGUF Q4_K super-blocks back to a tensor.
+/* q4k_dequantize: turn GGUF Q4_K super-blocks back into a tensor.
  * Source: GGUF's Q4_K, as the Python package gguf decodes it.
- * Accuracy: bit for bit d * scale * code - dmin * minimum, exact, rounded to f32, and that to the type.
- * NaN and infinity: as the arithmetic goes: an infinite d is a NaN where scale or code is 0; f16 overflows
- * to infinity.
+ * Accuracy: bit for bit d * scale * code - dmin * minimum, computed exactly, rounded to f32 and then to
+ * the type.
+ * NaN and infinity: IEEE arithmetic: an infinite d gives a NaN where scale or code is 0; f16 overflows to
+ * infinity.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - n must be a multiple of 256
@@ -787,18 +794,18 @@ extern const kiln_kernel kiln_default_q4k_dequantize_bf16_kernel;
 kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream,
                                              const kiln_default_q4k_dequantize_args *args);
 
-/* rmsnorm_q4k_gemv: normalise vectors, and multiply them by GGUF Q4_K weights.
+/* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights.
  * Source: RMSNorm (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
- * Accuracy: with r exact, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), and u half an ulp of
- * y's type, an element of y is within u * |r| + (2^-22 + (L_n / 2 + 3) * 2^-24) * |r| + (L + 6) * 2^-24 *
- * S of r, L = 4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k / chunk), with exact products 32 more, L_n = 4 *
- * ceil(k / 1024) + 13; q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of 32; for every finite x,
- * as far as h, sums and y are normal numbers (a denormal x * r or h is off by half of the least denormal
- * besides), with q8 for |h| up to 2^111.
- * NaN and infinity: a NaN or an infinity in h makes y of its vector a NaN with q8; exact: as the sums of
- * code * h and of h over sub-blocks go. In d or dmin it makes y of its row a NaN. With the norm an
- * infinity in x makes its own h a NaN and the others 0, a NaN makes all of them NaNs; so are zeros with an
- * eps of 0.
+ * Accuracy: let r be the exact element, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), u half
+ * an ulp of y's type, L_n = 4 * ceil(k / 1024) + 13 and L = 4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k /
+ * chunk), 32 more with exact products. The error of an element of y is at most u * |r| + (2^-22 + (L_n / 2
+ * + 3) * 2^-24) * |r| + (L + 6) * 2^-24 * S. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of
+ * 32. This holds for every finite x while h, sums and y are normal numbers (a denormal x * r or h is also
+ * off by half of the least denormal), and with q8 for |h| up to 2^111.
+ * NaN and infinity: with q8, a NaN or an infinity in h makes y of its vector NaN; with exact, y follows
+ * the sums of code * h and of h over sub-blocks. A NaN or an infinity in d or dmin makes y of its row NaN.
+ * With norm rms, an infinity in x makes its own h a NaN and the others 0, and a NaN in x makes every h a
+ * NaN, as do zeros with an eps of 0.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of 256
@@ -827,7 +834,7 @@ enum {
 
 typedef struct kiln_default_rmsnorm_q4k_gemv_args {
     CUdeviceptr in;      /* in, x[batch, k], aligned to 16 bytes: x: the vectors, one after the other */
-    CUdeviceptr gamma;   /* in, f32[k], aligned to 16 bytes, only when norm == rms: factors of the elements */
+    CUdeviceptr gamma;   /* in, f32[k], aligned to 16 bytes, only when norm == rms: factor of each element */
     CUdeviceptr w;       /* in, u8[n, k / 256 * 144], aligned to 16 bytes: rows of Q4_K super-blocks, as a
                           * GGUF file has them */
     CUdeviceptr out;     /* out, y[batch, n], aligned to 4 bytes: y: the products, vector by vector */
@@ -875,19 +882,19 @@ extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_204
 kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
                                                                      const kiln_default_rmsnorm_q4k_gemv_args *args);
 
-/* nf4_gemm: a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n].
+/* nf4_gemm: multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n].
  * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 34 +
- * k_warps + ceil(ceil(k / 256) / k_warps), from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps),
- * plus one rounding to a 16-bit type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S;
- * with mma within u + 5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L =
- * k_warps + split_k + ceil(ceil(k / 64) / (k_warps * split_k)); where nothing overflows, with 2^-150 * (k
- * + 1 + sum |scale|) more for products and sums that are not normal numbers of f32, and half of the least
- * number of C's type.
- * NaN and infinity: as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what
- * it has part in one too; other rows and columns are as without it. Up to 64 products with codes' values
- * are added before their scale: |A| below 2^122 never overflows there, whatever the scale (f16, and sums
- * in f64: any A).
+ * Accuracy: let S be the sum of the magnitudes of an element's products. The error is at most (L + 3) *
+ * 2^-24 * S, plus one rounding to a 16-bit type, where L = 34 + k_warps + ceil(ceil(k / 256) / k_warps),
+ * and from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps). With acc f64 it is at most 2^-24 of
+ * the element plus (L + 3) * 2^-53 * S. With mma it is at most (u + 5 * 2^-20 + (L + 3) * 2^-24) * S, plus
+ * one rounding, where u is half an ulp of the type and L = k_warps + split_k + ceil(ceil(k / 64) /
+ * (k_warps * split_k)). This holds where nothing overflows. Products and sums that are not normal numbers
+ * of f32 add 2^-150 * (k + 1 + sum |scale|), and half of the least number of C's type.
+ * NaN and infinity: IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements
+ * that it contributes to NaN or infinite; other rows and columns do not change. Up to 64 products with the
+ * codes' values are added before the scale is applied. That sum does not overflow while |A| is below
+ * 2^122, whatever the scale (in f16, and with acc f64, for any A).
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of 64
@@ -915,23 +922,24 @@ typedef struct kiln_default_nf4_gemm_args {
     CUdeviceptr in;            /* in, a[m, k], aligned to 16 bytes: A, row by row */
     CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
                                 * column after column */
-    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: of each 64 along K of a column */
+    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: scale of each 64 weights along K
+                                * of a column */
     CUdeviceptr out;           /* out, a[m, n], aligned to 2 bytes, or 4 where its elements have as many:
                                 * C, row by row */
     CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 16 bytes, only when split_k !=
-                                * 1: sums of parts of K; workspace and tile_counters belong to one launch
+                                * 1: partial sums over K; workspace and tile_counters belong to one launch
                                 * at a time */
     CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 32], aligned to 4 bytes, only when
-                                * split_k != 1: all 0 before a launch, else C is wrong, and again after it;
-                                * one launch at a time */
+                                * split_k != 1: must be all 0 before a launch, or C is wrong; the launch
+                                * leaves them 0; one launch at a time */
     uint32_t m;                /* u32: rows of A and C */
     uint32_t n;                /* u32: columns of C */
     uint32_t k;                /* u32: columns of A */
     uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 32 of
-                                * them; 0: there are neither, and K is not split. 16 * (m + 64) * (n + 128)
+                                * them; 0: neither is given, and K is not split. 16 * (m + 64) * (n + 128)
                                 * are enough for any tiles */
     uint32_t a;                /* element type of A and C; KILN_DEFAULT_NF4_GEMM_A_...; 0 is f16 */
-    uint32_t acc;              /* type of products and sums; f64 where A is f32 only;
+    uint32_t acc;              /* type of products and sums; f64 needs A in f32;
                                 * KILN_DEFAULT_NF4_GEMM_ACC_...; 0 is f32 */
     uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
                                 * way round; KILN_DEFAULT_NF4_GEMM_NIBBLES_...; 0 is low */
@@ -1036,18 +1044,19 @@ extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact
 kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
                                                                         const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm_transposed: a matrix times transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T.
+/* nf4_gemm_transposed: multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T.
  * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 16 *
- * ceil(ceil(n / 16) / (k_warps * split_k)) + 2 * k_warps + split_k, plus one rounding to a 16-bit type;
- * with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L + 3) *
- * 2^-24 of S, plus one rounding, u half an ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) +
- * split_k, c = 32 * ceil(ceil(n / 32) / split_k); where nothing overflows, with 2^-150 * (2 * n + 1) more
- * for what is not a normal number of f32, and half of the least number of C's type; scales normal adds
- * 2^-25 * sum |a| * (2 + |t|), t the table's entry, bf16 with mma 2^-134 * sum |t| * (2 + |a|).
- * NaN and infinity: as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what
- * it has part in one too, and so does a product of A and a scale beyond f32, with mma in bf16 beyond that
- * type, with scales normal a scale beyond 65504; other elements are as without it.
+ * Accuracy: let S be the sum of the magnitudes of an element's products. The error is at most (L + 3) *
+ * 2^-24 * S, plus one rounding to a 16-bit type, where L = 16 * ceil(ceil(n / 16) / (k_warps * split_k)) +
+ * 2 * k_warps + split_k. With acc f64 it is at most 2^-24 of the element plus (L + 3) * 2^-53 * S. With
+ * mma it is at most (2 * u + (L + 3) * 2^-24) * S, plus one rounding, where u is half an ulp of the type,
+ * L = 1.5 * min(c, 1024) + ceil(c / 1024) + split_k and c = 32 * ceil(ceil(n / 32) / split_k). This holds
+ * where nothing overflows. Products and sums that are not normal numbers of f32 add 2^-150 * (2 * n + 1),
+ * and half of the least number of C's type. With t the table's entry, scales normal adds 2^-25 * sum |a| *
+ * (2 + |t|), and mma in bf16 adds 2^-134 * sum |t| * (2 + |a|).
+ * NaN and infinity: IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements
+ * that it contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma
+ * in bf16: bf16), and with scales normal a scale above 65504. Other elements do not change.
  * When m == 0 || k == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of 64
@@ -1077,24 +1086,25 @@ typedef struct kiln_default_nf4_gemm_transposed_args {
     CUdeviceptr in;            /* in, a[m, n], aligned to 16 bytes: A, row by row */
     CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
                                 * column after column */
-    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: of each 64 along K of a column */
+    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: scale of each 64 weights along K
+                                * of a column */
     CUdeviceptr out;           /* out, a[m, k], aligned to 16 bytes: C, row by row */
     CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 16 bytes, only when split_k !=
-                                * 1: sums of parts of n; workspace and tile_counters belong to one launch
+                                * 1: partial sums over n; workspace and tile_counters belong to one launch
                                 * at a time */
     CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 512], aligned to 4 bytes, only when
-                                * split_k != 1: all 0 before a launch, else C is wrong, and again after it;
-                                * one launch at a time */
+                                * split_k != 1: must be all 0 before a launch, or C is wrong; the launch
+                                * leaves them 0; one launch at a time */
     uint32_t m;                /* u32: rows of A and C */
     uint32_t n;                /* u32: columns of A; what the product sums over */
     uint32_t k;                /* u32: columns of C */
     uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 512 of
-                                * them; 0: there are neither, and n is not split. 32 * (m + 32) * (k + 512)
+                                * them; 0: neither is given, and n is not split. 32 * (m + 32) * (k + 512)
                                 * are enough for any tiles */
     uint32_t normal_scales;    /* u32: 1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so
                                 * that tensor cores may take f16 products; 0: any scales */
     uint32_t a;                /* element type of A and C; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_...; 0 is f16 */
-    uint32_t acc;              /* type of products and sums; f64 where A is f32 only;
+    uint32_t acc;              /* type of products and sums; f64 needs A in f32;
                                 * KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_...; 0 is f32 */
     uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
                                 * way round; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_...; 0 is low */
@@ -1171,14 +1181,14 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_a
                                                                                    CUstream stream,
                                                                                    const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nvfp4_gemv: NVFP4 matrices times an NVFP4 vector each, in one launch.
+/* nvfp4_gemv: multiply NVFP4 matrices by an NVFP4 vector each, in one launch.
  * Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales.
- * Accuracy: an element is within (L + 1) * 2^-24 of the sum of its blocks' magnitudes, plus one rounding
- * to c's type, where L = 4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes * k_warps)), with mma 1
- * + k_warps + 8 * ceil(k / (512 * k_warps)); for all scales and codes: products, block sums and scales are
- * exact, and nothing overflows before that rounding.
- * NaN and infinity: a scale that is NaN (0x7f, 0xff) makes what it has part in one too: of a a row, of b a
- * whole vector c[.,l].
+ * Accuracy: the error is at most (L + 1) * 2^-24 times the sum of the magnitudes of an element's blocks,
+ * plus one rounding to c's type, where L = 4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes *
+ * k_warps)), and with mma 1 + k_warps + 8 * ceil(k / (512 * k_warps)). This holds for all scales and
+ * codes: products, block sums and scales are exact, and nothing overflows before that rounding.
+ * NaN and infinity: a scale that is NaN (0x7f, 0xff) makes every element that it contributes to NaN: a row
+ * for a scale of a, a whole vector c[.,l] for a scale of b.
  * When m == 0 || l == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of 16
@@ -1197,15 +1207,15 @@ typedef struct kiln_default_nvfp4_gemv_args {
                       * low nibble first */
     CUdeviceptr sfa; /* in, u8[l, m, k / 16], aligned to 16 bytes: e4m3 scale of each 16 codes of a */
     CUdeviceptr b;   /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 2], aligned to 16 bytes: vectors:
-                      * row 0 of each b_rows rows */
+                      * each is the first of b_rows rows */
     CUdeviceptr sfb; /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 16], aligned to 2 bytes: e4m3 scale
                       * of each 16 codes of b */
-    CUdeviceptr out; /* out, c[l, m], aligned to 2 bytes: c; beyond its type, an infinity */
+    CUdeviceptr out; /* out, c[l, m], aligned to 2 bytes: c; a value beyond its type becomes an infinity */
     uint32_t m;      /* u32: rows of a matrix */
     uint32_t k;      /* u32: columns of a matrix */
     uint32_t l;      /* u32: matrices */
-    uint32_t b_rows; /* u32: rows that each vector lies in b, of which it is the first: 1 where there is no
-                      * padding; 0 is 128 */
+    uint32_t b_rows; /* u32: rows of b per vector, which is the first of them; 1: there is no padding; 0:
+                      * 128 */
     uint32_t c;      /* element type of c; KILN_DEFAULT_NVFP4_GEMV_C_...; 0 is f16 */
 } kiln_default_nvfp4_gemv_args;
 
@@ -1254,17 +1264,18 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
 
 /* attention: scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, causal or not.
  * Source: FlashAttention-2 (arXiv:2307.08691).
- * Accuracy: with r exact, p_j the exact probabilities, s_j the scores, m their maximum, u half an ulp of
- * f32 (f64 for f64), u_T of O's type, and d_j = u * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j -
- * m| + 8), an element of O is within sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| +
- * u_T * |r| of r; on tensor cores d_j has head_dim / 16 * 2^-20 * scale * sum |q * k_j| more, and the
- * second term is u_T * sum p_j * |v_j|, in f16 with 2^-25 * sum |v_j| / sum e^(s_j - m) more; lse is
- * within sum p_j * d_j + u * (c + 2 * split_k + 8 + 8 * (|lse| + |m|)), c = k_length / 16, on tensor cores
- * min(k_length, 4096) / 4 + k_length / 4096; while scale is 0 or a normal number, and sum |q * k_j| and 2
- * * scale * sum |q * k_j| are below the largest f32 (f64 for f64).
+ * Accuracy: let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, u
+ * half an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale *
+ * sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j - r| +
+ * u * (k_length + 4) * sum p_j * |v_j| + u_T * |r|. On tensor cores d_j grows by head_dim / 16 * 2^-20 *
+ * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|; in f16 that grows by 2^-25 * sum
+ * |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c + 2 * split_k + 8 + 8 *
+ * (|lse| + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 + k_length / 4096.
+ * This holds while scale is 0 or a normal number, and sum |q * k_j| and 2 * scale * sum |q * k_j| are
+ * below the largest f32 (f64 for f64).
  * NaN and infinity: a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it,
- * and no others; a key whose score is -infinity counts as one that is not seen; with scale 0 Q is not
- * read; what V has goes where the arithmetic takes it, also into rows that do not see it.
+ * and in no others. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not
+ * read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it.
  * When batch == 0 || q_heads == 0 || q_length == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - q_heads must be a multiple of kv_heads
@@ -1279,7 +1290,7 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  *   - strides of out must be multiples of 8
  *   - workspace_size must be at least batch * q_heads * q_length * split_k * (head_dim + 8) (where split_k
  * != 1)
- *   - too many tiles for split_k (where split_k != 1)
+ *   - split_k needs at most 2^31 tiles of 32 queries (where split_k != 1)
  *   - q_length must be at most 2^30 over all heads of a tile (where pack_gqa != false)
  *   - out_row_stride must be at least head_dim
  *   - out_head_stride must be at least head_dim
@@ -1311,31 +1322,32 @@ typedef struct kiln_default_attention_args {
                                 * no key is seen */
     uint32_t batch;            /* u32: matrices of each head */
     uint32_t q_heads;          /* u32: heads of Q and O */
-    uint32_t kv_heads;         /* u32: heads of K and V; each serves q_heads / kv_heads of Q in a row */
+    uint32_t kv_heads;         /* u32: heads of K and V; each serves q_heads / kv_heads consecutive heads
+                                * of Q */
     uint32_t q_length;         /* u32: rows of Q and O */
     uint32_t k_length;         /* u32: rows of K and V */
-    double scale;              /* f32, passed as double: of the scores, at least 0 and finite; as a rule 1
-                                * / sqrt(head_dim) */
+    double scale;              /* f32, passed as double: factor of the scores, at least 0 and finite;
+                                * usually 1 / sqrt(head_dim) */
     uint32_t q_row_stride;     /* u32: elements of Q from row to row */
-    uint32_t k_row_stride;     /* u32: the same of K */
-    uint32_t v_row_stride;     /* u32: the same of V */
-    uint32_t out_row_stride;   /* u32: the same of O */
-    uint64_t q_batch_stride;   /* u64: elements of Q from batch to batch; 0 where there is one */
-    uint64_t q_head_stride;    /* u64: elements of Q from head to head; 0 where there is one */
-    uint64_t k_batch_stride;   /* u64: the same of K; 0: all batches share it */
-    uint64_t k_head_stride;    /* u64: the same of K */
-    uint64_t v_batch_stride;   /* u64: the same of V; 0: all batches share it */
-    uint64_t v_head_stride;    /* u64: the same of V */
-    uint64_t out_batch_stride; /* u64: the same of O, whose batches must not overlap */
-    uint64_t out_head_stride;  /* u64: the same of O, whose heads must not overlap */
+    uint32_t k_row_stride;     /* u32: the same for K */
+    uint32_t v_row_stride;     /* u32: the same for V */
+    uint32_t out_row_stride;   /* u32: the same for O */
+    uint64_t q_batch_stride;   /* u64: elements of Q from batch to batch; 0 where there is only one */
+    uint64_t q_head_stride;    /* u64: elements of Q from head to head; 0 where there is only one */
+    uint64_t k_batch_stride;   /* u64: the same for K; 0: all batches share it */
+    uint64_t k_head_stride;    /* u64: the same for K */
+    uint64_t v_batch_stride;   /* u64: the same for V; 0: all batches share it */
+    uint64_t v_head_stride;    /* u64: the same for V */
+    uint64_t out_batch_stride; /* u64: the same for O; its batches must not overlap */
+    uint64_t out_head_stride;  /* u64: the same for O; its heads must not overlap */
     CUdeviceptr workspace;     /* scratch, f32[batch * q_heads * q_length * split_k * (head_dim + 8)],
-                                * aligned to 16 bytes, only when split_k > 1: what parts of the keys come
-                                * to; workspace and tile_counters belong to one launch at a time */
+                                * aligned to 16 bytes, only when split_k > 1: partial results over the
+                                * keys; workspace and tile_counters belong to one launch at a time */
     CUdeviceptr tile_counters; /* in and out, u32[batch * q_heads * ceil_div(q_length, 32)], aligned to 4
-                                * bytes, only when split_k > 1: all 0 before a launch, else O is wrong, and
-                                * again after it; one launch at a time */
+                                * bytes, only when split_k > 1: must be all 0 before a launch, or O is
+                                * wrong; the launch leaves them 0; one launch at a time */
     uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 32
-                                * queries of each head; 0: there are neither, and no tile's keys are shared */
+                                * queries of each head; 0: neither is given, and the keys are not split */
     uint32_t type;             /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
     uint32_t head_dim;         /* elements of a row of Q, K, V and O; 0 is 128 */
     uint32_t causal;           /* query i sees keys j <= i + k_length - q_length; false: all keys; 0 or 1 */
@@ -1372,8 +1384,8 @@ typedef struct kiln_default_attention_single_head_args {
     CUdeviceptr k;     /* in, type[seq_len, head_dim], aligned to 16 bytes: K */
     CUdeviceptr v;     /* in, type[seq_len, head_dim], aligned to 16 bytes: V */
     CUdeviceptr out;   /* out, type[seq_len, head_dim], aligned to 16 bytes: O */
-    uint32_t seq_len;  /* u32: rows of each matrix, one behind the other */
-    double scale;      /* f32, passed as double: of the scores, at least 0 and finite; as a rule 1 /
+    uint32_t seq_len;  /* u32: rows of each matrix, one after the other */
+    double scale;      /* f32, passed as double: factor of the scores, at least 0 and finite; usually 1 /
                         * sqrt(head_dim) */
     uint32_t type;     /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
     uint32_t head_dim; /* elements of a row of Q, K, V and O; 0 is 128 */

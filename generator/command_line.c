@@ -1,7 +1,6 @@
 /* The command line of a generator. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +65,11 @@ static const char *folder_of(arena *a, const char *path)
     return arena_string(a, path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+static int bad_status(const command_line *c)
+{
+    return c->diagnostics.has_usage ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
+}
+
 static plan *read_plan(command_line *c)
 {
     const config_options options = {c->options[OPTION_TARGETS], c->ptx, c->ptx_count};
@@ -96,7 +100,7 @@ static int run_generate(command_line *c)
         return EXIT_BAD_USAGE;
     const config_options options = {c->options[OPTION_TARGETS], c->ptx, c->ptx_count};
     plan *p = config_read(c->arena, c->families, c->names[0], &options, &c->diagnostics);
-    int status = EXIT_BAD_INPUT;
+    int status = bad_status(c);
     if (p) {
         p->shards = shards;
         p->jobs = jobs;
@@ -120,7 +124,7 @@ static int run_export(command_line *c)
         return EXIT_BAD_USAGE;
     plan *p = read_plan(c);
     if (!p)
-        return EXIT_BAD_INPUT;
+        return bad_status(c);
     p->jobs = jobs;
     const int status = bundle_export(c->arena, p, &c->diagnostics, c->options[OPTION_OUTPUT],
                                      c->options[OPTION_QUIET] ? NULL : stdout);
@@ -132,7 +136,7 @@ static int run_list(command_line *c)
 {
     const plan *p = read_plan(c);
     if (!p)
-        return EXIT_BAD_INPUT;
+        return bad_status(c);
     char name[TARGET_NAME_BYTES];
     for (size_t i = 0; i < p->variant_count; i++) {
         const variant *v = p->variants[i];
@@ -229,7 +233,7 @@ static int run_show(command_line *c)
         return EXIT_BAD_USAGE;
     const plan *p = read_plan(c);
     if (!p)
-        return EXIT_BAD_INPUT;
+        return bad_status(c);
     const variant *v = find_variant(p, c->names[1]);
     if (!v)
         return fail_variant(c, p);
@@ -263,6 +267,10 @@ static int run_families(command_line *c)
 static bool find_device(const command_line *c, kiln_device *device, const char **name)
 {
     target t = {0, TARGET_BASE};
+    if (c->options[OPTION_DEVICE] && c->options[OPTION_TARGET]) {
+        fail("give --target or --device: a device has its target");
+        return false;
+    }
     if (!c->options[OPTION_DEVICE] && !read_target(c, &t))
         return false;
     *name = device_find(t.sm, c->options[OPTION_DEVICE], device);
@@ -273,6 +281,24 @@ static bool find_device(const command_line *c, kiln_device *device, const char *
     return *name;
 }
 
+/* Of the generator, or of external PTX in the configuration; null after a message. */
+static const kiln_family *find_planned_family(const command_line *c, const plan *p, const char *name)
+{
+    const kiln_family *family = family_find(c->families, name);
+    text names = text_new(c->arena);
+    text_add(&names, family_names(c->arena, c->families));
+    for (size_t i = 0; i < p->variant_count && !family; i++) {
+        const kiln_family *own = p->variants[i]->family;
+        if (strcmp(own->name, name) == 0)
+            family = own;
+        else if (!words_contain(names.data, own->name))
+            text_printf(&names, " %s", own->name);
+    }
+    if (!family)
+        fail(arena_format(c->arena, "no family '%s'%s", name, suggest_text(c->arena, name, names.data)));
+    return family;
+}
+
 static int run_explain(command_line *c)
 {
     kiln_device device;
@@ -281,11 +307,10 @@ static int run_explain(command_line *c)
         return EXIT_BAD_USAGE;
     const plan *p = read_plan(c);
     if (!p)
-        return EXIT_BAD_INPUT;
-    const kiln_family *family = family_find(c->families, c->names[1]);
+        return bad_status(c);
+    const kiln_family *family = find_planned_family(c, p, c->names[1]);
     if (!family)
-        return fail(arena_format(c->arena, "no family '%s'%s", c->names[1],
-                                 suggest_text(c->arena, c->names[1], family_names(c->arena, c->families))));
+        return EXIT_BAD_INPUT;
     text out = text_new(c->arena);
     text_printf(&out, "%s on %s, sm_%u, %u multiprocessors: ", family->name, device_name, (unsigned)device.sm,
                 (unsigned)device.multiprocessors);
@@ -368,8 +393,8 @@ static const struct {
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 static const char about_status[] =
-    "\nexit status: 0, 1 bad input, 2 bad usage, 3 a mistake in a family, or inside kiln, 4 diff found a "
-    "difference\n";
+    "\nexit status: 0, 1 bad input, 2 bad usage (a command, an option or its value), 3 a mistake in a family, or "
+    "inside kiln,\n4 diff found a difference\n";
 
 static void print_usage(FILE *out)
 {
@@ -517,7 +542,6 @@ static int run(command_line *c, int argc, char **argv)
 
 int kiln_main(int argc, char **argv, const kiln_family *const *families)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, which is reported below */
     command_line c = {.families = families, .arena = arena_new(), .diagnostics = {.out = stderr}};
     int status = run(&c, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -119,6 +119,19 @@ static void make_files(bundle_files *all, const bundle_model *m, const char *sta
                   p->inputs, p->input_count);
 }
 
+/* Shards of a former run that had more of them: a build that takes NAME_*.c would have their kernels twice. A bundle of
+ * such a name has a header beside its source. They stay, as nothing proves whose they are. */
+static void warn_of_shards(arena *a, const plan *p, const char *folder, diagnostics *d)
+{
+    for (unsigned i = p->shards; i < SHARDS_MOST; i++) {
+        const char *name = arena_format(a, "%s_%u", p->bundle, i + 1);
+        const char *path = path_in(a, folder, name, "c");
+        if (file_is_marked(path, mark_of_c) && !file_is_marked(path_in(a, folder, name, "h"), mark_of_c))
+            warn(d, (place){.file = path},
+                 "left of a run with more shards, and not of this bundle: remove it");
+    }
+}
+
 /* "app: 2 variants for sm_80 sm_90, 3 images of 41234 bytes; app.c, .h and .json in DIR" */
 static void print_summary(FILE *out, const bundle_model *m, const char *folder)
 {
@@ -150,6 +163,8 @@ static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const ch
     arena_free(all.piece);
     const bool ok =
         spool_is_whole(s, d) && files_write(a, all.items, all.count, d) && (!stamp || file_stamp(stamp, d));
+    if (ok)
+        warn_of_shards(a, p, folder, d);
     if (ok && summary)
         print_summary(summary, m, folder);
     return ok;

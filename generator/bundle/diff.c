@@ -9,6 +9,7 @@
 #include "plan/yaml.h"
 #include "support/files.h"
 #include "support/messages.h"
+#include "support/words.h"
 
 enum { LARGEST_FILE_BYTES = 256 * 1024 * 1024 };
 
@@ -210,6 +211,69 @@ static void add_members(text *out, const yaml_node *old, const yaml_node *new)
     }
 }
 
+/* ---- numbers of words -------------------------------------------------------------------------------------------- */
+
+/* What stands for a word in argument structs; "" where nothing does. */
+static const char *number_of(const yaml_node *param, const char *word, size_t length)
+{
+    const yaml_node *numbers = yaml_member(param, "numbers"), *number = numbers ? numbers->first : NULL;
+    const char *words = text_of(param, "words");
+    size_t bytes;
+    for (const char *w; number && (w = words_next(&words, &bytes)); number = number->next)
+        if (bytes == length && memcmp(w, word, length) == 0)
+            return number->kind == YAML_SCALAR ? number->text : "";
+    return "";
+}
+
+/* What 0 stands for in an argument struct: the bundle's only value, else the default where the bundle has it; "" is none. */
+static const char *zero_of(const manifest *m, const char *family, const yaml_node *param)
+{
+    const char *name = text_of(param, "name"), *wanted = text_of(param, "default"), *only = NULL;
+    bool has_wanted = false, has_others = false;
+    for (const yaml_node *v = m->variants->first; v; v = v->next) {
+        if (strcmp(text_of(v, "family"), family) != 0)
+            continue;
+        const char *value = text_of(yaml_member(v, "params"), name);
+        has_wanted = has_wanted || strcmp(value, wanted) == 0;
+        has_others = has_others || (only && strcmp(value, only) != 0);
+        only = value;
+    }
+    return only && !has_others ? only : has_wanted ? wanted : "";
+}
+
+/* What callers that were compiled with the old header mean by a number, and the new bundle does not. */
+static void add_param_numbers(text *out, const char *family, const manifest *old, const manifest *new,
+                              const yaml_node *before, const yaml_node *after)
+{
+    const char *name = text_of(after, "name"), *words = text_of(after, "words");
+    const char *zero = zero_of(old, family, before), *zero_now = zero_of(new, family, after);
+    size_t length;
+    for (const char *w; (w = words_next(&words, &length));) {
+        const char *was = number_of(before, w, length), *is = number_of(after, w, length);
+        if (*was && strcmp(was, is) != 0)
+            text_printf(out, "; %s: %.*s was %s, is %s", name, (int)length, w, was, *is ? is : "none");
+    }
+    if (*zero && strcmp(zero, zero_now) != 0)
+        text_printf(out, "; %s: 0 was %s, is %s", name, zero, *zero_now ? zero_now : "none");
+}
+
+static void add_numbers(text *out, const manifest *old, const manifest *new, const yaml_node *before,
+                        const yaml_node *after)
+{
+    const char *family = text_of(after, "name");
+    const yaml_node *params = yaml_member(after, "params");
+    text changes = text_new(out->arena);
+    for (const yaml_node *p = params ? params->first : NULL; p; p = p->next) {
+        const yaml_node *was = element(yaml_member(before, "params"), "name", text_of(p, "name"));
+        const bool is_field =
+            strcmp(text_of(p, "role"), "contract") == 0 && strcmp(text_of(p, "type"), "bool") != 0;
+        if (was && is_field)
+            add_param_numbers(&changes, family, old, new, was, p);
+    }
+    if (changes.length)
+        text_printf(out, "word numbers changed: %s%s\n", family, changes.data);
+}
+
 /* What a family's variants share; the variants that follow from it have lines of their own. */
 static void add_families(text *out, const manifest *old, const manifest *new)
 {
@@ -219,6 +283,8 @@ static void add_families(text *out, const manifest *old, const manifest *new)
             text_printf(out, "- family %s\n", text_of(f, "name"));
     for (const yaml_node *f = after ? after->first : NULL; f; f = f->next) {
         const yaml_node *was = element(before, "name", text_of(f, "name"));
+        if (was)
+            add_numbers(out, old, new, was, f);
         if (is_same(was, f))
             continue;
         text_printf(out, "%c family %s", was ? '~' : '+', text_of(f, "name"));

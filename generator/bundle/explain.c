@@ -15,8 +15,8 @@
 /* ---- what is given ----------------------------------------------------------------------------------------------- */
 
 typedef struct given {
-    uint64_t args[KILN_MAX_ARGS];
-    bool has_arg[KILN_MAX_ARGS];
+    uint64_t *args; /* of all that the family has */
+    bool *has_arg;
     const char *params[KILN_MAX_PARAMS]; /* of contract parameters; null: the default */
 } given;
 
@@ -135,8 +135,11 @@ static uint64_t blocks_of(const call *c, const variant *v)
     return blocks;
 }
 
+/* Of external PTX there is none: the first that can be launched is. */
 static uint64_t estimate(const call *c, const plan *p, const variant *v)
 {
+    if (v->external)
+        return 0;
     image *images;
     arena *scratch = arena_new();
     const size_t count = bake_images(c->arena, scratch, NULL, p, v, &images);
@@ -228,7 +231,7 @@ static bool has_contract(const variant *v, const given *g)
     return true;
 }
 
-/* Whether a variant's launch or its bytes depend on an argument. */
+/* Whether a variant's launch, its bytes or, without an estimate, the choice depend on an argument. */
 static bool counts_with(const call *c, const variant *v, size_t index)
 {
     const kiln_family *f = c->family;
@@ -237,6 +240,9 @@ static bool counts_with(const call *c, const variant *v, size_t index)
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (sources[i] && expression_counts_with(
                               expression_bind(c->arena, expression_parse(c->arena, f, sources[i]), v), index))
+            return true;
+    for (const kiln_rule *rule = f->rules; v->external && rule->condition; rule++)
+        if (expression_counts_with(expression_parse(c->arena, f, rule->condition), index))
             return true;
     return false;
 }
@@ -270,8 +276,12 @@ const char *explain_call(text *out, const plan *p, const kiln_family *family, co
                          const char *const *values, size_t value_count)
 {
     arena *a = out->arena;
-    given g = {0};
-    for (size_t i = 0; family->args[i].name; i++)
+    size_t arg_count = 0;
+    while (family->args[arg_count].name)
+        arg_count++;
+    given g = {.args = arena_alloc(a, (arg_count + 1) * sizeof *g.args),
+               .has_arg = arena_alloc(a, (arg_count + 1) * sizeof *g.has_arg)};
+    for (size_t i = 0; i < arg_count; i++)
         g.args[i] = family->args[i].kind == KILN_ARG_VALUE ? 0 : MOST_ALIGNMENT;
     for (size_t i = 0; i < value_count; i++) {
         const char *wrong = read_value(a, family, values[i], &g);
@@ -305,11 +315,14 @@ const char *explain_call(text *out, const plan *p, const kiln_family *family, co
     for (size_t i = 0; i < count; i++)
         all[i].place = i;
     qsort(all, count, sizeof *all, compare);
-    text_printf(out, "estimated cycles; %s\n",
+    text_printf(out, "%s; %s\n",
+                all[0].variant->external ? "no estimates, the configuration's order" : "estimated cycles",
                 all[0].why_not ? "none can be launched" : "the first is launched");
     for (size_t i = 0; i < count; i++) {
         if (all[i].why_not)
             text_printf(out, "%12s  %s: %s\n", "-", all[i].variant->id, all[i].why_not);
+        else if (all[i].variant->external)
+            text_printf(out, "%14s%s\n", "", all[i].variant->id);
         else
             text_printf(out, "%12llu  %s\n", (unsigned long long)all[i].cycles, all[i].variant->id);
     }

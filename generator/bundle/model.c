@@ -67,19 +67,26 @@ static void find_shared_bytes(bundle_variant *made)
             made->static_shared_bytes = made->images[i].static_shared_bytes;
 }
 
-/* Kernels of one PTX file have its images together. They stand one after another. */
-static void make_images(arena *a, const bundle_model *m, const variant *v, baked own, bundle_variant *made,
-                        const bundle_variant *before)
+/* The first variant whose kernel is of the same PTX files; of kiln's own it is the variant itself. */
+static bundle_variant *owner_of(const bundle_model *m, bundle_variant *made)
 {
-    made->owner = made;
+    const external_kernel *kernel = made->variant->external;
+    for (bundle_variant *v = m->variants; kernel && v < made; v++)
+        if (v->variant->external && v->variant->external->module == kernel->module)
+            return v;
+    return made;
+}
+
+/* Kernels of one PTX file have its images together. */
+static void make_images(arena *a, const bundle_model *m, const variant *v, baked own, bundle_variant *made)
+{
+    const bundle_variant *owner = made->owner = owner_of(m, made);
     if (!v->external) {
         made->images = own.images;
         made->image_count = own.count;
-    } else if (before && before->variant->external &&
-               before->variant->external->module == v->external->module) {
-        made->owner = before->owner;
-        made->images = before->images;
-        made->image_count = before->image_count;
+    } else if (owner != made) {
+        made->images = owner->images;
+        made->image_count = owner->image_count;
     } else {
         arena *scratch = arena_new();
         made->image_count = external_images(a, scratch, m->spool, m->plan, v, &made->images);
@@ -107,11 +114,10 @@ static void check_time(const variant *v, const ptx_costs *costs)
                      (unsigned)code.warps);
 }
 
-static void take_images(arena *a, const bundle_model *m, baked own, bundle_variant *made,
-                        const bundle_variant *before)
+static void take_images(arena *a, const bundle_model *m, baked own, bundle_variant *made)
 {
     const variant *v = made->variant;
-    make_images(a, m, v, own, made, before);
+    make_images(a, m, v, own, made);
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
@@ -384,14 +390,21 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
  * calls a kernel: "check" and "id" both have a check_id. */
 static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
 {
-    static const char *const before[] = {"check_", "choose_", "consider_", "call_", "run_", "launch_"};
+    static const char *const before[] = {"check_", "choose_", "consider_", "find_",
+                                         "call_",  "run_",    "launch_"};
     static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module", "_pointers"};
+    const variant *last = NULL;
     for (size_t i = 0; i < m->variant_count; i++) {
         const variant *v = m->variants[i].variant;
-        for (size_t k = 0; v->external && k < sizeof before / sizeof *before; k++)
-            add_name(a, all, before[k], v->entry, v);
-        for (size_t k = 0; v->external && k < sizeof behind / sizeof *behind; k++)
-            add_name(a, all, v->entry, behind[k], v);
+        const bool is_first = !last || last->family != v->family;
+        const char *const names[] = {v->entry, v->family->name};
+        last = v;
+        for (int n = 0; v->external && n < (is_first && strcmp(names[0], names[1]) != 0 ? 2 : 1); n++) {
+            for (size_t k = 0; k < sizeof before / sizeof *before; k++)
+                add_name(a, all, before[k], names[n], v);
+            for (size_t k = 0; k < sizeof behind / sizeof *behind; k++)
+                add_name(a, all, names[n], behind[k], v);
+        }
     }
 }
 
@@ -487,7 +500,7 @@ const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *
         return NULL;
     const baked *made = bake_all(a, p, s);
     for (size_t i = 0; i < p->variant_count; i++) {
-        take_images(a, m, made[i], &m->variants[i], i > 0 ? &m->variants[i - 1] : NULL);
+        take_images(a, m, made[i], &m->variants[i]);
         m->module_count += m->variants[i].owner == &m->variants[i];
         if (m->variants[i].min_driver > m->min_driver)
             m->min_driver = m->variants[i].min_driver;

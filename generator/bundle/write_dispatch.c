@@ -1,7 +1,8 @@
 /* Each family's typed function, and those that only tell which variant would serve these arguments on this device.
  *
  * Variants that agree in the parameters that the caller names form a choice. Of those whose rules this call keeps the one with
- * the least estimated time is taken: kiln/estimate.h has the model, and here it gets its numbers. */
+ * the least estimated time is taken: kiln/estimate.h has the model, and here it gets its numbers. Variants of external PTX have
+ * no estimate: of those the first of the configuration is taken. */
 #include <string.h>
 
 #include "c_text.h"
@@ -149,21 +150,22 @@ static const char *is_sure(arena *a, const bundle_variant *v)
                         (unsigned)(v->static_shared_bytes + v->min_shared_bytes));
 }
 
-/* A choice of one needs no estimate. */
+/* A choice of one needs no estimate, and of external PTX there is none: the first that serves the call is as good as any. */
 static void write_candidates(text *out, const bundle_family *f, bundle_variant *const *choice, size_t count,
                              const char *indent)
 {
     arena *a = arena_new(); /* of one candidate after another: of expressions comes little text */
+    const bool has_estimate = count > 1 && !choice[0]->variant->external;
     for (size_t i = 0; i < count; i++) {
         const reasons r = reasons_of(a, f, choice[i]);
         const char *inner = arena_format(a, "%s    ", indent);
         text_printf(out, "%s{\n%s", indent, r.constants.data);
-        if (count > 1)
+        if (has_estimate)
             write_code(out, choice[i], inner);
         c_add_wrapped(out, arena_format(a, "%skiln_consider(", inner),
                       arena_format(a, "c, &device, &%s_kernel, %s, %sNULL, %s, %s", choice[i]->function,
-                                   is_sure(a, choice[i]), r.chain.data, count > 1 ? "&code" : "NULL",
-                                   count > 1 ? work_of(a, choice[i]->variant) : "NULL"),
+                                   is_sure(a, choice[i]), r.chain.data, has_estimate ? "&code" : "NULL",
+                                   has_estimate ? work_of(a, choice[i]->variant) : "NULL"),
                       ");\n");
         text_printf(out, "%s}\n", indent);
         arena_clear(a);

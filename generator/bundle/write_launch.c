@@ -96,10 +96,11 @@ void write_call_of_check(arena *a, text *out, const bundle_family *f, const char
 {
     const kiln_family *family = f->family;
     const char *empty = "";
-    if (family->empty)
-        empty = arena_format(
-            a, " || %s",
-            c_expression(a, bind_text(a, family, family->empty, NULL), arena_format(a, "%s->", args)));
+    if (family->empty) {
+        const char *prefix = arena_format(a, "%s->", args);
+        empty = c_expression(a, bind_text(a, family, family->empty, NULL), prefix);
+        empty = arena_format(a, strstr(empty, "&&") ? " || (%s)" : " || %s", empty); /* -Wparentheses */
+    }
     text_printf(out, "    kiln_status status = %s_%s(loader, %s);\n", check, family->name, args);
     c_add_wrapped(out, "    if (", arena_format(a, "status != KILN_OK%s", empty),
                   ")\n        return status;\n");

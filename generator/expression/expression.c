@@ -399,13 +399,13 @@ static bool divides_by_name(const expression *e)
     return false;
 }
 
-static void try_all(parser *p, bool is_list)
+static void try_all(parser *p, const variant *v, bool is_list)
 {
     do {
         const expression *e = expression_bind(p->arena, parse_one(p), NULL);
         if (expression_uses(e, NAME_SHAPE))
             MISTAKE(p, "threads, shared_bytes and blocks_per_multiprocessor are for families");
-        if (divides_by_name(e))
+        if (divides_by_name(expression_bind(p->arena, e, v)))
             MISTAKE(p, "a divisor has to be a number, so that it is not zero");
     } while (is_list && accept(p, ","));
     if (*p->at)
@@ -413,15 +413,15 @@ static void try_all(parser *p, bool is_list)
 }
 
 /* A long chain of operators nests deeply without a bracket, so what is tried is not long either. */
-const char *expression_try(arena *a, const kiln_family *family, const char *source_text, bool is_list)
+const char *expression_try(arena *a, const variant *v, const char *source_text, bool is_list)
 {
     if (strlen(source_text) > LONGEST_TRIED)
         return arena_format(a, "longer than %d characters", LONGEST_TRIED);
     expression_trap *trap = arena_alloc(a, sizeof *trap);
-    expression_source source = {family, source_text, trap};
+    expression_source source = {v->family, source_text, trap};
     parser p = {.arena = a, .source = &source, .at = source_text};
     if (setjmp(trap->back) == 0)
-        try_all(&p, is_list);
+        try_all(&p, v, is_list);
     return trap->why;
 }
 

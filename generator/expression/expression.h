@@ -18,9 +18,9 @@ const expression *expression_parse(arena *a, const kiln_family *family, const ch
 size_t expression_parse_list(arena *a, const kiln_family *family, const char *text,
                              const expression *const **list);
 
-/* Of an expression or a list of them that a user wrote, over arguments and facts of the device: what is wrong with it, or
- * null. A divisor that is no number is wrong too. */
-const char *expression_try(arena *a, const kiln_family *family, const char *text, bool is_list);
+/* Of an expression or a list of them that a user wrote, over arguments, the variant's parameters and facts of the device: what
+ * is wrong with it, or null. A divisor that is no number, once the parameters are put in, is wrong too. */
+const char *expression_try(arena *a, const variant *v, const char *text, bool is_list);
 
 /* Which kinds of names it uses. */
 bool expression_uses(const expression *e, name_kind kind);

@@ -1,4 +1,5 @@
-/* A kernel of external PTX while its family is made: external.c has names and arguments, external_launch.c the launch. */
+/* Kernels of external PTX while their family is made: external.c has names and arguments, values.c the variants' values,
+ * launch.c the launch. */
 #ifndef EXTERNAL_BUILD_H
 #define EXTERNAL_BUILD_H
 
@@ -12,27 +13,55 @@ enum {
 typedef struct external_build {
     arena *arena;
     const external_request *q;
+    const ptx_file_entry *entry; /* the first variant's, for what all have */
     diagnostics *d;
     const char *name;
     kiln_family *family;
     kiln_arg *args;
-    size_t arg_count;
+    size_t arg_count, param_count; /* of the arguments, those that are the kernel's parameters */
     kiln_rule *rules;
     size_t rule_count;
-    external_kernel *kernel;
+    kiln_alignment *alignments;
+    size_t alignment_count;
+    variant *variants;        /* beside the request's */
+    external_kernel *kernels; /* of each */
     text why_not_launched;
 } external_build;
+
+/* ---- build.c */
+
+/* Whether C and expressions leave a name free for an argument, a parameter or a function. */
+bool external_is_free_name(const char *name);
+
+/* Whether an expression has it, as a whole name: grid_x is not in "my_grid_x". */
+bool external_has_name(const char *source, const char *name);
 
 kiln_arg *external_add_arg(external_build *m, const char *name, const char *type, const char *summary);
 void external_add_rule(external_build *m, const char *condition, const char *words);
 
-/* Whether a text of the configuration is a number, whatever the arguments are; false too where it is none or wrong. */
-bool external_is_number(const external_build *m, const char *source, uint64_t *number);
-
 /* The first reason stays. */
 void external_cannot_launch(external_build *m, const char *why);
 
-/* Each adds the arguments that the caller gives, behind the kernel's own. */
+/* ---- values.c */
+
+/* The family's parameters, and each variant's value of each. */
+void external_take_values(external_build *m);
+
+/* One expression over the parameters that comes to each variant's text; the text itself where all have the same. */
+const char *external_by_variant(external_build *m, const char *const *texts);
+
+/* "block != 64 || stages != 3 || ": what a rule of this variant alone begins with. */
+const char *external_unless(external_build *m, size_t i);
+
+/* ", with block=64": the variant's values that an expression asks about, for diagnostics; empty: it asks about none. */
+const char *external_with(external_build *m, size_t i, const char *source);
+
+/* Whether a text of the configuration is a number for a variant, whatever the arguments are; false too where it is none or
+ * wrong. */
+bool external_is_number(const external_build *m, size_t i, const char *source, uint64_t *number);
+
+/* ---- launch.c: each adds the arguments that the caller gives, behind the kernel's own. */
+
 void external_take_grid(external_build *m);
 void external_take_block(external_build *m);
 void external_take_shared(external_build *m);

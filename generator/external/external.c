@@ -1,5 +1,5 @@
-/* A kernel of external PTX becomes a family of its own: its parameters are the arguments, and what the PTX and the
- * configuration leave open of the launch follows them, for the caller to give. */
+/* A kernel of external PTX and its variants become a family of their own: its parameters are the arguments, and what the PTX
+ * and the configuration leave open of the launch follows them, for the caller to give. */
 #include "build.h"
 
 #include <string.h>
@@ -11,27 +11,14 @@
 #include "support/quote.h"
 #include "support/words.h"
 
-enum { LONGEST_NAME = 100 };
-
 /* ---- names ------------------------------------------------------------------------------------------------------- */
-
-static bool is_free_name(const char *name)
-{
-    if (strlen(name) > LONGEST_NAME || name[0] == '_' || (name[0] >= '0' && name[0] <= '9') || !*name ||
-        strstr(name, "__") || words_contain(c_keywords, name) || family_reserves(name))
-        return false;
-    for (const char *c = name; *c; c++)
-        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_'))
-            return false;
-    return true;
-}
 
 static bool take_name(external_build *m, family_list families)
 {
     const external_request *q = m->q;
-    m->name = q->name.text ? q->name.text : plain_name(m->arena, q->entry->name);
+    m->name = q->name.text ? q->name.text : plain_name(m->arena, m->entry->name);
     const place at = q->name.text ? q->name.at : q->at;
-    if (!is_free_name(m->name) || strcmp(m->name, "kiln") == 0) /* there is a type kiln_module */
+    if (!external_is_free_name(m->name) || strcmp(m->name, "kiln") == 0) /* there is a type kiln_module */
         diagnose(m->d, at, message_entry_name, quote_text(m->arena, m->name));
     else if (family_find(families, m->name))
         diagnose(m->d, at, message_entry_family, m->name);
@@ -65,11 +52,11 @@ static const char *value_type(arena *a, const ptx_file_param *p)
 
 static const char *default_arg_name(external_build *m, size_t i)
 {
-    const char *own = m->q->entry->params[i].name;
-    const char *prefix = arena_format(m->arena, "%s_", m->q->entry->name);
+    const char *own = m->entry->params[i].name;
+    const char *prefix = arena_format(m->arena, "%s_", m->entry->name);
     if (strncmp(own, prefix, strlen(prefix)) == 0)
         own += strlen(prefix);
-    return is_free_name(own) ? own : arena_format(m->arena, "param_%u", (unsigned)i);
+    return external_is_free_name(own) ? own : arena_format(m->arena, "param_%u", (unsigned)i);
 }
 
 /* As the PTX has it. */
@@ -145,6 +132,24 @@ static const char *expected_description(const ptx_file_param *p)
            ")";
 }
 
+/* What the configuration says, or what .ptr promises in the PTX of each variant where that is more. */
+static void take_arg_alignment(external_build *m, kiln_arg *arg, size_t param, uint32_t said)
+{
+    const char *texts[EXTERNAL_VARIANTS_MOST];
+    uint32_t least = UINT32_MAX, most = 0;
+    for (size_t i = 0; i < m->q->variant_count; i++) {
+        const ptx_file_param *p = &m->q->variants[i].entry->params[param];
+        const uint32_t own = p->is_pointer && p->alignment > said ? p->alignment : said;
+        least = own < least ? own : least;
+        most = own > most ? own : most;
+        texts[i] = arena_format(m->arena, "%u", (unsigned)own);
+    }
+    if (least == most || most > MOST_ALIGNMENT)
+        arg->alignment = most;
+    else
+        m->alignments[m->alignment_count++] = (kiln_alignment){arg->name, external_by_variant(m, texts)};
+}
+
 static void add_described(external_build *m, const char *name, const ptx_file_param *p, external_text about)
 {
     description said;
@@ -167,40 +172,57 @@ static void add_described(external_build *m, const char *name, const ptx_file_pa
     kiln_arg *arg = external_add_arg(m, name, said.type, NULL);
     arg->kind = (kiln_arg_kind)kind;
     arg->shape = said.shape;
-    arg->alignment = p->is_pointer && p->alignment > alignment ? p->alignment : alignment;
+    take_arg_alignment(m, arg, (size_t)(p - m->entry->params), alignment);
 }
 
 static void take_args(external_build *m)
 {
     const external_request *q = m->q;
-    const size_t count = q->entry->param_count;
+    const size_t count = m->entry->param_count;
     if (q->has_args && q->arg_count != count) {
-        diagnose(m->d, q->args_at, message_entry_args, q->entry->name, (unsigned)count,
+        diagnose(m->d, q->args_at, message_entry_args, m->entry->name, (unsigned)count,
                  (unsigned)q->arg_count);
         return;
     }
     for (size_t i = 0; i < count; i++) {
         const char *name = q->has_args ? q->args[i].name.text : default_arg_name(m, i);
-        if (q->has_args && !is_free_name(name))
+        if (q->has_args && !external_is_free_name(name))
             diagnose(m->d, q->args[i].name.at, message_entry_name, quote_text(m->arena, name));
         if (q->has_args && q->args[i].about.text)
-            add_described(m, name, &q->entry->params[i], q->args[i].about);
+            add_described(m, name, &m->entry->params[i], q->args[i].about);
         else
-            add_plain(m, name, &q->entry->params[i]);
+            add_plain(m, name, &m->entry->params[i]);
     }
-    m->kernel->param_count = count;
+    m->param_count = count;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static void check_names(external_build *m)
 {
-    for (size_t i = 0; i < m->arg_count; i++)
+    size_t index;
+    for (size_t i = 0; i < m->arg_count; i++) {
         for (size_t k = 0; k < i; k++)
             if (strcmp(m->args[i].name, m->args[k].name) == 0)
                 diagnose(m->d, m->q->has_args ? m->q->args_at : m->q->at, message_entry_arg_twice,
-                         m->args[i].name, m->q->entry->name,
-                         i >= m->kernel->param_count ? ", once for the launch" : "");
+                         m->args[i].name, m->entry->name, i >= m->param_count ? ", once for the launch" : "");
+        if (family_find_param(m->family, m->args[i].name, &index))
+            diagnose(m->d, m->q->params[index].at, message_entry_arg_twice, m->args[i].name, m->entry->name,
+                     ", once in 'values'");
+    }
+}
+
+/* Variants are called in the same way. */
+static void check_alike(external_build *m)
+{
+    for (size_t i = 1; i < m->q->variant_count; i++) {
+        const ptx_file_entry *other = m->q->variants[i].entry;
+        const char *differs = external_param_difference(m->arena, m->entry, other);
+        if (differs)
+            diagnose(m->d, other->at, message_ptx_differs,
+                     arena_format(m->arena, "the parameters of %s", m->entry->name),
+                     m->q->variants[0].module->files[0]->path, differs);
+    }
 }
 
 /* A list in brackets ends an element at its comma, be that within ceil_div(n, 256). */
@@ -212,34 +234,38 @@ static bool is_torn(const char *source)
     return depth != 0;
 }
 
-static void check_expression(external_build *m, const char *source, place at, bool is_list)
+static void check_expression(external_build *m, size_t i, const char *source, place at, bool is_list)
 {
-    const char *why = source ? expression_try(m->arena, m->family, source, is_list) : NULL;
+    const char *why = source ? expression_try(m->arena, &m->variants[i], source, is_list) : NULL;
     if (why)
         diagnose(m->d, at, message_entry_expression, quote_text(m->arena, source), why,
-                 is_torn(source) ? "; in a list, what has a comma wants quotes" : "");
+                 is_torn(source) ? "; in a list, what has a comma wants quotes"
+                                 : external_with(m, i, source));
 }
 
-/* What the user wrote. All of it is tried, in the scope of the arguments. */
-static void check_expressions(external_build *m)
+/* What the user wrote. All of it is tried, in the scope of the arguments and of a variant's values. */
+static void check_expressions(external_build *m, size_t v)
 {
     const external_request *q = m->q;
+    const external_variant *own = &q->variants[v];
     for (size_t i = 0; i < q->arg_count; i++)
         if (m->args[i].kind != KILN_ARG_VALUE)
-            check_expression(m, m->args[i].shape, q->args[i].about.at, true);
+            check_expression(m, v, m->args[i].shape, q->args[i].about.at, true);
     for (size_t i = 0; i < q->rule_count; i++)
-        check_expression(m, q->rules[i].text, q->rules[i].at, false);
+        check_expression(m, v, q->rules[i].text, q->rules[i].at, false);
+    check_expression(m, v, own->when.text, own->when.at, false);
     for (int i = 0; i < 3; i++)
-        check_expression(m, q->grid[i].text, q->grid[i].at, false);
-    check_expression(m, q->shared_bytes.text, q->shared_bytes.at, false);
+        check_expression(m, v, own->launch.grid[i].text, own->launch.grid[i].at, false);
+    check_expression(m, v, own->launch.shared_bytes.text, own->launch.shared_bytes.at, false);
 }
 
-static void check_grid(external_build *m)
+static void check_grid(external_build *m, size_t v)
 {
+    const external_text *grid = m->q->variants[v].launch.grid;
     uint64_t blocks;
     for (int i = 0; i < 3; i++)
-        if (external_is_number(m, m->q->grid[i].text, &blocks) && blocks == 0)
-            diagnose(m->d, m->q->grid[i].at, message_entry_empty, "grid");
+        if (external_is_number(m, v, grid[i].text, &blocks) && blocks == 0)
+            diagnose(m->d, grid[i].at, message_entry_empty, "grid");
 }
 
 static bool counts_with(external_build *m, const char *source, size_t arg)
@@ -254,79 +280,146 @@ static bool counts_with(external_build *m, const char *source, size_t arg)
 
 static bool is_counted_with(external_build *m, size_t arg)
 {
-    bool found = counts_with(m, m->q->shared_bytes.text, arg);
-    for (size_t i = 0; i < m->q->arg_count; i++)
+    bool found = counts_with(m, m->family->shared_bytes, arg);
+    for (size_t i = 0; i < m->param_count; i++)
         found = found || (m->args[i].kind != KILN_ARG_VALUE && counts_with(m, m->args[i].shape, arg));
     for (size_t i = 0; i < m->q->rule_count; i++)
         found = found || counts_with(m, m->q->rules[i].text, arg);
+    for (size_t i = 0; i < m->q->variant_count; i++)
+        found = found || counts_with(m, m->q->variants[i].when.text, arg);
     for (int i = 0; i < 3; i++)
-        found = found || counts_with(m, m->q->grid[i].text, arg);
+        found = found || counts_with(m, m->family->grid[i], arg);
     return found;
 }
 
-/* Expressions are unsigned: a signed argument that they count with must not be negative, which is said before all else. */
+/* Expressions are unsigned: a signed argument that they count with must not be negative, which is said before all else. A
+ * variant's own condition is a rule that the others keep whatever it says. */
 static void take_rules(external_build *m)
 {
-    for (size_t i = 0; i < m->kernel->param_count; i++)
+    const external_request *q = m->q;
+    for (size_t i = 0; i < m->param_count; i++)
         if (m->args[i].kind == KILN_ARG_VALUE && m->args[i].type[0] == 's' && is_counted_with(m, i))
             external_add_rule(m, arena_format(m->arena, "!negative(%s)", m->args[i].name),
                               arena_format(m->arena, "%s must be at least 0", m->args[i].name));
-    for (size_t i = 0; i < m->q->rule_count; i++)
-        external_add_rule(m, m->q->rules[i].text,
-                          arena_format(m->arena, "%s must hold", m->q->rules[i].text));
+    for (size_t i = 0; i < q->rule_count; i++)
+        external_add_rule(m, q->rules[i].text, arena_format(m->arena, "%s must hold", q->rules[i].text));
+    for (size_t i = 0; i < q->variant_count; i++) {
+        const char *when = q->variants[i].when.text;
+        if (when)
+            external_add_rule(m, arena_format(m->arena, "%s(%s)", external_unless(m, i), when),
+                              arena_format(m->arena, "%s must hold", when));
+    }
 }
 
-/* A grid without thread blocks is nothing to do. */
+/* Whether a variant's grid has no thread blocks, as a condition over arguments; empty: it always has some. */
+static const char *empty_grid(external_build *m, size_t v)
+{
+    text empty = text_new(m->arena);
+    for (int i = 0; i < 3 && m->q->variants[v].launch.grid[0].text; i++) {
+        const expression *blocks = expression_parse(m->arena, m->family, m->family->grid[i]);
+        blocks = expression_bind(m->arena, blocks, &m->variants[v]);
+        if (!expression_uses(blocks, NAME_ARG))
+            continue;
+        text_add(&empty, empty.length ? " || (" : "(");
+        expression_print(&empty, blocks);
+        text_add(&empty, ") == 0");
+    }
+    return empty.data;
+}
+
+/* A grid without thread blocks is nothing to do, where every variant's is. */
 static void take_empty(external_build *m)
 {
     text empty = text_new(m->arena), printed = text_new(m->arena);
-    for (int i = 0; i < 3 && m->q->grid[0].text; i++)
-        if (expression_uses(expression_parse(m->arena, m->family, m->family->grid[i]), NAME_ARG))
-            text_printf(&empty, "%s(%s) == 0", empty.length ? " || " : "", m->family->grid[i]);
-    if (empty.length == 0)
-        return;
+    for (size_t i = 0; i < m->q->variant_count; i++) {
+        const char *own = empty_grid(m, i);
+        if (!*own)
+            return;
+        own = arena_format(m->arena, "(%s)", own);
+        if (!strstr(empty.data, own))
+            text_printf(&empty, "%s%s", i > 0 ? " && " : "", own);
+    }
     expression_print(&printed,
                      expression_parse(m->arena, m->family, empty.data)); /* without needless brackets */
     m->family->empty = printed.data;
 }
 
-variant *external_make(arena *a, const external_request *q, family_list families, size_t target_count,
-                       diagnostics *d)
+/* A variant of several may be for some targets alone. */
+static void take_targets(external_build *m, variant *v, const external_module *module, const target *targets,
+                         size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (external_file_for(module, targets[i]))
+            v->runs_on |= UINT32_C(1) << i;
+    if (v->runs_on == 0 && count > 0)
+        diagnose(m->d, v->at, message_variant_without_target, v->id, "",
+                 arena_format(m->arena, "is for %s", target_text(m->arena, module->files[0]->made_for)));
+}
+
+static const char *summary_of(const external_build *m)
+{
+    const char *first = arena_format(m->arena, "the kernel %s of %s", m->entry->name,
+                                     m->q->variants[0].module->files[0]->asked);
+    const size_t others = m->q->variant_count - 1;
+    return others == 0 ? first
+                       : arena_format(m->arena, "%s, or %u other%s like it", first, (unsigned)others,
+                                      others > 1 ? "s" : "");
+}
+
+static external_build begin(arena *a, const external_request *q, diagnostics *d)
+{
+    external_build m = {.arena = a, .q = q, .d = d, .why_not_launched = text_new(a)};
+    m.entry = q->variants[0].entry;
+    m.family = arena_alloc(a, sizeof *m.family);
+    m.args = arena_alloc(a, (m.entry->param_count + EXTERNAL_LAUNCH_ARGS + 1) * sizeof *m.args);
+    m.alignments = arena_alloc(a, (m.entry->param_count + 1) * sizeof *m.alignments);
+    const size_t most_rules = m.entry->param_count + q->rule_count + q->variant_count + EXTERNAL_LAUNCH_RULES;
+    m.rules = arena_alloc(a, (most_rules + 1) * sizeof *m.rules);
+    m.variants = arena_alloc(a, q->variant_count * sizeof *m.variants);
+    m.kernels = arena_alloc(a, q->variant_count * sizeof *m.kernels);
+    for (size_t i = 0; i < q->variant_count; i++)
+        m.variants[i] = (variant){.family = m.family, .at = q->variants[i].at, .external = &m.kernels[i]};
+    return m;
+}
+
+variant *external_make(arena *a, const external_request *q, family_list families, const target *targets,
+                       size_t target_count, diagnostics *d)
 {
     const int before = d->count;
-    external_build m = {.arena = a, .q = q, .d = d, .why_not_launched = text_new(a)};
-    m.family = arena_alloc(a, sizeof *m.family);
-    m.kernel = arena_alloc(a, sizeof *m.kernel);
-    m.args = arena_alloc(a, (q->entry->param_count + EXTERNAL_LAUNCH_ARGS + 1) * sizeof *m.args);
-    const size_t most_rules = q->entry->param_count + q->rule_count + EXTERNAL_LAUNCH_RULES;
-    m.rules = arena_alloc(a, (most_rules + 1) * sizeof *m.rules);
-    *m.kernel = (external_kernel){.module = q->module};
-    if (!take_name(&m, families))
+    external_build m = begin(a, q, d);
+    check_alike(&m);
+    external_take_values(&m);
+    if (!take_name(&m, families) || d->count != before)
         return NULL;
-    m.family->name = m.name;
-    m.family->args = m.args;
-    m.family->rules = m.rules;
-    m.family->summary = arena_format(a, "the kernel %s of %s", q->entry->name, q->module->files[0]->asked);
+    *m.family = (kiln_family){.name = m.name,
+                              .args = m.args,
+                              .params = m.family->params,
+                              .rules = m.rules,
+                              .alignments = m.alignments,
+                              .summary = summary_of(&m)};
     take_args(&m);
     external_take_grid(&m);
     external_take_block(&m);
     external_take_shared(&m);
     if (d->count == before)
         check_names(&m);
-    if (d->count == before)
-        check_expressions(&m);
-    if (d->count == before)
-        check_grid(&m);
+    for (size_t i = 0; i < q->variant_count && d->count == before; i++) {
+        check_expressions(&m, i);
+        if (d->count == before)
+            check_grid(&m, i);
+    }
     if (d->count != before)
         return NULL;
     take_rules(&m);
     take_empty(&m);
-    m.kernel->why_not_launched = m.why_not_launched.length ? m.why_not_launched.data : NULL;
-
-    variant *v = arena_alloc(a, sizeof *v);
-    *v = (variant){.family = m.family, .at = q->at, .external = m.kernel, .shape = m.kernel->shape};
-    v->runs_on = (UINT32_C(1) << target_count) - 1;
-    variant_name(a, v);
-    v->symbol = q->entry->name;
-    return v;
+    for (size_t i = 0; i < q->variant_count; i++) {
+        const external_variant *own = &q->variants[i];
+        m.kernels[i].module = own->module;
+        m.kernels[i].param_count = m.param_count;
+        m.kernels[i].why_not_launched = m.why_not_launched.length ? m.why_not_launched.data : NULL;
+        variant_name(a, &m.variants[i]);
+        m.variants[i].symbol = own->entry->name;
+        take_targets(&m, &m.variants[i], own->module, targets, target_count);
+    }
+    return d->count == before ? m.variants : NULL;
 }

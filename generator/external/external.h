@@ -1,25 +1,24 @@
-/* Turns an .entry of external PTX, and what a configuration adds to it, into a family and its only variant. */
+/* Turns kernels of external PTX, and what a configuration adds to them, into a family and its variants. */
 #ifndef EXTERNAL_EXTERNAL_H
 #define EXTERNAL_EXTERNAL_H
 
 #include "family/family.h"
 #include "ptx_file.h"
 
-/* What a ptx: item embeds: one file, or several that have the same kernels for different targets. */
+/* One file of PTX, or several that have the same kernels for different targets. */
 typedef struct external_module {
     ptx_file **files; /* by their targets, ascending; no two for one */
     size_t file_count;
     const char *license; /* SPDX expression; null: nothing is said */
 } external_module;
 
-/* A kernel of such a module. Its family is made for it alone, without parameters and with the kernel's own as the first
+/* Where a variant's kernel comes from. Its family is made for it and its like, with the kernel's parameters as the first
  * arguments; those behind them are launch geometry that the caller gives. */
 struct external_kernel {
     const external_module *module;
     size_t param_count;
     const char
         *block[3]; /* over arguments, when the caller gives the block, and the shape has 0; else null */
-    kiln_shape shape;
     const char *why_not_launched; /* by a tool that knows no more than the manifest; null: it can be */
 };
 
@@ -34,10 +33,28 @@ typedef struct external_arg {
     external_text about; /* "in f32[n]", "u32" */
 } external_arg;
 
-/* What the configuration says about one entry. */
-typedef struct external_request {
-    const ptx_file_entry *entry;
+/* Expressions over arguments and the variant's values; of the block and the maximum over the values alone. */
+typedef struct external_launch {
+    external_text grid[3];  /* none: the caller gives it */
+    external_text block[3]; /* none: what the PTX or the caller says */
+    place block_at;
+    external_text shared_bytes; /* none: the caller gives it, where the kernel takes any */
+    external_text max_shared_bytes;
+} external_launch;
+
+typedef struct external_variant {
     const external_module *module;
+    const ptx_file_entry *entry;
+    place at;
+    external_text *values; /* beside the request's params */
+    external_text when;    /* condition that a call has to meet; none: any does */
+    external_launch launch;
+} external_variant;
+
+enum { EXTERNAL_VARIANTS_MOST = 64 };
+
+/* What the configuration says about a kernel and its variants: one, or several, which differ in their values. */
+typedef struct external_request {
     place at;
     external_text name;
     external_arg *args;
@@ -45,23 +62,28 @@ typedef struct external_request {
     bool has_args;
     bool has_descriptions; /* a mapping, in which an argument with nothing said is as the PTX has it */
     place args_at;
-    external_text grid[3]; /* over arguments; none: the caller gives it */
-    uint32_t block[3];     /* threads; 0: what the PTX or the caller says */
-    place block_at;
-    external_text shared_bytes; /* over arguments; none: the caller gives it, where the kernel takes any */
-    uint32_t max_shared_bytes;  /* 0: none was said */
-    place max_shared_at;
-    external_text *rules; /* conditions over arguments that hold at every launch */
+    external_text *rules; /* conditions that hold at every launch, over arguments and values */
     size_t rule_count, rule_capacity;
+    external_text params[KILN_MAX_PARAMS]; /* the names of the values */
+    size_t param_count;
+    external_variant *variants; /* in the order in which dispatch asks them */
+    size_t variant_count, variant_capacity;
 } external_request;
 
-/* Every file of a module has its entries, with the same parameters and directives; and each target is served. */
-bool external_check_module(arena *a, const external_module *m, const target *targets, size_t target_count,
-                           place at, diagnostics *d);
+/* Every file of a module has its entries, with the same parameters and directives. */
+bool external_check_module(arena *a, const external_module *m, place at, diagnostics *d);
 
-/* Makes the family, of another name than `families` have, and its variant for so many targets. Null after a diagnostic. */
-variant *external_make(arena *a, const external_request *q, family_list families, size_t target_count,
-                       diagnostics *d);
+/* Some module serves each target. */
+bool external_check_targets(arena *a, const external_module *const *modules, size_t module_count,
+                            const target *targets, size_t target_count, place at, diagnostics *d);
+
+/* What differs between the parameters of two entries; null: nothing that the caller would see. */
+const char *external_param_difference(arena *a, const ptx_file_entry *x, const ptx_file_entry *y);
+
+/* Makes the family, of another name than `families` have, and its variants, beside those of the request. Null after a
+ * diagnostic. */
+variant *external_make(arena *a, const external_request *q, family_list families, const target *targets,
+                       size_t target_count, diagnostics *d);
 
 /* The SPDX expression of its files: NOASSERTION where nothing is said. */
 const char *external_license(const external_module *m);

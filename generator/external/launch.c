@@ -13,58 +13,12 @@ enum {
     MOST_SHARED_BYTES = 227 * 1024          /* ... up to this on 9.0 and 10.x, the most of any */
 };
 
-/* ---- what is made ------------------------------------------------------------------------------------------------ */
-
-kiln_arg *external_add_arg(external_build *m, const char *name, const char *type, const char *summary)
-{
-    kiln_arg *arg = &m->args[m->arg_count++];
-    *arg = (kiln_arg){.name = name, .kind = KILN_ARG_VALUE, .type = type, .summary = summary};
-    return arg;
-}
-
-void external_add_rule(external_build *m, const char *condition, const char *words)
-{
-    m->rules[m->rule_count++] = (kiln_rule){condition, words};
-}
-
-bool external_is_number(const external_build *m, const char *source, uint64_t *number)
-{
-    if (!source || expression_try(m->arena, m->family, source, false))
-        return false;
-    return expression_is_constant(
-        expression_bind(m->arena, expression_parse(m->arena, m->family, source), NULL), number);
-}
-
-void external_cannot_launch(external_build *m, const char *why)
-{
-    if (m->why_not_launched.length == 0)
-        text_add(&m->why_not_launched, why);
-}
-
 /* ---- grid, block, shared memory ---------------------------------------------------------------------------------- */
-
-static const char *text_of(external_text t, const char *otherwise)
-{
-    return t.text ? t.text : otherwise;
-}
-
-/* As a whole name: grid_x is not in "my_grid_x". */
-static bool has_name(const char *shape, const char *name)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    for (const char *c = shape + strcspn(shape, letters); *c; c += strcspn(c, letters)) {
-        const size_t length = strspn(c, letters);
-        if (strncmp(c, name, length) == 0 && name[length] == '\0')
-            return true;
-        c += length;
-    }
-    return false;
-}
 
 static bool is_in_shapes(const external_build *m, const char *name)
 {
-    for (size_t i = 0; i < m->kernel->param_count; i++)
-        if (m->args[i].kind != KILN_ARG_VALUE && has_name(m->args[i].shape, name))
+    for (size_t i = 0; i < m->param_count; i++)
+        if (m->args[i].kind != KILN_ARG_VALUE && external_has_name(m->args[i].shape, name))
             return true;
     return false;
 }
@@ -89,29 +43,40 @@ static void leave_grid(external_build *m)
         external_cannot_launch(m, "the configuration gives no grid, and no shape has grid_x");
 }
 
+/* What a variant's own launch leaves open. Null: the caller gives it, who knows one variant, but not which of several runs. */
+static const char *said(external_build *m, size_t i, external_text t, const char *key)
+{
+    if (!t.text && m->q->variant_count > 1)
+        diagnose(m->d, m->q->variants[i].at, message_variant_launch, key);
+    return t.text;
+}
+
 void external_take_grid(external_build *m)
 {
     const external_request *q = m->q;
-    if (!q->grid[0].text) {
+    const char *texts[EXTERNAL_VARIANTS_MOST];
+    bool is_given = false;
+    for (size_t i = 0; i < q->variant_count; i++)
+        is_given = is_given || q->variants[i].launch.grid[0].text;
+    if (!is_given) {
         leave_grid(m);
         return;
     }
-    for (int i = 0; i < 3; i++)
-        m->family->grid[i] = text_of(q->grid[i], "1");
-}
-
-static void set_block(external_build *m, const uint32_t threads[3])
-{
-    memcpy(m->kernel->shape.block, threads, sizeof m->kernel->shape.block);
+    for (int k = 0; k < 3; k++) {
+        for (size_t i = 0; i < q->variant_count; i++) {
+            const external_text own = q->variants[i].launch.grid[k];
+            texts[i] = k == 0 ? said(m, i, own, "grid") : own.text;
+            texts[i] = texts[i] ? texts[i] : "1";
+        }
+        m->family->grid[k] = external_by_variant(m, texts);
+    }
 }
 
 /* The caller gives it; a block of 0 is the most that the PTX allows, where it says so. */
 static void leave_block(external_build *m, const uint32_t *most)
 {
     arena *a = m->arena;
-    static const uint32_t none[3] = {0};
     const uint32_t threads = most[0] ? most[0] * most[1] * most[2] : MOST_THREADS;
-    set_block(m, none);
     external_add_arg(m, "block_x", "u32",
                      most[0] ? arena_format(a, "threads; 0 is %u x %u x %u", (unsigned)most[0],
                                             (unsigned)most[1], (unsigned)most[2])
@@ -120,7 +85,7 @@ static void leave_block(external_build *m, const uint32_t *most)
     external_add_arg(m, "block_z", "u32", "0 is 1");
     for (int i = 0; i < 3; i++) {
         const char *given = i == 0 ? "block_x" : arena_format(a, "max(block_%c, 1)", "xyz"[i]);
-        m->kernel->block[i] =
+        m->kernels[0].block[i] =
             most[0] ? arena_format(a, "select(block_x == 0, %u, %s)", (unsigned)most[i], given) : given;
     }
     external_add_rule(m,
@@ -137,11 +102,26 @@ static void leave_block(external_build *m, const uint32_t *most)
     external_cannot_launch(m, "the configuration gives no block");
 }
 
-void external_take_block(external_build *m)
+/* A number of the configuration; 0: none was said, or one that is wrong, after a diagnostic. */
+static uint32_t count_of(external_build *m, size_t i, external_text t, const char *key)
 {
-    const external_request *q = m->q;
-    const ptx_file_entry *e = q->entry;
-    const uint32_t *most = e->maxntid, *asked = q->block;
+    enum { LARGEST_COUNT = 999999 };
+    uint64_t number = 0;
+    if (!t.text || (external_is_number(m, i, t.text, &number) && number > 0 && number <= LARGEST_COUNT))
+        return (uint32_t)number;
+    diagnose(m->d, t.at, message_entry_count, LARGEST_COUNT, key, quote_text(m->arena, t.text),
+             external_with(m, i, t.text));
+    return 0;
+}
+
+static void take_block(external_build *m, size_t i)
+{
+    const external_variant *own = &m->q->variants[i];
+    const ptx_file_entry *e = own->entry;
+    const uint32_t *most = e->maxntid;
+    uint32_t asked[3], *block = m->variants[i].shape.block;
+    for (int k = 0; k < 3; k++)
+        asked[k] = k > 0 && !own->launch.block[k].text ? 1 : count_of(m, i, own->launch.block[k], "block");
     const uint64_t threads = (uint64_t)asked[0] * asked[1] * asked[2];
     const char *limit = NULL;
     if (e->reqntid[0] && asked[0] && memcmp(asked, e->reqntid, sizeof e->reqntid) != 0)
@@ -153,51 +133,72 @@ void external_take_block(external_build *m)
         limit = arena_format(m->arena, "at most %u, %u of them along z", (unsigned)MOST_THREADS,
                              (unsigned)MOST_THREADS_Z);
     if (limit)
-        diagnose(m->d, q->block_at, message_entry_block, e->name, limit);
+        diagnose(m->d, own->launch.block_at, message_entry_block, e->name, limit);
     if (e->reqntid[0])
-        set_block(m, e->reqntid);
-    else if (asked[0])
-        set_block(m, asked);
+        memcpy(block, e->reqntid, sizeof e->reqntid);
+    else if (said(m, i, own->launch.block[0], "block"))
+        memcpy(block, asked, sizeof asked);
     else
         leave_block(m, most);
 }
 
 /* A number of bytes is its own maximum; else the configuration's, else what every launch may use. */
-static uint32_t most_shared_bytes(external_build *m)
+static uint32_t most_shared_bytes(external_build *m, size_t i)
 {
-    const external_request *q = m->q;
+    const external_launch *own = &m->q->variants[i].launch;
     uint64_t bytes = 0;
-    const bool is_number = external_is_number(m, q->shared_bytes.text, &bytes);
-    const uint32_t said = q->max_shared_bytes ? q->max_shared_bytes : MOST_SHARED_BYTES;
-    if (is_number && bytes > said)
-        diagnose(m->d, q->shared_bytes.at, message_entry_too_large, (unsigned)said, "shared_bytes",
-                 quote_text(m->arena, q->shared_bytes.text));
-    if (q->max_shared_bytes > MOST_SHARED_BYTES)
-        diagnose(m->d, q->max_shared_at, message_entry_too_large, (unsigned)MOST_SHARED_BYTES,
-                 "max_shared_bytes", arena_format(m->arena, "%u", (unsigned)q->max_shared_bytes));
-    if (q->max_shared_bytes)
-        return q->max_shared_bytes;
+    const bool is_number = external_is_number(m, i, own->shared_bytes.text, &bytes);
+    const uint32_t asked = count_of(m, i, own->max_shared_bytes, "max_shared_bytes");
+    const uint32_t most = asked ? asked : MOST_SHARED_BYTES;
+    if (is_number && bytes > most)
+        diagnose(m->d, own->shared_bytes.at, message_entry_too_large, (unsigned)most, "shared_bytes",
+                 quote_text(m->arena, own->shared_bytes.text));
+    if (asked > MOST_SHARED_BYTES)
+        diagnose(m->d, own->max_shared_bytes.at, message_entry_too_large, (unsigned)MOST_SHARED_BYTES,
+                 "max_shared_bytes", arena_format(m->arena, "%u", (unsigned)asked));
+    if (asked)
+        return asked;
     return is_number ? (uint32_t)bytes : SHARED_BYTES_WITHOUT_OPTIN;
+}
+
+/* The expression of a variant's bytes. */
+static const char *take_shared(external_build *m, size_t i)
+{
+    const external_variant *own = &m->q->variants[i];
+    const external_text bytes = own->launch.shared_bytes;
+    kiln_shape *shape = &m->variants[i].shape;
+    if (!own->entry->has_dynamic_shared) {
+        if (bytes.text || own->launch.max_shared_bytes.text)
+            diagnose(m->d, bytes.text ? bytes.at : own->at, message_entry_shared, own->entry->name);
+        return "0";
+    }
+    const uint32_t most = most_shared_bytes(m, i);
+    uint64_t fixed;
+    shape->shared_bytes = most;
+    if (external_is_number(m, i, bytes.text, &fixed))
+        shape->least_shared_bytes = most;
+    if (said(m, i, bytes, "shared_bytes"))
+        return bytes.text;
+    external_add_arg(m, "shared_bytes", "u32",
+                     arena_format(m->arena, "of dynamic shared memory, at most %u", (unsigned)most));
+    external_cannot_launch(m, "the configuration gives no shared_bytes");
+    return "shared_bytes";
+}
+
+/* What the configuration says for all is wrong in each variant: the first that is wrong says so. */
+void external_take_block(external_build *m)
+{
+    const int before = m->d->count;
+    for (size_t i = 0; i < m->q->variant_count && m->d->count == before; i++)
+        take_block(m, i);
 }
 
 void external_take_shared(external_build *m)
 {
-    const external_request *q = m->q;
-    if (!q->entry->has_dynamic_shared) {
-        if (q->shared_bytes.text || q->max_shared_bytes)
-            diagnose(m->d, q->shared_bytes.text ? q->shared_bytes.at : q->at, message_entry_shared,
-                     q->entry->name);
-        return;
-    }
-    const uint32_t most = most_shared_bytes(m);
-    if (!q->shared_bytes.text) {
-        external_add_arg(m, "shared_bytes", "u32",
-                         arena_format(m->arena, "of dynamic shared memory, at most %u", (unsigned)most));
-        external_cannot_launch(m, "the configuration gives no shared_bytes");
-    }
-    m->family->shared_bytes = text_of(q->shared_bytes, "shared_bytes");
-    m->kernel->shape.shared_bytes = most;
-    uint64_t fixed;
-    if (external_is_number(m, q->shared_bytes.text, &fixed))
-        m->kernel->shape.least_shared_bytes = most;
+    const int before = m->d->count;
+    const char *texts[EXTERNAL_VARIANTS_MOST];
+    for (size_t i = 0; i < m->q->variant_count && m->d->count == before; i++)
+        texts[i] = take_shared(m, i);
+    if (m->d->count == before)
+        m->family->shared_bytes = external_by_variant(m, texts);
 }

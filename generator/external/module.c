@@ -1,4 +1,4 @@
-/* The files of a ptx: item together: what they have in common, and which of them a target takes. */
+/* The files of a module together: what they have in common, and which of them a target takes. */
 #include "external.h"
 
 #include <string.h>
@@ -30,8 +30,7 @@ static bool is_alike(const ptx_file_param *x, const ptx_file_param *y)
            (may_be_both || (x->type[0] == 'f') == (y->type[0] == 'f'));
 }
 
-/* What differs between two files' entries of one name; null: nothing that the caller would see. */
-static const char *difference(arena *a, const ptx_file_entry *x, const ptx_file_entry *y)
+const char *external_param_difference(arena *a, const ptx_file_entry *x, const ptx_file_entry *y)
 {
     if (x->param_count != y->param_count)
         return arena_format(a, "%u parameters, not %u", (unsigned)y->param_count, (unsigned)x->param_count);
@@ -40,9 +39,16 @@ static const char *difference(arena *a, const ptx_file_entry *x, const ptx_file_
             return arena_format(a, "parameter %s, of %u bytes (%s), not %u (%s)", y->params[i].name,
                                 (unsigned)y->params[i].bytes, y->params[i].type, (unsigned)x->params[i].bytes,
                                 x->params[i].type);
-    if (!same_threads(x->reqntid, y->reqntid) || !same_threads(x->maxntid, y->maxntid))
-        return "another number of threads";
     return NULL;
+}
+
+/* What differs between two files' entries of one name; null: nothing that the caller would see. */
+static const char *difference(arena *a, const ptx_file_entry *x, const ptx_file_entry *y)
+{
+    const char *differs = external_param_difference(a, x, y);
+    if (!differs && (!same_threads(x->reqntid, y->reqntid) || !same_threads(x->maxntid, y->maxntid)))
+        return "another number of threads";
+    return differs;
 }
 
 /* What any of the files wants is asked of the caller. */
@@ -72,26 +78,49 @@ static bool check_file(arena *a, const ptx_file *first, const ptx_file *other, d
     return ok;
 }
 
-bool external_check_module(arena *a, const external_module *m, const target *targets, size_t target_count,
-                           place at, diagnostics *d)
+bool external_check_module(arena *a, const external_module *m, place at, diagnostics *d)
 {
     char name[TARGET_NAME_BYTES];
-    text has = text_new(a);
     bool ok = true;
     for (size_t i = 0; i < m->file_count; i++) {
-        text_printf(&has, "%s%s", i > 0 ? ", " : "", target_print(m->files[i]->made_for, name));
         for (size_t k = 0; k < i; k++)
             if (target_compare(m->files[i]->made_for, m->files[k]->made_for) == 0) {
-                diagnose(d, at, message_ptx_same_target, name, m->files[k]->path, m->files[i]->path);
+                diagnose(d, at, message_ptx_same_target, target_print(m->files[i]->made_for, name),
+                         m->files[k]->path, m->files[i]->path);
                 ok = false;
             }
         ok = (i == 0 || check_file(a, m->files[0], m->files[i], d)) && ok;
     }
-    for (size_t i = 0; i < target_count; i++)
-        if (!external_file_for(m, targets[i])) {
-            diagnose(d, at, message_ptx_without_target, target_print(targets[i], name), has.data);
-            ok = false;
-        }
+    return ok;
+}
+
+/* "sm_80, sm_90a" */
+static const char *targets_of(arena *a, const external_module *const *modules, size_t count)
+{
+    char name[TARGET_NAME_BYTES];
+    text has = text_new(a);
+    for (size_t m = 0; m < count; m++)
+        for (size_t i = 0; i < modules[m]->file_count; i++)
+            text_printf(&has, "%s%s", has.length > 0 ? ", " : "",
+                        target_print(modules[m]->files[i]->made_for, name));
+    return has.data;
+}
+
+bool external_check_targets(arena *a, const external_module *const *modules, size_t module_count,
+                            const target *targets, size_t target_count, place at, diagnostics *d)
+{
+    char name[TARGET_NAME_BYTES];
+    bool ok = true;
+    for (size_t i = 0; i < target_count; i++) {
+        size_t m = 0;
+        while (m < module_count && !external_file_for(modules[m], targets[i]))
+            m++;
+        if (m < module_count)
+            continue;
+        diagnose(d, at, message_ptx_without_target, target_print(targets[i], name),
+                 targets_of(a, modules, module_count));
+        ok = false;
+    }
     return ok;
 }
 

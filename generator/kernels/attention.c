@@ -16,11 +16,11 @@ static const kiln_param params[] = {
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
      .summary = "queries per thread block; K and V are read once for each such tile"},
     {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
-     .summary = "keys at a time"},
+     .summary = "keys that a thread block takes at a time"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
-     .summary = "thread blocks that share the keys of a tile of queries; more than one take a workspace"},
+     .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
-     .summary = "a tile has queries of all heads that share one of K and V: for few queries; K and V are read once for them"},
+     .summary = "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"},
     {.name = NULL},
 };
 
@@ -41,26 +41,26 @@ static const kiln_arg args[] = {
      "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
     {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head"},
     {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q and O"},
-    {"kv_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K and V; each serves q_heads / kv_heads of Q in a row"},
+    {"kv_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K and V; each serves q_heads / kv_heads consecutive heads of Q"},
     {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O"},
     {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V"},
-    {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "of the scores, at least 0 and finite; as a rule 1 / sqrt(head_dim)"},
+    {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "factor of the scores, at least 0 and finite; usually 1 / sqrt(head_dim)"},
     {"q_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of Q from row to row"},
-    {"k_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of K"},
-    {"v_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of V"},
-    {"out_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same of O"},
-    {"q_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from batch to batch; 0 where there is one"},
-    {"q_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from head to head; 0 where there is one"},
-    {"k_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K; 0: all batches share it"},
-    {"k_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of K"},
-    {"v_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of V; 0: all batches share it"},
-    {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of V"},
-    {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O, whose batches must not overlap"},
-    {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same of O, whose heads must not overlap"},
-    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "split_k > 1", "what parts of the keys come to; workspace and tile_counters belong to one launch at a time"},
+    {"k_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same for K"},
+    {"v_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same for V"},
+    {"out_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same for O"},
+    {"q_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from batch to batch; 0 where there is only one"},
+    {"q_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from head to head; 0 where there is only one"},
+    {"k_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for K; 0: all batches share it"},
+    {"k_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for K"},
+    {"v_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for V; 0: all batches share it"},
+    {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for V"},
+    {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for O; its batches must not overlap"},
+    {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for O; its heads must not overlap"},
+    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "split_k > 1", "partial results over the keys; workspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", TILES, 4, "split_k > 1",
-     "all 0 before a launch, else O is wrong, and again after it; one launch at a time"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head; 0: there are neither, and no tile's keys are shared"},
+     "must be all 0 before a launch, or O is wrong; the launch leaves them 0; one launch at a time"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head; 0: neither is given, and the keys are not split"},
     {.name = NULL},
 };
 
@@ -89,7 +89,7 @@ static const kiln_rule rules[] = {
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
-    {"split_k == 1 || " TILES " <= 2147483648", "too many tiles for split_k"},
+    {"split_k == 1 || " TILES " <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
     {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
     {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
     {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
@@ -111,9 +111,9 @@ static const kiln_arg single_head_args[] = {
     {"k", KILN_ARG_IN, "$type", HEAD, 16, NULL, "K"},
     {"v", KILN_ARG_IN, "$type", HEAD, 16, NULL, "V"},
     {"out", KILN_ARG_OUT, "$type", HEAD, 16, NULL, "O"},
-    {"seq_len", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of each matrix, one behind the other"},
+    {"seq_len", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of each matrix, one after the other"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL,
-     "of the scores, at least 0 and finite; as a rule 1 / sqrt(head_dim)"},
+     "factor of the scores, at least 0 and finite; usually 1 / sqrt(head_dim)"},
     {.name = NULL},
 };
 
@@ -146,20 +146,21 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_split = kiln_int(v, "split_k") > 1, pack_gqa = kiln_bool(v, "pack_gqa");
     (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
     s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SM_75_ROOM) ? 80 : 75;
-    kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma is for f16 and bf16");
-    kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "f64 needs tile_q 32: registers");
+    kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
+    kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
-                 "f64 needs tile_k 32 beyond head_dim 128: registers");
-    kiln_require(s, (!pack_gqa && !is_split) || is_mma || tile_q == 32 || head_dim <= 192,
-                 "head_dim strategy tile_q split_k pack_gqa",
-                 "pack_gqa and split_k need tile_q 32 beyond head_dim 192 with strategy simt: registers");
-    kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 is for strategy mma");
+                 "type f64 with head_dim above 128 needs tile_k 32: registers");
+    kiln_require(
+        s, (!pack_gqa && !is_split) || is_mma || tile_q == 32 || head_dim <= 192,
+        "head_dim strategy tile_q split_k pack_gqa",
+        "strategy simt with head_dim above 192, and pack_gqa or split_k above 1, needs tile_q 32: registers");
+    kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 needs strategy mma");
     kiln_require(s, tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128,
                  "head_dim tile_q tile_k",
-                 "tile_q 128 needs tile_k 32 between head_dim 96 and 128: registers");
+                 "tile_q 128 with head_dim from 104 to 120 needs tile_k 32: registers");
     kiln_require(s, !is_mma || s->shared_bytes + 16 * is_split <= MMA_ROOM,
                  "head_dim strategy tile_q tile_k split_k",
-                 "the tiles need more than 99 KB of shared memory");
+                 "strategy mma's tiles fit 99 KB of shared memory");
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)
@@ -172,18 +173,19 @@ const kiln_family attention_family = {
     .summary = "scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, causal or not",
     .source = "FlashAttention-2 (arXiv:2307.08691)",
     .accuracy =
-        "with r exact, p_j the exact probabilities, s_j the scores, m their maximum, u half an ulp of f32 "
-        "(f64 for f64), u_T of O's type, and d_j = u * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j - "
-        "m| + 8), an element of O is within sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| "
-        "+ u_T * |r| of r; on tensor cores d_j has head_dim / 16 * 2^-20 * scale * sum |q * k_j| more, and "
-        "the second term is u_T * sum p_j * |v_j|, in f16 with 2^-25 * sum |v_j| / sum e^(s_j - m) more; lse "
-        "is within sum p_j * d_j + u * (c + 2 * split_k + 8 + 8 * (|lse| + |m|)), c = k_length / 16, on "
-        "tensor cores min(k_length, 4096) / 4 + k_length / 4096; while scale is 0 or a normal number, and "
+        "let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, u half "
+        "an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale * "
+        "sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j "
+        "- r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r|. On tensor cores d_j grows by head_dim / "
+        "16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|; in f16 that "
+        "grows by 2^-25 * sum |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c "
+        "+ 2 * split_k + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
+        "min(k_length, 4096) / 4 + k_length / 4096. This holds while scale is 0 or a normal number, and "
         "sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64)",
-    .nonfinite = "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and "
-                 "no others; a key whose score is -infinity counts as one that is not seen; with scale 0 Q "
-                 "is not read; what V has goes where the arithmetic takes it, also into rows that do not see "
-                 "it",
+    .nonfinite =
+        "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
+        "others. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
+        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it",
     .params = params,
     .args = args,
     .workspace = &workspace,

@@ -9,15 +9,15 @@
 #define SOURCE        "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
 /* For entries that make codes or scales. */
 #define NONFINITE                                                                                            \
-    "a NaN has no part in its group's scale; NaNs alone have the least scale, and a NaN for a zero. An "     \
-    "infinity makes the scale infinite, as does a range (asym) that overflows; minus infinity makes the "    \
-    "zero a NaN. But equal elements have no range (asym), equal infinities neither: their scale is the "     \
-    "least one, and their zero infinite beyond 1e25 (f32), by which an infinity comes back as it was. "      \
-    "What is a NaN before it is rounded gets code 0: NaNs, infinite elements by an infinite scale, all "     \
-    "elements of such zeros"
-#define UNPACK_NONFINITE "as the arithmetic goes: 0 times an infinite scale is a NaN"
+    "a NaN does not change its group's scale. A group of NaNs alone has the least scale, and a NaN as "      \
+    "its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows. Minus "      \
+    "infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have "     \
+    "none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which "            \
+    "restores an infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element "      \
+    "divided by an infinite scale, every element of a group with such a zero"
+#define UNPACK_NONFINITE "IEEE arithmetic: 0 times an infinite scale is a NaN"
 #define SCALE_SUMMARY                                                                                        \
-    "of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15"
+    "scale of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15"
 
 static const kiln_param params[] = {
     QUANT_TYPE_PARAM, MODE_PARAM, QUANT_GROUP_PARAM, QUANT_NIBBLES_PARAM, {.name = NULL}};
@@ -39,11 +39,11 @@ static void emit_scale(ptx_fn *f, const kiln_variant *v)
 
 static const kiln_arg scale_args[] = {
     QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_OUT, SCALE_SUMMARY),
-    QUANT_ZERO_ARG(KILN_ARG_OUT, "of each group: (0 - smallest) / scale, not rounded"), QUANT_SIZE_ARGS};
+    QUANT_ZERO_ARG(KILN_ARG_OUT, "zero of each group: (0 - smallest) / scale, not rounded"), QUANT_SIZE_ARGS};
 
 const kiln_family int4_scale_family = {
     .name = "int4_scale",
-    .summary = "scales, and zeros, for INT4 codes in groups",
+    .summary = "compute the scale, and for asym the zero, of each INT4 group",
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
@@ -61,13 +61,13 @@ static void emit_pack(ptx_fn *f, const kiln_variant *v)
     quant_emit_pack(f, v, coder_of(v));
 }
 
-static const kiln_arg pack_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_IN, "of each group"),
-                                     QUANT_ZERO_ARG(KILN_ARG_IN, "of each group"), QUANT_PACKED_OUT,
+static const kiln_arg pack_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_IN, "scale of each group"),
+                                     QUANT_ZERO_ARG(KILN_ARG_IN, "zero of each group"), QUANT_PACKED_OUT,
                                      QUANT_SIZE_ARGS};
 
 const kiln_family int4_pack_family = {
     .name = "int4_pack",
-    .summary = "a tensor to INT4 codes with given scales, and zeros",
+    .summary = "quantise a tensor to INT4 codes with given scales and zeros",
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
@@ -89,12 +89,12 @@ static void emit_quantize(ptx_fn *f, const kiln_variant *v)
 
 static const kiln_arg quantize_args[] = {
     QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_OUT, SCALE_SUMMARY),
-    QUANT_ZERO_ARG(KILN_ARG_OUT, "of each group: (0 - smallest) / scale, not rounded"), QUANT_PACKED_OUT,
+    QUANT_ZERO_ARG(KILN_ARG_OUT, "zero of each group: (0 - smallest) / scale, not rounded"), QUANT_PACKED_OUT,
     QUANT_SIZE_ARGS};
 
 const kiln_family int4_quantize_family = {
     .name = "int4_quantize",
-    .summary = "quantise to INT4 in groups: scales, zeros and packed codes, in one read",
+    .summary = "quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read",
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
@@ -115,13 +115,13 @@ static void emit_unpack(ptx_fn *f, const kiln_variant *v)
 }
 
 static const kiln_arg unpack_args[] = {
-    QUANT_PACKED_IN, QUANT_SCALE_ARG(KILN_ARG_IN, "of each group"),
-    QUANT_ZERO_ARG(KILN_ARG_IN, "of each group"),
+    QUANT_PACKED_IN, QUANT_SCALE_ARG(KILN_ARG_IN, "scale of each group"),
+    QUANT_ZERO_ARG(KILN_ARG_IN, "zero of each group"),
     QUANT_OUT_ARG("(code - 8, or code - zero) * scale, rounded after each step"), QUANT_SIZE_ARGS};
 
 const kiln_family int4_unpack_family = {
     .name = "int4_unpack",
-    .summary = "INT4 codes, scales and zeros back to a tensor",
+    .summary = "turn INT4 codes, scales and zeros back into a tensor",
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = UNPACK_NONFINITE,

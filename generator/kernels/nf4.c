@@ -5,11 +5,11 @@
 #define SOURCE "QLoRA (arXiv:2305.14314)"
 /* For entries that make codes or scales. */
 #define NONFINITE                                                                                            \
-    "a NaN has no part in its group's scale; NaNs alone have the least scale. An infinity makes the scale "  \
-    "infinite. A quotient that is a NaN gets code 0: NaNs, and infinite elements by an infinite scale; "     \
-    "finite ones are 0 by it"
-#define UNPACK_NONFINITE "as the arithmetic goes: 0 times an infinite scale is a NaN"
-#define SCALE_SUMMARY    "max(largest magnitude, 1e-12) of each group"
+    "a NaN does not change its group's scale. A group of NaNs alone has the least scale. An infinity "       \
+    "makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an infinite "     \
+    "element divided by an infinite scale. A finite element divided by an infinite scale is 0"
+#define UNPACK_NONFINITE "IEEE arithmetic: 0 times an infinite scale is a NaN"
+#define SCALE_SUMMARY    "scale of each group: max(largest magnitude, 1e-12)"
 
 static const kiln_param params[] = {QUANT_TYPE_PARAM, QUANT_GROUP_PARAM, QUANT_NIBBLES_PARAM, {.name = NULL}};
 static const kiln_param scale_params[] = {QUANT_TYPE_PARAM, QUANT_GROUP_PARAM, {.name = NULL}};
@@ -28,7 +28,7 @@ static const kiln_arg scale_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_OUT
 
 const kiln_family nf4_scale_family = {
     .name = "nf4_scale",
-    .summary = "scales for NF4 codes in groups",
+    .summary = "compute the scale of each NF4 group",
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
@@ -46,12 +46,12 @@ static void emit_pack(ptx_fn *f, const kiln_variant *v)
     quant_emit_pack(f, v, QUANT_NF4);
 }
 
-static const kiln_arg pack_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_IN, "of each group"),
+static const kiln_arg pack_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_IN, "scale of each group"),
                                      QUANT_PACKED_OUT, QUANT_SIZE_ARGS};
 
 const kiln_family nf4_pack_family = {
     .name = "nf4_pack",
-    .summary = "a tensor to NF4 codes with given scales",
+    .summary = "quantise a tensor to NF4 codes with given scales",
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
@@ -76,7 +76,7 @@ static const kiln_arg quantize_args[] = {QUANT_IN_ARG, QUANT_SCALE_ARG(KILN_ARG_
 
 const kiln_family nf4_quantize_family = {
     .name = "nf4_quantize",
-    .summary = "quantise to NF4 in groups: scales and packed codes, in one read",
+    .summary = "quantise a tensor to NF4 in groups: scales and packed codes, in one read",
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = NONFINITE,
@@ -96,13 +96,13 @@ static void emit_unpack(ptx_fn *f, const kiln_variant *v)
     quant_emit_unpack(f, v, QUANT_NF4);
 }
 
-static const kiln_arg unpack_args[] = {QUANT_PACKED_IN, QUANT_SCALE_ARG(KILN_ARG_IN, "of each group"),
+static const kiln_arg unpack_args[] = {QUANT_PACKED_IN, QUANT_SCALE_ARG(KILN_ARG_IN, "scale of each group"),
                                        QUANT_OUT_ARG("value of the code times the scale of its group"),
                                        QUANT_SIZE_ARGS};
 
 const kiln_family nf4_unpack_family = {
     .name = "nf4_unpack",
-    .summary = "NF4 codes and scales back to a tensor",
+    .summary = "turn NF4 codes and scales back into a tensor",
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = UNPACK_NONFINITE,

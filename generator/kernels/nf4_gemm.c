@@ -8,7 +8,7 @@ static const kiln_param params[] = {
     {.name = "a", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f16 bf16", .default_value = "f16",
      .summary = "element type of A and C"},
     {.name = "acc", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64", .default_value = "f32",
-     .summary = "type of products and sums; f64 where A is f32 only"},
+     .summary = "type of products and sums; f64 needs A in f32"},
     {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
      .default_value = "low",
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
@@ -16,7 +16,7 @@ static const kiln_param params[] = {
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
      .default_value = "1",
-     .summary = "rows of C per thread block; the weights are read once for each such tile; simt: from 16 on f32 only"},
+     .summary = "rows of C per thread block; the weights are read once for each such tile; simt: 16 and 32 need A in f32"},
     {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128",
      .default_value = "16",
      .summary = "columns of C per thread block; A is read once for each such tile"},
@@ -24,11 +24,11 @@ static const kiln_param params[] = {
      .default_value = "8", .summary = "warps per thread block that split K"},
     {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "compact aligned",
      .default_value = "compact",
-     .summary = "of decoded bytes, in shared memory: compact 32 KB; aligned 65 KB, an instruction less per byte"},
+     .summary = "of decoded bytes, in shared memory: compact takes 32 KB; aligned takes 65 KB and saves an instruction per byte"},
     {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
-     .summary = "mma: copies of A in shared memory, all but one of them on the way"},
+     .summary = "mma: stages of A in shared memory; all but one are being loaded"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16", .default_value = "1",
-     .summary = "mma: thread blocks that share K; more than one take a workspace"},
+     .summary = "mma: thread blocks that share K; more than one need a workspace"},
     {.name = NULL},
 };
 
@@ -37,18 +37,17 @@ static const kiln_param params[] = {
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, k", 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
-    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
+    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "scale of each 64 weights along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "split_k != 1",
-     "sums of parts of K; workspace and tile_counters belong to one launch at a time"},
+     "partial sums over K; workspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "split_k != 1",
-     "all 0 before a launch, else C is wrong, and again after it; one launch at a time"},
+     "must be all 0 before a launch, or C is wrong; the launch leaves them 0; one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each "
-                                                             "32 of them; 0: there are neither, and K is not split. "
-                                                             "16 * (m + 64) * (n + 128) are enough for any tiles"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 of them; 0: neither is given, and "
+                                                             "K is not split. 16 * (m + 64) * (n + 128) are enough for any tiles"},
     {.name = NULL},
 };
 
@@ -83,7 +82,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const uint32_t tile_m = kiln_int(v, "tile_m"), tile_n = kiln_int(v, "tile_n"),
                    k_warps = kiln_int(v, "k_warps");
     const bool is_wide = tile_m >= 16;
-    kiln_require(s, has_f32_sums || is_f32, "a acc", "sums in f64 are for A in f32");
+    kiln_require(s, has_f32_sums || is_f32, "a acc", "acc f64 needs a f32");
     kiln_require(s, 32 * k_warps <= 1024, "k_warps", "a thread block has at most 1024 threads");
     nf4_gemm_shape_mma(s, v);
     if (is_simt)
@@ -92,23 +91,23 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         s->min_sm = s->shared_bytes > COMPACT_ROOM ? 80 : 75;
     kiln_require(s, !is_simt || (tile_m <= 32 && tile_n <= 64 && k_warps >= 4),
                  "strategy tile_m tile_n k_warps",
-                 "strategy simt takes tile_m up to 32, tile_n up to 64, k_warps from 4");
+                 "strategy simt needs tile_m of at most 32, tile_n of at most 64 and k_warps of at least 4");
     kiln_require(s, !is_simt || s->shared_bytes <= (is_compact ? COMPACT_ROOM : ALIGNED_ROOM),
                  "a acc strategy tile_m tile_n k_warps table",
-                 "tile_m, tile_n and k_warps need more shared memory than every device has (compact: 64 KB; "
-                 "aligned: 99 KB)");
-    kiln_require(s, has_f32_sums || is_compact, "acc table", "sums in f64 are for table compact");
+                 "tile_m, tile_n and k_warps fit 64 KB of shared memory, with table aligned 99 KB");
+    kiln_require(s, has_f32_sums || is_compact, "acc table", "acc f64 needs table compact");
     kiln_require(
         s, !is_simt || is_wide || tile_n == 16 || (tile_n == 32 && tile_m <= 4 && has_f32_sums),
         "acc strategy tile_m tile_n",
-        "strategy simt: up to tile_m 8, tile_n 32 is for tile_m up to 4 with sums in f32: registers");
+        "strategy simt with tile_m up to 8 needs tile_n 16, or 32 with tile_m up to 4 and acc f32: registers");
     kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m",
-                 "sums in f64 are for tile_m up to 4: registers");
+                 "acc f64 needs tile_m of at most 4: registers");
     kiln_require(s, !is_simt || is_wide || tile_m * k_warps <= 32, "strategy tile_m k_warps",
-                 "tile_m and k_warps need more registers than a multiprocessor has");
-    kiln_require(s, !is_simt || !is_wide || (is_f32 && is_compact && tile_n >= 32 && k_warps <= 8),
-                 "a strategy tile_m tile_n k_warps table",
-                 "strategy simt: from tile_m 16 on a is f32, table compact, tile_n 32 or 64, k_warps 4 or 8");
+                 "tile_m and k_warps fit the registers of a multiprocessor");
+    kiln_require(
+        s, !is_simt || !is_wide || (is_f32 && is_compact && tile_n >= 32 && k_warps <= 8),
+        "a strategy tile_m tile_n k_warps table",
+        "strategy simt with tile_m of at least 16 needs a f32, table compact, tile_n 32 or 64, and k_warps 4 or 8");
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)
@@ -121,21 +120,22 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
-    .summary = "a matrix times NF4 weights: C[m,n] = A[m,k] * B[k,n]",
+    .summary = "multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]",
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
-        "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 34 + k_warps + "
-        "ceil(ceil(k / 256) / k_warps), from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps), plus "
-        "one rounding to a 16-bit type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; "
-        "with mma within u + 5 * 2^-20 + (L + 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, "
-        "L = k_warps + split_k + ceil(ceil(k / 64) / (k_warps * split_k)); where nothing overflows, with "
-        "2^-150 * (k + 1 + sum |scale|) more for products and sums that are not normal numbers of f32, and "
-        "half of the least number of C's type",
+        "let S be the sum of the magnitudes of an element's products. The error is at most (L + 3) * 2^-24 "
+        "* S, plus one rounding to a 16-bit type, where L = 34 + k_warps + ceil(ceil(k / 256) / k_warps), "
+        "and from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps). With acc f64 it is at most "
+        "2^-24 of the element plus (L + 3) * 2^-53 * S. With mma it is at most (u + 5 * 2^-20 + (L + 3) * "
+        "2^-24) * S, plus one rounding, where u is half an ulp of the type and L = k_warps + split_k + "
+        "ceil(ceil(k / 64) / (k_warps * split_k)). This holds where nothing overflows. Products and sums "
+        "that are not normal numbers of f32 add 2^-150 * (k + 1 + sum |scale|), and half of the least "
+        "number of C's type",
     .nonfinite =
-        "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has part "
-        "in one too; other rows and columns are as without it. Up to 64 products with codes' values are "
-        "added before their scale: |A| below 2^122 never overflows there, whatever the scale (f16, and sums "
-        "in f64: any A)",
+        "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it "
+        "contributes to NaN or infinite; other rows and columns do not change. Up to 64 products with the "
+        "codes' values are added before the scale is applied. That sum does not overflow while |A| is "
+        "below 2^122, whatever the scale (in f16, and with acc f64, for any A)",
     .params = params,
     .args = args,
     .workspace = &workspace,

@@ -706,24 +706,23 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->trip = g.depth * BLOCK_K;
     s->loop_warps = g.k_warps;
     kiln_require(s, is_mma || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
-                 "stages and split_k are for strategy mma");
-    kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy",
-                 "there are no products of f32 for strategy mma");
+                 "stages 4 and split_k above 1 need strategy mma");
+    kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
     kiln_require(s, !is_mma || !is_narrow || (g.tile_m <= ROWS && g.k_warps == K_WARPS_OF_NARROW),
                  "strategy tile_m tile_n k_warps",
-                 "strategy mma with tile_n 16 and 32 takes tile_m up to 8, k_warps 8");
-    kiln_require(s, !is_mma || is_narrow || (g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8),
-                 "strategy tile_m tile_n",
-                 "strategy mma with tile_n 64 takes tile_m from 8, with 128 from 16");
-    kiln_require(s, !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
-                 "strategy mma with tile_n 64 takes k_warps 2 and 4, with tile_n 128 k_warps 1 and 2");
-    kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
-                 "strategy tile_m tile_n stages", "stages 4 takes tile_n from 64 and tile_m up to 16");
+                 "strategy mma with tile_n 16 or 32 needs tile_m of at most 8 and k_warps 8");
     kiln_require(
-        s, !is_mma || s->shared_bytes <= (g.pairs.is_aligned ? ALIGNED_ROOM : COMPACT_ROOM),
-        "strategy tile_m tile_n k_warps table stages split_k",
-        "tile_m, tile_n, k_warps and stages need more shared memory than devices have (compact: 99 KB; "
-        "aligned: 163 KB)");
+        s, !is_mma || is_narrow || (g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8),
+        "strategy tile_m tile_n",
+        "strategy mma needs tile_m of at least 8 with tile_n 64, and of at least 16 with tile_n 128");
+    kiln_require(s, !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
+                 "strategy mma needs k_warps 2 or 4 with tile_n 64, and 1 or 2 with tile_n 128");
+    kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
+                 "strategy tile_m tile_n stages",
+                 "stages 4 needs tile_n of at least 64 and tile_m of at most 16");
+    kiln_require(s, !is_mma || s->shared_bytes <= (g.pairs.is_aligned ? ALIGNED_ROOM : COMPACT_ROOM),
+                 "strategy tile_m tile_n k_warps table stages split_k",
+                 "tile_m, tile_n, k_warps and stages fit 99 KB of shared memory, with table aligned 163 KB");
 }
 
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)

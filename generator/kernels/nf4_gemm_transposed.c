@@ -13,36 +13,36 @@
 
 /* clang-format off */
 #define NONFINITE                                                                                                      \
-    "as the arithmetic goes: a NaN or an infinity in a row of A, or in a scale, makes what it has part in one too, "   \
-    "and so does a product of A and a scale beyond f32, with mma in bf16 beyond that type, with scales normal a "      \
-    "scale beyond 65504; other elements are as without it"
+    "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it " \
+    "contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma " \
+    "in bf16: bf16), and with scales normal a scale above 65504. Other elements do not change"
 
 static const kiln_param params[] = {
     {.name = "a", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f16 bf16", .default_value = "f16",
      .summary = "element type of A and C"},
     {.name = "acc", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64", .default_value = "f32",
-     .summary = "type of products and sums; f64 where A is f32 only"},
+     .summary = "type of products and sums; f64 needs A in f32"},
     {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
      .default_value = "low",
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt",
-     .summary = "simt: CUDA cores; mma: tensor cores, of 16-bit A; bf16 from sm_80"},
+     .summary = "simt: CUDA cores; mma: tensor cores, for A in f16 and, from sm_80 on, bf16"},
     {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
      .default_value = "1",
-     .summary = "rows of C per thread block, which reads the weights once; up to 8 with simt, from 8 with mma"},
+     .summary = "rows of C per thread block, which reads the weights once; simt: at most 8; mma: at least 8"},
     {.name = "k_warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "4 8 16", .default_value = "8",
-     .summary = "per thread block; with simt they share n, with mma k, and are 8"},
+     .summary = "warps per thread block; simt: they share n; mma: there are 8, which share k"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32", .default_value = "1",
-     .summary = "thread blocks that share n; more than one take a workspace"},
+     .summary = "thread blocks that share n; more than one need a workspace"},
     {.name = "vector", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 8", .default_value = "1",
-     .summary = "elements of A in a load of mma's; 8 where n is a multiple of 8"},
+     .summary = "mma: elements of A per load; 8 needs an n that is a multiple of 8"},
     {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "compact aligned",
      .default_value = "compact",
-     .summary = "of decoded bytes; aligned: an instruction less per two weights, for 66 KB of shared memory"},
+     .summary = "of decoded bytes; aligned takes 66 KB of shared memory and saves an instruction per two weights"},
     {.name = "scales", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "any normal",
      .default_value = "any",
-     .summary = "mma of f16: any: products in tf32, sm_80; normal: in f16, where the caller sets normal_scales"},
+     .summary = "mma with A in f16: any multiplies in tf32, from sm_80 on; normal multiplies in f16, where the caller sets normal_scales"},
     {.name = NULL},
 };
 
@@ -52,18 +52,17 @@ static const kiln_param params[] = {
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, n", 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
-    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "of each 64 along K of a column"},
+    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "scale of each 64 weights along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, k", 16, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "split_k != 1",
-     "sums of parts of n; workspace and tile_counters belong to one launch at a time"},
+     "partial sums over n; workspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "split_k != 1",
-     "all 0 before a launch, else C is wrong, and again after it; one launch at a time"},
+     "must be all 0 before a launch, or C is wrong; the launch leaves them 0; one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A; what the product sums over"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each "
-                                                             "512 of them; 0: there are neither, and n is not split. "
-                                                             "32 * (m + 32) * (k + 512) are enough for any tiles"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 512 of them; 0: neither is given, "
+                                                             "and n is not split. 32 * (m + 32) * (k + 512) are enough for any tiles"},
     {"normal_scales", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so "
                                                             "that tensor cores may take f16 products; 0: any scales"},
     {.name = NULL},
@@ -103,25 +102,26 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const uint32_t wide_bytes = has_f32_sums ? 4 : 8, lane_k = tile_m * wide_bytes <= 16 ? 32 : 16;
     (is_mma ? nf4_gemm_transposed_shape_mma : nf4_gemm_transposed_shape_simt)(s, v);
     s->min_sm = is_aligned || (is_mma && is_any) ? 80 : 75;
-    kiln_require(s, has_f32_sums || is_f32, "a acc", "sums in f64 are for A in f32");
-    kiln_require(s, !is_mma || !is_f32, "a strategy", "mma is for A in f16 or bf16");
-    kiln_require(s, !is_mma || tile_m >= 8, "strategy tile_m", "mma is for tile_m from 8 on");
-    kiln_require(s, !is_mma || k_warps == 8, "strategy k_warps", "strategy mma takes k_warps 8");
+    kiln_require(s, has_f32_sums || is_f32, "a acc", "acc f64 needs a f32");
+    kiln_require(s, !is_mma || !is_f32, "a strategy", "strategy mma needs a f16 or bf16");
+    kiln_require(s, !is_mma || tile_m >= 8, "strategy tile_m", "strategy mma needs tile_m of at least 8");
+    kiln_require(s, !is_mma || k_warps == 8, "strategy k_warps", "strategy mma needs k_warps 8");
     kiln_require(s, !is_mma || tile_m <= 32 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
-                 "parts of n are for tile_m up to 32: registers");
-    kiln_require(s, is_mma || tile_m <= 8, "strategy tile_m", "simt is for tile_m up to 8: registers");
-    kiln_require(s, is_mma || vector == 1, "strategy vector", "vector is for mma");
+                 "strategy mma with split_k above 1 needs tile_m of at most 32: registers");
+    kiln_require(s, is_mma || tile_m <= 8, "strategy tile_m",
+                 "strategy simt needs tile_m of at most 8: registers");
+    kiln_require(s, is_mma || vector == 1, "strategy vector", "vector 8 needs strategy mma");
     kiln_require(s, is_any || (is_mma && is_f16), "a strategy scales",
-                 "scales normal is for mma of A in f16");
-    kiln_require(
-        s, s->shared_bytes <= (is_aligned ? ALIGNED_ROOM : COMPACT_ROOM), "acc strategy tile_m k_warps table",
-        "k_warps need more shared memory than every device has (64 KB, those with an aligned table 99 KB)");
+                 "scales normal needs strategy mma and a f16");
+    kiln_require(s, s->shared_bytes <= (is_aligned ? ALIGNED_ROOM : COMPACT_ROOM),
+                 "acc strategy tile_m k_warps table",
+                 "tile_m and k_warps fit 64 KB of shared memory, with table aligned 99 KB");
     kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m",
-                 "sums in f64 are for tile_m up to 4: registers");
+                 "acc f64 needs tile_m of at most 4: registers");
     kiln_require(
         s,
         is_mma || (k_warps * tile_m * lane_k * wide_bytes <= MOST_LANE_SUMS && (tile_m == 1 || k_warps <= 8)),
-        "acc strategy tile_m k_warps", "tile_m and k_warps need more registers than there are");
+        "acc strategy tile_m k_warps", "tile_m and k_warps fit the registers of a multiprocessor");
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)
@@ -135,17 +135,17 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 const kiln_family nf4_gemm_transposed_family = {
     .name = "nf4_gemm_transposed",
-    .summary = "a matrix times transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
+    .summary = "multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
     .source = "QLoRA (arXiv:2305.14314)",
     .accuracy =
-        "an element is within (L + 3) * 2^-24 of S, the sum of its products' magnitudes, L = 16 * "
-        "ceil(ceil(n / 16) / (k_warps * split_k)) + 2 * k_warps + split_k, plus one rounding to a 16-bit "
-        "type; with sums in f64 within 2^-24 of itself and (L + 3) * 2^-53 of S; with mma within 2 * u + (L "
-        "+ 3) * 2^-24 of S, plus one rounding, u half an ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / "
-        "1024) + split_k, c = 32 * ceil(ceil(n / 32) / split_k); where nothing overflows, with 2^-150 * (2 * "
-        "n + 1) more for what is not a normal number of f32, and half of the least number of C's type; "
-        "scales normal adds 2^-25 * sum |a| * (2 + |t|), t the table's entry, bf16 with mma 2^-134 * sum |t| "
-        "* (2 + |a|)",
+        "let S be the sum of the magnitudes of an element's products. The error is at most (L + 3) * 2^-24 "
+        "* S, plus one rounding to a 16-bit type, where L = 16 * ceil(ceil(n / 16) / (k_warps * split_k)) "
+        "+ 2 * k_warps + split_k. With acc f64 it is at most 2^-24 of the element plus (L + 3) * 2^-53 * "
+        "S. With mma it is at most (2 * u + (L + 3) * 2^-24) * S, plus one rounding, where u is half an "
+        "ulp of the type, L = 1.5 * min(c, 1024) + ceil(c / 1024) + split_k and c = 32 * ceil(ceil(n / 32) "
+        "/ split_k). This holds where nothing overflows. Products and sums that are not normal numbers of "
+        "f32 add 2^-150 * (2 * n + 1), and half of the least number of C's type. With t the table's entry, "
+        "scales normal adds 2^-25 * sum |a| * (2 + |t|), and mma in bf16 adds 2^-134 * sum |t| * (2 + |a|)",
     .nonfinite = NONFINITE,
     .params = params,
     .args = args,

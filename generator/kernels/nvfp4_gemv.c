@@ -8,13 +8,13 @@ static const kiln_param params[] = {
      .summary = "element type of c"},
     {.name = "decode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware",
      .default_value = "software",
-     .summary = "hardware: cvt from e2m1, which the a and f targets from sm_100 have; the same results"},
+     .summary = "hardware: the instruction cvt from e2m1, which the a and f targets from sm_100 on have; the results are the same"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
-     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for k that is a multiple of 512"},
+     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for a k that is a multiple of 512"},
     {.name = "lane_codes", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 16", .default_value = "32",
-     .summary = "codes of a row that a lane reads at once; 16 is for k that is no multiple of 32"},
+     .summary = "codes of a row that a lane reads at once; 16 serves a k that is not a multiple of 32"},
     {.name = "rows", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 16 32", .default_value = "4",
-     .summary = "rows per warp, or per warps that share them; 16 and 32 with strategy mma"},
+     .summary = "rows per warp, or per group of warps that share them; simt: at most 4; mma: 16 or 32"},
     {.name = "k_warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8", .default_value = "1",
      .summary = "warps that share rows and split k; a thread block has 8 / k_warps * rows rows"},
     {.name = NULL},
@@ -25,13 +25,13 @@ static const kiln_param params[] = {
 static const kiln_arg args[] = {
     {"a", KILN_ARG_IN, "u8", "l, m, k / 2", 16, NULL, "matrices: two codes per byte along k, the low nibble first"},
     {"sfa", KILN_ARG_IN, "u8", "l, m, k / 16", 16, NULL, "e4m3 scale of each 16 codes of a"},
-    {"b", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 2", 16, NULL, "vectors: row 0 of each b_rows rows"},
+    {"b", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 2", 16, NULL, "vectors: each is the first of b_rows rows"},
     {"sfb", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 16", 2, NULL, "e4m3 scale of each 16 codes of b"},
-    {"out", KILN_ARG_OUT, "$c", "l, m", 2, NULL, "c; beyond its type, an infinity"},
+    {"out", KILN_ARG_OUT, "$c", "l, m", 2, NULL, "c; a value beyond its type becomes an infinity"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of a matrix"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of a matrix"},
     {"l", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices"},
-    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows that each vector lies in b, of which it is the first: 1 where there is no padding; 0 is 128"},
+    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of b per vector, which is the first of them; 1: there is no padding; 0: 128"},
     {.name = NULL},
 };
 
@@ -64,10 +64,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_hardware = kiln_is(v, "decode", "hardware");
     const uint32_t rows = kiln_int(v, "rows"), lane_codes = kiln_int(v, "lane_codes");
-    kiln_require(s, is_mma || rows <= 4, "strategy rows", "strategy simt takes 1, 2 or 4 rows");
-    kiln_require(s, !is_mma || rows >= 16, "strategy rows", "strategy mma takes 16 or 32 rows");
-    kiln_require(s, !is_mma || lane_codes == 32, "strategy lane_codes",
-                 "strategy mma reads 32 codes at once");
+    kiln_require(s, is_mma || rows <= 4, "strategy rows", "strategy simt needs rows 1, 2 or 4");
+    kiln_require(s, !is_mma || rows >= 16, "strategy rows", "strategy mma needs rows 16 or 32");
+    kiln_require(s, !is_mma || lane_codes == 32, "strategy lane_codes", "strategy mma needs lane_codes 32");
     s->block[0] = NVFP4_THREADS;
     s->shared_bytes =
         is_mma ? nvfp4_mma_shared_bytes(NVFP4_DEPTH) : nvfp4_simt_shared_bytes(lane_codes, is_hardware);
@@ -91,16 +90,16 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 const kiln_family nvfp4_gemv_family = {
     .name = "nvfp4_gemv",
-    .summary = "NVFP4 matrices times an NVFP4 vector each, in one launch",
+    .summary = "multiply NVFP4 matrices by an NVFP4 vector each, in one launch",
     .source = "NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales",
     .accuracy =
-        "an element is within (L + 1) * 2^-24 of the sum of its blocks' magnitudes, plus one rounding to c's "
-        "type, where L = 4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes * k_warps)), with mma 1 + "
-        "k_warps + 8 * ceil(k / (512 * k_warps)); for all scales and codes: products, block sums and scales "
-        "are exact, and nothing overflows before that rounding",
+        "the error is at most (L + 1) * 2^-24 times the sum of the magnitudes of an element's blocks, plus "
+        "one rounding to c's type, where L = 4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes * "
+        "k_warps)), and with mma 1 + k_warps + 8 * ceil(k / (512 * k_warps)). This holds for all scales "
+        "and codes: products, block sums and scales are exact, and nothing overflows before that rounding",
     .nonfinite =
-        "a scale that is NaN (0x7f, 0xff) makes what it has part in one too: of a a row, of b a whole vector "
-        "c[.,l]",
+        "a scale that is NaN (0x7f, 0xff) makes every element that it contributes to NaN: a row for a "
+        "scale of a, a whole vector c[.,l] for a scale of b",
     .params = params,
     .args = args,
     .rules = rules,

@@ -7,8 +7,8 @@
 /* clang-format off */
 
 #define QUANT_ACCURACY                                                                                                 \
-    "bit for bit what a scalar program makes of the format's rules, every operation rounded to nearest even; for finite " \
-    "inputs and those that are told of below"
+    "bit for bit what a scalar program computes by the format's rules, with every operation rounded to " \
+    "nearest even; for finite inputs, and as told below for others"
 
 /* ---- parameters --------------------------------------------------------------------------------------------------- */
 
@@ -18,7 +18,7 @@
 #define QUANT_TYPE_PARAM                                                                                               \
     QUANT_PARAM("type", "f32 f64 f16 bf16", NULL, "f32", "element type of the tensor that is not quantised")
 #define QUANT_GROUP_PARAM                                                                                              \
-    QUANT_PARAM("group", "32 64 128 256 any", NULL, "64", "elements that share a scale; any: the argument group_size, slower")
+    QUANT_PARAM("group", "32 64 128 256 any", NULL, "64", "elements that share a scale; any: as many as the argument group_size says, which is slower")
 #define QUANT_NIBBLES_PARAM                                                                                            \
     QUANT_PARAM("nibbles", "low high", NULL, "low",                                                                          \
                 "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round")
@@ -39,7 +39,7 @@
     {.name = NULL}
 
 #define QUANT_PACKED_IN  QUANT_PACKED_ARG(KILN_ARG_IN, "two codes per byte")
-#define QUANT_PACKED_OUT QUANT_PACKED_ARG(KILN_ARG_OUT, "two codes per byte; an absent last code is 0")
+#define QUANT_PACKED_OUT QUANT_PACKED_ARG(KILN_ARG_OUT, "two codes per byte; for an odd n the last byte's second code is 0")
 
 /* ---- rules, launch and cost --------------------------------------------------------------------------------------- */
 

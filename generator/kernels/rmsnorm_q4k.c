@@ -284,7 +284,7 @@ static const kiln_param params[] = {
      .role = KILN_ROLE_TUNING,
      .words = "1 2 4",
      .default_value = "4",
-     .summary = "rows of w per warp at once"},
+     .summary = "rows of w that a warp computes at once"},
     {.name = "chunk",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
@@ -296,7 +296,7 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "batch, k", 16, NULL, "x: the vectors, one after the other"},
-    {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
+    {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factor of each element"},
     {"w", KILN_ARG_IN, "u8", "n, k / 256 * 144", 16, NULL,
      "rows of Q4_K super-blocks, as a GGUF file has them"},
     {"out", KILN_ARG_OUT, "$y", "batch, n", 4, NULL, "y: the products, vector by vector"},
@@ -341,19 +341,20 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 const kiln_family rmsnorm_q4k_gemv_family = {
     .name = "rmsnorm_q4k_gemv",
-    .summary = "normalise vectors, and multiply them by GGUF Q4_K weights",
+    .summary = "normalise vectors and multiply them by GGUF Q4_K weights",
     .source = "RMSNorm (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it",
-    .accuracy = "with r exact, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), and u half an ulp "
-                "of y's type, an element of y is within u * |r| + (2^-22 + (L_n / 2 + 3) * 2^-24) * |r| + (L "
-                "+ 6) * 2^-24 * S of r, L = 4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k / chunk), with exact "
-                "products 32 more, L_n = 4 * ceil(k / 1024) + 13; q8 adds scale / 2 * (1 + 2^-9) * sum |w| "
-                "for each block of 32; for every finite x, as far as h, sums and y are normal numbers (a "
-                "denormal x * r or h is off by half of the least denormal besides), with q8 for |h| up to "
-                "2^111",
-    .nonfinite = "a NaN or an infinity in h makes y of its vector a NaN with q8; exact: as the sums of code "
-                 "* h and of h over sub-blocks go. In d or dmin it makes y of its row a NaN. With the norm "
-                 "an infinity in x makes its own h a NaN and the others 0, a NaN makes all of them NaNs; so "
-                 "are zeros with an eps of 0",
+    .accuracy =
+        "let r be the exact element, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), u half an "
+        "ulp of y's type, L_n = 4 * ceil(k / 1024) + 13 and L = 4 * ceil(k / min(chunk, 2048)) + 5 + "
+        "ceil(k / chunk), 32 more with exact products. The error of an element of y is at most u * |r| + "
+        "(2^-22 + (L_n / 2 + 3) * 2^-24) * |r| + (L + 6) * 2^-24 * S. q8 adds scale / 2 * (1 + 2^-9) * sum "
+        "|w| for each block of 32. This holds for every finite x while h, sums and y are normal numbers (a "
+        "denormal x * r or h is also off by half of the least denormal), and with q8 for |h| up to 2^111",
+    .nonfinite =
+        "with q8, a NaN or an infinity in h makes y of its vector NaN; with exact, y follows the sums of "
+        "code * h and of h over sub-blocks. A NaN or an infinity in d or dmin makes y of its row NaN. With "
+        "norm rms, an infinity in x makes its own h a NaN and the others 0, and a NaN in x makes every h a "
+        "NaN, as do zeros with an eps of 0",
     .params = params,
     .args = args,
     .rules = rules,

@@ -105,6 +105,7 @@ static void add_target(reader *r, const char *word, const char *quoted, place at
 /* The words of --targets in place of what the configuration lists. */
 static void read_target_option(reader *r, const char *words)
 {
+    const int before = r->d->count;
     r->plan->target_option = words;
     r->plan->target_count = 0;
     const char *w = words, *end;
@@ -115,6 +116,7 @@ static void read_target_option(reader *r, const char *words)
         add_target(r, word, quoted, (place){"--targets", 1, (int)(w - words) + 1});
         w = end + 1;
     } while (*end);
+    r->d->has_usage = r->d->count > before;
 }
 
 static void read_targets(reader *r, const yaml_node *list)

@@ -1,5 +1,5 @@
 /* kernels: items that name PTX files: which, and what the configuration adds to their entries. */
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "config_reader.h"
@@ -8,8 +8,6 @@
 #include "support/messages.h"
 #include "support/quote.h"
 #include "target/target.h"
-
-enum { LONGEST_COUNT = 6, LARGEST_COUNT = 999999 };
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -49,15 +47,17 @@ static void insert_file(reader *r, external_module *m, ptx_file *file, size_t *c
     m->files[i] = file;
 }
 
-/* What an item embeds. */
+/* What an item, or a variant, embeds. */
 typedef struct module_list {
     external_module *items;
     size_t count, capacity;
 } module_list;
 
-static bool check_module(reader *r, const external_module *m, place at)
+/* Whether some of these modules serves each target. */
+static bool check_targets(reader *r, const external_module *const *modules, size_t count, place at)
 {
-    return external_check_module(r->arena, m, r->plan->targets, r->plan->target_count, at, r->d);
+    return external_check_targets(r->arena, modules, count, r->plan->targets, r->plan->target_count, at,
+                                  r->d);
 }
 
 /* The file of an item, or its list of files for different targets. */
@@ -76,7 +76,7 @@ static bool read_module(reader *r, const yaml_node *node, module_list *list)
         if (file)
             insert_file(r, m, file, &capacity);
     }
-    return ok && check_module(r, m, node->at);
+    return ok && external_check_module(r->arena, m, node->at, r->d);
 }
 
 /* "NAME=a,b": the module of files a and b. What the bundle says of a file does not depend on the folder that it is in. */
@@ -95,7 +95,7 @@ static bool read_given_module(reader *r, const char *name, const char *files, pl
         if (file)
             insert_file(r, m, file, &capacity);
     }
-    return ok && check_module(r, m, at);
+    return ok && external_check_module(r->arena, m, at, r->d);
 }
 
 /* The modules that --ptx gives a name, or the files that an item lists. False after a diagnostic. */
@@ -139,6 +139,7 @@ static bool read_text(const reader *r, const yaml_node *node, const char *key, c
 static bool read_three(const reader *r, const yaml_node *node, const char *key, const char *expected,
                        external_text out[3])
 {
+    memset(out, 0, 3 * sizeof *out);
     if (node->kind != YAML_LIST || node->refused)
         return read_text(r, node, key, expected, &out[0]);
     size_t count = 0;
@@ -151,24 +152,32 @@ static bool read_three(const reader *r, const yaml_node *node, const char *key, 
     return ok;
 }
 
-/* 0 after a diagnostic. */
-static uint32_t read_count(const reader *r, external_text t, const char *key)
-{
-    const size_t length = strlen(t.text);
-    if (length > 0 && length <= LONGEST_COUNT && t.text[0] != '0' && strspn(t.text, "0123456789") == length)
-        return (uint32_t)strtoul(t.text, NULL, 10);
-    diagnose(r->d, t.at, message_entry_count, LARGEST_COUNT, key, quote_text(r->arena, t.text));
-    return 0;
-}
+static const struct {
+    const char *key, *expected;
+    size_t offset; /* of the text, or of three, in external_launch */
+    bool is_three;
+} launch_members[] = {
+    {"grid", "a number of thread blocks", offsetof(external_launch, grid), true},
+    {"block", "a number of threads", offsetof(external_launch, block), true},
+    {"shared_bytes", "a number of bytes", offsetof(external_launch, shared_bytes), false},
+    {"max_shared_bytes", "a number of bytes", offsetof(external_launch, max_shared_bytes), false},
+};
 
-static bool read_block(const reader *r, const yaml_node *node, external_request *q)
+/* What is not said stays as it is. */
+static bool read_launch(const reader *r, const yaml_node *map, external_launch *out)
 {
-    external_text words[3] = {{0}};
-    q->block_at = node->at;
-    bool ok = read_three(r, node, "block", "a number of threads", words);
-    for (int i = 0; i < 3 && ok; i++) {
-        q->block[i] = words[i].text ? read_count(r, words[i], "block") : 1;
-        ok = q->block[i] > 0;
+    bool ok = true;
+    for (size_t i = 0; i < sizeof launch_members / sizeof launch_members[0]; i++) {
+        const char *key = launch_members[i].key, *expected = launch_members[i].expected;
+        const yaml_node *node = yaml_member(map, key);
+        external_text *member = (external_text *)(void *)((char *)out + launch_members[i].offset);
+        if (!node)
+            continue;
+        if (member == out->block)
+            out->block_at = node->at;
+        ok = (launch_members[i].is_three ? read_three(r, node, key, expected, member)
+                                         : read_text(r, node, key, expected, member)) &&
+             ok;
     }
     return ok;
 }
@@ -209,52 +218,25 @@ static bool read_name(const reader *r, const yaml_node *node, external_request *
     return read_text(r, node, "name", "a name", &q->name);
 }
 
-static bool read_grid(const reader *r, const yaml_node *node, external_request *q)
-{
-    return read_three(r, node, "grid", "a number of thread blocks", q->grid);
-}
-
-static bool read_shared(const reader *r, const yaml_node *node, external_request *q)
-{
-    return read_text(r, node, "shared_bytes", "a number of bytes", &q->shared_bytes);
-}
-
-static bool read_most_shared(const reader *r, const yaml_node *node, external_request *q)
-{
-    external_text bytes;
-    if (!read_text(r, node, "max_shared_bytes", "a number of bytes", &bytes))
-        return false;
-    q->max_shared_at = bytes.at;
-    q->max_shared_bytes = read_count(r, bytes, "max_shared_bytes");
-    return q->max_shared_bytes > 0;
-}
-
 static const char entry_keys[] = "name args rules grid block shared_bytes max_shared_bytes";
 static const struct {
     const char *key;
     bool (*read)(const reader *, const yaml_node *, external_request *);
-} entry_readers[] = {
-    {"name", read_name},
-    {"args", read_args},
-    {"rules", read_rules},
-    {"grid", read_grid},
-    {"block", read_block},
-    {"shared_bytes", read_shared},
-    {"max_shared_bytes", read_most_shared},
-};
+} entry_readers[] = {{"name", read_name}, {"args", read_args}, {"rules", read_rules}};
 
-static bool read_entry(const reader *r, const yaml_node *node, external_request *q)
+/* What is said of a kernel; `launch` gets what all its variants have. */
+static bool read_kernel(const reader *r, const yaml_node *map, external_request *q, external_launch *launch)
 {
-    bool ok = reader_check_keys(r, node, entry_keys, "an entry");
+    bool ok = true;
     for (size_t i = 0; i < sizeof entry_readers / sizeof entry_readers[0]; i++) {
-        const yaml_node *value = yaml_member(node, entry_readers[i].key);
+        const yaml_node *value = yaml_member(map, entry_readers[i].key);
         if (value)
             ok = entry_readers[i].read(r, value, q) && ok;
     }
-    return ok;
+    return read_launch(r, map, launch) && ok;
 }
 
-/* ---- items ------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 static const char *entry_names(const reader *r, const module_list *list)
 {
@@ -263,6 +245,21 @@ static const char *entry_names(const reader *r, const module_list *list)
         for (size_t i = 0; i < list->items[m].files[0]->entry_count; i++)
             text_printf(&names, "%s%s", names.length ? " " : "", list->items[m].files[0]->entries[i].name);
     return names.data;
+}
+
+/* False after a diagnostic. */
+static bool find_entry(const reader *r, const module_list *list, const char *name, place at,
+                       external_variant *out)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        out->module = &list->items[i];
+        out->entry = ptx_file_find(out->module->files[0], name);
+        if (out->entry)
+            return true;
+    }
+    diagnose(r->d, at, message_entry_unknown, list->items[0].files[0]->asked, quote_text(r->arena, name),
+             suggest_text(r->arena, name, entry_names(r, list)));
+    return false;
 }
 
 /* Two of one file are told apart better by their own names than by line. */
@@ -282,10 +279,18 @@ static bool is_new(const reader *r, const variant *v)
 static void add_kernel(reader *r, const external_request *q)
 {
     plan *p = r->plan;
-    variant *v = external_make(r->arena, q, p->families, p->target_count, r->d);
-    if (v && is_new(r, v))
+    variant *all = external_make(r->arena, q, p->families, p->targets, p->target_count, r->d);
+    if (!all || !is_new(r, &all[0]))
+        return;
+    for (size_t i = 0; i < q->variant_count; i++)
         *(variant **)arena_push(r->arena, (void **)&p->variants, &p->variant_count, &r->variant_capacity,
-                                sizeof v) = v;
+                                sizeof all) = &all[i];
+}
+
+static bool read_entry(const reader *r, const yaml_node *node, external_request *q, external_launch *launch)
+{
+    const bool is_known = reader_check_keys(r, node, entry_keys, "an entry");
+    return read_kernel(r, node, q, launch) && is_known;
 }
 
 static void read_entries(reader *r, const yaml_node *node, const module_list *list)
@@ -296,19 +301,186 @@ static void read_entries(reader *r, const yaml_node *node, const module_list *li
     if (!node->first)
         diagnose(r->d, node->at, message_wrong_kind, expected, "entries", "an empty one");
     for (const yaml_node *n = node->first; n; n = n->next) {
-        external_request q = {.at = n->key_at};
-        for (size_t i = 0; i < list->count && !q.entry; i++) {
-            q.module = &list->items[i];
-            q.entry = ptx_file_find(q.module->files[0], n->key);
-        }
-        if (!q.entry)
-            diagnose(r->d, n->key_at, message_entry_unknown, list->items[0].files[0]->asked,
-                     quote_text(r->arena, n->key), suggest_text(r->arena, n->key, entry_names(r, list)));
-        else if (yaml_is_null(n) ||
-                 (reader_is_kind(r, n, YAML_MAP, n->key, "a mapping") && read_entry(r, n, &q)))
+        external_variant only = {.at = n->key_at};
+        external_request q = {.at = n->key_at, .variants = &only, .variant_count = 1};
+        if (!find_entry(r, list, n->key, n->key_at, &only))
+            continue;
+        if (yaml_is_null(n) ||
+            (reader_is_kind(r, n, YAML_MAP, n->key, "a mapping") && read_entry(r, n, &q, &only.launch)))
             add_kernel(r, &q);
     }
 }
+
+/* As the PTX has them. */
+static void take_entries(reader *r, const module_list *list, place at)
+{
+    for (size_t m = 0; m < list->count; m++) {
+        const ptx_file *file = list->items[m].files[0];
+        for (size_t i = 0; i < file->entry_count; i++) {
+            external_variant only = {.module = &list->items[m], .entry = &file->entries[i], .at = at};
+            add_kernel(r, &(external_request){.at = at, .variants = &only, .variant_count = 1});
+        }
+    }
+}
+
+/* ---- variants of one kernel -------------------------------------------------------------------------------------- */
+
+static bool same_files(const yaml_node *x, const yaml_node *y)
+{
+    if (x->kind == YAML_SCALAR || y->kind == YAML_SCALAR)
+        return x->kind == y->kind && strcmp(x->text, y->text) == 0;
+    for (x = x->first, y = y->first; x && y && same_files(x, y);)
+        x = x->next, y = y->next;
+    return !x && !y;
+}
+
+/* Variants that name the same files share a module. */
+static bool read_variant_files(reader *r, const yaml_node *first, const yaml_node *node, module_list *lists,
+                               size_t i)
+{
+    const yaml_node *files = yaml_member(node, "file"), *before = first;
+    if (!files) {
+        diagnose(r->d, node->at, message_missing_key, "file", "FILE.ptx");
+        return false;
+    }
+    for (size_t k = 0; k < i; k++, before = before->next)
+        if (yaml_member(before, "file") && same_files(yaml_member(before, "file"), files)) {
+            lists[i] = lists[k];
+            return lists[i].count > 0;
+        }
+    module_list list = {0};
+    if (!read_modules(r, files, &list))
+        return false;
+    lists[i] = list;
+    return true;
+}
+
+/* The only one, or the one that is named. */
+static bool read_variant_entry(const reader *r, const yaml_node *node, const module_list *list,
+                               external_variant *out)
+{
+    const yaml_node *name = yaml_member(node, "entry");
+    if (name)
+        return reader_is_kind(r, name, YAML_SCALAR, "entry", "the name of an .entry") &&
+               find_entry(r, list, name->text, name->at, out);
+    out->module = &list->items[0];
+    out->entry = &out->module->files[0]->entries[0];
+    if (list->count == 1 && out->module->files[0]->entry_count == 1)
+        return true;
+    diagnose(r->d, node->at, message_missing_key, "entry", "NAME");
+    return false;
+}
+
+/* The first variant's are the parameters. */
+static bool read_params(const reader *r, const yaml_node *values, external_request *q)
+{
+    for (const yaml_node *n = values->first; n; n = n->next) {
+        if (q->param_count == KILN_MAX_PARAMS) {
+            diagnose(r->d, n->key_at, message_variant_params, KILN_MAX_PARAMS);
+            return false;
+        }
+        q->params[q->param_count++] = (external_text){n->key, n->key_at};
+    }
+    return true;
+}
+
+/* One value of each parameter. */
+static bool read_each_value(const reader *r, const yaml_node *values, const external_request *q,
+                            external_text *out)
+{
+    text names = text_new(r->arena);
+    for (size_t k = 0; k < q->param_count; k++)
+        text_printf(&names, "%s%s", k > 0 ? " " : "", q->params[k].text);
+    bool ok = reader_check_keys(r, values, names.data, "the first variant's values");
+    for (size_t k = 0; k < q->param_count; k++) {
+        const char *name = q->params[k].text;
+        const yaml_node *value = yaml_member(values, name);
+        if (!value)
+            diagnose(r->d, values->at, message_missing_key, name, "VALUE");
+        ok = value && read_text(r, value, name, "a value", &out[k]) && ok;
+    }
+    return ok;
+}
+
+/* A variant that is the only one needs none. */
+static bool read_values(const reader *r, const yaml_node *node, bool is_first, external_request *q,
+                        external_variant *out)
+{
+    static const char expected[] = "a mapping from parameters to values";
+    const yaml_node *values = yaml_member(node, "values");
+    if (!values && is_first && !node->next)
+        return true;
+    if (!values) {
+        diagnose(r->d, node->at, message_missing_key, "values", "{NAME: VALUE, ...}");
+        return false;
+    }
+    if (!reader_is_kind(r, values, YAML_MAP, "values", expected))
+        return false;
+    if (is_first && !values->first)
+        diagnose(r->d, values->at, message_wrong_kind, expected, "values", "an empty one");
+    if (is_first && !read_params(r, values, q))
+        return false;
+    out->values = arena_alloc(r->arena, (q->param_count + 1) * sizeof *out->values);
+    return q->param_count > 0 && /* else the first's are wrong, which has been said */
+           read_each_value(r, values, q, out->values);
+}
+
+static bool read_variant(reader *r, const yaml_node *list, const yaml_node *node, module_list *lists,
+                         const external_launch *common, external_request *q)
+{
+    static const char variant_keys[] = "file entry values when grid block shared_bytes max_shared_bytes";
+    const size_t i = q->variant_count;
+    external_variant *v =
+        arena_push(r->arena, (void **)&q->variants, &q->variant_count, &q->variant_capacity, sizeof *v);
+    *v = (external_variant){.at = node->at, .launch = *common};
+    const yaml_node *when = yaml_member(node, "when");
+    bool ok = reader_check_keys(r, node, variant_keys, "a variant");
+    ok =
+        read_variant_files(r, list->first, node, lists, i) && read_variant_entry(r, node, &lists[i], v) && ok;
+    ok = read_values(r, node, node == list->first, q, v) && ok;
+    ok = (!when || read_text(r, when, "when", "a condition", &v->when)) && ok;
+    return read_launch(r, node, &v->launch) && ok;
+}
+
+/* Each serves some targets; together they serve all. */
+static bool check_variants(reader *r, const yaml_node *item, const yaml_node *list, const external_request *q)
+{
+    const external_module *modules[EXTERNAL_VARIANTS_MOST];
+    for (size_t i = 0; i < q->variant_count; i++) {
+        const external_variant *v = &q->variants[i];
+        modules[i] = v->module;
+        if (q->name.text || strcmp(v->entry->name, q->variants[0].entry->name) == 0)
+            continue;
+        diagnose(r->d, item->at, message_missing_key, "name", "NAME");
+        return false;
+    }
+    return check_targets(r, modules, q->variant_count, list->at);
+}
+
+static void read_module_members(reader *r, const yaml_node *item, module_list *lists, size_t count);
+
+static void read_variants(reader *r, const yaml_node *item, const yaml_node *list)
+{
+    external_request q = {.at = item->at};
+    external_launch common = {0};
+    module_list lists[EXTERNAL_VARIANTS_MOST] = {{0}};
+    const char *keys = arena_format(r->arena, "ptx license line_info %s", entry_keys);
+    bool ok = reader_check_keys(r, item, keys, "an item with variants");
+    ok = read_kernel(r, item, &q, &common) && ok;
+    for (const yaml_node *n = list->first; n; n = n->next) {
+        if (q.variant_count == EXTERNAL_VARIANTS_MOST) {
+            diagnose(r->d, n->at, message_variants_many, EXTERNAL_VARIANTS_MOST);
+            return;
+        }
+        ok = reader_is_kind(r, n, YAML_MAP, "ptx", "a variant") &&
+             read_variant(r, list, n, lists, &common, &q) && ok;
+    }
+    read_module_members(r, item, lists, q.variant_count);
+    if (ok && check_variants(r, item, list, &q))
+        add_kernel(r, &q);
+}
+
+/* ---- items ------------------------------------------------------------------------------------------------------- */
 
 /* Whether to keep line information; true after a diagnostic. */
 static bool keeps_line_info(const reader *r, const yaml_node *node)
@@ -321,9 +493,8 @@ static bool keeps_line_info(const reader *r, const yaml_node *node)
     return !is_no;
 }
 
-static void read_line_info(const reader *r, const yaml_node *node, const external_module *m)
+static void read_line_info(const reader *r, bool is_kept, const external_module *m)
 {
-    const bool is_kept = keeps_line_info(r, node);
     for (size_t i = 0; i < m->file_count; i++) {
         place at;
         const char *path = line_info_absolute_path(r->arena, m->files[i], &at);
@@ -334,27 +505,42 @@ static void read_line_info(const reader *r, const yaml_node *node, const externa
     }
 }
 
-void reader_read_ptx(reader *r, const yaml_node *item)
+/* What an item says of all its files. A list may be there twice: as another's. */
+static void read_module_members(reader *r, const yaml_node *item, module_list *lists, size_t count)
 {
-    const yaml_node *entries = yaml_member(item, "entries");
-    module_list list = {0};
-    if (!reader_check_keys(r, item, "ptx license line_info entries", "an item with 'ptx'") ||
-        !read_modules(r, yaml_member(item, "ptx"), &list))
-        return;
-    const yaml_node *license = yaml_member(item, "license");
-    for (size_t i = 0; license && i < list.count; i++)
-        list.items[i].license = reader_license(r, license);
-    for (size_t i = 0; i < list.count; i++)
-        read_line_info(r, yaml_member(item, "line_info"), &list.items[i]);
-    if (entries) {
-        read_entries(r, entries, &list);
-        return;
-    }
-    for (size_t m = 0; m < list.count; m++) {
-        const ptx_file *file = list.items[m].files[0];
-        for (size_t i = 0; i < file->entry_count; i++) {
-            const external_request q = {.entry = &file->entries[i], .module = &list.items[m], .at = item->at};
-            add_kernel(r, &q);
+    const yaml_node *license_node = yaml_member(item, "license");
+    const char *license = license_node ? reader_license(r, license_node) : NULL;
+    const bool is_kept = keeps_line_info(r, yaml_member(item, "line_info"));
+    for (size_t i = 0; i < count; i++) {
+        size_t first = 0;
+        while (lists[first].items != lists[i].items)
+            first++;
+        for (size_t m = 0; first == i && m < lists[i].count; m++) {
+            lists[i].items[m].license = license;
+            read_line_info(r, is_kept, &lists[i].items[m]);
         }
     }
+}
+
+void reader_read_ptx(reader *r, const yaml_node *item)
+{
+    const yaml_node *entries = yaml_member(item, "entries"), *ptx = yaml_member(item, "ptx");
+    module_list list = {0};
+    if (ptx->kind == YAML_LIST && ptx->first && ptx->first->kind == YAML_MAP) {
+        read_variants(r, item, ptx);
+        return;
+    }
+    if (!reader_check_keys(r, item, "ptx license line_info entries", "an item with 'ptx'") ||
+        !read_modules(r, ptx, &list))
+        return;
+    bool ok = true;
+    for (size_t i = 0; i < list.count; i++)
+        ok = check_targets(r, &(const external_module *){&list.items[i]}, 1, ptx->at) && ok;
+    if (!ok)
+        return;
+    read_module_members(r, item, &list, 1);
+    if (entries)
+        read_entries(r, entries, &list);
+    else
+        take_entries(r, &list, item->at);
 }

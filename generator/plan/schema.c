@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config_reader.h"
+#include "external/external.h"
 #include "support/json.h"
 #include "support/words.h"
 #include "target/target.h"
@@ -62,14 +63,8 @@ static void add_required(json *j, const char *words)
 }
 
 /* What `add` says, or an array of that. */
-static void add_one_or_more(json *j, void (*add)(json *, const void *), const void *of, uint64_t most)
+static void add_array(json *j, void (*add)(json *, const void *), const void *of, uint64_t most)
 {
-    json_key(j, "anyOf");
-    json_begin_array(j);
-    json_begin_object(j);
-    add(j, of);
-    json_end(j);
-    json_begin_object(j);
     add_type(j, "array", NULL);
     json_number_member(j, "minItems", 1);
     if (most)
@@ -78,6 +73,17 @@ static void add_one_or_more(json *j, void (*add)(json *, const void *), const vo
     json_begin_object(j);
     add(j, of);
     json_end(j);
+}
+
+static void add_one_or_more(json *j, void (*add)(json *, const void *), const void *of, uint64_t most)
+{
+    json_key(j, "anyOf");
+    json_begin_array(j);
+    json_begin_object(j);
+    add(j, of);
+    json_end(j);
+    json_begin_object(j);
+    add_array(j, add, of, most);
     json_end(j);
     json_end(j);
 }
@@ -167,6 +173,22 @@ static void add_formula(json *j, const void *of)
     json_end(j);
 }
 
+static void add_launch(json *j)
+{
+    begin_property(j, "grid", NULL, "thread blocks along x, y and z, over arguments");
+    add_one_or_more(j, add_formula, NULL, 3);
+    json_end(j);
+    begin_property(j, "block", NULL, "threads along x, y and z");
+    add_one_or_more(j, add_formula, NULL, 3);
+    json_end(j);
+    begin_property(j, "shared_bytes", NULL, "dynamic shared memory, over arguments");
+    add_formula(j, NULL);
+    json_end(j);
+    begin_property(j, "max_shared_bytes", NULL, "the most that a launch may ask for");
+    add_formula(j, NULL);
+    json_end(j);
+}
+
 static void add_entry(json *j)
 {
     add_property(j, "name", "string", "of the typed function; default: the entry's own");
@@ -178,22 +200,53 @@ static void add_entry(json *j)
     json_string(j, "object");
     json_end(j);
     json_end(j);
-    begin_property(j, "rules", "array", "conditions that hold at every launch");
-    json_key(j, "items");
+    begin_property(j, "rules", NULL, "conditions that hold at every launch");
+    add_array(j, add_string, NULL, 0);
+    json_end(j);
+    add_launch(j);
+}
+
+static void add_variant(json *j, const void *of)
+{
+    (void)of;
+    add_type(j, "object", NULL);
+    add_required(j, "file");
+    json_boolean_member(j, "additionalProperties", false);
+    json_key(j, "properties");
+    json_begin_object(j);
+    begin_property(j, "file", NULL,
+                   "of external PTX, or one per target; paths begin where the configuration is");
+    add_one_or_more(j, add_string, NULL, 0);
+    json_end(j);
+    add_property(j, "entry", "string", "the kernel; default: the only one of the file");
+    add_property(j, "values", "object", "what tells the variant from the others: each has the same names");
+    begin_property(j, "when", NULL,
+                   "condition on a call, over arguments; dispatch takes the first variant that it holds for");
+    add_formula(j, NULL);
+    json_end(j);
+    add_launch(j);
+    json_end(j);
+}
+
+/* A file, one per target, or variants. */
+static void add_ptx(json *j)
+{
+    begin_property(j, "ptx", NULL,
+                   "a file of external PTX, or one per target, or variants of one kernel; paths begin where "
+                   "the configuration is");
+    json_key(j, "anyOf");
+    json_begin_array(j);
     json_begin_object(j);
     add_string(j, NULL);
     json_end(j);
+    json_begin_object(j);
+    add_array(j, add_string, NULL, 0);
     json_end(j);
-    begin_property(j, "grid", NULL, "thread blocks along x, y and z, over arguments");
-    add_one_or_more(j, add_formula, NULL, 3);
+    json_begin_object(j);
+    add_array(j, add_variant, NULL, EXTERNAL_VARIANTS_MOST);
     json_end(j);
-    begin_property(j, "block", NULL, "threads along x, y and z");
-    add_one_or_more(j, add_formula, NULL, 3);
     json_end(j);
-    begin_property(j, "shared_bytes", NULL, "dynamic shared memory, over arguments");
-    add_formula(j, NULL);
     json_end(j);
-    add_property(j, "max_shared_bytes", "integer", "the most that a launch may ask for");
 }
 
 /* {"if": there is "ptx", "then": its keys} */
@@ -209,10 +262,7 @@ static void add_external(json *j)
     json_boolean_member(j, "additionalProperties", false);
     json_key(j, "properties");
     json_begin_object(j);
-    begin_property(j, "ptx", NULL,
-                   "a file of external PTX, or one per target; paths begin where the configuration is");
-    add_one_or_more(j, add_string, NULL, 0);
-    json_end(j);
+    add_ptx(j);
     add_property(j, "license", "string", "an SPDX expression; default: NOASSERTION");
     add_property(j, "line_info", "boolean",
                  "false leaves .file and .loc out, which name sources; default: true");
@@ -231,6 +281,7 @@ static void add_external(json *j)
     json_end(j);
     json_end(j);
     json_end(j);
+    add_entry(j); /* of variants, here, as there is one kernel */
     json_end(j);
     json_end(j);
     json_end(j);

@@ -14,6 +14,7 @@ typedef struct place {
 typedef struct diagnostics {
     FILE *out; /* stderr */
     int count;
+    bool has_usage; /* an option's value was wrong: the exit status is EXIT_BAD_USAGE */
 } diagnostics;
 
 enum { DIAGNOSTICS_SHOWN = 20 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,24 +161,53 @@ static void report(diagnostics *d, const char *path)
     diagnose(d, (place){.file = path}, "cannot write: %s", strerror(errno));
 }
 
-/* Whether a file may be replaced: it is not there, it is empty, it cannot be read, or it begins as ours do. */
-static bool is_ours(const file_output *f)
+typedef enum file_begin_is { BEGIN_EMPTY, BEGIN_MARKED, BEGIN_OTHER } file_begin_is;
+
+/* A file that is not there, or cannot be read, is empty. */
+static file_begin_is read_begin(const char *path, const char *mark)
 {
     char begin[64];
-    FILE *file = f->mark ? fopen(f->path, "rb") : NULL;
+    FILE *file = fopen(path, "rb");
     if (!file)
-        return true;
-    const size_t length = fread(begin, 1, sizeof begin, file), marked = strlen(f->mark);
+        return BEGIN_EMPTY;
+    const size_t length = fread(begin, 1, sizeof begin, file), marked = strlen(mark);
     fclose(file);
-    return length == 0 || (length >= marked && memcmp(begin, f->mark, marked) == 0);
+    if (length == 0)
+        return BEGIN_EMPTY;
+    return length >= marked && memcmp(begin, mark, marked) == 0 ? BEGIN_MARKED : BEGIN_OTHER;
 }
 
-bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d)
+bool file_is_marked(const char *path, const char *mark)
+{
+    return read_begin(path, mark) == BEGIN_MARKED;
+}
+
+/* Signals that would end the program between a temporary file and its place wait until both are done. */
+static void hold_signals(sigset_t *before)
+{
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGHUP);
+    sigaddset(&held, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &held, before);
+}
+
+static bool has_been_stopped(void)
+{
+    sigset_t waiting;
+    return sigpending(&waiting) == 0 &&
+           (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1 ||
+            sigismember(&waiting, SIGHUP) == 1);
+}
+
+static bool write_held(arena *a, const file_output *files, size_t count, diagnostics *d)
 {
     const char **temporary = arena_alloc(a, count * sizeof *temporary);
     bool ok = true;
     for (size_t i = 0; i < count; i++) {
-        if (is_ours(&files[i]))
+        if (!files[i].mark || read_begin(files[i].path, files[i].mark) != BEGIN_OTHER)
             continue;
         diagnose(d, (place){.file = files[i].path},
                  "this file is not one of kiln's, so it stays: choose another --output or bundle name");
@@ -193,6 +223,10 @@ bool files_write(arena *a, const file_output *files, size_t count, diagnostics *
             temporary[i] = name;
         else
             report(d, files[i].path);
+        if (ok && has_been_stopped()) {
+            diagnose(d, (place){.file = files[i].path}, "stopped by a signal: nothing is written");
+            ok = false;
+        }
     }
     for (size_t i = 0; i < count && ok; i++) {
         if (!temporary[i])
@@ -206,6 +240,15 @@ bool files_write(arena *a, const file_output *files, size_t count, diagnostics *
     for (size_t i = 0; i < count; i++) /* what a failure left behind */
         if (temporary[i])
             unlink(temporary[i]);
+    return ok;
+}
+
+bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d)
+{
+    sigset_t before;
+    hold_signals(&before);
+    const bool ok = write_held(a, files, count, d);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
 }
 

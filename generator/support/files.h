@@ -32,8 +32,12 @@ void file_add(file_output *f, spool_range range); /* what is in the spool alread
 
 /* Writes files that belong together and are flushed. A file whose bytes would not change is not touched. All others are
  * written under temporary names in their folders first and take their places only when every one was, so a failure leaves
- * what was there. A file that is not ours is a diagnostic. False after one, which names the file. */
+ * what was there; so does a signal that ends the program, which waits until nothing temporary is left. A file that is not
+ * ours is a diagnostic. False after one, which names the file. */
 bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d);
+
+/* Whether a file is there and begins so. */
+bool file_is_marked(const char *path, const char *mark);
 
 /* Makes a folder in one that is there; one that is there stays, and is not new. False after a diagnostic. */
 bool folder_make(const char *path, bool *is_new, diagnostics *d);

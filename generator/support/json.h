@@ -7,7 +7,7 @@
 
 #include "arena.h"
 
-enum { JSON_DEPTH = 16 };
+enum { JSON_DEPTH = 24 };
 
 /* Begin with json_new, end each object and array with json_end; json_finish adds the last newline. */
 typedef struct json {

@@ -73,10 +73,15 @@
     M(entry_arg, "expected for '%s' (%u bytes, %s) %s, found '%s'")                                                    \
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
-    M(entry_count, "expected a number from 1 to %d for '%s', found '%s'")                                              \
+    M(entry_count, "expected a number from 1 to %d for '%s', found '%s'%s")                                            \
     M(entry_block, "expected threads for %s as its PTX has them, %s")                                                  \
     M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some")                \
     M(entry_expression, "expected an expression, found '%s': %s%s")                                                    \
+    M(variant_param, "expected for a value a name that is free in C and in expressions, found '%s'")                   \
+    M(variant_value, "expected letters, digits and single _ between them, at most %d, for '%s', found '%s'")           \
+    M(variant_launch, "expected a '%s' for each of several variants, found none here: callers do not know which one runs")\
+    M(variants_many, "expected at most %d variants of a kernel, found more")                                           \
+    M(variant_params, "expected at most %d values of a variant, found more")                                           \
     M(name_taken, "expected names that are free, found %s_%s for %s and for %s")                                       \
     M(family_unknown, "expected a family, found %s%s")                                                                 \
     M(param_unknown, "expected a parameter of %s, found %s%s")                                                         \

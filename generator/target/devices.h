@@ -6,7 +6,7 @@
 
 #include "support/arena.h"
 
-/* The device of this name, or of a target the one that stands for it; null when there is none. */
+/* The device of this name, in any case and perhaps without its first words, or of a target the one that stands for it; null when there is none. */
 const char *device_find(uint32_t sm, const char *name, kiln_device *out);
 
 /* All names, separated by ", ". */

@@ -55,7 +55,7 @@ __attribute__((noinline, unused)) static void kiln_take(kiln_choice *c, const ki
 }
 
 /* `device` is a local copy of the loader's, so that compilers know that no call changes it. why_not: which rule the call breaks,
- * or null. code null: nothing to choose from. Inline, as most of an estimate is known when it is compiled. */
+ * or null. code null: no estimate, the first is taken. Inline, as most of an estimate is known when it is compiled. */
 KILN_INLINE void kiln_consider(kiln_choice *c, const kiln_device *device, const kiln_kernel *kernel,
                                int is_sure, const char *why_not, const kiln_code *code, const kiln_work *work)
 {

@@ -105,7 +105,7 @@ typedef struct kiln_device {
 typedef struct kiln_candidate {
     const kiln_kernel *kernel;
     uint64_t
-        cycles; /* the estimate: estimate.h; 0 where it is ruled out, or where there is nothing to choose from */
+        cycles; /* the estimate: estimate.h; 0 where it is ruled out, there is nothing to choose from, or it is external PTX */
     const char *
         why_not; /* which rule this call breaks, or that the device cannot run it; null: it could be launched */
 } kiln_candidate;

@@ -58,7 +58,8 @@ static void test_arena(void **state)
                 text_printf(&odd, "%d,", i);
         }
         assert_int_equal(all.length, strlen(all.data));
-        assert_int_equal(strncmp(all.data, "0,1,2,3,", 8) | strncmp(odd.data, "1,3,5,7,", 8), 0);
+        assert_memory_equal(all.data, "0,1,2,3,", 8);
+        assert_memory_equal(odd.data, "1,3,5,7,", 8);
         assert_string_equal(strstr(all.data, ",49997,"), ",49997,49998,49999,");
         assert_string_equal(strstr(odd.data, ",49997,"), ",49997,49999,");
     }
@@ -158,7 +159,7 @@ static void test_json_misuse(void **state)
     assert_internal_error(misuse_json, "ke", "json_end without an open value");
     assert_internal_error(misuse_json, "ee", "json_end without an open value");
     assert_internal_error(misuse_json, "f", "JSON ends inside a value");
-    assert_internal_error(misuse_json, "k[[[[[[[[[[[[[[[[", "JSON nested deeper than 16");
+    assert_internal_error(misuse_json, "k[[[[[[[[[[[[[[[[[[[[[[[[", "JSON nested deeper than 24");
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */

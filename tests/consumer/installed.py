@@ -303,6 +303,13 @@ transpose: success
 no columns: success
 no matrices: a required pointer is null: out is null
 fewer: bad argument: rows must be at least 0
+transpose_rows/threads=32: success
+transpose_rows/threads=64: success
+a variant's own: bad argument: columns <= 32 must hold, with threads=32
+candidates: success
+  transpose_rows/threads=64: columns > 32 && columns <= 4096 must hold
+  transpose_rows/threads=32: columns <= 32 must hold
+none: bad argument: columns > 32 && columns <= 4096 must hold, with threads=64
 softmax: success
 columns: bad argument: columns <= 512 must hold
 right
@@ -317,12 +324,21 @@ def external_ptx(scratch):
     runs(folder, EXTERNAL_RESULT)
     environment = {**os.environ, "KILN_EMU_CHECK": "all"}
     output = run(folder / "build/external_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
-    expect("4 of 7 variants right; 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
+    expect("6 of 9 variants right; 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
     expect(output.endswith("not compared:\n  fill_f32\n"), f"the list: {output}")
     expect("says no more of its args than their names" in output and "gives no args" in output, f"why: {output}")
     output = run(PREFIX / "bin/kiln-profile", folder / "build", "--variant", "saxpy", "--target", "sm_90", "--args",
                  "n=1000,a=1")
     expect("thread instructions" in output, f"kiln-profile: {output}")
+
+    config = folder / "kernels.yaml"
+    said = config.read_text()
+    config.write_text(said.replace("        when: columns <= 32\n", ""))
+    build(folder)
+    output = run(folder / "build/external_verify", "--driver", driver(), "--filter", "transpose_rows", fails=True)
+    expect("1 of 2 variants right" in output and "1 wrong" in output, f"a variant without its condition: {output}")
+    config.write_text(said)
+    build(folder)
 
     ptx = folder / "ptx/nvcc.ptx"
     text = ptx.read_text()
@@ -493,6 +509,13 @@ def cross(scratch):
     build(library)
     expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
            "the bundle is for the other machine")
+
+    if os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
+        run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "tools", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DKILN_TOOLS=ON", options[1],
+            f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
+        run(CMAKE, "--build", scratch / "tools", "--target", "kiln-verify")
+        output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", scratch / "tools/bin/kiln-verify", "--list")
+        expect("nf4_unpack/" in output, f"kiln-verify reads the manifest that it carries: {output}")
 
 
 def by_hand(scratch):

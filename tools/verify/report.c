@@ -28,7 +28,8 @@ typedef struct family_tally {
     uint64_t elements;
     bool has_bounds;
     double worst_ratio;
-    const char *worst; /* the id of the variant that it is of, or the family's name: all is exact */
+    const char *worst;         /* the id of the variant that it is of, or the family's name: all is exact */
+    const run_result *largest; /* with the largest size; null: none ran */
 } family_tally;
 
 /* Null: the family was there before. */
@@ -53,6 +54,8 @@ static family_tally tally_family(const char *family, const manifest_variant *con
         t.right += r->verdict == RUN_OK;
         t.elements += r->elements;
         t.has_bounds = t.has_bounds || r->has_bounds;
+        if (r->largest_elements > (t.largest ? t.largest->largest_elements : 0))
+            t.largest = r;
         if (r->worst_ratio > t.worst_ratio) {
             t.worst_ratio = r->worst_ratio;
             t.worst = variants[i]->id;
@@ -130,6 +133,9 @@ static void report_families(const manifest_variant *const *variants, const run_r
         snprintf(right, sizeof right, "%zu of %zu", t.right, t.variants);
         write_worst(worst, sizeof worst, t.elements, t.has_bounds, t.worst_ratio);
         fprintf(people, "%15s %12" PRIu64 " %7s  %s\n", right, t.elements, worst, t.worst);
+        if (t.largest)
+            fprintf(people, "%37s largest size: %s, %" PRIu64 " elements in all buffers\n", "",
+                    t.largest->largest, t.largest->largest_elements);
     }
 }
 
@@ -224,6 +230,13 @@ static void write_ratio(FILE *out, uint64_t elements, double ratio)
         fputs("null", out);
 }
 
+static void write_largest(FILE *out, const run_result *r)
+{
+    fputs(", ", out);
+    json_member(out, "largest", r->largest);
+    fprintf(out, ", \"largest_elements\": %" PRIu64, r->largest_elements);
+}
+
 static void write_result(FILE *out, const manifest_variant *v, const run_result *r)
 {
     fputs("    {", out);
@@ -236,6 +249,7 @@ static void write_result(FILE *out, const manifest_variant *v, const run_result 
             r->cases, r->launches, r->refusals, r->elements);
     write_ratio(out, r->elements, r->worst_ratio);
     fprintf(out, ", \"seconds\": %.3f", r->seconds);
+    write_largest(out, r);
     if (r->detail[0]) {
         fputs(", ", out);
         json_member(out, "detail", r->detail);
@@ -261,6 +275,8 @@ static void write_families(FILE *out, const manifest_variant *const *variants, c
             fputs(", ", out);
             json_member(out, "worst", t.worst);
         }
+        if (t.largest)
+            write_largest(out, t.largest);
         fputc('}', out);
     }
     if (count)

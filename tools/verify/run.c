@@ -339,6 +339,15 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     return true;
 }
 
+static void note_largest(runner *r)
+{
+    const uint64_t elements = problem_elements(&r->problem);
+    if (elements <= r->result->largest_elements)
+        return;
+    r->result->largest_elements = elements;
+    problem_describe(&r->problem, r->result->largest, sizeof r->result->largest);
+}
+
 /* At the smallest size that launches, and at the smallest at which no pointer may be null. */
 static bool check_refusals(runner *r)
 {
@@ -358,20 +367,27 @@ static bool check_refusals(runner *r)
 /* What a search for sizes found. */
 typedef struct sizes_found {
     uint64_t launching;   /* those that had work */
+    bool is_over_limit;   /* one that had work had too many elements */
     const char *obstacle; /* to the last that was not taken */
 } sizes_found;
 
-/* Of few sizes each takes more inputs than it would. */
-static size_t share_of_inputs(const runner *r, const size_plan *plan)
+static size_t count_launching(const size_plan *plan)
 {
-    size_t inputs = 0, launching = 0;
+    size_t launching = 0;
     char error[256];
-    for (const input_pattern *p = family_patterns(r->row); p->name; p++)
-        inputs++;
     for (size_t i = 0; i < plan->count; i++) {
         size_plan_use(plan, i);
         launching += problem_measure(plan->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
     }
+    return launching;
+}
+
+/* Of few sizes each takes more inputs than it would. */
+static size_t share_of_inputs(const runner *r, size_t launching)
+{
+    size_t inputs = 0;
+    for (const input_pattern *p = family_patterns(r->row); p->name; p++)
+        inputs++;
     return r->options->may_add && launching ? (inputs + launching - 1) / launching : 0;
 }
 
@@ -390,14 +406,19 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
         fine = false;
     }
     size_plan_finish(&plan);
-    r->share = share_of_inputs(r, &plan);
-    for (size_t i = 0; fine && i < plan.count; i++) {
+    const size_t launching = count_launching(&plan);
+    const bool waits = launching == 0 && plan.is_over_limit; /* for a limit that lets one with work in */
+    r->share = share_of_inputs(r, launching);
+    for (size_t i = 0; fine && !waits && i < plan.count; i++) {
         size_plan_use(&plan, i);
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
         found->launching += fine && launches;
+        if (fine && launches)
+            note_largest(r);
         fine = fine && (!launches || check_refusals(r));
     }
+    found->is_over_limit = found->is_over_limit || plan.is_over_limit;
     if (plan.obstacle)
         found->obstacle = plan.obstacle;
     size_plan_close(&plan);
@@ -412,7 +433,7 @@ static bool run_few(runner *r, void (*progress)(const char *, uint64_t))
     const uint32_t has = facts->multiprocessors;
     const family_row *row = r->row;
     size_limits limits = r->options->limits;
-    sizes_found found = {0, NULL};
+    sizes_found found = {0};
     if (!row || !row->plan_few)
         return true;
     family_row few = *row;
@@ -428,29 +449,36 @@ static bool run_few(runner *r, void (*progress)(const char *, uint64_t))
     return fine;
 }
 
+/* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. A size that the
+ * caller asks for is looked for further. */
+enum { MOST_DOUBLINGS = 6, MOST_DOUBLINGS_ASKED = 14 };
+
 static bool fail_sizes(runner *r, const sizes_found *found)
 {
     const size_value *only = &r->options->limits.only;
     const unsigned long long value = only->value;
     if (!only->name[0])
         conclude(r->result, RUN_WRONG, "no sizes were found that its rules allow");
+    else if (found->is_over_limit)
+        conclude(r->result, RUN_SKIPPED,
+                 "too large: where %s is %llu all buffers together have more than %llu elements, %d times "
+                 "--max-elements, which raises that limit",
+                 only->name, value,
+                 (unsigned long long)r->options->limits.max_elements << MOST_DOUBLINGS_ASKED,
+                 1 << MOST_DOUBLINGS_ASKED);
     else if (!found->obstacle || r->result->cases)
         conclude(r->result, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
     else
-        conclude(r->result, RUN_WRONG, "no size was found where %s is %llu; of the last that was tried: %s",
-                 only->name, value, found->obstacle);
+        conclude(r->result, RUN_SKIPPED, "not applicable where %s is %llu: %s", only->name, value,
+                 found->obstacle);
     return false;
 }
-
-/* The tiles of some kernels are larger than the limit: those take the smallest sizes that they have. A size that the
- * caller asks for has to be found. */
-enum { MOST_DOUBLINGS = 6, MOST_DOUBLINGS_ASKED = 14 };
 
 static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
 {
     const size_value *only = &r->options->limits.only;
     size_limits limits = r->options->limits;
-    sizes_found found = {0, NULL};
+    sizes_found found = {0};
     bool fine = true;
     const argument *asked = problem_find(&r->problem, only->name);
     if (only->name[0] && !(asked && problem_is_size(asked))) {

@@ -10,7 +10,7 @@
 typedef enum run_verdict {
     RUN_OK,       /* compared with the reference, all right */
     RUN_EXECUTED, /* no reference: executed under all checks, not compared */
-    RUN_SKIPPED,  /* this device cannot run it: `detail` says why */
+    RUN_SKIPPED,  /* this device cannot run it, or it has no size that was asked for: `detail` says why */
     RUN_WRONG     /* `detail` says what */
 } run_verdict;
 
@@ -20,6 +20,8 @@ typedef struct run_result {
     uint64_t elements;                  /* compared with the reference */
     double worst_ratio;                 /* largest error as a share of its bound; infinite where that is 0 */
     bool has_bounds;                    /* some element was compared with a bound that is not 0 */
+    uint64_t largest_elements;          /* of all buffers of the largest size that ran; 0: none */
+    char largest[256];                  /* that size, "m=65 k=4096" */
     double seconds;
     char detail[4096];
 } run_result;

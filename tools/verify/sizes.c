@@ -167,6 +167,7 @@ static bool fits_limit(size_plan *plan, const uint64_t row[MAX_ARGS])
     const uint64_t elements = problem_elements(p);
     const bool fits = elements <= most_elements(&plan->limits),
                launches = problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
+    plan->is_over_limit = plan->is_over_limit || (launches && !fits);
     for (int d = 0; d < 3 && launches; d++) {
         if (!has_blocks(p, d))
             continue;

@@ -38,6 +38,7 @@ typedef struct kiln_size_plan {
     size_t count, capacity;
     bool has_blocks[3]; /* along a dimension of the grid more than one is noted: a tile is whole */
     size_rest rest[3];  /* the least that have, of those with too many elements */
+    bool is_over_limit; /* some problem with work was not noted as it has too many elements */
     const char
         *obstacle; /* why the last problem that was not noted was not; null: it was, or is noted already */
     pool memory;

@@ -91,6 +91,38 @@ static int check_transpose(CUdeviceptr at_x, CUdeviceptr at_y)
     return right & check("fewer", status, KILN_ERROR_BAD_ARGUMENT, 1);
 }
 
+/* Which variant runs, by the rows' length, which is what their conditions ask about. */
+static int check_variants(CUdeviceptr at_x, CUdeviceptr at_y)
+{
+    static const struct {
+        unsigned columns;
+        const kiln_kernel *kernel;
+    } rows[] = {{32, &external_transpose_rows_32_kernel}, {33, &external_transpose_rows_64_kernel}};
+    external_transpose_rows_args args = {.out = at_y, .in = at_x, .rows = ROWS};
+    int right = 1;
+    for (int i = 0; i < 2; i++) {
+        const kiln_kernel *picked;
+        args.columns = rows[i].columns;
+        int is_right = external_transpose_rows_pick(&loader, &args, &picked) == KILN_OK;
+        is_right &= picked == rows[i].kernel;
+        kiln_status status = external_transpose_rows(&loader, NULL, &args);
+        driver.memcpy_dtoh(y, at_y, sizeof y);
+        for (unsigned k = 0; k < ROWS * args.columns; k++)
+            is_right &= y[k % args.columns * ROWS + k / args.columns] == x[k];
+        right &= check(picked->id, status, KILN_OK, is_right);
+    }
+    right &= check("a variant's own", external_transpose_rows_32(&loader, NULL, &args),
+                   KILN_ERROR_BAD_ARGUMENT, 1);
+    args.columns = 4097;
+    kiln_candidate all[2];
+    size_t count;
+    kiln_status status = external_transpose_rows_candidates(&loader, &args, all, 2, &count);
+    right &= check("candidates", status, KILN_OK, count == 2);
+    for (size_t i = 0; i < count; i++)
+        printf("  %s: %s\n", all[i].kernel->id, all[i].why_not);
+    return right & check("none", external_transpose_rows(&loader, NULL, &args), KILN_ERROR_BAD_ARGUMENT, 1);
+}
+
 static int check_softmax(CUdeviceptr at_x, CUdeviceptr at_y)
 {
     external_softmax_args args = {.out = at_y, .x = at_x, .columns = COLUMNS, .grid_x = ROWS};
@@ -121,7 +153,7 @@ int main(int argc, char **argv)
     CUdeviceptr at_x = upload(x, sizeof x), at_y = upload(y, sizeof y), at_sums = upload(sums, sizeof sums);
     kiln_status status = kiln_open(&loader, &driver, &external_bundle, slots, EXTERNAL_SLOTS, NULL);
     int right = status == KILN_OK && check_saxpy(at_x, at_y) && check_sums(at_x, at_sums) &&
-                check_transpose(at_x, at_y) && check_softmax(at_x, at_y);
+                check_transpose(at_x, at_y) && check_variants(at_x, at_y) && check_softmax(at_x, at_y);
     kiln_close(&loader);
     driver.device_primary_ctx_release(0);
     kiln_driver_close(&driver);

@@ -42,6 +42,7 @@ static void expect_transpose(kiln_problem *p, const kiln_pattern *pattern)
 }
 
 KILN_REFERENCE(transpose, .patterns = any_bits, .expect = expect_transpose, .expects_nonfinite = true);
+KILN_REFERENCE(transpose_rows, .patterns = any_bits, .expect = expect_transpose, .expects_nonfinite = true);
 
 /* ---- softmax: exponentials by ex2.approx of rounded differences, which flushes what is below 2^-126 ------------------ */
 

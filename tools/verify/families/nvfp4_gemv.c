@@ -325,7 +325,7 @@ static void make_real(unsigned char *codes, unsigned char *scales, uint64_t k, r
     for (uint64_t block = 0; block < k / BLOCK; block++) {
         double most = 0;
         for (uint64_t i = block * BLOCK; i < (block + 1) * BLOCK; i++)
-            most = fmax(most, fabs((double)values[i]));
+            most = fabs((double)values[i]) > most ? fabs((double)values[i]) : most;
         scales[block] = (unsigned char)nearest(most / 6, LARGEST_SCALE + 1, nvfp4_scale_value);
         double scale = scales[block] ? nvfp4_scale_value(scales[block]) : 1;
         for (uint64_t i = block * BLOCK; i < (block + 1) * BLOCK; i++)

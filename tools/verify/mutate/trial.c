@@ -234,6 +234,9 @@ static bool run_unchanged(session *s)
     for (size_t i = 0; i < count; i++) {
         s->healthy[s->chosen[i]] = results[i];
         const bool passes = results[i].has_run && results[i].result.verdict != RUN_WRONG;
+        if (passes && results[i].result.verdict == RUN_SKIPPED)
+            fprintf(stderr, "kiln-verify: %s has no mutants: %s\n", s->subjects[s->chosen[i]].variant->id,
+                    results[i].result.detail);
         if (!passes)
             fprintf(stderr, "kiln-verify: %s is wrong as it is: %s\n", s->subjects[s->chosen[i]].variant->id,
                     results[i].has_run ? results[i].result.detail : "the process that ran it died");
