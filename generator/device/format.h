@@ -85,7 +85,7 @@ typedef enum format_rule {
     FORMAT_EXACT /* as the package has them */
 } format_rule;
 
-/* What depends on the lane's group and unit alone. */
+/* What depends on the lane's group and first unit alone. */
 typedef struct format_lane {
     const weight_format *format;
     format_rule rule;
@@ -96,7 +96,8 @@ typedef struct format_lane {
     ptx_val select, shift, turn, first, last, value[4];
 } format_lane;
 
-/* `group` is a U32, register or immediate. `unit` too where the lane takes that one alone, of a group; else poison. */
+/* `group` is a U32, register or immediate. `unit` too, for a lane that takes some of a group's units, the first of them; poison
+ * is 0. */
 format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit,
                              format_rule rule);
 
@@ -115,7 +116,7 @@ format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block);
  * four pointers; an immediate costs nothing. */
 format_place format_move(ptx_fn *f, const format_lane *lane, const format_place *place, ptx_val bytes);
 
-/* The codes of `count` units from `first` on. A lane of one unit has that alone: first is 0, count 1. */
+/* The codes of `count` units from `first` on, counted from the lane's own unit where it has one. */
 void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t first,
                   uint32_t count, ptx_val quads[][FORMAT_MOST_QUADS]);
 

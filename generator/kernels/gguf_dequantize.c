@@ -1,18 +1,18 @@
 /* GGUF's quantised blocks back to a tensor: all of it, or rows by index.
  *
  * GEOMETRY. A warp has a tile of 2048 elements of a row; all of a tensor is one row. It copies the tile's bytes as they are into
- * shared memory. Then each lane takes a unit of codes (device/format.h) per trip: 32 consecutive ones, of 1 to 8 blocks, so
- * that each lane has the same unit of the same group in every trip. A store of the warp is four elements per lane, and whole
- * sectors, since four lanes and more have neighbouring quads.
+ * shared memory. Then four lanes take a group of codes (device/format.h), each every fourth unit; eight groups, of 1 to 8
+ * blocks, are a trip, so that a lane has the same units of the same group in each. A store of the warp is four elements
+ * per lane, and whole sectors: four lanes have neighbouring quads.
  *
  * ARITHMETIC. Scales and products with codes are exact in f32. So a sum with a minimum is one fma, and the rounding of
  * the package.
  */
 #include "gguf_dequantize.h"
-#include "device/rows.h"
 #include "device/narrow.h"
+#include "device/rows.h"
 
-enum { WARP = 32, QUAD = 4 };
+enum { WARP = 32, QUAD = 4, GROUP_LANES = 4 };
 
 typedef struct dequantize {
     ptx_fn *f;
@@ -41,21 +41,23 @@ static void store_quad(dequantize *d, ptx_val at, const ptx_val x[QUAD])
     ptx_store_vec(f, QUAD / 2, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
 }
 
-/* This lane's unit of the block at `place`, to the elements from `at` on. */
-static void store_unit(dequantize *d, const format_lane *lane, const format_place *place, ptx_val at)
+/* This lane's units of the block at `place`, to the elements from `at` on. */
+static void store_units(dequantize *d, const format_lane *lane, const format_place *place, ptx_val at)
 {
     ptx_fn *f = d->f;
     const weight_format *w = d->format;
     ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS], quads[1][FORMAT_MOST_QUADS], x[QUAD];
     format_numbers(f, lane, place, scale, minimum);
-    format_codes(f, lane, place, 0, 1, quads);
-    for (uint32_t q = 0; q < w->quads; q++) {
-        uint32_t part = format_quad_part(w, q);
-        format_floats(f, w, quads[0][q], x);
-        for (uint32_t i = 0; i < QUAD; i++)
-            x[i] =
-                w->has_minimum ? ptx_fma(f, scale[part], x[i], minimum[part]) : ptx_mul(f, scale[part], x[i]);
-        store_quad(d, ptx_at_const(f, at, format_quad_element(w, 0, q)), x);
+    for (uint32_t unit = 0; unit < w->units; unit += GROUP_LANES) {
+        format_codes(f, lane, place, unit, 1, quads);
+        for (uint32_t q = 0; q < w->quads; q++) {
+            uint32_t part = format_quad_part(w, q);
+            format_floats(f, w, quads[0][q], x);
+            for (uint32_t i = 0; i < QUAD; i++)
+                x[i] = w->has_minimum ? ptx_fma(f, scale[part], x[i], minimum[part])
+                                      : ptx_mul(f, scale[part], x[i]);
+            store_quad(d, ptx_at_const(f, at, format_quad_element(w, unit, q)), x);
+        }
     }
 }
 
@@ -63,11 +65,11 @@ static void store_tile(dequantize *d, ptx_val bytes)
 {
     ptx_fn *f = d->f;
     const weight_format *w = d->format;
-    const uint32_t block_units = (uint32_t)w->groups * w->units, trip_blocks = WARP / block_units;
-    ptx_val in_trip = ptx_div(f, d->lane, ptx_u32(block_units));
-    ptx_val in_block = ptx_rem(f, d->lane, ptx_u32(block_units));
-    ptx_val group = w->groups == 1 ? ptx_u32(0) : ptx_div(f, in_block, ptx_u32(w->units));
-    ptx_val unit = ptx_rem(f, d->lane, ptx_u32(w->units));
+    const uint32_t block_lanes = (uint32_t)w->groups * GROUP_LANES, trip_blocks = WARP / block_lanes;
+    ptx_val in_trip = ptx_div(f, d->lane, ptx_u32(block_lanes));
+    ptx_val in_block = ptx_rem(f, d->lane, ptx_u32(block_lanes));
+    ptx_val group = ptx_div(f, in_block, ptx_u32(GROUP_LANES));
+    ptx_val unit = ptx_rem(f, d->lane, ptx_u32(GROUP_LANES));
     format_lane lane = format_lane_init(f, w, group, unit, FORMAT_EXACT);
     ptx_val first = ptx_at(f, bytes, ptx_mul(f, in_trip, ptx_u32(w->bytes)));
     format_place place = format_find(f, &lane, first);
@@ -79,7 +81,7 @@ static void store_tile(dequantize *d, ptx_val bytes)
     PTX_FOR (f, block, ptx_s32(0), left, ptx_s32((int)trip_blocks)) {
         format_place here = format_move(f, &lane, &place, ptx_mul(f, block, ptx_s32(w->bytes)));
         ptx_val at = ptx_at(f, out, ptx_mul(f, block, ptx_s32(w->elements)));
-        store_unit(d, &lane, &here, at);
+        store_units(d, &lane, &here, at);
     }
 }
 
@@ -254,11 +256,11 @@ static const kiln_rule all_rules[] = {
 
 const kiln_family gguf_dequantize_family = {
     .name = "gguf_dequantize",
-    .summary = "GGUF's quantised blocks back to a tensor",
+    .summary = "turn GGUF's quantised blocks back into a tensor",
     .source = "GGUF's formats, as the Python package gguf decodes them",
-    .accuracy = "bit for bit what the package makes of the blocks, in f32, and that rounded to the type",
+    .accuracy = "bit for bit what the package decodes in f32, rounded to the type",
     .nonfinite =
-        "as the arithmetic goes: an infinite scale is a NaN where what it multiplies is 0; f16 overflows to infinity",
+        "IEEE arithmetic: an infinite scale gives a NaN where it multiplies 0; f16 overflows to infinity",
     .params = params,
     .args = all_args,
     .rules = all_rules,
@@ -291,12 +293,12 @@ static const kiln_rule rows_rules[] = {
 
 const kiln_family gguf_rows_family = {
     .name = "gguf_rows",
-    .summary = "rows of a GGUF tensor by an index, as embeddings are looked up",
+    .summary = "look up rows of a GGUF tensor by index, as embeddings are",
     .source = "GGUF's formats, as the Python package gguf decodes them",
-    .accuracy = "bit for bit what the package makes of the blocks, in f32, and that rounded to the type",
+    .accuracy = "bit for bit what the package decodes in f32, rounded to the type",
     .nonfinite =
-        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it; else as the arithmetic "
-        "goes: an infinite scale is a NaN where what it multiplies is 0; f16 overflows to infinity",
+        "a row whose index is not below tensor_rows is NaNs, and nothing is read for it. Else IEEE arithmetic: an infinite "
+        "scale gives a NaN where it multiplies 0; f16 overflows to infinity",
     .params = params,
     .args = rows_args,
     .rules = rows_rules,

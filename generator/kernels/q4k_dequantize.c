@@ -34,11 +34,12 @@ static const kiln_rule rules[] = {
 
 const kiln_family q4k_dequantize_family = {
     .name = "q4k_dequantize",
-    .summary = "GGUF Q4_K super-blocks back to a tensor",
+    .summary = "turn GGUF Q4_K super-blocks back into a tensor",
     .source = "GGUF's Q4_K, as the Python package gguf decodes it",
-    .accuracy = "bit for bit d * scale * code - dmin * minimum, exact, rounded to f32, and that to the type",
+    .accuracy =
+        "bit for bit d * scale * code - dmin * minimum, computed exactly, rounded to f32 and then to the type",
     .nonfinite =
-        "as the arithmetic goes: an infinite d is a NaN where scale or code is 0; f16 overflows to infinity",
+        "IEEE arithmetic: an infinite d gives a NaN where scale or code is 0; f16 overflows to infinity",
     .params = params,
     .args = args,
     .rules = rules,

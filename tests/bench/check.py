@@ -268,7 +268,7 @@ def baselines():
     """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
     names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
     kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f16", "64", "sym"), ("f64", "64", "sym")
-    sizes = {"n": 256, "group_size": 64, "m": 3, "k": 128, "l": 2, "workspace_size": 1,
+    sizes = {"n": 256, "group_size": 64, "m": 3, "k": 128, "l": 2, "workspace_size": 1, "tensor_rows": 16,
              "batch": 2, "q_heads": 4, "kv_heads": 2, "q_length": 5, "k_length": 5}
     lines = [json.dumps({"id": f"{family}/{b}", "baseline": b, "sizes": sizes,
                          "parameters": {"type": kind, "group": group, "mode": mode, "norm": "rms", "batch": "2",

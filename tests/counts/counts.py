@@ -34,8 +34,13 @@ def quantiser(params):
     return [f"n={n}{group}" for n in (65536, 70001)]
 
 
-def q4k_dequantize(_):
+def dequantize(_):
     return ["n=65536", "n=69888"]
+
+
+def gguf_rows(_):
+    """Rows of two tiles; of one and a little more, at every offset from 16 bytes."""
+    return ["n=16,k=4096,tensor_rows=100", "n=23,k=2304,tensor_rows=100"]
 
 
 def product(params):
@@ -77,7 +82,7 @@ def attention(params):
 
 
 SIZES = {
-    "int4": quantiser, "nf4": quantiser, "q4k_dequantize": q4k_dequantize, "nf4_gemm": product,
+    "int4": quantiser, "nf4": quantiser, "gguf_dequantize": dequantize, "gguf_rows": gguf_rows, "q4k_dequantize": dequantize, "nf4_gemm": product,
     "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "nvfp4_gemv": nvfp4, "attention": attention,
 }
 

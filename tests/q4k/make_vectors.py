@@ -1,18 +1,33 @@
 #!/usr/bin/env python3
-"""Makes tests/data/q4k_vectors.bin: Q4_K super-blocks, and what the GGUF reference package makes of them.
+"""Makes tests/data/gguf_vectors.bin: quantised blocks, and what the GGUF reference package makes of them.
 
-usage: make_vectors.py WEIGHTS VECTORS        (needs numpy and gguf; the tests need neither)
+usage: make_vectors.py make WEIGHTS VECTORS               (needs numpy and gguf; the tests need neither)
+       make_vectors.py run PROGRAM DRIVER [BLOCKS [SEED]]  runs q4k_vectors on random blocks; 77 without the package
 
-WEIGHTS is tests/data/minilm_l6_ffn_512x384.f32. VECTORS gets N super-blocks of 144 bytes, then N * 256 little-endian f32:
-    24 of real weights, rounded to Q4_K here (the package decodes Q4_K and does not make it)
-    24 of random bits, with a finite d and dmin
-    16 with d and dmin at the ends of their range, and all other bits 0, 1 or random
+WEIGHTS is tests/data/minilm_l6_ffn_512x384.f32. VECTORS gets a section for each format: its name in 8 bytes, elements and bytes
+of a block and their number, u32 each; the blocks; their elements, f32. All are little-endian. The blocks are
+    of random bits, every second of them with finite factors
+    with factors at the ends of their range, and all other bits 0, 1 or random
+    of Q4_K also 24 of real weights, rounded here (the package decodes Q4_K and does not make it)
 """
 import itertools
+import struct
+import subprocess
 import sys
+import tempfile
 
-import gguf
-import numpy
+try:
+    import gguf
+    import numpy
+except ImportError:
+    if sys.argv[1:2] == ["run"]:
+        print("skipped: python3 has no numpy and gguf")
+        sys.exit(77)
+    raise
+
+# Where the f16 factors of a block are. MXFP4's is its first byte.
+FACTORS = {"q4_0": [0], "q4_1": [0, 2], "q5_0": [0], "q5_1": [0, 2], "q8_0": [0], "q2_k": [80, 82], "q3_k": [108],
+           "q4_k": [0, 2], "q5_k": [0, 2], "q6_k": [208], "iq4_nl": [0], "iq4_xs": [0], "mxfp4": []}
 
 ZERO, LEAST, LARGEST_DENORMAL, LEAST_NORMAL, ONE, MOST = 0x0000, 0x0001, 0x03FF, 0x0400, 0x3C00, 0x7BFF
 MINUS = 0x8000
@@ -43,25 +58,52 @@ def quantize(x):
     return pack(d, dmin, *(v.astype(numpy.uint8) for v in (scales, minima, numpy.clip(codes, 0, 15).reshape(-1, 256))))
 
 
-def with_factors(blocks, factors):
-    """The super-blocks with these bits for d and dmin."""
-    blocks[:, :4] = numpy.array(factors, dtype="<u2").view(numpy.uint8).reshape(-1, 4)
+def with_factors(name, blocks, factors):
+    """The blocks with these bits for their factors; the ends of MXFP4's are 0, 1, 254 and 255."""
+    for column, at in enumerate(FACTORS[name]):
+        blocks[:, at:at + 2] = numpy.array(factors, dtype="<u2")[:, column:column + 1].copy().view(numpy.uint8)
+    if name == "mxfp4":
+        blocks[:, 0] = numpy.resize([0, 1, 254, 255], len(blocks))
     return blocks
 
 
-def main():
-    weights, vectors = sys.argv[1:]
-    random = numpy.random.default_rng(4)
+def finite(random, count):
+    return random.integers(0, 0x7C00, (count, 2)) | random.integers(0, 2, (count, 2)) * MINUS
+
+
+def section(name, random, count, ends, more):
+    """Blocks of random bits, of factors at the ends of their range, and more; and their elements."""
+    kind = getattr(gguf.GGMLQuantizationType, name.upper())
+    elements, size = gguf.GGML_QUANT_SIZES[kind]
+    bits = random.integers(0, 256, (count, size), dtype=numpy.uint8)
+    if name != "mxfp4":
+        bits[::2] = with_factors(name, bits[::2], finite(random, len(bits[::2])))
+    extreme = random.integers(0, 256, (ends, size), dtype=numpy.uint8)
+    extreme[:ends // 4], extreme[ends // 2:ends // 4 * 3] = 0xFF, 0
+    extreme = with_factors(name, extreme, list(itertools.islice(itertools.cycle(EXTREMES), ends)))
+    blocks = numpy.concatenate([more, bits, extreme]) if len(more) else numpy.concatenate([bits, extreme])
+    with numpy.errstate(all="ignore"):
+        numbers = gguf.quants.dequantize(blocks, kind).astype("<f4")
+    return name.encode().ljust(8, b"\0") + struct.pack("<3I", elements, size, len(blocks)) + blocks.tobytes() + numbers.tobytes()
+
+
+def make(weights, vectors):
     real = quantize(numpy.fromfile(weights, dtype="<f4")[:24 * 256])
-    bits = random.integers(0, 256, (24, 144), dtype=numpy.uint8)
-    signs = random.integers(0, 2, (24, 2)) * MINUS
-    bits = with_factors(bits, random.integers(0, 0x7C00, (24, 2)) | signs)
-    ends = random.integers(0, 256, (16, 144), dtype=numpy.uint8)
-    ends[:4], ends[8:12] = 0xFF, 0
-    blocks = numpy.concatenate([real, bits, with_factors(ends, list(itertools.chain(EXTREMES, EXTREMES)))])
-    numbers = gguf.quants.dequantize(blocks, gguf.GGMLQuantizationType.Q4_K)
     with open(vectors, "wb") as file:
-        file.write(blocks.tobytes() + numbers.astype("<f4").tobytes())
+        for seed, name in enumerate(FACTORS):
+            is_small = gguf.GGML_QUANT_SIZES[getattr(gguf.GGMLQuantizationType, name.upper())][0] == 32
+            count, ends = (16, 16) if is_small else (4, 4)
+            if name == "q4_k":
+                count, ends = 8, 16
+            file.write(section(name, numpy.random.default_rng(seed), count, ends, real if name == "q4_k" else []))
 
 
-main()
+def run(program, driver, blocks="400", seed="1"):
+    with tempfile.NamedTemporaryFile() as file:
+        for number, name in enumerate(FACTORS):
+            file.write(section(name, numpy.random.default_rng([int(seed), number]), int(blocks), 16, []))
+        file.flush()
+        sys.exit(subprocess.run([program, driver, file.name], check=False).returncode)
+
+
+{"make": make, "run": run}[sys.argv[1]](*sys.argv[2:])

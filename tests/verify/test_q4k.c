@@ -1,12 +1,14 @@
-/* The Q4_K reference: the vectors of the GGUF reference package, the layout by hand, and the error of real weights. */
+/* The references of GGUF's formats: the vectors of the GGUF reference package; of Q4_K the layout by hand, and the error of real
+ * weights. */
 #include "test_verify.h"
 
 #include <math.h>
 #include <stdio.h>
 
+#include "families/gguf_blocks.h"
 #include "families/q4k.h"
 
-enum { MOST_BYTES = 1 << 20, RECORD_BYTES = Q4K_BLOCK_BYTES + Q4K_BLOCK_ELEMENTS * sizeof(float) };
+enum { MOST_BYTES = 1 << 20 };
 
 static unsigned char bytes[MOST_BYTES];
 
@@ -20,22 +22,53 @@ static size_t read_file(const char *path)
     return count;
 }
 
-/* N super-blocks, then what the package makes of them, bit for bit. */
+static uint32_t read_u32(const unsigned char *at)
+{
+    return (uint32_t)element_bits(ELEMENT_U32, at, 0);
+}
+
+/* Q4_K is read by two references. */
+static double value_of(const gguf_format *f, const unsigned char *block, unsigned i)
+{
+    gguf_block b;
+    gguf_read(f, &b, block);
+    if (strcmp(f->name, "q4_k") == 0) {
+        q4k_block again;
+        q4k_read(&again, block);
+        uint64_t twice = number_encode(ELEMENT_F32, q4k_value(&again, i));
+        assert_int_equal(number_encode(ELEMENT_F32, gguf_value(&b, i)), twice);
+    }
+    return gguf_value(&b, i);
+}
+
+/* The blocks of a format, and what the package makes of them, bit for bit but for NaNs. Returns the section's end. */
+static const unsigned char *check_section(const gguf_format *f, const unsigned char *at)
+{
+    assert_string_equal((const char *)at, f->name);
+    uint32_t elements = read_u32(at + 8), size = read_u32(at + 12), count = read_u32(at + 16);
+    const unsigned char *blocks = at + 20, *numbers = blocks + (size_t)size * count;
+    assert_int_equal(elements, f->elements);
+    assert_int_equal(size, f->bytes);
+    assert_in_range(count, 8, 64);
+    for (size_t i = 0; i < (size_t)count * elements; i++) {
+        double value = value_of(f, blocks + i / elements * size, (unsigned)(i % elements));
+        double expected = element_get(ELEMENT_F32, numbers, i);
+        if (isnan(expected))
+            assert_true(isnan(value));
+        else
+            assert_int_equal(number_encode(ELEMENT_F32, value), element_bits(ELEMENT_F32, numbers, i));
+    }
+    return numbers + (size_t)count * elements * sizeof(float);
+}
+
 static void test_vectors(void **state)
 {
     (void)state;
-    size_t size = read_file(VECTORS), count = size / RECORD_BYTES;
-    assert_int_equal(size % RECORD_BYTES, 0);
-    assert_int_equal(count, 64);
-    for (size_t at = 0; at < count; at++) {
-        q4k_block b;
-        q4k_read(&b, bytes + at * Q4K_BLOCK_BYTES);
-        for (unsigned i = 0; i < Q4K_BLOCK_ELEMENTS; i++) {
-            uint64_t index = at * Q4K_BLOCK_ELEMENTS + i;
-            uint64_t expected = element_bits(ELEMENT_F32, bytes + count * Q4K_BLOCK_BYTES, index);
-            assert_int_equal(number_encode(ELEMENT_F32, q4k_value(&b, i)), expected);
-        }
-    }
+    size_t size = read_file(VECTORS);
+    const unsigned char *at = bytes;
+    for (size_t i = 0; gguf_at(i); i++)
+        at = check_section(gguf_at(i), at);
+    assert_int_equal(at - bytes, size);
 }
 
 /* A field at a time, set to all ones: which bits it has. */

@@ -39,6 +39,15 @@ def torch_widen(torch, job):
     return torch_cast(torch, job, torch.uint8, job.two_elements(torch))
 
 
+def torch_embedding(torch, job):
+    """The same rows of a tensor that is dequantised already."""
+    rows = job.sizes["tensor_rows"]
+    table = job.random(torch, rows * job.k).view(rows, job.k)
+    index = [torch.randint(0, rows, (job.n,), dtype=torch.int32, device=job.device) for _ in range(job.sets)]
+    return ("torch embedding", 2 * job.n * job.k * job.element_bytes,
+            [lambda i=i: torch.nn.functional.embedding(i, table) for i in index])
+
+
 def torch_range(torch, job):
     """The largest magnitude, or the smallest and the largest, of each group."""
     source = [job.random(torch).view(-1, job.group) for _ in range(job.sets)]
@@ -171,7 +180,7 @@ def torch_sdpa(backend):
 
 
 SDPA_BACKENDS = "FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH"
-BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torch_range,
+BASELINES = {f.__name__: f for f in (torch_copy, torch_narrow, torch_widen, torch_embedding, torch_range,
                                      bitsandbytes_quantize, bitsandbytes_dequantize, torch_matmul,
                                      torch_lookup_matmul, bitsandbytes_matmul, torch_norm_matmul, torch_bmm,
                                      *map(torch_sdpa, SDPA_BACKENDS))}

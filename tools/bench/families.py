@@ -14,7 +14,7 @@ class Row(NamedTuple):
 
 NK = (2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096)
 ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 512
-CONTRACT = "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "c", "head_dim", "causal"
+CONTRACT = "format", "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "c", "head_dim", "causal"
 
 
 def quantiser(*baselines):
@@ -59,6 +59,21 @@ def product(workspace, fits):
 def q4k_dequantize():
     """Beside a cast that reads 0.5 bytes per element, where this reads 0.5625."""
     return Row(timed={}, shown={}, shapes=[{"n": 1 << 26}], quick={"n": 20480}, baselines=["torch_widen"])
+
+
+def gguf_dequantize():
+    """All formats; those that models are mostly in are shown."""
+    return Row(timed={"type": ["f16"]}, shown={"format": ["q4_0", "q8_0", "q4_k", "q6_k", "mxfp4"]},
+               shapes=[{"n": 1 << 26}], quick={"n": 20480}, baselines=["torch_widen"])
+
+
+def gguf_rows():
+    """An embedding's rows for a token, and for a prompt. The index is copied from a smaller problem's, so it names few rows,
+    which stay in the L2 cache: what is timed is decoding and writing."""
+    shapes = [{"n": n, "k": 4096, "tensor_rows": 128256} for n in (1, 2048)]
+    return Row(timed={"type": ["f16"]}, shown={"format": ["q4_k", "q6_k"]}, shapes=shapes,
+               quick={"n": 40, "k": 512, "tensor_rows": 64},
+               baselines=["torch_embedding"])
 
 
 def rmsnorm_q4k_gemv():
@@ -113,6 +128,8 @@ FAMILIES = {
     "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
     "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": (1, 32), "f16": (1, 8), "mma": (1, 64)})),
     "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": (1, 8), "f16": (1, 8), "mma": (8, 64)})),
+    "gguf_dequantize":     gguf_dequantize(),
+    "gguf_rows":           gguf_rows(),
     "q4k_dequantize":      q4k_dequantize(),
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
     "nvfp4_gemv":          nvfp4_gemv(),

@@ -25,6 +25,11 @@ static int bits(unsigned char byte, int first, int count)
     return byte >> first & ((1 << count) - 1);
 }
 
+static int signed_byte(unsigned char byte)
+{
+    return byte < 128 ? byte : byte - 256;
+}
+
 /* ---- blocks of 32 ------------------------------------------------------------------------------------------------- */
 
 static int nibble(const unsigned char *codes, int i)
@@ -67,7 +72,7 @@ static void read_q8_0(gguf_block *b, const unsigned char *p)
 {
     set_all(b, half_at(p), 0);
     for (int i = 0; i < 32; i++)
-        b->code[i] = (signed char)p[2 + i];
+        b->code[i] = signed_byte(p[2 + i]);
 }
 
 static const int iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -146,7 +151,7 @@ static void read_q6_k(gguf_block *b, const unsigned char *p)
 {
     double d = half_at(p + 208);
     for (int s = 0; s < 16; s++)
-        b->scale[s] = d * (signed char)p[192 + s];
+        b->scale[s] = d * signed_byte(p[192 + s]);
     for (int i = 0; i < 256; i++)
         b->code[i] = bits(p[i / 128 * 64 + i % 64], i % 128 / 64 * 4, 4) +
                      16 * bits(p[128 + i / 128 * 32 + i % 32], i % 128 / 32 * 2, 2) - 32;
@@ -181,12 +186,17 @@ static const gguf_format formats[] = {
 };
 /* clang-format on */
 
+const gguf_format *gguf_at(size_t i)
+{
+    return i < sizeof formats / sizeof formats[0] ? &formats[i] : NULL;
+}
+
 const gguf_format *gguf_of(const problem *p)
 {
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (problem_has_parameter(p, "format", formats[i].name))
-            return &formats[i];
-    return NULL;
+    size_t i = 0;
+    while (gguf_at(i) && !problem_has_parameter(p, "format", formats[i].name))
+        i++;
+    return gguf_at(i);
 }
 
 void gguf_read(const gguf_format *f, gguf_block *b, const unsigned char *bytes)

@@ -53,14 +53,16 @@ static void make_all(problem *p, const input_pattern *pattern, random_stream s)
     gguf_fill(gguf_of(p), problem_find(p, "packed"), pattern->number, s);
 }
 
-/* One index in eight is beyond the last row, by as little or as much as can be; the last row is asked for too. */
+/* But for random weights one index in eight is beyond the last row, by as little or as much as can be; the last row is asked for
+ * too. */
 static void make_rows(problem *p, const input_pattern *pattern, random_stream s)
 {
     argument *index = problem_find(p, "index");
     uint64_t rows = problem_integer(p, "tensor_rows");
+    const bool is_usual = pattern->number == GGUF_RANDOM;
     make_all(p, pattern, s);
     for (uint64_t i = 0; i < index->count; i++) {
-        uint64_t turn = p->is_plain ? 2 : random_below(random_fork(s, 3), i, 16);
+        uint64_t turn = is_usual ? 2 : random_below(random_fork(s, 3), i, 16);
         uint64_t row = rows > 0 ? random_below(random_fork(s, 4), i, rows) : 0;
         if (turn < 2 || rows == 0)
             row = turn == 0 ? rows : UINT32_MAX;
