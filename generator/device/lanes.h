@@ -2,9 +2,13 @@
 #ifndef DEVICE_LANES_H
 #define DEVICE_LANES_H
 
-#include <stdint.h>
+#include <kiln/author/ptx.h>
 
 enum { WARP_LANES = 32, MULTIPROCESSOR_REGISTERS = 65536 };
+
+/* Adds each of `count` sums, a power of two, over the warp. Lanes from i * 32 / count on get sum i: each step halves the lanes
+ * of a sum and the sums of a lane. What `sums` holds is lost. */
+ptx_val lanes_add(ptx_fn *f, ptx_val lane, ptx_val sums[], uint32_t count);
 
 /* Thread blocks of a multiprocessor that leave each thread so many registers; at least one. Left to itself, ptxas fits one
  * more and spills, or hoists loads until no register is left. */
