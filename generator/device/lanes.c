@@ -1,4 +1,4 @@
-/* Reductions over lanes. */
+/* A warp's lanes. */
 #include "lanes.h"
 
 void lanes_join(ptx_fn *f, ptx_op op, uint32_t lanes, uint32_t count, ptx_val lane, ptx_val values[])
@@ -9,8 +9,8 @@ void lanes_join(ptx_fn *f, ptx_op op, uint32_t lanes, uint32_t count, ptx_val la
         ptx_val bit = ptx_and(f, lane, ptx_u32(lanes));
         ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
         for (uint32_t i = 0; i < count; i++) {
-            ptx_val given = ptx_select(f, is_upper, values[i], values[i + count]);
             ptx_val kept = ptx_select(f, is_upper, values[i + count], values[i]);
+            ptx_val given = ptx_select(f, is_upper, values[i], values[i + count]);
             values[i] = ptx_op2(f, op, kept, ptx_shfl_xor(f, given, ptx_u32(lanes)), PTX_HERE);
         }
     }

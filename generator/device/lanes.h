@@ -2,8 +2,6 @@
 #ifndef DEVICE_LANES_H
 #define DEVICE_LANES_H
 
-#include <stdint.h>
-
 #include <kiln/author/ptx.h>
 
 enum { WARP_LANES = 32, MULTIPROCESSOR_REGISTERS = 65536 };

@@ -69,7 +69,7 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
 {
     ptx_fn *f = s->f;
     uint32_t vector = vector_of(s, count);
-    bool all_have = s->threads == s->block_threads;
+    bool all_have = s->threads == ptx_block_x(f);
     ptx_val first = first_of(s, count, vector), has_sums;
     if (all_have) {
         store_part(s, first, sums, count, vector);

@@ -14,11 +14,9 @@
 
 typedef struct split {
     ptx_fn *f;
-    ptx_type type;  /* of the sums: F32 or F64 */
-    uint32_t parts; /* thread blocks per tile, at least 2 */
-    uint32_t
-        threads; /* of each thread block, that have sums: those with the lowest tid, or all `block_threads` */
-    uint32_t block_threads;
+    ptx_type type;         /* of the sums: F32 or F64 */
+    uint32_t parts;        /* thread blocks per tile, at least 2 */
+    uint32_t threads;      /* of each thread block, that have sums: those with the lowest tid */
     ptx_val workspace;     /* pointer to `type` */
     ptx_val tile_counters; /* pointer to U32 */
     ptx_val tile, part;    /* this thread block's tile, and its part of the reduction; U32, uniform */

@@ -36,18 +36,18 @@ ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
     return ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
 }
 
-ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, uint32_t threads, ptx_val sums[], uint32_t count)
+ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
+                      uint32_t count)
 {
     split s = {.f = f,
                .type = args->wide,
                .parts = args->split_k,
                .threads = threads,
-               .block_threads = threads,
                .workspace = args->workspace,
-               .tile_counters = args->tile_counters};
+               .tile_counters = args->tile_counters,
+               .tid = tid};
     ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
     s.tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
     s.part = ptx_ctaid_z(f);
-    s.tid = ptx_tid_x(f);
     return split_add(&s, sums, count);
 }

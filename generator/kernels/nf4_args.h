@@ -20,8 +20,9 @@ nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t re
 /* Whether each column's scales, `blocks` of them, start at a multiple of 16 bytes. */
 ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks);
 
-/* Where a sum is split: adds the parts' sums. Each thread passes `count` variables. Where the predicate that it returns holds,
+/* Where a sum is split: adds the parts' sums. Each of the first `threads` threads passes `count` variables. Where the predicate that it returns holds,
  * in all threads of the tile's last thread block, they become the sums over all parts. All threads must get here. */
-ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, uint32_t threads, ptx_val sums[], uint32_t count);
+ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
+                      uint32_t count);
 
 #endif

@@ -33,7 +33,6 @@
 #include "device/lanes.h"
 #include "device/nf4_pairs.h"
 #include "device/shared.h"
-#include "device/split.h"
 #include "device/tail.h"
 #include "device/tensor.h"
 
@@ -507,23 +506,6 @@ static ptx_val add_k_warps(mma_gemm *g, ptx_val from, uint32_t i)
     return shared_sum(f, shared_at(f, PTX_F32, from, bytes), g->k_warps, g->row_tiles * ROWS * row_bytes);
 }
 
-static ptx_val add_splits(mma_gemm *g, ptx_val sums[], uint32_t count, uint32_t threads)
-{
-    ptx_fn *f = g->f;
-    ptx_val column_tiles = ptx_nctaid_x(f), row_tile = ptx_ctaid_y(f), column_tile = ptx_ctaid_x(f);
-    split s = {.f = f,
-               .type = PTX_F32,
-               .parts = g->split_k,
-               .threads = threads,
-               .block_threads = g->threads,
-               .workspace = g->args.workspace,
-               .tile_counters = g->args.tile_counters,
-               .tile = ptx_mad(f, row_tile, column_tiles, column_tile),
-               .part = ptx_ctaid_z(f),
-               .tid = g->tid};
-    return split_add(&s, sums, count);
-}
-
 /* Stores this thread's elements of a column: from `row` on, every `step`-th row. */
 static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, const ptx_val sums[],
                          uint32_t count, uint32_t step)
@@ -570,7 +552,7 @@ static void store_tile(mma_gemm *g)
             ptx_set(f, sums[i], add_k_warps(g, from, i));
     }
     if (g->split_k > 1)
-        may = ptx_and(f, may, add_splits(g, sums, count, threads));
+        may = ptx_and(f, may, nf4_add_parts(f, &g->args, g->tid, threads, sums, count));
     store_column(g, ptx_add(f, row, g->first_row), column, may, sums, count, pass_rows);
 }
 

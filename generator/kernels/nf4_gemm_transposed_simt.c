@@ -255,9 +255,8 @@ static void add_partials(product *g, ptx_val totals[])
     ptx_val from = ptx_mad(f, in_unit, ptx_u32(wide_bytes(g)), start);
     for (uint32_t i = 0; i < TILE_K / threads(g); i++) {
         uint32_t offset = i * (threads(g) / g->lane_k) * UNIT_BYTES;
-        totals[i] = ptx_var(f, ptx_load(f, shared_at(f, g->wide, from, offset)));
-        for (uint32_t s = 1; s < partials; s++)
-            ptx_add_to(f, totals[i], ptx_load(f, shared_at(f, g->wide, from, offset + s * partial_bytes(g))));
+        ptx_val first = shared_at(f, g->wide, from, offset);
+        totals[i] = ptx_var(f, shared_sum(f, first, partials, partial_bytes(g)));
     }
 }
 
@@ -295,7 +294,7 @@ static void add_all(product *g)
         store_tile(g);
         return;
     }
-    PTX_IF (f, nf4_add_parts(f, &g->args, threads(g), g->total, g->rows * (TILE_K / threads(g)))) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, g->tid, threads(g), g->total, g->rows * (TILE_K / threads(g)))) {
         store_tile(g);
     }
 }

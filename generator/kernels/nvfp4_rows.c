@@ -3,6 +3,7 @@
 
 #include "device/lanes.h"
 #include "device/narrow.h"
+#include "device/shared.h"
 
 static void read_params(nvfp4_rows *g)
 {
@@ -108,11 +109,7 @@ void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
         ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(lanes_log2(g->rows)));
         ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
         ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->k_warps * g->rows), in_warps));
-        ptx_val total = ptx_var(f, ptx_load(f, from));
-        for (uint32_t s = 1; s < g->k_warps; s++) {
-            ptx_val part = ptx_load(f, ptx_at_const(f, from, s * g->rows));
-            ptx_add_to(f, total, part);
-        }
+        ptx_val total = shared_sum(f, from, g->k_warps, 4 * g->rows);
         nvfp4_store(g, total, ptx_add(f, g->first_of_block, g->tid), is_here);
     }
 }

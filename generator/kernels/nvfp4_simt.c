@@ -225,30 +225,13 @@ static void init_rows(gemv *g)
     nvfp4_find_vector(&g->of);
 }
 
-/* Adds the lanes' sums: halves of the warp exchange rows until each lane has one. Lanes from i * 32 / rows on get row i. */
-static ptx_val add_lanes(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    uint32_t lanes = 32;
-    for (uint32_t count = g->of.rows; count > 1; count /= 2) {
-        lanes /= 2;
-        ptx_val bit = ptx_and(f, g->of.lane, ptx_u32(lanes));
-        ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
-        for (uint32_t i = 0; i < count / 2; i++) {
-            ptx_val kept = ptx_select(f, is_upper, g->sum[i + count / 2], g->sum[i]);
-            ptx_val given = ptx_select(f, is_upper, g->sum[i], g->sum[i + count / 2]);
-            g->sum[i] = ptx_add(f, kept, ptx_shfl_xor(f, given, ptx_u32(lanes)));
-        }
-    }
-    return ptx_reduce_lanes(f, PTX_OP_ADD, (int)lanes, g->sum[0]);
-}
-
 static void end_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < g->of.rows; r++)
         g->sum[r] = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
-    ptx_val sum = add_lanes(g);
+    lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->of.lane, g->sum);
+    ptx_val sum = g->sum[0];
     ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - lanes_log2(g->of.rows)));
     ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
     ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));

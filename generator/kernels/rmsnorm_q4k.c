@@ -9,6 +9,7 @@
  * rows. Then every 256 rows make h again.
  */
 #include "rmsnorm_q4k.h"
+#include "device/lanes.h"
 #include "device/narrow.h"
 #include <kiln/author/families.h>
 
@@ -49,27 +50,6 @@ static void layout_shared(gemv *g)
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
 
-/* The sum over all lanes; a lane gets row lane / (32 / rows). Each step halves the lanes per row and the rows per lane. */
-static ptx_val join_lanes(gemv *g, uint32_t b)
-{
-    ptx_fn *f = g->f;
-    int lanes = 32;
-    ptx_val sum[GEMV_MOST_ROWS];
-    for (uint32_t r = 0; r < g->rows; r++)
-        sum[r] = g->sum[r][b];
-    for (uint32_t half = g->rows / 2; half > 0; half /= 2) {
-        lanes /= 2;
-        ptx_val bit = ptx_and(f, g->lane, ptx_u32((uint32_t)lanes));
-        ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
-        for (uint32_t r = 0; r < half; r++) {
-            ptx_val given = ptx_select(f, is_upper, sum[r], sum[r + half]);
-            ptx_val kept = ptx_select(f, is_upper, sum[r + half], sum[r]);
-            sum[r] = ptx_add(f, kept, ptx_shfl_xor(f, given, ptx_u32((uint32_t)lanes)));
-        }
-    }
-    return ptx_reduce_lanes(f, PTX_OP_ADD, lanes, sum[0]);
-}
-
 /* Adds the sums to those of the chunks before, in shared memory. */
 static void gather_sums(gemv *g, ptx_val group)
 {
@@ -86,7 +66,11 @@ static void gather_sums(gemv *g, ptx_val group)
     ptx_val is_later = ptx_gt(f, g->chunk_first, ptx_u32(0));
     ptx_val adds = ptx_and(f, is_later, stores);
     for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val unit[2], total = join_lanes(g, b), at = shared_at(f, PTX_F32, to, 4 * GEMV_PASS_ROWS * b);
+        ptx_val unit[2], sums[GEMV_MOST_ROWS], at = shared_at(f, PTX_F32, to, 4 * GEMV_PASS_ROWS * b);
+        for (uint32_t r = 0; r < g->rows; r++)
+            sums[r] = g->sum[r][b];
+        lanes_join(f, PTX_OP_ADD, WARP_LANES, g->rows, g->lane, sums);
+        ptx_val total = sums[0];
         if (!g->is_q8) {
             ptx_load_vec(f, 2, unit, shared_at(f, PTX_F32, g->units, 8 * b), PTX_PLAIN);
             total = ptx_mul(f, total, unit[0]);
