@@ -67,6 +67,11 @@ def gguf(params):
     return [f"n={n},k={k}{eps}" for n, k in ((256, 512 * min(steps, 4)), (100, 512 * min(steps, 8) - 256))]
 
 
+def linear(p):
+    vectors = int(p["vectors"])
+    return {"m": vectors, "n": 1024, "k": 4096}, {"m": vectors + 1, "n": 1023, "k": 2304}
+
+
 def nvfp4(_):
     return [f"m={m},k={k},l={l},b_rows=1" for m, k, l in ((128, 4096, 1), (100, 5120, 2))]
 
@@ -83,7 +88,7 @@ def attention(params):
 
 SIZES = {
     "int4": quantiser, "nf4": quantiser, "gguf_dequantize": dequantize, "gguf_rows": gguf_rows, "q4k_dequantize": dequantize, "nf4_gemm": product,
-    "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "nvfp4_gemv": nvfp4, "attention": attention,
+    "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "linear": linear, "nvfp4_gemv": nvfp4, "attention": attention,
 }
 
 

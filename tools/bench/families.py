@@ -83,6 +83,15 @@ def rmsnorm_q4k_gemv():
                shapes=[{"n": n, "k": k} for n, k in shapes], quick={"n": 256, "k": 512}, baselines=["torch_norm_matmul"])
 
 
+def linear():
+    """A decoder's layers: one token, and a few. Beside it stands what takes up to seven times the bytes."""
+    shapes = (4096, 4096), (14336, 4096), (4096, 14336), (128256, 4096)
+    return Row(timed={"x": ["f16"], "y": ["f16"], "epilogue": ["none"], "norm": ["none"]},
+               shown={"format": ["q4_0", "q8_0", "q4_k", "q6_k", "mxfp4"], "activation": ["q8"]},
+               shapes=[{"m": m, "n": n, "k": k} for n, k in shapes for m in (1, 4, 8)],
+               quick={"m": 3, "n": 256, "k": 512}, baselines=["torch_matmul"])
+
+
 def nvfp4_gemv():
     """The shapes that the published kernels are compared by; vectors without padding."""
     shapes = [{"m": m, "k": k, "l": l, "b_rows": 1} for m, k, l in ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))]
@@ -132,6 +141,7 @@ FAMILIES = {
     "gguf_rows":           gguf_rows(),
     "q4k_dequantize":      q4k_dequantize(),
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
+    "linear":              linear(),
     "nvfp4_gemv":          nvfp4_gemv(),
     "attention":           attention(),
 }
