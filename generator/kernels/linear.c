@@ -422,11 +422,13 @@ static const kiln_rule rules[] = {
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
+    enum { SM_75_ROOM = 64 * 1024 }; /* shared memory of a thread block */
     const linear_geometry g = geometry_of(v);
     kiln_require(s, g.rows * g.vectors <= 32, "rows vectors", "rows times vectors is at most 32: registers");
     s->block[0] = LINEAR_THREADS;
     s->shared_bytes = shared_bytes(&g, g.chunk);
     s->least_shared_bytes = shared_bytes(&g, 256);
+    s->min_sm = s->least_shared_bytes > SM_75_ROOM ? 80 : 75;
     s->trip = WARP_LANES * format_group_elements(g.format);
     s->blocks_per_multiprocessor =
         g.rows * g.vectors <= (g.format->parts == 4 ? 2 : 4) ? 2 : 1; /* else some spill */

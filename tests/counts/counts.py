@@ -67,9 +67,12 @@ def gguf(params):
     return [f"n={n},k={k}{eps}" for n, k in ((256, 512 * min(steps, 4)), (100, 512 * min(steps, 8) - 256))]
 
 
-def linear(p):
-    vectors = int(p["vectors"])
-    return {"m": vectors, "n": 1024, "k": 4096}, {"m": vectors + 1, "n": 1023, "k": 2304}
+def linear(params):
+    """K so that the vectors have room on the device that has the least."""
+    vectors = int(params["vectors"])
+    k = (2048, 768) if vectors <= 2 and params["activation"] == "q8" else (256, 512) if vectors <= 2 else (256, 256)
+    eps = ",eps=1e-5" if params["norm"] == "rms" else ""
+    return [f"m={m},n={n},k={k}{eps}" for m, n, k in ((vectors, 256, k[0]), (vectors + 1, 99, k[1]))]
 
 
 def nvfp4(_):
