@@ -111,10 +111,11 @@ static void fill_units(nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t thr
                    at(p, to, p->skipped + i * entries_apart * stride));
 }
 
-void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, uint32_t threads, ptx_val lane)
+void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, ptx_val lane)
 {
     enum { UNITS = NF4_PAIRS_BYTES / UNIT_BYTES, AT_ONCE = 8 };
     ptx_fn *f = p->f;
+    const uint32_t threads = ptx_block_x(f);
     ptx_val copy = ptx_and(f, lane, ptx_u32(COPIES_BYTES / pair_bytes(p) - 1));
     p->mine = ptx_mad(f, copy, ptx_u32(pair_bytes(p)), p->start);
     ptx_val pairs = constants(p);

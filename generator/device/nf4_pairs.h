@@ -13,7 +13,7 @@ extern const double nf4_values[16];
 enum {
     NF4_PAIRS_BYTES = 32768, /* of the table, at a multiple of 16 */
     NF4_PAIRS_ALIGNED_BYTES =
-        65536 /* of an aligned table, at a multiple of as much; the second half of each 256 is free */
+        65536 /* of an aligned one, at a multiple of as much; half of each 256 is free */
 };
 
 /* The user sets the first five members. */
@@ -21,12 +21,11 @@ typedef struct nf4_pairs {
     ptx_fn *f;
     ptx_type type; /* of the values: F32, F64, F16, BF16 */
     bool is_high_first;
-    bool is_aligned; /* one instruction per address, not two */
-    uint32_t
-        reserved; /* of an aligned table: the most bytes of shared memory before what is dynamic. 1 KB is the system's */
-    ptx_val start;    /* in shared memory, U32 */
-    uint32_t skipped; /* an aligned table starts this many bytes after start, a multiple of 16 */
-    ptx_val mine;     /* this lane's copy of the first entry */
+    bool is_aligned;   /* one instruction per address, not two */
+    uint32_t reserved; /* the most bytes of shared memory before an aligned table; 1 KB is the system's */
+    ptx_val start;     /* in shared memory, U32 */
+    uint32_t skipped;  /* an aligned table starts this many bytes after start, a multiple of 16 */
+    ptx_val mine;      /* this lane's copy of the first entry */
 } nf4_pairs;
 
 /* Bytes of dynamic shared memory, with what is skipped. */
@@ -37,8 +36,8 @@ uint32_t nf4_pairs_bytes(const nf4_pairs *p);
  * which is 0 as long as no more than that comes before. */
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
-/* All `threads` of the thread block fill it, eight an entry; a barrier must follow. */
-void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, uint32_t threads, ptx_val lane);
+/* All threads of the thread block fill it, eight an entry; a barrier must follow. */
+void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, ptx_val lane);
 
 /* The two values of byte 0 to 3 of a word, in the tensor's order. With 16-bit types out[0] holds the pair, a U32. */
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2]);

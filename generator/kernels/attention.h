@@ -1,4 +1,4 @@
-/* What the strategies of attention share: a thread block's tile, exponentials, the running softmax of a row. */
+/* What the strategies of attention share: arguments, and a thread block's tile. */
 #ifndef KERNELS_ATTENTION_H
 #define KERNELS_ATTENTION_H
 
@@ -54,32 +54,6 @@ ptx_val attention_log_at(const attention *a, ptx_val row);
 
 /* How many keys, S32 and not clamped, a row sees. */
 ptx_val attention_visible(const attention *a, ptx_val row);
-
-/* -inf, the score of a masked key. */
-ptx_val attention_none(const attention *a);
-
-/* 2^x for x up to about 0. F64: within an ulp, 0 below 2^-1022. */
-ptx_val attention_exp2(const attention *a, ptx_val x);
-
-/* ln(x) + top * ln(2). x is at least 1, or 0, or a NaN, which it returns. */
-ptx_val attention_log(const attention *a, ptx_val x, ptx_val top);
-
-/* A row's running softmax, in powers of two: the sum is over 2^(score * factor - shift). */
-typedef struct attention_row {
-    ptx_val shift; /* some tile's largest score so far, times the factor; -inf when there was none */
-    ptx_val sum;
-} attention_row;
-
-void attention_init_row(const attention *a, attention_row *row);
-
-/* Raises the shift to a tile's. Multiply what was summed before by the result. */
-ptx_val attention_raise(const attention *a, attention_row *row, ptx_val shift);
-
-/* Add it to score * factor. */
-ptx_val attention_minus(const attention *a, const attention_row *row);
-
-/* 1 / sum, or 0 for a row without keys. */
-ptx_val attention_share(const attention *a, ptx_val sum);
 
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v);
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v);

@@ -19,8 +19,8 @@ typedef struct attention_panel {
     attention_matrix from;
     uint32_t rows, elements;
     shared_rows lines;
-    ptx_val row, column, at,
-        to; /* this thread's first unit: its row, its column in units, its source, its destination */
+    ptx_val row, column; /* of this thread's first unit; the column in units */
+    ptx_val at, to;      /* its source, its destination */
 } attention_panel;
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,

@@ -54,7 +54,7 @@ typedef struct mma {
     ptx_val lane, warp;
     ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
-    attention_row row[MOST_BLOCKS][2];
+    softmax_row row[MOST_BLOCKS][2];
     ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet */
 } mma;
@@ -167,7 +167,7 @@ static void mask_scores(mma *m, ptx_val key)
         int32_t limit = m->a.is_causal && !is_each ? (int32_t)(8 * row) : 0;
         ptx_val is_seen =
             ptx_lt(f, beyond[is_each ? row : 0], ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
-        ptx_set(f, *score, ptx_select(f, is_seen, *score, attention_none(&m->a)));
+        ptx_set(f, *score, ptx_select(f, is_seen, *score, softmax_none(m->a.wide)));
     }
 }
 
@@ -185,7 +185,7 @@ static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
 static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
 {
     ptx_fn *f = m->f;
-    ptx_val shrink = attention_raise(&m->a, &m->row[b][r], shift);
+    ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[b][r], shift);
     ptx_mul_to(f, m->row[b][r].sum, shrink);
     for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
         for (uint32_t i = 0; i < 2; i++)
@@ -215,12 +215,12 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 {
     ptx_fn *f = m->f;
     ptx_type pairs = m->a.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-    ptx_val minus = attention_minus(&m->a, &m->row[b][r]);
+    ptx_val minus = softmax_minus(f, m->a.wide, &m->row[b][r]);
     for (uint32_t o = 0; o < m->octets; o++) {
         ptx_val pair[2];
         for (uint32_t i = 0; i < 2; i++) {
             ptx_val x = ptx_fma(f, m->score[b][o][2 * r + i], m->a.factor, minus);
-            pair[i] = attention_exp2(&m->a, x);
+            pair[i] = softmax_exp2(f, m->a.wide, x);
             ptx_add_to(f, m->row[b][r].sum, pair[i]);
         }
         ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, pair[0], pair[1]);
@@ -265,7 +265,7 @@ static void stage_block(mma *m, uint32_t b, ptx_val at)
 {
     ptx_fn *f = m->f;
     for (uint32_t r = 0; r < 2; r++) {
-        ptx_val share = attention_share(&m->a, m->row[b][r].sum);
+        ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
         for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
@@ -325,10 +325,10 @@ static void store_logs(mma *m)
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
         ptx_val at = attention_log_at(a, row);
         for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-            const attention_row *of = &m->row[i / 2][i % 2];
+            const softmax_row *of = &m->row[i / 2][i % 2];
             ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
             ptx_val in_bounds = ptx_lt(f, number, a->rows);
-            ptx_val log = attention_log(a, of->sum, of->shift);
+            ptx_val log = softmax_log(f, a->wide, of->sum, of->shift);
             ptx_val to = a->pack_gqa && i > 0 ? attention_log_at(a, number) : ptx_at_const(f, at, 8 * i);
             PTX_WHEN (f, in_bounds) {
                 ptx_store(f, to, log);
@@ -395,7 +395,7 @@ static mma init_mma(ptx_fn *f, const kiln_variant *v)
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
-            attention_init_row(&m.a, &m.row[b][r]);
+            softmax_init_row(f, m.a.wide, &m.row[b][r]);
         for (uint32_t i = 0; i < 4 * (2 * m.steps + m.has_tail); i++)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
@@ -520,7 +520,7 @@ void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
     if (m.a.has_sm_80)
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m.blocks; i++) {
-        attention_row *row = &m.row[i / 2][i % 2];
+        softmax_row *row = &m.row[i / 2][i % 2];
         row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
     }
     attention_find_before(&m.a);

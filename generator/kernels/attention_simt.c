@@ -46,7 +46,7 @@ typedef struct simt {
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
     ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
-    attention_row row[MOST_ROWS];
+    softmax_row row[MOST_ROWS];
     ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
 } simt;
 
@@ -135,7 +135,7 @@ static void mask_scores(simt *s, ptx_val key)
         uint32_t r = i % s->rows, c = i / s->rows;
         int32_t limit = (a->is_causal && !is_each ? (int32_t)r : 0) - (int32_t)(c * GROUP_LANES);
         ptx_val is_seen = ptx_lt(f, beyond[is_each ? r : 0], ptx_s32(limit));
-        ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], attention_none(a)));
+        ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], softmax_none(a->wide)));
     }
 }
 
@@ -148,11 +148,12 @@ static void weigh_row(simt *s, uint32_t r)
         most = ptx_max(f, most, s->score[r][c]);
     most = ptx_reduce_lanes(f, PTX_OP_MAX, GROUP_LANES, most);
     ptx_val shift = ptx_mul(f, most, a->factor);
-    ptx_val shrink = attention_raise(a, &s->row[r], shift), minus = attention_minus(a, &s->row[r]);
+    ptx_val shrink = softmax_raise(f, a->wide, &s->row[r], shift),
+            minus = softmax_minus(f, a->wide, &s->row[r]);
     ptx_mul_to(f, s->row[r].sum, shrink);
     for (uint32_t c = 0; c < s->keys; c++) {
         ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);
-        ptx_val weight = attention_exp2(a, x);
+        ptx_val weight = softmax_exp2(f, a->wide, x);
         ptx_add_to(f, s->row[r].sum, weight);
         ptx_store(f, shared_at(s->f, s->a.wide, s->weights, (r * a->tile_k + c * GROUP_LANES) * s->bytes),
                   weight);
@@ -227,7 +228,7 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
     const attention *a = &s->a;
     ptx_val in_bounds = ptx_lt(f, row, a->rows);
     ptx_val sum = s->row[r].sum;
-    ptx_val share = attention_share(a, sum);
+    ptx_val share = softmax_share(f, a->wide, sum);
     PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
         for (uint32_t i = 0; i < s->vectors; i++) {
@@ -248,7 +249,7 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
         ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
         PTX_IF (f, ptx_and(f, is_first, wanted)) {
             ptx_val at = attention_log_at(a, row);
-            ptx_store(f, at, attention_log(a, sum, s->row[r].shift));
+            ptx_store(f, at, softmax_log(f, a->wide, sum, s->row[r].shift));
         }
     }
 }
@@ -340,7 +341,7 @@ static void init_thread(simt *s)
         s->v_last = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
     }
     for (uint32_t r = 0; r < s->rows; r++) {
-        attention_init_row(a, &s->row[r]);
+        softmax_init_row(f, a->wide, &s->row[r]);
         for (uint32_t i = 0; i < s->vector * s->vectors; i++)
             s->sum[r][i] = ptx_var(f, ptx_number(a->wide, 0));
     }

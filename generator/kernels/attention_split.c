@@ -53,10 +53,10 @@ static void join_part(const attention *a, const attention_slice *s, ptx_val firs
     ptx_val numbers[2], at = ptx_at(f, first, ptx_mul(f, part, ptx_u32(a->head_dim + ROW_NUMBERS)));
     ptx_load_vec(f, 2, numbers, ptx_at_const(f, at, a->head_dim), PTX_CG);
     ptx_val most = ptx_max(f, s->row->shift, numbers[0]);
-    ptx_val is_none = ptx_eq(f, most, attention_none(a));
+    ptx_val is_none = ptx_eq(f, most, softmax_none(a->wide));
     ptx_val safe = ptx_select(f, is_none, ptx_number(a->wide, 0), most);
-    ptx_val shrink = attention_exp2(a, ptx_sub(f, s->row->shift, safe));
-    ptx_val weight = attention_exp2(a, ptx_sub(f, numbers[0], safe));
+    ptx_val shrink = softmax_exp2(f, a->wide, ptx_sub(f, s->row->shift, safe));
+    ptx_val weight = softmax_exp2(f, a->wide, ptx_sub(f, numbers[0], safe));
     ptx_set(f, s->row->shift, most);
     ptx_mul_to(f, s->row->sum, shrink);
     ptx_fma_to(f, s->row->sum, numbers[1], weight);
@@ -75,7 +75,7 @@ static void join_row(const attention *a, const attention_slice *s)
 {
     ptx_fn *f = a->f;
     ptx_val first = find_row(a, s->number);
-    ptx_set(f, s->row->shift, attention_none(a));
+    ptx_set(f, s->row->shift, softmax_none(a->wide));
     ptx_set(f, s->row->sum, ptx_number(a->wide, 0));
     for (uint32_t n = 0; n < s->count * s->width; n++)
         ptx_set(f, s->sums[n], ptx_number(a->wide, 0));

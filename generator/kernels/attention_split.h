@@ -4,13 +4,14 @@
 #define KERNELS_ATTENTION_SPLIT_H
 
 #include "attention.h"
+#include "device/softmax.h"
 
 /* A lane's share of a row of O, not yet divided by the row's sum. */
 typedef struct attention_slice {
     ptx_val number;              /* the row's; may be out of bounds */
     ptx_val column;              /* its first */
     uint32_t width, step, count; /* `count` vectors of `width` columns, `step` columns apart */
-    attention_row *row;
+    softmax_row *row;
     ptx_val *sums; /* variables: width * count */
 } attention_slice;
 

@@ -21,7 +21,7 @@ static uint32_t offset_of(const attention_total *t, uint32_t block, uint32_t n)
 
 void attention_clear_total(const attention_total *t)
 {
-    ptx_val zero = ptx_f32(0), none = attention_none(t->a);
+    ptx_val zero = ptx_f32(0), none = softmax_none(t->a->wide);
     const ptx_val zeros[NUMBERS] = {zero, zero, zero, zero}, rows[NUMBERS] = {none, none, zero, zero};
     for (uint32_t b = 0; b < t->blocks; b++)
         for (uint32_t n = 0; n <= t->fragments; n++)
@@ -36,8 +36,8 @@ static void add_rows(const attention_total *t, const attention_sums *s, ptx_val 
     ptx_val old[NUMBERS], rows[NUMBERS];
     ptx_load_vec(f, NUMBERS, old, at, PTX_PLAIN);
     for (uint32_t r = 0; r < 2; r++) {
-        ptx_val minus = attention_minus(t->a, &s->row[r]);
-        shrink[r] = attention_exp2(t->a, ptx_add(f, old[r], minus));
+        ptx_val minus = softmax_minus(f, t->a->wide, &s->row[r]);
+        shrink[r] = softmax_exp2(f, t->a->wide, ptx_add(f, old[r], minus));
         rows[r] = s->row[r].shift;
         rows[2 + r] = ptx_fma(f, old[2 + r], shrink[r], s->row[r].sum);
     }

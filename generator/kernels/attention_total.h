@@ -6,12 +6,13 @@
 #define KERNELS_ATTENTION_TOTAL_H
 
 #include "attention.h"
+#include "device/softmax.h"
 
 enum { ATTENTION_CHUNK = 4096 /* keys; a multiple of every tile_k */ };
 
 /* A lane's share of 16 rows of O: fragments of two columns of row[0], then the same two of row[1]. */
 typedef struct attention_sums {
-    attention_row *row; /* two */
+    softmax_row *row; /* two */
     ptx_val (*fragment)[4];
 } attention_sums;
 

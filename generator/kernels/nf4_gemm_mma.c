@@ -75,8 +75,7 @@ typedef struct mma_gemm {
     ptx_val a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
     ptx_val scales_read, a_read; /* where this lane reads them */
     ptx_val ring;                /* bytes to this iteration's scales in their ring */
-    ptx_val toggle_to, toggle_read, toggle_a_to,
-        toggle_a;                /* double buffers: the sum of the two addresses, by which one toggles */
+    ptx_val toggle_to, toggle_read, toggle_a_to, toggle_a; /* of double buffers: see shared_toggle */
     ptx_val end[2 * MOST_DEPTH]; /* `done` below which this warp's first block is in bounds, its next, ... */
 
     ptx_val codes_at[MOST_GROUPS][2]; /* of this lane, the next to be loaded */
@@ -720,7 +719,7 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
     for (uint32_t block = 0; block < g.depth; block++)
         load_ahead(&g, ptx_s32(0), block);
     copy_first(&g);
-    nf4_pairs_fill(&g.pairs, g.tid, g.threads, g.lane);
+    nf4_pairs_fill(&g.pairs, g.tid, g.lane);
     clear_sums(&g);
     multiply_blocks(&g);
     store_tile(&g);

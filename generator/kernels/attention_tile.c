@@ -1,15 +1,7 @@
-/* attention: a thread block's tile, and the running softmax.
- *
- * All exponents of a row subtract its largest score, times the factor and rounded. That rounded number is kept, so its
- * rounding cancels between the weights and their sum, also from tile to tile.
- */
+/* attention: arguments, and a thread block's tile. */
 #include "attention.h"
 
-enum { LN2_TERMS = 14, ATANH_TERMS = 11 };
-
-static const double log2_e = 0x1.71547652b82fep+0, ln_2 = 0x1.62e42fefa39efp-1;
-
-/* ---- the tile ---------------------------------------------------------------------------------------------------- */
+static const double log2_e = 0x1.71547652b82fep+0;
 
 /* Elements of a matrix from batch to batch and from head to head, U64. */
 typedef struct matrix_strides {
@@ -197,108 +189,4 @@ ptx_val attention_visible(const attention *a, ptx_val row)
         return ptx_as(f, PTX_S32, a->k_length);
     ptx_val end = seen_and_more(a, row);
     return ptx_as(f, PTX_S32, ptx_sub(f, end, a->q_length));
-}
-
-/* ---- exponentials and logarithms ---------------------------------------------------------------------------------- */
-
-/* x = n + r with |r| <= 1/2: adding 1.5 * 2^52 leaves n in the low bits. 2^r is the Taylor series of e^(r ln 2); the terms
- * left out are below 2^-57. */
-static ptx_val exp2_f64(ptx_fn *f, ptx_val x)
-{
-    const double magic = 0x1.8p52;
-    ptx_val moved = ptx_add(f, x, ptx_f64(magic));
-    ptx_val whole = ptx_sub(f, moved, ptx_f64(magic));
-    ptx_val r = ptx_sub(f, x, whole);
-    double term[LN2_TERMS] = {1};
-    for (int i = 1; i < LN2_TERMS; i++)
-        term[i] = term[i - 1] * ln_2 / i;
-    ptx_val sum = ptx_f64(term[LN2_TERMS - 1]);
-    for (int i = LN2_TERMS - 2; i >= 0; i--)
-        sum = ptx_fma(f, sum, r, ptx_f64(term[i]));
-    ptx_val exponent = ptx_add(f, ptx_as(f, PTX_U64, moved), ptx_u64(1023));
-    ptx_val power = ptx_as(f, PTX_F64, ptx_shl(f, exponent, ptx_u32(52)));
-    ptx_val product = ptx_mul(f, sum, power);
-    ptx_val is_tiny = ptx_lt(f, x, ptx_f64(-1022));
-    return ptx_select(f, is_tiny, ptx_f64(0), product);
-}
-
-ptx_val attention_exp2(const attention *a, ptx_val x)
-{
-    return a->wide == PTX_F64 ? exp2_f64(a->f, x) : ptx_ex2_approx_ftz(a->f, x);
-}
-
-/* x = 2^n * y with y in [3/4, 3/2); with z = (y - 1) / (y + 1), ln(y) = 2 * (z + z^3 / 3 + z^5 / 5 + ...). */
-static ptx_val log_f64(ptx_fn *f, ptx_val x)
-{
-    ptx_val bits = ptx_as(f, PTX_U64, x);
-    ptx_val up = ptx_add(f, bits, ptx_u64(UINT64_C(1) << 51));
-    ptx_val exponent = ptx_shr(f, up, ptx_u32(52));
-    ptx_val lowered = ptx_shl(f, ptx_sub(f, exponent, ptx_u64(1023)), ptx_u32(52));
-    ptx_val y = ptx_as(f, PTX_F64, ptx_sub(f, bits, lowered));
-    ptx_val above = ptx_sub(f, y, ptx_f64(1));
-    ptx_val z = ptx_div(f, above, ptx_add(f, y, ptx_f64(1)));
-    ptx_val square = ptx_mul(f, z, z);
-    ptx_val sum = ptx_f64(2.0 / (2 * ATANH_TERMS + 1));
-    for (int i = ATANH_TERMS - 1; i >= 0; i--)
-        sum = ptx_fma(f, sum, square, ptx_f64(2.0 / (2 * i + 1)));
-    ptx_val n = ptx_cvt(f, PTX_F64, ptx_as(f, PTX_S64, ptx_sub(f, exponent, ptx_u64(1023))));
-    ptx_val of_power = ptx_mul(f, n, ptx_f64(ln_2));
-    return ptx_fma(f, sum, z, of_power);
-}
-
-ptx_val attention_log(const attention *a, ptx_val x, ptx_val top)
-{
-    ptx_fn *f = a->f;
-    if (a->wide == PTX_F32) {
-        ptx_val both = ptx_add(f, ptx_lg2_approx(f, x), top);
-        return ptx_mul(f, both, ptx_f32((float)ln_2));
-    }
-    ptx_val log = log_f64(f, x);
-    ptx_val both = ptx_fma(f, top, ptx_f64(ln_2), log);
-    ptx_val is_none = ptx_eq(f, x, ptx_f64(0));
-    ptx_val seen = ptx_select(f, is_none, top, both);
-    ptx_val is_number = ptx_eq(f, x, x); /* the bits of a NaN would give a logarithm too */
-    return ptx_select(f, is_number, seen, x);
-}
-
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
-
-ptx_val attention_none(const attention *a)
-{
-    return a->wide == PTX_F64 ? ptx_bits(PTX_F64, UINT64_C(0xfff) << 52) : ptx_bits(PTX_F32, 0xff800000);
-}
-
-void attention_init_row(const attention *a, attention_row *row)
-{
-    row->shift = ptx_var(a->f, attention_none(a));
-    row->sum = ptx_var(a->f, ptx_number(a->wide, 0));
-}
-
-/* While no key is visible, 0 is subtracted: -inf less -inf would be a NaN. */
-static ptx_val safe_shift(const attention *a, const attention_row *row)
-{
-    ptx_val is_none = ptx_eq(a->f, row->shift, attention_none(a));
-    return ptx_select(a->f, is_none, ptx_number(a->wide, 0), row->shift);
-}
-
-ptx_val attention_raise(const attention *a, attention_row *row, ptx_val shift)
-{
-    ptx_fn *f = a->f;
-    ptx_val old = ptx_var(f, row->shift);
-    ptx_max_to(f, row->shift, shift);
-    ptx_val change = ptx_sub(f, old, safe_shift(a, row));
-    return attention_exp2(a, change);
-}
-
-ptx_val attention_minus(const attention *a, const attention_row *row)
-{
-    return ptx_neg(a->f, safe_shift(a, row));
-}
-
-ptx_val attention_share(const attention *a, ptx_val sum)
-{
-    ptx_fn *f = a->f;
-    ptx_val is_none = ptx_eq(f, sum, ptx_number(a->wide, 0));
-    ptx_val share = ptx_rcp(f, sum);
-    return ptx_select(f, is_none, ptx_number(a->wide, 0), share);
 }
