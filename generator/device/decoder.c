@@ -31,24 +31,30 @@ ptx_val decode_low_half(ptx_fn *f, ptx_val word)
     return ptx_cvt(f, PTX_F32, halves[0]);
 }
 
-byte_factor decode_factor(ptx_fn *f, const format_lane *lane, ptx_val factor, uint32_t bias)
+static ptx_val exact_product(ptx_fn *f, ptx_val factor, ptx_val bytes, uint32_t i, uint32_t bias)
 {
-    byte_factor b = {.factor = factor, .bias = bias};
-    if (lane->rule == FORMAT_FINITE)
-        b.minus_raised = ptx_mul(f, factor, ptx_f32(-(0x1p15f + (float)bias)));
-    return b;
+    ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
+    ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f + (float)bias));
+    return ptx_mul(f, number, factor);
 }
 
-ptx_val decode_product(ptx_fn *f, const format_lane *lane, const byte_factor *factor, ptx_val bytes,
-                       uint32_t i)
+void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, ptx_val bytes, uint32_t first,
+                     uint32_t bias, bool is_scale, ptx_val products[])
 {
-    if (lane->rule == FORMAT_FINITE) {
+    ptx_val scaled = factor, minus_raised = {0};
+    for (uint32_t part = 0; part < lane->format->parts; part++) {
+        uint32_t i = first + part, down = is_scale ? decode_raise(lane, part) : 0;
+        if (lane->rule == FORMAT_EXACT) {
+            products[part] = exact_product(f, factor, bytes, i, bias);
+            continue;
+        }
+        if (down > 0)
+            scaled = ptx_mul(f, factor, ptx_f32(1.0f / (float)(1u << down)));
+        if (part == 0 || down > 0)
+            minus_raised = ptx_mul(f, scaled, ptx_f32(-(0x1p15f + (float)bias)));
         ptx_val raised = ptx_prmt(f, bytes, ptx_u32(RAISED_EIGHT), ptx_u32(0x7404 + (i << 4)));
-        return ptx_fma(f, ptx_as(f, PTX_F32, raised), factor->factor, factor->minus_raised);
+        products[part] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scaled, minus_raised);
     }
-    ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
-    ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f + (float)factor->bias));
-    return ptx_mul(f, number, factor->factor);
 }
 
 ptx_val decode_shift(ptx_fn *f, ptx_val word, int shift)

@@ -28,15 +28,16 @@ extern const format_decoder format_decode_iq4nl, format_decode_iq4xs, format_dec
 void decode_halves(ptx_fn *f, ptx_val word, ptx_val x[2]);
 ptx_val decode_low_half(ptx_fn *f, ptx_val word);
 
-/* A factor of four integers in bytes, in [0, 256) less `bias`. */
-typedef struct byte_factor {
-    ptx_val factor, minus_raised;
-    uint32_t bias;
-} byte_factor;
-byte_factor decode_factor(ptx_fn *f, const format_lane *lane, ptx_val factor, uint32_t bias);
-/* The factor times (byte i - bias), F32, exactly. */
-ptx_val decode_product(ptx_fn *f, const format_lane *lane, const byte_factor *factor, ptx_val bytes,
-                       uint32_t i);
+/* By how many bits the codes of quad q are up, and its scale is down. */
+static inline uint32_t decode_raise(const format_lane *lane, uint32_t q)
+{
+    return lane->rule == FORMAT_RAISED ? lane->format->raise * q : 0;
+}
+
+/* factor * (byte - bias) * 2^-down for each of `count` bytes from the word's byte `first` on, F32, exactly; down is that of quads
+ * where `is_scale`. */
+void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, ptx_val bytes, uint32_t first,
+                     uint32_t bias, bool is_scale, ptx_val products[]);
 
 /* Words that are no run of a word per unit: `count` from byte `byte` behind run `run`'s. */
 void decode_load(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run, uint32_t byte,

@@ -4,21 +4,38 @@
 #include <string.h>
 
 /* clang-format off */
+#define UNITS(...)  {RUN_UNITS, .byte = __VA_ARGS__}
+#define GROUP(...)  {RUN_GROUP, .byte = __VA_ARGS__}
+#define SCALES(...) {RUN_SCALES, .byte = __VA_ARGS__}
+
 static const weight_format table[] = {
-    /* name     elements bytes  groups units parts quads step  offset signed minimum  words: byte, group, half, odd */
-    {"q4_0",    32,  18,  1, 4, 1, 2, 16,   8, false, false, {{RUN_UNITS, 2, 0, 0, 0}},                                   &format_decode_nibbles},
-    {"q4_1",    32,  20,  1, 4, 1, 2, 16,   0, false, true,  {{RUN_UNITS, 4, 0, 0, 0}},                                   &format_decode_nibbles},
-    {"q5_0",    32,  22,  1, 4, 1, 2, 16,  16, false, false, {{RUN_UNITS, 6, 0, 0, 0}, {RUN_GROUP, 2, 0, 0, 0}},          &format_decode_fives},
-    {"q5_1",    32,  24,  1, 4, 1, 2, 16,   0, false, true,  {{RUN_UNITS, 8, 0, 0, 0}, {RUN_GROUP, 4, 0, 0, 0}},          &format_decode_fives},
-    {"q8_0",    32,  34,  1, 8, 1, 1,  0,   0, true,  false, {{RUN_UNITS, 2, 0, 0, 0}},                                   &format_decode_bytes},
-    {"q2_k",   256,  84,  4, 4, 4, 4, 32,   0, false, true,  {{RUN_UNITS, 16, 16, 0, 0}, {RUN_SCALES, 0, 0, 8, 0}},      &format_decode_q2k},
-    {"q3_k",   256, 110,  4, 4, 4, 4, 32,   4, false, false, {{RUN_UNITS, 32, 16, 0, 0}, {RUN_UNITS, 0, 0, 0, 16}, {RUN_SCALES, 96, 0, 0, 0}}, &format_decode_q3k},
-    {"q4_k",   256, 144,  4, 8, 2, 2, 32,   0, false, true,  {{RUN_UNITS, 16, 32, 0, 0}, {RUN_SCALES, 0, 0, 0, 0}},      &format_decode_q4k},
-    {"q5_k",   256, 176,  4, 8, 2, 2, 32,   0, false, true,  {{RUN_UNITS, 48, 32, 0, 0}, {RUN_UNITS, 16, 0, 0, 0}, {RUN_SCALES, 0, 0, 0, 0}}, &format_decode_q5k},
-    {"q6_k",   256, 210,  4, 4, 4, 4, 32,  32, false, false, {{RUN_UNITS, 0, 0, 64, 16}, {RUN_UNITS, 32, 0, 64, 16}, {RUN_UNITS, 128, 16, 0, 0}, {RUN_SCALES, 192, 0, 8, 0}}, &format_decode_q6k},
-    {"iq4_nl",  32,  18,  1, 4, 1, 2, 16,   0, true,  false, {{RUN_UNITS, 2, 0, 0, 0}},                                   &format_decode_iq4nl},
-    {"iq4_xs", 256, 136,  8, 4, 1, 2, 16,   0, true,  false, {{RUN_UNITS, 8, 16, 0, 0}, {RUN_SCALES, 0, 0, 0, 0}},       &format_decode_iq4xs},
-    {"mxfp4",   32,  17,  1, 4, 1, 2, 16,  12, false, false, {{RUN_UNITS, 1, 0, 0, 0}},                                   &format_decode_mxfp4},
+    /* name     elements bytes groups units parts quads step offset raise signed minimum, decoder, runs */
+    {"q4_0",   32,      18,   1,     4,    1,    2,    16,  8,     0,    false, false, &format_decode_nibbles,
+     {UNITS(2)}},
+    {"q4_1",   32,      20,   1,     4,    1,    2,    16,  0,     0,    false, true,  &format_decode_nibbles,
+     {UNITS(4)}},
+    {"q5_0",   32,      22,   1,     4,    1,    2,    16,  16,    0,    false, false, &format_decode_fives,
+     {UNITS(6), GROUP(2)}},
+    {"q5_1",   32,      24,   1,     4,    1,    2,    16,  0,     0,    false, true,  &format_decode_fives,
+     {UNITS(8), GROUP(4)}},
+    {"q8_0",   32,      34,   1,     8,    1,    1,    0,   0,     0,    true,  false, &format_decode_bytes,
+     {UNITS(2)}},
+    {"q2_k",   256,     84,   4,     4,    4,    4,    32,  0,     2,    false, true,  &format_decode_q2k,
+     {UNITS(16, .group = 16), SCALES(0, .half = 8)}},
+    {"q3_k",   256,     110,  4,     4,    4,    4,    32,  4,     0,    false, false, &format_decode_q3k,
+     {UNITS(32, .group = 16), UNITS(0, .odd = 16), SCALES(96)}},
+    {"q4_k",   256,     144,  4,     8,    2,    2,    32,  0,     4,    false, true,  &format_decode_q4k,
+     {UNITS(16, .group = 32), SCALES(0)}},
+    {"q5_k",   256,     176,  4,     8,    2,    2,    32,  0,     0,    false, true,  &format_decode_q5k,
+     {UNITS(48, .group = 32), UNITS(16), SCALES(0)}},
+    {"q6_k",   256,     210,  4,     4,    4,    4,    32,  32,    0,    false, false, &format_decode_q6k,
+     {UNITS(0, .half = 64, .odd = 16), UNITS(32, .half = 64, .odd = 16), UNITS(128, .group = 16), SCALES(192, .half = 8)}},
+    {"iq4_nl", 32,      18,   1,     4,    1,    2,    16,  0,     0,    true,  false, &format_decode_iq4nl,
+     {UNITS(2)}},
+    {"iq4_xs", 256,     136,  8,     4,    1,    2,    16,  0,     0,    true,  false, &format_decode_iq4xs,
+     {UNITS(8, .group = 16), SCALES(0)}},
+    {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  12,    0,    false, false, &format_decode_mxfp4,
+     {UNITS(1)}},
 };
 /* clang-format on */
 

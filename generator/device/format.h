@@ -32,10 +32,11 @@ typedef struct weight_format {
     uint8_t units, parts;     /* of a group */
     uint8_t quads, quad_step; /* of a unit; elements from one to the next */
     uint8_t offset;           /* of codes */
+    uint8_t raise;            /* see FORMAT_RAISED; 0: it saves nothing */
     bool is_signed;           /* quads are S32, of signed bytes; else U32, of unsigned ones */
     bool has_minimum;         /* else minima are 0, and not made */
-    format_run runs[FORMAT_RUNS];
     const format_decoder *decoder;
+    format_run runs[FORMAT_RUNS];
 } weight_format;
 
 /* The names, for a parameter of a family; and the format of such a word. */
@@ -79,10 +80,11 @@ ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group);
 
 /* ---- decoding ----------------------------------------------------------------------------------------------------- */
 
-/* How exact the scales and minima are whose d is 0, infinite or a NaN. All others are exact. */
+/* How exact the scales and minima are whose d is 0, infinite or a NaN (all others are exact), and where codes are. */
 typedef enum format_rule {
+    FORMAT_EXACT, /* as the package has them */
     FORMAT_FINITE, /* a zero's sign is lost, and an infinity is a NaN, as it is in a sum anyhow; an instruction less for each */
-    FORMAT_EXACT /* as the package has them */
+    FORMAT_RAISED /* the same, and codes of quad q may come raise * q bits up in their bytes, with scales as much smaller */
 } format_rule;
 
 /* What depends on the lane's group and first unit alone. */

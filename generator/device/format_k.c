@@ -16,6 +16,17 @@
 
 enum { NIBBLES = 0x0f0f0f0f, PAIRS = 0x03030303 };
 
+/* Fields of `bits` bits, the lowest first; left where they are as far as the lane's rule says. */
+static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_t mask, uint32_t bits,
+                       uint32_t count, ptx_val quads[])
+{
+    for (uint32_t q = 0; q < count; q++) {
+        uint32_t up = decode_raise(lane, q);
+        ptx_val low = decode_shift(f, word, (int)(bits * q - up));
+        quads[q] = ptx_and(f, low, ptx_u32(mask << up));
+    }
+}
+
 /* ---- Q4_K, Q5_K --------------------------------------------------------------------------------------------------- */
 
 /* select: the bytes of this lane's two sub-blocks in two words; shift, down to the bits of these bytes that are used, `first`;
@@ -42,9 +53,8 @@ static void init_q5k(ptx_fn *f, format_lane *lane)
 static void split_q4k(ptx_fn *f, const format_lane *lane, uint32_t unit, const ptx_val word[FORMAT_RUNS],
                       ptx_val quads[FORMAT_MOST_QUADS])
 {
-    (void)lane, (void)unit;
-    quads[0] = ptx_and(f, word[0], ptx_u32(NIBBLES));
-    quads[1] = ptx_and(f, ptx_shr(f, word[0], ptx_u32(4)), ptx_u32(NIBBLES));
+    (void)unit;
+    split_word(f, lane, word[0], NIBBLES, 4, 2, quads);
 }
 
 static void split_q5k(ptx_fn *f, const format_lane *lane, uint32_t unit, const ptx_val word[FORMAT_RUNS],
@@ -69,12 +79,8 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val first = ptx_and(f, shifted, lane->first);
     ptx_val bytes = ptx_lop3(f, last, lane->last, first, 0xEA);
     decode_halves(f, word[0], d);
-    byte_factor scales = decode_factor(f, lane, d[0], 0);
-    byte_factor minima = decode_factor(f, lane, ptx_neg(f, d[1]), 0);
-    for (uint32_t part = 0; part < 2; part++) {
-        scale[part] = decode_product(f, lane, &scales, bytes, part);
-        minimum[part] = decode_product(f, lane, &minima, bytes, 2 + part);
-    }
+    decode_products(f, lane, d[0], bytes, 0, 0, true, scale);
+    decode_products(f, lane, ptx_neg(f, d[1]), bytes, 2, 0, false, minimum);
 }
 
 /* ---- Q6_K, Q2_K, Q3_K --------------------------------------------------------------------------------------------- */
@@ -112,17 +118,14 @@ static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val bytes = load_four_scales(f, lane, place, 3);
     ptx_val biased = ptx_xor(f, bytes, ptx_u32(0x80808080));
     ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 208));
-    byte_factor scales = decode_factor(f, lane, d, 128);
-    for (uint32_t part = 0; part < 4; part++)
-        scale[part] = decode_product(f, lane, &scales, biased, part);
+    decode_products(f, lane, d, biased, 0, 128, true, scale);
 }
 
 static void split_q2k(ptx_fn *f, const format_lane *lane, uint32_t unit, const ptx_val word[FORMAT_RUNS],
                       ptx_val quads[FORMAT_MOST_QUADS])
 {
-    (void)lane, (void)unit;
-    for (uint32_t q = 0; q < 4; q++)
-        quads[q] = ptx_and(f, decode_shift(f, word[0], 2 * (int)q), ptx_u32(PAIRS));
+    (void)unit;
+    split_word(f, lane, word[0], PAIRS, 2, 4, quads);
 }
 
 static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *place,
@@ -132,12 +135,8 @@ static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val low = ptx_and(f, bytes, ptx_u32(NIBBLES));
     ptx_val high = ptx_and(f, ptx_shr(f, bytes, ptx_u32(4)), ptx_u32(NIBBLES));
     decode_halves(f, bytes_load_low(f, &place->order, place->block, 80), d);
-    byte_factor scales = decode_factor(f, lane, d[0], 0);
-    byte_factor minima = decode_factor(f, lane, ptx_neg(f, d[1]), 0);
-    for (uint32_t part = 0; part < 4; part++) {
-        scale[part] = decode_product(f, lane, &scales, low, part);
-        minimum[part] = decode_product(f, lane, &minima, high, part);
-    }
+    decode_products(f, lane, d[0], low, 0, 0, true, scale);
+    decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, minimum);
 }
 
 /* shift: 4h. turn: left, from bit 4h to bit 2 of each byte. first: left, from bit 4h to bit 4. */
@@ -172,9 +171,7 @@ static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val turned = ptx_shf_l(f, high, high, lane->first);
     ptx_val bytes = ptx_lop3(f, turned, ptx_u32(0x30303030), low_bits, 0xEA);
     ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 108));
-    byte_factor scales = decode_factor(f, lane, d, 32);
-    for (uint32_t part = 0; part < 4; part++)
-        scale[part] = decode_product(f, lane, &scales, bytes, part);
+    decode_products(f, lane, d, bytes, 0, 32, true, scale);
 }
 
 const format_decoder format_decode_q2k = {init_sixteens, split_q2k, numbers_q2k};

@@ -98,8 +98,7 @@ static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place
     ptx_val high = ptx_shr(f, word[0], lane->turn);
     ptx_val low_bits = ptx_and(f, low, ptx_u32(0xf));
     ptx_val bits = ptx_lop3(f, high, ptx_u32(0x30), low_bits, 0xEA);
-    byte_factor scales = decode_factor(f, lane, decode_low_half(f, word[0]), 32);
-    scale[0] = decode_product(f, lane, &scales, bits, 0);
+    decode_products(f, lane, decode_low_half(f, word[0]), bits, 0, 32, true, scale);
 }
 
 /* 2^(e - 128) by its bits: of e 0 and 1 they are a denormal number's. */
