@@ -439,14 +439,15 @@ const kiln_family linear_family = {
     .summary = "multiply rows of activations by GGUF weights, with a norm before and a sum behind",
     .source = "GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467)",
     .accuracy =
-        "with r exact, S the sum of |h| * (|scale * code| + |minimum|), and u half an ulp of y's type, an element "
-        "of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the exact one, L "
-        "= 8 * ceil(k / 1024) + 5 + ceil(k / chunk), with exact products 32 more, L_n = 4 * ceil(k / 1024) + 13; "
-        "q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of 32; for every finite x, as far as h and "
-        "sums are normal numbers up to 2^100; an |h| below 2^-76 may count as 0",
+        "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type. An "
+        "element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
+        "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
+        "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
+        "each block of 32. This holds for every finite x, as long as h and sums are normal numbers of at most "
+        "2^100. An |h| below 2^-76 may count as 0",
     .nonfinite =
-        "a NaN or an infinity in x, or in gamma, makes its row of y NaNs, and one in a scale or minimum "
-        "of W its column; so do zeros with an eps of 0",
+        "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
+        "w its column of y. So does a row of zeros with an eps of 0",
     .params = params,
     .args = args,
     .rules = rules,
