@@ -693,8 +693,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
                  "strategy tile_m tile_n k_warps",
                  "strategy mma with tile_n 16 or 32 needs tile_m of at most 8 and k_warps 8");
     kiln_require(
-        s, !is_mma || is_narrow || (g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8),
-        "strategy tile_m tile_n",
+        s, !is_mma || is_narrow || (g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8), "strategy tile_m tile_n",
         "strategy mma needs tile_m of at least 8 with tile_n 64, and of at least 16 with tile_n 128");
     kiln_require(s, !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
                  "strategy mma needs k_warps 2 or 4 with tile_n 64, and 1 or 2 with tile_n 128");
