@@ -114,6 +114,7 @@ def self_test():
         ("runtime/load.c", '#include "hash.h"', True), ("runtime/verify.c", '#include "hash.h"', False),
         ("generator/ptx/a.c", '#include "plan/plan.h"', True), ("generator/family/a.c", '#include "plan/plan.h"', True),
         ("generator/bundle/a.c", '#include "plan/plan.h"', False), ("generator/kernels/a.c", "#include <stdio.h>", True),
+        ("generator/device/a.c", '#include "kernels/t.h"', True), ("generator/device/a.c", "#include <kiln/author/family.h>", True),
         ("generator/kernels/a.c", "#include <kiln/author/family.h>", False), ("generator/a.c", '#include "../runtime/x.h"', True),
         ("tools/verify/families/a.c", '#include "../../../generator/kernels/t.h"', True),
         ("generated/a.c", "#include <kiln/kiln.h>", False), ("include/kiln/a.h", "#include <cuda.h>", True),
