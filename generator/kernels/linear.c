@@ -295,7 +295,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     ptx_val blocks = ptx_div(f, g->k, ptx_u32(g->of.format->elements));
     g->w_row_bytes = ptx_mul(f, blocks, ptx_u32(g->of.format->bytes));
     ptx_val lane_group = ptx_and(f, g->lane, ptx_u32(g->of.format->groups - 1));
-    g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_FINITE);
+    g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
     g->lane_share = ptx_mad(f, g->lane, ptx_u32(g->of.share_bytes), g->shares);
     if (g->may_scale)
         clear_scales(g);
