@@ -112,9 +112,10 @@ static void read_weights(const gguf_format *format, const unsigned char *row, ui
         const unsigned in_block = (unsigned)(i % format->elements), sub = in_block / GGUF_SUB_ELEMENTS;
         if (in_block == 0)
             gguf_read(format, &b, row + i / format->elements * format->bytes);
-        w->w[i] = b.scale[sub] * b.code[in_block] + b.minimum[sub];
-        w->size[i] = fabs(b.scale[sub] * b.code[in_block]) + fabs(b.minimum[sub]);
-        w->is_finite = w->is_finite && isfinite(b.scale[sub]) && isfinite(b.minimum[sub]);
+        const double minimum = b.has_minimum ? b.minimum[sub] : 0, product = b.scale[sub] * b.code[in_block];
+        w->w[i] = product + minimum;
+        w->size[i] = fabs(product) + fabs(minimum);
+        w->is_finite = w->is_finite && isfinite(b.scale[sub]) && isfinite(minimum);
     }
 }
 
