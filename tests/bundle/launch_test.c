@@ -110,6 +110,81 @@ static void launches_with_its_arguments(void **state)
     expect_loaded("axpy");
 }
 
+/* ---- launches that may overlap ------------------------------------------------------------------------------------- */
+
+static int overlapping, overlap_result;
+
+/* The layout of cuda.h's CUlaunchConfig, written again: this is the judge of that in the runtime. */
+static int launch_ex(const struct CUlaunchConfig_st *config, CUfunction function, void **params, void **extra)
+{
+    struct {
+        unsigned id, padding;
+        int value;
+    } attribute;
+    struct {
+        unsigned grid[3], block[3], shared_bytes;
+        CUstream stream;
+        const void *attributes;
+        unsigned attribute_count;
+    } c;
+    memcpy(&c, config, sizeof c);
+    memcpy(&attribute, c.attributes, sizeof attribute);
+    assert_int_equal(c.attribute_count, 1);
+    assert_int_equal(attribute.id, 6);
+    assert_int_equal(attribute.value, 1);
+    overlapping++;
+    launch(function, c.grid[0], c.grid[1], c.grid[2], c.block[0], c.block[1], c.block[2], c.shared_bytes,
+           c.stream, params, extra);
+    return overlap_result;
+}
+
+/* Of the kernel that waits itself, where the image that was taken does. */
+static void overlaps_launches_where_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        int sm, version, is_asked, has_entry, overlaps;
+    } rows[] = {
+        {90, 12080, 1, 1, 1}, {100, 12080, 1, 1, 1}, {90, 12080, 0, 1, 0},
+        {90, 12080, 1, 0, 0}, {80, 12080, 1, 1, 0},  {90, 11000, 1, 1, 0} /* takes the image for sm_75 */,
+    };
+    static const size_t axpy_sizes[] = {8, 4, 8, 8, 0};
+    const sample_axpy_args args = axpy_args();
+    sample_blend_args blend = blend_args();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        open_on(rows[i].sm);
+        kiln_close(&loader);
+        fake.version = rows[i].version;
+        driver.launch_kernel_ex = rows[i].has_entry ? launch_ex : NULL;
+        overlapping = overlap_result = 0;
+        sizes = axpy_sizes;
+        const kiln_options options = {.overlap_launches = rows[i].is_asked};
+        assert_status(kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, &options), KILN_OK);
+        assert_status(sample_axpy(&loader, NULL, &args), KILN_OK);
+        assert_int_equal(launches, 1);
+        assert_int_equal(overlapping, rows[i].overlaps);
+        assert_int_equal(seen.grid[0], 4);
+        assert_int_equal(seen.block[0], 256);
+        assert_int_equal(seen.words[0], 1000);
+        assert_int_equal(seen.words[3], 0x200);
+        sizes = NULL;
+        assert_status(sample_blend(&loader, NULL, &blend), KILN_OK); /* which does not wait */
+        assert_int_equal(launches, 2);
+        assert_int_equal(overlapping, rows[i].overlaps);
+    }
+    open_on(90);
+    kiln_close(&loader);
+    const kiln_options options = {.overlap_launches = 1};
+    driver.launch_kernel_ex = launch_ex;
+    assert_status(kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, &options), KILN_OK);
+    overlap_result = 719;
+    assert_status(sample_axpy(&loader, NULL, &args), KILN_ERROR_LAUNCH);
+    kiln_error error;
+    kiln_last_error(&loader, &error);
+    assert_string_equal(error.detail, "cuLaunchKernelEx");
+    assert_int_equal(error.driver_result, 719);
+}
+
 static void does_nothing_when_empty(void **state)
 {
     (void)state;
@@ -544,6 +619,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(launches_with_its_arguments, set_up),
+        cmocka_unit_test_setup(overlaps_launches_where_asked, set_up),
         cmocka_unit_test_setup(does_nothing_when_empty, set_up),
         cmocka_unit_test_setup(refuses_null, set_up),
         cmocka_unit_test_setup(refuses_misaligned_pointers, set_up),
