@@ -1,6 +1,8 @@
-/* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does. */
+/* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does; and launches that
+ * overlap, over the emulated one. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "fake_driver.h"
 #include "test.h"
@@ -112,6 +114,7 @@ static void launches_with_its_arguments(void **state)
 
 /* ---- launches that may overlap ------------------------------------------------------------------------------------- */
 
+enum { LAUNCH_FAILED = 719 };
 static int overlapping, overlap_result;
 
 /* The layout of cuda.h's CUlaunchConfig, written again: this is the judge of that in the runtime. */
@@ -177,12 +180,56 @@ static void overlaps_launches_where_asked(void **state)
     const kiln_options options = {.overlap_launches = 1};
     driver.launch_kernel_ex = launch_ex;
     assert_status(kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, &options), KILN_OK);
-    overlap_result = 719;
+    overlap_result = LAUNCH_FAILED;
     assert_status(sample_axpy(&loader, NULL, &args), KILN_ERROR_LAUNCH);
     kiln_error error;
     kiln_last_error(&loader, &error);
     assert_string_equal(error.detail, "cuLaunchKernelEx");
-    assert_int_equal(error.driver_result, 719);
+    assert_int_equal(error.driver_result, LAUNCH_FAILED);
+}
+
+/* Over the emulated driver, under all checks: y of one launch is what the next one adds to, which waits for it; where x, which
+ * is constant, is what the launch in front wrote, the next one has read it too early. */
+static void overlapping_launches_are_in_order(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    static float ones[N], sums[N];
+    CUcontext context;
+    CUdeviceptr x, y;
+    kiln_driver emulated;
+    for (int i = 0; i < N; i++)
+        ones[i] = 1;
+    setenv("KILN_EMU_CHECK", "all", 1);
+    setenv("KILN_EMU_DEVICE", "sm_90", 1);
+    setenv("KILN_EMU_VERBOSE", "0", 1);
+    assert_status(kiln_driver_load(&emulated, EMULATOR, NULL), KILN_OK);
+    assert_int_equal(emulated.init(0), 0);
+    assert_int_equal(emulated.device_primary_ctx_retain(&context, 0), 0);
+    assert_int_equal(emulated.ctx_set_current(context), 0);
+    assert_int_equal(emulated.mem_alloc(&x, sizeof ones), 0);
+    assert_int_equal(emulated.mem_alloc(&y, sizeof ones), 0);
+    assert_int_equal(emulated.memcpy_htod(x, ones, sizeof ones), 0);
+    assert_int_equal(emulated.memcpy_htod(y, ones, sizeof ones), 0);
+    kiln_close(&loader);
+    const kiln_options options = {.overlap_launches = 1};
+    assert_status(kiln_open(&loader, &emulated, &sample_bundle, slots, SAMPLE_SLOTS, &options), KILN_OK);
+
+    const sample_axpy_args right = {.n = N, .a = 2, .x = x, .y = y}, wrong = {.n = N, .a = 2, .x = y, .y = x};
+    for (int i = 0; i < 3; i++)
+        assert_status(sample_axpy(&loader, NULL, &right), KILN_OK);
+    assert_int_equal(emulated.ctx_synchronize(), 0);
+    assert_int_equal(emulated.memcpy_dtoh(sums, y, sizeof sums), 0);
+    for (int i = 0; i < N; i++)
+        assert_true(sums[i] == 7);
+
+    assert_status(sample_axpy(&loader, NULL, &wrong), KILN_OK); /* the host has waited */
+    assert_int_equal(emulated.ctx_synchronize(), 0);
+    assert_status(sample_axpy(&loader, NULL, &right), KILN_OK);
+    assert_status(sample_axpy(&loader, NULL, &wrong), KILN_OK);
+    assert_int_equal(emulated.ctx_synchronize(), LAUNCH_FAILED);
+    kiln_close(&loader); /* which a context that has failed may refuse */
+    memset(&loader, 0, sizeof loader);
 }
 
 static void does_nothing_when_empty(void **state)
@@ -620,6 +667,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(launches_with_its_arguments, set_up),
         cmocka_unit_test_setup(overlaps_launches_where_asked, set_up),
+        cmocka_unit_test(overlapping_launches_are_in_order),
         cmocka_unit_test_setup(does_nothing_when_empty, set_up),
         cmocka_unit_test_setup(refuses_null, set_up),
         cmocka_unit_test_setup(refuses_misaligned_pointers, set_up),
