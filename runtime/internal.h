@@ -22,6 +22,25 @@ enum {
     JIT_ERROR_LOG_BUFFER_BYTES = 6           /* CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES */
 };
 
+/* CUlaunchConfig and CUlaunchAttribute of cuda.h, with one attribute. */
+enum {
+    PROGRAMMATIC_STREAM_SERIALIZATION = 6, /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
+    FIRST_DEPENDENT_SM = 90
+};
+typedef struct launch_attribute {
+    uint32_t id, padding;
+    union {
+        int is_allowed;
+        uint64_t words[8];
+    } value;
+} launch_attribute;
+typedef struct launch_config {
+    unsigned grid[3], block[3], shared_bytes;
+    CUstream stream;
+    launch_attribute *attributes;
+    unsigned attribute_count;
+} launch_config;
+
 /* CUDA programming guide: what every launch may use; more is opted in per function. */
 enum { SHARED_BYTES_WITHOUT_OPTIN = 48 * 1024 };
 

@@ -3,6 +3,7 @@
 
 static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel, const uint64_t grid[3],
                                   uint64_t shared_bytes);
+static bool may_overlap(const kiln_loader *loader, const kiln_kernel *kernel);
 
 kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream stream, const uint64_t *grid,
                         uint64_t shared_bytes, const void *const *params)
@@ -14,15 +15,39 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     if (status != KILN_OK || stream == KILN_NO_LAUNCH)
         return status;
 
-    unsigned block[3]; /* a kernel without a block of its own has the caller's behind the grid */
+    launch_config c; /* a kernel without a block of its own has the caller's behind the grid */
     for (int i = 0; i < 3; i++)
-        block[i] = kernel->block[0] != 0 ? kernel->block[i] : (unsigned)grid[3 + i];
-    int result = loader->driver->launch_kernel(
-        function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2], block[0], block[1], block[2],
-        (unsigned)shared_bytes, stream, (void **)(uintptr_t)params, NULL);
-    if (result != 0)
-        return kiln_fail_call(loader, KILN_ERROR_LAUNCH, kernel->id, "cuLaunchKernel", result);
-    return KILN_OK;
+        c.block[i] = kernel->block[0] != 0 ? kernel->block[i] : (unsigned)grid[3 + i];
+    void **values = (void **)(uintptr_t)params;
+    const char *call = "cuLaunchKernel";
+    int result;
+    if (may_overlap(loader, kernel)) {
+        launch_attribute overlaps; /* of the value the driver reads what the number stands for */
+        overlaps.id = PROGRAMMATIC_STREAM_SERIALIZATION;
+        overlaps.value.is_allowed = 1;
+        c.grid[0] = (unsigned)grid[0];
+        c.grid[1] = (unsigned)grid[1];
+        c.grid[2] = (unsigned)grid[2];
+        c.shared_bytes = (unsigned)shared_bytes;
+        c.stream = stream;
+        c.attributes = &overlaps;
+        c.attribute_count = 1;
+        call = "cuLaunchKernelEx";
+        result = loader->driver->launch_kernel_ex((const void *)&c, function, values, NULL);
+    } else {
+        result = loader->driver->launch_kernel(function, (unsigned)grid[0], (unsigned)grid[1],
+                                               (unsigned)grid[2], c.block[0], c.block[1], c.block[2],
+                                               (unsigned)shared_bytes, stream, values, NULL);
+    }
+    return result != 0 ? kiln_fail_call(loader, KILN_ERROR_LAUNCH, kernel->id, call, result) : KILN_OK;
+}
+
+/* Images for older devices do not wait, even where a newer device takes one. */
+static bool may_overlap(const kiln_loader *loader, const kiln_kernel *kernel)
+{
+    return loader->options.overlap_launches != 0 && (kernel->flags & KILN_KERNEL_DEPENDENT) != 0 &&
+           loader->driver->launch_kernel_ex != NULL &&
+           kiln_select(&loader->device, kernel->module)->sm >= FIRST_DEPENDENT_SM;
 }
 
 /* The first that is null comes before the first that is misaligned. */
@@ -64,7 +89,7 @@ static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel
         if (grid[i] > most[i])
             return kiln_fail(loader, KILN_ERROR_GRID_TOO_LARGE, kernel->id, too_large[i]);
         if (grid[i] == 0)
-            return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id, "the grid has no thread blocks");
+            return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id, "the grid is empty");
     }
     if (shared_bytes > kernel->max_shared_bytes)
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, kernel->id,

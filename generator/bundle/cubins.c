@@ -153,7 +153,7 @@ static const char *complaint(const assembler *s, arena *a, size_t i)
 }
 
 static bool take_one(const assembler *s, arena *a, size_t i, pid_t process, target t, const variant *v,
-                     image *made, diagnostics *d)
+                     const image *ptx, image *made, diagnostics *d)
 {
     text cubin;
     const char *why = NULL;
@@ -167,6 +167,7 @@ static bool take_one(const assembler *s, arena *a, size_t i, pid_t process, targ
     }
     *made = (image){.made_for = t,
                     .min_driver = s->min_driver,
+                    .is_dependent = ptx->is_dependent,
                     .is_cubin = true,
                     .data = cubin.data,
                     .bytes = cubin.length,
@@ -194,7 +195,8 @@ size_t assemble_variant(const assembler *s, arena *a, const plan *p, const varia
             started += ok;
             continue;
         }
-        ok = take_one(s, a, taken, processes[taken], targets[taken], v, &cubins[taken], d) && ok;
+        const image *ptx = image_for(images, count, targets[taken]);
+        ok = take_one(s, a, taken, processes[taken], targets[taken], v, ptx, &cubins[taken], d) && ok;
         taken++;
     }
     return ok ? wanted : 0;

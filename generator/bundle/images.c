@@ -98,6 +98,9 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
     if (shape.blocks_per_multiprocessor)
         ptx_min_blocks(kernel, shape.blocks_per_multiprocessor);
     v->family->emit(kernel, &(kiln_variant){v, t, alike});
+    for (const kiln_arg *arg = v->family->args; arg->name; arg++)
+        if (arg->kind == KILN_ARG_CONSTANT)
+            ptx_set_constant(kernel, arg->name);
     if (!ptx_check(kernel, family_errors_are_silent() ? NULL : stderr))
         family_error("%s fails its check for %s", v->id, target_text(a, t));
     check_params(a, v, kernel);
@@ -141,6 +144,7 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t)
     image made = {.made_for = t,
                   .needs = ptx_needs(kernel),
                   .static_shared_bytes = ptx_shared_bytes(kernel),
+                  .is_dependent = ptx_is_dependent(kernel),
                   .costs = ptx_count(kernel)};
     made.min_driver = ptx_min_driver(made.needs.version);
     text ptx = text_new(a);

@@ -22,6 +22,7 @@ typedef struct image {
     uint32_t min_driver;
     uint32_t static_shared_bytes; /* not of external PTX */
     ptx_costs costs;              /* likewise */
+    bool is_dependent;            /* it waits for the launch in front of it: ptx_grid_wait */
     bool is_cubin;
     const char *data; /* the PTX or the cubin; null once it is in the spool */
     size_t bytes;

@@ -67,6 +67,19 @@ static void find_shared_bytes(bundle_variant *made)
             made->static_shared_bytes = made->images[i].static_shared_bytes;
 }
 
+/* Older devices have no programmatic launches, and take images that may not be asked. */
+static bool are_dependent(const image *images, size_t count)
+{
+    enum { FIRST_SM = 90 };
+    size_t newer = 0, dependent = 0;
+    for (size_t i = 0; i < count; i++)
+        if (images[i].made_for.sm >= FIRST_SM) {
+            newer++;
+            dependent += images[i].is_dependent;
+        }
+    return newer > 0 && dependent == newer;
+}
+
 /* The first variant whose kernel is of the same PTX files; of kiln's own it is the variant itself. */
 static bundle_variant *owner_of(const bundle_model *m, bundle_variant *made)
 {
@@ -126,6 +139,7 @@ static void take_images(arena *a, const bundle_model *m, baked own, bundle_varia
         check_time(v, &made->costs);
     memcpy(made->block, v->shape.block, sizeof made->block);
     find_shared_bytes(made);
+    made->is_dependent = are_dependent(made->images, made->image_count);
     if (made->image_count == 0)
         internal_error("%s runs on none of the bundle's targets", v->id);
 }

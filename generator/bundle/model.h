@@ -32,7 +32,8 @@ typedef struct bundle_variant {
     uint32_t block[3];
     uint32_t max_shared_bytes, min_shared_bytes; /* dynamic */
     uint32_t static_shared_bytes;
-    ptx_costs costs; /* of the newest PTX image */
+    bool is_dependent; /* every image for sm_90 or newer is, and there is one: KILN_KERNEL_DEPENDENT */
+    ptx_costs costs;   /* of the newest PTX image */
     uint32_t slot;
     pointer_table pointers; /* what it asks beside its family; `name` may be another variant's too */
 } bundle_variant;

@@ -69,6 +69,7 @@ static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg 
         [KILN_ARG_INOUT] = "in and out, ",
         [KILN_ARG_OPTIONAL_OUT] = "out, may be null, ",
         [KILN_ARG_SCRATCH] = "scratch, ",
+        [KILN_ARG_CONSTANT] = "in, constant, ",
     };
     text out = text_new(a);
     if (arg->kind == KILN_ARG_VALUE && arg->shape) {

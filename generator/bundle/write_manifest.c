@@ -82,6 +82,8 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
     json_string_member(j, "name", arg->name);
     json_string_member(j, "type", v ? variant_arg_type(v, arg) : arg->type);
     json_string_member(j, "direction", arg_direction(arg->kind));
+    if (arg->kind == KILN_ARG_CONSTANT)
+        json_boolean_member(j, "constant", true);
     if (arg->shape)
         add_shape(a, j, f->family, arg->shape, v);
     if (arg->kind != KILN_ARG_VALUE)
@@ -257,6 +259,8 @@ static void add_image(arena *a, json *j, const image *i, bool is_compressed)
                            arena_format(a, "%u.%u", i->needs.version / 10u, i->needs.version % 10u));
     }
     json_number_member(j, "min_driver", i->min_driver);
+    if (i->is_dependent)
+        json_boolean_member(j, "dependent", true);
     json_number_member(j, "bytes", i->bytes);
     json_string_member(j, "xxh3_128", hash_text(a, i->hash));
     if (is_compressed) {

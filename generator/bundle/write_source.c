@@ -80,6 +80,8 @@ static void write_kernel(text *out, const bundle_variant *v)
     write_field(out, "min_shared_bytes", v->min_shared_bytes);
     write_field(out, "static_shared_bytes", v->static_shared_bytes);
     write_field(out, "blocks_per_multiprocessor", v->variant->shape.blocks_per_multiprocessor);
+    if (v->is_dependent)
+        text_add(out, "    .flags = KILN_KERNEL_DEPENDENT,\n");
     text_add(out, "};\n");
 }
 

@@ -104,7 +104,8 @@ static void describe_args(text *out, const kiln_family *family)
                                         [KILN_ARG_OUT] = "out",
                                         [KILN_ARG_INOUT] = "inout",
                                         [KILN_ARG_OPTIONAL_OUT] = "optional out",
-                                        [KILN_ARG_SCRATCH] = "scratch"};
+                                        [KILN_ARG_SCRATCH] = "scratch",
+                                        [KILN_ARG_CONSTANT] = "in, constant"};
     table t = {.arena = out->arena, .columns = 5, .expressions = 1u << 3};
     for (const kiln_arg *arg = family->args; arg->name; arg++) {
         const char **row = add_row(&t);

@@ -84,6 +84,8 @@ static void add_args(json *j, const kiln_family *family, const kiln_arg *args)
         json_begin_object(j);
         json_string_member(j, "name", arg->name);
         json_string_member(j, "direction", arg_direction(arg->kind));
+        if (arg->kind == KILN_ARG_CONSTANT)
+            json_boolean_member(j, "constant", true);
         json_string_member(j, "type", arg->type);
         add_shape(j, family, arg->shape);
         if (arg->shape)

@@ -60,7 +60,8 @@ const char *arg_direction(kiln_arg_kind kind)
                                         [KILN_ARG_OUT] = "out",
                                         [KILN_ARG_INOUT] = "inout",
                                         [KILN_ARG_OPTIONAL_OUT] = "optional_out",
-                                        [KILN_ARG_SCRATCH] = "scratch"};
+                                        [KILN_ARG_SCRATCH] = "scratch",
+                                        [KILN_ARG_CONSTANT] = "in"};
     return names[kind];
 }
 

@@ -22,14 +22,20 @@ ptx_fn *ptx_new(arena *a, const char *entry, target t, const uint32_t block[3]);
 /* .minnctapersm: at least this many thread blocks on a multiprocessor, at the price of registers. */
 void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
 
+/* What this parameter points at is constant: it may be read before ptx_grid_wait. Behind the kernel's body, before ptx_check. */
+void ptx_set_constant(ptx_fn *f, const char *name);
+
 /* Checks the finished body: types, definition before use on every path, scopes closed, no barrier under control
  * that differs within a block and no operation on warps under control that differs within a warp, unless said, nothing
- * above the target. Prints "kernel-source-file:line: error: ..." lines to `out`, unless it is null. */
+ * above the target, before ptx_grid_wait only reads of what is constant. Prints "kernel-source-file:line: error: ..." lines to `out`, unless it is null. */
 bool ptx_check(ptx_fn *f, FILE *out);
 
 /* The kernel's parameters in order: count, and name and type of one. A PTX_PTR has its element type in *element. */
 size_t ptx_param_count(const ptx_fn *f);
 const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *element);
+
+/* Whether the kernel may begin before the launch in front of it has ended: it has a ptx_grid_wait. */
+bool ptx_is_dependent(const ptx_fn *f);
 
 /* Of all static shared arrays of the kernel. */
 uint32_t ptx_shared_bytes(const ptx_fn *f);

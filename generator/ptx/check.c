@@ -81,6 +81,7 @@ static void check_whole(ptx_fn *f)
 {
     divergence d = divergence_make(f);
     check_definitions(f);
+    check_dependent(f);
     for (size_t i = 0; i < f->body.count; i++) {
         const ptx_inst *inst = fn_inst(&f->body, i);
         if (inst->kind == INST_OP) {

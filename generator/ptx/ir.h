@@ -187,6 +187,7 @@ typedef struct scope {
 typedef struct kernel_param {
     const char *name;
     ptx_type type, element;
+    bool is_constant; /* see ptx_set_constant */
 } kernel_param;
 
 /* An array in shared, local or constant memory. */
@@ -312,6 +313,8 @@ bool needs_whole_warp(const ptx_inst *inst);
 
 /* Adds a problem for each use of a declared variable that is not set on every path to it. */
 void check_definitions(ptx_fn *f);
+/* Adds a problem for what may not stand before ptx_grid_wait, and where threads may not come to it. */
+void check_dependent(ptx_fn *f);
 
 uint32_t scope_open(ptx_fn *f, scope_kind kind, ptx_place at);
 

@@ -70,7 +70,8 @@ typedef struct kiln_pointers {
 /* args points at the family's generated argument struct. */
 typedef kiln_status (*kiln_launch_function)(kiln_loader *loader, CUstream stream, const void *args);
 
-/* kiln_kernel.flags. DEPENDENT: it may begin before the launch in front of it has ended (programmatic dependent launch). */
+/* kiln_kernel.flags. DEPENDENT: its images for sm_90 and newer may begin before the launch in front of them has ended: they wait
+ * for it themselves (programmatic dependent launch). */
 enum { KILN_KERNEL_DEPENDENT = 1 };
 
 /* One baked kernel variant. */
@@ -89,7 +90,7 @@ typedef struct kiln_kernel {
     uint32_t max_shared_bytes, min_shared_bytes;
     uint32_t static_shared_bytes;       /* what the kernel has beside; 0 for external PTX */
     uint32_t blocks_per_multiprocessor; /* that it was made for, as .minnctapersm; 0: it says nothing */
-    uint32_t flags;                     /* KILN_KERNEL_...; always 0 today */
+    uint32_t flags;                     /* KILN_KERNEL_... */
 } kiln_kernel;
 
 /* What kiln_open needs. No pointers, so that it keeps no kernel alive. */

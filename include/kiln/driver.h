@@ -19,6 +19,7 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef unsigned long long CUdeviceptr; /* a device address in bytes */
+struct CUlaunchConfig_st;               /* cuda.h: CUlaunchConfig */
 
 /* One row per entry point: member of kiln_driver, exported (versioned) symbol, parameters. The result is an int.
  * First what every use of the runtime calls: a table filled by hand needs these alone. */
@@ -56,6 +57,8 @@ typedef unsigned long long CUdeviceptr; /* a device address in bytes */
 
 /* What only some features of the runtime call. Null where the driver lacks it: such a feature fails, or does without. */
 #define KILN_DRIVER_OPTIONAL_FUNCTIONS(X)                                                                    \
+    X(launch_kernel_ex, "cuLaunchKernelEx",                                                                  \
+      (const struct CUlaunchConfig_st *config, CUfunction function, void **params, void **extra))            \
     X(get_error_name, "cuGetErrorName", (int result, const char **text))                                     \
     X(get_error_string, "cuGetErrorString", (int result, const char **text))
 

@@ -84,6 +84,11 @@ typedef struct kiln_options {
     void *scratch;
     size_t scratch_bytes;
     int ptx_only; /* not 0: cubins are passed over, for a driver that executes PTX alone: the emulated one */
+    /* Not 0: kernels that wait themselves for the launch in front of them on their stream (KILN_KERNEL_DEPENDENT) may begin before
+     * it has ended, from sm_90 on (programmatic dependent launch); others, and all where the driver has no cuLaunchKernelEx,
+     * are launched as ever. Arguments that are constant (NAME.h says which) must then not be written by launches in front,
+     * unless a copy, an event or the host has waited for these. */
+    int overlap_launches;
 } kiln_options;
 
 /* What selection, dispatch and launch geometry may depend on. */

@@ -132,7 +132,9 @@ def manifest(scratch):
         if shutil.which("xxhsum"):
             found = run("xxhsum", "-H2", input=text).split()[0]
             expect(found == image["xxh3_128"], f"{variant['id']} {image['target']}: hash")
-    expect([i["target"] for v, i in images if v["id"] == "axpy"] == ["sm_75"], "axpy is one text for all targets")
+        waits = "griddepcontrol.wait;" in text
+        expect(image.get("dependent", False) == waits, f"{variant['id']} {image['target']}: dependent")
+    expect([i["target"] for v, i in images if v["id"] == "axpy"] == ["sm_75", "sm_90"], "axpy for sm_80 is that for sm_75")
 
 
 # ---- what compilers make of it ---------------------------------------------------------------------------------------

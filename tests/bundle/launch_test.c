@@ -1,6 +1,8 @@
-/* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does. */
+/* The golden bundle, launched over the runtime's scripted driver: what reaches the driver, and what never does; and launches that
+ * overlap, over the emulated one. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "fake_driver.h"
 #include "test.h"
@@ -108,6 +110,126 @@ static void launches_with_its_arguments(void **state)
     assert_int_equal(seen.words[2], 0x100);
     assert_int_equal(seen.words[3], 0x200);
     expect_loaded("axpy");
+}
+
+/* ---- launches that may overlap ------------------------------------------------------------------------------------- */
+
+enum { LAUNCH_FAILED = 719 };
+static int overlapping, overlap_result;
+
+/* The layout of cuda.h's CUlaunchConfig, written again: this is the judge of that in the runtime. */
+static int launch_ex(const struct CUlaunchConfig_st *config, CUfunction function, void **params, void **extra)
+{
+    struct {
+        unsigned id, padding;
+        int value;
+    } attribute;
+    struct {
+        unsigned grid[3], block[3], shared_bytes;
+        CUstream stream;
+        const void *attributes;
+        unsigned attribute_count;
+    } c;
+    memcpy(&c, config, sizeof c);
+    memcpy(&attribute, c.attributes, sizeof attribute);
+    assert_int_equal(c.attribute_count, 1);
+    assert_int_equal(attribute.id, 6);
+    assert_int_equal(attribute.value, 1);
+    overlapping++;
+    launch(function, c.grid[0], c.grid[1], c.grid[2], c.block[0], c.block[1], c.block[2], c.shared_bytes,
+           c.stream, params, extra);
+    return overlap_result;
+}
+
+/* Of the kernel that waits itself, where the image that was taken does. */
+static void overlaps_launches_where_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        int sm, version, is_asked, has_entry, overlaps;
+    } rows[] = {
+        {90, 12080, 1, 1, 1}, {100, 12080, 1, 1, 1}, {90, 12080, 0, 1, 0},
+        {90, 12080, 1, 0, 0}, {80, 12080, 1, 1, 0},  {90, 11000, 1, 1, 0} /* takes the image for sm_75 */,
+    };
+    static const size_t axpy_sizes[] = {8, 4, 8, 8, 0};
+    const sample_axpy_args args = axpy_args();
+    sample_blend_args blend = blend_args();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        open_on(rows[i].sm);
+        kiln_close(&loader);
+        fake.version = rows[i].version;
+        driver.launch_kernel_ex = rows[i].has_entry ? launch_ex : NULL;
+        overlapping = overlap_result = 0;
+        sizes = axpy_sizes;
+        const kiln_options options = {.overlap_launches = rows[i].is_asked};
+        assert_status(kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, &options), KILN_OK);
+        assert_status(sample_axpy(&loader, NULL, &args), KILN_OK);
+        assert_int_equal(launches, 1);
+        assert_int_equal(overlapping, rows[i].overlaps);
+        assert_int_equal(seen.grid[0], 4);
+        assert_int_equal(seen.block[0], 256);
+        assert_int_equal(seen.words[0], 1000);
+        assert_int_equal(seen.words[3], 0x200);
+        sizes = NULL;
+        assert_status(sample_blend(&loader, NULL, &blend), KILN_OK); /* which does not wait */
+        assert_int_equal(launches, 2);
+        assert_int_equal(overlapping, rows[i].overlaps);
+    }
+    open_on(90);
+    kiln_close(&loader);
+    const kiln_options options = {.overlap_launches = 1};
+    driver.launch_kernel_ex = launch_ex;
+    assert_status(kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, &options), KILN_OK);
+    overlap_result = LAUNCH_FAILED;
+    assert_status(sample_axpy(&loader, NULL, &args), KILN_ERROR_LAUNCH);
+    kiln_error error;
+    kiln_last_error(&loader, &error);
+    assert_string_equal(error.detail, "cuLaunchKernelEx");
+    assert_int_equal(error.driver_result, LAUNCH_FAILED);
+}
+
+/* Over the emulated driver, under all checks: y of one launch is what the next one adds to, which waits for it; where x, which
+ * is constant, is what the launch in front wrote, the next one has read it too early. */
+static void overlapping_launches_are_in_order(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    static float ones[N], sums[N];
+    CUcontext context;
+    CUdeviceptr x, y;
+    kiln_driver emulated;
+    for (int i = 0; i < N; i++)
+        ones[i] = 1;
+    setenv("KILN_EMU_CHECK", "all", 1);
+    setenv("KILN_EMU_DEVICE", "sm_90", 1);
+    setenv("KILN_EMU_VERBOSE", "0", 1);
+    assert_status(kiln_driver_load(&emulated, EMULATOR, NULL), KILN_OK);
+    assert_int_equal(emulated.init(0), 0);
+    assert_int_equal(emulated.device_primary_ctx_retain(&context, 0), 0);
+    assert_int_equal(emulated.ctx_set_current(context), 0);
+    assert_int_equal(emulated.mem_alloc(&x, sizeof ones), 0);
+    assert_int_equal(emulated.mem_alloc(&y, sizeof ones), 0);
+    assert_int_equal(emulated.memcpy_htod(x, ones, sizeof ones), 0);
+    assert_int_equal(emulated.memcpy_htod(y, ones, sizeof ones), 0);
+    kiln_close(&loader);
+    const kiln_options options = {.overlap_launches = 1};
+    assert_status(kiln_open(&loader, &emulated, &sample_bundle, slots, SAMPLE_SLOTS, &options), KILN_OK);
+
+    const sample_axpy_args right = {.n = N, .a = 2, .x = x, .y = y}, wrong = {.n = N, .a = 2, .x = y, .y = x};
+    for (int i = 0; i < 3; i++)
+        assert_status(sample_axpy(&loader, NULL, &right), KILN_OK);
+    assert_int_equal(emulated.ctx_synchronize(), 0);
+    assert_int_equal(emulated.memcpy_dtoh(sums, y, sizeof sums), 0);
+    for (int i = 0; i < N; i++)
+        assert_true(sums[i] == 7);
+
+    assert_status(sample_axpy(&loader, NULL, &wrong), KILN_OK); /* the host has waited */
+    assert_int_equal(emulated.ctx_synchronize(), 0);
+    assert_status(sample_axpy(&loader, NULL, &right), KILN_OK);
+    assert_status(sample_axpy(&loader, NULL, &wrong), KILN_OK);
+    assert_int_equal(emulated.ctx_synchronize(), LAUNCH_FAILED);
+    kiln_close(&loader); /* which a context that has failed may refuse */
+    memset(&loader, 0, sizeof loader);
 }
 
 static void does_nothing_when_empty(void **state)
@@ -544,6 +666,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(launches_with_its_arguments, set_up),
+        cmocka_unit_test_setup(overlaps_launches_where_asked, set_up),
+        cmocka_unit_test(overlapping_launches_are_in_order),
         cmocka_unit_test_setup(does_nothing_when_empty, set_up),
         cmocka_unit_test_setup(refuses_null, set_up),
         cmocka_unit_test_setup(refuses_misaligned_pointers, set_up),

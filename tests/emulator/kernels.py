@@ -4,7 +4,7 @@ usage: kernels.py FOLDER FILE...
 
 What kernels have in common they leave out. One without ".version" is given MODULE. One without ".entry" stands inside
 ENTRY and END; without ".reg" too it finds NAMES before it: registers, memory, and what most kernels work out first. All
-of it comes behind the lines "//" that the kernel begins with.
+of it comes behind the lines "//" that the kernel begins with. One that is launched after others has BEFORE behind it.
 """
 import pathlib
 import re
@@ -39,12 +39,20 @@ shr.u32 %r5, %r0, 5;
 END = """ret;
 }
 """
+# writer: zeros[i] = i. opener and closer let the next launch begin before, and after, they have waited themselves.
+BEFORE = ENTRY.replace("k(", "writer(") + """.reg .u64 %p<2>; .reg .u32 %r;
+ld.param.u64 %p0, [zeros]; mov.u32 %r, %tid.x; mad.wide.u32 %p1, %r, 4, %p0; st.global.u32 [%p1], %r;
+""" + END + "".join(ENTRY.replace("k(", name + "(") + body + END for name, body in (
+    ("opener", "griddepcontrol.launch_dependents; griddepcontrol.wait;\n"),
+    ("closer", "griddepcontrol.wait; griddepcontrol.launch_dependents;\n")))
 
 
 def complete(text):
     head, body = re.fullmatch(r"((?://[^\n]*\n)*)(.*)", text, re.S).groups()
     if ".entry" not in body:
         body = ENTRY + ("" if ".reg" in body else NAMES) + body + END
+    if " after " in head.split("\n")[0]:
+        body += BEFORE
     if ".version" not in body:
         body = MODULE + body
     return head + body

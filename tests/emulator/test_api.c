@@ -193,6 +193,44 @@ static void test_parameters(void **state)
     OK(cuMemFree_v2(p));
 }
 
+static void test_launch_attributes(void **state)
+{
+    (void)state;
+    enum { STREAM_POLICY = 3, PRIORITY = 8, COMPLETION_EVENT = 12, UNKNOWN = 15, LARGE = 1 << 20 };
+    static const struct {
+        CUlaunchAttribute attribute;
+        CUresult result;
+    } rows[] = {
+        {{.id = CU_LAUNCH_IGNORE}, CUDA_SUCCESS},
+        {{.id = PRIORITY, .value.cooperative = -1}, CUDA_SUCCESS},
+        {{.id = CU_LAUNCH_COOPERATIVE}, CUDA_SUCCESS},
+        {{.id = CU_LAUNCH_COOPERATIVE, .value.cooperative = 1}, CUDA_ERROR_NOT_SUPPORTED},
+        {{.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {1, 1, 1}}, CUDA_SUCCESS},
+        {{.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {1, 0, 1}}, CUDA_ERROR_INVALID_VALUE},
+        {{.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {1, 1, 2}}, CUDA_ERROR_NOT_SUPPORTED},
+        {{.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION}, CUDA_SUCCESS},
+        {{.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmatic = 1}, CUDA_SUCCESS},
+        {{.id = COMPLETION_EVENT}, CUDA_ERROR_NOT_SUPPORTED},
+        {{.id = STREAM_POLICY}, CUDA_ERROR_INVALID_VALUE},
+        {{.id = UNKNOWN}, CUDA_ERROR_INVALID_VALUE},
+        {{.id = LARGE}, CUDA_ERROR_INVALID_VALUE},
+    };
+    CUfunction f = kernel_of(NULL, "ret;");
+    CUdeviceptr p = 0;
+    unsigned n = 0;
+    void *parameters[] = {&p, &p, &n};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CUlaunchAttribute attributes[] = {{.id = CU_LAUNCH_IGNORE}, rows[i].attribute};
+        CUlaunchConfig config = {1, 1, 1, 8, 1, 1, 0, NULL, attributes, 2};
+        capture_stderr();
+        CUresult r = cuLaunchKernelEx(&config, f, parameters, NULL);
+        captured_stderr();
+        assert_int_equal(r, rows[i].result);
+        if (r == CUDA_ERROR_NOT_SUPPORTED)
+            assert_contains(printed, "CUDA_ERROR_NOT_SUPPORTED: cuLaunchKernelEx with a");
+    }
+}
+
 static void test_memory(void **state)
 {
     (void)state;
@@ -491,6 +529,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launch_limits),
         cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_launch_attributes),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_streams_and_events),
         cmocka_unit_test(test_graph),

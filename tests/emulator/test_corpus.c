@@ -2,7 +2,8 @@
    else, with the code and words of the line "// expect CODE WORDS" and the words of the kind that begins the file's name;
    there are five or more of every kind. Correct ones: no report, and the values of their lines "// expect ARRAY[FROM:TO] =
    VALUES", which are numbers or A * (i ^ X) + B. Kernels take four addresses: out, 4096 bytes never written; in, the
-   numbers from 0 on; zeros; and freed memory. A third argument, "print", shows what every kernel reports. */
+   numbers from 0 on; zeros; and freed memory. The word "after" in the line "// launch" is followed by what is done before: kernels
+   of the text, or "copy" for a copy; what comes next is launched with programmatic stream serialization. A third argument, "print", shows what every kernel reports. */
 #include "emu_test.h"
 
 #include <dirent.h>
@@ -28,16 +29,47 @@ static char *read_text(const char *folder, const char *name)
     return text;
 }
 
+static CUresult launch_after(CUmodule module, const char *name, unsigned grid, unsigned block,
+                             void **parameters, bool is_dependent)
+{
+    CUfunction f;
+    CUlaunchAttribute dependent = {.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   .value.programmatic = 1};
+    CUlaunchConfig c = {grid, 1, 1, block, 1, 1, 0, NULL, &dependent, is_dependent};
+    CUresult r = cuModuleGetFunction(&f, module, name);
+    return r != CUDA_SUCCESS ? r : cuLaunchKernelEx(&c, f, parameters, NULL);
+}
+
+/* `before`: the words behind "after" of the kernel's first line, and the lines below it. */
+static CUresult launch_all(CUmodule module, const char *before, unsigned grid, unsigned block,
+                           CUdeviceptr p[4])
+{
+    void *parameters[] = {&p[0], &p[1], &p[2], &p[3]};
+    char name[32];
+    int size;
+    bool is_dependent = false;
+    for (; *before != '\n' && sscanf(before, "%31s%n", name, &size) == 1;
+         before += size, is_dependent = true) {
+        CUresult r = strcmp(name, "copy") == 0
+                         ? cuMemcpyDtoDAsync_v2(p[0], p[1], 4, NULL)
+                         : launch_after(module, name, 1, WORDS, parameters, is_dependent);
+        if (r != CUDA_SUCCESS)
+            return r;
+    }
+    return launch_after(module, "k", grid, block, parameters, is_dependent);
+}
+
 static bool run(const char *text, outcome *o)
 {
     CUcontext context;
     CUmodule module;
-    CUfunction f;
     unsigned grid, block;
+    int first = 0;
     CUdeviceptr p[4];
-    if (sscanf(text, "// launch %u %u", &grid, &block) != 2 || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS)
+    if (sscanf(text, "// launch %u %u%n", &grid, &block, &first) != 2 ||
+        cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS)
         return false;
-    if (load_text(text, &module) != CUDA_SUCCESS || cuModuleGetFunction(&f, module, "k") != CUDA_SUCCESS) {
+    if (load_text(text, &module) != CUDA_SUCCESS) {
         fprintf(stderr, "%s\n", test_log);
         return false;
     }
@@ -49,9 +81,9 @@ static bool run(const char *text, outcome *o)
     cuMemcpyHtoD_v2(p[1], numbers, sizeof numbers);
     cuMemsetD32_v2(p[2], 0, WORDS);
     cuMemFree_v2(p[3]);
-    void *parameters[] = {&p[0], &p[1], &p[2], &p[3]};
+    first += strncmp(text + first, " after", 6) == 0 ? 6 : 0;
     capture_stderr();
-    o->result = cuLaunchKernel(f, grid, 1, 1, block, 1, 1, 0, NULL, parameters, NULL);
+    o->result = launch_all(module, text + first, grid, block, p);
     if (o->result == CUDA_SUCCESS)
         o->result = cuCtxSynchronize();
     captured_stderr();
@@ -92,6 +124,9 @@ static struct {
     {"race_copy", "nothing has waited for it", 0},
     {"race_arrival", "with nothing to order the two", 0},
     {"read_only", "as read-only data", 0},
+    {"early_read", "before griddepcontrol.wait, which a launch that may still run writes", 0},
+    {"early_write", "before griddepcontrol.wait, while the launch before may still run", 0},
+    {"no_wait", "ends its thread block, which has not executed griddepcontrol.wait", 0},
     {"divergent_barrier", "waits at an aligned barrier while", 0},
     {"skipped_barrier", "is at an aligned barrier that", 0},
     {"incomplete_barrier", "threads have arrived", 0},

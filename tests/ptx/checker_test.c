@@ -115,6 +115,55 @@ static void raw_use(ptx_fn *f)
     ptx_select(f, out[1], out[0], tid);
 }
 
+/* Weights, a table of the kernel's own and shared memory before the wait, all else behind it. */
+static void dependent(ptx_fn *f)
+{
+    static const uint64_t zeros[4] = {0};
+    ptx_val n = ptx_param(f, PTX_U32, "n"), x = ptx_param_ptr(f, PTX_U32, "x");
+    ptx_val w = ptx_param_ptr(f, PTX_U32, "w"), tid = ptx_tid_x(f), s = ptx_shared(f, PTX_U32, 256, 16);
+    ptx_val table = ptx_global_table(f, PTX_U32, 4, zeros), at = ptx_var(f, ptx_at(f, w, n));
+    ptx_prefetch_l2(f, x);
+    PTX_FOR (f, i, ptx_u32(0), n, ptx_u32(1)) {
+        ptx_val sum = ptx_add(f, i, tid), weight = ptx_load(f, at);
+        ptx_store(f, ptx_at(f, s, sum), weight);
+        ptx_cp_async(f, s, ptx_at(f, w, tid), 4, PTX_PLAIN);
+        ptx_set(f, at, ptx_at(f, at, n));
+    }
+    ptx_atom_add(f, s, ptx_load(f, ptx_at(f, table, n)), PTX_PLAIN);
+    ptx_grid_launch_next(f);
+    ptx_grid_wait(f);
+    ptx_red_add(f, x, ptx_load(f, ptx_at(f, x, n)), PTX_PLAIN);
+    ptx_set_constant(f, "w");
+}
+
+/* clang-format off */
+#line 1 "k.c"
+static void not_dependent(ptx_fn *f)
+{
+    ptx_val x = ptx_param_ptr(f, PTX_U32, "x"), w = ptx_param_ptr(f, PTX_U32, "w"), s = ptx_shared(f, PTX_U32, 4, 16);
+    ptx_val n = ptx_load(f, w), at = ptx_var(f, w);
+    ptx_load(f, x);
+    ptx_load(f, ptx_at(f, x, n));
+    ptx_cp_async(f, s, x, 4, PTX_PLAIN);
+    ptx_store(f, w, n);
+    ptx_atom_add(f, x, n, PTX_PLAIN);
+    ptx_raw(f, ((ptx_raw_form){.text = "nanosleep.u32 $0"}), 0, NULL, NULL, 1, &n);
+    PTX_FOR (f, i, ptx_u32(0), n, ptx_u32(1)) {
+        ptx_load(f, at);
+        ptx_set(f, at, ptx_at(f, x, i));
+    }
+    PTX_IF (f, ptx_lt(f, n, ptx_u32(3))) {
+        ptx_grid_wait(f);
+    }
+    PTX_WHEN (f, ptx_gt(f, n, ptx_u32(3))) {
+        ptx_grid_wait(f);
+    }
+    ptx_load(f, x);
+    ptx_set_constant(f, "w");
+}
+/* clang-format on */
+#line 166 "checker_test.c"
+
 static void set_on_all_paths(ptx_fn *f)
 {
     ptx_val tid = ptx_tid_x(f), v = ptx_declare(f, PTX_U32), w = ptx_declare(f, PTX_U32);
@@ -167,6 +216,23 @@ static void accepts_warp_uniform_control(void **state)
 {
     (void)state;
     check_text("", warp_uniform_control, (target){75, TARGET_BASE});
+}
+
+static void dependent_launches(void **state)
+{
+    (void)state;
+    const target t = {90, TARGET_BASE};
+    check_text("", dependent, t);
+    check_text("k.c:16: error: griddepcontrol inside a block: every thread has to wait\n"
+               "k.c:19: error: griddepcontrol inside a block: every thread has to wait\n"
+               "k.c:5: error: ld before ptx_grid_wait, of memory that no constant argument points at\n"
+               "k.c:6: error: ld before ptx_grid_wait, of memory that no constant argument points at\n"
+               "k.c:7: error: cp before ptx_grid_wait, of memory that no constant argument points at\n"
+               "k.c:8: error: st before ptx_grid_wait: what ran before may still use this memory\n"
+               "k.c:9: error: atom before ptx_grid_wait: what ran before may still use this memory\n"
+               "k.c:10: error: ptx_raw before ptx_grid_wait: nobody knows what it accesses\n"
+               "k.c:12: error: ld before ptx_grid_wait, of memory that no constant argument points at\n",
+               not_dependent, t);
 }
 
 /* Where a warp is not a row, or part of one, neither y nor x / 32 is its own. */
@@ -299,6 +365,7 @@ int main(void)
         cmocka_unit_test(accepts_uniform_control),
         cmocka_unit_test(accepts_warp_uniform_control),
         cmocka_unit_test(rows_and_warps),
+        cmocka_unit_test(dependent_launches),
         cmocka_unit_test(accepts_set_variables),
         cmocka_unit_test(records_raw),
         cmocka_unit_test(requirements),

@@ -31,6 +31,17 @@ template <class T> struct plain<T *> { using type = std::conditional_t<std::is_e
 template <class R, class... A> struct plain<R (*)(A...)> {
     using type = typename plain<R>::type (*)(typename plain<A>::type...);
 };
+#define SAME_PLACE(ours, my, theirs, member) \\
+    static_assert(offsetof(ours, my) == offsetof(theirs, member), #member)
+SAME_PLACE(launch_config, grid, CUlaunchConfig, gridDimX);
+SAME_PLACE(launch_config, block, CUlaunchConfig, blockDimX);
+SAME_PLACE(launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes);
+SAME_PLACE(launch_config, stream, CUlaunchConfig, hStream);
+SAME_PLACE(launch_config, attributes, CUlaunchConfig, attrs);
+SAME_PLACE(launch_config, attribute_count, CUlaunchConfig, numAttrs);
+SAME_PLACE(launch_attribute, id, CUlaunchAttribute, id);
+SAME_PLACE(launch_attribute, value.is_allowed, CUlaunchAttribute, value.programmaticStreamSerializationAllowed);
+static_assert(sizeof(launch_config) == sizeof(CUlaunchConfig) && sizeof(launch_attribute) == sizeof(CUlaunchAttribute));
 #define SAME(table, member, function) \\
     static_assert(std::is_same_v<decltype(table::member), plain<decltype(&function)>::type>, #member)
 """
@@ -46,6 +57,7 @@ NUMBERS = {
     "DEVICE_COMPUTE_CAPABILITY_MINOR": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
     "DEVICE_MAX_SHARED_BYTES_OPTIN": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
     "FUNCTION_MAX_DYNAMIC_SHARED_BYTES": "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+    "PROGRAMMATIC_STREAM_SERIALIZATION": "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION",
     "JIT_ERROR_LOG_BUFFER": "CU_JIT_ERROR_LOG_BUFFER",
     "JIT_ERROR_LOG_BUFFER_BYTES": "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES",
 }

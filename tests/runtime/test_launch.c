@@ -45,9 +45,9 @@ static void grids_have_limits(void **state)
         {{UINT64_MAX, 1, 1}, KILN_ERROR_GRID_TOO_LARGE, "grid x is at most 2147483647 thread blocks"},
         {{1, 65536, 1}, KILN_ERROR_GRID_TOO_LARGE, "grid y is at most 65535 thread blocks"},
         {{1, 1, 65536}, KILN_ERROR_GRID_TOO_LARGE, "grid z is at most 65535 thread blocks"},
-        {{0, 1, 1}, KILN_ERROR_BAD_ARGUMENT, "the grid has no thread blocks"},
-        {{1, 0, 1}, KILN_ERROR_BAD_ARGUMENT, "the grid has no thread blocks"},
-        {{1, 1, 0}, KILN_ERROR_BAD_ARGUMENT, "the grid has no thread blocks"},
+        {{0, 1, 1}, KILN_ERROR_BAD_ARGUMENT, "the grid is empty"},
+        {{1, 0, 1}, KILN_ERROR_BAD_ARGUMENT, "the grid is empty"},
+        {{1, 1, 0}, KILN_ERROR_BAD_ARGUMENT, "the grid is empty"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int launches = fake.counts[FAKE_launch_kernel];

@@ -39,6 +39,21 @@ static int launch_and_record(CUfunction function, unsigned grid_x, unsigned grid
                        params, extra);
 }
 
+static int (*real_launch_ex)(const struct CUlaunchConfig_st *, CUfunction, void **, void **);
+
+static int launch_ex_and_record(const struct CUlaunchConfig_st *config, CUfunction function, void **params,
+                                void **extra)
+{
+    unsigned first[7]; /* of a CUlaunchConfig: the grid, the block, shared memory */
+    memcpy(first, config, sizeof first);
+    record = (launch_record){.count = record.count + 1,
+                             .function = function,
+                             .grid = {first[0], first[1], first[2]},
+                             .block = {first[3], first[4], first[5]},
+                             .shared_bytes = first[6]};
+    return is_held_back ? 0 : real_launch_ex(config, function, params, extra);
+}
+
 void launch_record_clear(void)
 {
     record = (launch_record){.count = 0};
@@ -88,6 +103,41 @@ void device_replace_image(const device *d, const kiln_image *image, const char *
     replacement = text;
 }
 
+/* ---- what a launch in front would have written ------------------------------------------------------------------- */
+
+/* A thread block per buffer. */
+static const char rewrite_ptx[] =
+    ".version 6.3\n.target sm_75\n.address_size 64\n"
+    ".visible .entry rewrite(.param .align 8 .b8 buffers[1024])\n{\n"
+    ".reg .u64 %a, %b, %i, %n; .reg .u32 %r; .reg .pred %p;\n"
+    "mov.u32 %r, %ctaid.x; mul.wide.u32 %a, %r, 16; mov.u64 %b, buffers; add.u64 %b, %b, %a;\n"
+    "ld.param.u64 %a, [%b]; ld.param.u64 %n, [%b+8];\n"
+    "mov.u32 %r, %tid.x; cvt.u64.u32 %i, %r;\n"
+    "NEXT: setp.ge.u64 %p, %i, %n; @%p ret;\n"
+    "add.u64 %b, %a, %i; ld.global.u8 %r, [%b]; st.global.u8 [%b], %r;\n"
+    "add.u64 %i, %i, 256; bra NEXT;\n}\n";
+
+int device_rewrite(device *d, const device_buffer *const *buffers, size_t count)
+{
+    struct {
+        uint64_t address, bytes;
+    } ranges[DEVICE_MOST_REWRITTEN] = {{0}};
+    CUmodule module;
+    int result = 0;
+    if (!d->rewrite)
+        result = real_load(&module, rewrite_ptx, 0, NULL, NULL);
+    if (!d->rewrite && result == 0)
+        result = d->driver.module_get_function(&d->rewrite, module, "rewrite");
+    for (size_t i = 0; i < count; i++) {
+        ranges[i].address = buffers[i]->address;
+        ranges[i].bytes = buffers[i]->bytes;
+    }
+    void *params[] = {ranges};
+    return result != 0 || count == 0
+               ? result
+               : real_launch(d->rewrite, (unsigned)count, 1, 1, 256, 1, 1, 0, NULL, params, NULL);
+}
+
 /* ---- driver and context ------------------------------------------------------------------------------------------ */
 
 void device_describe_result(const device *d, int result, char *text, size_t bytes)
@@ -121,7 +171,8 @@ static device_status open_context(device *d, char *error, size_t error_bytes)
                             .log_bytes = sizeof d->log,
                             .scratch = d->scratch,
                             .scratch_bytes = d->index->bundle->scratch_bytes,
-                            .ptx_only = d->is_emulated};
+                            .ptx_only = d->is_emulated,
+                            .overlap_launches = d->is_emulated};
     memset(d->slots, 0, d->index->bundle->slot_count * sizeof *d->slots);
     kiln_status status =
         kiln_open(&d->loader, &d->driver, d->index->bundle, d->slots, d->index->bundle->slot_count, &options);
@@ -143,6 +194,7 @@ static void close_context(device *d)
     if (d->is_open)
         kiln_close(&d->loader);
     d->is_open = false;
+    d->rewrite = NULL;
     d->driver.ctx_set_current(NULL);
     d->driver.device_primary_ctx_release(d->ordinal);
 }
@@ -191,6 +243,9 @@ device_status device_open(device *d, const char *path, int ordinal, const kiln_i
     }
     real_launch = d->driver.launch_kernel;
     d->driver.launch_kernel = launch_and_record;
+    real_launch_ex = d->driver.launch_kernel_ex;
+    if (real_launch_ex)
+        d->driver.launch_kernel_ex = launch_ex_and_record;
     real_load = d->driver.module_load_data_ex;
     d->driver.module_load_data_ex = load_or_replace;
     device_status status = find_device(d, ordinal, error, error_bytes);

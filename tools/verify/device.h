@@ -27,6 +27,7 @@ typedef struct device {
     bool is_open;
     bool has_order; /* the environment says in which order an emulated device begins thread blocks */
     CUcontext context;
+    CUfunction rewrite; /* null until it is loaded */
     CUdeviceptr
         arena; /* where small buffers are, on a device that does not check bounds; 0 until there are any */
     size_t arena_used, arena_buffers;
@@ -79,6 +80,9 @@ typedef struct device_buffer {
  * address lies `shift` bytes, which nobody may touch, behind a multiple of `alignment`, a power of two. */
 int device_allocate(device *d, device_buffer *b, size_t bytes, size_t alignment, size_t shift);
 void device_free(device *d, device_buffer *b);
+/* Launches a kernel that writes what is in these buffers once more, for the next launch to wait for. */
+enum { DEVICE_MOST_REWRITTEN = 64 };
+int device_rewrite(device *d, const device_buffer *const *buffers, size_t count);
 int device_upload(device *d, const device_buffer *b, const void *from);
 int device_fill(device *d, const device_buffer *b, unsigned char value);
 

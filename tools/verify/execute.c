@@ -119,12 +119,31 @@ static void describe_lack(attempt *t)
              (int)strcspn(reason, "\n"), reason);
 }
 
+/* A kernel that may begin before the launch in front of it has ended has one in front that made what it reads. */
+static int make_inputs_again(attempt *t)
+{
+    const device_buffer *made[MAX_ARGS];
+    _Static_assert((int)MAX_ARGS <= (int)DEVICE_MOST_REWRITTEN, "a thread block each");
+    size_t count = 0;
+    if (!t->device->is_emulated || !(t->how->kernel->flags & KILN_KERNEL_DEPENDENT))
+        return 0;
+    for (size_t i = 0; i < t->problem->arg_count; i++) {
+        const argument *a = &t->problem->args[i];
+        if (manifest_is_pointer(a->about) && !a->about->is_constant && !is_poisoned(a) && a->bytes > 0)
+            made[count++] = &t->buffers[i];
+    }
+    return device_rewrite(t->device, made, count);
+}
+
 static execute_status launch(attempt *t)
 {
     argument_struct arguments;
     argument_struct_fill(&arguments, t->problem, t->addresses);
-    launch_record_clear();
     device_reverse_blocks(t->device, t->how->is_reversed);
+    const int made = make_inputs_again(t);
+    if (made != 0)
+        return fail_driver(t, "the launch in front failed", made);
+    launch_record_clear();
     kiln_status status = t->how->launch(&t->device->loader, NULL, arguments.bytes);
     if (status != KILN_OK) {
         kiln_error details;

@@ -168,6 +168,7 @@ static void read_arg(reader *r, fy_node *node, fy_node *family_args, manifest_va
 {
     arg->name = get_text_member(r, node, "name");
     arg->direction = get_direction(r, node);
+    arg->is_constant = find_member(r, node, "constant") != NULL;
     arg->type_name = get_text_member(r, node, "type");
     arg->type = read_type(arg->type_name);
     arg->alignment = 1;

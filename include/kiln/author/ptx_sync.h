@@ -86,7 +86,9 @@ extern "C" {
 /* Lets this thread rest, from 0 to twice that many nanoseconds, at most 1 ms. U32. */
 #define ptx_nanosleep(f, nanoseconds) ptx_effect1(f, PTX_OP_NANOSLEEP, nanoseconds, PTX_HERE)
 /* Launches that follow on the grid before: waits until it has ended and its memory is seen; lets the next one begin.
- * sm_90. */
+ * sm_90. A kernel with a wait may be launched before the launch in front of it has ended (kiln_options.overlap_launches), so
+ * every thread has to wait: it stands in no block. Before it the kernel writes nothing to global memory and reads there
+ * only what arguments that are constant (kiln_arg) point at; prefetches are free. */
 #define ptx_grid_wait(f)          ptx_effect0(f, PTX_OP_GRID_WAIT, PTX_HERE)
 #define ptx_grid_launch_next(f)   ptx_effect0(f, PTX_OP_GRID_LAUNCH_NEXT, PTX_HERE)
 

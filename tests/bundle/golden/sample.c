@@ -82,33 +82,88 @@ static const char axpy_sm_75[] =
 "	cvt.u64.u32 %rd4, %r2;\n"
 "	mad.wide.u32 %rd5, %r1, 256, %rd4;\n"
 "	setp.lt.u64 %p1, %rd5, %rd1;\n"
+"	mov.b32 %f2, 0f00000000;\n"
 "	@!%p1 bra IF_1_END;\n"
 "		shl.b64 %rd6, %rd5, 2;\n"
 "		add.u64 %rd7, %rd6, %rd2;\n"
 "		ld.global.f32 %f2, [%rd7];\n"
+"	IF_1_END:\n"
+"	@!%p1 bra IF_2_END;\n"
 "		shl.b64 %rd8, %rd5, 2;\n"
 "		add.u64 %rd9, %rd8, %rd3;\n"
 "		ld.global.f32 %f3, [%rd9];\n"
 "		fma.rn.f32 %f4, %f1, %f2, %f3;\n"
 "		st.global.f32 [%rd9], %f4;\n"
+"	IF_2_END:\n"
+"	ret;\n"
+"}\n";
+
+static const char axpy_sm_90[] =
+".version 7.8\n"
+".target sm_90\n"
+".address_size 64\n"
+"\n"
+".visible .entry axpy(\n"
+"	.param .u64 param_n,\n"
+"	.param .f32 param_a,\n"
+"	.param .u64 param_x,\n"
+"	.param .u64 param_y\n"
+")\n"
+".maxntid 256, 1, 1\n"
+"{\n"
+"	.reg .pred %p<2>;\n"
+"	.reg .b32 %r<3>;\n"
+"	.reg .b32 %f<5>;\n"
+"	.reg .b64 %rd<10>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_n];\n"
+"	ld.param.f32 %f1, [param_a];\n"
+"	ld.param.u64 %rd2, [param_x];\n"
+"	ld.param.u64 %rd3, [param_y];\n"
+"	mov.u32 %r1, %ctaid.x;\n"
+"	mov.u32 %r2, %tid.x;\n"
+"	cvt.u64.u32 %rd4, %r2;\n"
+"	mad.wide.u32 %rd5, %r1, 256, %rd4;\n"
+"	setp.lt.u64 %p1, %rd5, %rd1;\n"
+"	mov.b32 %f2, 0f00000000;\n"
+"	@!%p1 bra IF_1_END;\n"
+"		shl.b64 %rd6, %rd5, 2;\n"
+"		add.u64 %rd7, %rd6, %rd2;\n"
+"		ld.global.f32 %f2, [%rd7];\n"
 "	IF_1_END:\n"
+"	griddepcontrol.wait;\n"
+"	@!%p1 bra IF_2_END;\n"
+"		shl.b64 %rd8, %rd5, 2;\n"
+"		add.u64 %rd9, %rd8, %rd3;\n"
+"		ld.global.f32 %f3, [%rd9];\n"
+"		fma.rn.f32 %f4, %f1, %f2, %f3;\n"
+"		st.global.f32 [%rd9], %f4;\n"
+"	IF_2_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image axpy_images[] = {
     {.data = axpy_sm_75,
      .bytes = sizeof axpy_sm_75 - 1,
-     .hash_high = 0x1e8fd4565af04291,
-     .hash_low = 0x910316bf2540a326,
+     .hash_high = 0x94714ae454c2e17b,
+     .hash_low = 0xb3bea18cfab2712c,
      .min_driver = 10000,
      .sm = 75,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+    {.data = axpy_sm_90,
+     .bytes = sizeof axpy_sm_90 - 1,
+     .hash_high = 0x2075c558d1029775,
+     .hash_low = 0x90ae3ff049e3da6a,
+     .min_driver = 11080,
+     .sm = 90,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
 static const kiln_module axpy_module = {
     .images = axpy_images,
-    .image_count = 1,
+    .image_count = 2,
     .slot = 0,
 };
 
@@ -142,6 +197,7 @@ const kiln_kernel sample_axpy_kernel = {
     .run = run_axpy,
     .block = {256, 1, 1},
     .slot = 0,
+    .flags = KILN_KERNEL_DEPENDENT,
 };
 
 /* ==== blend ============================================================================================= */

@@ -52,8 +52,10 @@ void emu_check_memory(unsigned checks)
 {
     if (checks & EMU_CHECK_INIT)
         emu_memory_observe(&emu_init_memory);
-    if (checks & EMU_CHECK_RACE)
+    if (checks & EMU_CHECK_RACE) {
         emu_memory_observe(&emu_race_memory);
+        emu_memory_observe(&emu_dependent_memory);
+    }
 }
 
 void emu_check_launch(emu_launch *l, unsigned checks)
@@ -67,6 +69,7 @@ void emu_check_launch(emu_launch *l, unsigned checks)
         if (l->program->plans->has_read_only)
             emu_observe(l, &emu_read_only_check);
         emu_observe(l, &emu_race_check);
+        emu_observe(l, &emu_dependent_check);
     }
     if (checks & EMU_CHECK_SYNC)
         emu_observe(l, &emu_sync_check);

@@ -35,6 +35,11 @@ typedef struct emu_launch {
     struct emu_race_grid *race; /* these three are kept by observers */
     struct emu_read_only *read_only;
     struct emu_counts *counts;
+    bool
+        is_dependent; /* programmatic stream serialization: it may begin while launches before it still run */
+    uint64_t overlap_from; /* the serial of the first of those; UINT64_MAX: none */
+    bool
+        lets_next_early; /* kept by an observer: a thread let the next launch begin before it had waited itself */
     /* the runner's */
     uint64_t block_count;
     uint64_t first_block, end_block; /* those that run: from the first to before the end */
@@ -84,6 +89,7 @@ typedef struct emu_block {
     struct emu_race *race;
     struct emu_sync *sync;
     struct emu_tally *tally;
+    struct emu_dependent *dependent;
 } emu_block;
 
 /* The live allocation at the address, which the operation is about to access; NULL: none. */

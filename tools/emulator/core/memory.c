@@ -18,7 +18,7 @@ static struct {
     size_t count, room;
     size_t first_live; /* all before it are freed */
     uint64_t used[16];
-    const emu_memory_observer *observers[2];
+    const emu_memory_observer *observers[3];
     size_t observer_count;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -77,7 +77,8 @@ emu_allocation *emu_memory_alloc(uint64_t bytes, emu_allocation_kind kind, unsig
         a->serial = memory.count;
         memory.used[device % 16] += bytes;
         for (size_t i = 0; i < memory.observer_count; i++)
-            memory.observers[i]->allocated(a);
+            if (memory.observers[i]->allocated)
+                memory.observers[i]->allocated(a);
     }
     pthread_mutex_unlock(&memory.lock);
     if (!ok) {

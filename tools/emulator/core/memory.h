@@ -25,13 +25,15 @@ typedef struct emu_allocation {
     uint8_t *written; /* the rest is kept by observers: a bit per byte that was written; NULL: all is */
     struct emu_race_cell *race_cells;
     uint64_t race_bytes;
+    uint32_t *writers; /* by byte: the serial of the last launch that wrote it; NULL: none did */
 } emu_allocation;
 
-/* What the checks are told of memory, whatever launches there are. The first two come under the lock of all memory. */
+/* What the checks are told of memory, whatever launches there are; what is NULL is not told. The first two come under the lock
+   of all memory. */
 typedef struct emu_memory_observer {
     void (*allocated)(emu_allocation *allocation);
     void (*freed)(emu_allocation *allocation);
-    void (*copied)(uint64_t to, uint64_t from, uint64_t bytes); /* see emu_memory_copied; NULL: is not told */
+    void (*copied)(uint64_t to, uint64_t from, uint64_t bytes); /* see emu_memory_copied */
 } emu_memory_observer;
 
 /* Of all allocations from now on. */

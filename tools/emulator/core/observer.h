@@ -39,6 +39,9 @@ typedef enum emu_misuse {
    copy_read         an asynchronous copy takes `bytes` of its source, at a host address; `done` bytes came before them
    copied            it, or its arrival at an mbarrier, has happened: somebody waited for it, or by_mbarrier
    copies_awaited    the lanes of a warp have waited for copies of theirs
+   grid_wait         the lanes have waited for the launches before this one: griddepcontrol.wait
+   grid_next         they let the next launch begin: griddepcontrol.launch_dependents
+   exit              they are about to end
    phase_ended       a phase of the mbarrier at this offset in shared memory has ended
    phase_passed      a lane has seen so, at this host address */
 /* clang-format off */
@@ -65,6 +68,9 @@ typedef enum emu_misuse {
     X(copy_read, (emu_warp *warp, const emu_op *op, struct emu_copy *copy, uint64_t at, unsigned done, unsigned bytes)) \
     X(copied, (struct emu_block *block, const struct emu_copy *copy, bool by_mbarrier)) \
     X(copies_awaited, (struct emu_block *block, uint32_t warp, uint32_t lanes)) \
+    X(grid_wait, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
+    X(grid_next, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
+    X(exit, (emu_warp *warp, const emu_op *op, uint32_t lanes)) \
     X(phase_ended, (struct emu_block *block, uint32_t mbarrier)) \
     X(phase_passed, (emu_warp *warp, const emu_op *op, uint64_t mbarrier))
 /* clang-format on */

@@ -56,6 +56,7 @@ struct CUctx_st {
     bool is_primary;
     CUresult error; /* sticks once a kernel has failed */
     struct CUmod_st *modules;
+    uint64_t default_overlap; /* as a stream's */
     size_t limits[16];
 };
 
@@ -105,6 +106,7 @@ typedef struct emu_work {
         uint32_t grid[3], block[3], shared_bytes;
         char *parameters; /* owned */
         uint32_t parameter_bytes;
+        bool is_dependent; /* see emu_launch */
     } launch;
     struct {
         uint64_t to, from;
@@ -131,7 +133,8 @@ struct CUstream_st {
     CUcontext context;
     unsigned flags;
     int priority;
-    CUgraph capture; /* while capturing */
+    uint64_t overlap; /* serial of the first launch that a dependent one may overlap with; 0: none */
+    CUgraph capture;  /* while capturing */
     int capture_mode;
     bool is_invalidated;
 };
@@ -153,6 +156,9 @@ CUcontext emu_current_context(void);
 CUresult emu_check_stream(CUcontext context, CUstream *stream);
 /* Executes the work, or records it when the stream is being captured. Takes what the work owns. */
 CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work);
+/* All launches so far have ended, as the host has waited; on this stream, as what came next has. */
+void emu_end_overlaps(void);
+void emu_end_overlap(CUcontext context, CUstream stream);
 /* Ends the capture, if there is one, and forgets what was captured. */
 void emu_abandon_capture(CUstream stream);
 void emu_free_streams_and_events(CUcontext context);

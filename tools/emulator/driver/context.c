@@ -180,10 +180,18 @@ CUresult cuCtxGetFlags(unsigned *flags)
 }
 
 /* Work is done when it is submitted; what is left to tell is whether it went well. */
+static CUresult synchronize(void)
+{
+    if (emu_capture_forbids())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    emu_end_overlaps();
+    return CUDA_SUCCESS;
+}
+
 CUresult cuCtxSynchronize(void)
 {
     EMU_ENTER(context);
-    return emu_capture_forbids() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    return synchronize();
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
@@ -191,7 +199,7 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
     CUresult r = find_context(&context);
     if (r != CUDA_SUCCESS)
         return r;
-    return emu_capture_forbids() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    return synchronize();
 }
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)

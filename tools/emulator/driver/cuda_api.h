@@ -39,6 +39,7 @@ typedef struct CUlaunchAttribute {
     union {
         char bytes[64];
         int cooperative;
+        int programmatic; /* stream serialization */
         struct {
             unsigned x, y, z;
         } cluster;
@@ -56,7 +57,22 @@ typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 
 enum { CU_STREAM_LEGACY_HANDLE = 1, CU_STREAM_PER_THREAD_HANDLE = 2 };
-enum { CU_LAUNCH_COOPERATIVE = 2, CU_LAUNCH_CLUSTER_DIMENSION = 4 };
+enum {
+    CU_LAUNCH_IGNORE = 0,
+    CU_LAUNCH_ACCESS_POLICY_WINDOW = 1,
+    CU_LAUNCH_COOPERATIVE = 2,
+    CU_LAUNCH_CLUSTER_DIMENSION = 4,
+    CU_LAUNCH_CLUSTER_SCHEDULING = 5,
+    CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+    CU_LAUNCH_PROGRAMMATIC_EVENT = 7,
+    CU_LAUNCH_PRIORITY = 8,
+    CU_LAUNCH_MEM_SYNC_DOMAIN_MAP = 9,
+    CU_LAUNCH_MEM_SYNC_DOMAIN = 10,
+    CU_LAUNCH_PREFERRED_CLUSTER_DIMENSION = 11,
+    CU_LAUNCH_COMPLETION_EVENT = 12,
+    CU_LAUNCH_DEVICE_UPDATABLE_NODE = 13,
+    CU_LAUNCH_SHARED_CARVEOUT = 14,
+};
 
 /* Initialisation, errors */
 /* The names that a program compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM calls. Work is done when it is submitted, so one

@@ -177,12 +177,15 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
         return CUDA_ERROR_INVALID_VALUE;
     for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS; w = w->next)
         r = check_node(w);
+    emu_end_overlap(
+        context, stream); /* a graph begins when all before it has ended, and so does what comes after it */
     for (const emu_work *w = exec->first; w && r == CUDA_SUCCESS && context->error == CUDA_SUCCESS;
          w = w->next) {
         emu_work *node = emu_copy_work(w);
         r = emu_submit(context, stream, node);
         free(node);
     }
+    emu_end_overlap(context, stream);
     return r;
 }
 

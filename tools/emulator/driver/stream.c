@@ -67,6 +67,7 @@ CUresult cuStreamSynchronize(CUstream stream)
         stream->is_invalidated = true;
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
+    emu_end_overlap(context, stream);
     return CUDA_SUCCESS;
 }
 
@@ -81,7 +82,10 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     CHECK_STREAM(context, stream);
     if (!emu_is(event, EMU_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
-    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    if (flags > 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    emu_end_overlap(context, stream);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *result)
@@ -184,7 +188,10 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 CUresult cuEventSynchronize(CUevent event)
 {
     EMU_ENTER(context);
-    return emu_is(event, EMU_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (!emu_is(event, EMU_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    emu_end_overlaps();
+    return CUDA_SUCCESS;
 }
 
 CUresult cuEventQuery(CUevent event)

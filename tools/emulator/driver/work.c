@@ -4,6 +4,7 @@
 #include "../count/count.h"
 #include "api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -48,9 +49,36 @@ static bool is_blocking(void)
     return text && strcmp(text, "1") == 0;
 }
 
-static CUresult run_kernel(CUcontext context, const emu_work *work)
+/* Which launches a dependent one may overlap with, by their serial numbers: the launch before it on its stream; also the one
+   before that, where its successor let the next one begin before it had waited itself, and so on. */
+static uint64_t launches, ended_launches;
+
+static uint64_t *overlap_of(CUcontext context, CUstream stream)
 {
-    static uint64_t serial;
+    return stream ? &stream->overlap : &context->default_overlap;
+}
+
+void emu_end_overlap(CUcontext context, CUstream stream)
+{
+    *overlap_of(context, stream) = 0;
+    if (!stream) /* the others wait for the default stream, and the host does so in its copies */
+        emu_end_overlaps();
+}
+
+void emu_end_overlaps(void)
+{
+    __atomic_store_n(&ended_launches, __atomic_load_n(&launches, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
+static uint64_t first_overlap(uint64_t overlap)
+{
+    uint64_t first = __atomic_load_n(&ended_launches, __ATOMIC_RELAXED) + 1;
+    return overlap == 0 ? UINT64_MAX : overlap > first ? overlap : first;
+}
+
+static CUresult run_kernel(CUcontext context, CUstream stream, const emu_work *work)
+{
+    uint64_t *overlap = overlap_of(context, stream);
     CUfunction f = work->launch.function;
     const emu_device_model *model = context->device->model;
     emu_launch launch = {.program = f->program,
@@ -60,7 +88,9 @@ static CUresult run_kernel(CUcontext context, const emu_work *work)
                          .multiprocessors = model->multiprocessors,
                          .device_number = model->number,
                          .shared_limit = model->shared_per_block_optin,
-                         .serial = __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED)};
+                         .is_dependent = work->launch.is_dependent,
+                         .overlap_from = first_overlap(*overlap),
+                         .serial = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED)};
     memcpy(launch.grid, work->launch.grid, sizeof launch.grid);
     memcpy(launch.block, work->launch.block, sizeof launch.block);
     launch.threads = launch.block[0] * launch.block[1] * launch.block[2];
@@ -73,6 +103,8 @@ static CUresult run_kernel(CUcontext context, const emu_work *work)
     emu_count_launch(&launch);
     CUresult r = emu_run_launch(&launch);
     emu_print_reports(&launch);
+    if (*overlap == 0 || !launch.lets_next_early)
+        *overlap = launch.serial;
     if (r != CUDA_SUCCESS)
         context->error = r;
     /* as on a device, the launch itself has succeeded; what comes after it learns of the failure */
@@ -97,11 +129,13 @@ static uint64_t nanoseconds(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static CUresult do_work(CUcontext context, const emu_work *work)
+static CUresult do_work(CUcontext context, CUstream stream, const emu_work *work)
 {
+    if (work->kind != EMU_WORK_LAUNCH && work->kind != EMU_WORK_RECORD)
+        emu_end_overlap(context, stream);
     switch (work->kind) {
     case EMU_WORK_LAUNCH:
-        return run_kernel(context, work);
+        return run_kernel(context, stream, work);
     case EMU_WORK_COPY:
         memmove((void *)(uintptr_t)work->copy.to, (const void *)(uintptr_t)work->copy.from, work->copy.bytes);
         emu_memory_copied(work->copy.to, work->copy.from, work->copy.bytes);
@@ -146,7 +180,7 @@ CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work)
     CUresult r =
         CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* the default stream waits for streams that are captured */
     if (stream || !emu_capture_forbids())
-        r = do_work(context, work);
+        r = do_work(context, stream, work);
     free(work->launch.parameters);
     return r;
 }
@@ -218,20 +252,21 @@ static CUresult read_parameters(const emu_function *k, void **parameters, void *
     return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
-                        void **parameters, void **extra)
+static CUresult launch_kernel(CUcontext context, const CUlaunchConfig *c, bool is_dependent, CUfunction f,
+                              void **parameters, void **extra)
 {
-    EMU_ENTER(context);
     emu_work work = {.kind = EMU_WORK_LAUNCH};
-    uint32_t grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
-    CUresult r = check_launch(context, f, grid, block, shared_bytes);
+    CUstream stream = c->hStream;
+    uint32_t grid[3] = {c->gridDimX, c->gridDimY, c->gridDimZ};
+    uint32_t block[3] = {c->blockDimX, c->blockDimY, c->blockDimZ};
+    CUresult r = check_launch(context, f, grid, block, c->sharedMemBytes);
     if (r == CUDA_SUCCESS)
         r = emu_check_stream(context, &stream);
     if (r != CUDA_SUCCESS)
         return r;
     work.launch.function = f;
-    work.launch.shared_bytes = shared_bytes;
+    work.launch.shared_bytes = c->sharedMemBytes;
+    work.launch.is_dependent = is_dependent;
     memcpy(work.launch.grid, grid, sizeof grid);
     memcpy(work.launch.block, block, sizeof block);
     work.launch.parameter_bytes = (uint32_t)f->function->parameter_bytes;
@@ -244,20 +279,74 @@ CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned
     return emu_submit(context, stream, &work);
 }
 
+CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+                        void **parameters, void **extra)
+{
+    EMU_ENTER(context);
+    CUlaunchConfig c = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, NULL, 0};
+    return launch_kernel(context, &c, false, f, parameters, extra);
+}
+
+static CUresult not_supported(const char *what)
+{
+    char text[160];
+    snprintf(text, sizeof text, "kiln emulator: CUDA_ERROR_NOT_SUPPORTED: cuLaunchKernelEx with %s\n", what);
+    emu_print_report(text, 1);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* Attributes that streams alone have, and numbers that are none, are invalid, as on a device. */
+static CUresult check_attribute(CUcontext context, const CUlaunchAttribute *a)
+{
+    switch (a->id) {
+    case CU_LAUNCH_IGNORE:
+    case CU_LAUNCH_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_CLUSTER_SCHEDULING:
+    case CU_LAUNCH_PRIORITY:
+    case CU_LAUNCH_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_SHARED_CARVEOUT:
+        return CUDA_SUCCESS; /* they change the speed alone */
+    case CU_LAUNCH_COOPERATIVE:
+        return a->value.cooperative ? not_supported("a cooperative launch") : CUDA_SUCCESS;
+    case CU_LAUNCH_CLUSTER_DIMENSION:
+        if (a->value.cluster.x == 0 || a->value.cluster.y == 0 || a->value.cluster.z == 0)
+            return CUDA_ERROR_INVALID_VALUE;
+        return a->value.cluster.x > 1 || a->value.cluster.y > 1 || a->value.cluster.z > 1
+                   ? not_supported("a cluster of several thread blocks")
+                   : CUDA_SUCCESS;
+    case CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION:
+        return a->value.programmatic && context->device->model->number < 90
+                   ? not_supported("a dependent launch, which is for sm_90 and newer")
+                   : CUDA_SUCCESS;
+    case CU_LAUNCH_PROGRAMMATIC_EVENT:
+    case CU_LAUNCH_COMPLETION_EVENT:
+        return not_supported("an event of the launch");
+    case CU_LAUNCH_PREFERRED_CLUSTER_DIMENSION:
+        return not_supported("a preferred cluster dimension");
+    case CU_LAUNCH_DEVICE_UPDATABLE_NODE:
+        return not_supported("a node that the device updates");
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **parameters, void **extra)
 {
     EMU_ENTER(context);
+    bool is_dependent = false;
     if (!c || (c->numAttrs && !c->attrs))
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < c->numAttrs; i++) {
         const CUlaunchAttribute *a = &c->attrs[i];
-        bool clusters = a->id == CU_LAUNCH_CLUSTER_DIMENSION &&
-                        (a->value.cluster.x > 1 || a->value.cluster.y > 1 || a->value.cluster.z > 1);
-        if (clusters || (a->id == CU_LAUNCH_COOPERATIVE && a->value.cooperative))
-            return CUDA_ERROR_NOT_SUPPORTED;
+        CUresult r = check_attribute(context, a);
+        if (r != CUDA_SUCCESS)
+            return r;
+        if (a->id == CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION)
+            is_dependent = a->value.programmatic != 0;
     }
-    return cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
-                          c->sharedMemBytes, c->hStream, parameters, extra);
+    return launch_kernel(context, c, is_dependent, f, parameters, extra);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z,

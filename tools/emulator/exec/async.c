@@ -356,7 +356,7 @@ HANDLER(copy_arrive)
     }
 }
 
-/* Grids run one after the other here, and registers are not scarce. */
+/* Registers are not scarce. */
 HANDLER(nothing)
 {
     (void)w;
@@ -408,7 +408,6 @@ static const emu_row rows[] = {
     WAIT("test_wait parity", 71, 80, "=p [] parity", mbarrier_test_parity),
     WAIT("try_wait", 78, 90, "=p [] b64 u32?", mbarrier_try),
     WAIT("try_wait parity", 78, 90, "=p [] parity u32?", mbarrier_try_parity),
-    {"griddepcontrol", "launch_dependents|wait", "", 78, 90, .run = nothing},
     {"setmaxnreg", "inc|dec sync aligned u32", "#", 80, 90, "90a 100f 103f 110f 120f 121f", .run = nothing},
 };
 

@@ -80,7 +80,7 @@ HANDLER(ret)
 
 HANDLER(exit_)
 {
-    (void)op;
+    EMU_TELL(w->audience, exit, w, op, mask);
     emu_exit_lanes(w, mask);
 }
 
@@ -113,6 +113,17 @@ HANDLER(nothing)
     (void)w;
     (void)op;
     (void)mask;
+}
+
+/* Grids run one after the other here: a check sees to it that nothing depends on that. */
+HANDLER(grid_wait)
+{
+    EMU_TELL(w->audience, grid_wait, w, op, mask);
+}
+
+HANDLER(grid_next)
+{
+    EMU_TELL(w->audience, grid_next, w, op, mask);
 }
 
 static char *local_at(const emu_warp *w, const emu_op *op, uint32_t lane)
@@ -165,7 +176,8 @@ static const emu_row rows[] = {
     {"fence", "proxy alias", "", 75, 70, .run = fence},
     {"fence", "proxy async global|shared::cta|shared::cluster?", "", 80, 90, .run = fence},
     {"fence", "mbarrier_init release cluster", "", 80, 90, .run = fence},
-    {"griddepcontrol", "launch_dependents|wait", "", 78, 90, .run = nothing},
+    {"griddepcontrol", "wait", "", 78, 90, .run = grid_wait},
+    {"griddepcontrol", "launch_dependents", "", 78, 90, .run = grid_next},
 };
 
 EXPORT_ROWS(emu_rows_control);
