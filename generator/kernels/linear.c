@@ -502,14 +502,16 @@ const kiln_family linear_family = {
     .shape = shape,
     .grid = {GRID, VECTOR_TILES},
     .shared_bytes = SHARED,
-    .time = {.length = "min(k, chunk)",
-             .repeats = "ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
-             /* shares, which are made again for each 256 rows where a chunk is less than all of x */
-             .side_trips = "select(" IS_MMA ", min(m, tile_m) / k_warps, ceil_div(k, 1024) * "
-                           "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
-             .wait = "200",
-             .extra = "300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
-             .block_bytes = ROWS_HERE " * " ROW_BYTES " + vectors * k * 4"},
+    .time =
+        {.length = "select(" IS_MMA ", k, min(k, chunk))",
+         .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
+         /* mma: rows of y; simt: shares, made again for each 256 rows where a chunk is less than all of x */
+         .side_trips = "select(" IS_MMA ", ceil_div(min(m, tile_m), k_warps), ceil_div(k, 1024) * "
+                       "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
+         .wait = "200",
+         .extra = "select(" IS_MMA ", 0, 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
+         .block_bytes = "select(" IS_MMA ", tile_n * " ROW_BYTES " + tile_m * k * 2, " ROWS_HERE
+                        " * " ROW_BYTES " + vectors * k * 4)"},
     .cost = {.bytes_read =
                  "n * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
                  "select(y == f32, 4, 2) * (select(" HAS_BIAS ", n, 0) + select(" HAS_RESIDUAL ", m * n, 0))",

@@ -9,7 +9,7 @@
  * product takes: so of x a lane needs the same four consecutive elements of row g, 8 bytes, and nothing is repacked.
  *
  * NUMBERS. Codes less their offset are exact in f16 and in bf16. Scales multiply the products of a sub-block, in f32, and a
- * minimum its sum of x, which a product with ones makes: no weight is rounded, and no scale is too large or too small for the
+ * minimum its sum of x, which products with ones make once for all warps: no weight is rounded, and no scale is too large or too small for the
  * type. That costs 4 or 8 fma for each product's sub-block, fewer than a product's cycles; scaled pairs would take 0.5 to 1 less
  * instructions per weight from tile_m 32 on, and lose 11 or 8 bits' rounding.
  * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
@@ -77,6 +77,8 @@ typedef struct mma {
 
     w_row rows[LANE_ROWS], number_row;
     ptx_val x_at;
+    ptx_val x_add_at, x_sums_to,
+        x_sums_at; /* sums of x: what this lane adds up, where to, and which ones it needs */
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val zero, sum[MOST_ROW_TILES][TILES][4];
 } mma;
@@ -110,6 +112,12 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
     return g;
 }
 
+/* Sub-blocks of a stage. */
+static uint32_t sub_blocks(const weight_format *format)
+{
+    return STAGE / format_part_elements(format);
+}
+
 /* Bytes of a row of sums. A lane's rows are two apart, so that the lanes' banks differ. */
 static uint32_t sum_row_bytes(const mma_geometry *g)
 {
@@ -119,7 +127,9 @@ static uint32_t sum_row_bytes(const mma_geometry *g)
 /* At the end the sums of the warps take the stages' bytes. */
 static uint32_t shared_bytes(const mma_geometry *g)
 {
-    const uint32_t stages = g->stages * g->stage_bytes, sums = g->k_warps * g->tile_m * sum_row_bytes(g);
+    const uint32_t x_sums = g->format->has_minimum ? 4 * sub_blocks(g->format) * g->tile_m : 0;
+    const uint32_t stages = g->stages * g->stage_bytes + x_sums,
+                   sums = g->k_warps * g->tile_m * sum_row_bytes(g);
     return stages > sums ? stages : sums;
 }
 
@@ -327,21 +337,6 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
     return s;
 }
 
-/* The sums of x over the sub-block, of the two columns that this lane has. */
-static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4])
-{
-    ptx_val one = ptx_as(g->f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
-    ptx_val ones[4] = {one, one, one, one};
-    for (int e = 0; e < 4; e++)
-        out[e] = g->zero;
-    for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val next[4];
-        tensor_multiply(g->f, g->type, g->has_sm_80, next, ones, x[i], out);
-        for (int e = 0; e < 4; e++)
-            out[e] = next[e];
-    }
-}
-
 static void multiply_rows(mma *g, const sub_block *s, uint32_t rows, ptx_val x[2][2], ptx_val out[4])
 {
     for (int e = 0; e < 4; e++)
@@ -357,33 +352,80 @@ static void multiply_rows(mma *g, const sub_block *s, uint32_t rows, ptx_val x[2
     }
 }
 
+/* The pairs of x of a product: rows from `at` on, 16 elements from `element` on. */
+static void read_x(mma *g, ptx_val at, uint32_t tile, uint32_t element, ptx_val x[2])
+{
+    ptx_load_vec(g->f, 2, x, shared_at(g->f, PTX_U32, at, tile * ROWS * X_ROW_BYTES + 2 * element),
+                 PTX_PLAIN);
+    for (int e = 0; e < 2; e++)
+        x[e] = ptx_as(g->f, PTX_B32, x[e]);
+}
+
+/* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
+static void bound_loads_ahead(mma *g, uint32_t tile)
+{
+    enum { TILES_AHEAD = 4 };
+    if (tile > 0 && tile % TILES_AHEAD == 0)
+        ptx_warp_barrier(g->f);
+}
+
 static void multiply_sub_block(mma *g, const sub_block *s, uint32_t part,
                                const row_numbers numbers[LANE_ROWS], ptx_val x_at)
 {
     ptx_fn *f = g->f;
+    const bool has_minimum = g->of.format->has_minimum;
+    const uint32_t sums = s->element[0] / format_part_elements(g->of.format);
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
-        ptx_val x[2][2], sum_of_x[4];
-        for (uint32_t i = 0; i < s->count; i++) {
-            ptx_load_vec(f, 2, x[i],
-                         shared_at(f, PTX_U32, x_at, tile * ROWS * X_ROW_BYTES + 2 * s->element[i]),
+        ptx_val x[2][2], sum_of_x[2];
+        bound_loads_ahead(g, tile);
+        for (uint32_t i = 0; i < s->count; i++)
+            read_x(g, x_at, tile, s->element[i], x[i]);
+        if (has_minimum)
+            ptx_load_vec(f, 2, sum_of_x,
+                         shared_at(f, PTX_F32, g->x_sums_at, 4 * (sums * g->of.tile_m + tile * ROWS)),
                          PTX_PLAIN);
-            for (int e = 0; e < 2; e++)
-                x[i][e] = ptx_as(f, PTX_B32, x[i][e]);
-        }
-        if (g->of.format->has_minimum)
-            add_up_x(g, s, x, sum_of_x);
         for (uint32_t rows = 0; rows < TILES; rows++) {
             ptx_val products[4];
             multiply_rows(g, s, rows, x, products);
             for (uint32_t e = 0; e < 4; e++) {
                 const row_numbers *of_row = &numbers[2 * rows + e / 2];
                 ptx_fma_to(f, g->sum[tile][rows][e], products[e], of_row->scale[part]);
-                if (g->of.format->has_minimum)
+                if (has_minimum)
                     ptx_fma_to(f, g->sum[tile][rows][e], sum_of_x[e % 2], of_row->minimum[part]);
             }
         }
     }
 }
+
+/* ---- sums of x ---------------------------------------------------------------------------------------------------- */
+
+/* The thread block's warps share the stage's sub-blocks of x: products with ones are their sums, for all warps to read. */
+static void add_up_x(mma *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t elements = format_part_elements(g->of.format), warps = g->of.threads / WARP_LANES;
+    ptx_val one = ptx_as(f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
+    ptx_val ones[4] = {one, one, one, one}, at = ptx_add(f, g->x_add_at, g->stage);
+    for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
+        for (uint32_t sub = 0; sub < sub_blocks(g->of.format); sub += warps) {
+            ptx_val sums[4] = {g->zero, g->zero, g->zero, g->zero}, next[4], x[2];
+            for (uint32_t element = 0; element < elements; element += 16) {
+                read_x(g, at, tile, sub * elements + element, x);
+                tensor_multiply(f, g->type, g->has_sm_80, next, ones, x, sums);
+                for (int e = 0; e < 4; e++)
+                    sums[e] = next[e];
+            }
+            PTX_WHEN (f, ptx_eq(f, g->g, ptx_u32(0))) {
+                ptx_store_vec(f, 2,
+                              shared_at(f, PTX_F32, g->x_sums_to, 4 * (sub * g->of.tile_m + tile * ROWS)),
+                              sums, PTX_PLAIN);
+            }
+        }
+    }
+    ptx_barrier(f);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
 static ptx_val find_row(mma *g, const w_row *row)
 {
@@ -512,8 +554,17 @@ static void init_reads(mma *g)
         element = format_group_element(f, format, first_group);
     ptx_val line = ptx_mad(f, g->g, ptx_u32(X_ROW_BYTES), g->shared);
     ptx_val of_lane = ptx_mad(f, g->t, ptx_u32(8), line);
-    ptx_val of_warp = ptx_mad(f, element, ptx_u32(2), of_lane);
-    g->x_at = ptx_add(f, of_warp, ptx_u32(g->of.x_byte));
+    ptx_val x_at = ptx_add(f, of_lane, ptx_u32(g->of.x_byte));
+    g->x_at = ptx_mad(f, element, ptx_u32(2), x_at);
+    if (!format->has_minimum)
+        return;
+    const uint32_t part_elements = format_part_elements(format);
+    ptx_val sums = ptx_add(f, g->shared, ptx_u32(g->of.stages * g->of.stage_bytes));
+    ptx_val sums_of_lane = ptx_mad(f, g->t, ptx_u32(8), sums);
+    ptx_val sub = ptx_div(f, element, ptx_u32(part_elements));
+    g->x_sums_at = ptx_mad(f, sub, ptx_u32(4 * g->of.tile_m), sums_of_lane);
+    g->x_sums_to = ptx_mad(f, g->l->warp, ptx_u32(4 * g->of.tile_m), sums_of_lane);
+    g->x_add_at = ptx_mad(f, g->l->warp, ptx_u32(2 * part_elements), x_at);
 }
 
 static void clear_sums(mma *g)
@@ -559,6 +610,8 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
     PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(STAGE)) {
         ptx_main_loop(f);
         next_stage(g);
+        if (g->of.format->has_minimum)
+            add_up_x(g);
         multiply_stage(g);
     }
     copy_wait(f, g->has_sm_80, 0);
