@@ -2,7 +2,8 @@
  *
  * The weights are the first operand of mma: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns.
  * A thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m rows
- * of x. A stage is 256 elements of k, a super-block or eight blocks of 32; k_warps such warps share its groups.
+ * of x. A stage is 256 elements of k, a super-block or eight blocks of 32, or with few rows of x twice as many; k_warps such
+ * warps share its groups.
  *
  * ORDER ALONG K. Any order will do as long as the operands agree. Lane (g, t) takes unit t, or units t and t + 4, of a group of
  * rows g, g + 8, g + 16 and g + 24 (device/format.h). A quad of the four lanes t is 16 consecutive elements, which are what one
@@ -15,7 +16,7 @@
  * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
  * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way. W's pieces of 16 bytes lie as they do in
- * global memory, from the multiple of 16 before a row's first byte in the stage on; k's tail is zeros.
+ * global memory, from the sector on that a row's first byte in the stage is in; k's tail is zeros.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -25,37 +26,39 @@
 #include "linear.h"
 
 enum {
-    STAGE = 256, /* elements of k */
     ROWS = 8,    /* of x in one product */
     W_ROWS = 16, /* of W */
     PAIRS = 2,   /* of 8 rows of W in one product */
     TILES = 2,   /* of 16 rows of W, per warp */
     WARP_ROWS = W_ROWS * TILES,
-    LANE_ROWS = PAIRS * TILES,    /* of W, eight apart */
-    QUAD_LANES = 4,               /* t */
-    ROW_LANES = 4,                /* that copy a row of W */
-    X_UNITS = 32,                 /* of 8 elements, of a row of x */
-    X_ROW_BYTES = 2 * STAGE + 32, /* so that four rows of x are in different banks */
-    SUM_PAD = 4,                  /* numbers */
+    LANE_ROWS = PAIRS * TILES, /* of W, eight apart */
+    QUAD_LANES = 4,            /* t */
+    SECTOR_BYTES = 32,
+    ROW_LANES = 4,    /* that copy a row of W */
+    X_UNIT = 8,       /* elements of x in a copy */
+    X_PAD_BYTES = 32, /* so that four rows of x are in different banks */
+    SUM_PAD = 4,      /* numbers */
     MOST_ROW_TILES = 8,
-    MOST_GROUPS = 8, /* of 256 elements */
-    MOST_HALVES = 2  /* of a group's units: t and t + 4 */
+    MOST_GROUPS = 16, /* of a row and stage */
+    MOST_HALVES = 2   /* of a group's units: t and t + 4 */
 };
 
 /* What `shape` and `emit` both know. */
 typedef struct mma_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, k_warps, stages, threads;
-    uint32_t row_tiles, column_warps, passes;  /* passes of the threads over the tile's rows of W */
-    uint32_t groups;                           /* of a row and stage, that a warp has */
-    uint32_t bytes, pieces;                    /* of a row of W and stage; 16 bytes each, at most */
-    uint32_t w_row_bytes, x_byte, stage_bytes; /* in shared memory */
+    uint32_t row_tiles, column_warps, passes; /* passes of the threads over the tile's rows of W */
+    uint32_t stage;                           /* elements of k */
+    uint32_t groups;                          /* of a row and stage, that a warp has */
+    uint32_t bytes, pieces;                   /* of a row of W and stage; 16 bytes each, at most */
+    shared_rows w_rows;
+    uint32_t x_row_bytes, x_byte, stage_bytes; /* in shared memory */
 } mma_geometry;
 
 /* A row of W that this lane reads. */
 typedef struct w_row {
     ptx_val at;     /* its first group in the first stage */
-    ptx_val behind; /* a variable: its first byte in this stage modulo 16, in its low bits */
+    ptx_val behind; /* a variable: its first byte in this stage modulo 32, in its low bits */
 } w_row;
 
 typedef struct mma {
@@ -85,12 +88,6 @@ typedef struct mma {
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Whether all rows and stages begin at multiples of 16 bytes. */
-static bool is_aligned(const mma_geometry *g)
-{
-    return g->format->bytes % UNIT_BYTES == 0;
-}
-
 static mma_geometry geometry_of(const kiln_variant *v, const weight_format *format)
 {
     mma_geometry g = {.format = format,
@@ -102,20 +99,22 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
     g.column_warps = g.tile_n / WARP_ROWS;
     g.threads = WARP_LANES * g.column_warps * g.k_warps;
     g.passes = ROW_LANES * g.tile_n / g.threads;
-    g.groups = STAGE / format_group_elements(format) / g.k_warps;
-    g.bytes = (uint32_t)STAGE / format->elements * format->bytes;
-    const uint32_t before = is_aligned(&g) ? 0 : UNIT_BYTES - 1;
-    g.pieces = (g.bytes + before + UNIT_BYTES - 1) / UNIT_BYTES;
-    g.w_row_bytes = UNIT_BYTES * (g.pieces | 1); /* odd, so that eight rows are in different banks */
-    g.x_byte = g.tile_n * g.w_row_bytes;
-    g.stage_bytes = g.x_byte + g.tile_m * X_ROW_BYTES;
+    g.stage = g.tile_m <= 16 ? 512 : 256;
+    g.groups = g.stage / format_group_elements(format) / g.k_warps;
+    g.bytes = g.stage / format->elements * format->bytes;
+    g.pieces = (g.bytes + SECTOR_BYTES - 1 + UNIT_BYTES - 1) / UNIT_BYTES;
+    /* Odd, so that eight rows are in different banks; and rows eight apart are, by a unit. */
+    g.w_rows = (shared_rows){.bytes = UNIT_BYTES * (g.pieces | 1), .padded = 8};
+    g.x_row_bytes = 2 * g.stage + X_PAD_BYTES;
+    g.x_byte = shared_rows_bytes(g.w_rows, g.tile_n);
+    g.stage_bytes = g.x_byte + g.tile_m * g.x_row_bytes;
     return g;
 }
 
 /* Sub-blocks of a stage. */
-static uint32_t sub_blocks(const weight_format *format)
+static uint32_t sub_blocks(const mma_geometry *g)
 {
-    return STAGE / format_part_elements(format);
+    return g->stage / format_part_elements(g->format);
 }
 
 /* Bytes of a row of sums. A lane's rows are two apart, so that the lanes' banks differ. */
@@ -127,7 +126,7 @@ static uint32_t sum_row_bytes(const mma_geometry *g)
 /* At the end the sums of the warps take the stages' bytes. */
 static uint32_t shared_bytes(const mma_geometry *g)
 {
-    const uint32_t x_sums = g->format->has_minimum ? 4 * sub_blocks(g->format) * g->tile_m : 0;
+    const uint32_t x_sums = g->format->has_minimum ? 4 * sub_blocks(g) * g->tile_m : 0;
     const uint32_t stages = g->stages * g->stage_bytes + x_sums,
                    sums = g->k_warps * g->tile_m * sum_row_bytes(g);
     return stages > sums ? stages : sums;
@@ -146,21 +145,20 @@ static void init_w_copies(mma *g)
         g->w_from[i] = ptx_var(f, ptx_mad_wide(f, of_pass, g->l->w_row_bytes, w));
     }
     g->w_piece = ptx_mul(f, ptx_and(f, g->tid, ptx_u32(ROW_LANES - 1)), ptx_u32(UNIT_BYTES));
-    ptx_val to = ptx_mad(f, row, ptx_u32(g->of.w_row_bytes), g->shared);
+    ptx_val to = ptx_add(f, shared_row(f, g->of.w_rows, row), g->shared);
     g->w_to = ptx_add(f, to, g->w_piece);
     g->w_left = ptx_var(f, ptx_as(f, PTX_S32, g->l->w_row_bytes));
 }
 
-/* A warp copies a row at once. */
+/* A warp copies 256 elements of a row at once. */
 static void init_x_copies(mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val number = ptx_add(f, g->l->warp, g->first_x),
-            element = ptx_mul(f, g->l->lane, ptx_u32(STAGE / X_UNITS));
+    ptx_val number = ptx_add(f, g->l->warp, g->first_x), element = ptx_mul(f, g->l->lane, ptx_u32(X_UNIT));
     ptx_val line = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
     g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, element)));
-    g->x_step = ptx_mul_wide(f, g->l->k, ptx_u32(2 * g->of.threads / X_UNITS));
-    ptx_val to = ptx_mad(f, g->l->warp, ptx_u32(X_ROW_BYTES), g->shared);
+    g->x_step = ptx_mul_wide(f, g->l->k, ptx_u32(2 * g->of.threads / WARP_LANES));
+    ptx_val to = ptx_mad(f, g->l->warp, ptx_u32(g->of.x_row_bytes), g->shared);
     ptx_val of_unit = ptx_mad(f, g->l->lane, ptx_u32(UNIT_BYTES), to);
     g->x_to = ptx_add(f, of_unit, ptx_u32(g->of.x_byte));
     g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, g->l->k, element)));
@@ -172,28 +170,21 @@ static void copy_row(mma *g, ptx_val from, ptx_val to, bool is_last)
 {
     ptx_fn *f = g->f;
     const uint32_t step = UNIT_BYTES * ROW_LANES, bytes = g->of.bytes;
-    ptx_val reach = ptx_sub(f, ptx_u32(bytes), g->w_piece),
-            left = ptx_sub(f, g->w_left, ptx_as(f, PTX_S32, g->w_piece));
-    if (!is_aligned(&g->of)) {
-        ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(UNIT_BYTES - 1));
-        reach = ptx_add(f, reach, behind);
-        left = ptx_add(f, left, ptx_as(f, PTX_S32, behind));
-        from = ptx_and(f, from, ptx_u64(~(uint64_t)(UNIT_BYTES - 1)));
-    }
-    reach = ptx_as(f, PTX_S32, reach);
-    ptx_val mine = ptx_add(f, from, ptx_cvt(f, PTX_U64, g->w_piece));
+    const int hints = PTX_NC | PTX_NO_ALLOCATE;
+    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(SECTOR_BYTES - 1));
+    ptx_val sector = ptx_and(f, from, ptx_u64(~(uint64_t)(SECTOR_BYTES - 1)));
+    ptx_val mine = ptx_add(f, sector, ptx_cvt(f, PTX_U64, g->w_piece));
     ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
+    ptx_val before = ptx_as(f, PTX_S32, ptx_sub(f, behind, g->w_piece));
+    ptx_val reach = ptx_add(f, before, ptx_s32((int32_t)bytes)), left = ptx_add(f, before, g->w_left);
     for (uint32_t byte = 0; byte < UNIT_BYTES * g->of.pieces; byte += step) {
         ptx_val piece = ptx_at_bytes(f, pointer, byte), piece_to = shared_at(f, PTX_U32, to, byte);
         ptx_val in_row = is_last ? ptx_sub(f, left, ptx_s32((int32_t)byte)) : left;
-        if (byte + step <= bytes) {
+        ptx_val has_bytes =
+            byte == 0 ? ptx_lt(f, before, ptx_s32(UNIT_BYTES)) : ptx_gt(f, reach, ptx_s32((int32_t)byte));
+        PTX_IF (f, has_bytes) {
             is_last ? copy_cut(f, g->has_sm_80, piece_to, piece, in_row)
-                    : copy_unit(f, g->has_sm_80, piece_to, piece, NULL, PTX_NC | PTX_NO_ALLOCATE);
-            continue;
-        }
-        PTX_IF (f, ptx_gt(f, reach, ptx_s32((int32_t)byte))) {
-            is_last ? copy_cut(f, g->has_sm_80, piece_to, piece, in_row)
-                    : copy_unit(f, g->has_sm_80, piece_to, piece, NULL, PTX_NC | PTX_NO_ALLOCATE);
+                    : copy_unit(f, g->has_sm_80, piece_to, piece, NULL, hints);
         }
     }
 }
@@ -202,20 +193,25 @@ static void copy_w(mma *g, ptx_val to, bool is_last)
 {
     const uint32_t pass_rows = g->of.threads / ROW_LANES;
     for (uint32_t i = 0; i < g->of.passes; i++)
-        copy_row(g, g->w_from[i], i == 0 ? to : ptx_add(g->f, to, ptx_u32(i * pass_rows * g->of.w_row_bytes)),
+        copy_row(g, g->w_from[i],
+                 i == 0 ? to : ptx_add(g->f, to, ptx_u32(i * shared_rows_bytes(g->of.w_rows, pass_rows))),
                  is_last);
 }
 
 static void copy_x(mma *g, ptx_val to)
 {
     ptx_fn *f = g->f;
-    ptx_val in_k = ptx_gt(f, g->x_left, ptx_s32(0)), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
-    for (uint32_t row = 0; row < g->of.tile_m; row += g->of.threads / X_UNITS) {
-        ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_rows, ptx_s32((int32_t)row)), in_k);
+    const uint32_t step = X_UNIT * WARP_LANES;
+    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
+    for (uint32_t row = 0; row < g->of.tile_m; row += g->of.threads / WARP_LANES) {
+        ptx_val in_m = ptx_gt(f, g->x_rows, ptx_s32((int32_t)row));
         if (row > 0)
             from = ptx_at(f, from, g->x_step);
-        copy_unit(f, g->has_sm_80, shared_at(f, PTX_U32, to, row * X_ROW_BYTES),
-                  ptx_cast_ptr(f, from, PTX_U32), &in_bounds, PTX_NC);
+        for (uint32_t element = 0; element < g->of.stage; element += step) {
+            ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, ptx_s32((int32_t)element)), in_m);
+            copy_unit(f, g->has_sm_80, shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element),
+                      ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32), &in_bounds, PTX_NC);
+        }
     }
 }
 
@@ -237,8 +233,8 @@ static void fill_stage(mma *g, ptx_val offset)
         for (uint32_t i = 0; i < g->of.passes; i++)
             ptx_add_to(f, g->w_from[i], ptx_u64(bytes));
         ptx_sub_to(f, g->w_left, ptx_s32((int32_t)bytes));
-        ptx_add_to(f, g->x_from, ptx_u64(2 * STAGE));
-        ptx_sub_to(f, g->x_left, ptx_s32(STAGE));
+        ptx_add_to(f, g->x_from, ptx_u64(2 * g->of.stage));
+        ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
     }
     copy_commit(f, g->has_sm_80);
 }
@@ -355,7 +351,7 @@ static void multiply_rows(mma *g, const sub_block *s, uint32_t rows, ptx_val x[2
 /* The pairs of x of a product: rows from `at` on, 16 elements from `element` on. */
 static void read_x(mma *g, ptx_val at, uint32_t tile, uint32_t element, ptx_val x[2])
 {
-    ptx_load_vec(g->f, 2, x, shared_at(g->f, PTX_U32, at, tile * ROWS * X_ROW_BYTES + 2 * element),
+    ptx_load_vec(g->f, 2, x, shared_at(g->f, PTX_U32, at, tile * ROWS * g->of.x_row_bytes + 2 * element),
                  PTX_PLAIN);
     for (int e = 0; e < 2; e++)
         x[e] = ptx_as(g->f, PTX_B32, x[e]);
@@ -365,7 +361,7 @@ static void read_x(mma *g, ptx_val at, uint32_t tile, uint32_t element, ptx_val 
 static void bound_loads_ahead(mma *g, uint32_t tile)
 {
     enum { TILES_AHEAD = 4 };
-    if (tile > 0 && tile % TILES_AHEAD == 0)
+    if (g->of.row_tiles > TILES_AHEAD && tile % TILES_AHEAD == 0)
         ptx_warp_barrier(g->f);
 }
 
@@ -407,7 +403,7 @@ static void add_up_x(mma *g)
     ptx_val one = ptx_as(f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
     ptx_val ones[4] = {one, one, one, one}, at = ptx_add(f, g->x_add_at, g->stage);
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
-        for (uint32_t sub = 0; sub < sub_blocks(g->of.format); sub += warps) {
+        for (uint32_t sub = 0; sub < sub_blocks(&g->of); sub += warps) {
             ptx_val sums[4] = {g->zero, g->zero, g->zero, g->zero}, next[4], x[2];
             for (uint32_t element = 0; element < elements; element += 16) {
                 read_x(g, at, tile, sub * elements + element, x);
@@ -431,9 +427,7 @@ static ptx_val find_row(mma *g, const w_row *row)
 {
     ptx_fn *f = g->f;
     ptx_val at = ptx_add(f, row->at, g->stage);
-    if (is_aligned(&g->of))
-        return at;
-    ptx_val behind = ptx_and(f, row->behind, ptx_u32(UNIT_BYTES - 1));
+    ptx_val behind = ptx_and(f, row->behind, ptx_u32(SECTOR_BYTES - 1));
     ptx_add_to(f, row->behind, ptx_u32(g->of.bytes));
     return ptx_add(f, at, behind);
 }
@@ -523,11 +517,10 @@ static void init_warp(mma *g)
 static w_row init_row(mma *g, ptx_val row, ptx_val first)
 {
     ptx_fn *f = g->f;
-    w_row of = {.at = ptx_mad(f, row, ptx_u32(g->of.w_row_bytes), first)};
-    if (!is_aligned(&g->of)) {
-        ptx_val number = tail_clamp(f, ptx_add(f, row, g->first_w), g->l->n);
-        of.behind = ptx_var(f, ptx_mul(f, number, g->l->w_row_bytes));
-    }
+    w_row of = {.at = ptx_add(f, shared_row(f, g->of.w_rows, row), first)};
+    ptx_val number = tail_clamp(f, ptx_add(f, row, g->first_w), g->l->n);
+    ptx_val address = ptx_cvt(f, PTX_U32, ptx_address(f, g->l->w));
+    of.behind = ptx_var(f, ptx_mad(f, number, g->l->w_row_bytes, address));
     return of;
 }
 
@@ -536,23 +529,23 @@ static void init_reads(mma *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t blocks = g->of.groups / format->groups;
+    const bool has_blocks = g->of.groups >= format->groups;
+    ptx_val first_group = ptx_mul(f, g->k_warp, ptx_u32(g->of.groups));
+    ptx_val block = ptx_div(f, first_group, ptx_u32(format->groups));
+    ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, ptx_u32(format->groups - 1));
     ptx_val mine = ptx_mad(f, g->column_warp, ptx_u32(WARP_ROWS), g->g);
-    ptx_val first = ptx_mad(f, g->k_warp, ptx_u32(blocks * format->bytes), g->shared);
+    ptx_val first = ptx_mad(f, block, ptx_u32(format->bytes), g->shared);
     for (uint32_t r = 0; r < LANE_ROWS; r++)
         g->rows[r] = init_row(g, ptx_add(f, mine, ptx_u32(8 * r)), first);
     g->number_row = init_row(g, ptx_mad(f, g->t, ptx_u32(8), mine), first);
-    ptx_val first_group = ptx_mul(f, g->k_warp, ptx_u32(g->of.groups)), element;
     for (uint32_t i = 0; i < g->of.groups; i++) {
-        ptx_val group = blocks > 0 ? ptx_u32(i % format->groups) : ptx_add(f, first_group, ptx_u32(i));
+        ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, ptx_u32(i));
         g->codes[i] = format_lane_init(f, format, group, g->t, FORMAT_FINITE);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_FINITE);
     }
-    if (blocks > 0)
-        element = ptx_mul(f, g->k_warp, ptx_u32(blocks * format->elements));
-    else
-        element = format_group_element(f, format, first_group);
-    ptx_val line = ptx_mad(f, g->g, ptx_u32(X_ROW_BYTES), g->shared);
+    ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
+    element = ptx_mad(f, block, ptx_u32(format->elements), element);
+    ptx_val line = ptx_mad(f, g->g, ptx_u32(g->of.x_row_bytes), g->shared);
     ptx_val of_lane = ptx_mad(f, g->t, ptx_u32(8), line);
     ptx_val x_at = ptx_add(f, of_lane, ptx_u32(g->of.x_byte));
     g->x_at = ptx_mad(f, element, ptx_u32(2), x_at);
@@ -607,7 +600,7 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
     g->stage = ptx_var(f, ptx_u32(last));
     init_reads(g);
     clear_sums(g);
-    PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(STAGE)) {
+    PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(g->of.stage)) {
         ptx_main_loop(f);
         next_stage(g);
         if (g->of.format->has_minimum)
@@ -632,6 +625,6 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     s->block[0] = g.threads;
     s->shared_bytes = shared_bytes(&g);
     s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
-    s->trip = STAGE;
+    s->trip = g.stage;
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m >= 64 ? 255 : g.tile_m >= 32 ? 204 : 168);
 }

@@ -332,7 +332,7 @@ static void plan_mma(size_plan *plan)
 {
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
-                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = 256;
+                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = tile_m <= 16 ? 512 : 256;
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
                    ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
                    ks[] = {
