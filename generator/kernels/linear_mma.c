@@ -360,8 +360,8 @@ static void read_x(mma *g, ptx_val at, uint32_t tile, uint32_t element, ptx_val 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
 static void bound_loads_ahead(mma *g, uint32_t tile)
 {
-    enum { TILES_AHEAD = 4 };
-    if (g->of.row_tiles > TILES_AHEAD && tile % TILES_AHEAD == 0)
+    enum { TILES_AHEAD = 2 };
+    if (g->of.row_tiles > 2 * TILES_AHEAD && tile % TILES_AHEAD == 0)
         ptx_warp_barrier(g->f);
 }
 
@@ -618,6 +618,8 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     const mma_geometry g = geometry_of(v, format);
     kiln_require(s, !is_mma || (g.threads >= 64 && g.threads <= 256), "strategy tile_n k_warps",
                  "strategy mma takes tile_n times k_warps from 64 to 256");
+    kiln_require(s, !is_mma || g.tile_m < 64 || g.k_warps == 4, "strategy tile_m k_warps",
+                 "strategy mma with tile_m 64 takes k_warps 4: registers");
     kiln_require(s, !is_mma || shared_bytes(&g) <= MOST_ROOM, "strategy format tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages need more shared memory than devices have (163 KB)");
     if (!is_mma)
@@ -626,5 +628,8 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     s->shared_bytes = shared_bytes(&g);
     s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
     s->trip = g.stage;
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m >= 64 ? 255 : g.tile_m >= 32 ? 204 : 168);
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 128
+                                                           : g.tile_m == 16 ? 168
+                                                           : g.tile_m == 32 ? 204
+                                                                            : 255);
 }
