@@ -10,7 +10,7 @@
  * product takes: so of x a lane needs the same four consecutive elements of row g, 8 bytes, and nothing is repacked.
  *
  * NUMBERS. Codes less their offset are exact in f16 and in bf16. Scales multiply the products of a sub-block, in f32, and a
- * minimum its sum of x, which products with ones make once for all warps: no weight is rounded, and no scale is too large or too small for the
+ * minimum its sum of x, which a product with ones makes: no weight is rounded, and no scale is too large or too small for the
  * type. That costs 4 or 8 fma for each product's sub-block, fewer than a product's cycles; scaled pairs would take 0.5 to 1 less
  * instructions per weight from tile_m 32 on, and lose 11 or 8 bits' rounding.
  * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
@@ -80,8 +80,6 @@ typedef struct mma {
 
     w_row rows[LANE_ROWS], number_row;
     ptx_val x_at;
-    ptx_val x_add_at, x_sums_to,
-        x_sums_at; /* sums of x: what this lane adds up, where to, and which ones it needs */
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val zero, sum[MOST_ROW_TILES][TILES][4];
 } mma;
@@ -111,12 +109,6 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
     return g;
 }
 
-/* Sub-blocks of a stage. */
-static uint32_t sub_blocks(const mma_geometry *g)
-{
-    return g->stage / format_part_elements(g->format);
-}
-
 /* Bytes of a row of sums. A lane's rows are two apart, so that the lanes' banks differ. */
 static uint32_t sum_row_bytes(const mma_geometry *g)
 {
@@ -126,9 +118,7 @@ static uint32_t sum_row_bytes(const mma_geometry *g)
 /* At the end the sums of the warps take the stages' bytes. */
 static uint32_t shared_bytes(const mma_geometry *g)
 {
-    const uint32_t x_sums = g->format->has_minimum ? 4 * sub_blocks(g) * g->tile_m : 0;
-    const uint32_t stages = g->stages * g->stage_bytes + x_sums,
-                   sums = g->k_warps * g->tile_m * sum_row_bytes(g);
+    const uint32_t stages = g->stages * g->stage_bytes, sums = g->k_warps * g->tile_m * sum_row_bytes(g);
     return stages > sums ? stages : sums;
 }
 
@@ -209,8 +199,9 @@ static void copy_x(mma *g, ptx_val to)
             from = ptx_at(f, from, g->x_step);
         for (uint32_t element = 0; element < g->of.stage; element += step) {
             ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, ptx_s32((int32_t)element)), in_m);
-            copy_unit(f, g->has_sm_80, shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element),
-                      ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32), &in_bounds, PTX_NC);
+            ptx_val unit = ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32);
+            ptx_val unit_to = shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element);
+            copy_unit(f, g->has_sm_80, unit_to, unit, &in_bounds, PTX_NC);
         }
     }
 }
@@ -277,34 +268,30 @@ static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads qua
     }
 }
 
+/* A scale and a minimum of each of the lane's rows. */
 typedef struct row_numbers {
-    ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
+    ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
 } row_numbers;
 
-/* Of a group: of each of the lane's rows. */
-static void decode_numbers(mma *g, uint32_t group, ptx_val row_at, row_numbers numbers[LANE_ROWS])
+/* Of a part, out of those that the four lanes have of a row each. */
+static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 {
-    ptx_fn *f = g->f;
-    const format_lane *lane = &g->numbers[group];
-    format_place place = find_block(g, lane, group, row_at);
-    row_numbers own;
-    format_numbers(f, lane, &place, own.scale, own.minimum);
+    row_numbers numbers;
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        for (uint32_t p = 0; p < g->of.format->parts; p++) {
-            numbers[r].scale[p] = ptx_shfl_idx_in(f, own.scale[p], ptx_u32(r), QUAD_LANES);
-            if (g->of.format->has_minimum)
-                numbers[r].minimum[p] = ptx_shfl_idx_in(f, own.minimum[p], ptx_u32(r), QUAD_LANES);
-        }
+        numbers.scale[r] = ptx_shfl_idx_in(g->f, scale, ptx_u32(r), QUAD_LANES);
+        if (g->of.format->has_minimum)
+            numbers.minimum[r] = ptx_shfl_idx_in(g->f, minimum, ptx_u32(r), QUAD_LANES);
     }
+    return numbers;
 }
 
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
-/* The products of a sub-block: its quads, in pairs, of each of the lane's rows. */
+/* A sub-block of this lane's rows of W: its products' first operands. */
 typedef struct sub_block {
     uint32_t count;      /* of products */
     uint32_t element[2]; /* of each the first of 16, from this warp's first on */
-    ptx_val pairs[2][LANE_ROWS][2];
+    ptx_val w[TILES][2][4];
 } sub_block;
 
 /* As format_group_element has it. */
@@ -325,36 +312,48 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
                 continue;
             s.element[s.count] =
                 group_element(format, group) + format_quad_element(format, QUAD_LANES * half, q);
-            for (uint32_t r = 0; r < LANE_ROWS; r++)
-                format_pairs(g->f, format, g->type, quads[r][half][q], s.pairs[s.count][r]);
+            for (uint32_t r = 0; r < LANE_ROWS; r++) {
+                ptx_val pairs[2];
+                format_pairs(g->f, format, g->type, quads[r][half][q], pairs);
+                for (uint32_t i = 0; i < 2; i++)
+                    s.w[r / PAIRS][s.count][2 * i + r % PAIRS] = pairs[i];
+            }
             s.count++;
         }
     }
     return s;
 }
 
-static void multiply_rows(mma *g, const sub_block *s, uint32_t rows, ptx_val x[2][2], ptx_val out[4])
+/* The sub-block's 16 elements or 32 of eight rows of x, as the products' second operands. */
+static void read_x(mma *g, const sub_block *s, ptx_val x_at, uint32_t tile, ptx_val x[2][2])
+{
+    ptx_fn *f = g->f;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const uint32_t byte = tile * ROWS * g->of.x_row_bytes + 2 * s->element[i];
+        ptx_load_vec(f, 2, x[i], shared_at(f, PTX_U32, x_at, byte), PTX_PLAIN);
+        for (int e = 0; e < 2; e++)
+            x[i][e] = ptx_as(f, PTX_B32, x[i][e]);
+    }
+}
+
+static void multiply(mma *g, uint32_t count, ptx_val w[2][4], ptx_val x[2][2], ptx_val out[4])
 {
     for (int e = 0; e < 4; e++)
         out[e] = g->zero;
-    for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val next[4], w[4];
-        for (uint32_t pair = 0; pair < 2; pair++)
-            for (uint32_t r = 0; r < 2; r++)
-                w[2 * pair + r] = s->pairs[i][2 * rows + r][pair];
-        tensor_multiply(g->f, g->type, g->has_sm_80, next, w, x[i], out);
+    for (uint32_t i = 0; i < count; i++) {
+        ptx_val next[4];
+        tensor_multiply(g->f, g->type, g->has_sm_80, next, w[i], x[i], out);
         for (int e = 0; e < 4; e++)
             out[e] = next[e];
     }
 }
 
-/* The pairs of x of a product: rows from `at` on, 16 elements from `element` on. */
-static void read_x(mma *g, ptx_val at, uint32_t tile, uint32_t element, ptx_val x[2])
+/* The sums of x over the sub-block: of ones all rows of a product are alike. */
+static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4])
 {
-    ptx_load_vec(g->f, 2, x, shared_at(g->f, PTX_U32, at, tile * ROWS * g->of.x_row_bytes + 2 * element),
-                 PTX_PLAIN);
-    for (int e = 0; e < 2; e++)
-        x[e] = ptx_as(g->f, PTX_B32, x[e]);
+    ptx_val one = ptx_as(g->f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
+    ptx_val ones[2][4] = {{one, one, one, one}, {one, one, one, one}};
+    multiply(g, s->count, ones, x, out);
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
@@ -365,63 +364,26 @@ static void bound_loads_ahead(mma *g, uint32_t tile)
         ptx_warp_barrier(g->f);
 }
 
-static void multiply_sub_block(mma *g, const sub_block *s, uint32_t part,
-                               const row_numbers numbers[LANE_ROWS], ptx_val x_at)
+static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers, ptx_val x_at)
 {
     ptx_fn *f = g->f;
     const bool has_minimum = g->of.format->has_minimum;
-    const uint32_t sums = s->element[0] / format_part_elements(g->of.format);
     for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
-        ptx_val x[2][2], sum_of_x[2];
+        ptx_val x[2][2], sum_of_x[4], products[4];
         bound_loads_ahead(g, tile);
-        for (uint32_t i = 0; i < s->count; i++)
-            read_x(g, x_at, tile, s->element[i], x[i]);
+        read_x(g, s, x_at, tile, x);
         if (has_minimum)
-            ptx_load_vec(f, 2, sum_of_x,
-                         shared_at(f, PTX_F32, g->x_sums_at, 4 * (sums * g->of.tile_m + tile * ROWS)),
-                         PTX_PLAIN);
-        for (uint32_t rows = 0; rows < TILES; rows++) {
-            ptx_val products[4];
-            multiply_rows(g, s, rows, x, products);
+            add_up_x(g, s, x, sum_of_x);
+        for (uint32_t i = 0; i < TILES; i++) {
+            multiply(g, s->count, s->w[i], x, products);
             for (uint32_t e = 0; e < 4; e++) {
-                const row_numbers *of_row = &numbers[2 * rows + e / 2];
-                ptx_fma_to(f, g->sum[tile][rows][e], products[e], of_row->scale[part]);
+                ptx_fma_to(f, g->sum[tile][i][e], products[e], numbers->scale[PAIRS * i + e / 2]);
                 if (has_minimum)
-                    ptx_fma_to(f, g->sum[tile][rows][e], sum_of_x[e % 2], of_row->minimum[part]);
+                    ptx_fma_to(f, g->sum[tile][i][e], sum_of_x[e], numbers->minimum[PAIRS * i + e / 2]);
             }
         }
     }
 }
-
-/* ---- sums of x ---------------------------------------------------------------------------------------------------- */
-
-/* The thread block's warps share the stage's sub-blocks of x: products with ones are their sums, for all warps to read. */
-static void add_up_x(mma *g)
-{
-    ptx_fn *f = g->f;
-    const uint32_t elements = format_part_elements(g->of.format), warps = g->of.threads / WARP_LANES;
-    ptx_val one = ptx_as(f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
-    ptx_val ones[4] = {one, one, one, one}, at = ptx_add(f, g->x_add_at, g->stage);
-    for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
-        for (uint32_t sub = 0; sub < sub_blocks(&g->of); sub += warps) {
-            ptx_val sums[4] = {g->zero, g->zero, g->zero, g->zero}, next[4], x[2];
-            for (uint32_t element = 0; element < elements; element += 16) {
-                read_x(g, at, tile, sub * elements + element, x);
-                tensor_multiply(f, g->type, g->has_sm_80, next, ones, x, sums);
-                for (int e = 0; e < 4; e++)
-                    sums[e] = next[e];
-            }
-            PTX_WHEN (f, ptx_eq(f, g->g, ptx_u32(0))) {
-                ptx_store_vec(f, 2,
-                              shared_at(f, PTX_F32, g->x_sums_to, 4 * (sub * g->of.tile_m + tile * ROWS)),
-                              sums, PTX_PLAIN);
-            }
-        }
-    }
-    ptx_barrier(f);
-}
-
-/* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
 static ptx_val find_row(mma *g, const w_row *row)
 {
@@ -441,13 +403,15 @@ static void multiply_stage(mma *g)
         row_at[r] = find_row(g, &g->rows[r]);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
-        row_numbers numbers[LANE_ROWS];
+        ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
         for (uint32_t r = 0; r < LANE_ROWS; r++)
             decode_codes(g, group, row_at[r], quads[r]);
-        decode_numbers(g, group, number_at, numbers);
+        format_place place = find_block(g, &g->numbers[group], group, number_at);
+        format_numbers(f, &g->numbers[group], &place, scale, minimum);
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
             sub_block s = pair_codes(g, group, part, quads);
-            multiply_sub_block(g, &s, part, numbers, x_at);
+            row_numbers numbers = share_numbers(g, scale[part], minimum[part]);
+            multiply_sub_block(g, &s, &numbers, x_at);
         }
     }
 }
@@ -549,15 +513,6 @@ static void init_reads(mma *g)
     ptx_val of_lane = ptx_mad(f, g->t, ptx_u32(8), line);
     ptx_val x_at = ptx_add(f, of_lane, ptx_u32(g->of.x_byte));
     g->x_at = ptx_mad(f, element, ptx_u32(2), x_at);
-    if (!format->has_minimum)
-        return;
-    const uint32_t part_elements = format_part_elements(format);
-    ptx_val sums = ptx_add(f, g->shared, ptx_u32(g->of.stages * g->of.stage_bytes));
-    ptx_val sums_of_lane = ptx_mad(f, g->t, ptx_u32(8), sums);
-    ptx_val sub = ptx_div(f, element, ptx_u32(part_elements));
-    g->x_sums_at = ptx_mad(f, sub, ptx_u32(4 * g->of.tile_m), sums_of_lane);
-    g->x_sums_to = ptx_mad(f, g->l->warp, ptx_u32(4 * g->of.tile_m), sums_of_lane);
-    g->x_add_at = ptx_mad(f, g->l->warp, ptx_u32(2 * part_elements), x_at);
 }
 
 static void clear_sums(mma *g)
@@ -603,8 +558,6 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
     PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(g->of.stage)) {
         ptx_main_loop(f);
         next_stage(g);
-        if (g->of.format->has_minimum)
-            add_up_x(g);
         multiply_stage(g);
     }
     copy_wait(f, g->has_sm_80, 0);
@@ -616,8 +569,8 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     enum { SM_75_ROOM = 65536, MOST_ROOM = 166912 };
     const bool is_mma = kiln_is(v, "strategy", "mma");
     const mma_geometry g = geometry_of(v, format);
-    kiln_require(s, !is_mma || (g.threads >= 64 && g.threads <= 256), "strategy tile_n k_warps",
-                 "strategy mma takes tile_n times k_warps from 64 to 256");
+    kiln_require(s, !is_mma || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
+                 "strategy mma takes tile_n times k_warps 128 or 256");
     kiln_require(s, !is_mma || g.tile_m < 64 || g.k_warps == 4, "strategy tile_m k_warps",
                  "strategy mma with tile_m 64 takes k_warps 4: registers");
     kiln_require(s, !is_mma || shared_bytes(&g) <= MOST_ROOM, "strategy format tile_m tile_n k_warps stages",
