@@ -30,10 +30,10 @@ static uint32_t stages_of(uint32_t stage_bytes)
 
 static const weight_format *format_of(const kiln_variant *v)
 {
-    const weight_format *format = format_at(0);
-    for (uint32_t i = 1; format && !kiln_is(v, "format", format->name); i++)
-        format = format_at(i);
-    return format;
+    uint32_t i = 0;
+    while (!kiln_is(v, "format", format_at(i)->name))
+        i++;
+    return format_at(i);
 }
 
 static linear_geometry geometry_of(const kiln_variant *v)
