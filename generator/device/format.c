@@ -194,6 +194,39 @@ void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4]
     }
 }
 
+/* The byte of each code under the upper byte of a power of two, which the ulp of that number is 1 of. */
+static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper, ptx_val raised[2])
+{
+    for (uint32_t i = 0; i < 2; i++)
+        raised[i] = ptx_as(f, pair, ptx_prmt(f, bytes, ptx_u32(upper), ptx_u32(0x4140 + 0x202 * i)));
+}
+
+/* 1024 of F16 has ten bits for the code, and 128 of BF16 seven. A signed byte is its low seven bits less its high one, 128: that
+ * bit of 128 itself makes 256. */
+void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val pairs[2])
+{
+    enum { F16_1024 = 0x64, BF16_128 = 0x43 };
+    ptx_val bytes = ptx_as(f, PTX_U32, quad), raised[2], taken[2];
+    if (type == PTX_F16) {
+        raise_codes(f, w->is_signed ? ptx_xor(f, bytes, ptx_u32(0x80808080)) : bytes, PTX_F16X2, F16_1024,
+                    raised);
+        for (uint32_t i = 0; i < 2; i++)
+            pairs[i] = ptx_sub(f, raised[i], ptx_number(PTX_F16X2, 1024 + (w->is_signed ? 128 : w->offset)));
+    } else if (w->is_signed) {
+        raise_codes(f, ptx_and(f, bytes, ptx_u32(0x7f7f7f7f)), PTX_BF16X2, BF16_128, raised);
+        raise_codes(f, ptx_and(f, bytes, ptx_u32(0x80808080)), PTX_BF16X2, BF16_128, taken);
+        for (uint32_t i = 0; i < 2; i++)
+            pairs[i] = ptx_fma(f, taken[i], ptx_number(PTX_BF16X2, -1), raised[i]);
+    } else {
+        raise_codes(f, bytes, PTX_BF16X2, BF16_128, raised);
+        for (uint32_t i = 0; i < 2; i++)
+            pairs[i] =
+                ptx_fma(f, raised[i], ptx_number(PTX_BF16X2, 1), ptx_number(PTX_BF16X2, -128 - w->offset));
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        pairs[i] = ptx_as(f, PTX_B32, pairs[i]);
+}
+
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
 
 void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,

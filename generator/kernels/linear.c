@@ -9,11 +9,12 @@
  * NORM. The factor 1 / rms of a vector multiplies its sums at the end, so that the weights need not wait for it: one pass over
  * x makes both.
  *
+ * ACTIVATION HALF is for tensor cores, which is linear_mma.c.
+ *
  * CHUNKS. Where `chunk` is less than k, all this repeats for each chunk of k, and shared memory accumulates the sums of 256
  * rows. Then every 256 rows make the shares again.
  */
 #include "linear.h"
-#include "device/narrow.h"
 #include "device/tail.h"
 #include <kiln/author/families.h>
 
@@ -30,7 +31,7 @@ static uint32_t stages_of(uint32_t stage_bytes)
 static const weight_format *format_of(const kiln_variant *v)
 {
     uint32_t i = 0;
-    while (format_at(i + 1) && !kiln_is(v, "format", format_at(i)->name))
+    while (!kiln_is(v, "format", format_at(i)->name))
         i++;
     return format_at(i);
 }
@@ -108,47 +109,21 @@ static void gather_sums(linear *g, ptx_val group)
 
 /* ---- y ------------------------------------------------------------------------------------------------------------ */
 
-/* An element of bias or residual, which have y's type. */
-static ptx_val load_as_y(linear *g, ptx_val at)
-{
-    ptx_fn *f = g->f;
-    if (g->y_type == PTX_F32)
-        return ptx_load(f, at);
-    if (g->y_type == PTX_F16)
-        return ptx_cvt(f, PTX_F32, ptx_load(f, at));
-    ptx_val bits = ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_PLAIN);
-    return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
-}
-
-/* An infinite sum is made a NaN: what was not finite in h or W always is one then, whatever it was multiplied by. */
-static ptx_val finish(linear *g, uint32_t b, ptx_val sum, ptx_val row, ptx_val element)
-{
-    ptx_fn *f = g->f;
-    ptx_val y = ptx_fma(f, sum, ptx_f32(0), sum);
-    if (g->of.has_norm)
-        y = ptx_mul(f, y, linear_factor(g, b));
-    if (g->has_bias)
-        y = ptx_add(f, y, load_as_y(g, ptx_at(f, g->bias, row)));
-    if (g->has_residual)
-        y = ptx_add(f, y, load_as_y(g, ptx_at(f, g->residual, element)));
-    return y;
-}
-
 /* Each thread has one of the pass's rows. */
 static void store_rows(linear *g)
 {
     ptx_fn *f = g->f;
     PTX_IF (f, ptx_lt(f, g->tid, g->rows_here)) {
         ptx_val from = ptx_mad(f, g->tid, ptx_u32(4), g->sums), row = ptx_add(f, g->tid, g->first_row);
-        ptx_val row_64 = ptx_cvt(f, PTX_U64, row);
+        ptx_val row_64 = ptx_cvt(f, PTX_U64, row), bias = linear_bias(g, row), factor;
         for (uint32_t b = 0; b < g->of.vectors; b++) {
             PTX_IF (f, ptx_gt(f, g->vectors, ptx_u32(b))) {
                 ptx_val vector = ptx_add(f, g->first_vector, ptx_u32(b));
                 ptx_val element = ptx_mad_wide(f, vector, g->n, row_64);
                 ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, from, 4 * LINEAR_PASS_ROWS * b));
-                ptx_val y = finish(g, b, sum, row, element), at = ptx_at(f, g->out, element);
-                narrow_value(f, g->y_type, PTX_F32, g->has_sm_80, &y, &at);
-                ptx_store(f, at, y);
+                if (g->of.has_norm)
+                    factor = linear_factor(g, b);
+                linear_store(g, sum, g->of.has_norm ? &factor : NULL, bias, element);
             }
         }
     }
@@ -285,15 +260,20 @@ static void emit(ptx_fn *f, const kiln_variant *v)
                  .has_residual =
                      kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
            *g = &of;
+    const bool is_mma = kiln_is(v, "strategy", "mma");
     g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
     read_arguments(g);
     g->tid = ptx_tid_x(f);
     g->lane = ptx_laneid(f);
     g->warp = ptx_warpid_x(f);
-    layout_shared(g);
-    find_vectors(g);
     ptx_val blocks = ptx_div(f, g->k, ptx_u32(g->of.format->elements));
     g->w_row_bytes = ptx_mul(f, blocks, ptx_u32(g->of.format->bytes));
+    if (is_mma) {
+        linear_emit_mma(g, v);
+        return;
+    }
+    layout_shared(g);
+    find_vectors(g);
     ptx_val lane_group = ptx_and(f, g->lane, ptx_u32(g->of.format->groups - 1));
     g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
     g->lane_share = ptx_mad(f, g->lane, ptx_u32(g->of.share_bytes), g->shares);
@@ -327,11 +307,14 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* The shape's shared memory is that of a whole chunk. Shares are made for whole multiples of 256 elements. */
 #define MOST_K "ceil_div(min(k, chunk), 256) * 256"
-#define SHARED "shared_bytes - (chunk - " MOST_K ") / " GROUP " * " SHARE_BYTES
+#define IS_MMA "strategy == mma"
+#define SHARED                                                                                               \
+    "select(" IS_MMA ", shared_bytes, shared_bytes - (chunk - " MOST_K ") / " GROUP " * " SHARE_BYTES ")"
 
-#define VECTOR_TILES "ceil_div(m, vectors)"
+#define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
 #define GRID                                                                                                 \
-    "min(ceil_div(n, 8 * rows), max(1, multiprocessors * blocks_per_multiprocessor / " VECTOR_TILES "))"
+    "select(" IS_MMA ", ceil_div(n, tile_n), min(ceil_div(n, 8 * rows), max(1, multiprocessors * "           \
+    "blocks_per_multiprocessor / " VECTOR_TILES ")))"
 #define ROWS_HERE "ceil_div(n, " GRID ")"
 
 static const kiln_param params[] = {
@@ -352,10 +335,12 @@ static const kiln_param params[] = {
     {.name = "activation",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
-     .words = "exact q8",
-     .numbers = "1 2",
+     .words = "exact q8 half",
+     .numbers = "1 2 3",
      .default_value = "q8",
-     .summary = "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127"},
+     .summary =
+         "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127; half: "
+         "f16 or bf16 x on tensor cores, with sums in f32"},
     {.name = "x",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
@@ -375,24 +360,54 @@ static const kiln_param params[] = {
      .numbers = "1 2 3 4",
      .default_value = "none",
      .summary = "what is added to the products"},
+    {.name = "strategy",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_TUNING,
+     .words = "simt mma",
+     .default_value = "simt",
+     .summary = "simt: CUDA cores, activation exact and q8; mma: tensor cores, activation half"},
     {.name = "vectors",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
      .words = "1 2 4 8",
      .default_value = "1",
-     .summary = "rows of x that a thread block multiplies at once"},
+     .summary = "simt: rows of x that a thread block multiplies at once"},
     {.name = "rows",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
      .words = "1 2 4",
      .default_value = "2",
-     .summary = "rows of w per warp at once"},
+     .summary = "simt: rows of w per warp at once"},
     {.name = "chunk",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
      .words = "2048 8192 65536",
      .default_value = "65536",
-     .summary = "elements of each row of x in shared memory at once"},
+     .summary = "simt: elements of each row of x in shared memory at once"},
+    {.name = "tile_m",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "8 16 32 64",
+     .default_value = "8",
+     .summary = "mma: rows of y per thread block; the weights are decoded once for each such tile"},
+    {.name = "tile_n",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "32 64 128",
+     .default_value = "64",
+     .summary = "mma: columns of y per thread block; x is read once for each such tile"},
+    {.name = "k_warps",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "2 4",
+     .default_value = "2",
+     .summary = "mma: warps per thread block that split k"},
+    {.name = "stages",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "2 3 4",
+     .default_value = "2",
+     .summary = "mma: copies of tiles in shared memory, all but one of them on the way"},
     {.name = NULL},
 };
 
@@ -425,6 +440,23 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     enum { SM_75_ROOM = 64 * 1024 }; /* shared memory of a thread block */
     const linear_geometry g = geometry_of(v);
     kiln_require(s, g.rows * g.vectors <= 32, "rows vectors", "rows times vectors is at most 32: registers");
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_half = kiln_is(v, "activation", "half");
+    const bool has_simt_defaults = g.vectors == 1 && g.rows == 2 && g.chunk == 65536;
+    const bool has_mma_defaults = kiln_int(v, "tile_m") == 8 && kiln_int(v, "tile_n") == 64 &&
+                                  kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2;
+    kiln_require(s, is_mma == is_half, "activation strategy",
+                 "activation half needs strategy mma, exact and q8 need simt");
+    kiln_require(s, !is_mma || has_simt_defaults, "strategy vectors rows chunk",
+                 "vectors, rows and chunk need strategy simt");
+    kiln_require(s, is_mma || has_mma_defaults, "strategy tile_m tile_n k_warps stages",
+                 "tile_m, tile_n, k_warps and stages need strategy mma");
+    kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
+                 "activation half needs x f16 or bf16");
+    kiln_require(s, !is_half || !g.has_norm, "activation norm",
+                 "activation half needs norm none: a norm ahead of a large product is a pass of its own");
+    linear_shape_mma(s, v, g.format);
+    if (is_mma)
+        return;
     s->block[0] = LINEAR_THREADS;
     s->shared_bytes = shared_bytes(&g, g.chunk);
     s->least_shared_bytes = shared_bytes(&g, 256);
@@ -443,7 +475,8 @@ const kiln_family linear_family = {
         "element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
         "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
-        "each block of 32. This holds for every finite x, as long as h and sums are normal numbers of at most "
+        "each block of 32. half has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24 * S, which tensor "
+        "cores cut off. This holds for every finite x, as long as h and sums are normal numbers of at most "
         "2^100. An |h| below 2^-76 may count as 0",
     .nonfinite =
         "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
@@ -455,13 +488,16 @@ const kiln_family linear_family = {
     .shape = shape,
     .grid = {GRID, VECTOR_TILES},
     .shared_bytes = SHARED,
-    .time = {.length = "min(k, chunk)",
-             .repeats = "ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
-             /* shares, which are made again for each 256 rows where a chunk is less than all of x */
-             .side_trips = "ceil_div(k, 1024) * select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1)",
-             .wait = "200",
-             .extra = "300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk)",
-             .block_bytes = ROWS_HERE " * " ROW_BYTES " + vectors * k * 4"},
+    .time =
+        {.length = "select(" IS_MMA ", k, min(k, chunk))",
+         .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
+         /* mma: rows of y; simt: shares, made again for each 256 rows where a chunk is less than all of x */
+         .side_trips = "select(" IS_MMA ", ceil_div(min(m, tile_m), k_warps), ceil_div(k, 1024) * "
+                       "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
+         .wait = "200",
+         .extra = "select(" IS_MMA ", 0, 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
+         .block_bytes = "select(" IS_MMA ", tile_n * " ROW_BYTES " + tile_m * k * 2, " ROWS_HERE
+                        " * " ROW_BYTES " + vectors * k * 4)"},
     .cost = {.bytes_read =
                  "n * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
                  "select(y == f32, 4, 2) * (select(" HAS_BIAS ", n, 0) + select(" HAS_RESIDUAL ", m * n, 0))",

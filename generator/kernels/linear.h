@@ -90,6 +90,19 @@ void linear_next_stage(linear *g);
 /* Sets where this lane's quantised blocks of a group of rows lie. */
 void linear_find_rows(linear *g, ptx_val group);
 
+/* ---- linear_mma.c: strategy mma, with the arguments, tid, lane, warp and w_row_bytes of l ------------------------- */
+
+void linear_emit_mma(linear *l, const kiln_variant *v);
+void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
+
+/* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
+
+/* The bias of a row of W, F32; poison where there is none. */
+ptx_val linear_bias(linear *g, ptx_val row);
+
+/* Stores the element of y that a sum makes; a null factor is 1. */
+void linear_store(linear *g, ptx_val sum, const ptx_val *factor, ptx_val bias, ptx_val element);
+
 /* ---- linear_products.c -------------------------------------------------------------------------------------------- */
 
 /* Adds the products of the tile, whose first share is at `shares` for this lane, to the sums. */

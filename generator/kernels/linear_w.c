@@ -75,37 +75,6 @@ static void copy_piece(linear *g, ptx_val to, ptx_val from)
     copy_unit(g->f, g->has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
 }
 
-/* Fewer than 16 bytes, and zeros behind them. */
-static void copy_bytes(linear *g, ptx_val to, ptx_val from, ptx_val count)
-{
-    ptx_fn *f = g->f;
-    ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
-    ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
-    PTX_FOR (f, i, ptx_s32(0), count, ptx_s32(1)) {
-        ptx_val byte = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), i));
-        ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), i), byte);
-    }
-}
-
-/* A piece of which `left` bytes are in bounds: all of it, some, or, if that is not positive, none. */
-static void copy_cut(linear *g, ptx_val to, ptx_val from, ptx_val left)
-{
-    ptx_fn *f = g->f;
-    if (g->has_sm_80) {
-        ptx_val some = ptx_min(f, ptx_max(f, left, ptx_s32(0)), ptx_s32(UNIT_BYTES));
-        ptx_cp_async_zfill(f, to, from, UNIT_BYTES, ptx_as(f, PTX_U32, some), PTX_CG);
-        return;
-    }
-    PTX_IF (f, ptx_ge(f, left, ptx_s32(UNIT_BYTES))) {
-        copy_piece(g, to, from);
-    }
-    PTX_ELSE (f) {
-        PTX_IF (f, ptx_gt(f, left, ptx_s32(0))) {
-            copy_bytes(g, to, from, left);
-        }
-    }
-}
-
 static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
 {
     ptx_fn *f = g->f;
@@ -116,17 +85,17 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
                 piece = ptx_at_bytes(f, from, byte);
         ptx_val left = is_last ? ptx_sub(f, g->next_left[r], ptx_s32((int32_t)byte)) : ptx_s32(0);
         if (is_everyones(g, i)) {
-            is_last ? copy_cut(g, piece_to, piece, left) : copy_piece(g, piece_to, piece);
+            is_last ? copy_cut(f, g->has_sm_80, piece_to, piece, left) : copy_piece(g, piece_to, piece);
             continue;
         }
         if (is_last && !g->has_sm_80) {
             PTX_IF (f, g->has_last) {
-                copy_cut(g, piece_to, piece, left);
+                copy_cut(f, g->has_sm_80, piece_to, piece, left);
             }
             continue;
         }
         PTX_WHEN (f, g->has_last) {
-            is_last ? copy_cut(g, piece_to, piece, left) : copy_piece(g, piece_to, piece);
+            is_last ? copy_cut(f, g->has_sm_80, piece_to, piece, left) : copy_piece(g, piece_to, piece);
         }
     }
 }

@@ -15,12 +15,15 @@ enum { Q8_BLOCK = 32, MOST_ELEMENTS = 256 };
  *
  *     u |y| + (2^-22 + (L_n/2 + 4) 2^-24) |r| with the norm + (L + 8) 2^-24 S
  *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
+ *     half: + 40 * 2^-24 S, for a step of a tensor core cuts what it adds: 8 products and a sum, each by less than 2^-24 of
+ *           the largest twice; a sub-block is up to 4 steps
  *
  * For q8 more is known than this: codes are rint(q) of a q within 2^-20 of h 127 / max|h|, relatively. So h is taken as
  * code times scale here, and nothing added for the rounding but where a tie is so near that the code may be either.
  *
  * Random data have sqrt(L) and sqrt(L_n). A lane adds at most 8 products of parts for each 1024 elements (exact: 32 products
- * of elements to each of them); then 5 lanes, and the chunks. In the norm a thread adds 4 squares of each 1024, then 5 lanes
+ * of elements to each of them); then 5 lanes, and the chunks. Of half a warp adds at most 32 for each 256, 16 sub-blocks and
+ * their minima; then the warps. In the norm a thread adds 4 squares of each 1024, then 5 lanes
  * and 8 warps.
  *
  * Where the squares of x leave the range of f32, x is scaled by a power of two; so what is lost below the least normal number
@@ -45,18 +48,26 @@ typedef struct weights {
     bool is_finite;
 } weights;
 
+static bool is_mma(const problem *p)
+{
+    return problem_has_parameter(p, "strategy", "mma");
+}
+
 static double bound_of(const problem *p, const row_sums *s, uint64_t k, bool is_random)
 {
     const bool has_norm = problem_has_parameter(p, "norm", "rms"),
-               is_q8 = problem_has_parameter(p, "activation", "q8");
+               is_q8 = problem_has_parameter(p, "activation", "q8"), is_half = is_mma(p);
     const double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
-    double chain = (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
+    const double k_warps = (double)problem_parameter(p, "k_warps"), cut = is_half ? 40 : 0;
+    double chain = is_half ? 32 * ceil(elements / 256) / k_warps + k_warps
+                           : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
     if (is_random) {
         chain = sqrt(chain);
         norm_chain = sqrt(norm_chain);
     }
-    double bound = (chain + 8) * 0x1p-24 * s->size + s->loose + LOST * s->weights + 0x1p-149 * (8 + elements);
+    double bound =
+        (chain + 8 + cut) * 0x1p-24 * s->size + s->loose + LOST * s->weights + 0x1p-149 * (8 + elements);
     if (has_norm)
         bound += (0x1p-22 + (norm_chain / 2 + 4) * 0x1p-24) * fabs(s->product);
     return bound;
@@ -316,6 +327,27 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
+/* Rows of x and W around those of a tile, and of two; k of a block, and around what a thread block takes at once; one row or
+ * column, and none. */
+static void plan_mma(size_plan *plan)
+{
+    const gguf_format *format = gguf_of(plan->problem);
+    const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
+                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = tile_m <= 16 ? 512 : 256;
+    const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
+                   ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
+                   ks[] = {
+                       format->elements,        3 * format->elements,        trip,
+                       trip + format->elements, 2 * trip - format->elements, 5 * trip + 3 * format->elements};
+    for (size_t i = 0; i < 6; i++) {
+        add(plan, ms[i], ns[i], ks[i]);
+        add(plan, ms[i], ns[(i + 2) % 6], ks[(i + 3) % 6]);
+    }
+    add(plan, 0, 5, 256);
+    add(plan, 2, 0, 256);
+    add(plan, 1, plan->limits.big / 256, 256);
+}
+
 /* Rows of x around those of a thread block; rows of W around those of a warp, a thread block and two; rows that are less than
  * a tile, one, and some; rows that begin at any byte, the last of which ends where W does. */
 static void plan_sizes(size_plan *plan)
@@ -324,6 +356,10 @@ static void plan_sizes(size_plan *plan)
                           blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
+    if (is_mma(plan->problem)) {
+        plan_mma(plan);
+        return;
+    }
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         add(plan, 1 + i % (vectors + 1), ns[i % 8], format->elements * blocks[i]);
     for (uint64_t m = 1; m <= 2 * vectors + 1; m += vectors > 2 ? 3 : 1)
@@ -339,6 +375,8 @@ static void plan_sizes(size_plan *plan)
 /* On one multiprocessor: more rows than a thread block gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
+    if (is_mma(plan->problem))
+        return;
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
                    chunk = problem_parameter(plan->problem, "chunk");
     add(plan, 1, 2 * 16 * rows + 2, 1024);

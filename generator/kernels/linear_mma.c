@@ -1,0 +1,596 @@
+/* linear on tensor cores: activation half.
+ *
+ * The weights are the first operand of mma: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns.
+ * A thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m rows
+ * of x. A stage is 256 elements of k, a super-block or eight blocks of 32, or with few rows of x twice as many; k_warps such
+ * warps share its groups.
+ *
+ * ORDER ALONG K. Any order will do as long as the operands agree. Lane (g, t) takes unit t, or units t and t + 4, of a group of
+ * rows g, g + 8, g + 16 and g + 24 (device/format.h). A quad of the four lanes t is 16 consecutive elements, which are what one
+ * product takes: so of x a lane needs the same four consecutive elements of row g, 8 bytes, and nothing is repacked.
+ *
+ * NUMBERS. Codes less their offset are exact in f16 and in bf16. Scales multiply the products of a sub-block, in f32, and a
+ * minimum its sum of x, which a product with ones makes: no weight is rounded, and no scale is too large or too small for the
+ * type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Up to tile_m 16 scaled pairs would cost
+ * as much; from 32 on they would cost less, and be rounded twice.
+ * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
+ *
+ * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way. W's pieces of 16 bytes lie as they do in
+ * global memory, from the sector on that a row's first byte in the stage is in; k's tail is zeros.
+ *
+ * INSTRUCTIONS per weight in the loop on sm_90, for tile_m 8, 16, 32 and 64: Q4_0 3.7 4.2 6.1 8.2, Q8_0 4.3 4.8 6.6 8.8, Q4_K 3.7
+ * 4.6 6.7 10.1, Q6_K 5.0 5.8 7.8 11.0. Of Q4_K's 10.1 are 4.0 those fma, 1.5 products, 1.0 pairs of codes.
+ */
+#include "device/copy.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/tail.h"
+#include "device/tensor.h"
+#include "linear.h"
+
+enum {
+    ROWS = 8,    /* of x in one product */
+    W_ROWS = 16, /* of W */
+    PAIRS = 2,   /* of 8 rows of W in one product */
+    TILES = 2,   /* of 16 rows of W, per warp */
+    WARP_ROWS = W_ROWS * TILES,
+    LANE_ROWS = PAIRS * TILES, /* of W, eight apart */
+    QUAD_LANES = 4,            /* t */
+    SECTOR_BYTES = 32,
+    ROW_LANES = 4,    /* that copy a row of W */
+    X_UNIT = 8,       /* elements of x in a copy */
+    X_PAD_BYTES = 32, /* so that four rows of x are in different banks */
+    SUM_PAD = 4,      /* numbers */
+    MOST_ROW_TILES = 8,
+    MOST_GROUPS = 16, /* of a row and stage */
+    MOST_HALVES = 2   /* of a group's units: t and t + 4 */
+};
+
+/* What `shape` and `emit` both know. */
+typedef struct mma_geometry {
+    const weight_format *format;
+    uint32_t tile_m, tile_n, k_warps, stages, threads;
+    uint32_t row_tiles, column_warps, passes; /* passes of the threads over the tile's rows of W */
+    uint32_t stage;                           /* elements of k */
+    uint32_t groups;                          /* of a row and stage, that a warp has */
+    uint32_t bytes, pieces;                   /* of a row of W and stage; 16 bytes each, at most */
+    shared_rows w_rows;
+    uint32_t x_row_bytes, x_byte, stage_bytes; /* in shared memory */
+} mma_geometry;
+
+/* A row of W that this lane reads. */
+typedef struct w_row {
+    ptx_val at;     /* its first group in the first stage */
+    ptx_val behind; /* a variable: its first byte in this stage modulo 32, in its low bits */
+} w_row;
+
+typedef struct mma {
+    mma_geometry of;
+    linear *l; /* arguments */
+    ptx_fn *f;
+    ptx_type type;
+    bool has_sm_80;
+    ptx_val tid, g, t, k_warp, column_warp;
+    ptx_val first_x, first_w; /* rows */
+    ptx_val shared, stage;    /* address of the ring; offset of the stage that is multiplied */
+
+    /* This thread's copies of the next stage. */
+    ptx_val w_from[ROW_LANES]; /* U64 */
+    ptx_val w_piece, w_left;   /* bytes to its first piece; bytes of the rows that are left, S32 */
+    ptx_val w_to, x_to;        /* in the first stage */
+    ptx_val x_from, x_step;    /* U64: its first row's unit; bytes between its rows */
+    ptx_val x_left, x_rows;    /* elements from its unit on, rows from its first on, S32 */
+
+    w_row rows[LANE_ROWS], number_row;
+    ptx_val x_at;
+    format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
+    ptx_val zero, sum[MOST_ROW_TILES][TILES][4];
+} mma;
+
+/* ---- geometry ----------------------------------------------------------------------------------------------------- */
+
+static mma_geometry geometry_of(const kiln_variant *v, const weight_format *format)
+{
+    mma_geometry g = {.format = format,
+                      .tile_m = kiln_int(v, "tile_m"),
+                      .tile_n = kiln_int(v, "tile_n"),
+                      .k_warps = kiln_int(v, "k_warps"),
+                      .stages = kiln_int(v, "stages")};
+    g.row_tiles = g.tile_m / ROWS;
+    g.column_warps = g.tile_n / WARP_ROWS;
+    g.threads = WARP_LANES * g.column_warps * g.k_warps;
+    g.passes = ROW_LANES * g.tile_n / g.threads;
+    g.stage = g.tile_m <= 16 ? 512 : 256;
+    g.groups = g.stage / format_group_elements(format) / g.k_warps;
+    g.bytes = g.stage / format->elements * format->bytes;
+    g.pieces = (g.bytes + SECTOR_BYTES - 1 + UNIT_BYTES - 1) / UNIT_BYTES;
+    /* Odd, so that eight rows are in different banks; and rows eight apart are, by a unit. */
+    g.w_rows = (shared_rows){.bytes = UNIT_BYTES * (g.pieces | 1), .padded = 8};
+    g.x_row_bytes = 2 * g.stage + X_PAD_BYTES;
+    g.x_byte = shared_rows_bytes(g.w_rows, g.tile_n);
+    g.stage_bytes = g.x_byte + g.tile_m * g.x_row_bytes;
+    return g;
+}
+
+/* Bytes of a row of sums. A lane's rows are two apart, so that the lanes' banks differ. */
+static uint32_t sum_row_bytes(const mma_geometry *g)
+{
+    return 4 * (g->tile_n + SUM_PAD);
+}
+
+/* At the end the sums of the warps take the stages' bytes. */
+static uint32_t shared_bytes(const mma_geometry *g)
+{
+    const uint32_t stages = g->stages * g->stage_bytes, sums = g->k_warps * g->tile_m * sum_row_bytes(g);
+    return stages > sums ? stages : sums;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------- */
+
+static void init_w_copies(mma *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t pass_rows = g->of.threads / ROW_LANES;
+    ptx_val row = ptx_div(f, g->tid, ptx_u32(ROW_LANES)), first = ptx_add(f, row, g->first_w);
+    ptx_val w = ptx_address(f, g->l->w);
+    for (uint32_t i = 0; i < g->of.passes; i++) {
+        ptx_val of_pass = tail_clamp(f, ptx_add(f, first, ptx_u32(i * pass_rows)), g->l->n);
+        g->w_from[i] = ptx_var(f, ptx_mad_wide(f, of_pass, g->l->w_row_bytes, w));
+    }
+    g->w_piece = ptx_mul(f, ptx_and(f, g->tid, ptx_u32(ROW_LANES - 1)), ptx_u32(UNIT_BYTES));
+    ptx_val to = ptx_add(f, shared_row(f, g->of.w_rows, row), g->shared);
+    g->w_to = ptx_add(f, to, g->w_piece);
+    g->w_left = ptx_var(f, ptx_as(f, PTX_S32, g->l->w_row_bytes));
+}
+
+/* A warp copies 256 elements of a row at once. */
+static void init_x_copies(mma *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val number = ptx_add(f, g->l->warp, g->first_x), element = ptx_mul(f, g->l->lane, ptx_u32(X_UNIT));
+    ptx_val line = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
+    g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, element)));
+    g->x_step = ptx_mul_wide(f, g->l->k, ptx_u32(2 * g->of.threads / WARP_LANES));
+    ptx_val to = ptx_mad(f, g->l->warp, ptx_u32(g->of.x_row_bytes), g->shared);
+    ptx_val of_unit = ptx_mad(f, g->l->lane, ptx_u32(UNIT_BYTES), to);
+    g->x_to = ptx_add(f, of_unit, ptx_u32(g->of.x_byte));
+    g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, g->l->k, element)));
+    g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, number));
+}
+
+/* A row's pieces of the stage that are this thread's. */
+static void copy_row(mma *g, ptx_val from, ptx_val to, bool is_last)
+{
+    ptx_fn *f = g->f;
+    const uint32_t step = UNIT_BYTES * ROW_LANES, bytes = g->of.bytes;
+    const int hints = PTX_NC | PTX_NO_ALLOCATE;
+    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(SECTOR_BYTES - 1));
+    ptx_val sector = ptx_and(f, from, ptx_u64(~(uint64_t)(SECTOR_BYTES - 1)));
+    ptx_val mine = ptx_add(f, sector, ptx_cvt(f, PTX_U64, g->w_piece));
+    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
+    ptx_val before = ptx_as(f, PTX_S32, ptx_sub(f, behind, g->w_piece));
+    ptx_val reach = ptx_add(f, before, ptx_s32((int32_t)bytes)), left = ptx_add(f, before, g->w_left);
+    for (uint32_t byte = 0; byte < UNIT_BYTES * g->of.pieces; byte += step) {
+        ptx_val piece = ptx_at_bytes(f, pointer, byte), piece_to = shared_at(f, PTX_U32, to, byte);
+        ptx_val in_row = is_last ? ptx_sub(f, left, ptx_s32((int32_t)byte)) : left;
+        ptx_val has_bytes =
+            byte == 0 ? ptx_lt(f, before, ptx_s32(UNIT_BYTES)) : ptx_gt(f, reach, ptx_s32((int32_t)byte));
+        PTX_IF (f, has_bytes) {
+            is_last ? copy_cut(f, g->has_sm_80, piece_to, piece, in_row)
+                    : copy_unit(f, g->has_sm_80, piece_to, piece, NULL, hints);
+        }
+    }
+}
+
+static void copy_w(mma *g, ptx_val to, bool is_last)
+{
+    const uint32_t pass_rows = g->of.threads / ROW_LANES;
+    for (uint32_t i = 0; i < g->of.passes; i++)
+        copy_row(g, g->w_from[i],
+                 i == 0 ? to : ptx_add(g->f, to, ptx_u32(i * shared_rows_bytes(g->of.w_rows, pass_rows))),
+                 is_last);
+}
+
+static void copy_x(mma *g, ptx_val to)
+{
+    ptx_fn *f = g->f;
+    const uint32_t step = X_UNIT * WARP_LANES;
+    ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
+    for (uint32_t row = 0; row < g->of.tile_m; row += g->of.threads / WARP_LANES) {
+        ptx_val in_m = ptx_gt(f, g->x_rows, ptx_s32((int32_t)row));
+        if (row > 0)
+            from = ptx_at(f, from, g->x_step);
+        for (uint32_t element = 0; element < g->of.stage; element += step) {
+            ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, ptx_s32((int32_t)element)), in_m);
+            ptx_val unit = ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32);
+            ptx_val unit_to = shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element);
+            copy_unit(f, g->has_sm_80, unit_to, unit, &in_bounds, PTX_NC);
+        }
+    }
+}
+
+/* Starts to copy the next stage, if there is one, to `offset`. */
+static void fill_stage(mma *g, ptx_val offset)
+{
+    ptx_fn *f = g->f;
+    const uint32_t bytes = g->of.bytes;
+    PTX_IF (f, ptx_gt(f, g->w_left, ptx_s32(0))) {
+        ptx_val to = ptx_add(f, g->w_to, offset);
+        PTX_IF (f, ptx_gt(f, g->w_left, ptx_s32((int32_t)bytes))) {
+            copy_w(g, to, false);
+        }
+        PTX_ELSE (f) {
+            ptx_rarely(f);
+            copy_w(g, to, true);
+        }
+        copy_x(g, ptx_add(f, g->x_to, offset));
+        for (uint32_t i = 0; i < g->of.passes; i++)
+            ptx_add_to(f, g->w_from[i], ptx_u64(bytes));
+        ptx_sub_to(f, g->w_left, ptx_s32((int32_t)bytes));
+        ptx_add_to(f, g->x_from, ptx_u64(2 * g->of.stage));
+        ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
+    }
+    copy_commit(f, g->has_sm_80);
+}
+
+/* ---- codes and scales --------------------------------------------------------------------------------------------- */
+
+/* Blocks after which one begins at the same byte modulo 4. */
+static uint32_t alike_blocks(const weight_format *format)
+{
+    const uint32_t alignment = format_alignment(format);
+    return alignment >= 4 ? 1 : 4 / alignment;
+}
+
+/* The quantised block of this warp's group `group` of a row. */
+static format_place find_block(mma *g, const format_lane *lane, uint32_t group, ptx_val row_at)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    const uint32_t block = group / format->groups, first = block % alike_blocks(format);
+    format_place place = format_find(f, lane, shared_at(f, PTX_U8, row_at, first * format->bytes));
+    return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * format->bytes)));
+}
+
+/* This lane's quads of a group of a row. */
+typedef ptx_val group_quads[MOST_HALVES][FORMAT_MOST_QUADS];
+
+static uint32_t halves_of(const weight_format *format)
+{
+    return format->units / QUAD_LANES;
+}
+
+static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads quads)
+{
+    ptx_fn *f = g->f;
+    const format_lane *lane = &g->codes[group];
+    format_place place = find_block(g, lane, group, row_at);
+    for (uint32_t half = 0; half < halves_of(g->of.format); half++) {
+        format_place here = format_move(f, lane, &place, ptx_s32((int32_t)(4 * QUAD_LANES * half)));
+        format_codes(f, lane, &here, 0, 1, &quads[half]);
+    }
+}
+
+/* A scale and a minimum of each of the lane's rows. */
+typedef struct row_numbers {
+    ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
+} row_numbers;
+
+/* Of a part, out of those that the four lanes have of a row each. */
+static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
+{
+    row_numbers numbers;
+    for (uint32_t r = 0; r < LANE_ROWS; r++) {
+        numbers.scale[r] = ptx_shfl_idx_in(g->f, scale, ptx_u32(r), QUAD_LANES);
+        if (g->of.format->has_minimum)
+            numbers.minimum[r] = ptx_shfl_idx_in(g->f, minimum, ptx_u32(r), QUAD_LANES);
+    }
+    return numbers;
+}
+
+/* ---- products ----------------------------------------------------------------------------------------------------- */
+
+/* A sub-block of this lane's rows of W: its products' first operands. */
+typedef struct sub_block {
+    uint32_t count;      /* of products */
+    uint32_t element[2]; /* of each the first of 16, from this warp's first on */
+    ptx_val w[TILES][2][4];
+} sub_block;
+
+/* As format_group_element has it. */
+static uint32_t group_element(const weight_format *format, uint32_t group)
+{
+    if (format->parts < 4)
+        return group * format_group_elements(format);
+    return group / 2 * 128 + group % 2 * 16;
+}
+
+static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads quads[LANE_ROWS])
+{
+    const weight_format *format = g->of.format;
+    sub_block s = {.count = 0};
+    for (uint32_t half = 0; half < halves_of(format); half++) {
+        for (uint32_t q = 0; q < format->quads; q++) {
+            if (format_quad_part(format, q) != part)
+                continue;
+            s.element[s.count] =
+                group_element(format, group) + format_quad_element(format, QUAD_LANES * half, q);
+            for (uint32_t r = 0; r < LANE_ROWS; r++) {
+                ptx_val pairs[2];
+                format_pairs(g->f, format, g->type, quads[r][half][q], pairs);
+                for (uint32_t i = 0; i < 2; i++)
+                    s.w[r / PAIRS][s.count][2 * i + r % PAIRS] = pairs[i];
+            }
+            s.count++;
+        }
+    }
+    return s;
+}
+
+/* The sub-block's 16 elements or 32 of eight rows of x, as the products' second operands. */
+static void read_x(mma *g, const sub_block *s, ptx_val x_at, uint32_t tile, ptx_val x[2][2])
+{
+    ptx_fn *f = g->f;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const uint32_t byte = tile * ROWS * g->of.x_row_bytes + 2 * s->element[i];
+        ptx_load_vec(f, 2, x[i], shared_at(f, PTX_U32, x_at, byte), PTX_PLAIN);
+        for (int e = 0; e < 2; e++)
+            x[i][e] = ptx_as(f, PTX_B32, x[i][e]);
+    }
+}
+
+static void multiply(mma *g, uint32_t count, ptx_val w[2][4], ptx_val x[2][2], ptx_val out[4])
+{
+    for (int e = 0; e < 4; e++)
+        out[e] = g->zero;
+    for (uint32_t i = 0; i < count; i++) {
+        ptx_val next[4];
+        tensor_multiply(g->f, g->type, g->has_sm_80, next, w[i], x[i], out);
+        for (int e = 0; e < 4; e++)
+            out[e] = next[e];
+    }
+}
+
+/* The sums of x over the sub-block: of ones all rows of a product are alike. */
+static void add_up_x(mma *g, const sub_block *s, ptx_val x[2][2], ptx_val out[4])
+{
+    ptx_val one = ptx_as(g->f, PTX_B32, ptx_u32(g->type == PTX_F16 ? 0x3c003c00 : 0x3f803f80));
+    ptx_val ones[2][4] = {{one, one, one, one}, {one, one, one, one}};
+    multiply(g, s->count, ones, x, out);
+}
+
+/* ptxas moves no load across a barrier. Without one it would load all of a large tile's x at once, and run out of registers. */
+static void bound_loads_ahead(mma *g, uint32_t tile)
+{
+    enum { TILES_AHEAD = 2 };
+    if (g->of.row_tiles > 2 * TILES_AHEAD && tile % TILES_AHEAD == 0)
+        ptx_warp_barrier(g->f);
+}
+
+static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers, ptx_val x_at)
+{
+    ptx_fn *f = g->f;
+    const bool has_minimum = g->of.format->has_minimum;
+    for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
+        ptx_val x[2][2], sum_of_x[4], products[4];
+        bound_loads_ahead(g, tile);
+        read_x(g, s, x_at, tile, x);
+        if (has_minimum)
+            add_up_x(g, s, x, sum_of_x);
+        for (uint32_t i = 0; i < TILES; i++) {
+            multiply(g, s->count, s->w[i], x, products);
+            for (uint32_t e = 0; e < 4; e++) {
+                ptx_fma_to(f, g->sum[tile][i][e], products[e], numbers->scale[PAIRS * i + e / 2]);
+                if (has_minimum)
+                    ptx_fma_to(f, g->sum[tile][i][e], sum_of_x[e], numbers->minimum[PAIRS * i + e / 2]);
+            }
+        }
+    }
+}
+
+static ptx_val find_row(mma *g, const w_row *row)
+{
+    ptx_fn *f = g->f;
+    ptx_val at = ptx_add(f, row->at, g->stage);
+    ptx_val behind = ptx_and(f, row->behind, ptx_u32(SECTOR_BYTES - 1));
+    ptx_add_to(f, row->behind, ptx_u32(g->of.bytes));
+    return ptx_add(f, at, behind);
+}
+
+/* This warp's groups of the stage. */
+static void multiply_stage(mma *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val row_at[LANE_ROWS], x_at = ptx_add(f, g->x_at, g->stage), number_at = find_row(g, &g->number_row);
+    for (uint32_t r = 0; r < LANE_ROWS; r++)
+        row_at[r] = find_row(g, &g->rows[r]);
+    for (uint32_t group = 0; group < g->of.groups; group++) {
+        group_quads quads[LANE_ROWS];
+        ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
+        for (uint32_t r = 0; r < LANE_ROWS; r++)
+            decode_codes(g, group, row_at[r], quads[r]);
+        format_place place = find_block(g, &g->numbers[group], group, number_at);
+        format_numbers(f, &g->numbers[group], &place, scale, minimum);
+        for (uint32_t part = 0; part < g->of.format->parts; part++) {
+            sub_block s = pair_codes(g, group, part, quads);
+            row_numbers numbers = share_numbers(g, scale[part], minimum[part]);
+            multiply_sub_block(g, &s, &numbers, x_at);
+        }
+    }
+}
+
+/* ---- y ------------------------------------------------------------------------------------------------------------ */
+
+/* Stores this warp's sums where the stages were. */
+static void store_sums(mma *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t row_bytes = sum_row_bytes(&g->of);
+    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(WARP_ROWS), g->g);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(g->of.tile_m * row_bytes), g->shared);
+    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_k_warp);
+    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
+    for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
+        for (uint32_t i = 0; i < 4 * TILES; i++) {
+            const uint32_t row = tile * ROWS + i % 2, in_warp = i / 4 * W_ROWS + i % 4 / 2 * 8;
+            ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp),
+                      g->sum[tile][i / 4][i % 4]);
+        }
+    }
+}
+
+/* Neighbouring threads store neighbouring elements of a row of y. */
+static void store_tile(mma *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t row_bytes = sum_row_bytes(&g->of);
+    ptx_barrier(f);
+    store_sums(g);
+    ptx_barrier(f);
+    ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(g->of.tile_n - 1)),
+            row = ptx_div(f, g->tid, ptx_u32(g->of.tile_n));
+    ptx_val line = ptx_mad(f, row, ptx_u32(row_bytes), g->shared),
+            from = ptx_var(f, ptx_mad(f, in_tile, ptx_u32(4), line));
+    ptx_val column = ptx_add(f, in_tile, g->first_w), first = ptx_add(f, row, g->first_x);
+    ptx_val column_64 = ptx_cvt(f, PTX_U64, column);
+    PTX_IF (f, ptx_lt(f, column, g->l->n)) {
+        ptx_val bias = linear_bias(g->l, column);
+        ptx_val past = ptx_add(f, g->first_x, ptx_u32(g->of.tile_m)), end = ptx_min(f, past, g->l->m);
+        PTX_FOR (f, vector, first, end, ptx_u32(g->of.k_warps)) {
+            ptx_side_loop(f);
+            ptx_val element = ptx_mad_wide(f, vector, g->l->n, column_64);
+            ptx_val sum =
+                shared_sum(f, shared_at(f, PTX_F32, from, 0), g->of.k_warps, g->of.tile_m * row_bytes);
+            linear_store(g->l, sum, NULL, bias, element);
+            ptx_add_to(f, from, ptx_u32(g->of.k_warps * row_bytes));
+        }
+    }
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+static void init_warp(mma *g)
+{
+    ptx_fn *f = g->f;
+    g->g = ptx_shr(f, g->l->lane, ptx_u32(2));
+    g->t = ptx_and(f, g->l->lane, ptx_u32(QUAD_LANES - 1));
+    g->k_warp = ptx_div(f, g->l->warp, ptx_u32(g->of.column_warps));
+    g->column_warp = ptx_and(f, g->l->warp, ptx_u32(g->of.column_warps - 1));
+    g->first_x = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->of.tile_m));
+    g->first_w = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->of.tile_n));
+}
+
+/* A row of the tile; rows beyond the last are the last one again. */
+static w_row init_row(mma *g, ptx_val row, ptx_val at)
+{
+    ptx_fn *f = g->f;
+    w_row of = {.at = at};
+    ptx_val number = tail_clamp(f, ptx_add(f, row, g->first_w), g->l->n);
+    ptx_val address = ptx_cvt(f, PTX_U32, ptx_address(f, g->l->w));
+    of.behind = ptx_var(f, ptx_mad(f, number, g->l->w_row_bytes, address));
+    return of;
+}
+
+/* Where this lane reads W and x, and how it decodes its groups. A warp has some groups of one block, or whole blocks. */
+static void init_reads(mma *g)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    const bool has_blocks = g->of.groups >= format->groups;
+    ptx_val first_group = ptx_mul(f, g->k_warp, ptx_u32(g->of.groups));
+    ptx_val block = ptx_div(f, first_group, ptx_u32(format->groups));
+    ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, ptx_u32(format->groups - 1));
+    ptx_val mine = ptx_mad(f, g->column_warp, ptx_u32(WARP_ROWS), g->g);
+    ptx_val first = ptx_mad(f, block, ptx_u32(format->bytes), g->shared);
+    const uint32_t step = shared_rows_bytes(g->of.w_rows, 8);
+    ptx_val row_at = ptx_add(f, shared_row(f, g->of.w_rows, mine), first);
+    for (uint32_t r = 0; r < LANE_ROWS; r++) {
+        ptx_val at = ptx_add(f, row_at, ptx_u32(r * step));
+        g->rows[r] = init_row(g, ptx_add(f, mine, ptx_u32(8 * r)), at);
+    }
+    ptx_val number_at = ptx_mad(f, g->t, ptx_u32(step), row_at);
+    g->number_row = init_row(g, ptx_mad(f, g->t, ptx_u32(8), mine), number_at);
+    for (uint32_t i = 0; i < g->of.groups; i++) {
+        ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, ptx_u32(i));
+        g->codes[i] = format_lane_init(f, format, group, g->t, FORMAT_FINITE);
+        g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_FINITE);
+    }
+    ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
+    element = ptx_mad(f, block, ptx_u32(format->elements), element);
+    ptx_val line = ptx_mad(f, g->g, ptx_u32(g->of.x_row_bytes), g->shared);
+    ptx_val of_lane = ptx_mad(f, g->t, ptx_u32(8), line);
+    ptx_val x_at = ptx_add(f, of_lane, ptx_u32(g->of.x_byte));
+    g->x_at = ptx_mad(f, element, ptx_u32(2), x_at);
+}
+
+static void clear_sums(mma *g)
+{
+    g->zero = ptx_var(g->f, ptx_f32(0));
+    for (uint32_t tile = 0; tile < g->of.row_tiles; tile++)
+        for (uint32_t i = 0; i < 4 * TILES; i++)
+            g->sum[tile][i / 4][i % 4] = ptx_var(g->f, ptx_f32(0));
+}
+
+/* The stage before this one is free once all threads are here. */
+static void next_stage(mma *g)
+{
+    ptx_fn *f = g->f;
+    copy_wait(f, g->has_sm_80, g->of.stages - 2);
+    ptx_barrier(f);
+    fill_stage(g, g->stage);
+    ptx_val next = ptx_add(f, g->stage, ptx_u32(g->of.stage_bytes));
+    ptx_val is_end = ptx_eq(f, next, ptx_u32(g->of.stages * g->of.stage_bytes));
+    ptx_set(f, g->stage, ptx_select(f, is_end, ptx_u32(0), next));
+}
+
+void linear_emit_mma(linear *l, const kiln_variant *v)
+{
+    ptx_fn *f = l->f;
+    mma of = {.of = geometry_of(v, l->of.format),
+              .l = l,
+              .f = f,
+              .type = l->x_type,
+              .has_sm_80 = l->has_sm_80,
+              .tid = l->tid},
+        *g = &of;
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    init_warp(g);
+    init_w_copies(g);
+    init_x_copies(g);
+    const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;
+    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes)
+        fill_stage(g, ptx_u32(offset));
+    g->stage = ptx_var(f, ptx_u32(last));
+    init_reads(g);
+    clear_sums(g);
+    PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(g->of.stage)) {
+        ptx_main_loop(f);
+        next_stage(g);
+        multiply_stage(g);
+    }
+    copy_wait(f, g->has_sm_80, 0);
+    store_tile(g);
+}
+
+void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format)
+{
+    enum { SM_75_ROOM = 65536, MOST_ROOM = 166912 };
+    const bool is_mma = kiln_is(v, "strategy", "mma");
+    const mma_geometry g = geometry_of(v, format);
+    kiln_require(s, !is_mma || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
+                 "strategy mma needs tile_n times k_warps of 128 or 256");
+    kiln_require(s, !is_mma || g.tile_m < 64 || g.k_warps == 4, "strategy tile_m k_warps",
+                 "strategy mma with tile_m 64 needs k_warps 4: registers");
+    kiln_require(s, !is_mma || shared_bytes(&g) <= MOST_ROOM, "strategy format tile_m tile_n k_warps stages",
+                 "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
+    if (!is_mma)
+        return;
+    s->block[0] = g.threads;
+    s->shared_bytes = shared_bytes(&g);
+    s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
+    s->trip = g.stage;
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 128
+                                                           : g.tile_m == 16 ? 168
+                                                           : g.tile_m == 32 ? 204
+                                                                            : 255);
+}
