@@ -330,7 +330,7 @@ static void read_kernels(reader *r, const yaml_node *list)
         read_kernel(r, item);
 }
 
-/* ---- budgets ------------------------------------------------------------------------------------------------------ */
+/* ---- limits ------------------------------------------------------------------------------------------------------- */
 
 static void read_budget(reader *r, const kiln_family *family, const yaml_node *node)
 {
@@ -383,6 +383,25 @@ static void read_max_bytes(reader *r, const yaml_node *node)
     }
 }
 
+/* "12.2" */
+static void read_max_driver(reader *r, const yaml_node *node)
+{
+    enum { OLDEST_CUDA = 10, NEWEST_CUDA = 99 };
+    char *end;
+    if (!reader_is_kind(r, node, YAML_SCALAR, "max_driver", "a version of CUDA"))
+        return;
+    const char *dot = strchr(node->text, '.');
+    const unsigned long major = strtoul(node->text, &end, 10);
+    const bool is_version = !node->quoted && dot && end == dot && *node->text >= '0' && *node->text <= '9' &&
+                            is_digits(dot + 1) && strlen(dot + 1) == 1;
+    if (!is_version || major < OLDEST_CUDA || major > NEWEST_CUDA) {
+        diagnose(r->d, node->at, message_driver_not_version, reader_quote(r, node));
+        return;
+    }
+    r->plan->max_driver = (uint32_t)(major * 1000 + (unsigned long)(dot[1] - '0') * 10);
+    r->plan->max_driver_at = node->at;
+}
+
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
 /* In the order in which they are read: kernels needs to know the targets. */
@@ -392,17 +411,18 @@ static const struct {
     const char *example; /* null: may be left out */
 } keys[] = {
     /* clang-format off */
-    {"bundle",    read_bundle,    "NAME"},
-    {"targets",   read_targets,   "[sm_80, ...]"},
-    {"license",   read_license,   NULL},
-    {"images",    read_images,    NULL},
-    {"compress",  read_compress,  NULL},
-    {"kernels",   read_kernels,   "[...]"},
-    {"max_bytes", read_max_bytes, NULL},
+    {"bundle",     read_bundle,     "NAME"},
+    {"targets",    read_targets,    "[sm_80, ...]"},
+    {"license",    read_license,    NULL},
+    {"images",     read_images,     NULL},
+    {"compress",   read_compress,   NULL},
+    {"kernels",    read_kernels,    "[...]"},
+    {"max_bytes",  read_max_bytes,  NULL},
+    {"max_driver", read_max_driver, NULL},
     /* clang-format on */
 };
 
-static const char known_keys[] = "bundle license targets images compress kernels max_bytes";
+static const char known_keys[] = "bundle license targets images compress kernels max_bytes max_driver";
 
 static void read_root(reader *r, const yaml_node *root)
 {

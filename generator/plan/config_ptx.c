@@ -496,7 +496,9 @@ static bool keeps_line_info(const reader *r, const yaml_node *node)
 static void read_line_info(const reader *r, bool is_kept, const external_module *m)
 {
     for (size_t i = 0; i < m->file_count; i++) {
-        place at;
+        place at = m->files[i]->debug_at;
+        if (at.line > 0)
+            warn(r->d, at, message_ptx_debug);
         const char *path = line_info_absolute_path(r->arena, m->files[i], &at);
         if (!is_kept)
             line_info_leave_out(r->arena, m->files[i]);
