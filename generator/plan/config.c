@@ -96,7 +96,9 @@ static void add_target(reader *r, const char *word, const char *quoted, place at
     }
     for (size_t i = 0; i < r->plan->target_count; i++)
         if (target_compare(t, r->plan->targets[i]) == 0) {
-            diagnose(r->d, at, message_target_twice, word, r->target_places[i].line);
+            const int line = r->target_places[i].line;
+            diagnose(r->d, at, message_target_twice, word,
+                     line > 0 ? arena_format(r->arena, "; the first is on line %d", line) : "");
             return;
         }
     insert_target(r, t, at);
@@ -113,7 +115,7 @@ static void read_target_option(reader *r, const char *words)
         end = w + strcspn(w, ",");
         const char *word = arena_string(r->arena, w, (size_t)(end - w));
         const char *quoted = arena_format(r->arena, "'%s'", quote_text(r->arena, word));
-        add_target(r, word, quoted, (place){"--targets", 1, (int)(w - words) + 1});
+        add_target(r, word, quoted, (place){.file = "--targets"});
         w = end + 1;
     } while (*end);
     r->d->has_usage = r->d->count > before;
@@ -471,7 +473,7 @@ plan *config_read(arena *a, family_list families, const char *path, const config
     text data;
     const char *why;
     if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
-        diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
+        diagnose(d, (place){.file = path}, message_file_unreadable, why);
         return NULL;
     }
     return config_read_text(a, families, path, data.data, data.length, options, d);

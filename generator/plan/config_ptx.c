@@ -121,7 +121,7 @@ void reader_check_ptx_names(const reader *r)
 {
     for (size_t i = 0; i < r->options->ptx_count; i++)
         if (!r->is_ptx_used[i])
-            diagnose(r->d, (place){"--ptx", 1, 1}, message_ptx_unused,
+            diagnose(r->d, (place){.file = "--ptx"}, message_ptx_unused,
                      quote_text(r->arena, arena_string(r->arena, r->options->ptx[i],
                                                        strcspn(r->options->ptx[i], "="))));
 }

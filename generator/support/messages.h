@@ -34,7 +34,7 @@
     M(bundle_too_long, "expected at most %d characters as bundle, found %zu")                                          \
     /* targets and images */                                                                                           \
     M(target_unknown, "expected a target, found %s%s")                                                                 \
-    M(target_twice, "expected each target once, found '%s' again; the first is on line %d")                            \
+    M(target_twice, "expected each target once, found '%s' again%s")                                                     \
     M(image_unknown, "expected an image format, found %s%s")                                                           \
     M(image_twice, "expected each image format once, found '%s' again; the first is on line %d")                       \
     M(images_without_ptx, "expected ptx among the images, found cubin alone: newer devices and the emulated driver need it") \

@@ -316,7 +316,7 @@ def explain(options, family, contract, a, device):
     values = [f"{name}={value}" for name, value in {**contract, **a}.items()]
     out = subprocess.run([options.kiln, "explain", CONFIG, family, "--device", device.name, *values],
                          capture_output=True, text=True, check=False)
-    if out.returncode:
+    if out.stderr:
         sys.exit(f"kiln explain {family} {' '.join(values)}: {out.stderr}")
     return [line.split()[1] for line in out.stdout.splitlines()[1:] if line.split()[0] != "-"]
 
