@@ -7,6 +7,7 @@
 #include "external/line_info.h"
 #include "support/messages.h"
 #include "support/quote.h"
+#include "support/words.h"
 #include "target/target.h"
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -482,15 +483,17 @@ static void read_variants(reader *r, const yaml_node *item, const yaml_node *lis
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
-/* Whether to keep line information; true after a diagnostic. */
+/* Whether to keep line information; false after a diagnostic, so that no warning names the key again. */
 static bool keeps_line_info(const reader *r, const yaml_node *node)
 {
-    if (!node || !reader_is_kind(r, node, YAML_SCALAR, "line_info", "true or false"))
+    if (!node)
         return true;
-    const bool is_no = strcmp(node->text, "false") == 0;
-    if (node->quoted || (!is_no && strcmp(node->text, "true") != 0))
-        diagnose(r->d, node->at, message_line_info, reader_quote(r, node));
-    return !is_no;
+    if (!reader_is_kind(r, node, YAML_SCALAR, "line_info", "true or false"))
+        return false;
+    if (!node->quoted && words_contain("true false", node->text))
+        return strcmp(node->text, "true") == 0;
+    diagnose(r->d, node->at, message_line_info, reader_quote(r, node));
+    return false;
 }
 
 static void read_line_info(const reader *r, bool is_kept, const external_module *m)

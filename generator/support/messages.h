@@ -77,7 +77,7 @@
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
     M(entry_count, "expected a number from 1 to %d for '%s', found '%s'%s")                                            \
-    M(entry_block, "expected threads for %s as its PTX has them, %s")                                                  \
+    M(entry_block, "expected %s in a thread block of %s%s, found %s")                                                  \
     M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some")                \
     M(entry_expression, "expected an expression, found '%s': %s%s")                                                    \
     M(variant_param, "expected for a value a name that is free in C and in expressions, found '%s'")                   \
