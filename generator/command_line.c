@@ -273,12 +273,15 @@ static bool find_device(const command_line *c, kiln_device *device, const char *
     }
     if (!c->options[OPTION_DEVICE] && !read_target(c, &t))
         return false;
-    *name = device_find(t.sm, c->options[OPTION_DEVICE], device);
-    if (!*name)
-        fail(arena_format(c->arena, "no device '%s'; there are %s",
-                          c->options[c->options[OPTION_DEVICE] ? OPTION_DEVICE : OPTION_TARGET],
-                          device_names(c->arena)));
-    return *name;
+    const char *word = c->options[OPTION_DEVICE];
+    *name = device_find(t.sm, word, device);
+    if (*name)
+        return true;
+    const char *called = word ? device_names(c->arena, word) : "";
+    fail(arena_format(c->arena, *called ? "several devices match '%s': %s" : "no device '%s'; there are %s",
+                      quote_text(c->arena, word ? word : c->options[OPTION_TARGET]),
+                      *called ? called : device_names(c->arena, NULL)));
+    return false;
 }
 
 /* Of the generator, or of external PTX in the configuration; null after a message. */
@@ -314,11 +317,11 @@ static int run_explain(command_line *c)
     text out = text_new(c->arena);
     text_printf(&out, "%s on %s, sm_%u, %u multiprocessors: ", family->name, device_name, (unsigned)device.sm,
                 (unsigned)device.multiprocessors);
-    const char *wrong = explain_call(&out, p, family, &device, c->names + 2, c->name_count - 2);
-    if (wrong)
-        return fail(arena_format(c->arena, "%s: %s", family->name, wrong));
-    fwrite(out.data, 1, out.length, stdout);
-    return 0;
+    const bool is_launched =
+        explain_call(&out, p, family, &device, c->names + 2, c->name_count - 2, &c->diagnostics);
+    if (diagnostics_finish(&c->diagnostics))
+        fwrite(out.data, 1, out.length, stdout);
+    return is_launched ? 0 : EXIT_BAD_INPUT;
 }
 
 static int run_schema(command_line *c)
@@ -352,7 +355,7 @@ static const struct {
     [OPTION_OUTPUT]  = {"output",  'o', "DIR",   "write there; generate: default is beside CONFIG"},
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
     [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
-    [OPTION_DEVICE]  = {"device",  'd', "D",     "on this device, not the one that stands for the target"},
+    [OPTION_DEVICE]  = {"device",  'd', "D",     "a device by words of its name, as 'orin nano'; an unknown one lists all"},
     [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "what 'ptx: NAME' embeds: files of one source; may be repeated"},
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
@@ -393,8 +396,8 @@ static const struct {
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 static const char about_status[] =
-    "\nexit status: 0, 1 bad input, 2 bad usage (a command, an option or its value), 3 a mistake in a family, or "
-    "inside kiln,\n4 diff found a difference\n";
+    "\nexit status: 0, 1 bad input, or explain finds nothing to launch, 2 bad usage (a command, an option or its\n"
+    "value), 3 a mistake in a family, or inside kiln, 4 diff found a difference\n";
 
 static void print_usage(FILE *out)
 {
@@ -506,8 +509,15 @@ static int run_command(command_line *c, size_t command, int argc, char **argv)
     c->name_count = (size_t)(argc - optind);
     if (c->name_count > commands[command].most)
         return bad_usage(c, "one argument too many:", c->names[commands[command].most], "");
-    if (c->name_count < commands[command].least)
-        return bad_usage(c, "an argument is missing after", argv[argc - 1], "");
+    if (c->name_count < commands[command].least) {
+        const char *synopsis = commands[command].synopsis;
+        size_t length;
+        for (size_t i = 0; i < c->name_count; i++)
+            words_next(&synopsis, &length);
+        const char *name = words_next(&synopsis, &length);
+        return bad_usage(c, arena_format(c->arena, "%.*s is missing after", (int)length, name),
+                         argv[argc - 1], "");
+    }
     return commands[command].run(c);
 }
 

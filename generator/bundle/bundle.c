@@ -43,9 +43,29 @@ static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
     return false;
 }
 
-static bool are_within(const bundle_model *m, diagnostics *d)
+/* Likewise of the driver that has to load them. */
+static bool is_loaded(arena *a, const bundle_model *m, diagnostics *d)
 {
-    bool ok = true;
+    enum { SHOWN = 4 };
+    const plan *p = m->plan;
+    text newer = text_new(a);
+    size_t count = 0;
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const bundle_variant *v = &m->variants[i];
+        if (p->max_driver && v->min_driver > p->max_driver && count++ < SHOWN)
+            text_printf(&newer, "%s%s (%s)", count == 1 ? "" : ", ", v->variant->id,
+                        cuda_version_text(a, v->min_driver));
+    }
+    if (count > SHOWN)
+        text_printf(&newer, " and %zu more", count - SHOWN);
+    if (count > 0)
+        diagnose(d, p->max_driver_at, message_over_driver, cuda_version_text(a, p->max_driver), newer.data);
+    return count == 0;
+}
+
+static bool are_within(arena *a, const bundle_model *m, diagnostics *d)
+{
+    bool ok = is_loaded(a, m, d);
     for (size_t i = 0; i < m->plan->budget_count; i++)
         ok = is_within(m, &m->plan->budgets[i], d) && ok;
     return ok;
@@ -132,8 +152,8 @@ static void warn_of_shards(arena *a, const plan *p, const char *folder, diagnost
     }
 }
 
-/* "app: 2 variants for sm_80 sm_90, 3 images of 41234 bytes; app.c, .h and .json in DIR" */
-static void print_summary(FILE *out, const bundle_model *m, const char *folder)
+/* "app: 2 variants for sm_80 sm_90, 3 images of 41234 bytes, drivers from CUDA 11.4; app.c, .h and .json in DIR" */
+static void print_summary(arena *a, FILE *out, const bundle_model *m, const char *folder)
 {
     const image_sums sums = sum_images(m);
     char name[TARGET_NAME_BYTES];
@@ -143,7 +163,8 @@ static void print_summary(FILE *out, const bundle_model *m, const char *folder)
     fprintf(out, ", %llu image%s of %llu bytes", sums.count, sums.count == 1 ? "" : "s", sums.bytes);
     if (m->plan->is_compressed)
         fprintf(out, ", %llu compressed", sums.stored_bytes);
-    fprintf(out, "; %s.c, .h and .json in %s\n", m->name, folder);
+    fprintf(out, ", drivers from CUDA %s; %s.c, .h and .json in %s\n", cuda_version_text(a, m->min_driver),
+            m->name, folder);
 }
 
 static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const char *folder, const char *stamp,
@@ -154,7 +175,7 @@ static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const ch
         return false;
     }
     const bundle_model *m = model_build(a, p, s, d);
-    if (!m || !are_within(m, d))
+    if (!m || !are_within(a, m, d))
         return false;
     if (p->is_compressed)
         warn_below_break_even(m, d);
@@ -166,7 +187,7 @@ static bool generate(arena *a, const plan *p, spool *s, diagnostics *d, const ch
     if (ok)
         warn_of_shards(a, p, folder, d);
     if (ok && summary)
-        print_summary(summary, m, folder);
+        print_summary(a, summary, m, folder);
     return ok;
 }
 

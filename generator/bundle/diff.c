@@ -145,14 +145,14 @@ static bool read_manifest(arena *a, const char *path, manifest *m, diagnostics *
     const char *why;
     const int before = d->count;
     if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
-        diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
+        diagnose(d, (place){.file = path}, message_file_unreadable, why);
         return false;
     }
     m->root = yaml_parse(a, path, data.data, data.length, d);
     m->variants = yaml_member(m->root, "variants");
     const bool is_manifest = m->variants && m->variants->kind == YAML_LIST && *text_of(m->root, "generator");
     if (!is_manifest && d->count == before)
-        diagnose(d, (place){path, 1, 1}, "expected a bundle's manifest, NAME.json, found something else");
+        diagnose(d, (place){.file = path}, "expected a bundle's manifest, NAME.json, found something else");
     return d->count == before && check_manifest(m, d);
 }
 

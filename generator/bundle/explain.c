@@ -116,13 +116,39 @@ typedef struct candidate {
     size_t place; /* in the configuration */
 } candidate;
 
-/* The rule that the call breaks; v null: of those that ask for no parameter. */
-static const char *broken_rule(const call *c, const variant *v)
+/* Whether the call gives every argument that this counts with. */
+static bool is_known(const call *c, const expression *e)
+{
+    for (size_t i = 0; c->family->args[i].name; i++)
+        if (!c->given->has_arg[i] && expression_counts_with(e, i))
+            return false;
+    return true;
+}
+
+/* "k_stride must be at least 128 (head_dim); pass k_stride=128", where all is known that the rule's text counts with. */
+static const char *rule_text(const call *c, const variant *v, const char *rule)
+{
+    static const char least[] = " must be at least ";
+    const char *at = strstr(rule, least), *source = at ? at + strlen(least) : "";
+    uint64_t number;
+    if (!at || expression_try(c->arena, v, source, false))
+        return rule;
+    const expression *e = expression_parse(c->arena, c->family, source);
+    if (expression_is_constant(e, &number) || !is_known(c, e))
+        return rule;
+    const char *name = arena_string(c->arena, rule, (size_t)(at - rule));
+    number = value_of(c, v, source);
+    return arena_format(c->arena, "%s%s%llu (%s); pass %s=%llu", name, least, (unsigned long long)number,
+                        source, name, (unsigned long long)number);
+}
+
+/* The rule that the call breaks, of those that ask for parameters or of those that do not. */
+static const char *broken_rule(const call *c, const variant *v, bool of_params)
 {
     for (const kiln_rule *rule = c->family->rules; rule && rule->condition; rule++) {
         const bool asks = expression_uses(expression_parse(c->arena, c->family, rule->condition), NAME_PARAM);
-        if (asks == (v != NULL) && !value_of(c, v, rule->condition))
-            return rule->text;
+        if (asks == of_params && !value_of(c, v, rule->condition))
+            return rule_text(c, v, rule->text);
     }
     return NULL;
 }
@@ -184,11 +210,13 @@ static const char *misaligned(const call *c, const variant *v)
 
 static candidate consider(const call *c, const plan *p, const variant *v)
 {
-    candidate made = {.variant = v, .why_not = broken_rule(c, v)};
+    candidate made = {.variant = v};
+    if (!runs_here(p, v, c->device->sm))
+        made.why_not = "no image for this device";
+    if (!made.why_not)
+        made.why_not = broken_rule(c, v, true);
     if (!made.why_not)
         made.why_not = misaligned(c, v);
-    if (!made.why_not && !runs_here(p, v, c->device->sm))
-        made.why_not = "no image for this device";
     if (!made.why_not && value_of(c, v, family_shared_bytes(c->family)) > c->device->max_shared_bytes)
         made.why_not = "the device has less shared memory than this call takes";
     if (!made.why_not)
@@ -272,46 +300,21 @@ static int compare(const void *x, const void *y)
     return a->place < b->place ? -1 : 1;
 }
 
-const char *explain_call(text *out, const plan *p, const kiln_family *family, const kiln_device *device,
-                         const char *const *values, size_t value_count)
+/* What is wrong with the call as a whole; null: nothing. */
+static const char *check_call(const call *c, const plan *p, given *g)
 {
-    arena *a = out->arena;
-    size_t arg_count = 0;
-    while (family->args[arg_count].name)
-        arg_count++;
-    given g = {.args = arena_alloc(a, (arg_count + 1) * sizeof *g.args),
-               .has_arg = arena_alloc(a, (arg_count + 1) * sizeof *g.has_arg)};
-    for (size_t i = 0; i < arg_count; i++)
-        g.args[i] = family->args[i].kind == KILN_ARG_VALUE ? 0 : MOST_ALIGNMENT;
-    for (size_t i = 0; i < value_count; i++) {
-        const char *wrong = read_value(a, family, values[i], &g);
-        if (wrong)
-            return wrong;
-    }
-    bool is_there = false;
-    for (size_t i = 0; i < p->variant_count; i++)
-        is_there |= p->variants[i]->family == family;
-    if (!is_there)
+    const variant *any = NULL;
+    for (size_t i = 0; i < p->variant_count && !any; i++)
+        any = p->variants[i]->family == c->family ? p->variants[i] : NULL;
+    if (!any)
         return "the configuration does not have this family";
-    const call c = {a, family, device, &g};
-    const char *missing = fill_contract(a, p, family, &g);
-    missing = missing ? missing : missing_size(&c, p);
-    if (missing)
-        return missing;
-    const char *broken = broken_rule(&c, NULL);
-    if (broken)
-        return broken;
-    if (family->empty && value_of(&c, NULL, family->empty)) {
-        text_add(out, "nothing to do: no launch\n");
-        return NULL;
-    }
-    candidate *all = arena_alloc(a, p->variant_count * sizeof *all);
-    size_t count = 0;
-    for (size_t i = 0; i < p->variant_count; i++)
-        if (p->variants[i]->family == family && has_contract(p->variants[i], &g))
-            all[count++] = consider(&c, p, p->variants[i]);
-    if (count == 0)
-        return "the configuration has no variant with what the call names; `kiln list` shows what there is";
+    const char *wrong = fill_contract(c->arena, p, c->family, g);
+    wrong = wrong ? wrong : missing_size(c, p);
+    return wrong ? wrong : broken_rule(c, any, false);
+}
+
+static bool explain_candidates(text *out, candidate *all, size_t count)
+{
     for (size_t i = 0; i < count; i++)
         all[i].place = i;
     qsort(all, count, sizeof *all, compare);
@@ -326,5 +329,42 @@ const char *explain_call(text *out, const plan *p, const kiln_family *family, co
         else
             text_printf(out, "%12llu  %s\n", (unsigned long long)all[i].cycles, all[i].variant->id);
     }
-    return NULL;
+    return !all[0].why_not;
+}
+
+bool explain_call(text *out, const plan *p, const kiln_family *family, const kiln_device *device,
+                  const char *const *values, size_t value_count, diagnostics *d)
+{
+    const place at = {.file = "kiln"};
+    arena *a = out->arena;
+    size_t arg_count = 0, count = 0;
+    const int errors = d->count;
+    while (family->args[arg_count].name)
+        arg_count++;
+    given g = {.args = arena_alloc(a, (arg_count + 1) * sizeof *g.args),
+               .has_arg = arena_alloc(a, (arg_count + 1) * sizeof *g.has_arg)};
+    for (size_t i = 0; i < arg_count; i++)
+        g.args[i] = family->args[i].kind == KILN_ARG_VALUE ? 0 : MOST_ALIGNMENT;
+    for (size_t i = 0; i < value_count; i++) {
+        const char *wrong = read_value(a, family, values[i], &g);
+        if (wrong)
+            diagnose(d, at, "%s: %s", family->name, wrong);
+    }
+    if (d->count > errors)
+        return false;
+    const call c = {a, family, device, &g};
+    const char *wrong = check_call(&c, p, &g);
+    if (!wrong && family->empty && value_of(&c, NULL, family->empty)) {
+        text_add(out, "nothing to do: no launch\n");
+        return true;
+    }
+    candidate *all = arena_alloc(a, p->variant_count * sizeof *all);
+    for (size_t i = 0; i < p->variant_count && !wrong; i++)
+        if (p->variants[i]->family == family && has_contract(p->variants[i], &g))
+            all[count++] = consider(&c, p, p->variants[i]);
+    if (!wrong && count == 0)
+        wrong = "the configuration has no variant with what the call names; `kiln list` shows what there is";
+    if (wrong)
+        diagnose(d, at, "%s: %s", family->name, wrong);
+    return !wrong && explain_candidates(out, all, count);
 }

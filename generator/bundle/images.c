@@ -115,6 +115,11 @@ ptx_fn *build_kernel(arena *a, const variant *v, target t)
 
 /* ---- print and fold ---------------------------------------------------------------------------------------------- */
 
+const char *cuda_version_text(arena *a, uint32_t driver)
+{
+    return arena_format(a, "%u.%u", (unsigned)(driver / 1000), (unsigned)(driver % 1000 / 10));
+}
+
 image_hash image_hash_of(const char *data, size_t bytes)
 {
     const XXH128_hash_t hash = XXH3_128bits(data, bytes);

@@ -52,6 +52,9 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t);
 /* What estimates read of a kernel: what was counted in it, and its shape. */
 kiln_code code_of(ptx_costs costs, const kiln_shape *shape);
 
+/* Of a driver: 11080 -> "11.8". */
+const char *cuda_version_text(arena *a, uint32_t driver);
+
 /* Of an image, or of any bytes. */
 image_hash image_hash_of(const char *data, size_t bytes);
 

@@ -14,12 +14,6 @@
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-/* 11080 -> "11.8" */
-static const char *cuda_version(arena *a, uint32_t driver)
-{
-    return arena_format(a, "%u.%u", (unsigned)(driver / 1000), (unsigned)(driver % 1000 / 10));
-}
-
 /* "$type" is the type that the parameter names: its only value in this bundle, or the parameter's own name. */
 static const char *type_text(arena *a, const bundle_family *f, const kiln_arg *arg)
 {
@@ -296,7 +290,8 @@ static const char *file_comment(arena *a, const bundle_model *m)
                 m->variant_count == 1 ? "" : "s");
     for (size_t i = 0; i < m->plan->target_count; i++)
         text_printf(&out, " %s", target_text(a, m->plan->targets[i]));
-    text_printf(&out, ". A driver of CUDA %s or newer loads all of them.\n", cuda_version(a, m->min_driver));
+    text_printf(&out, ". A driver of CUDA %s or newer loads all of them.\n",
+                cuda_version_text(a, m->min_driver));
     const bundle_family *f = &m->families[0];
     text_printf(&out,
                 "\n    static kiln_driver driver;  (all storage is the caller's)\n"

@@ -114,6 +114,15 @@ static uint32_t count_of(external_build *m, size_t i, external_text t, const cha
     return 0;
 }
 
+/* "256 threads", "16 x 16 x 1 threads" */
+static const char *block_text(arena *a, const uint32_t block[3])
+{
+    if (block[1] == 1 && block[2] == 1)
+        return arena_format(a, "%u threads", (unsigned)block[0]);
+    return arena_format(a, "%u x %u x %u threads", (unsigned)block[0], (unsigned)block[1],
+                        (unsigned)block[2]);
+}
+
 static void take_block(external_build *m, size_t i)
 {
     const external_variant *own = &m->q->variants[i];
@@ -123,17 +132,19 @@ static void take_block(external_build *m, size_t i)
     for (int k = 0; k < 3; k++)
         asked[k] = k > 0 && !own->launch.block[k].text ? 1 : count_of(m, i, own->launch.block[k], "block");
     const uint64_t threads = (uint64_t)asked[0] * asked[1] * asked[2];
-    const char *limit = NULL;
+    const char *limit = NULL, *says = "";
     if (e->reqntid[0] && asked[0] && memcmp(asked, e->reqntid, sizeof e->reqntid) != 0)
-        limit = arena_format(m->arena, "%u x %u x %u, its .reqntid", (unsigned)e->reqntid[0],
-                             (unsigned)e->reqntid[1], (unsigned)e->reqntid[2]);
+        limit = block_text(m->arena, e->reqntid), says = ", as its .reqntid says";
     else if (most[0] && threads > most[0] * most[1] * most[2])
-        limit = arena_format(m->arena, "at most %u, its .maxntid", (unsigned)(most[0] * most[1] * most[2]));
-    else if (threads > MOST_THREADS || asked[2] > MOST_THREADS_Z)
-        limit = arena_format(m->arena, "at most %u, %u of them along z", (unsigned)MOST_THREADS,
-                             (unsigned)MOST_THREADS_Z);
+        limit = arena_format(m->arena, "at most %u threads", (unsigned)(most[0] * most[1] * most[2])),
+        says = ", as its .maxntid says";
+    else if (threads > MOST_THREADS)
+        limit = arena_format(m->arena, "at most %u threads", (unsigned)MOST_THREADS);
+    else if (asked[2] > MOST_THREADS_Z)
+        limit = arena_format(m->arena, "at most %u threads along z", (unsigned)MOST_THREADS_Z);
     if (limit)
-        diagnose(m->d, own->launch.block_at, message_entry_block, e->name, limit);
+        diagnose(m->d, own->launch.block_at, message_entry_block, limit, e->name, says,
+                 block_text(m->arena, asked));
     if (e->reqntid[0])
         memcpy(block, e->reqntid, sizeof e->reqntid);
     else if (said(m, i, own->launch.block[0], "block"))

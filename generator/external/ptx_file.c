@@ -229,8 +229,9 @@ static void read_target(scanner *s)
     if (s->file->says.sm == 101)
         s->file->made_for.sm = 110; /* as it has been called since CUDA 13 */
     s->has_target = true;
-    for (next(s); accept(s, ",");) /* texmode_unified, debug, ... */
-        next(s);
+    for (next(s); accept(s, ","); next(s)) /* texmode_unified, debug, ... */
+        if (is(s, "debug"))
+            s->file->debug_at = s->token_at;
 }
 
 static void read_address_size(scanner *s)

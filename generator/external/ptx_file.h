@@ -36,6 +36,7 @@ typedef struct ptx_file {
     target says, made_for; /* .target, and the same by its present name */
     uint16_t version;      /* 78 is .version 7.8 */
     uint32_t min_driver;
+    place debug_at; /* of "debug" behind .target; line 0: it is not there */
     ptx_file_entry *entries;
     size_t entry_count, entry_capacity;
 } ptx_file;

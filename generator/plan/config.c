@@ -96,7 +96,9 @@ static void add_target(reader *r, const char *word, const char *quoted, place at
     }
     for (size_t i = 0; i < r->plan->target_count; i++)
         if (target_compare(t, r->plan->targets[i]) == 0) {
-            diagnose(r->d, at, message_target_twice, word, r->target_places[i].line);
+            const int line = r->target_places[i].line;
+            diagnose(r->d, at, message_target_twice, word,
+                     line > 0 ? arena_format(r->arena, "; the first is on line %d", line) : "");
             return;
         }
     insert_target(r, t, at);
@@ -113,7 +115,7 @@ static void read_target_option(reader *r, const char *words)
         end = w + strcspn(w, ",");
         const char *word = arena_string(r->arena, w, (size_t)(end - w));
         const char *quoted = arena_format(r->arena, "'%s'", quote_text(r->arena, word));
-        add_target(r, word, quoted, (place){"--targets", 1, (int)(w - words) + 1});
+        add_target(r, word, quoted, (place){.file = "--targets"});
         w = end + 1;
     } while (*end);
     r->d->has_usage = r->d->count > before;
@@ -330,7 +332,7 @@ static void read_kernels(reader *r, const yaml_node *list)
         read_kernel(r, item);
 }
 
-/* ---- budgets ------------------------------------------------------------------------------------------------------ */
+/* ---- limits ------------------------------------------------------------------------------------------------------- */
 
 static void read_budget(reader *r, const kiln_family *family, const yaml_node *node)
 {
@@ -383,6 +385,25 @@ static void read_max_bytes(reader *r, const yaml_node *node)
     }
 }
 
+/* "12.2" */
+static void read_max_driver(reader *r, const yaml_node *node)
+{
+    enum { OLDEST_CUDA = 10, NEWEST_CUDA = 99 };
+    char *end;
+    if (!reader_is_kind(r, node, YAML_SCALAR, "max_driver", "a version of CUDA"))
+        return;
+    const char *dot = strchr(node->text, '.');
+    const unsigned long major = strtoul(node->text, &end, 10);
+    const bool is_version = !node->quoted && dot && end == dot && *node->text >= '0' && *node->text <= '9' &&
+                            is_digits(dot + 1) && strlen(dot + 1) == 1;
+    if (!is_version || major < OLDEST_CUDA || major > NEWEST_CUDA) {
+        diagnose(r->d, node->at, message_driver_not_version, reader_quote(r, node));
+        return;
+    }
+    r->plan->max_driver = (uint32_t)(major * 1000 + (unsigned long)(dot[1] - '0') * 10);
+    r->plan->max_driver_at = node->at;
+}
+
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
 /* In the order in which they are read: kernels needs to know the targets. */
@@ -392,17 +413,18 @@ static const struct {
     const char *example; /* null: may be left out */
 } keys[] = {
     /* clang-format off */
-    {"bundle",    read_bundle,    "NAME"},
-    {"targets",   read_targets,   "[sm_80, ...]"},
-    {"license",   read_license,   NULL},
-    {"images",    read_images,    NULL},
-    {"compress",  read_compress,  NULL},
-    {"kernels",   read_kernels,   "[...]"},
-    {"max_bytes", read_max_bytes, NULL},
+    {"bundle",     read_bundle,     "NAME"},
+    {"targets",    read_targets,    "[sm_80, ...]"},
+    {"license",    read_license,    NULL},
+    {"images",     read_images,     NULL},
+    {"compress",   read_compress,   NULL},
+    {"kernels",    read_kernels,    "[...]"},
+    {"max_bytes",  read_max_bytes,  NULL},
+    {"max_driver", read_max_driver, NULL},
     /* clang-format on */
 };
 
-static const char known_keys[] = "bundle license targets images compress kernels max_bytes";
+static const char known_keys[] = "bundle license targets images compress kernels max_bytes max_driver";
 
 static void read_root(reader *r, const yaml_node *root)
 {
@@ -451,7 +473,7 @@ plan *config_read(arena *a, family_list families, const char *path, const config
     text data;
     const char *why;
     if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
-        diagnose(d, (place){path, 1, 1}, message_file_unreadable, why);
+        diagnose(d, (place){.file = path}, message_file_unreadable, why);
         return NULL;
     }
     return config_read_text(a, families, path, data.data, data.length, options, d);

@@ -12,8 +12,8 @@ typedef struct config_options {
     size_t ptx_count;
 } config_options;
 
-/* Reads a configuration. Null after diagnostics (messages.h), which name `path` as given; of options they say
- * "--targets:1:COLUMN". */
+/* Reads a configuration. Null after diagnostics (messages.h), which name `path` as given; of options they name
+ * "--targets" alone. */
 plan *config_read(arena *a, family_list families, const char *path, const config_options *options,
                   diagnostics *d);
 

@@ -7,6 +7,7 @@
 #include "external/line_info.h"
 #include "support/messages.h"
 #include "support/quote.h"
+#include "support/words.h"
 #include "target/target.h"
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -121,7 +122,7 @@ void reader_check_ptx_names(const reader *r)
 {
     for (size_t i = 0; i < r->options->ptx_count; i++)
         if (!r->is_ptx_used[i])
-            diagnose(r->d, (place){"--ptx", 1, 1}, message_ptx_unused,
+            diagnose(r->d, (place){.file = "--ptx"}, message_ptx_unused,
                      quote_text(r->arena, arena_string(r->arena, r->options->ptx[i],
                                                        strcspn(r->options->ptx[i], "="))));
 }
@@ -482,21 +483,25 @@ static void read_variants(reader *r, const yaml_node *item, const yaml_node *lis
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
-/* Whether to keep line information; true after a diagnostic. */
+/* Whether to keep line information; false after a diagnostic, so that no warning names the key again. */
 static bool keeps_line_info(const reader *r, const yaml_node *node)
 {
-    if (!node || !reader_is_kind(r, node, YAML_SCALAR, "line_info", "true or false"))
+    if (!node)
         return true;
-    const bool is_no = strcmp(node->text, "false") == 0;
-    if (node->quoted || (!is_no && strcmp(node->text, "true") != 0))
-        diagnose(r->d, node->at, message_line_info, reader_quote(r, node));
-    return !is_no;
+    if (!reader_is_kind(r, node, YAML_SCALAR, "line_info", "true or false"))
+        return false;
+    if (!node->quoted && words_contain("true false", node->text))
+        return strcmp(node->text, "true") == 0;
+    diagnose(r->d, node->at, message_line_info, reader_quote(r, node));
+    return false;
 }
 
 static void read_line_info(const reader *r, bool is_kept, const external_module *m)
 {
     for (size_t i = 0; i < m->file_count; i++) {
-        place at;
+        place at = m->files[i]->debug_at;
+        if (at.line > 0)
+            warn(r->d, at, message_ptx_debug);
         const char *path = line_info_absolute_path(r->arena, m->files[i], &at);
         if (!is_kept)
             line_info_leave_out(r->arena, m->files[i]);

@@ -33,6 +33,8 @@ typedef struct plan {
     size_t variant_count;
     budget *budgets;
     size_t budget_count;
+    uint32_t max_driver; /* every image must load there: 12020 is CUDA 12.2; 0: any */
+    place max_driver_at;
     bool has_cubins;  /* beside PTX */
     bool is_exported; /* the images are wanted as they are, not as C alone */
     place images_at;

@@ -382,6 +382,8 @@ void schema_print(text *out, family_list families)
     add_kernels(&j, families);
     add_property(&j, "license", "string", "an SPDX expression, for the generated files");
     add_max_bytes(&j);
+    add_property(&j, "max_driver", "number",
+                 "the CUDA version of a driver that has to load every image: 12.2");
     json_end(&j);
     json_end(&j);
     json_finish(&j);

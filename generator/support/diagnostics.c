@@ -8,8 +8,10 @@
 __attribute__((format(printf, 4, 0))) static void say(const diagnostics *d, place at, const char *kind,
                                                       const char *format, va_list arguments)
 {
-    fprintf(d->out, "%s:%d:%d: %s: ", at.file, at.line > 0 ? at.line : 1, at.column > 0 ? at.column : 1,
-            kind);
+    fputs(at.file, d->out);
+    if (at.line > 0)
+        fprintf(d->out, ":%d:%d", at.line, at.column > 0 ? at.column : 1);
+    fprintf(d->out, ": %s: ", kind);
     vfprintf(d->out, format, arguments);
     fputc('\n', d->out);
 }

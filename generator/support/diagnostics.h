@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 typedef struct place {
-    const char *file; /* as the user named it */
-    int line, column; /* from 1 */
+    const char *file; /* as the user named it; or an option, or the program */
+    int line, column; /* from 1; line 0: no place in it */
 } place;
 
 typedef struct diagnostics {
@@ -22,7 +22,7 @@ enum { DIAGNOSTICS_SHOWN = 20 };
 /* What the program's exit status means. */
 enum { EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2, EXIT_BAD_KILN = 3 /* as it was built */, EXIT_DIFFERENT = 4 };
 
-/* "file:line:column: error: text" */
+/* "file:line:column: error: text", or "file: error: text" */
 __attribute__((format(printf, 3, 4))) void diagnose(diagnostics *d, place at, const char *format, ...);
 
 /* "file:line:column: warning: text"; nothing fails. */

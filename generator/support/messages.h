@@ -34,7 +34,7 @@
     M(bundle_too_long, "expected at most %d characters as bundle, found %zu")                                          \
     /* targets and images */                                                                                           \
     M(target_unknown, "expected a target, found %s%s")                                                                 \
-    M(target_twice, "expected each target once, found '%s' again; the first is on line %d")                            \
+    M(target_twice, "expected each target once, found '%s' again%s")                                                     \
     M(image_unknown, "expected an image format, found %s%s")                                                           \
     M(image_twice, "expected each image format once, found '%s' again; the first is on line %d")                       \
     M(images_without_ptx, "expected ptx among the images, found cubin alone: newer devices and the emulated driver need it") \
@@ -48,6 +48,8 @@
     M(bytes_not_integer, "expected a decimal number of bytes for max_bytes, found %s")                                 \
     M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
+    M(driver_not_version, "expected a version of CUDA from 10.0, as 12.2, for max_driver, found %s")                   \
+    M(over_driver, "expected images that the driver of CUDA %s loads, found some that need a newer one: %s")           \
     /* kernels */                                                                                                      \
     M(ptx_unreadable, "cannot read the PTX %s: %s%s")                                                                  \
     M(ptx_syntax, "expected %s, found %s")                                                                             \
@@ -63,6 +65,7 @@
     M(license, "expected an SPDX license expression, as MIT or Apache-2.0 OR MIT, for 'license', found '%s'")           \
     M(ptx_entry_twice, "expected each .entry once, found %s again; the first is on line %d")                             \
     M(ptx_absolute_path, "the PTX names a file of this machine, '%s'; 'line_info: false' leaves such lines out")           \
+    M(ptx_debug, "the PTX is for a debugger, so drivers do not optimise it; compile it without -G")                        \
     M(line_info, "expected true or false for 'line_info', found %s")                                                     \
     M(ptx_unused, "expected a ptx: item that embeds '%s', found none")                                                \
     M(entry_unknown, "expected an .entry of %s, found '%s'%s")                                                         \
@@ -74,7 +77,7 @@
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
     M(entry_count, "expected a number from 1 to %d for '%s', found '%s'%s")                                            \
-    M(entry_block, "expected threads for %s as its PTX has them, %s")                                                  \
+    M(entry_block, "expected %s in a thread block of %s%s, found %s")                                                  \
     M(entry_shared, "expected no shared memory for %s, whose PTX has none that is .extern, found some")                \
     M(entry_expression, "expected an expression, found '%s': %s%s")                                                    \
     M(variant_param, "expected for a value a name that is free in C and in expressions, found '%s'")                   \

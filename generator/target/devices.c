@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "support/words.h"
+
 /* clang-format off */
 /* Source: NVIDIA's data sheets and white papers; CUDA programming guide, technical specifications per compute capability. Jetson: the
  * data sheets of the modules AGX Orin 64GB and 32GB, Orin NX 16GB and Orin Nano 8GB (both with the clocks of JetPack 6.2's Super
@@ -35,18 +37,38 @@ static const struct {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* Also by the last words of its name: "Orin Nano". */
+/* By words of its name, in their order: "Jetson Nano". */
 static bool is_called(const char *device, const char *name)
 {
-    const size_t whole = strlen(device), length = strlen(name);
-    return length > 0 && length <= whole && strcasecmp(device + whole - length, name) == 0 &&
-           (length == whole || device[whole - length - 1] == ' ');
+    size_t wanted, length;
+    const char *word = words_next(&name, &wanted);
+    if (!word)
+        return false;
+    for (const char *own; word && (own = words_next(&device, &length));)
+        if (length == wanted && strncasecmp(own, word, length) == 0)
+            word = words_next(&name, &wanted);
+    return !word;
+}
+
+/* A whole name comes before words of a longer one. ROWS: there is none, or there are several. */
+static size_t find_row(const char *name)
+{
+    size_t found = ROWS, count = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strcasecmp(rows[i].name, name) == 0)
+            return i;
+        if (is_called(rows[i].name, name)) {
+            found = i;
+            count++;
+        }
+    }
+    return count == 1 ? found : ROWS;
 }
 
 const char *device_find(uint32_t sm, const char *name, kiln_device *out)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        if (name ? !is_called(rows[i].name, name) : rows[i].sm != sm)
+        if (name ? i != find_row(name) : rows[i].sm != sm)
             continue;
         *out = (kiln_device){
             .sm = rows[i].sm,
@@ -63,10 +85,11 @@ const char *device_find(uint32_t sm, const char *name, kiln_device *out)
     return NULL;
 }
 
-const char *device_names(arena *a)
+const char *device_names(arena *a, const char *name)
 {
     text out = text_new(a);
     for (size_t i = 0; i < ROWS; i++)
-        text_printf(&out, "%s%s", i ? ", " : "", rows[i].name);
+        if (!name || is_called(rows[i].name, name))
+            text_printf(&out, "%s%s", out.length ? ", " : "", rows[i].name);
     return out.data;
 }

@@ -6,10 +6,11 @@
 
 #include "support/arena.h"
 
-/* The device of this name, in any case and perhaps without its first words, or of a target the one that stands for it; null when there is none. */
+/* The one device that has these words in its name, in their order and in any case, or of a target the one that stands for
+ * it; null when there is none, or several. */
 const char *device_find(uint32_t sm, const char *name, kiln_device *out);
 
-/* All names, separated by ", ". */
-const char *device_names(arena *a);
+/* The names that `name` may stand for, or with null all, separated by ", ". */
+const char *device_names(arena *a, const char *name);
 
 #endif

@@ -38,6 +38,9 @@ bool target_parse(const char *name, target *out)
 const char *target_suggest_text(arena *a, const char *word)
 {
     enum { OLDEST = 75, NEWEST = 121 };
+    const char *meant = arena_format(a, "sm_%s", word + strcspn(word, "0123456789")); /* by 80, compute_80 */
+    if (words_contain(target_names, meant))
+        return arena_format(a, "; did you mean '%s'?", meant);
     const char *digits = strncmp(word, "sm_", 3) == 0 ? word + 3 : "";
     const size_t length = strspn(digits, "0123456789");
     const unsigned long number = strtoul(digits, NULL, 10);

@@ -199,9 +199,10 @@ kiln_status kiln_check_image(const kiln_image *image);
 /* A static, one-line text for each status; "unknown status" for other numbers. */
 const char *kiln_status_string(kiln_status status);
 
-/* Writes the error as one line of text, NUL-terminated and cut to `bytes`: the status, what was asked for, the rule or
- * the versions, and for NO_IMAGE and DRIVER_TOO_OLD (kernel not null) each image and why it was not taken, and the shared
- * memory where the device has less. Returns the length of the whole text without its NUL, as snprintf does. */
+/* Writes the error as one line of text, NUL-terminated and cut to `bytes`: the status (as kiln_status_string has it, so do
+ * not print that in front), what was asked for, the rule or the versions, and for NO_IMAGE and DRIVER_TOO_OLD (kernel not
+ * null) each image and why it was not taken, and the shared memory where the device has less. Returns the length of the
+ * whole text without its NUL, as snprintf does. */
 size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
                            char *text, size_t bytes);
 

@@ -31,6 +31,7 @@ REFUSED = """
     targets: [sm_80, sm_80]
     images: [spirv]
     max_bytes: lots
+    max_driver: CUDA 12
     max_bytes: {bundle: -1}
     kernel: []
     kernels: []

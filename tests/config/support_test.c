@@ -368,7 +368,7 @@ static void test_spool(void **state)
     assert_null(spool_open(s.arena, "missing", &s.d));
     unsetenv("TMPDIR");
     fflush(s.said);
-    assert_string_equal(s.said_text, "missing too:1:1: error: cannot write: No such file or directory\n");
+    assert_string_equal(s.said_text, "missing too: error: cannot write: No such file or directory\n");
     close_sandbox(&s);
 }
 
@@ -393,8 +393,8 @@ static void test_files_fail(void **state)
     fflush(s.said);
     assert_string_equal(s.said_text,
                         arena_format(s.arena,
-                                     "%s/missing/b:1:1: error: cannot write: No such file or directory\n"
-                                     "%s/folder:1:1: error: cannot write: Is a directory\n",
+                                     "%s/missing/b: error: cannot write: No such file or directory\n"
+                                     "%s/folder: error: cannot write: Is a directory\n",
                                      s.folder, s.folder));
     assert_int_equal(unlink(files[0].path) | rmdir(files[2].path), 0);
     close_sandbox(&s);

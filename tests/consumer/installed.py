@@ -131,7 +131,7 @@ def find_package(scratch):
     manifest = json.loads((folder / "build/minimal.json").read_text())
     expect(manifest["targets"] == ["sm_80", "sm_90a"], "TARGETS take the place of the configuration's")
     output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "4096")
-    expect("\n2 of 2 variants right; 0 executed" in output, f"VERIFY: {output}")
+    expect("\n2 variants: 2 right, 0 executed" in output, f"VERIFY: {output}")
 
     before = log(folder)
     config.touch()
@@ -238,7 +238,7 @@ def own_family(scratch):
     expect("saxpy" in output and "nf4_gemm" in output, f"mykiln has its own families and kiln's: {output}")
     verify = (folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
     output = run(*verify)
-    expect("\n6 of 6 variants right; 0 executed" in output, f"verification: {output}")
+    expect("\n6 variants: 6 right, 0 executed" in output, f"verification: {output}")
     shown = re.findall(r"^```c\n(.*?)^```", (SOURCE_DIR / "include/kiln/README.md").read_text(), re.M | re.S)
     for file in "saxpy.c", "saxpy_reference.c":
         expect(any(same_code(code, (folder / file).read_text()) for code in shown), f"include/kiln/README.md has {file}")
@@ -274,7 +274,7 @@ def own_family(scratch):
     lists.write_text(said.replace("saxpy_reference.c ", ""))
     build(folder)
     output = run(*verify, fails=True)
-    expect("4 of 6 variants right; 2 executed" in output and "not compared:\n  saxpy, which is not listed" in output,
+    expect("6 variants: 4 right, 2 executed" in output and "not compared:\n  saxpy, which is not listed" in output,
            f"without a reference: {output}")
     lists.write_text(said.replace("halve_reference.c", "halve_reference.c UNCOMPARED saxpy"))
     build(folder)
@@ -324,7 +324,7 @@ def external_ptx(scratch):
     runs(folder, EXTERNAL_RESULT)
     environment = {**os.environ, "KILN_EMU_CHECK": "all"}
     output = run(folder / "build/external_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
-    expect("6 of 9 variants right; 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
+    expect("9 variants: 6 right, 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
     expect(output.endswith("not compared:\n  fill_f32\n"), f"the list: {output}")
     expect("says no more of its args than their names" in output and "gives no args" in output, f"why: {output}")
     output = run(PREFIX / "bin/kiln-profile", folder / "build", "--variant", "saxpy", "--target", "sm_90", "--args",
@@ -336,7 +336,7 @@ def external_ptx(scratch):
     config.write_text(said.replace("        when: columns <= 32\n", ""))
     build(folder)
     output = run(folder / "build/external_verify", "--driver", driver(), "--filter", "transpose_rows", fails=True)
-    expect("1 of 2 variants right" in output and "1 wrong" in output, f"a variant without its condition: {output}")
+    expect("2 variants: 1 right" in output and "1 wrong" in output, f"a variant without its condition: {output}")
     config.write_text(said)
     build(folder)
 
@@ -449,7 +449,7 @@ def compressed(scratch):
     expect("warning: compressed images save" in build(folder), "a bundle this small is warned of")
     runs(folder)
     output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "4096")
-    expect(re.search(r"\n(\d+) of \1 variants right; 0 executed", output), f"VERIFY: {output}")
+    expect(re.search(r"\n(\d+) variants?: \1 right, 0 executed", output), f"VERIFY: {output}")
     output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "2048", "--mutate", "12")
     expect("\n12 of 12 mutants killed" in output, f"--mutate changes the expanded text: {output}")
     variant = run(GENERATOR, "list", config).split()[1]

@@ -43,7 +43,7 @@ DEVICES = [
     Device("RTX 4090", "sm_89", 89, 128, 100 << 10, 1536, 64, 128, 256, 1008 / 2.52),
     Device("H100", "sm_90", 90, 132, 228 << 10, 2048, 64, 128, 1250, 3352 / 1.98),
     Device("B200", "sm_100f", 100, 148, 228 << 10, 2048, 128, 128, 1024, 8000 / 1.965),
-    Device("Orin", "sm_87", 87, 16, 164 << 10, 1536, 64, 128, 1024, 204 / 1.3),
+    Device("Jetson AGX Orin", "sm_87", 87, 16, 164 << 10, 1536, 64, 128, 1024, 204 / 1.3),
 ]
 L2_BYTES, MEMORY_CYCLES, BARRIER_CYCLES = 64, 650, 30
 ISSUE_CYCLES = 2.6   # of one warp alone, per instruction: ptxas' stall counts over this project's loops are 2.2 to 3.1
@@ -316,7 +316,7 @@ def explain(options, family, contract, a, device):
     values = [f"{name}={value}" for name, value in {**contract, **a}.items()]
     out = subprocess.run([options.kiln, "explain", CONFIG, family, "--device", device.name, *values],
                          capture_output=True, text=True, check=False)
-    if out.returncode:
+    if out.stderr:
         sys.exit(f"kiln explain {family} {' '.join(values)}: {out.stderr}")
     return [line.split()[1] for line in out.stdout.splitlines()[1:] if line.split()[0] != "-"]
 
@@ -378,7 +378,7 @@ def judge(options, variants):
 
 def report(options, by_family):
     failed = 0
-    print(f"{'family':20} {'device':9} {'picks':>6} {'median':>7} {'95 %':>7} {'worst':>7} {'grown':>7}")
+    print(f"{'family':20} {'device':15} {'picks':>6} {'median':>7} {'95 %':>7} {'worst':>7} {'grown':>7}")
     for family, devices in by_family.items():
         for name, rows in devices.items():
             ratios = sorted(row[0] for row in rows)
@@ -386,7 +386,7 @@ def report(options, by_family):
             grown = max(row[1] for row in rows)
             bad = any(found[key] > bound for key, bound in BOUNDS.items())
             failed += bad
-            print(f"{family:20} {name:9} {len(ratios):6} {found['median']:7.3f} {found['95 %']:7.3f} {ratios[-1]:7.3f} "
+            print(f"{family:20} {name:15} {len(ratios):6} {found['median']:7.3f} {found['95 %']:7.3f} {ratios[-1]:7.3f} "
                   f"{grown:7.3f}{'  beyond a bound' if bad else ''}")
             show_worst(options, rows)
     print(f"{sum(map(len, by_family.values()))} rows, {failed} beyond a bound")

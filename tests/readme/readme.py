@@ -119,9 +119,11 @@ def sizes(sources, _text):
                         (ROOT / "tests/runtime/check_symbols.py").read_text(encoding="utf-8"), re.M).groups())
     megabytes = lambda count: f"{count / 1e6:.1f} MB"
     bundle = (ROOT / "generated" / "kiln_default.c").stat().st_size
+    decoder = re.search(r"DECODER_BYTES = (\d+)", (ROOT / "generator/bundle/bundle.c").read_text(encoding="utf-8"))[1]
     return table(("what", "how much"), (
         ("code and constants of the runtime, at -Os on x86-64",
-         f"at most {most // 1024} KB, {without // 1024} KB without lookup by name and hashes (tested)"),
+         f"at most {most // 1024} KB, {without // 1024} KB without lookup by name and hashes (tested); "
+         f"{int(decoder) // 1000} KB more for compressed bundles"),
         ("the default bundle", f"{len(sources.variants)} variants for {len(sources.manifest['targets'])} targets in {len(images)}"
          f" images: {megabytes(sum(i['bytes'] for i in images))} of PTX, {megabytes(bundle)} of C"),
         ("the first driver that takes its images", f"that of CUDA {first} to {last}, by image"),

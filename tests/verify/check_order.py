@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""kiln-verify finds results that depend on which thread block comes first, though each would be right.
+"""What one run leaves out: another order of thread blocks, and the images of other targets.
 
-usage: check_order.py DRIVER PROGRAM
+usage: check_order.py DRIVER PROGRAM VERIFY
 
-PROGRAM has the kernel of order.ptx, and no reference. Only the second run, from the last block to the first, shows it.
+PROGRAM has the kernel of order.ptx, and no reference. Only the second run, from the last block to the first, shows that its
+result depends on which block comes first. VERIFY has the default bundle.
 """
 import json
 import os
@@ -13,22 +14,42 @@ import sys
 # KILN_EMU_ORDER; what is said of the kernel
 CASES = (({}, "WRONG", "two runs differ: y"), ({"KILN_EMU_ORDER": "forward"}, "executed, not compared", ""))
 
+# a filter; KILN_EMU_DEVICE; the targets that are not run
+VARIANT = "nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=16"
+TARGETS = (("nf4_scale/type=f32", "sm_90", []), (VARIANT, "sm_90", ["sm_75", "sm_80"]), (VARIANT, "sm_87", ["sm_75", "sm_90"]))
+
+
+def run(driver, program, *arguments, **variables):
+    environment = dict(os.environ, KILN_EMU_THREADS="1", **variables)
+    done = subprocess.run([program, "--driver", driver, "--json", "-", *arguments], env=environment, text=True,
+                          capture_output=True, check=False)
+    return json.loads(done.stdout), done.stderr
+
 
 def judge(driver, program, **variables):
-    environment = dict(os.environ, KILN_EMU_THREADS="1", **variables)
-    done = subprocess.run([program, "--driver", driver, "--json", "-"], env=environment, text=True, capture_output=True,
-                          check=False)
-    row, = json.loads(done.stdout)["variants"]
+    report, _ = run(driver, program, **variables)
+    row, = report["variants"]
     return row["result"], " ".join(row.get("detail", "").split())
+
+
+def names_targets(driver, verify, name, device, targets):
+    report, table = run(driver, verify, "--filter", name, "--max-elements", "64", KILN_EMU_DEVICE=device)
+    line = f"not run   images for {', '.join(targets)}: KILN_EMU_DEVICE={(targets or ['-'])[0]} runs those for {(targets or ['-'])[0]}\n"
+    return report["targets_not_run"] == targets and (line in table if targets else "not run   " not in table)
 
 
 def main():
     failed = 0
+    driver, program, verify = sys.argv[1:]
     for variables, verdict, words in CASES:
-        result, detail = judge(*sys.argv[1:], **variables)
+        result, detail = judge(driver, program, **variables)
         is_good = result == verdict and words in detail
         failed += not is_good
         print(f"{'ok  ' if is_good else 'FAIL'} {variables or 'both orders'}: {result} {detail}")
+    for row in TARGETS:
+        is_good = names_targets(driver, verify, *row)
+        failed += not is_good
+        print(f"{'ok  ' if is_good else 'FAIL'} targets not run: {row}")
     sys.exit(failed != 0)
 
 

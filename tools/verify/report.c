@@ -24,7 +24,7 @@ static const char *const verdicts[] = {[RUN_OK] = "ok",
 /* ---- families ---------------------------------------------------------------------------------------------------- */
 
 typedef struct family_tally {
-    size_t variants, right;
+    size_t variants, right, executed;
     uint64_t elements;
     bool has_bounds;
     double worst_ratio;
@@ -52,6 +52,7 @@ static family_tally tally_family(const char *family, const manifest_variant *con
             continue;
         t.variants++;
         t.right += r->verdict == RUN_OK;
+        t.executed += r->verdict == RUN_EXECUTED;
         t.elements += r->elements;
         t.has_bounds = t.has_bounds || r->has_bounds;
         if (r->largest_elements > (t.largest ? t.largest->largest_elements : 0))
@@ -130,7 +131,10 @@ static void report_families(const manifest_variant *const *variants, const run_r
         if (!family)
             continue;
         const family_tally t = tally_family(family, variants, results, count);
-        snprintf(right, sizeof right, "%zu of %zu", t.right, t.variants);
+        if (t.executed == t.variants)
+            snprintf(right, sizeof right, "not compared");
+        else
+            snprintf(right, sizeof right, "%zu of %zu", t.right, t.variants);
         write_worst(worst, sizeof worst, t.elements, t.has_bounds, t.worst_ratio);
         fprintf(people, "%15s %12" PRIu64 " %7s  %s\n", right, t.elements, worst, t.worst);
         if (t.largest)
@@ -195,7 +199,55 @@ static void report_unused(const manifest_variant *const *variants, const run_res
     }
 }
 
-int report_end(const manifest_variant *const *variants, const run_result *results, size_t count)
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+enum { MOST_TARGETS = 64, TARGET_BYTES = 16 };
+
+typedef struct not_run {
+    char targets[MOST_TARGETS][TARGET_BYTES]; /* "sm_100f" */
+    unsigned sm;                              /* of the first */
+    size_t count;
+} not_run;
+
+/* The targets of images that an emulated device did not load, as it took others of the same kernels. A cubin is none of
+ * its images. On a GPU this is empty: the targets of other GPUs cannot be run there. */
+static not_run find_not_run(const device *d, const manifest_variant *const *variants, size_t count)
+{
+    not_run found = {0};
+    for (size_t i = 0; d->is_emulated && i < count; i++) {
+        const kiln_module *module = kiln_find(d->index, variants[i]->key)->module;
+        const kiln_image *taken = kiln_select(&d->loader.device, module);
+        for (const kiln_image *image = module->images; image < module->images + module->image_count;
+             image++) {
+            char name[TARGET_BYTES];
+            size_t k = 0;
+            if (image == taken || image->format == KILN_IMAGE_CUBIN)
+                continue;
+            snprintf(name, sizeof name, "sm_%u%s", image->sm, (const char *[]){"", "a", "f"}[image->kind]);
+            while (k < found.count && strcmp(found.targets[k], name) != 0)
+                k++;
+            if (k < found.count || k == MOST_TARGETS)
+                continue;
+            memcpy(found.targets[found.count++], name, sizeof name);
+            if (found.count == 1)
+                found.sm = image->sm;
+        }
+    }
+    return found;
+}
+
+static void report_not_run(const not_run *n)
+{
+    if (n->count == 0)
+        return;
+    fputs("not run   images for ", people);
+    for (size_t i = 0; i < n->count; i++)
+        fprintf(people, "%s%s", i ? ", " : "", n->targets[i]);
+    fprintf(people, ": KILN_EMU_DEVICE=sm_%u runs those for %s\n", n->sm, n->targets[0]);
+}
+
+int report_end(const device *d, const manifest_variant *const *variants, const run_result *results,
+               size_t count)
 {
     size_t tally[4] = {0};
     uint64_t elements = 0, launches = 0;
@@ -208,10 +260,12 @@ int report_end(const manifest_variant *const *variants, const run_result *result
         seconds += results[i].seconds;
     }
     fprintf(people,
-            "\n%zu of %zu variants right; %zu executed but not compared, %zu skipped, %zu wrong; %" PRIu64
+            "\n%zu variant%s: %zu right, %zu executed but not compared, %zu skipped, %zu wrong; %" PRIu64
             " launches, %" PRIu64 " elements compared, %.1f s\n",
-            tally[RUN_OK], count, tally[RUN_EXECUTED], tally[RUN_SKIPPED], tally[RUN_WRONG], launches,
-            elements, seconds);
+            count, count == 1 ? "" : "s", tally[RUN_OK], tally[RUN_EXECUTED], tally[RUN_SKIPPED],
+            tally[RUN_WRONG], launches, elements, seconds);
+    const not_run others = find_not_run(d, variants, count);
+    report_not_run(&others);
     report_unused(variants, results, count);
     const size_t missing = report_uncompared(variants, results, count);
     if (tally[RUN_WRONG] || missing)
@@ -294,7 +348,16 @@ static void write_uncompared(FILE *out, const manifest_variant *const *variants,
         fprintf(out, ", \"is_listed\": %s}", is_listed_as_uncompared(family) ? "true" : "false");
         before = ",\n    {";
     }
-    fputs(*before == ',' ? "\n  ]\n}\n" : "]\n}\n", out);
+    fputs(*before == ',' ? "\n  ],\n" : "],\n", out);
+}
+
+static void write_not_run(FILE *out, const device *d, const manifest_variant *const *variants, size_t count)
+{
+    const not_run n = find_not_run(d, variants, count);
+    fputs("  \"targets_not_run\": [", out);
+    for (size_t i = 0; i < n.count; i++)
+        fprintf(out, "%s\"%s\"", i ? ", " : "", n.targets[i]);
+    fputs("]\n}\n", out);
 }
 
 bool report_may_write(const char *path)
@@ -332,6 +395,7 @@ bool report_write_json(const char *path, const manifest *m, const device *d, con
     write_families(out, variants, results, count);
     fputs("  ],\n", out);
     write_uncompared(out, variants, results, count);
+    write_not_run(out, d, variants, count);
     bool written = !ferror(out);
     if (!is_stdout)
         written = fclose(out) == 0 && written;

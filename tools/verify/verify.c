@@ -134,7 +134,7 @@ static int run_all(program *p)
                                  report_progress, &results[done]);
         report_variant(v, &results[done]);
     }
-    int status = report_end(p->variants, results, done);
+    int status = report_end(&p->device, p->variants, results, done);
     if (status == VERIFY_EXIT_NO_DEVICE)
         status = fail_all_skipped(p, done);
     if (p->options.json &&
