@@ -586,7 +586,7 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     if (!is_mma)
         return;
     s->block[0] = g.threads;
-    s->shared_bytes = shared_bytes(&g);
+    s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
     s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
     s->trip = g.stage;
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 128
