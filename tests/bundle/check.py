@@ -295,7 +295,7 @@ def compressed(scratch):
     stored, bytes_of_texts = (sum(image[key] for image in images) for key in ("stored_bytes", "bytes"))
     expect(done.stderr == f"{config}:2:11: warning: compressed images save {bytes_of_texts - stored} bytes, less than the "
            "226120 of the code that expands them\n", f"the warning: {done.stderr}")
-    expect(f"images of {bytes_of_texts} bytes, {stored} compressed, drivers from CUDA 10.0; sample.c" in done.stdout, f"the summary: {done.stdout}")
+    expect(f"images of {bytes_of_texts} bytes, {stored} compressed, drivers from CUDA 11.8; sample.c" in done.stdout, f"the summary: {done.stdout}")
     expect(data["compress"] == "zstd" and re.fullmatch(r"1\.\d+\.\d+", data["libzstd"]), "the manifest says what packed it")
     largest = max(image["bytes"] for image in images)
     expect(data["scratch_bytes"] == 160 * 1024 + (largest | 15) + 1, f"scratch_bytes: {data['scratch_bytes']}")
