@@ -11,6 +11,7 @@
 #include "gguf_dequantize.h"
 #include "device/narrow.h"
 #include "device/rows.h"
+#include "gguf.h"
 
 enum { WARP = 32, QUAD = 4, GROUP_LANES = 4 };
 
@@ -189,22 +190,11 @@ void dequantize_emit(ptx_fn *f, const weight_format *format, ptx_type type, bool
 
 /* ---- the families --------------------------------------------------------------------------------------------------- */
 
-/* Bytes of 256 elements: of blocks of 32 eight times a block's. */
-#define BYTES                                                                                                \
-    "select(format == q4_0 || format == q4_k || format == iq4_nl, 144, "                                     \
-    "select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 || format == q5_k, 176, "        \
-    "select(format == q8_0, 272, select(format == q6_k, 210, select(format == q4_1, 160, "                   \
-    "select(format == q5_1, 192, select(format == q3_k, 110, 84))))))))"
-#define ELEMENTS                                                                                             \
-    "select(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k || "      \
-    "format == iq4_xs, 256, 32)"
 #define WIDTH "select(type == f32, 4, 2)"
 
 static void emit(ptx_fn *f, const kiln_variant *v, bool by_index)
 {
-    for (uint32_t i = 0; format_at(i) != NULL; i++)
-        if (kiln_is(v, "format", format_at(i)->name))
-            dequantize_emit(f, format_at(i), kiln_type(v, "type"), kiln_has_sm(v, 80), by_index);
+    dequantize_emit(f, gguf_format(v), kiln_type(v, "type"), kiln_has_sm(v, 80), by_index);
 }
 
 static void emit_all(ptx_fn *f, const kiln_variant *v)
@@ -224,13 +214,7 @@ void dequantize_shape(kiln_shape *s, const kiln_variant *v)
 }
 
 static const kiln_param params[] = {
-    {.name = "format",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = FORMAT_WORDS,
-     .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13",
-     .default_value = "q4_k",
-     .summary = "format of the quantised blocks, as GGUF calls it"},
+    GGUF_PARAM("format of the quantised blocks, as GGUF calls it"),
     {.name = "type",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
@@ -241,7 +225,7 @@ static const kiln_param params[] = {
 };
 
 static const kiln_arg all_args[] = {
-    {"packed", KILN_ARG_IN, "u8", "n * " BYTES " / 256", 16, NULL,
+    {"packed", KILN_ARG_IN, "u8", "n * " GGUF_BYTES " / 256", 16, NULL,
      "quantised blocks, as a GGUF file has them"},
     {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "the elements, rounded to f32, then to the type"},
     {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
@@ -249,7 +233,7 @@ static const kiln_arg all_args[] = {
 };
 
 static const kiln_rule all_rules[] = {
-    {"n % " ELEMENTS " == 0", "n must be a multiple of a block's elements, 32 or 256"},
+    {"n % " GGUF_ELEMENTS " == 0", "n must be a multiple of a block's elements, 32 or 256"},
     {"n <= 1099511627776", "n must be at most 2^40"},
     {NULL, NULL},
 };
@@ -267,13 +251,13 @@ const kiln_family gguf_dequantize_family = {
     .empty = "n == 0",
     .shape = dequantize_shape,
     .grid = {DEQUANTIZE_GRID},
-    .cost = {.bytes_read = "n * " BYTES " / 256", .bytes_written = "n * " WIDTH, .elements = "n"},
+    .cost = {.bytes_read = "n * " GGUF_BYTES " / 256", .bytes_written = "n * " WIDTH, .elements = "n"},
     .min_sm = 75,
     .emit = emit_all,
 };
 
 static const kiln_arg rows_args[] = {
-    {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " BYTES " / 256", 16, NULL,
+    {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " GGUF_BYTES " / 256", 16, NULL,
      "quantised blocks, as a GGUF file has them, row after row"},
     {"index", KILN_ARG_IN, "u32", "n", 4, NULL,
      "for each row of out, which row of the tensor; i32 that are not negative have the same bits"},
@@ -285,7 +269,7 @@ static const kiln_arg rows_args[] = {
 };
 
 static const kiln_rule rows_rules[] = {
-    {"k % " ELEMENTS " == 0", "k must be a multiple of a block's elements, 32 or 256"},
+    {"k % " GGUF_ELEMENTS " == 0", "k must be a multiple of a block's elements, 32 or 256"},
     {"k <= 2147483648", "k must be at most 2^31"},
     {"n * ceil_div(k, 2048) <= 2147483648", "n * ceil(k / 2048) must be at most 2^31"},
     {NULL, NULL},
@@ -305,7 +289,7 @@ const kiln_family gguf_rows_family = {
     .empty = "n == 0 || k == 0",
     .shape = dequantize_shape,
     .grid = {"ceil_div(n * ceil_div(k, 2048), 8)"},
-    .cost = {.bytes_read = "n * (k * " BYTES " / 256 + 4)",
+    .cost = {.bytes_read = "n * (k * " GGUF_BYTES " / 256 + 4)",
              .bytes_written = "n * k * " WIDTH,
              .elements = "n * k"},
     .min_sm = 75,

@@ -16,6 +16,7 @@
  */
 #include "linear.h"
 #include "device/tail.h"
+#include "gguf.h"
 #include <kiln/author/families.h>
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
@@ -28,17 +29,9 @@ static uint32_t stages_of(uint32_t stage_bytes)
     return stages < 2 ? 2 : stages > MOST_STAGES ? MOST_STAGES : stages;
 }
 
-static const weight_format *format_of(const kiln_variant *v)
-{
-    uint32_t i = 0;
-    while (!kiln_is(v, "format", format_at(i)->name))
-        i++;
-    return format_at(i);
-}
-
 static linear_geometry geometry_of(const kiln_variant *v)
 {
-    linear_geometry g = {.format = format_of(v),
+    linear_geometry g = {.format = gguf_format(v),
                          .rows = kiln_int(v, "rows"),
                          .vectors = kiln_int(v, "vectors"),
                          .chunk = kiln_int(v, "chunk"),
@@ -284,21 +277,15 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
-/* Elements and bytes of a quantised block; elements of a group; parts of a group. config.shared_memory and verification hold
- * these to device/format.c. */
-#define IS_K     "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k)"
-#define IS_FOUR  "(format == q2_k || format == q3_k || format == q6_k)"
-#define ELEMENTS "select(" IS_K " || format == iq4_xs, 256, 32)"
-#define GROUP    "select(" IS_K ", 64, 32)"
-#define BLOCK_BYTES                                                                                          \
-    "select(format == q4_0 || format == iq4_nl, 18, select(format == q4_1, 20, select(format == q5_0, 22, "  \
-    "select(format == q5_1, 24, select(format == q8_0, 34, select(format == q2_k, 84, select(format == "     \
-    "q3_k, 110, select(format == q4_k, 144, select(format == q5_k, 176, select(format == q6_k, 210, "        \
-    "select(format == iq4_xs, 136, 17)))))))))))"
+/* Formats whose groups have 64 elements, and those whose groups have four parts. config.shared_memory holds what follows to
+ * device/format.c. */
+#define IS_K    "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k)"
+#define IS_FOUR "(format == q2_k || format == q3_k || format == q6_k)"
+#define GROUP   "select(" IS_K ", 64, 32)"
+
 #define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
 #define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
-
-#define ROW_BYTES "k / " ELEMENTS " * " BLOCK_BYTES
+#define ROW_BYTES    "k * " GGUF_BYTES " / 256"
 
 /* Bytes of one vector's part of a share, and of a share: an odd number of 16 bytes. */
 #define VECTOR_BYTES                                                                                         \
@@ -318,13 +305,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define ROWS_HERE "ceil_div(n, " GRID ")"
 
 static const kiln_param params[] = {
-    {.name = "format",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = FORMAT_WORDS,
-     .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13",
-     .default_value = "q4_k",
-     .summary = "format of the weights, as the Python package gguf names it"},
+    GGUF_PARAM("format of the weights, as the Python package gguf names it"),
     {.name = "norm",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
@@ -427,7 +408,7 @@ static const kiln_arg args[] = {
 };
 
 static const kiln_rule rules[] = {
-    {"k % (" ELEMENTS ") == 0", "k must be a multiple of the format's block: 32 or 256 elements"},
+    {"k % (" GGUF_ELEMENTS ") == 0", "k must be a multiple of the format's block: 32 or 256 elements"},
     {"k >= 32 && k <= 1048576", "k must be from 32 to 2^20"},
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 16777216", "n must be at most 2^24"},
