@@ -35,3 +35,31 @@ ptx_val shared_sum(ptx_fn *f, ptx_val from, uint32_t count, uint32_t bytes)
     }
     return sum;
 }
+
+void shared_next(ptx_fn *f, ptx_val offset, uint32_t stage_bytes, uint32_t count)
+{
+    ptx_val next = ptx_add(f, offset, ptx_u32(stage_bytes));
+    ptx_val is_end = ptx_eq(f, next, ptx_u32(count * stage_bytes));
+    ptx_set(f, offset, ptx_select(f, is_end, ptx_u32(0), next));
+}
+
+void shared_store_warp(ptx_fn *f, ptx_val lane, ptx_val warp, ptx_val to, uint32_t byte, ptx_val value)
+{
+    ptx_val is_first = ptx_eq(f, lane, ptx_u32(0));
+    ptx_val mine = ptx_mad(f, warp, ptx_u32(4), to);
+    PTX_WHEN (f, is_first) {
+        ptx_store(f, shared_at(f, PTX_F32, mine, byte), value);
+    }
+}
+
+ptx_val shared_join_warps(ptx_fn *f, ptx_op op, ptx_val from, uint32_t byte, uint32_t warps)
+{
+    enum { MOST_WARPS = 32 };
+    ptx_val part[MOST_WARPS];
+    for (uint32_t i = 0; i < warps; i += 4)
+        ptx_load_vec(f, 4, &part[i], shared_at(f, PTX_F32, from, byte + 4 * i), PTX_PLAIN);
+    ptx_val joined = ptx_var(f, ptx_op2(f, op, part[0], part[1], PTX_HERE));
+    for (uint32_t i = 2; i < warps; i++)
+        ptx_update_at(f, op, joined, part[i], PTX_HERE);
+    return joined;
+}

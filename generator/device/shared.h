@@ -22,6 +22,14 @@ ptx_val shared_row(ptx_fn *f, shared_rows rows, ptx_val row);
 /* Double buffers: sets a variable, the address of one or its offset, to the other's; `sum` is the sum of the two. */
 void shared_toggle(ptx_fn *f, ptx_val variable, ptx_val sum);
 
+/* A ring: sets a variable, the offset of a stage, to that of the next of `count` stages. */
+void shared_next(ptx_fn *f, ptx_val offset, uint32_t stage_bytes, uint32_t count);
+
+/* One F32 of each warp from `to` + `byte` on: stores this warp's, out of its first lane. After a barrier, reduces those of
+ * `warps` warps, a multiple of four, in their order. */
+void shared_store_warp(ptx_fn *f, ptx_val lane, ptx_val warp, ptx_val to, uint32_t byte, ptx_val value);
+ptx_val shared_join_warps(ptx_fn *f, ptx_op op, ptx_val from, uint32_t byte, uint32_t warps);
+
 /* The sum of `count` numbers, `bytes` apart, in their order: one of each of the warps that share a reduction. */
 ptx_val shared_sum(ptx_fn *f, ptx_val from, uint32_t count, uint32_t bytes);
 

@@ -538,9 +538,7 @@ static void next_stage(mma *g)
     copy_wait(f, g->has_sm_80, g->of.stages - 2);
     ptx_barrier(f);
     fill_stage(g, g->stage);
-    ptx_val next = ptx_add(f, g->stage, ptx_u32(g->of.stage_bytes));
-    ptx_val is_end = ptx_eq(f, next, ptx_u32(g->of.stages * g->of.stage_bytes));
-    ptx_set(f, g->stage, ptx_select(f, is_end, ptx_u32(0), next));
+    shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
 }
 
 void linear_emit_mma(linear *l, const kiln_variant *v)

@@ -296,28 +296,6 @@ static uint32_t steps_of(const linear *g)
     return g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors;
 }
 
-static void store_partial(linear *g, ptx_val partials, uint32_t byte, ptx_val value)
-{
-    ptx_fn *f = g->f;
-    ptx_val mine = ptx_mad(f, g->warp, ptx_u32(4), partials);
-    PTX_WHEN (f, ptx_eq(f, g->lane, ptx_u32(0))) {
-        ptx_store(f, shared_at(f, PTX_F32, mine, byte), value);
-    }
-}
-
-static ptx_val join_partials(linear *g, ptx_val partials, uint32_t byte, ptx_op op)
-{
-    ptx_fn *f = g->f;
-    ptx_val part[LINEAR_WARPS];
-    for (uint32_t i = 0; i < LINEAR_WARPS; i += 4)
-        ptx_load_vec(f, 4, &part[i], shared_at(f, PTX_F32, partials, byte + 4 * i), PTX_PLAIN);
-    ptx_val joined =
-        ptx_var(f, op == PTX_OP_ADD ? ptx_add(f, part[0], part[1]) : ptx_max(f, part[0], part[1]));
-    for (uint32_t i = 2; i < LINEAR_WARPS; i++)
-        ptx_update_at(f, op, joined, part[i], PTX_HERE);
-    return joined;
-}
-
 /* Ends with a barrier. */
 static void make_pass(linear *g, ptx_val is_start)
 {
@@ -342,8 +320,8 @@ static void make_pass(linear *g, ptx_val is_start)
     if (g->of.has_norm) {
         PTX_IF (f, is_start) {
             for (uint32_t b = 0; b < g->of.vectors; b++)
-                store_partial(g, g->partials, 4 * LINEAR_WARPS * b,
-                              ptx_reduce_lanes(f, PTX_OP_ADD, WARP_LANES, p->squares[b]));
+                shared_store_warp(f, g->lane, g->warp, g->partials, 4 * LINEAR_WARPS * b,
+                                  ptx_reduce_lanes(f, PTX_OP_ADD, WARP_LANES, p->squares[b]));
         }
     }
     ptx_barrier(f);
@@ -355,7 +333,7 @@ static void make_pass(linear *g, ptx_val is_start)
 static ptx_val find_mean(linear *g, uint32_t b)
 {
     ptx_fn *f = g->f;
-    ptx_val sum = join_partials(g, g->partials, 4 * LINEAR_WARPS * b, PTX_OP_ADD);
+    ptx_val sum = shared_join_warps(f, PTX_OP_ADD, g->partials, 4 * LINEAR_WARPS * b, LINEAR_WARPS);
     ptx_val share = ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, g->k)), eps = g->eps;
     if (g->may_scale) {
         ptx_val by = ptx_load(f, shared_at(f, PTX_F32, g->scales, 4 * b));
@@ -407,9 +385,9 @@ static void find_scales(linear *g)
         ptx_val number = tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
         ptx_val vector = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
         ptx_barrier(f);
-        store_partial(g, g->partials, 0, find_most_of_all(g, vector));
+        shared_store_warp(f, g->lane, g->warp, g->partials, 0, find_most_of_all(g, vector));
         ptx_barrier(f);
-        ptx_val of_x = join_partials(g, g->partials, 0, PTX_OP_MAX);
+        ptx_val of_x = shared_join_warps(f, PTX_OP_MAX, g->partials, 0, LINEAR_WARPS);
         ptx_val most = ptx_max(f, of_x, ptx_sqrt_approx(f, g->eps));
         ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(23)));
         ptx_val inverse = ptx_sub(f, ptx_s32(2 * BIAS - 1), exponent);

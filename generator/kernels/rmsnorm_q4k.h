@@ -108,12 +108,6 @@ void gemv_find_factors(gemv *g);
 /* Loads the rest of a vector's factor. */
 ptx_val gemv_load_rest(gemv *g, uint32_t vector);
 
-/* Stores each warp's value at `partials`; after a barrier all threads may read it. */
-void gemv_store_partial(gemv *g, ptx_val partials, uint32_t byte, ptx_val value);
-
-/* Reduces over the warps, in their order. */
-ptx_val gemv_join_partials(gemv *g, ptx_val partials, uint32_t byte, ptx_op op);
-
 /* ---- rmsnorm_q4k_h.c ---------------------------------------------------------------------------------------------- */
 
 /* The slot of share `share` of h, counted in shares. */

@@ -192,7 +192,8 @@ static void store_plain(gemv *g, ptx_val elements)
         next_slot(g, at);
     }
     for (uint32_t b = 0; b < g->batch; b++)
-        gemv_store_partial(g, g->partials, 4 * GEMV_WARPS * b, ptx_reduce_lanes(f, PTX_OP_MAX, 32, most[b]));
+        shared_store_warp(g->f, g->lane, g->warp, g->partials, 4 * GEMV_WARPS * b,
+                          ptx_reduce_lanes(f, PTX_OP_MAX, 32, most[b]));
 }
 
 /* 2 to the power of `exponent`, S32, within the normal numbers. */
@@ -216,7 +217,8 @@ static void split_power(gemv *g, ptx_val exponent, ptx_val factor[2])
 static void find_units(gemv *g, uint32_t vector, ptx_val raise[2])
 {
     ptx_fn *f = g->f;
-    ptx_val most = gemv_join_partials(g, g->partials, 4 * GEMV_WARPS * vector, PTX_OP_MAX), lower[2];
+    ptx_val most = shared_join_warps(g->f, PTX_OP_MAX, g->partials, 4 * GEMV_WARPS * vector, GEMV_WARPS),
+            lower[2];
     ptx_val biased = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(23)));
     ptx_val up = ptx_sub(f, ptx_s32(LARGEST_EXPONENT + BIAS), biased);
     ptx_val down = ptx_sub(f, ptx_s32(GEMV_EXACT_EXPONENT), up);

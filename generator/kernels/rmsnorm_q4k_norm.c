@@ -72,36 +72,13 @@ static ptx_val find_most(gemv *g, ptx_val vector)
 
 /* ---- what all warps know ------------------------------------------------------------------------------------------ */
 
-void gemv_store_partial(gemv *g, ptx_val partials, uint32_t byte, ptx_val value)
-{
-    ptx_fn *f = g->f;
-    ptx_val is_first = ptx_eq(f, g->lane, ptx_u32(0));
-    ptx_val mine = ptx_mad(f, g->warp, ptx_u32(4), partials);
-    PTX_WHEN (f, is_first) {
-        ptx_store(f, shared_at(f, PTX_F32, mine, byte), value);
-    }
-}
-
-ptx_val gemv_join_partials(gemv *g, ptx_val partials, uint32_t byte, ptx_op op)
-{
-    ptx_fn *f = g->f;
-    ptx_val part[GEMV_WARPS];
-    for (uint32_t i = 0; i < GEMV_WARPS; i += 4)
-        ptx_load_vec(f, 4, &part[i], shared_at(f, PTX_F32, partials, byte + 4 * i), PTX_PLAIN);
-    ptx_val joined =
-        ptx_var(f, op == PTX_OP_ADD ? ptx_add(f, part[0], part[1]) : ptx_max(f, part[0], part[1]));
-    for (uint32_t i = 2; i < GEMV_WARPS; i++)
-        ptx_update_at(f, op, joined, part[i], PTX_HERE);
-    return joined;
-}
-
 /* Reduces all warps' shares, after a barrier: all have read the last ones. */
 static ptx_val share_and_join(gemv *g, ptx_val partials, ptx_val value, ptx_op op)
 {
     ptx_barrier(g->f);
-    gemv_store_partial(g, partials, 0, value);
+    shared_store_warp(g->f, g->lane, g->warp, partials, 0, value);
     ptx_barrier(g->f);
-    return gemv_join_partials(g, partials, 0, op);
+    return shared_join_warps(g->f, op, partials, 0, GEMV_WARPS);
 }
 
 /* ---- out of reach of plain squares -------------------------------------------------------------------------------- */
@@ -174,11 +151,12 @@ void gemv_find_factors(gemv *g)
 {
     ptx_fn *f = g->f;
     for (uint32_t b = 0; b < g->batch; b++)
-        gemv_store_partial(g, g->partials, 4 * GEMV_WARPS * b, sum_squares(g, g->x[b], NULL));
+        shared_store_warp(g->f, g->lane, g->warp, g->partials, 4 * GEMV_WARPS * b,
+                          sum_squares(g, g->x[b], NULL));
     ptx_barrier(f);
     ptx_val elements = ptx_cvt(f, PTX_F32, g->k), most = ptx_f32(0), least = ptx_f32(0);
     for (uint32_t b = 0; b < g->batch; b++) {
-        ptx_val sum = gemv_join_partials(g, g->partials, 4 * GEMV_WARPS * b, PTX_OP_ADD);
+        ptx_val sum = shared_join_warps(g->f, PTX_OP_ADD, g->partials, 4 * GEMV_WARPS * b, GEMV_WARPS);
         ptx_val mean = ptx_div(f, sum, elements);
         ptx_val raised = ptx_add(f, mean, g->eps);
         ptx_set(f, g->factor[b], ptx_rsqrt_approx(f, raised));
