@@ -416,14 +416,13 @@ static double v_of(const matrix *m, uint64_t row, uint64_t column, double normal
 /* An infinity in K is a score of +infinity to some queries, of -infinity to others. */
 static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
 {
-    static const double values[3] = {NAN, INFINITY, -INFINITY};
     uint64_t rows = a->count / dim, only = rows ? random_below(s, 0, rows) : 0;
     random_stream of_row = random_fork(s, 1), column = random_fork(s, 2), value = random_fork(s, 3);
     for (uint64_t row = 0; row < rows; row++) {
         bool is_hit = a->about->name[0] == 'k' ? row == only : random_below(of_row, row, 8) == 0;
         if (is_hit)
             element_set(a->about->type, a->host, row * dim + random_below(column, row, dim),
-                        values[random_below(value, row, 3)]);
+                        inputs_nonfinite(value, row));
     }
 }
 

@@ -12,13 +12,18 @@ void inputs_set_real(const float *numbers, size_t count)
     real_count = count;
 }
 
+double inputs_nonfinite(random_stream s, uint64_t i)
+{
+    static const double values[] = {NAN, INFINITY, -INFINITY};
+    return values[random_below(s, i, 3)];
+}
+
 static double nonfinite_or_normal(random_stream s, uint64_t i)
 {
-    static const double values[3] = {NAN, INFINITY, -INFINITY};
     random_stream choice = random_fork(s, 1);
     if (random_below(choice, 2 * i, 16) != 0)
         return random_normal(s, i);
-    return values[random_below(choice, 2 * i + 1, 3)];
+    return inputs_nonfinite(choice, 2 * i + 1);
 }
 
 /* All finite patterns alike: the exponent's last value is taken away where it comes up. */

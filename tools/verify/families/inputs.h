@@ -22,6 +22,9 @@ typedef enum input_kind {
 
 void inputs_fill(argument *a, input_kind kind, random_stream s);
 
+/* A NaN or an infinity. */
+double inputs_nonfinite(random_stream s, uint64_t i);
+
 /* Random bytes. */
 void inputs_fill_bytes(argument *a, random_stream s);
 

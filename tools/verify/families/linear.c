@@ -258,22 +258,16 @@ static void move(problem *p, argument *in, int exponent)
     }
 }
 
-static double no_number(random_stream s, uint64_t i)
-{
-    static const double values[] = {NAN, INFINITY, -INFINITY};
-    return values[random_below(s, i, 3)];
-}
-
 /* In every second row of x, or in gamma. */
 static void spoil(problem *p, random_stream s)
 {
     argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma");
     const uint64_t k = problem_integer(p, "k");
     if (gamma && random_below(s, 0, 3) == 0)
-        element_set(ELEMENT_F32, gamma->host, random_below(s, 1, k), no_number(s, 2));
+        element_set(ELEMENT_F32, gamma->host, random_below(s, 1, k), inputs_nonfinite(s, 2));
     for (uint64_t row = 0; row < in->count / k; row += 2)
         element_set(in->about->type, in->host, row * k + random_below(random_fork(s, 3), row, k),
-                    no_number(s, row));
+                    inputs_nonfinite(s, row));
 }
 
 static void fill_weights(problem *p, int kind, random_stream s)

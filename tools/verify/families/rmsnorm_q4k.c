@@ -343,19 +343,13 @@ static void reach_out(problem *p, reach where, random_stream s)
         raise_one(p, where, random_fork(s, 3));
 }
 
-static double no_number(random_stream s, uint64_t i)
-{
-    static const double values[] = {NAN, INFINITY, -INFINITY};
-    return values[random_below(s, i, 3)];
-}
-
 /* In every second vector, or the only one. */
 static void spoil_elements(argument *a, uint64_t k, random_stream s)
 {
     for (uint64_t v = 0; v < a->count / k; v++) {
         uint64_t place = v * k + random_below(random_fork(s, 1), v, k);
         if (a->count == k || random_below(random_fork(s, 2), v, 2))
-            element_set(a->about->type, a->host, place, no_number(s, v));
+            element_set(a->about->type, a->host, place, inputs_nonfinite(s, v));
     }
 }
 
@@ -367,7 +361,7 @@ static void spoil_weights(argument *w, uint64_t k, random_stream s)
         uint64_t block = row * row_blocks + random_below(random_fork(s, 1), row, row_blocks);
         if (random_below(random_fork(s, 2), row, 4) == 0)
             element_set(ELEMENT_F16, (unsigned char *)w->host + block * Q4K_BLOCK_BYTES,
-                        random_below(random_fork(s, 3), row, 2), no_number(s, row));
+                        random_below(random_fork(s, 3), row, 2), inputs_nonfinite(s, row));
     }
 }
 
