@@ -55,7 +55,7 @@ void shared_store_warp(ptx_fn *f, ptx_val lane, ptx_val warp, ptx_val to, uint32
 ptx_val shared_join_warps(ptx_fn *f, ptx_op op, ptx_val from, uint32_t byte, uint32_t warps)
 {
     enum { MOST_WARPS = 32 };
-    ptx_val part[MOST_WARPS];
+    ptx_val part[MOST_WARPS] = {{0}};
     for (uint32_t i = 0; i < warps; i += 4)
         ptx_load_vec(f, 4, &part[i], shared_at(f, PTX_F32, from, byte + 4 * i), PTX_PLAIN);
     ptx_val joined = ptx_var(f, ptx_op2(f, op, part[0], part[1], PTX_HERE));

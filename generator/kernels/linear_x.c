@@ -276,7 +276,7 @@ static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const ru
 static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
 {
     ptx_fn *f = g->f;
-    run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS];
+    run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS] = {{.raw = {{0}}}};
     ptx_val lane_element = ptx_mad(f, g->lane, ptx_u32(RUN), first);
     for (uint32_t s = 0; s < steps; s++) {
         ptx_val in_chunk = s == 0 ? lane_element : ptx_add(f, lane_element, ptx_u32(s * LINEAR_TRIP));
