@@ -9,11 +9,12 @@
  * the package.
  */
 #include "gguf_dequantize.h"
+#include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/rows.h"
 #include "gguf.h"
 
-enum { WARP = 32, QUAD = 4, GROUP_LANES = 4 };
+enum { QUAD = 4, GROUP_LANES = 4 };
 
 typedef struct dequantize {
     ptx_fn *f;
@@ -28,19 +29,6 @@ typedef struct dequantize {
 } dequantize;
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
-
-static void store_quad(dequantize *d, ptx_val at, const ptx_val x[QUAD])
-{
-    ptx_fn *f = d->f;
-    ptx_val words[QUAD / 2];
-    if (d->type == PTX_F32) {
-        ptx_store_vec(f, QUAD, at, x, PTX_CS);
-        return;
-    }
-    for (uint32_t i = 0; i < QUAD / 2; i++)
-        words[i] = narrow_pair(f, d->type, d->has_sm_80, x[2 * i], x[2 * i + 1]);
-    ptx_store_vec(f, QUAD / 2, ptx_cast_ptr(f, at, PTX_U32), words, PTX_CS);
-}
 
 /* This lane's units of the block at `place`, to the elements from `at` on. */
 static void store_units(dequantize *d, const format_lane *lane, const format_place *place, ptx_val at)
@@ -57,7 +45,8 @@ static void store_units(dequantize *d, const format_lane *lane, const format_pla
             for (uint32_t i = 0; i < QUAD; i++)
                 x[i] = w->has_minimum ? ptx_fma(f, scale[part], x[i], minimum[part])
                                       : ptx_mul(f, scale[part], x[i]);
-            store_quad(d, ptx_at_const(f, at, format_quad_element(w, unit, q)), x);
+            narrow_store(f, d->type, d->has_sm_80, QUAD, ptx_at_const(f, at, format_quad_element(w, unit, q)),
+                         x, PTX_CS);
         }
     }
 }
@@ -66,7 +55,8 @@ static void store_tile(dequantize *d, ptx_val bytes)
 {
     ptx_fn *f = d->f;
     const weight_format *w = d->format;
-    const uint32_t block_lanes = (uint32_t)w->groups * GROUP_LANES, trip_blocks = WARP / block_lanes;
+    const uint32_t block_lanes = (uint32_t)w->groups * GROUP_LANES,
+                   trip_blocks = (uint32_t)WARP_LANES / block_lanes;
     ptx_val in_trip = ptx_div(f, d->lane, ptx_u32(block_lanes));
     ptx_val in_block = ptx_rem(f, d->lane, ptx_u32(block_lanes));
     ptx_val group = ptx_div(f, in_block, ptx_u32(GROUP_LANES));
@@ -100,7 +90,7 @@ static void copy_and_store(dequantize *d)
     ptx_val shared = ptx_shared(f, PTX_U8, DEQUANTIZE_WARPS * room, 16);
     ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, ptx_u32(room)));
     ptx_val bytes = ptx_mul(f, d->blocks, ptx_u32(d->format->bytes));
-    const row_copier copier = {.has_sm_80 = d->has_sm_80, .threads = WARP, .thread = d->lane};
+    const row_copier copier = {.has_sm_80 = d->has_sm_80, .threads = WARP_LANES, .thread = d->lane};
     ptx_val first = rows_copy(f, &copier, to, d->packed, bytes, most);
     if (d->has_sm_80)
         ptx_cp_async_wait_all(f);
@@ -116,7 +106,7 @@ static void store_nans(dequantize *d)
     ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
     ptx_val first = ptx_shl(f, d->lane, ptx_u32(2));
     ptx_val elements = ptx_mul(f, d->blocks, ptx_u32(d->format->elements));
-    PTX_FOR (f, element, first, elements, ptx_u32(QUAD * WARP)) {
+    PTX_FOR (f, element, first, elements, ptx_u32(QUAD * WARP_LANES)) {
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
         ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
     }
@@ -210,7 +200,7 @@ static void emit_rows(ptx_fn *f, const kiln_variant *v)
 void dequantize_shape(kiln_shape *s, const kiln_variant *v)
 {
     (void)v;
-    s->block[0] = WARP * DEQUANTIZE_WARPS;
+    s->block[0] = WARP_LANES * DEQUANTIZE_WARPS;
 }
 
 static const kiln_param params[] = {
