@@ -234,3 +234,9 @@ void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *plac
 {
     lane->format->decoder->numbers(f, lane, place, scale, minimum);
 }
+
+void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4])
+{
+    for (uint32_t i = 0; i < 4; i++)
+        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, quad, ptx_u32(0), ptx_u32(0x4440 + i)));
+}

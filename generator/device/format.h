@@ -129,6 +129,9 @@ void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *plac
 /* code - offset of the four elements of a quad, F32, exactly. */
 void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4]);
 
+/* code * 2^-149 of the four elements of a quad of unsigned codes, F32, exactly: one instruction each. */
+void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4]);
+
 /* The same as two pairs of F16 or BF16, the first element lowest, exactly: B32. BF16 takes sm_80. */
 void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val pairs[2]);
 

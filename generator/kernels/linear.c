@@ -21,26 +21,23 @@
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
-/* Stages such that all but one hold about as much as a multiprocessor has on its way. */
-static uint32_t stages_of(uint32_t stage_bytes)
+/* Stages such that all but one hold half of what a multiprocessor should have on its way: two thread blocks have all of it, and
+ * where registers leave room for one, its products take longer than its copies; with more than four vectors, twice as long.
+ * More would not fit sm_75. */
+static uint32_t stages_of(const linear_geometry *g)
 {
-    enum { BYTES_AHEAD = 36 * 1024, MOST_STAGES = 8 };
-    const uint32_t stages = BYTES_AHEAD / (LINEAR_WARPS * stage_bytes) + 1;
+    enum { BYTES_AHEAD = 18 * 1024, MOST_STAGES = 8 };
+    const uint32_t ahead = g->vectors > 4 ? BYTES_AHEAD / 2 : BYTES_AHEAD;
+    const uint32_t stages = ahead / (LINEAR_WARPS * g->stage_bytes) + 1;
     return stages < 2 ? 2 : stages > MOST_STAGES ? MOST_STAGES : stages;
 }
 
-static linear_geometry geometry_of(const kiln_variant *v)
+linear_geometry linear_plan(linear_geometry g)
 {
-    linear_geometry g = {.format = gguf_format(v),
-                         .rows = kiln_int(v, "rows"),
-                         .vectors = kiln_int(v, "vectors"),
-                         .chunk = kiln_int(v, "chunk"),
-                         .is_q8 = kiln_is(v, "activation", "q8"),
-                         .has_norm = kiln_is(v, "norm", "rms")};
     g.tile_bytes = (uint32_t)WARP_LANES / g.format->groups * g.format->bytes;
     g.row_bytes = g.tile_bytes + (g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES);
     g.stage_bytes = g.rows * g.row_bytes;
-    g.stages = stages_of(g.stage_bytes);
+    g.stages = stages_of(&g);
     g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
     /* An odd number of 16 bytes, so that neighbouring lanes' shares are in different banks. */
     g.share_bytes = g.vectors * g.vector_bytes | (uint32_t)UNIT_BYTES;
@@ -102,21 +99,31 @@ static void gather_sums(linear *g, ptx_val group)
 
 /* ---- y ------------------------------------------------------------------------------------------------------------ */
 
+/* An element of vector b's row of y, whose sums are at `from`. */
+static void store_row(linear *g, uint32_t b, ptx_val from, ptx_val vector, ptx_val row, ptx_val bias)
+{
+    ptx_fn *f = g->f;
+    ptx_val element = ptx_mad_wide(f, vector, g->n, row), factor;
+    ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, from, 4 * LINEAR_PASS_ROWS * b));
+    if (g->of.has_norm)
+        factor = linear_factor(g, b);
+    linear_store(g, sum, g->of.has_norm ? &factor : NULL, bias, element);
+}
+
 /* Each thread has one of the pass's rows. */
 static void store_rows(linear *g)
 {
     ptx_fn *f = g->f;
     PTX_IF (f, ptx_lt(f, g->tid, g->rows_here)) {
         ptx_val from = ptx_mad(f, g->tid, ptx_u32(4), g->sums), row = ptx_add(f, g->tid, g->first_row);
-        ptx_val row_64 = ptx_cvt(f, PTX_U64, row), bias = linear_bias(g, row), factor;
+        ptx_val row_64 = ptx_cvt(f, PTX_U64, row), bias = linear_bias(g, row);
         for (uint32_t b = 0; b < g->of.vectors; b++) {
+            if (g->has_all_vectors) {
+                store_row(g, b, from, ptx_u32(b), row_64, bias);
+                continue;
+            }
             PTX_IF (f, ptx_gt(f, g->vectors, ptx_u32(b))) {
-                ptx_val vector = ptx_add(f, g->first_vector, ptx_u32(b));
-                ptx_val element = ptx_mad_wide(f, vector, g->n, row_64);
-                ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, from, 4 * LINEAR_PASS_ROWS * b));
-                if (g->of.has_norm)
-                    factor = linear_factor(g, b);
-                linear_store(g, sum, g->of.has_norm ? &factor : NULL, bias, element);
+                store_row(g, b, from, ptx_add(f, g->first_vector, ptx_u32(b)), row_64, bias);
             }
         }
     }
@@ -184,13 +191,14 @@ static void make_pass(linear *g, ptx_val is_first_pass)
     ptx_barrier(f);
 }
 
-/* This thread block's stretch of rows, 256 at a time. */
+/* This thread block's stretch of rows, whole groups of a warp, 256 rows at a time. */
 static void make_rows(linear *g)
 {
     ptx_fn *f = g->f;
     ptx_val blocks = ptx_nctaid_x(f), block = ptx_ctaid_x(f);
-    ptx_val raised = ptx_add(f, g->n, blocks);
-    ptx_val most = ptx_div(f, ptx_sub(f, raised, ptx_u32(1)), blocks);
+    ptx_val groups = ptx_div(f, ptx_add(f, g->n, ptx_u32(g->of.rows - 1)), ptx_u32(g->of.rows));
+    ptx_val raised = ptx_sub(f, ptx_add(f, groups, blocks), ptx_u32(1));
+    ptx_val most = ptx_mul(f, ptx_div(f, raised, blocks), ptx_u32(g->of.rows));
     ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most), end = ptx_min(f, past, g->n);
     PTX_FOR (f, row, first, end, ptx_u32(LINEAR_PASS_ROWS)) {
         g->first_row = row;
@@ -226,6 +234,11 @@ static void read_arguments(linear *g)
 static void find_vectors(linear *g)
 {
     ptx_fn *f = g->f;
+    g->x[0] = g->in;
+    for (uint32_t b = 1; b < g->of.vectors && g->has_all_vectors; b++)
+        g->x[b] = ptx_at(f, g->x[b - 1], g->k);
+    if (g->has_all_vectors)
+        return;
     g->first_vector = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->of.vectors));
     g->vectors = ptx_sub(f, g->m, g->first_vector);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
@@ -242,29 +255,22 @@ static void clear_scales(linear *g)
     }
 }
 
-static void emit(ptx_fn *f, const kiln_variant *v)
+/* What every strategy knows first. */
+static void find_threads(linear *g)
 {
-    linear of = {.of = geometry_of(v),
-                 .f = f,
-                 .x_type = kiln_type(v, "x"),
-                 .y_type = kiln_type(v, "y"),
-                 .has_sm_80 = kiln_has_sm(v, 80),
-                 .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
-                 .has_residual =
-                     kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
-           *g = &of;
-    const bool is_mma = kiln_is(v, "strategy", "mma");
-    g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
-    read_arguments(g);
+    ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
     g->lane = ptx_laneid(f);
     g->warp = ptx_warpid_x(f);
     ptx_val blocks = ptx_div(f, g->k, ptx_u32(g->of.format->elements));
     g->w_row_bytes = ptx_mul(f, blocks, ptx_u32(g->of.format->bytes));
-    if (is_mma) {
-        linear_emit_mma(g, v);
-        return;
-    }
+}
+
+void linear_emit_simt(linear *g)
+{
+    ptx_fn *f = g->f;
+    g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
+    find_threads(g);
     layout_shared(g);
     find_vectors(g);
     ptx_val lane_group = ptx_and(f, g->lane, ptx_u32(g->of.format->groups - 1));
@@ -273,6 +279,36 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     if (g->may_scale)
         clear_scales(g);
     make_rows(g);
+}
+
+static linear_geometry geometry_of(const kiln_variant *v)
+{
+    return linear_plan((linear_geometry){.format = gguf_format(v),
+                                         .rows = kiln_int(v, "rows"),
+                                         .vectors = kiln_int(v, "vectors"),
+                                         .chunk = kiln_int(v, "chunk"),
+                                         .is_q8 = kiln_is(v, "activation", "q8"),
+                                         .has_sm_80 = kiln_has_sm(v, 80),
+                                         .has_norm = kiln_is(v, "norm", "rms")});
+}
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    linear of = {.of = geometry_of(v),
+                 .f = f,
+                 .x_type = kiln_type(v, "x"),
+                 .y_type = kiln_type(v, "y"),
+                 .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
+                 .has_residual =
+                     kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
+           *g = &of;
+    read_arguments(g);
+    if (kiln_is(v, "strategy", "mma")) {
+        find_threads(g);
+        linear_emit_mma(g, v);
+        return;
+    }
+    linear_emit_simt(g);
 }
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
@@ -288,9 +324,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define ROW_BYTES    "k * " GGUF_BYTES " / 256"
 
 /* Bytes of one vector's part of a share, and of a share: an odd number of 16 bytes. */
-#define VECTOR_BYTES                                                                                         \
-    "select(activation == q8, select(" IS_FOUR ", 96, select(" IS_K ", 80, 48)), select(" IS_K ", 272, 144))"
-#define SHARE_BYTES "((vectors * " VECTOR_BYTES " / 32) * 32 + 16)"
+#define VECTOR_BYTES "(select(activation == q8, 1, 4) * " GROUP " + select(" IS_FOUR ", 32, 16))"
+#define SHARE_BYTES  "((vectors * " VECTOR_BYTES " / 32) * 32 + 16)"
 
 /* The shape's shared memory is that of a whole chunk. Shares are made for whole multiples of 256 elements. */
 #define MOST_K "ceil_div(min(k, chunk), 256) * 256"
@@ -350,7 +385,9 @@ static const kiln_param params[] = {
     {.name = "vectors",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
-     .words = "1 2 4 8",
+     .min = 1,
+     .max = LINEAR_MOST_VECTORS,
+     .step = 1,
      .default_value = "1",
      .summary = "simt: rows of x that a thread block multiplies at once"},
     {.name = "rows",
@@ -416,9 +453,20 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-static void shape(kiln_shape *s, const kiln_variant *v)
+void linear_shape_simt(kiln_shape *s, const linear_geometry *g)
 {
     enum { SM_75_ROOM = 64 * 1024 }; /* shared memory of a thread block */
+    s->block[0] = LINEAR_THREADS;
+    s->shared_bytes = shared_bytes(g, g->chunk);
+    s->least_shared_bytes = shared_bytes(g, 256);
+    s->min_sm = s->least_shared_bytes > SM_75_ROOM ? 80 : 75;
+    s->trip = WARP_LANES * format_group_elements(g->format);
+    s->blocks_per_multiprocessor =
+        g->rows * g->vectors <= (g->format->parts == 4 ? 2 : 4) ? 2 : 1; /* else some spill */
+}
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
     const linear_geometry g = geometry_of(v);
     kiln_require(s, g.rows * g.vectors <= 32, "rows vectors", "rows times vectors is at most 32: registers");
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_half = kiln_is(v, "activation", "half");
@@ -438,13 +486,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     linear_shape_mma(s, v, g.format);
     if (is_mma)
         return;
-    s->block[0] = LINEAR_THREADS;
-    s->shared_bytes = shared_bytes(&g, g.chunk);
-    s->least_shared_bytes = shared_bytes(&g, 256);
-    s->min_sm = s->least_shared_bytes > SM_75_ROOM ? 80 : 75;
-    s->trip = WARP_LANES * format_group_elements(g.format);
-    s->blocks_per_multiprocessor =
-        g.rows * g.vectors <= (g.format->parts == 4 ? 2 : 4) ? 2 : 1; /* else some spill */
+    linear_shape_simt(s, &g);
 }
 
 const kiln_family linear_family = {
@@ -458,7 +500,7 @@ const kiln_family linear_family = {
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
         "each block of 32. half has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24 * S, which tensor "
         "cores cut off. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). This holds for every finite x, as long as h and sums are normal numbers of at most "
-        "2^100. An |h| below 2^-76 may count as 0",
+        "2^100. An |h| below 2^-90 may count as 0",
     .nonfinite =
         "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
         "w its column of y. So does a row of zeros with an eps of 0",

@@ -16,6 +16,7 @@ enum {
     LINEAR_MOST_VECTORS = 8,
     LINEAR_MOST_COPIES = 4,           /* of a lane, per row and tile */
     LINEAR_TRIP = 4 * LINEAR_THREADS, /* elements of a vector that a thread block takes at once */
+    LINEAR_DENORMAL = 26,             /* linear_x.c */
     LINEAR_SUM_START = 0x4B400000     /* bits of 1.5 * 2^23, which sums of products of bytes start from */
 };
 
@@ -24,8 +25,11 @@ enum {
  * parts. */
 typedef struct linear_geometry {
     const weight_format *format;
-    uint32_t rows, vectors, chunk, stages;
-    bool is_q8, has_norm;
+    uint32_t rows, vectors, chunk;
+    bool is_q8, has_norm, has_sm_80;
+
+    /* What linear_plan works out. */
+    uint32_t stages;
     uint32_t tile_bytes;                /* of a row */
     uint32_t row_bytes;                 /* that a tile takes in shared memory */
     uint32_t stage_bytes;               /* of a warp */
@@ -36,10 +40,12 @@ typedef struct linear {
     linear_geometry of;
     ptx_fn *f;
     ptx_type x_type, y_type;
-    bool has_sm_80, has_bias, has_residual;
+    bool has_bias, has_residual;
     bool may_scale; /* x, by powers of two, where its squares leave the range of f32 */
 
-    ptx_val in, gamma, w, bias, residual, out, m, n, k, eps; /* arguments */
+    ptx_val in, gamma, w, bias, residual, out, m, n, k,
+        eps; /* arguments; m is poison where a thread block has all vectors */
+    bool has_all_vectors;
     ptx_val tid, lane, warp;
     ptx_val stages, sums, partials, scales, shares; /* addresses in shared memory */
     ptx_val w_row_bytes;                            /* of a row of W, U32 */
@@ -66,6 +72,17 @@ typedef struct linear {
     ptx_val lane_share;                   /* address of this lane's share of the first tile */
     ptx_val sum[LINEAR_MOST_ROWS][LINEAR_MOST_VECTORS];
 } linear;
+
+/* ---- linear.c: the kernel on CUDA cores, which other families are spellings of ------------------------------------ */
+
+/* Fills in the rest of a geometry. */
+linear_geometry linear_plan(linear_geometry g);
+
+/* The limits of a launch; `rows * vectors` is at most 32. */
+void linear_shape_simt(kiln_shape *s, const linear_geometry *g);
+
+/* All but the arguments, the types and the geometry is set here. */
+void linear_emit_simt(linear *g);
 
 /* ---- linear_x.c --------------------------------------------------------------------------------------------------- */
 

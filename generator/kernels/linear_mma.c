@@ -548,7 +548,7 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
               .l = l,
               .f = f,
               .type = l->x_type,
-              .has_sm_80 = l->has_sm_80,
+              .has_sm_80 = l->of.has_sm_80,
               .tid = l->tid},
         *g = &of;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));

@@ -4,7 +4,8 @@
  * products. It decodes them once for all vectors, and loads each vector's share once for all rows.
  *
  * ARITHMETIC of a part: sum += scale * dot + minimum * (sum of h), in f32. Of q8, dot is a scale of h times a sum of products of
- * bytes, which is exact (dp4a; linear_x.c tells what it starts from); of exact it is an fma for each element.
+ * bytes, which is exact (dp4a; linear_x.c tells what it starts from); of exact it is an fma for each element, where formats with
+ * minima have denormals for codes.
  */
 #include "linear.h"
 
@@ -97,16 +98,30 @@ static void add_word(linear *g, ptx_val dot[], ptx_val codes[][WORD_CODES], cons
     }
 }
 
+static void decode_word(ptx_fn *f, const weight_format *format, ptx_val word, ptx_val codes[WORD_CODES])
+{
+    if (format->has_minimum)
+        format_denormals(f, word, codes);
+    else
+        format_floats(f, format, word, codes);
+}
+
+/* In two steps, since no float is as large. */
+static ptx_val lower_dot(ptx_fn *f, ptx_val dot, ptx_val lower)
+{
+    return ptx_mul(f, ptx_mul(f, dot, ptx_f32((float)(1ull << LINEAR_DENORMAL))), lower);
+}
+
 static void multiply_exact(linear *g, const group w[], ptx_val share, uint32_t p)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t words = part_words(g), numbers = 4 * format_group_elements(format);
+    const uint32_t words = part_words(g), byte = 4 * format_group_elements(format) + 8 * p;
     ptx_val dot[LINEAR_MOST_VECTORS][LINEAR_MOST_ROWS];
     for (uint32_t i = 0; i < words; i++) {
         ptx_val codes[LINEAR_MOST_ROWS][WORD_CODES];
         for (uint32_t r = 0; r < g->of.rows; r++)
-            format_floats(f, format, w[r].word[p * words + i], codes[r]);
+            decode_word(f, format, w[r].word[p * words + i], codes[r]);
         for (uint32_t b = 0; b < g->of.vectors; b++) {
             ptx_val h[4];
             ptx_load_vec(f, 4, h, share_at(g, share, PTX_F32, b, 16 * (p * words + i)), PTX_PLAIN);
@@ -114,10 +129,13 @@ static void multiply_exact(linear *g, const group w[], ptx_val share, uint32_t p
         }
     }
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        for (uint32_t r = 0; r < g->of.rows; r++)
-            ptx_fma_to(f, g->sum[r][b], w[r].scale[p], dot[b][r]);
+        ptx_val numbers[2] = {{0}};
         if (format->has_minimum)
-            add_minima(g, w, b, p, ptx_load(f, share_at(g, share, PTX_F32, b, numbers + 4 * p)));
+            ptx_load_vec(f, 2, numbers, share_at(g, share, PTX_F32, b, byte), PTX_PLAIN);
+        for (uint32_t r = 0; r < g->of.rows; r++)
+            ptx_fma_to(f, g->sum[r][b], w[r].scale[p],
+                       format->has_minimum ? lower_dot(f, dot[b][r], numbers[0]) : dot[b][r]);
+        add_minima(g, w, b, p, numbers[1]);
     }
 }
 

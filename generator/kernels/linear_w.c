@@ -72,7 +72,7 @@ static ptx_val has_last_piece(linear *g)
 
 static void copy_piece(linear *g, ptx_val to, ptx_val from)
 {
-    copy_unit(g->f, g->has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
+    copy_unit(g->f, g->of.has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
 }
 
 static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
@@ -85,17 +85,17 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
                 piece = ptx_at_bytes(f, from, byte);
         ptx_val left = is_last ? ptx_sub(f, g->next_left[r], ptx_s32((int32_t)byte)) : ptx_s32(0);
         if (is_everyones(g, i)) {
-            is_last ? copy_cut(f, g->has_sm_80, piece_to, piece, left) : copy_piece(g, piece_to, piece);
+            is_last ? copy_cut(f, g->of.has_sm_80, piece_to, piece, left) : copy_piece(g, piece_to, piece);
             continue;
         }
-        if (is_last && !g->has_sm_80) {
+        if (is_last && !g->of.has_sm_80) {
             PTX_IF (f, g->has_last) {
-                copy_cut(f, g->has_sm_80, piece_to, piece, left);
+                copy_cut(f, g->of.has_sm_80, piece_to, piece, left);
             }
             continue;
         }
         PTX_WHEN (f, g->has_last) {
-            is_last ? copy_cut(f, g->has_sm_80, piece_to, piece, left) : copy_piece(g, piece_to, piece);
+            is_last ? copy_cut(f, g->of.has_sm_80, piece_to, piece, left) : copy_piece(g, piece_to, piece);
         }
     }
 }
@@ -125,7 +125,7 @@ static void fill_stage(linear *g, ptx_val offset)
             ptx_sub_to(f, g->next_tiles, ptx_u32(1));
         }
     }
-    copy_commit(f, g->has_sm_80);
+    copy_commit(f, g->of.has_sm_80);
 }
 
 void linear_init_stages(linear *g)
@@ -151,7 +151,7 @@ void linear_init_stages(linear *g)
 void linear_next_stage(linear *g)
 {
     ptx_fn *f = g->f;
-    copy_wait(f, g->has_sm_80, g->of.stages - 2);
+    copy_wait(f, g->of.has_sm_80, g->of.stages - 2);
     ptx_warp_barrier(f);
     fill_stage(g, g->stage);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);

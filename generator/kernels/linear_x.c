@@ -1,12 +1,17 @@
 /* linear's shares: the vectors in shared memory, in the order in which groups of weights need them, and the norm.
  *
- * LAYOUT of a share: for each vector the elements of a group, part by part, and 4 (exact) or 8 bytes (q8) for each part.
- *     exact  elements in F32; of each part the sum, where the format has minima
- *     q8     elements as signed bytes, code = rint(h * 127 / max|h|) of 32 neighbours; of each part the scale, and where the
- *            format has minima scale * sum of codes, else the S32 that a sum of products starts from
+ * LAYOUT of a share: for each vector the elements of a group, part by part, and two numbers for each part.
+ *     exact  elements in F32; where the format has minima they are times a power of two, and the numbers are what undoes it,
+ *            and the sum
+ *     q8     elements as signed bytes, code = rint(h * 127 / max|h|) of 32 neighbours; the scale, and where the format has
+ *            minima scale * sum of codes, else the S32 that a sum of products starts from
  *
  * A sum of products starts from 0x4B400000, the bits of 1.5 * 2^23: so it is a float's bits all along, and 1.5 * 2^23 less is
  * the sum itself. Where codes of W have an offset, it starts from as much less: the vector's codes times the offset.
+ *
+ * EXACT products of a format with minima take a code's bits as a denormal, code * 2^-149, which saves a subtraction for each
+ * weight. So the elements are as large as they may be: a power of four puts the largest of 32 between 2^123 and 2^125. Its
+ * root multiplies them twice, since no float is as large.
  *
  * NORM. h is x * gamma here; the factor 1 / sqrt(mean(x^2) + eps) multiplies the sums when they are stored. The squares are
  * summed in the pass that makes the shares. Those of f32 and bf16 may leave the range of f32, or x * gamma may where h does
@@ -23,20 +28,36 @@
 enum {
     RUN = 4, /* elements that a lane loads at once: those of a warp fill whole sectors */
     WARP_ELEMENTS = RUN * WARP_LANES,
-    Q8_LANES = 32 / RUN, /* that share a scale */
+    SCALE_LANES = 32 / RUN, /* that share a scale */
     MOST_STEPS = 4,
+    NUMBER_BYTES = 8, /* of a part */
     BIAS = 127
 };
 
-#define LEAST_MOST 0x1p-100f
-#define LEAST_MEAN 0x1p-40f
+#define LEAST_MOST 0x1p-118f
+#define LEAST_MEAN 0x1p-16f
 #define MOST_MEAN  0x1p40f
 
 uint32_t linear_vector_bytes(const weight_format *format, bool is_q8)
 {
-    const uint32_t bytes = is_q8 ? format_group_elements(format) + 8 * format->parts
-                                 : 4 * format_group_elements(format) + 4 * format->parts;
+    const uint32_t bytes = (is_q8 ? 1 : 4) * format_group_elements(format) + NUMBER_BYTES * format->parts;
     return (bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
+}
+
+/* As many values are joined over lanes (device/lanes.h): a power of two. Those beyond the vectors are the last one's again. */
+static uint32_t joined(const linear *g)
+{
+    uint32_t count = 1;
+    while (count < g->of.vectors)
+        count *= 2;
+    return count;
+}
+
+static void join_vectors(linear *g, ptx_op op, uint32_t lanes, ptx_val value[])
+{
+    for (uint32_t b = g->of.vectors; b < joined(g); b++)
+        value[b] = value[g->of.vectors - 1];
+    lanes_join(g->f, op, lanes, joined(g), g->lane, value);
 }
 
 /* Lanes that have a part's elements. */
@@ -57,7 +78,7 @@ static slot first_slot(linear *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t element_bytes = g->of.is_q8 ? 1 : 4, number_bytes = g->of.is_q8 ? 8 : 4;
+    const uint32_t element_bytes = g->of.is_q8 ? 1 : 4;
     const uint32_t part_elements = format_group_elements(format) / format->parts;
     slot s;
     ptx_val element = ptx_mul(f, g->tid, ptx_u32(RUN));
@@ -75,9 +96,9 @@ static slot first_slot(linear *g)
     ptx_val of_part = ptx_mad(f, part, ptx_u32(part_elements * element_bytes), at);
     ptx_val in_part = ptx_and(f, element, ptx_u32(part_elements - 1));
     s.elements = ptx_var(f, ptx_mad(f, in_part, ptx_u32(element_bytes), of_part));
-    s.vector = lanes_first(f, part_lanes(g), g->of.vectors, g->lane);
+    s.vector = lanes_first(f, part_lanes(g), joined(g), g->lane);
     ptx_val of_vector = ptx_mad(f, s.vector, ptx_u32(g->of.vector_bytes), at);
-    ptx_val numbers = ptx_mad(f, part, ptx_u32(number_bytes), of_vector);
+    ptx_val numbers = ptx_mad(f, part, ptx_u32(NUMBER_BYTES), of_vector);
     s.numbers = ptx_var(f, ptx_add(f, numbers, ptx_u32(format_group_elements(format) * element_bytes)));
     return s;
 }
@@ -108,7 +129,7 @@ static void widen_run(linear *g, const run *x, ptx_val h[RUN])
         widen_pair(g->f, g->x_type, x->raw[i], &h[2 * i]);
 }
 
-/* ---- q8 ----------------------------------------------------------------------------------------------------------- */
+/* ---- shares ------------------------------------------------------------------------------------------------------- */
 
 /* The largest magnitude of a run. A NaN is above all numbers: below sm_80 as an integer. */
 static ptx_val find_most(linear *g, const ptx_val h[RUN])
@@ -117,121 +138,139 @@ static ptx_val find_most(linear *g, const ptx_val h[RUN])
     ptx_val most = ptx_abs(f, h[0]);
     for (int i = 1; i < RUN; i++) {
         ptx_val size = ptx_abs(f, h[i]);
-        most = g->has_sm_80
+        most = g->of.has_sm_80
                    ? ptx_max_nan(f, most, size)
                    : ptx_as(f, PTX_F32, ptx_max(f, ptx_as(f, PTX_U32, most), ptx_as(f, PTX_U32, size)));
     }
-    return g->has_sm_80 ? most : ptx_as(f, PTX_U32, most);
+    return g->of.has_sm_80 ? most : ptx_as(f, PTX_U32, most);
 }
 
 /* What of 32 elements of each vector is the largest; this lane's vector's is returned. */
 static ptx_val join_most(linear *g, ptx_val most[])
 {
     ptx_fn *f = g->f;
-    if (g->has_sm_80) {
-        lanes_join(f, PTX_OP_MAX_NAN, Q8_LANES, g->of.vectors, g->lane, most);
+    if (g->of.has_sm_80) {
+        join_vectors(g, PTX_OP_MAX_NAN, SCALE_LANES, most);
         return ptx_max_nan(f, most[0], ptx_f32(LEAST_MOST));
     }
-    lanes_join(f, PTX_OP_MAX, Q8_LANES, g->of.vectors, g->lane, most);
+    join_vectors(g, PTX_OP_MAX, SCALE_LANES, most);
     return ptx_as(f, PTX_F32, ptx_max(f, most[0], ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
 }
 
-/* The lane of eight that has the number of vector `vector`, U32. */
-static ptx_val lane_of(linear *g, ptx_val vector)
+/* What a lane multiplies h by, and what that is undone by. */
+typedef struct scaling {
+    ptx_val raise, lower;
+} scaling;
+
+static scaling scale_q8(ptx_fn *f, ptx_val most)
 {
-    return ptx_mul(g->f, vector, ptx_u32(Q8_LANES / g->of.vectors));
+    ptx_val lower = ptx_mul(f, most, ptx_f32(1.0f / 127));
+    return (scaling){.raise = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127)), .lower = lower};
 }
 
-/* The codes: 1.5 * 2^23 more than a number has it rounded to an integer in its low bits. */
-static ptx_val round_run(linear *g, const ptx_val h[RUN], ptx_val inverse)
+/* `raise` is for twice; linear_products.c has the rest of what undoes it, 2^LINEAR_DENORMAL. */
+static scaling scale_exact(ptx_fn *f, ptx_val most)
+{
+    enum { RAISED = 124, DENORMAL = 149, MANTISSA_BITS = 23, LOWER = DENORMAL - LINEAR_DENORMAL + BIAS };
+    ptx_val exponent = ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(MANTISSA_BITS));
+    ptx_val raise = ptx_shr(f, ptx_sub(f, ptx_u32(RAISED + 3 * BIAS), exponent), ptx_u32(1));
+    ptx_val lower = ptx_sub(f, ptx_u32(LOWER + 2 * BIAS), ptx_mul(f, raise, ptx_u32(2)));
+    return (scaling){.raise = ptx_as(f, PTX_F32, ptx_shl(f, raise, ptx_u32(MANTISSA_BITS))),
+                     .lower = ptx_as(f, PTX_F32, ptx_shl(f, lower, ptx_u32(MANTISSA_BITS)))};
+}
+
+/* Stores a run of a vector, and returns its sum; of q8, the sum of its codes. */
+static ptx_val store_run(linear *g, ptx_val at, ptx_val h[RUN], const ptx_val *raise)
 {
     ptx_fn *f = g->f;
-    ptx_val code[RUN];
-    for (int i = 0; i < RUN; i++)
-        code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], inverse, ptx_bits(PTX_F32, LINEAR_SUM_START)));
-    ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
-    ptx_val high = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
-    return ptx_prmt(f, low, high, ptx_u32(0x5410));
+    if (g->of.is_q8) { /* 1.5 * 2^23 more than a number has it rounded to an integer in its low bits */
+        ptx_val code[RUN];
+        for (int i = 0; i < RUN; i++)
+            code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], *raise, ptx_bits(PTX_F32, LINEAR_SUM_START)));
+        ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
+        ptx_val high = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
+        ptx_val codes = ptx_prmt(f, low, high, ptx_u32(0x5410));
+        ptx_store(f, ptx_cast_ptr(f, at, PTX_U32), codes);
+        return ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(0x01010101), ptx_s32(0));
+    }
+    ptx_val low = ptx_add(f, h[0], h[1]), high = ptx_add(f, h[2], h[3]);
+    for (int i = 0; i < RUN && raise; i++)
+        h[i] = ptx_mul(f, ptx_mul(f, h[i], *raise), *raise);
+    ptx_store_vec(f, RUN, at, h, PTX_PLAIN);
+    return ptx_add(f, low, high);
 }
 
-/* Where several lanes of a part have the same vectors, the first stores. */
-static ptx_val stores_numbers(linear *g)
+/* Whether this lane stores the i-th of the numbers that it has joined: where several lanes of a part have the same vectors,
+ * the first does. */
+static ptx_val stores_number(linear *g, const slot *at, uint32_t i)
 {
-    const uint32_t alike = part_lanes(g) > g->of.vectors ? part_lanes(g) / g->of.vectors : 1;
-    ptx_val of_alike = ptx_and(g->f, g->lane, ptx_u32(alike - 1));
-    return ptx_eq(g->f, of_alike, ptx_u32(0));
+    ptx_fn *f = g->f;
+    const uint32_t alike = part_lanes(g) > joined(g) ? part_lanes(g) / joined(g) : 1;
+    ptx_val is_first = ptx_eq(f, ptx_and(f, g->lane, ptx_u32(alike - 1)), ptx_u32(0));
+    if (joined(g) == g->of.vectors)
+        return is_first;
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, ptx_u32(i)), ptx_u32(g->of.vectors));
+    return ptx_and(f, is_first, in_bounds);
 }
 
-/* Stores a part's scale, and what stands beside it, of those vectors that the sums were joined for in this lane. */
-static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val scale, ptx_val sum[])
+/* What stands beside a part's first number. */
+static ptx_val second_number(linear *g, ptx_val first, ptx_val sum)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const bool has_sums = format->has_minimum || format->offset > 0;
+    if (!g->of.is_q8)
+        return sum;
+    if (format->has_minimum)
+        return ptx_mul(f, first, ptx_cvt(f, PTX_F32, sum));
+    if (format->offset == 0)
+        return ptx_bits(PTX_F32, LINEAR_SUM_START);
+    return ptx_as(f, PTX_F32, ptx_mad(f, sum, ptx_s32(-format->offset), ptx_s32(LINEAR_SUM_START)));
+}
+
+/* Stores the numbers of a part, of those vectors that the sums are joined for in this lane. */
+static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lower, ptx_val sum[])
+{
+    ptx_fn *f = g->f;
     const uint32_t lanes = part_lanes(g);
-    ptx_val stores = stores_numbers(g);
-    if (has_sums)
-        lanes_join(f, PTX_OP_ADD, lanes, g->of.vectors, g->lane, sum);
-    for (uint32_t i = 0; i < lanes_share(lanes, g->of.vectors); i++) {
-        ptx_val numbers[2] = {scale, ptx_bits(PTX_F32, LINEAR_SUM_START)};
-        if (lanes < Q8_LANES && g->of.vectors > 1) {
+    if (g->of.format->has_minimum || g->of.format->offset > 0)
+        join_vectors(g, PTX_OP_ADD, lanes, sum);
+    for (uint32_t i = 0; i < lanes_share(lanes, joined(g)); i++) {
+        ptx_val number[2] = {lower, {0}};
+        if (lanes < SCALE_LANES && g->of.vectors > 1) {
             ptx_val vector = ptx_add(f, at->vector, ptx_u32(i));
-            numbers[0] = ptx_shfl_idx_in(f, scale, lane_of(g, vector), Q8_LANES);
+            ptx_val lane = ptx_mul(f, vector, ptx_u32(SCALE_LANES / joined(g)));
+            number[0] = ptx_shfl_idx_in(f, lower, lane, SCALE_LANES);
         }
-        if (format->has_minimum)
-            numbers[1] = ptx_mul(f, numbers[0], ptx_cvt(f, PTX_F32, sum[i]));
-        else if (has_sums)
-            numbers[1] =
-                ptx_as(f, PTX_F32, ptx_mad(f, sum[i], ptx_s32(-format->offset), ptx_s32(LINEAR_SUM_START)));
-        PTX_WHEN (f, stores) {
-            ptx_store_vec(f, 2, shared_at(f, PTX_F32, at->numbers, byte + i * g->of.vector_bytes), numbers,
+        number[1] = second_number(g, number[0], sum[i]);
+        PTX_WHEN (f, stores_number(g, at, i)) {
+            ptx_store_vec(f, 2, shared_at(f, PTX_F32, at->numbers, byte + i * g->of.vector_bytes), number,
                           PTX_PLAIN);
         }
     }
 }
 
-/* A lane makes the scale of one of the vectors for all lanes that share it. */
-static void store_q8(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN])
+/* Stores a run of each vector. A lane makes the numbers of one of the vectors for all lanes that share it. */
+static void store_runs(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN])
 {
     ptx_fn *f = g->f;
-    ptx_val value[LINEAR_MOST_VECTORS];
-    for (uint32_t b = 0; b < g->of.vectors; b++)
-        value[b] = find_most(g, h[b]);
-    ptx_val most = join_most(g, value), scale = ptx_mul(f, most, ptx_f32(1.0f / 127));
-    ptx_val inverse = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
+    const bool has_numbers = g->of.is_q8 || g->of.format->has_minimum;
+    ptx_val value[LINEAR_MOST_VECTORS], most;
+    scaling of = {{0}, {0}};
+    if (has_numbers) {
+        for (uint32_t b = 0; b < g->of.vectors; b++)
+            value[b] = find_most(g, h[b]);
+        most = join_most(g, value);
+        of = g->of.is_q8 ? scale_q8(f, most) : scale_exact(f, most);
+    }
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_val of_vector = inverse;
-        if (g->of.vectors > 1)
-            of_vector = ptx_shfl_idx_in(f, inverse, ptx_u32(Q8_LANES / g->of.vectors * b), Q8_LANES);
-        ptx_val codes = round_run(g, h[b], of_vector);
-        ptx_store(f, shared_at(f, PTX_U32, at->elements, byte + b * g->of.vector_bytes), codes);
-        value[b] = ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(0x01010101), ptx_s32(0));
+        ptx_val raise = of.raise;
+        if (has_numbers && g->of.vectors > 1)
+            raise = ptx_shfl_idx_in(f, of.raise, ptx_u32(SCALE_LANES / joined(g) * b), SCALE_LANES);
+        value[b] = store_run(g, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
+                             has_numbers ? &raise : NULL);
     }
-    store_numbers(g, at, byte, scale, value);
-}
-
-/* ---- exact -------------------------------------------------------------------------------------------------------- */
-
-static void store_exact(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN])
-{
-    ptx_fn *f = g->f;
-    const uint32_t lanes = part_lanes(g);
-    ptx_val sum[LINEAR_MOST_VECTORS];
-    for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_store_vec(f, RUN, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
-                      PTX_PLAIN);
-        ptx_val low = ptx_add(f, h[b][0], h[b][1]), high = ptx_add(f, h[b][2], h[b][3]);
-        sum[b] = ptx_add(f, low, high);
-    }
-    if (!g->of.format->has_minimum)
-        return;
-    ptx_val stores = stores_numbers(g);
-    lanes_join(f, PTX_OP_ADD, lanes, g->of.vectors, g->lane, sum);
-    for (uint32_t i = 0; i < lanes_share(lanes, g->of.vectors); i++) {
-        PTX_WHEN (f, stores) {
-            ptx_store(f, shared_at(f, PTX_F32, at->numbers, byte + i * g->of.vector_bytes), sum[i]);
-        }
-    }
+    if (has_numbers)
+        store_numbers(g, at, byte, of.lower, value);
 }
 
 /* ---- a pass over x ------------------------------------------------------------------------------------------------ */
@@ -264,11 +303,11 @@ static void make_step(linear *g, pass *p, uint32_t step, ptx_val first, const ru
     ptx_fn *f = g->f;
     const uint32_t share_step = LINEAR_TRIP / format_group_elements(g->of.format) * g->of.share_bytes;
     PTX_IF (f, ptx_lt(f, first, p->end)) {
-        ptx_val h[LINEAR_MOST_VECTORS][RUN];
+        ptx_val h[LINEAR_MOST_VECTORS][RUN] = {{{0}}};
         for (uint32_t b = 0; b < g->of.vectors; b++)
             make_run(g, p, b, &x[b], gamma, h[b]);
         PTX_IF (f, ptx_lt(f, first, g->chunk_count)) {
-            (g->of.is_q8 ? store_q8 : store_exact)(g, &p->at, step * share_step, h);
+            store_runs(g, &p->at, step * share_step, h);
         }
     }
 }
@@ -382,7 +421,7 @@ static void find_scales(linear *g)
 {
     ptx_fn *f = g->f;
     PTX_FOR (f, b, ptx_u32(0), ptx_u32(g->of.vectors), ptx_u32(1)) {
-        ptx_val number = tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
+        ptx_val number = g->has_all_vectors ? b : tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
         ptx_val vector = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
         ptx_barrier(f);
         shared_store_warp(f, g->lane, g->warp, g->partials, 0, find_most_of_all(g, vector));

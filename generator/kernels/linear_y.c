@@ -30,6 +30,6 @@ void linear_store(linear *g, ptx_val sum, const ptx_val *factor, ptx_val bias, p
         y = ptx_add(f, y, bias);
     if (g->has_residual)
         y = ptx_add(f, y, load_as_y(g, ptx_at(f, g->residual, element)));
-    narrow_value(f, g->y_type, PTX_F32, g->has_sm_80, &y, &at);
+    narrow_value(f, g->y_type, PTX_F32, g->of.has_sm_80, &y, &at);
     ptx_store(f, at, y);
 }

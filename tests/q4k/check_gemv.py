@@ -4,7 +4,7 @@
 usage: check_gemv.py [--device DEVICE] PROFILE MANIFEST SHAPES WORD...
 (a shape is NxK; of the variants whose id holds a word; without a device, all images are counted, each on its own)
 
-Each byte of the weights is read once, by accesses that use whole sectors; every byte of the inputs is read and every one
+Each byte of the weights is read once (of a warp's last rows again), by accesses that use whole sectors; every byte of the inputs is read and every one
 of the result written; x and gamma come again for each thread block, from the caches. Shared memory is used without conflicts. Shapes whose h has no room on the device, or on
 the least one, are left out. Without a device, all but one vector of f32 take the first shape only: types matter at either
 end alone, and rows are shared out alike for more vectors.
@@ -27,14 +27,17 @@ def touched(count, kind):
 ROOM = {"sm_75": 65536, "sm_80": 166912, "sm_86": 101376, "sm_90": 232448}  # bytes of shared memory
 LEAST = {1: "sm_75", 2: "sm_75", 4: "sm_86"}  # with least of it, of those that take this many rows
 MOST_WAVEFRONTS = 1.05
-MOST_MOVED_BY_HALF_TILES = 1.04  # chunk 1024: twice as many tiles begin in the middle of a sector
+MOST_WAVEFRONTS_OF_SHARES = 1.2  # with few rows they count: two neighbours' codes overlap by 16 bytes modulo 128
+MOST_MOVED_BY_HALF_SECTORS = 1.06  # every second row begins in the middle of a sector, and so do its pieces of 512 bytes
 
 
 def has_room(params, k, device):
     rows, batch = int(params["rows"]), int(params["batch"])
-    stages = 18432 * rows * (2 if rows == 1 and batch <= 2 else 1)
-    h = 8 * -(-min(k, int(params["chunk"])) // 512) * (80 if params["activation"] == "q8" else 272)
-    return stages + batch * (1072 + h) <= ROOM[device or LEAST[rows]]
+    stage = 8 * 1152 * rows
+    stages = max(2, (9216 if batch > 4 else 18432) // stage + 1)
+    share = batch * (80 if params["activation"] == "q8" else 272) | 16
+    shares = -(-min(k, int(params["chunk"])) // 256) * 4 * share
+    return stages * stage + 1056 * batch + 32 + shares <= ROOM[device or LEAST[rows]]
 
 
 def size_of(params, n, k):
@@ -42,14 +45,16 @@ def size_of(params, n, k):
 
 
 def judge(count):
-    weights = count.args["n"] * count.args["k"] // 256 * 144
-    half_tiles = count.params["chunk"] == "1024"
+    rows = int(count.params["rows"])  # of a warp: those beyond the last are the last one again
+    copied = -(-count.args["n"] // rows) * rows * count.args["k"] // 256 * 144
+    half_sectors = count.args["k"] % 512
     return [
-        counters.equal("read once", count.total("bytes_used", ["w"]), weights),
-        counters.at_most("moved", count.moved_over(weights, ["w"]),
-                         MOST_MOVED_BY_HALF_TILES if half_tiles else counters.MOST_MOVED),
+        counters.equal("read once", count.total("bytes_used", ["w"]), copied),
+        counters.at_most("moved", count.moved_over(copied, ["w"]),
+                         MOST_MOVED_BY_HALF_SECTORS if half_sectors else counters.MOST_MOVED),
         counters.at_least("use", count.sector_use(kinds=["read"]), counters.LEAST_USED),
-        counters.at_most("wavefronts", count.wavefronts_over_ideal(), MOST_WAVEFRONTS),
+        counters.at_most("wavefronts", count.wavefronts_over_ideal(),
+                         MOST_WAVEFRONTS_OF_SHARES if count.args["n"] < 64 else MOST_WAVEFRONTS),
         counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
                        (touched(count, "read"), touched(count, "write"))),
     ]

@@ -2,7 +2,7 @@
  *
  * Row i of W is 1 in column i and 0 elsewhere, so that y is h as the kernel has it: code times scale, rounded once. In a
  * block of 32 the largest magnitude has code 127, which tells the scale. Without the norm h is x and all is checked to the
- * bit; with it the reference's h is a little off, and so are its quotients.
+ * bit; with it the norm's factor multiplies sums, the reference's h is a little off, and so are its quotients.
  *
  * Then one element of one vector is no number: its vector's y are NaNs, and the others' the bits that they were.
  *
@@ -15,7 +15,15 @@
 #include "number.h"
 #include "q4k_sample.h"
 
-enum { K = 256, FEW_ROWS = 5, BLOCK = 32, VECTORS = 8, BLOCK_BYTES = 144, LEAST_EXPONENT = -112 };
+enum {
+    K = 256,
+    FEW_ROWS = 5,
+    BLOCK = 32,
+    VECTORS = 8,
+    BLOCK_BYTES = 144,
+    LEAST_EXPONENT = -118,
+    NORM_LEAST_EXPONENT = -94
+};
 
 typedef struct buffers {
     CUdeviceptr w, factors, in, out;
@@ -81,23 +89,29 @@ static kiln_status multiply(const kiln_kernel *kernel, const buffers *b, uint32_
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
-/* Of one block: what came out for what went in. `off`: how far quotients may be from the exact ones, relatively. */
-static bool is_block_right(const float *out, const double *h, bool is_exact, double off)
+/* Of one block: what came out for what went in. `off`: how far quotients may be from the exact ones,
+ * relatively; `rounding`, how far y from code times scale. */
+static bool is_block_right(const float *out, const double *h, bool has_norm)
 {
+    const double off = has_norm ? 0x1p-19 : 0x1p-21, rounding = has_norm ? 0x1p-22 : 0;
     double most = 0;
     for (unsigned i = 0; i < BLOCK; i++)
         most = fmax(most, fabs(h[i]));
-    const double raised = fmax(most, ldexp(1, LEAST_EXPONENT));
+    const double raised = fmax(most, ldexp(1, has_norm ? NORM_LEAST_EXPONENT : LEAST_EXPONENT));
     float scale = (float)raised / 127;
-    for (unsigned i = 0; i < BLOCK && most == raised && !is_exact; i++)
+    for (unsigned i = 0; i < BLOCK && most == raised && has_norm; i++)
         if (fabs(h[i]) == most)
             scale = fabsf(out[i]) / 127;
     bool is_right = fabs((double)scale - raised / 127) <= off * raised / 127;
     for (unsigned i = 0; i < BLOCK; i++) {
+        if (has_norm && most < raised) { /* the scale is known only to be small */
+            is_right &= fabs((double)out[i] - h[i]) <= raised / 127;
+            continue;
+        }
         const float code = rintf(out[i] / scale);
         const double quotient = h[i] * 127 / raised, fraction = fabs(quotient) - floor(fabs(quotient));
-        is_right &= out[i] == code * scale && fabsf(code) <= 127;
-        is_right &= fabs((double)code - rint(quotient)) <= 1;
+        is_right &= fabs((double)(out[i] - code * scale)) <= rounding * fabs((double)out[i]);
+        is_right &= fabsf(code) <= 127 && fabs((double)code - rint(quotient)) <= 1;
         if (fabs(fraction - 0.5) > off * fabs(quotient))
             is_right &= (double)code == rint(quotient);
     }
@@ -116,14 +130,13 @@ static void make_h(const kiln_kernel *kernel, unsigned vector, double h[K])
 
 static void check_codes(const kiln_kernel *kernel, const buffers *b)
 {
-    const bool is_exact = has(kernel, "norm=none");
     const kiln_status status = multiply(kernel, b, K, x, y);
     bool is_right = status == KILN_OK;
     for (unsigned v = 0; v < batch_of(kernel); v++) {
         double h[K];
         make_h(kernel, v, h);
         for (unsigned first = 0; first < K; first += BLOCK)
-            is_right &= is_block_right(&y[v * K + first], &h[first], is_exact, is_exact ? 0x1p-21 : 0x1p-19);
+            is_right &= is_block_right(&y[v * K + first], &h[first], has(kernel, "norm=rms"));
     }
     judge(is_right, kernel->id, status);
 }

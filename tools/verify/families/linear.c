@@ -28,8 +28,8 @@ enum { Q8_BLOCK = 32, MOST_ELEMENTS = 256 };
  * and 8 warps.
  *
  * Where the squares of x leave the range of f32, x is scaled by a power of two; so what is lost below the least normal number
- * is lost of numbers that may be 2^23 times h. An |h| below 2^-76 may count as 0. */
-#define LOST 0x1p-76
+ * is lost of numbers that may be 2^20 times h. An |h| below 2^-90 may count as 0. */
+#define LOST 0x1p-90
 
 typedef struct row_sums {
     double product, size; /* r and S */

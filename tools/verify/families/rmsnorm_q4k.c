@@ -25,11 +25,10 @@ enum { Q8_BLOCK = 32 };
  *
  * Below the least normal number an operation may be off by half a denormal, which no factor bounds: each of the 3 on an
  * element, with what they are multiplied by: x times the norm's factor by gamma. Where 1 / rms passes 2^90 the numbers are
- * up to 2^36 times too small until the end. Exact products are added up in units of at most 2^29 max|h|: there half a
- * denormal is 2^-121 max|h|. A scale of q8 is at least 2^-112 / 127, and none of its sums overflows up to |h| of 2^111.
+ * up to 2^36 times too small until the end. Exact products of 32 elements are added up in units in which half a denormal is
+ * at most 2^-121 max|h|. A scale of q8 is at least 2^-118 / 127, and none of its sums overflows up to |h| of 2^111.
  *
- * NaNs and infinities go through sums over sub-blocks, d scale (sum of code h) - dmin minimum (sum of h), as IEEE 754 has
- * it; with q8 each in h makes its vector's y NaN, and each d or dmin that is one makes its row NaN. */
+ * A NaN or an infinity in h makes its vector's y NaN, one in d or dmin its row. */
 typedef struct row_sums {
     double product, size; /* r and S */
     double loose;         /* of q8: sum of scale |w| where the code is one of two */
@@ -90,20 +89,22 @@ static void make_h(problem *p, uint64_t number, vector *v)
     }
 }
 
-/* h as its codes have it. The norm's own error is alike in a block's h and its largest, but where that is below the least. */
+/* h as its codes have it. With the norm a block of very small h has a scale that is known only to be small. */
 static void round_to_codes(vector *v, uint64_t k, bool has_norm)
 {
+    const double least = has_norm ? 0x1p-94 : 0x1p-118, near = has_norm ? 0x1p-20 : 0x1p-21;
     for (uint64_t first = 0; v->is_finite && first < k; first += Q8_BLOCK) {
         double most = 0;
         for (uint64_t i = first; i < first + Q8_BLOCK; i++)
             most = fmax(most, fabs(v->h[i]));
-        const double raised = fmax(most, 0x1p-112), scale = raised / 127;
-        const double near = !has_norm ? 0x1p-21 : most == raised ? 0x1p-20 : 0x1p-12;
+        const double scale = fmax(most, least) / 127;
         for (uint64_t i = first; i < first + Q8_BLOCK; i++) {
             const double quotient = fabs(v->h[i]) / scale, code = rint(quotient);
             const double off = near * quotient + 0x1p-149 * fabs(v->gamma[i]) / scale;
-            v->loose[i] = fabs(quotient - floor(quotient) - 0.5) <= off ? scale : 0;
-            v->h[i] = copysign(code * scale, v->h[i]);
+            const bool is_known = !has_norm || most >= least;
+            v->loose[i] = !is_known || fabs(quotient - floor(quotient) - 0.5) <= off ? scale : 0;
+            if (is_known)
+                v->h[i] = copysign(code * scale, v->h[i]);
         }
     }
 }
@@ -127,7 +128,7 @@ static void add_sub_block(row_sums *s, const q4k_block *b, const vector *v, uint
     s->product += d * dot - dmin * sum;
 }
 
-static row_sums multiply(const unsigned char *row, uint64_t k, const vector *v, bool is_q8)
+static row_sums multiply(const unsigned char *row, uint64_t k, const vector *v)
 {
     row_sums s = {0};
     q4k_block b;
@@ -138,7 +139,7 @@ static row_sums multiply(const unsigned char *row, uint64_t k, const vector *v, 
             s.product = NAN;
         add_sub_block(&s, &b, v, i);
     }
-    if (is_q8 && !v->is_finite)
+    if (!v->is_finite)
         s.product = NAN;
     return s;
 }
@@ -159,7 +160,7 @@ static void expect(problem *p, const input_pattern *pattern)
             if (is_q8)
                 round_to_codes(&v, k, problem_has_parameter(p, "norm", "rms"));
         }
-        row_sums s = multiply((const unsigned char *)w->host + i % n * row_bytes, k, &v, is_q8);
+        row_sums s = multiply((const unsigned char *)w->host + i % n * row_bytes, k, &v);
         out->expected_value[i] = s.product;
         out->bound[i] = bound_of(p, &s, out->about->type, k, &v, pattern->flags & PATTERN_RANDOM);
     }
