@@ -16,10 +16,14 @@ void variant_name(arena *a, variant *v)
     text_add(&id, v->family->name);
     text_add(&entry, v->family->name);
     size_t count = family_param_count(v->family);
+    char separator = '/';
     for (size_t i = 0; i < count; i++) {
         const kiln_param *param = &v->family->params[i];
         const char *value = v->values[i].text;
-        text_printf(&id, "%c%s=%s", i > 0 ? ',' : '/', param->name, value);
+        if (param->is_later && strcmp(value, param->default_value) == 0)
+            continue;
+        text_printf(&id, "%c%s=%s", separator, param->name, value);
+        separator = ',';
         if (param->type == KILN_PARAM_BOOL)
             text_printf(&entry, "_%s%s", strcmp(value, "true") == 0 ? "" : "no", param->name);
         else

@@ -30,7 +30,7 @@ typedef struct blocks_step {
 typedef struct variant {
     const kiln_family *family;
     param_value values[KILN_MAX_PARAMS]; /* in the order of family->params */
-    const char *id;                      /* "family/param=value,..." */
+    const char *id;                      /* "family/param=value,...", but for later ones at their default */
     uint64_t key;                        /* XXH3, 64 bit, of id */
     const char *entry;                   /* a PTX and C identifier: family_value_value... */
     const char *symbol;                  /* of the .entry in its images; but for external PTX it is `entry` */

@@ -6,6 +6,11 @@
 static const kiln_param params[] = {
     {.name = "c", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
      .summary = "element type of c"},
+    {.name = "scale_layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "rows tiles_128x4", .numbers = "1 2",
+     .default_value = "rows", .is_later = true,
+     .summary = "of sfa and sfb; rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, padded to tiles of 128 rows and 4 scales"},
+    {.name = "global_scale", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false", .is_later = true,
+     .summary = "whether c is multiplied by alpha"},
     {.name = "decode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware",
      .default_value = "software",
      .summary = "hardware: the instruction cvt from e2m1, which the a and f targets from sm_100 on have; the results are the same"},
@@ -22,16 +27,21 @@ static const kiln_param params[] = {
 
 #define VECTOR_ROWS "select(b_rows == 0, 128, b_rows)"
 
+#define IS_TILED "scale_layout == tiles_128x4"
+#define SCALES(rows) "l, select(" IS_TILED ", ceil_div(" rows ", 128) * 128, " rows "), " \
+                     "select(" IS_TILED ", ceil_div(k, 64) * 4, k / 16)"
+
 static const kiln_arg args[] = {
     {"a", KILN_ARG_IN, "u8", "l, m, k / 2", 16, NULL, "matrices: two codes per byte along k, the low nibble first"},
-    {"sfa", KILN_ARG_IN, "u8", "l, m, k / 16", 16, NULL, "e4m3 scale of each 16 codes of a"},
+    {"sfa", KILN_ARG_IN, "u8", SCALES("m"), 16, NULL, "e4m3 scale of each 16 codes of a"},
     {"b", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 2", 16, NULL, "vectors: each is the first of b_rows rows"},
-    {"sfb", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 16", 2, NULL, "e4m3 scale of each 16 codes of b"},
+    {"sfb", KILN_ARG_IN, "u8", SCALES(VECTOR_ROWS), 2, NULL, "e4m3 scale of each 16 codes of b"},
     {"out", KILN_ARG_OUT, "$c", "l, m", 2, NULL, "c; a value beyond its type becomes an infinity"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of a matrix"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of a matrix"},
     {"l", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices"},
     {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of b per vector, which is the first of them; 1: there is no padding; 0: 128"},
+    {"alpha", KILN_ARG_VALUE, "f32", NULL, 0, "global_scale", "what c is multiplied by: the product of the scales of both tensors"},
     {.name = NULL},
 };
 
@@ -46,7 +56,7 @@ static const kiln_rule rules[] = {
 };
 
 #define BLOCK_ROWS  "(8 / k_warps * rows)"
-#define GRID_X      "ceil_div(m, " BLOCK_ROWS ")"
+#define GRID_X      "ceil_div(select(" IS_TILED ", ceil_div(m, 128) * 128, m), " BLOCK_ROWS ")"
 /* A thread block takes every 256th vector: 2048 warps have enough loads in flight for any device. A grid may have 65535. */
 #define GRID_Y      "min(l, 256)"
 #define UNROLL      "max(1, 4 / (rows * k_warps))"
@@ -75,9 +85,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->loop_warps = kiln_int(v, "k_warps");
     s->min_sm = is_hardware ? 100 : is_mma ? 80 : 75;
     s->is_specific = is_hardware;
+    /* left to itself, ptxas spills a little to fit one more */
     if (is_mma)
-        s->blocks_per_multiprocessor =
-            rows == 16 ? 2 : 1; /* left to itself, ptxas spills a little to fit one more */
+        s->blocks_per_multiprocessor = rows == 16 ? 2 : 1;
+    else if (kiln_is(v, "scale_layout", "tiles_128x4"))
+        s->blocks_per_multiprocessor = 4;
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)
@@ -90,7 +102,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 const kiln_family nvfp4_gemv_family = {
     .name = "nvfp4_gemv",
-    .summary = "multiply NVFP4 matrices by an NVFP4 vector each, in one launch",
+    .summary = "multiply NVFP4 matrices by a vector each",
     .source = "NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales",
     .accuracy =
         "the error is at most (L + 1) * 2^-24 times the sum of the magnitudes of an element's blocks, plus "
@@ -99,7 +111,8 @@ const kiln_family nvfp4_gemv_family = {
         "and codes: products, block sums and scales are exact, and nothing overflows before that rounding",
     .nonfinite =
         "a scale that is NaN (0x7f, 0xff) makes every element that it contributes to NaN: a row for a "
-        "scale of a, a whole vector c[.,l] for a scale of b",
+        "scale of a, a whole vector c[.,l] for a scale of b. Bytes that pad tiles of scales do not matter. A product "
+        "with alpha follows IEEE arithmetic",
     .params = params,
     .args = args,
     .rules = rules,

@@ -12,6 +12,7 @@
  * of a column read zeros. software: 8-bit integers, twice the codes; the magnitudes of positive codes times b, those of
  * negative codes times -b. hardware: f16. Either is exact, as are the products of scales; see nvfp4_simt.c.
  */
+#include "device/scale_tiles.h"
 #include "device/shared.h"
 #include "nvfp4_rows.h"
 
@@ -19,8 +20,9 @@ enum {
     MOST_TILES = 2,
     MOST_ROWS = 2 * MOST_TILES, /* per lane */
     STEPS = 4,                  /* of a super-step */
-    HALF_CHUNKS = 8,            /* of 32 codes, in half a super-step */
-    PLANE_BYTES = 128,          /* of b: 16 bytes of each such chunk */
+    SUPER_SCALES = NVFP4_SUPER_CODES / NVFP4_BLOCK,
+    HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
+    PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
     BLOCK_BYTES = 2 * PLANE_BYTES,
     SCALES_AT = 2 * BLOCK_BYTES, /* two scales of a chunk, in 4 bytes */
     HALF_BYTES = SCALES_AT + 64, /* so that a warp's reads of the two halves have no bank conflicts */
@@ -34,6 +36,7 @@ typedef struct gemv {
     nvfp4_rows of;
     uint32_t tiles;
     ptx_val group, in_group; /* g and t */
+    ptx_val first_row;       /* of the lane, in its warp */
     ptx_val block_at[2];     /* this lane's two blocks of b, or zeros: addresses in the first super-step */
     ptx_val block_step[2];   /* from one super-step to the next */
     ptx_val scales_at;
@@ -85,7 +88,7 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
         ptx_val index = ptx_add(f, first, chunk);
         ptx_val from = ptx_mad_wide(f, index, ptx_u32(16), g->of.b_at);
         ptx_load_vec(f, 4, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, from), PTX_NC);
-        ptx_val scales_from = ptx_mad_wide(f, index, ptx_u32(2), g->of.sfb_at);
+        ptx_val scales_from = nvfp4_scales_at(&g->of, g->of.sfb_at, index, 2);
         ptx_val raw = ptx_load_as(f, PTX_U32, ptx_pointer(f, PTX_GLOBAL, PTX_U16, scales_from), PTX_NC);
         ptx_val half = ptx_shr(f, chunk, ptx_u32(3));
         ptx_val in_half = ptx_and(f, chunk, ptx_u32(HALF_CHUNKS - 1));
@@ -197,9 +200,25 @@ static piece load_piece(gemv *g, uint32_t row, ptx_val super)
     ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
     for (uint32_t s = 0; s < STEPS; s++)
         ptx_load_vec(f, 4, p.word[s], ptx_at_bytes(f, pointer, 32 * s), hints);
-    ptx_val scales_at = ptx_mad_wide(f, super, ptx_u32(NVFP4_SUPER_CODES / NVFP4_BLOCK), g->sfa_at[row]);
+    if (g->of.is_tiled)
+        return p;
+    ptx_val scales_at = ptx_mad_wide(f, super, ptx_u32(SUPER_SCALES), g->sfa_at[row]);
     ptx_load_vec(f, 4, p.scales, ptx_pointer(f, PTX_GLOBAL, PTX_U32, scales_at), hints);
     return p;
+}
+
+/* Those of two rows in neighbouring places: a tile has the four of a step. */
+static void load_tiled_scales(gemv *g, uint32_t row, ptx_val super, piece p[2])
+{
+    ptx_fn *f = g->of.f;
+    ptx_val at = ptx_mad_wide(f, super, ptx_u32(SUPER_SCALES * SCALE_TILE_ROWS), g->sfa_at[row]);
+    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
+    for (uint32_t s = 0; s < STEPS; s++) {
+        ptx_val both[2];
+        ptx_load_vec(f, 2, both, ptx_at_bytes(f, pointer, SCALE_TILE_BYTES * s), PTX_NC | PTX_NO_ALLOCATE);
+        p[0].scales[s] = both[0];
+        p[1].scales[s] = both[1];
+    }
 }
 
 /* Multiplies this warp's share of the super-steps; `first` is the first of them in the row. */
@@ -216,6 +235,8 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
         ptx_val index = ptx_add(f, first, super);
         for (uint32_t r = 0; r < 2 * g->tiles; r++)
             p[r] = load_piece(g, r, index);
+        for (uint32_t r = 0; r < 2 * g->tiles && g->of.is_tiled; r += 2)
+            load_tiled_scales(g, r, index, &p[r]);
         for (uint32_t i = 0; i < 2; i++) {
             ptx_val at = ptx_mad(f, super, g->block_step[i], g->block_at[i]);
             block_at[i] = shared_at(f, PTX_B32, at, 0);
@@ -229,17 +250,23 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
+/* Rows from a lane's first of its warp to its r-th. In tiles the two of each 16 are in neighbouring places. */
+static uint32_t row_after(const gemv *g, uint32_t r)
+{
+    return g->of.is_tiled ? 16 * (r / 2) + r % 2 : 8 * r;
+}
+
 static void init_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
     ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
     ptx_val code_offset = ptx_mul_wide(f, ptx_mad(f, upper, ptx_u32(8), odd), ptx_u32(16));
-    ptx_val scale_offset = ptx_mul_wide(f, upper, ptx_u32(16));
-    ptx_val row = ptx_add(f, g->of.first_of_warp, g->group);
+    ptx_val scale_offset = ptx_mul_wide(f, upper, ptx_u32(g->of.is_tiled ? 16 * SCALE_TILE_ROWS : 16));
+    ptx_val row = ptx_add(f, g->of.first_of_warp, g->first_row);
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
-        nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, ptx_u32(8 * r)), &codes, &scales);
+        nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, ptx_u32(row_after(g, r))), &codes, &scales);
         g->a_at[r] = ptx_add(f, codes, code_offset);
         g->sfa_at[r] = ptx_add(f, scales, scale_offset);
         ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(NVFP4_SUPER_CODES / 2), g->a_at[r]);
@@ -258,7 +285,7 @@ static void end_rows(gemv *g)
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val own = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
         sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
-        row_in_warp[r] = r == 0 ? g->group : ptx_add(f, g->group, ptx_u32(8 * r));
+        row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, ptx_u32(row_after(g, r)));
     }
     ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
     if (g->of.k_warps > 1) {
@@ -319,6 +346,7 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
     g.tiles = g.of.rows / 16;
     g.group = ptx_shr(f, g.of.lane, ptx_u32(2));
     g.in_group = ptx_and(f, g.of.lane, ptx_u32(3));
+    g.first_row = g.of.is_tiled ? ptx_shl(f, g.group, ptx_u32(1)) : g.group;
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     init_offsets(&g);
     clear_zeros(&g);

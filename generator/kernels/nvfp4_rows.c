@@ -3,6 +3,7 @@
 
 #include "device/lanes.h"
 #include "device/narrow.h"
+#include "device/scale_tiles.h"
 #include "device/shared.h"
 
 static void read_params(nvfp4_rows *g)
@@ -19,6 +20,18 @@ static void read_params(nvfp4_rows *g)
     ptx_val given = ptx_param(f, PTX_U32, "b_rows");
     ptx_val is_default = ptx_eq(f, given, ptx_u32(0));
     g->b_rows = ptx_select(f, is_default, ptx_u32(128), given);
+    if (g->has_alpha)
+        g->alpha = ptx_param(f, PTX_F32, "alpha");
+}
+
+/* A row of tiles has the scales of 128 rows. */
+static void init_tiles(nvfp4_rows *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val down = scale_tiles_down(f, g->m);
+    g->last_tile = ptx_sub(f, down, ptx_u32(1));
+    ptx_val across = scale_tiles_across(f, ptx_shr(f, g->k, ptx_u32(4)));
+    g->tile_row_bytes = ptx_mul_wide(f, across, ptx_u32(SCALE_TILE_BYTES));
 }
 
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
@@ -29,7 +42,9 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
                     .has_sm_89 = kiln_has_sm(v, 89),
                     .rows = kiln_int(v, "rows"),
                     .k_warps = kiln_int(v, "k_warps"),
-                    .is_hardware = kiln_is(v, "decode", "hardware")};
+                    .is_hardware = kiln_is(v, "decode", "hardware"),
+                    .has_alpha = kiln_bool(v, "global_scale"),
+                    .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4")};
     read_params(&g);
     g.tid = ptx_tid_x(f);
     g.lane = ptx_laneid(f);
@@ -43,6 +58,8 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     g.row_bytes = ptx_cvt(f, PTX_U64, ptx_shr(f, g.k, ptx_u32(1)));
     g.first_batch = ptx_ctaid_y(f);
     g.batches = ptx_special(f, PTX_NCTAID_Y);
+    if (g.is_tiled)
+        init_tiles(&g);
     return g;
 }
 
@@ -52,17 +69,54 @@ void nvfp4_find_vector(nvfp4_rows *g)
     ptx_val row = ptx_mul_wide(f, g->batch, g->b_rows);
     ptx_val byte = ptx_mul(f, row, g->row_bytes);
     g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
+    if (g->is_tiled) {
+        ptx_val tile = ptx_mul_wide(f, g->batch, scale_tiles_down(f, g->b_rows));
+        g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_mul(f, tile, g->tile_row_bytes));
+        return;
+    }
     g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
+}
+
+/* The matrix's row; it may be out of bounds. */
+static ptx_val row_of(const nvfp4_rows *g, ptx_val row)
+{
+    return g->is_tiled ? scale_tiles_row(g->f, row) : row;
+}
+
+/* Those of its place in a tile's first block. */
+static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
+{
+    ptx_fn *f = g->f;
+    ptx_val tile = ptx_shr(f, place, ptx_u32(7));
+    ptx_val present = ptx_min(f, tile, g->last_tile);
+    ptx_val in_tile = ptx_and(f, place, ptx_u32(SCALE_TILE_ROWS - 1));
+    ptx_val tiles = ptx_add(f, g->last_tile, ptx_u32(1));
+    ptx_val index = ptx_mad_wide(f, g->batch, tiles, ptx_cvt(f, PTX_U64, present));
+    ptx_val from = ptx_mul(f, index, g->tile_row_bytes);
+    ptx_val byte = ptx_mad_wide(f, in_tile, ptx_u32(SCALE_TILE_BLOCKS), from);
+    return ptx_add(f, ptx_address(f, g->sfa), byte);
 }
 
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales)
 {
     ptx_fn *f = g->f;
-    ptx_val present = ptx_min(f, row, g->last_row);
+    ptx_val present = ptx_min(f, row_of(g, row), g->last_row);
     ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, present));
     ptx_val byte = ptx_mul(f, index, g->row_bytes);
     *codes = ptx_add(f, ptx_address(f, g->a), byte);
-    *scales = ptx_add(f, ptx_address(f, g->sfa), ptx_shr(f, byte, ptx_u32(3)));
+    *scales =
+        g->is_tiled ? tiled_scales(g, row) : ptx_add(f, ptx_address(f, g->sfa), ptx_shr(f, byte, ptx_u32(3)));
+}
+
+ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint32_t blocks)
+{
+    ptx_fn *f = g->f;
+    const uint32_t groups = SCALE_TILE_BLOCKS / blocks; /* in a tile */
+    if (!g->is_tiled)
+        return ptx_mad_wide(f, group, ptx_u32(blocks), scales);
+    ptx_val tile = ptx_shr(f, group, ptx_u32(lanes_log2(groups)));
+    ptx_val from = ptx_mad_wide(f, tile, ptx_u32(SCALE_TILE_BYTES), scales);
+    return ptx_mad_wide(f, ptx_and(f, group, ptx_u32(groups - 1)), ptx_u32(blocks), from);
 }
 
 ptx_val nvfp4_finish(const nvfp4_rows *g, ptx_val sum, ptx_val marks)
@@ -80,8 +134,11 @@ ptx_val nvfp4_finish(const nvfp4_rows *g, ptx_val sum, ptx_val marks)
 void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
 {
     ptx_fn *f = g->f;
+    row = row_of(g, row);
     ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, row));
     ptx_val at = ptx_at(f, g->c, index);
+    if (g->has_alpha)
+        sum = ptx_mul(f, sum, g->alpha);
     narrow_value(f, g->c_type, PTX_F32, g->has_sm_80, &sum, &at);
     ptx_val in_bounds = ptx_lt(f, row, g->m);
     ptx_val stores = ptx_and(f, in_bounds, is_here);

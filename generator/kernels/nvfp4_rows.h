@@ -14,12 +14,14 @@ typedef struct nvfp4_rows {
     ptx_type c_type;
     bool has_sm_80, has_sm_89;
     uint32_t rows, k_warps;
-    bool is_hardware;
-    ptx_val a, sfa, b, sfb, c, m, k, l, b_rows;
+    bool is_hardware, has_alpha;
+    bool is_tiled; /* scales lie in tiles (device/scale_tiles.h), and rows are taken by their places there */
+    ptx_val a, sfa, b, sfb, c, m, k, l, b_rows, alpha;
     ptx_val tid, lane, warp;
     ptx_val slice;                         /* which of the warps that share rows */
     ptx_val first_of_block, first_of_warp; /* rows */
     ptx_val last_row, row_bytes;           /* of a matrix */
+    ptx_val last_tile, tile_row_bytes;     /* tiled: of a matrix, 128 rows each; U32, U64 */
     ptx_val batch;                         /* set by the strategy's loop, from first_batch on by batches */
     ptx_val first_batch, batches;
     ptx_val b_at, sfb_at; /* addresses of the batch's vector */
@@ -30,8 +32,12 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 /* Sets b_at and sfb_at. */
 void nvfp4_find_vector(nvfp4_rows *g);
 
-/* The addresses of a row, or of the last one where the row is out of bounds. */
+/* The addresses of a row, or of the last one where the row is out of bounds. In what follows too, a row of a tiled variant is a
+ * place in its tiles. */
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales);
+
+/* The address of the scales of a group of 1 or 2 neighbouring blocks; `scales` is the row's first, `group` counts groups. */
+ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint32_t blocks);
 
 /* Corrects a lane's sum: a NaN where the marks of nvfp4_scales say so; with decode=hardware times 4, since that adds codes
  * where software adds twice the codes. The products of scales are quarters in either. */

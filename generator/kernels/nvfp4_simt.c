@@ -12,6 +12,7 @@
  * rounds.
  */
 #include "device/lanes.h"
+#include "device/scale_tiles.h"
 #include "device/shared.h"
 #include "nvfp4_rows.h"
 
@@ -51,17 +52,48 @@ static bool is_narrow(const gemv *g)
     return g->of.has_sm_89 && g->blocks == 2;
 }
 
+static void load_codes(gemv *g, ptx_val codes, ptx_val group, int hints, ptx_val word[])
+{
+    ptx_fn *f = g->of.f;
+    ptx_val at = ptx_mad_wide(f, group, ptx_u32(g->lane_codes / 2), codes);
+    ptx_load_vec(f, (int)g->words, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), hints);
+}
+
 /* Loads a piece of the row at these addresses. */
 static piece load_piece(gemv *g, ptx_val codes, ptx_val scales, ptx_val group, int hints)
 {
     ptx_fn *f = g->of.f;
     piece p;
-    ptx_val at = ptx_mad_wide(f, group, ptx_u32(g->lane_codes / 2), codes);
-    ptx_load_vec(f, (int)g->words, p.word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), hints);
-    ptx_val scales_at = ptx_mad_wide(f, group, ptx_u32(g->blocks), scales);
+    load_codes(g, codes, group, hints, p.word);
+    ptx_val scales_at = nvfp4_scales_at(&g->of, scales, group, g->blocks);
     ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, g->blocks == 2 ? PTX_U16 : PTX_U8, scales_at);
     p.scales = is_narrow(g) ? ptx_load_hint(f, pointer, hints) : ptx_load_as(f, PTX_U32, pointer, hints);
     return p;
+}
+
+/* Loads a piece of each row. In tiles a row has four scales in a word, and the words of all rows are neighbours. */
+static void load_rows(gemv *g, ptx_val group, piece p[])
+{
+    ptx_fn *f = g->of.f;
+    const int hints = PTX_NC | PTX_NO_ALLOCATE;
+    if (!g->of.is_tiled) {
+        for (uint32_t r = 0; r < g->of.rows; r++)
+            p[r] = load_piece(g, g->a_at[r], g->sfa_at[r], group, hints);
+        return;
+    }
+    const uint32_t groups = SCALE_TILE_BLOCKS / g->blocks;
+    ptx_val word[MOST_ROWS];
+    for (uint32_t r = 0; r < g->of.rows; r++)
+        load_codes(g, g->a_at[r], group, hints, p[r].word);
+    ptx_val tile = ptx_shr(f, group, ptx_u32(lanes_log2(groups)));
+    ptx_val at = ptx_mad_wide(f, tile, ptx_u32(SCALE_TILE_BYTES), g->sfa_at[0]);
+    ptx_load_vec(f, (int)g->of.rows, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC);
+    ptx_val bits = ptx_mul(f, ptx_and(f, group, ptx_u32(groups - 1)), ptx_u32(8 * g->blocks));
+    for (uint32_t r = 0; r < g->of.rows; r++) {
+        p[r].scales = ptx_shr(f, word[r], bits);
+        if (g->blocks == 1)
+            p[r].scales = ptx_and(f, p[r].scales, ptx_u32(0xff));
+    }
 }
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
@@ -193,8 +225,7 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
         for (uint32_t u = 0; u < g->unroll; u++) {
             ptx_val ahead = u == 0 ? group : ptx_add(f, group, ptx_u32(32 * g->of.k_warps * u));
             ptx_val present = ptx_min(f, ahead, g->last_group);
-            for (uint32_t r = 0; r < g->of.rows; r++)
-                p[u][r] = load_piece(g, g->a_at[r], g->sfa_at[r], present, PTX_NC | PTX_NO_ALLOCATE);
+            load_rows(g, present, p[u]);
         }
         ptx_val codes_at = at_step(g, g->codes, step);
         ptx_val scales_at = at_step(g, g->scales, step);

@@ -81,6 +81,11 @@ def nvfp4(_):
     return [f"m={m},k={k},l={l},b_rows=1" for m, k, l in ((128, 4096, 1), (100, 5120, 2))]
 
 
+def fp4_quantize(params):
+    scale = ",global_scale=100" if params["format"] == "nvfp4" else ""
+    return [f"m={m},k={k}{scale}" for m, k in ((128, 4096), (37, 2912))]
+
+
 def attention(params):
     dim, split_k = int(params["head_dim"]), int(params["split_k"])
     for q_heads, kv_heads, q, k in ((2, 1, 128, 256), (2, 1, 5, 333)):
@@ -94,6 +99,7 @@ def attention(params):
 SIZES = {
     "int4": quantiser, "nf4": quantiser, "gguf_dequantize": dequantize, "gguf_rows": gguf_rows, "q4k_dequantize": dequantize, "nf4_gemm": product,
     "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "linear": linear, "nvfp4_gemv": nvfp4, "attention": attention,
+    "fp4_quantize": fp4_quantize,
 }
 
 

@@ -14,7 +14,7 @@ class Row(NamedTuple):
 
 NK = (2560, 2560), (6912, 2560), (2560, 6912), (6912, 6912), (4096, 4096), (14336, 4096)
 ROWS = 1, 2, 4, 8, 16, 32, 64, 128, 512
-CONTRACT = "format", "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "c", "head_dim", "causal"
+CONTRACT = "format", "type", "mode", "group", "nibbles", "a", "acc", "norm", "x", "activation", "batch", "y", "c", "head_dim", "causal", "scale_layout", "global_scale"
 
 
 def quantiser(*baselines):
@@ -99,6 +99,12 @@ def nvfp4_gemv():
                quick={"m": 128, "k": 2048, "l": 1, "b_rows": 1}, baselines=["torch_bmm"])
 
 
+def fp4_quantize():
+    """Activations of a prompt."""
+    return Row(timed={"scale_layout": ["tiles_128x4"]}, shown={"type": ["f16", "bf16"]}, shapes=[{"m": 16384, "k": 4096}],
+               quick={"m": 37, "k": 512}, baselines=[])
+
+
 def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
     """Batch, row, head, as projections leave them."""
     def stride(heads, rows=1):
@@ -143,6 +149,7 @@ FAMILIES = {
     "rmsnorm_q4k_gemv":    rmsnorm_q4k_gemv(),
     "linear":              linear(),
     "nvfp4_gemv":          nvfp4_gemv(),
+    "fp4_quantize":        fp4_quantize(),
     "attention":           attention(),
 }
 

@@ -118,33 +118,6 @@ static bool execute_again(runner *r, one_case c, const execution *e, const char 
     return fine;
 }
 
-/* Whether an id, "family/param=value,...", has a parameter's value. */
-static bool id_has(const char *id, const manifest_param *param)
-{
-    char wanted[128];
-    int length = snprintf(wanted, sizeof wanted, "%s=%s", param->name, param->value);
-    for (const char *at = strchr(id, '/'); at; at = strchr(at + 1, ',')) {
-        if (strncmp(at + 1, wanted, (size_t)length) == 0 && (at[1 + length] == ',' || at[1 + length] == '\0'))
-            return true;
-    }
-    return false;
-}
-
-/* The kernel that the family's function picked agrees with this variant in all that the caller names. */
-static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
-{
-    const manifest_variant *v = r->problem.variant;
-    char what[512];
-    for (size_t i = 0; picked && i < v->param_count; i++) {
-        if (!v->params[i].is_contract || id_has(picked->id, &v->params[i]))
-            continue;
-        snprintf(what, sizeof what, "asked for %s=%s, the family's function launched %s", v->params[i].name,
-                 v->params[i].value, picked->id);
-        return fail_case(r, c, what);
-    }
-    return true;
-}
-
 static const manifest_variant *find_variant(const manifest *m, const char *id)
 {
     for (size_t i = 0; i < m->variant_count; i++) {
@@ -152,6 +125,21 @@ static const manifest_variant *find_variant(const manifest *m, const char *id)
             return &m->variants[i];
     }
     return NULL;
+}
+
+/* The kernel that the family's function picked agrees with this variant in all that the caller names. */
+static bool check_pick(runner *r, const one_case *c, const kiln_kernel *picked)
+{
+    const manifest_variant *v = r->problem.variant, *ran = picked ? find_variant(r->manifest, picked->id) : v;
+    char what[512];
+    for (size_t i = 0; i < v->param_count; i++) {
+        if (!v->params[i].is_contract || (ran && strcmp(ran->params[i].value, v->params[i].value) == 0))
+            continue;
+        snprintf(what, sizeof what, "asked for %s=%s, the family's function launched %s", v->params[i].name,
+                 v->params[i].value, picked->id);
+        return fail_case(r, c, what);
+    }
+    return true;
 }
 
 /* By the bounds of the variant that ran. */

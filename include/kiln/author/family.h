@@ -60,6 +60,9 @@ typedef struct kiln_param {
     const char *numbers;
     uint32_t min, max, step;
     const char *default_value;
+    /* One that the family gained when its variants had names: where it has its default, ids and functions are called as they
+     * were without it, so that keys and calls that programs were compiled with stay. */
+    bool is_later;
     const char *summary; /* one line */
 } kiln_param;
 

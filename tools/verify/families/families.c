@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention.h"
+#include "fp4_quantize.h"
 #include "gguf_dequantize.h"
 #include "inputs.h"
 #include "int4.h"
@@ -21,7 +22,7 @@ static const family_row *const rows[] = {
     &nf4_quantize_row,        &nf4_unpack_row,       &nf4_gemm_row,
     &nf4_gemm_transposed_row, &gguf_dequantize_row,  &gguf_rows_row,
     &q4k_dequantize_row,      &rmsnorm_q4k_gemv_row, &linear_row,
-    &nvfp4_gemv_row,          &attention_row,
+    &nvfp4_gemv_row,          &fp4_quantize_row,     &attention_row,
 };
 
 /* The linker's names for the begin and the end of what KILN_REFERENCE puts together; null where nothing is. */

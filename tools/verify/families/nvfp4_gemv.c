@@ -40,6 +40,15 @@ double nvfp4_scale_value(unsigned scale)
     return (scale & 0x7f) == NAN_SCALE ? NAN : small_float(scale, 3, 7, 0x80);
 }
 
+uint64_t nvfp4_scale_index(bool is_tiled, uint64_t rows, uint64_t blocks, uint64_t row, uint64_t block)
+{
+    if (!is_tiled)
+        return row * blocks + block;
+    const uint64_t across = (blocks + 3) / 4, down = (rows + 127) / 128, in_batch = row % rows,
+                   tile = (row / rows * down + in_batch / 128) * across + block / 4;
+    return tile * 512 + in_batch % 32 * 16 + in_batch % 128 / 32 * 4 + block % 4;
+}
+
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
 static uint64_t padded_rows(problem *p)
@@ -61,24 +70,44 @@ static double longest_chain(problem *p)
     return (double)(8 * turns + 2 + k_warps - 1);
 }
 
+static bool is_tiled(const problem *p)
+{
+    return problem_has_parameter(p, "scale_layout", "tiles_128x4");
+}
+
 typedef struct product {
     long double r, size;
 } product;
 
+/* One of the operands: its rows in all batches, and one of them. */
+typedef struct operand {
+    const unsigned char *codes, *scales;
+    uint64_t rows, row, blocks;
+    bool is_tiled;
+} operand;
+
 /* A row of a and a vector of b. */
 typedef struct pair {
-    const unsigned char *a, *sfa, *b, *sfb;
+    operand a, b;
     uint64_t blocks;
 } pair;
 
-static pair find_pair(problem *p, uint64_t row, uint64_t vector)
+static operand find_operand(problem *p, const char *codes, const char *scales, uint64_t rows, uint64_t row)
 {
     uint64_t k = problem_integer(p, "k");
-    return (pair){.a = (const unsigned char *)problem_find(p, "a")->host + row * (k / 2),
-                  .sfa = (const unsigned char *)problem_find(p, "sfa")->host + row * (k / BLOCK),
-                  .b = (const unsigned char *)problem_find(p, "b")->host + vector * (k / 2),
-                  .sfb = (const unsigned char *)problem_find(p, "sfb")->host + vector * (k / BLOCK),
-                  .blocks = k / BLOCK};
+    return (operand){.codes = (const unsigned char *)problem_find(p, codes)->host + row * (k / 2),
+                     .scales = problem_find(p, scales)->host,
+                     .rows = rows,
+                     .row = row,
+                     .blocks = k / BLOCK,
+                     .is_tiled = is_tiled(p)};
+}
+
+static pair find_pair(problem *p, uint64_t row, uint64_t vector)
+{
+    return (pair){.a = find_operand(p, "a", "sfa", problem_integer(p, "m"), row),
+                  .b = find_operand(p, "b", "sfb", padded_rows(p), vector),
+                  .blocks = problem_integer(p, "k") / BLOCK};
 }
 
 /* Exact. */
@@ -87,15 +116,21 @@ static double sum_codes(const pair *of, uint64_t block)
     double sum = 0;
     for (uint64_t i = block * BLOCK; i < (block + 1) * BLOCK; i++) {
         unsigned shift = i % 2 ? 4 : 0;
-        sum += nvfp4_code_value(of->a[i / 2] >> shift & 15) * nvfp4_code_value(of->b[i / 2] >> shift & 15);
+        sum += nvfp4_code_value(of->a.codes[i / 2] >> shift & 15) *
+               nvfp4_code_value(of->b.codes[i / 2] >> shift & 15);
     }
     return sum;
+}
+
+static double scale_of_operand(const operand *o, uint64_t block)
+{
+    return nvfp4_scale_value(o->scales[nvfp4_scale_index(o->is_tiled, o->rows, o->blocks, o->row, block)]);
 }
 
 /* Exact: of 8 bits. */
 static double scale_of(const pair *of, uint64_t block)
 {
-    return nvfp4_scale_value(of->sfa[block]) * nvfp4_scale_value(of->sfb[block]);
+    return scale_of_operand(&of->a, block) * scale_of_operand(&of->b, block);
 }
 
 static product multiply(const pair *of)
@@ -142,22 +177,32 @@ static float multiply_simt(const problem *p, const pair *of)
 
 /* ---- c ---------------------------------------------------------------------------------------------------------- */
 
+/* What c is multiplied by. */
+static float alpha_of(problem *p)
+{
+    const argument *alpha = problem_find(p, "alpha");
+    return alpha ? (float)alpha->real : 1;
+}
+
+/* A product with alpha is rounded once more. */
 static void expect_mma(problem *p, const input_pattern *pattern, const pair *of, uint64_t i)
 {
     argument *out = problem_find(p, "out");
     element_type type = out->about->type;
-    const double chain = longest_chain(p);
-    const product sum = multiply(of);
+    const double chain = longest_chain(p) + (problem_find(p, "alpha") ? 1 : 0), alpha = (double)alpha_of(p);
+    product sum = multiply(of);
+    sum.r *= alpha;
+    sum.size *= fabs(alpha);
     const double additions = (pattern->flags & PATTERN_RANDOM ? sqrt(chain) : chain) + 1;
     out->expected_value[i] = number_or_infinity(type, sum.r, 0);
     out->bound[i] = number_unit(type) * (double)fabsl(sum.r) + additions * 0x1p-24 * (double)sum.size +
-                    number_smallest(type) / 2;
+                    number_smallest(type) / 2 + (problem_find(p, "alpha") ? 0x1p-150 : 0);
 }
 
 static void expect_simt(problem *p, const pair *of, uint64_t i)
 {
     argument *out = problem_find(p, "out");
-    const double sum = (double)multiply_simt(p, of);
+    const double sum = (double)(multiply_simt(p, of) * alpha_of(p));
     out->expected_value[i] = number_decode(out->about->type, number_encode(out->about->type, sum));
     out->bound[i] = 0;
 }
@@ -347,24 +392,43 @@ static const struct {
     [EXTREME] = {make_extreme, make_extreme},
 };
 
-static void make_rows(row_maker *maker, argument *codes, argument *scales, uint64_t k, uint64_t rows,
+/* Every step-th row of an operand that has `rows` in each batch. */
+static void make_rows(problem *p, row_maker *maker, const char *codes, const char *scales, uint64_t rows,
                       uint64_t step, random_stream s)
 {
-    for (uint64_t row = 0; row < rows; row += step)
-        maker((unsigned char *)codes->host + row * (k / 2), (unsigned char *)scales->host + row * (k / BLOCK),
-              k, random_fork(s, row));
+    const uint64_t k = problem_integer(p, "k"), all = problem_integer(p, "l") * rows;
+    pool memory = {0};
+    unsigned char *made = pool_allocate(&memory, k / BLOCK + 1);
+    for (uint64_t row = 0; row < all; row += step) {
+        const operand o = find_operand(p, codes, scales, rows, row);
+        maker((unsigned char *)problem_find(p, codes)->host + row * (k / 2), made, k, random_fork(s, row));
+        for (uint64_t block = 0; block < o.blocks; block++) {
+            const uint64_t to = nvfp4_scale_index(o.is_tiled, rows, o.blocks, row, block);
+            ((unsigned char *)problem_find(p, scales)->host)[to] = made[block];
+        }
+    }
+    pool_free(&memory);
 }
 
-/* The rows that pad b are random bytes, NaN among their scales. */
+/* By far too large for f16 on some rows of ordinary sums, small, exact, and such that it rounds. */
+static double pick_alpha(const input_pattern *pattern, random_stream s)
+{
+    static const double alphas[] = {1, -0.7312481, 0x1p-9, 3.1e-5, 1e30, 0x1p-126};
+    const uint64_t count = pattern->flags & PATTERN_RANDOM ? 4 : sizeof alphas / sizeof *alphas;
+    return (double)(float)alphas[random_below(s, 0, count)];
+}
+
+/* Rows and blocks that pad are random bytes, NaN among their scales. */
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
-    argument *b = problem_find(p, "b"), *sfb = problem_find(p, "sfb");
-    uint64_t m = problem_integer(p, "m"), k = problem_integer(p, "k"), l = problem_integer(p, "l");
-    inputs_fill_bytes(b, random_fork(s, 1));
-    inputs_fill_bytes(sfb, random_fork(s, 2));
-    make_rows(makers[pattern->number].a, problem_find(p, "a"), problem_find(p, "sfa"), k, m * l, 1,
-              random_fork(s, 3));
-    make_rows(makers[pattern->number].b, b, sfb, k, l * padded_rows(p), padded_rows(p), random_fork(s, 4));
+    static const char *const padded[] = {"b", "sfa", "sfb"};
+    for (uint64_t i = 0; i < 3; i++)
+        inputs_fill_bytes(problem_find(p, padded[i]), random_fork(s, i));
+    make_rows(p, makers[pattern->number].a, "a", "sfa", problem_integer(p, "m"), 1, random_fork(s, 3));
+    make_rows(p, makers[pattern->number].b, "b", "sfb", padded_rows(p), padded_rows(p), random_fork(s, 4));
+    argument *alpha = problem_find(p, "alpha");
+    if (alpha)
+        alpha->real = pick_alpha(pattern, random_fork(s, 5));
 }
 
 /* clang-format off */
@@ -422,6 +486,12 @@ static void plan_sizes(size_plan *plan)
     }
     for (uint64_t k = 512; k <= 4608; k += k < 2048 ? 512 : 1024)
         add(plan, tile + 2, k, 2, 1);
+    if (is_tiled(p)) { /* around a tile of scales, and places beyond the last of them */
+        for (uint64_t m = 127; m <= 129; m++)
+            add(plan, m, 544, 2, m % 2 * 129);
+        add(plan, 257, 512, 2, 1);
+        add(plan, 33, 576, 1, 130);
+    }
     add(plan, warp_rows + 1, 1184, 1, 1);
     add(plan, warp_rows, 1376, 1, 1);
     add(plan, 1, 3616, 1, 1);

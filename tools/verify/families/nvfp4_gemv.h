@@ -10,4 +10,8 @@ extern const family_row nvfp4_gemv_row;
 double nvfp4_code_value(unsigned code);
 double nvfp4_scale_value(unsigned scale);
 
+/* Where the scale of a block is; `rows` are those of a batch, `row` counts through all of them. In tiles each 128 rows and 4
+ * blocks are 512 bytes, of 32 times 16: four rows, 32 apart, with the 4 blocks of each. Tiles go row after row of them. */
+uint64_t nvfp4_scale_index(bool is_tiled, uint64_t rows, uint64_t blocks, uint64_t row, uint64_t block);
+
 #endif

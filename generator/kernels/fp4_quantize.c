@@ -1,0 +1,428 @@
+/* fp4_quantize: a matrix to e2m1 codes with a scale for each block of neighbours along k, as NVFP4 and MXFP4 have them.
+ *
+ * GEOMETRY. A round of a warp is 32 blocks: a scale for each lane. The elements of a block are loaded by `lanes` neighbouring
+ * lanes, 16 bytes each, so that a load of the warp takes whole sectors; as many loads make a round. A lane owns one of its
+ * group's blocks: it makes the scale, stores it, and tells the others. With scales row after row, a warp's blocks are
+ * neighbours in memory, whatever their rows. In tiles (device/scale_tiles.h) they are 8 neighbouring places of 4 blocks each,
+ * whose scales are a sector, and a thread block makes a tile. Loads out of bounds repeat the last block.
+ *
+ * ARITHMETIC. Magnitudes are compared by their bits, so that a NaN is the largest. Scales and codes are rounded in f32
+ * (device/small_float.h); the conversion of targets that have one gives the same codes.
+ */
+#include <kiln/author/families.h>
+
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/scale_tiles.h"
+#include "device/small_float.h"
+
+enum {
+    WARPS = 8,  /* of a thread block */
+    ROUNDS = 2, /* of a warp */
+    MOST_LANES = 8,
+    MOST_ELEMENTS = 8, /* of a lane's load */
+    TILE_PLACES = 8,   /* of a round in tiles */
+    NAN_BITS = 0x7f800000
+};
+
+/* A variant while it is emitted. */
+typedef struct quantizer {
+    ptx_fn *f;
+    ptx_type type;
+    bool has_sm_80, is_mx, is_tiled, is_hardware;
+    uint32_t block;    /* elements */
+    uint32_t elements; /* of a lane's load */
+    uint32_t lanes;    /* that share a block; and loads of a round */
+    ptx_val in, packed, scale, m, k, global_scale;
+    ptx_val lane, in_group, group; /* U32; lanes of a group are neighbours */
+    /* Loads have an index: the block's from the warp's first on; in tiles the row. */
+    ptx_val last;       /* block of a warp; in tiles of a row; U32 */
+    ptx_val first;      /* block of the warp, U64; in tiles its place, U32 */
+    ptx_val has_column; /* in tiles */
+    ptx_val in_at, packed_at,
+        scales_at; /* of index 0: this lane's addresses of elements and codes; the warp's of scales */
+    ptx_val in_step, packed_step; /* bytes from one index to the next, U32 */
+} quantizer;
+
+/* A lane's load. */
+typedef struct spot {
+    ptx_val index, in_bounds; /* of the nearest block in bounds; whether it is the block itself */
+} spot;
+
+static quantizer init(ptx_fn *f, const kiln_variant *v)
+{
+    quantizer q = {.f = f,
+                   .type = kiln_type(v, "type"),
+                   .has_sm_80 = kiln_has_sm(v, 80),
+                   .is_mx = kiln_is(v, "format", "mxfp4"),
+                   .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4"),
+                   .is_hardware = kiln_is(v, "encode", "hardware")};
+    q.block = q.is_mx ? 32 : 16;
+    q.elements = q.type == PTX_F32 ? 4 : 8;
+    q.lanes = q.block / q.elements;
+    q.in = ptx_param_ptr(f, q.type, "in");
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    q.scale = ptx_param_ptr(f, PTX_U8, "scale");
+    q.m = ptx_param(f, PTX_U32, "m");
+    q.k = ptx_param(f, PTX_U32, "k");
+    if (!q.is_mx)
+        q.global_scale = ptx_param(f, PTX_F32, "global_scale");
+    q.lane = ptx_laneid(f);
+    q.in_group = ptx_and(f, q.lane, ptx_u32(q.lanes - 1));
+    q.group = ptx_shr(f, q.lane, ptx_u32(lanes_log2(q.lanes)));
+    return q;
+}
+
+/* ---- geometry ----------------------------------------------------------------------------------------------------- */
+
+/* Blocks of a round are numbered in the order of their scales in memory. Of load s a group has number s * 32 / lanes + group. */
+static ptx_val number_of(quantizer *q, uint32_t round, uint32_t load)
+{
+    const uint32_t before = WARP_LANES * round + WARP_LANES / q->lanes * load;
+    return before == 0 ? q->group : ptx_add(q->f, q->group, ptx_u32(before));
+}
+
+static ptx_val blocks_of_row(quantizer *q)
+{
+    return ptx_shr(q->f, q->k, ptx_u32(lanes_log2(q->block)));
+}
+
+/* Sets addresses and steps. `block` is that of index 0, U64; one index has `elements` of a row, U32. */
+static void find_addresses(quantizer *q, ptx_val block, ptx_val elements)
+{
+    ptx_fn *f = q->f;
+    ptx_val in_block = ptx_mul_wide(f, q->in_group, ptx_u32(q->elements));
+    ptx_val element = ptx_add(f, ptx_mul(f, block, ptx_u64(q->block)), in_block);
+    q->in_at = ptx_address(f, ptx_at(f, q->in, element));
+    q->packed_at = ptx_address(f, ptx_at(f, q->packed, ptx_shr(f, element, ptx_u32(1))));
+    q->in_step = ptx_mul(f, elements, ptx_u32(q->type == PTX_F32 ? 4 : 2));
+    q->packed_step = ptx_shr(f, elements, ptx_u32(1));
+}
+
+/* Finds the warp's blocks; the predicate holds where there are some. */
+static ptx_val find_blocks(quantizer *q, ptx_val warp)
+{
+    ptx_fn *f = q->f;
+    ptx_val index = ptx_mad(f, ptx_ctaid_x(f), ptx_u32(WARPS), warp);
+    q->first = ptx_mul_wide(f, index, ptx_u32(WARP_LANES * ROUNDS));
+    ptx_val all = ptx_mul_wide(f, q->m, blocks_of_row(q));
+    ptx_val has_some = ptx_lt(f, q->first, all);
+    ptx_val left = ptx_min(f, ptx_sub(f, all, q->first), ptx_u64(WARP_LANES * ROUNDS));
+    q->last = ptx_sub(f, ptx_cvt(f, PTX_U32, left), ptx_u32(1));
+    q->scales_at = ptx_at(f, q->scale, q->first);
+    find_addresses(q, q->first, ptx_u32(q->block));
+    return has_some;
+}
+
+/* Finds the thread block's tile, and the warp's part of it: WARPS * ROUNDS rounds are a tile. */
+static void find_tile(quantizer *q, ptx_val warp)
+{
+    ptx_fn *f = q->f;
+    ptx_val across = ptx_ctaid_x(f);
+    ptx_val down = ptx_ctaid_y(f);
+    ptx_val in_tile = ptx_mul(f, warp, ptx_u32(ROUNDS * TILE_PLACES));
+    q->first = ptx_mad(f, down, ptx_u32(SCALE_TILE_ROWS), in_tile);
+    q->last = ptx_sub(f, blocks_of_row(q), ptx_u32(1));
+    ptx_val column = ptx_and(f, q->group, ptx_u32(SCALE_TILE_BLOCKS - 1));
+    ptx_val block = ptx_mad(f, across, ptx_u32(SCALE_TILE_BLOCKS), column);
+    q->has_column = ptx_le(f, block, q->last);
+    ptx_val present = ptx_min(f, block, q->last);
+    find_addresses(q, ptx_cvt(f, PTX_U64, present), q->k);
+    ptx_val tiles_across = ptx_nctaid_x(f);
+    ptx_val tile = ptx_mad_wide(f, down, tiles_across, ptx_cvt(f, PTX_U64, across));
+    ptx_val tile_at = ptx_at(f, q->scale, ptx_mul(f, tile, ptx_u64(SCALE_TILE_BYTES)));
+    q->scales_at = ptx_at(f, tile_at, ptx_mul(f, in_tile, ptx_u32(SCALE_TILE_BLOCKS)));
+}
+
+/* The row of a block of the warp, U32. */
+static ptx_val tile_row(quantizer *q, ptx_val number, uint32_t round)
+{
+    ptx_fn *f = q->f;
+    ptx_val place = ptx_add(f, q->first, ptx_shr(f, number, ptx_u32(2)));
+    return scale_tiles_row(f, round == 0 ? place : ptx_add(f, place, ptx_u32(round * TILE_PLACES)));
+}
+
+static spot find_spot(quantizer *q, uint32_t round, uint32_t load)
+{
+    ptx_fn *f = q->f;
+    spot at;
+    if (q->is_tiled) {
+        ptx_val row = tile_row(q, number_of(q, 0, load), round);
+        ptx_val last_row = ptx_sub(f, q->m, ptx_u32(1));
+        at.index = ptx_min(f, row, last_row);
+        ptx_val has_row = ptx_lt(f, row, q->m);
+        at.in_bounds = ptx_and(f, has_row, q->has_column);
+        return at;
+    }
+    ptx_val number = number_of(q, round, load);
+    at.index = ptx_min(f, number, q->last);
+    at.in_bounds = ptx_le(f, number, q->last);
+    return at;
+}
+
+/* ---- scales ------------------------------------------------------------------------------------------------------- */
+
+typedef struct chunk {
+    ptx_val raw[4]; /* 16 bytes as memory has them */
+} chunk;
+
+static chunk load_chunk(quantizer *q, ptx_val index)
+{
+    ptx_fn *f = q->f;
+    chunk c;
+    ptx_val at = ptx_mad_wide(f, index, q->in_step, q->in_at);
+    ptx_load_vec(f, 4, c.raw, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
+    return c;
+}
+
+static void widen(quantizer *q, const chunk *c, ptx_val x[MOST_ELEMENTS])
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        if (q->type == PTX_F32)
+            x[i] = ptx_as(q->f, PTX_F32, c->raw[i]);
+        else
+            widen_pair(q->f, q->type, c->raw[i], &x[2 * i]);
+    }
+}
+
+static ptx_val magnitude_bits(quantizer *q, ptx_val x)
+{
+    return ptx_and(q->f, ptx_as(q->f, PTX_U32, x), ptx_u32(0x7fffffff));
+}
+
+/* The largest magnitude of a chunk, by the bits of f32. Pairs are compared as such where a target can. */
+static ptx_val largest(quantizer *q, const chunk *c)
+{
+    ptx_fn *f = q->f;
+    ptx_val x[MOST_ELEMENTS];
+    uint32_t count = q->elements;
+    if (q->type == PTX_F32 || !q->has_sm_80) {
+        widen(q, c, x);
+    } else {
+        const ptx_type pair = q->type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
+        ptx_val most = ptx_abs(f, ptx_as(f, pair, c->raw[0]));
+        for (uint32_t i = 1; i < 4; i++)
+            most = ptx_max_nan(f, most, ptx_abs(f, ptx_as(f, pair, c->raw[i])));
+        widen_pair(f, q->type, ptx_as(f, PTX_U32, most), x);
+        count = 2;
+    }
+    ptx_val most = magnitude_bits(q, x[0]);
+    for (uint32_t i = 1; i < count; i++)
+        most = ptx_max(f, most, magnitude_bits(q, x[i]));
+    return most;
+}
+
+/* A block's scale in memory, and what its elements are multiplied by. */
+typedef struct scaling {
+    ptx_val code, inverse;
+} scaling;
+
+static scaling scale_nvfp4(quantizer *q, ptx_val most)
+{
+    ptx_fn *f = q->f;
+    scaling s;
+    ptx_val sixth = ptx_mul(f, ptx_as(f, PTX_F32, most), ptx_f32(1.0f / 6));
+    ptx_val exact = ptx_mul(f, sixth, q->global_scale);
+    ptx_val rounded = small_float_round(f, &small_float_e4m3, exact);
+    s.code = ptx_shr(f, small_float_code(f, &small_float_e4m3, rounded), ptx_u32(20));
+    ptx_val inverse = ptx_min(f, ptx_div(f, q->global_scale, rounded), ptx_bits(PTX_F32, 0x7f7fffff));
+    s.inverse = ptx_select(f, ptx_eq(f, rounded, ptx_f32(0)), ptx_f32(0), inverse);
+    return s;
+}
+
+/* Exponents as f32 has them: that of the largest magnitude, less that of 4. */
+static scaling scale_mxfp4(quantizer *q, ptx_val most)
+{
+    ptx_fn *f = q->f;
+    scaling s;
+    ptx_val exponent = ptx_shr(f, most, ptx_u32(23));
+    s.code = ptx_sub(f, ptx_max(f, exponent, ptx_u32(2)), ptx_u32(2));
+    ptx_val opposite = ptx_sub(f, ptx_u32(254), s.code);
+    s.inverse = ptx_as(f, PTX_F32, ptx_shl(f, opposite, ptx_u32(23)));
+    return s;
+}
+
+/* Makes and stores the scale of the block that this lane owns. Returns what the block is multiplied by. */
+static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
+{
+    ptx_fn *f = q->f;
+    scaling s = (q->is_mx ? scale_mxfp4 : scale_nvfp4)(q, most);
+    ptx_val is_nan = ptx_gt(f, most, ptx_u32(NAN_BITS));
+    ptx_val code = ptx_select(f, is_nan, ptx_u32(q->is_mx ? 0xff : 0x7f), s.code);
+    ptx_val number = ptx_mad(f, q->in_group, ptx_u32(WARP_LANES / q->lanes), q->group);
+    ptx_val at = ptx_at_bytes(f, ptx_at(f, q->scales_at, number), WARP_LANES * round);
+    if (q->is_tiled) {
+        ptx_val has_row = ptx_lt(f, tile_row(q, number, round), q->m);
+        ptx_val in_bounds = ptx_and(f, has_row, q->has_column);
+        ptx_store(f, at, ptx_select(f, in_bounds, code, ptx_u32(0)));
+        return s.inverse;
+    }
+    ptx_val index = round == 0 ? number : ptx_add(f, number, ptx_u32(WARP_LANES * round));
+    ptx_val in_bounds = ptx_le(f, index, q->last);
+    PTX_WHEN (f, in_bounds) {
+        ptx_store(f, at, code);
+    }
+    return s.inverse;
+}
+
+/* ---- codes -------------------------------------------------------------------------------------------------------- */
+
+/* From the last to the first: each code and sign, in the highest nibble of a word, move the others up. */
+static ptx_val encode_software(quantizer *q, const ptx_val x[])
+{
+    ptx_fn *f = q->f;
+    ptx_val word = ptx_u32(0);
+    for (uint32_t i = q->elements; i-- > 0;) {
+        ptx_val rounded = small_float_round(f, &small_float_e2m1, x[i]);
+        ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e2m1, rounded), ptx_u32(6));
+        ptx_val sign = ptx_as(f, PTX_U32, x[i]);
+        ptx_val nibble = ptx_lop3(f, sign, ptx_u32(0x80000000), code, 0xEA); /* (a & b) | c */
+        word = ptx_shf_l(f, nibble, word, ptx_u32(4));
+    }
+    return word;
+}
+
+static ptx_val encode_hardware(quantizer *q, const ptx_val x[])
+{
+    ptx_fn *f = q->f;
+    ptx_val bytes[4];
+    for (uint32_t i = 0; i < q->elements / 2; i++)
+        bytes[i] = ptx_e2m1x2_from_f32(f, x[2 * i], x[2 * i + 1]);
+    return ptx_pack(f, q->elements == 8 ? PTX_U32 : PTX_U16, (int)q->elements / 2, bytes);
+}
+
+static void store_codes(quantizer *q, const chunk *c, const spot *at, ptx_val inverse)
+{
+    ptx_fn *f = q->f;
+    ptx_val x[MOST_ELEMENTS];
+    widen(q, c, x);
+    for (uint32_t i = 0; i < q->elements; i++)
+        x[i] = ptx_mul(f, x[i], inverse);
+    ptx_val word = (q->is_hardware ? encode_hardware : encode_software)(q, x);
+    ptx_val byte = ptx_mad_wide(f, at->index, q->packed_step, q->packed_at);
+    ptx_val to = ptx_pointer(f, PTX_GLOBAL, q->elements == 8 ? PTX_U32 : PTX_U16, byte);
+    PTX_WHEN (f, at->in_bounds) {
+        ptx_store_hint(f, to, word, PTX_CS);
+    }
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+static void quantize_round(quantizer *q, uint32_t round)
+{
+    spot at[MOST_LANES];
+    chunk c[MOST_LANES];
+    ptx_val most[MOST_LANES];
+    for (uint32_t load = 0; load < q->lanes; load++) {
+        at[load] = find_spot(q, round, load);
+        c[load] = load_chunk(q, at[load].index);
+    }
+    for (uint32_t load = 0; load < q->lanes; load++)
+        most[load] = largest(q, &c[load]);
+    lanes_join(q->f, PTX_OP_MAX, q->lanes, q->lanes, q->lane, most);
+    ptx_val own = own_scale(q, round, most[0]);
+    for (uint32_t load = 0; load < q->lanes; load++) {
+        ptx_val inverse = ptx_shfl_idx_in(q->f, own, ptx_u32(load), (int)q->lanes);
+        store_codes(q, &c[load], &at[load], inverse);
+    }
+}
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    quantizer q = init(f, v);
+    ptx_val warp = ptx_warpid_x(f);
+    if (q.is_tiled) {
+        find_tile(&q, warp);
+        for (uint32_t round = 0; round < ROUNDS; round++)
+            quantize_round(&q, round);
+        return;
+    }
+    ptx_val has_some = find_blocks(&q, warp);
+    PTX_IF (f, has_some) {
+        for (uint32_t round = 0; round < ROUNDS; round++)
+            quantize_round(&q, round);
+    }
+}
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    const bool is_hardware = kiln_is(v, "encode", "hardware");
+    s->block[0] = WARP_LANES * WARPS;
+    s->min_sm = is_hardware ? 100 : 75;
+    s->is_specific = is_hardware;
+    if (kiln_is(v, "type", "f32") && kiln_is(v, "format", "mxfp4"))
+        s->blocks_per_multiprocessor = 3; /* left to itself, ptxas spills a little to fit one more */
+}
+
+/* ---- the family --------------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const kiln_param params[] = {
+    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
+     .summary = "element type of the matrix"},
+    {.name = "format", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "nvfp4 mxfp4", .numbers = "1 2",
+     .default_value = "nvfp4",
+     .summary = "nvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32"},
+    {.name = "scale_layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "rows tiles_128x4", .numbers = "1 2",
+     .default_value = "rows",
+     .summary = "rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0"},
+    {.name = "encode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware", .default_value = "software",
+     .summary = "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"},
+    {.name = NULL},
+};
+
+#define BLOCK    "select(format == mxfp4, 32, 16)"
+#define IS_TILED "scale_layout == tiles_128x4"
+#define DOWN     "ceil_div(m, 128)"
+#define ACROSS   "ceil_div(k, 4 * " BLOCK ")"
+#define SCALES   "select(" IS_TILED ", " DOWN " * 128, m), select(" IS_TILED ", " ACROSS " * 4, k / " BLOCK ")"
+
+static const kiln_arg args[] = {
+    {"in", KILN_ARG_IN, "$type", "m, k", 16, NULL, "the matrix, row by row"},
+    {"packed", KILN_ARG_OUT, "u8", "m, k / 2", 16, NULL, "two codes per byte along k, the low nibble first"},
+    {"scale", KILN_ARG_OUT, "u8", SCALES, 16, NULL, "scale of each block of elements along k"},
+    {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows"},
+    {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns"},
+    {"global_scale", KILN_ARG_VALUE, "f32", NULL, 0, "format == nvfp4",
+     "what the matrix is multiplied by before: usually 2688 (448 * 6) over its largest magnitude. 1 / global_scale goes into a product's alpha"},
+    {.name = NULL},
+};
+
+static const kiln_rule rules[] = {
+    {"k % " BLOCK " == 0", "k must be a multiple of a block's elements, 16 or 32"},
+    {"m <= 8388480", "m must be at most 128 * 65535"},
+    {"k <= 536870912", "k must be at most 2^29"},
+    {"m * k <= 1099511627776", "m * k must be at most 2^40"},
+    {"format != nvfp4 || !negative(global_scale) && finite(global_scale)", "global_scale must be at least 0 and finite"},
+    {NULL, NULL},
+};
+/* clang-format on */
+
+const kiln_family fp4_quantize_family = {
+    .name = "fp4_quantize",
+    .summary =
+        "quantise a matrix to NVFP4 or MXFP4",
+    .source = "NVFP4 as TransformerEngine and vLLM make it; OCP Microscaling Formats (MX) 1.0",
+    .accuracy =
+        "bit for bit what follows, every operation in f32, rounded to nearest even, and a the largest "
+        "magnitude of a block. nvfp4: scale = e4m3(a * (1/6) * global_scale), at most 448; code = e2m1(x * "
+        "(global_scale / scale)), at most 6, and 0 where the scale is 0. mxfp4: scale = 2^(floor(log2(a)) - 2), "
+        "from 2^-127 on, and code = e2m1(x / scale), which is exact. Codes keep the sign of x, also of a zero",
+    .nonfinite =
+        "a NaN makes the scale of its block a NaN (0x7f; mxfp4: 0xff) and has code 7; the other codes of the "
+        "block are those beside an infinity. An infinity has the largest code and, as the largest magnitude, "
+        "the scale 448 (mxfp4: 2^126)",
+    .params = params,
+    .args = args,
+    .rules = rules,
+    .empty = "m == 0 || k == 0",
+    .shape = shape,
+    .grid = {"select(" IS_TILED ", " ACROSS ", ceil_div(m * (k / " BLOCK "), 512))",
+             "select(" IS_TILED ", " DOWN ", 1)"},
+    .cost = {.bytes_read = "m * k * select(type == f32, 4, 2)",
+             .bytes_written =
+                 "m * (k / 2) + select(" IS_TILED ", 512 * " DOWN " * " ACROSS ", m * (k / " BLOCK "))",
+             .elements = "m * k"},
+    .min_sm = 75,
+    .emit = emit,
+};

@@ -1,0 +1,239 @@
+/* The reference of fp4_quantize: every result is exact, bit for bit. Numbers are rounded by looking for the nearest code among
+ * all of them; operations on f32 are this machine's. */
+#include "fp4_quantize.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "inputs.h"
+#include "nvfp4_gemv.h"
+
+enum { E4M3_NAN = 0x7f, E4M3_LARGEST = 0x7e, E2M1_LARGEST = 7, E8M0_NAN = 0xff };
+
+static bool is_mx(const problem *p)
+{
+    return problem_has_parameter(p, "format", "mxfp4");
+}
+
+static bool is_tiled(const problem *p)
+{
+    return problem_has_parameter(p, "scale_layout", "tiles_128x4");
+}
+
+static uint64_t block_of(const problem *p)
+{
+    return is_mx(p) ? 32 : 16;
+}
+
+/* ---- rounding --------------------------------------------------------------------------------------------------- */
+
+/* Of codes in the order of their values: the nearest, of two the even one. */
+static unsigned nearest(double x, unsigned largest, double (*value)(unsigned))
+{
+    unsigned code = 0;
+    while (code < largest) {
+        const double below = x - value(code), above = value(code + 1) - x;
+        if (below < above || (below == above && code % 2 == 0))
+            break;
+        code++;
+    }
+    return code;
+}
+
+/* NaNs have the largest code, and no sign. */
+static unsigned e2m1_of(float x)
+{
+    const unsigned code = isnan(x) ? E2M1_LARGEST : nearest(fabs((double)x), E2M1_LARGEST, nvfp4_code_value);
+    return code | (signbit(x) && !isnan(x) ? 8 : 0);
+}
+
+/* ---- scales ----------------------------------------------------------------------------------------------------- */
+
+/* A block's scale in memory, and what its elements are multiplied by. */
+typedef struct scaling {
+    unsigned code;
+    float inverse;
+} scaling;
+
+static scaling scale_nvfp4(float most, bool has_nan, float global_scale)
+{
+    const float exact = most * (1.0f / 6) * global_scale;
+    const unsigned code =
+        isnan(exact) ? E4M3_LARGEST : nearest((double)exact, E4M3_LARGEST, nvfp4_scale_value);
+    const float inverse = global_scale / (float)nvfp4_scale_value(code);
+    return (scaling){.code = has_nan ? E4M3_NAN : code,
+                     .inverse = code == 0 ? 0 : fminf(inverse, 0x1.fffffep127f)};
+}
+
+/* The code is an exponent, raised by 127. */
+static scaling scale_mxfp4(float most, bool has_nan)
+{
+    int exponent = -1000;
+    if (isinf(most))
+        exponent = 128;
+    else if (most > 0)
+        exponent = ilogbf(most);
+    const int shared = exponent - 2 > -127 ? exponent - 2 : -127;
+    return (scaling){.code = has_nan ? E8M0_NAN : (unsigned)(shared + 127), .inverse = ldexpf(1, -shared)};
+}
+
+/* `x` has the elements of the block; of one with a NaN everything but the scale is as if it was an infinity. */
+static scaling scale_of(problem *p, const argument *in, uint64_t first)
+{
+    float most = 0;
+    bool has_nan = false;
+    for (uint64_t i = first; i < first + block_of(p); i++) {
+        const float x = fabsf((float)element_get(in->about->type, in->host, i));
+        has_nan |= isnan(x);
+        most = x > most ? x : most;
+    }
+    most = has_nan ? INFINITY : most;
+    return is_mx(p) ? scale_mxfp4(most, has_nan)
+                    : scale_nvfp4(most, has_nan, (float)problem_find(p, "global_scale")->real);
+}
+
+static void expect(problem *p, const input_pattern *pattern)
+{
+    (void)pattern;
+    argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
+             *scale = problem_find(p, "scale");
+    const uint64_t block = block_of(p), blocks = problem_integer(p, "k") / block,
+                   rows = problem_integer(p, "m");
+    expect_bits(p, packed);
+    expect_bits(p, scale);
+    unsigned char *codes = packed->expected_bits, *scales = scale->expected_bits;
+    for (uint64_t b = 0; b < rows * blocks; b++) {
+        const scaling s = scale_of(p, in, b * block);
+        scales[nvfp4_scale_index(is_tiled(p), rows, blocks, b / blocks, b % blocks)] = (unsigned char)s.code;
+        for (uint64_t i = b * block; i < (b + 1) * block; i++) {
+            const float x = (float)element_get(in->about->type, in->host, i);
+            codes[i / 2] |= (unsigned char)(e2m1_of(x * s.inverse) << (i % 2 ? 4 : 0));
+        }
+    }
+}
+
+/* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+/* Of each three blocks one has the input's own kind, one elements at and beside ties of codes, one a largest magnitude at and
+ * beside ties of scales. Where the largest is, and how many elements are zeros, differs. */
+typedef enum share { OWN, CODE_TIES, SCALE_TIES, SHARES } share;
+
+/* A number of the type, or a neighbour of it. */
+static void set_beside(argument *in, uint64_t i, double x, random_stream s)
+{
+    element_set(in->about->type, in->host, i, x);
+    const int steps = (int)random_below(s, i, 5) - 2;
+    if (x != 0 && steps > -2 && steps < 2) {
+        const uint64_t bits = number_encode(in->about->type, x);
+        element_set(in->about->type, in->host, i,
+                    number_decode(in->about->type, number_step(in->about->type, bits, steps)));
+    }
+}
+
+/* Powers of two that global scales of 2^-3 to 2^3 leave a normal number of e4m3. */
+static double power_of(random_stream s, uint64_t first)
+{
+    return ldexp(1, (int)random_below(random_fork(s, 1), first, 8) - 4);
+}
+
+static void make_code_ties(problem *p, argument *in, uint64_t first, random_stream s)
+{
+    static const double ties[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 0, 6, 1};
+    const uint64_t block = block_of(p), largest = first + random_below(random_fork(s, 2), first, block);
+    const double power = power_of(s, first);
+    for (uint64_t i = first; i < first + block; i++) {
+        const double tie = ties[random_below(random_fork(s, 3), i, sizeof ties / sizeof *ties)];
+        const double sign = random_below(random_fork(s, 4), i, 2) ? -1 : 1;
+        set_beside(in, i, sign * tie * power, random_fork(s, 5));
+    }
+    element_set(in->about->type, in->host, largest,
+                random_below(random_fork(s, 4), largest, 2) ? -6 * power : 6 * power);
+}
+
+/* Of a scale of 4 bits the tie has 5; for mxfp4 the powers of two are edges. */
+static void make_scale_ties(problem *p, argument *in, uint64_t first, random_stream s)
+{
+    const uint64_t block = block_of(p), largest = first + random_below(random_fork(s, 2), first, block);
+    const double fraction = (double)(33 + 2 * random_below(random_fork(s, 6), first, 16)) / 32,
+                 most = is_mx(p) ? power_of(s, first) : 6 * fraction * power_of(s, first);
+    for (uint64_t i = first; i < first + block; i++)
+        element_set(in->about->type, in->host, i, (random_uniform(random_fork(s, 7), i) - 0.5) * most);
+    set_beside(in, largest, random_below(random_fork(s, 4), largest, 2) ? -most : most, random_fork(s, 5));
+}
+
+/* Exact ones, what checkpoints have, such that inverses leave the range, and such that scales are 0. */
+static double pick_global_scale(random_stream s)
+{
+    static const double scales[] = {1, 0.125, 4, 2688 / 3.7, 0x1p-20, 3e38, 0, 1e-41};
+    return (double)(float)scales[random_below(s, 0, sizeof scales / sizeof *scales)];
+}
+
+static void make(problem *p, const input_pattern *pattern, random_stream s)
+{
+    argument *in = problem_find(p, "in"), *global_scale = problem_find(p, "global_scale");
+    const uint64_t block = block_of(p);
+    inputs_fill(in, (input_kind)pattern->number, random_fork(s, 1));
+    if (global_scale)
+        global_scale->real = pattern->flags & PATTERN_RANDOM ? 1 : pick_global_scale(random_fork(s, 2));
+    for (uint64_t first = 0; first < in->count; first += block) {
+        const share of = (share)random_below(random_fork(s, 3), first, SHARES);
+        if (of == CODE_TIES)
+            make_code_ties(p, in, first, random_fork(s, 4));
+        else if (of == SCALE_TIES)
+            make_scale_ties(p, in, first, random_fork(s, 5));
+    }
+}
+
+/* clang-format off */
+static const input_pattern patterns[] = {
+    {"normal",    PATTERN_RANDOM | PATTERN_LARGE,    INPUT_NORMAL},
+    {"nonfinite", PATTERN_NONFINITE | PATTERN_LARGE, INPUT_NONFINITE},
+    {"huge-tiny", 0,                                 INPUT_HUGE_TINY},
+    {"any-bits",  PATTERN_NONFINITE,                 INPUT_ANY_BITS},
+    {"real",      0,                                 INPUT_REAL},
+    {"denormal",  0,                                 INPUT_DENORMAL},
+    {"zero",      0,                                 INPUT_ZERO},
+    {"largest",   0,                                 INPUT_LARGEST},
+    {"spread",    0,                                 INPUT_SPREAD},
+    {NULL,        0,                                 0},
+};
+/* clang-format on */
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+
+static void add(size_plan *plan, uint64_t m, uint64_t k)
+{
+    problem_find(plan->problem, "m")->integer = m;
+    problem_find(plan->problem, "k")->integer = k;
+    size_plan_add(plan);
+}
+
+/* Around the blocks of a round, a warp and a thread block; rows and columns of tiles. */
+static void plan_sizes(size_plan *plan)
+{
+    static const uint64_t rows[] = {1, 2, 7, 31, 32, 33, 64, 97, 127, 128, 129, 257};
+    const uint64_t block = block_of(plan->problem);
+    edge_list counts = {{0}, 0};
+    for (uint64_t blocks = 32; blocks <= 1024; blocks *= 2)
+        edges_add_around(&counts, blocks);
+    edges_add(&counts, 0);
+    for (uint64_t blocks = 1; blocks <= 9; blocks++)
+        edges_add(&counts, blocks);
+    for (size_t i = 0; i < counts.count; i++)
+        add(plan, 1, counts.values[i] * block);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        add(plan, rows[i], 4 * block);
+        add(plan, rows[i], (3 + i % 4) * block);
+    }
+    add(plan, 0, block);
+    add(plan, 5, 67 * block);
+    add(plan, 130, 18 * block);
+}
+
+const family_row fp4_quantize_row = {.name = "fp4_quantize",
+                                     .args = "in packed scale m k",
+                                     .patterns = patterns,
+                                     .plan = plan_sizes,
+                                     .make = make,
+                                     .expect = expect,
+                                     .expects_nonfinite = true};
