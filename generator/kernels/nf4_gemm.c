@@ -12,6 +12,7 @@ static const kiln_param params[] = {
     {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
      .default_value = "low",
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
+    NF4_SCALE_TYPE_PARAM,
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
@@ -37,7 +38,8 @@ static const kiln_param params[] = {
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, k", 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
-    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "scale of each 64 weights along K of a column"},
+    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, "scale_type == f32", "scale of each 64 weights along K of a column"},
+    NF4_NESTED_ARGS("n, k / 64", "ceil_div(n * (k / 64), 256)"),
     {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "split_k != 1",
      "partial sums over K; workspace and tile_counters belong to one launch at a time"},
@@ -46,6 +48,7 @@ static const kiln_arg args[] = {
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
+    NF4_NESTED_OFFSET,
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 of them; 0: neither is given, and "
                                                              "K is not split. 16 * (m + 64) * (n + 128) are enough for any tiles"},
     {.name = NULL},
@@ -72,6 +75,10 @@ static const kiln_rule rules[] = {
 /* Of a thread block: its part of K, and the tiles that it makes. */
 #define PART_K "ceil_div(k, split_k)"
 #define TILES  "select(" IS_PERSISTENT ", ceil_div(" TILES_N ", multiprocessors * blocks_per_multiprocessor), 1)"
+
+/* Of scales; and of 64 weights with theirs. */
+#define SCALE_BYTES  "select(scale_type == f32, 4 * n * (k / 64), " NF4_NESTED_BYTES_READ("n * (k / 64)") ")"
+#define COLUMN_BYTES "select(scale_type == f32, 36, 33)"
 /* clang-format on */
 
 static void shape(kiln_shape *s, const kiln_variant *v)
@@ -146,9 +153,10 @@ const kiln_family nf4_gemm_family = {
     .time = {.length = PART_K,
              .repeats = TILES,
              .wait = "select(" IS_SIMT ", 600, 200)",
-             .block_bytes = TILES " * " PART_K " * (tile_n * 9 / 16 + tile_m * select(a == f32, 4, 2))",
+             .block_bytes =
+                 TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " / 64 + tile_m * select(a == f32, 4, 2))",
              .extra = "select(split_k == 1, 0, 2500 + split_k * tile_m * tile_n / 16)"},
-    .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
+    .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},
     .min_sm = 75,
