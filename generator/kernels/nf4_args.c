@@ -2,7 +2,7 @@
 #include "nf4_args.h"
 #include "device/split.h"
 
-nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested)
+nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided)
 {
     nf4_args a = {.type = kiln_type(v, "a"),
                   .wide = kiln_type(v, "acc"),
@@ -22,6 +22,8 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested)
     a.m = ptx_param(f, PTX_U32, "m");
     a.n = ptx_param(f, PTX_U32, "n");
     a.k = ptx_param(f, PTX_U32, "k");
+    a.a_stride = is_strided ? ptx_param(f, PTX_U32, "a_stride") : a.k;
+    a.c_stride = is_strided ? ptx_param(f, PTX_U32, "c_stride") : a.n;
     if (is_nested)
         nf4_nested_offset(&a.nested);
     ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch */

@@ -9,13 +9,14 @@
 
 typedef struct nf4_args {
     ptx_val in, packed, scale, out, workspace, tile_counters, m, n, k;
-    nf4_nested nested; /* in place of scale, where is_nested */
+    ptx_val a_stride, c_stride; /* elements from row to row */
+    nf4_nested nested;          /* in place of scale, where is_nested */
     bool is_nested;
     ptx_type type, wide; /* of A and C; of sums */
     uint32_t split_k;    /* thread blocks that share a sum; above 1 there are workspace and tile_counters */
 } nf4_args;
 
-nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested);
+nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided);
 
 /* The descriptors' parts of nested scales. */
 /* clang-format off */

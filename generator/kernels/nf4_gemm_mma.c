@@ -147,9 +147,9 @@ static void init_a_copies(mma_gemm *g)
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
     ptx_val start = ptx_mul(f, g->first_block, ptx_u32(BLOCK_K));
     ptx_val position = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
-    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.k));
+    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
-    g->a_step = ptx_mul_wide(f, g->args.k, ptx_u32(2 * step));
+    g->a_step = ptx_mul_wide(f, g->args.a_stride, ptx_u32(2 * step));
     for (uint32_t i = 0; i < g->a_copies; i++) {
         ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->args.m);
         g->a_bytes[i] = ptx_select(f, in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
@@ -540,8 +540,9 @@ static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, 
                          uint32_t count, uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.n)), at = ptx_at(f, line, column);
-    ptx_val line_step = ptx_mul_wide(f, g->args.n, ptx_u32(step));
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride)),
+            at = ptx_at(f, line, column);
+    ptx_val line_step = ptx_mul_wide(f, g->args.c_stride, ptx_u32(step));
     ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, row));
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
@@ -745,7 +746,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested);
+    g.args = nf4_gemm_declare_args(f, v);
     init_part(&g);
     init_warp(&g);
     layout_shared(&g);

@@ -88,7 +88,7 @@ static void init_stage(gemm *g, ptx_val first_row)
     ptx_val start = ptx_add(f, row, first_row);
     for (uint32_t i = 0; i < g->loads; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, start, ptx_u32(i * WARP_LANES / row_loads)), g->args.m);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.k));
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, g->a_k);
     }
     uint32_t piece_units = g->vector * wide_bytes(g) / UNIT_BYTES;
@@ -364,7 +364,7 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(g->tile_n)), first_row);
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.n));
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
     store_result(g, ptx_at(f, line, column), sum, in_bounds);
 }
 
@@ -479,7 +479,7 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested);
+    g.args = nf4_gemm_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     init_warp(&g);

@@ -72,7 +72,7 @@ static void init_loads(wide *g)
     ptx_val first = ptx_add(f, g->first_row, row);
     for (uint32_t i = 0; i < g->tile_m / 8; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, first, ptx_u32(8 * i)), g->args.m);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.k));
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, along);
     }
     ptx_val mine = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
@@ -293,7 +293,7 @@ static void store_tile(wide *g, ptx_val tid)
     for (uint32_t r = 0; r < g->tile_m; r += rows_apart) {
         ptx_val sum = shared_sum(f, word_at(g, from, r * stride), g->k_warps, 4 * g->tile_m * stride);
         ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->args.m);
-        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.n));
+        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.c_stride));
         PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
             ptx_store(f, row_at, sum);
         }
@@ -346,7 +346,7 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
     wide g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested);
+    g.args = nf4_gemm_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     init_warp(&g);
     layout_shared(&g, tid);

@@ -57,6 +57,13 @@ static bool is_narrow(const problem *p)
     return !is_mma(p) && problem_parameter(p, "tile_m") < 16;
 }
 
+/* Elements of A and of C from row to row. */
+static uint64_t a_stride(problem *p)
+{
+    return problem_has_parameter(p, "rows", "strided") ? problem_integer(p, "a_stride")
+                                                       : problem_integer(p, "k");
+}
+
 /* A warp adds its blocks of 64 one by one; what a block's products are added in is the tensor core's affair. */
 static double longest_chain_mma(problem *p)
 {
@@ -83,7 +90,7 @@ typedef struct product {
 
 /* The operands as numbers: rows of A, columns of the table's entries, and of scales. */
 typedef struct operands {
-    uint64_t k;
+    uint64_t k, a_stride;
     double *in, *weights, *scales;
 } operands;
 
@@ -93,7 +100,7 @@ static operands operands_open(problem *p)
     const unsigned char *bytes = packed->host;
     const unsigned even_shift = groups_even_shift(p);
     const uint64_t scales = 2 * packed->count / BLOCK;
-    operands o = {problem_integer(p, "k"), malloc((in->count + 1) * sizeof(double)),
+    operands o = {problem_integer(p, "k"), a_stride(p), malloc((in->count + 1) * sizeof(double)),
                   malloc((2 * packed->count + 1) * sizeof(double)), malloc((scales + 1) * sizeof(double))};
     if (!o.in || !o.weights || !o.scales)
         abort();
@@ -116,7 +123,7 @@ static void operands_close(operands *o)
 /* Of a row and a column. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t column)
 {
-    return (operands){o->k, o->in + row * o->k, o->weights + column * o->k,
+    return (operands){o->k, o->a_stride, o->in + row * o->a_stride, o->weights + column * o->k,
                       o->scales + column * (o->k / BLOCK)};
 }
 
@@ -407,12 +414,15 @@ static double a_of(element_type type, int kind, random_stream s, uint64_t row, u
 
 static void fill_a(problem *p, argument *in, int kind, random_stream s)
 {
-    uint64_t k = problem_integer(p, "k");
+    const uint64_t k = problem_integer(p, "k"), stride = a_stride(p);
     if (kind < GEMM_MIXED || kind == GEMM_NONFINITE)
         inputs_fill(in, kind == GEMM_NONFINITE ? INPUT_NONFINITE : (input_kind)kind, s);
-    for (uint64_t i = 0; kind >= GEMM_MIXED && i < in->count; i++) {
-        if (kind != GEMM_NONFINITE || i / k % 3 != 1)
-            element_set(in->about->type, in->host, i, a_of(in->about->type, kind, s, i / k, k, i % k));
+    for (uint64_t i = 0; i < in->count; i++) {
+        const uint64_t row = i / stride, column = i % stride;
+        if (column >= k) /* between rows */
+            element_set(in->about->type, in->host, i, NAN);
+        else if (kind >= GEMM_MIXED && (kind != GEMM_NONFINITE || row % 3 != 1))
+            element_set(in->about->type, in->host, i, a_of(in->about->type, kind, s, row, k, column));
     }
 }
 
@@ -526,6 +536,10 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     problem_find(plan->problem, "m")->integer = m;
     problem_find(plan->problem, "n")->integer = n;
     problem_find(plan->problem, "k")->integer = k;
+    if (problem_has_parameter(plan->problem, "rows", "strided")) {
+        problem_find(plan->problem, "a_stride")->integer = k + (m % 2 ? 8 : 72);
+        problem_find(plan->problem, "c_stride")->integer = n; /* with more: tests/gemm/status.c */
+    }
 }
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
