@@ -1,4 +1,5 @@
 /* NF4: 4-bit NormalFloat quantisation in groups. */
+#include "nf4_args.h"
 #include "quant_family.h"
 #include <kiln/author/families.h>
 
@@ -96,9 +97,27 @@ static void emit_unpack(ptx_fn *f, const kiln_variant *v)
     quant_emit_unpack(f, v, QUANT_NF4);
 }
 
-static const kiln_arg unpack_args[] = {QUANT_PACKED_IN, QUANT_SCALE_ARG(KILN_ARG_IN, "scale of each group"),
-                                       QUANT_OUT_ARG("value of the code times the scale of its group"),
-                                       QUANT_SIZE_ARGS};
+/* clang-format off */
+static const kiln_param unpack_params[] = {QUANT_TYPE_PARAM, QUANT_GROUP_PARAM, QUANT_NIBBLES_PARAM, NF4_SCALE_TYPE_PARAM, {.name = NULL}};
+
+static const kiln_arg unpack_args[] = {
+    QUANT_PACKED_IN,
+    {"scale", KILN_ARG_IN, QUANT_WIDE, QUANT_GROUPS, 4, "scale_type == f32", "scale of each group"},
+    NF4_NESTED_ARGS(QUANT_GROUPS, "ceil_div(" QUANT_GROUPS ", 256)"),
+    QUANT_OUT_ARG("value of the code times the scale of its group"),
+    {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
+    {"group_size", KILN_ARG_VALUE, "u64", NULL, 0, "group == any", "elements that share a scale; may exceed n"},
+    NF4_NESTED_OFFSET,
+    {.name = NULL}};
+
+/* clang-format on */
+
+static void unpack_shape(kiln_shape *s, const kiln_variant *v)
+{
+    quant_shape(s, v);
+    kiln_require(s, kiln_is(v, "scale_type", "f32") || !kiln_is(v, "type", "f64"), "type scale_type",
+                 "scale_type nested needs type f32, f16 or bf16");
+}
 
 const kiln_family nf4_unpack_family = {
     .name = "nf4_unpack",
@@ -106,10 +125,11 @@ const kiln_family nf4_unpack_family = {
     .source = SOURCE,
     .accuracy = QUANT_ACCURACY,
     .nonfinite = UNPACK_NONFINITE,
-    .params = params,
+    .params = unpack_params,
     .args = unpack_args,
-    QUANT_LAUNCH(quant_shape, QUANT_TILES),
-    .cost = {.bytes_read = QUANT_PACKED_BYTES " + " QUANT_NUMBER_BYTES,
+    QUANT_LAUNCH(unpack_shape, QUANT_TILES),
+    .cost = {.bytes_read = QUANT_PACKED_BYTES " + select(scale_type == f32, " QUANT_NUMBER_BYTES
+                                              ", " NF4_NESTED_BYTES_READ(QUANT_GROUPS) ")",
              .bytes_written = QUANT_TENSOR_BYTES,
              .elements = "n"},
     .emit = emit_unpack,

@@ -2,12 +2,18 @@
 #include "nf4_args.h"
 #include "device/split.h"
 
-nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v)
+nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided)
 {
-    nf4_args a = {.type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .split_k = kiln_int(v, "split_k")};
+    nf4_args a = {.type = kiln_type(v, "a"),
+                  .wide = kiln_type(v, "acc"),
+                  .split_k = kiln_int(v, "split_k"),
+                  .is_nested = is_nested};
     a.in = ptx_param_ptr(f, a.type, "in");
     a.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    a.scale = ptx_param_ptr(f, PTX_F32, "scale");
+    if (is_nested)
+        a.nested = nf4_nested_pointers(f);
+    else
+        a.scale = ptx_param_ptr(f, PTX_F32, "scale");
     a.out = ptx_param_ptr(f, a.type, "out");
     if (a.split_k > 1) {
         a.workspace = ptx_param_ptr(f, a.wide, "workspace");
@@ -16,6 +22,10 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v)
     a.m = ptx_param(f, PTX_U32, "m");
     a.n = ptx_param(f, PTX_U32, "n");
     a.k = ptx_param(f, PTX_U32, "k");
+    a.a_stride = is_strided ? ptx_param(f, PTX_U32, "a_stride") : a.k;
+    a.c_stride = is_strided ? ptx_param(f, PTX_U32, "c_stride") : a.n;
+    if (is_nested)
+        nf4_nested_offset(&a.nested);
     ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch */
     return a;
 }

@@ -4,15 +4,34 @@
 
 #include <kiln/author/family.h>
 
+#include "device/nf4_nested.h"
 #include "device/nf4_pairs.h"
 
 typedef struct nf4_args {
     ptx_val in, packed, scale, out, workspace, tile_counters, m, n, k;
+    ptx_val a_stride, c_stride; /* elements from row to row */
+    nf4_nested nested;          /* in place of scale, where is_nested */
+    bool is_nested;
     ptx_type type, wide; /* of A and C; of sums */
     uint32_t split_k;    /* thread blocks that share a sum; above 1 there are workspace and tile_counters */
 } nf4_args;
 
-nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v);
+nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided);
+
+/* The descriptors' parts of nested scales. */
+/* clang-format off */
+#define NF4_SCALE_TYPE_PARAM                                                                                           \
+    {.name = "scale_type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 nested", .numbers = "1", \
+     .default_value = "f32",                                                                                           \
+     .summary = "how scales are stored; nested: as bitsandbytes' double quantisation does, nested_code[scale_index] * nested_absmax + nested_offset, rounded after each step"}
+#define NF4_NESTED_ARGS(blocks, groups)                                                                                \
+    {"scale_index", KILN_ARG_IN, "u8", blocks, 1, "scale_type == nested", "of each scale, where it is in nested_code"}, \
+    {"nested_code", KILN_ARG_IN, "f32", "256", 4, "scale_type == nested", "what each index stands for"},                \
+    {"nested_absmax", KILN_ARG_IN, "f32", groups, 4, "scale_type == nested", "a factor for each 256 scales, in memory order"}
+#define NF4_NESTED_OFFSET                                                                                              \
+    {"nested_offset", KILN_ARG_VALUE, "f32", NULL, 0, "scale_type == nested", "is added to each scale"}
+#define NF4_NESTED_BYTES_READ(blocks) blocks " + 4 * ceil_div(" blocks ", 256) + 1024"
+/* clang-format on */
 
 /* The table of a variant's nibbles and `table`, of `type`; `reserved` bytes may lie before it in shared memory. */
 nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved);

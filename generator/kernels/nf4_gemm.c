@@ -12,6 +12,10 @@ static const kiln_param params[] = {
     {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
      .default_value = "low",
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
+    NF4_SCALE_TYPE_PARAM,
+    {.name = "rows", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "packed strided", .numbers = "1 2",
+     .default_value = "packed",
+     .summary = "of A and C: packed one behind the other, or a_stride and c_stride apart"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
@@ -32,13 +36,18 @@ static const kiln_param params[] = {
     {.name = NULL},
 };
 
+/* Elements of a matrix; none without rows or columns. */
+#define SPAN(stride, columns)                                                                                          \
+    "select(rows == packed, m * " columns ", select(m * " columns " == 0, 0, (max(m, 1) - 1) * " stride " + " columns "))"
+
 #define WORKSPACE "ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n"
 
 static const kiln_arg args[] = {
-    {"in", KILN_ARG_IN, "$a", "m, k", 16, NULL, "A, row by row"},
+    {"in", KILN_ARG_IN, "$a", SPAN("a_stride", "k"), 16, NULL, "A, row by row"},
     {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
-    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "scale of each 64 weights along K of a column"},
-    {"out", KILN_ARG_OUT, "$a", "m, n", 2, NULL, "C, row by row"},
+    {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, "scale_type == f32", "scale of each 64 weights along K of a column"},
+    NF4_NESTED_ARGS("n, k / 64", "ceil_div(n * (k / 64), 256)"),
+    {"out", KILN_ARG_OUT, "$a", SPAN("c_stride", "n"), 2, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "split_k != 1",
      "partial sums over K; workspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "split_k != 1",
@@ -46,6 +55,9 @@ static const kiln_arg args[] = {
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
+    {"a_stride", KILN_ARG_VALUE, "u32", NULL, 0, "rows == strided", "elements of A from row to row"},
+    {"c_stride", KILN_ARG_VALUE, "u32", NULL, 0, "rows == strided", "the same for C; what lies between rows stays as it is"},
+    NF4_NESTED_OFFSET,
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 of them; 0: neither is given, and "
                                                              "K is not split. 16 * (m + 64) * (n + 128) are enough for any tiles"},
     {.name = NULL},
@@ -58,6 +70,8 @@ static const kiln_rule rules[] = {
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 2147483648", "n must be at most 2^31"},
     {"k <= 2147483648", "k must be at most 2^31"},
+    {"rows == packed || (a_stride >= k && a_stride % 8 == 0)", "a_stride must be at least k and a multiple of 8"},
+    {"rows == packed || c_stride >= n", "c_stride must be at least n"},
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {NULL, NULL},
 };
@@ -72,6 +86,10 @@ static const kiln_rule rules[] = {
 /* Of a thread block: its part of K, and the tiles that it makes. */
 #define PART_K "ceil_div(k, split_k)"
 #define TILES  "select(" IS_PERSISTENT ", ceil_div(" TILES_N ", multiprocessors * blocks_per_multiprocessor), 1)"
+
+/* Of scales; and of 64 weights with theirs. */
+#define SCALE_BYTES  "select(scale_type == f32, 4 * n * (k / 64), " NF4_NESTED_BYTES_READ("n * (k / 64)") ")"
+#define COLUMN_BYTES "select(scale_type == f32, 36, 33)"
 /* clang-format on */
 
 static void shape(kiln_shape *s, const kiln_variant *v)
@@ -110,6 +128,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         "strategy simt with tile_m of at least 16 needs a f32, table compact, tile_n 32 or 64, and k_warps 4 or 8");
 }
 
+nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v)
+{
+    return nf4_declare_args(f, v, kiln_is(v, "scale_type", "nested"), kiln_is(v, "rows", "strided"));
+}
+
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     if (kiln_is(v, "strategy", "mma"))
@@ -146,9 +169,10 @@ const kiln_family nf4_gemm_family = {
     .time = {.length = PART_K,
              .repeats = TILES,
              .wait = "select(" IS_SIMT ", 600, 200)",
-             .block_bytes = TILES " * " PART_K " * (tile_n * 9 / 16 + tile_m * select(a == f32, 4, 2))",
+             .block_bytes =
+                 TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " / 64 + tile_m * select(a == f32, 4, 2))",
              .extra = "select(split_k == 1, 0, 2500 + split_k * tile_m * tile_n / 16)"},
-    .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + 4 * n * (k / 64)",
+    .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},
     .min_sm = 75,

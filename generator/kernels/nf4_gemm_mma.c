@@ -47,7 +47,8 @@ enum {
     MOST_ROW_TILES = 16,
     MOST_DEPTH = 4,
     MOST_COPIES = 16, /* per thread and stage */
-    MOST_SUMS = 64    /* that a thread adds over the k_warps */
+    SCALES_AT_ONCE = 8,
+    MOST_SUMS = 64 /* that a thread adds over the k_warps */
 };
 
 typedef struct mma_gemm {
@@ -55,7 +56,7 @@ typedef struct mma_gemm {
     ptx_type type; /* of A and C */
     uint32_t tile_m, tile_n, k_warps, stages, split_k;
     uint32_t groups, row_tiles, column_warps, threads;
-    bool has_sm_80;
+    bool has_sm_80, is_nested;
     bool is_wide;          /* warps have different columns */
     uint32_t depth;        /* quantised blocks whose codes a warp prefetches: those of an iteration */
     uint32_t stage_blocks; /* quantised blocks of A that are copied at once, per k_warp */
@@ -70,7 +71,8 @@ typedef struct mma_gemm {
     ptx_val first_block, block_count; /* quantised blocks of this thread block's part of K */
 
     /* This thread's copies of scales and of A: source, destination, and the end of their quantised blocks. */
-    ptx_val scale_from, column_bytes, columns_left, column_of[MOST_COPIES]; /* see scale_at */
+    ptx_val scale_from, column_bytes, columns_left,
+        column_of[MOST_COPIES]; /* see scale_at; nested: numbers */
     ptx_val scale_to, scale_end, scale_next_end;
     ptx_val a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
     ptx_val scales_read, a_read; /* where this lane reads them */
@@ -108,10 +110,15 @@ static void init_scale_copies(mma_gemm *g)
     ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
     ptx_val column = tail_clamp(f, ptx_add(f, row, g->first_column), g->args.n),
             at = ptx_add(f, block, g->first_block);
-    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6)),
-            start = ptx_at(f, g->args.scale, ptx_mul_wide(f, column, blocks));
-    g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, start, at)));
-    g->column_bytes = ptx_shl(f, blocks, ptx_u32(2));
+    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6)), before = ptx_mul_wide(f, column, blocks);
+    if (g->is_nested) {
+        g->scale_from = ptx_var(f, ptx_add(f, before, ptx_cvt(f, PTX_U64, at)));
+        g->column_bytes = blocks;
+    } else {
+        ptx_val start = ptx_at(f, g->args.scale, before);
+        g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, start, at)));
+        g->column_bytes = ptx_shl(f, blocks, ptx_u32(2));
+    }
     g->columns_left = ptx_sub(f, ptx_sub(f, g->args.n, ptx_u32(1)), column);
     for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
         g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
@@ -140,9 +147,9 @@ static void init_a_copies(mma_gemm *g)
     ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
     ptx_val start = ptx_mul(f, g->first_block, ptx_u32(BLOCK_K));
     ptx_val position = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
-    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.k));
+    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
-    g->a_step = ptx_mul_wide(f, g->args.k, ptx_u32(2 * step));
+    g->a_step = ptx_mul_wide(f, g->args.a_stride, ptx_u32(2 * step));
     for (uint32_t i = 0; i < g->a_copies; i++) {
         ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->args.m);
         g->a_bytes[i] = ptx_select(f, in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
@@ -157,17 +164,20 @@ static void init_a_copies(mma_gemm *g)
         g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
-/* The address of the i-th column's scales. A wide tile has many columns: pointers to all would take too many registers. */
-static ptx_val scale_at(mma_gemm *g, uint32_t i)
+/* The address of the i-th column's scales; nested, their number. A wide tile has many columns: those of all would take too many
+ * registers. */
+static ptx_val scale_number(mma_gemm *g, uint32_t i)
 {
     ptx_fn *f = g->f;
-    ptx_val from = g->scale_from;
-    if (i > 0) {
-        ptx_val column =
-            g->is_wide ? ptx_min(f, g->columns_left, ptx_u32(i * scale_step(g))) : g->column_of[i];
-        from = ptx_mad_wide(f, column, g->column_bytes, g->scale_from);
-    }
-    return ptx_pointer(f, PTX_GLOBAL, PTX_F32, from);
+    if (i == 0)
+        return g->scale_from;
+    ptx_val column = g->is_wide ? ptx_min(f, g->columns_left, ptx_u32(i * scale_step(g))) : g->column_of[i];
+    return ptx_mad_wide(f, column, g->column_bytes, g->scale_from);
+}
+
+static ptx_val scale_at(mma_gemm *g, uint32_t i)
+{
+    return ptx_pointer(g->f, PTX_GLOBAL, PTX_F32, scale_number(g, i));
 }
 
 static ptx_val scale_to_at(mma_gemm *g, ptx_val to, uint32_t i)
@@ -175,16 +185,28 @@ static ptx_val scale_to_at(mma_gemm *g, ptx_val to, uint32_t i)
     return shared_at(g->f, PTX_F32, to, i * scale_step(g) * g->scale_row_bytes);
 }
 
-/* Below sm_80: through registers, a few at a time. */
+/* Loads `count` columns' scales from column `first` on. */
+static void load_some_scales(mma_gemm *g, uint32_t first, uint32_t count, ptx_val is_there, ptx_val raw[])
+{
+    ptx_val number[SCALES_AT_ONCE];
+    for (uint32_t i = 0; i < count; i++) {
+        if (g->is_nested)
+            number[i] = scale_number(g, first + i);
+        else
+            tail_load(g->f, PTX_F32, 1, &raw[i], scale_at(g, first + i), &is_there, PTX_NC);
+    }
+    if (g->is_nested)
+        nf4_nested_load(&g->args.nested, count, number, NULL, raw);
+}
+
+/* Below sm_80, and nested ones: through registers, a few at a time. */
 static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
 {
-    enum { AT_ONCE = 8 };
     ptx_fn *f = g->f;
-    for (uint32_t first = 0; first < g->scale_copies; first += AT_ONCE) {
-        ptx_val raw[AT_ONCE];
-        uint32_t count = g->scale_copies - first < AT_ONCE ? g->scale_copies - first : AT_ONCE;
-        for (uint32_t i = 0; i < count; i++)
-            tail_load(f, PTX_F32, 1, &raw[i], scale_at(g, first + i), &is_there, PTX_NC);
+    for (uint32_t first = 0; first < g->scale_copies; first += SCALES_AT_ONCE) {
+        ptx_val raw[SCALES_AT_ONCE];
+        uint32_t left = g->scale_copies - first, count = left < SCALES_AT_ONCE ? left : SCALES_AT_ONCE;
+        load_some_scales(g, first, count, is_there, raw);
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, scale_to_at(g, to, first + i), raw[i]);
     }
@@ -194,14 +216,22 @@ static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
 static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
-    if (g->has_sm_80) {
+    if (g->has_sm_80 && !g->is_nested) {
         ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), ptx_u32(0));
         for (uint32_t i = 0; i < g->scale_copies; i++)
             ptx_cp_async_zfill(f, scale_to_at(g, to, i), scale_at(g, i), 4, bytes, PTX_CA);
+    } else if (g->is_nested) {
+        PTX_IF (f, is_there) {
+            load_scales(g, to, is_there);
+        }
+        PTX_ELSE (f) {
+            for (uint32_t i = 0; i < g->scale_copies; i++)
+                ptx_store(f, scale_to_at(g, to, i), ptx_f32(0));
+        }
     } else {
         load_scales(g, to, is_there);
     }
-    ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, ptx_u64(4 * g->chunk)));
+    ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, ptx_u64(g->is_nested ? g->chunk : 4 * g->chunk)));
 }
 
 /* Copies the chunk after the one that starts at block `done` into the ring's other half. */
@@ -510,8 +540,9 @@ static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, 
                          uint32_t count, uint32_t step)
 {
     ptx_fn *f = g->f;
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.n)), at = ptx_at(f, line, column);
-    ptx_val line_step = ptx_mul_wide(f, g->args.n, ptx_u32(step));
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride)),
+            at = ptx_at(f, line, column);
+    ptx_val line_step = ptx_mul_wide(f, g->args.c_stride, ptx_u32(step));
     ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, row));
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
@@ -562,6 +593,7 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     mma_gemm of = {.f = f}, *g = &of;
     g->type = kiln_type(v, "a");
     g->has_sm_80 = kiln_has_sm(v, 80);
+    g->is_nested = kiln_is(v, "scale_type", "nested");
     g->tile_m = kiln_int(v, "tile_m");
     g->tile_n = kiln_int(v, "tile_n");
     g->k_warps = kiln_int(v, "k_warps");
@@ -621,13 +653,13 @@ static void init_warp(mma_gemm *g)
 /* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
 static uint32_t shared_bytes(const mma_gemm *g)
 {
-    const uint32_t copies =
-        nf4_pairs_bytes(&g->pairs) + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes;
+    const uint32_t copies = nf4_pairs_bytes(&g->pairs) + g->tile_n * g->scale_row_bytes +
+                            g->stages * g->a_stage_bytes + (g->is_nested ? NF4_NESTED_BYTES : 0);
     const uint32_t sums = g->k_warps * (g->tile_m < ROWS ? ROWS : g->tile_m) * sums_row_bytes(g);
     return copies > sums ? copies : sums;
 }
 
-/* The table, then scales, then stages of A. */
+/* The table, then scales, then stages of A, then what nested scales are looked up in. */
 static void layout_shared(mma_gemm *g)
 {
     ptx_fn *f = g->f;
@@ -645,6 +677,12 @@ static void layout_shared(mma_gemm *g)
         g->toggle_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
     if (!g->is_wide)
         g->toggle_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
+}
+
+static void fill_nested(mma_gemm *g)
+{
+    ptx_val table = ptx_add(g->f, g->a_stages, ptx_u32(g->stages * g->a_stage_bytes));
+    nf4_nested_fill(&g->args.nested, table, g->tid);
 }
 
 static void clear_sums(mma_gemm *g)
@@ -708,7 +746,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
-    g.args = nf4_declare_args(f, v);
+    g.args = nf4_gemm_declare_args(f, v);
     init_part(&g);
     init_warp(&g);
     layout_shared(&g);
@@ -717,6 +755,8 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
     init_a_copies(&g);
     for (uint32_t block = 0; block < g.depth; block++)
         load_ahead(&g, ptx_s32(0), block);
+    if (g.is_nested)
+        fill_nested(&g);
     copy_first(&g);
     nf4_pairs_fill(&g.pairs, g.tid, g.lane);
     clear_sums(&g);

@@ -45,7 +45,7 @@ typedef struct gemm {
     ptx_fn *f;
     ptx_type type, wide;                     /* of A and C; of arithmetic */
     uint32_t rows, columns, tile_n, k_warps; /* columns: of a lane */
-    bool has_sm_80, has_sm_110;
+    bool has_sm_80, has_sm_110, is_nested;
     uint32_t depth, stage_row_bytes;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
 
@@ -88,7 +88,7 @@ static void init_stage(gemm *g, ptx_val first_row)
     ptx_val start = ptx_add(f, row, first_row);
     for (uint32_t i = 0; i < g->loads; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, start, ptx_u32(i * WARP_LANES / row_loads)), g->args.m);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.k));
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, g->a_k);
     }
     uint32_t piece_units = g->vector * wide_bytes(g) / UNIT_BYTES;
@@ -200,6 +200,18 @@ static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[],
 }
 
 /* A warp takes every k_warps-th column. */
+static void stage_nested_scales(gemm *g, ptx_val first)
+{
+    ptx_fn *f = g->f;
+    ptx_val count = ptx_sub(f, g->blocks, first), mine = ptx_add(f, g->tile, g->k_warp);
+    for (uint32_t i = 0; i < g->tile_n; i += g->k_warps) {
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(i)), g->args.n);
+        ptx_val line = ptx_mul_wide(f, column, g->blocks);
+        nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
+                        WARP_LANES, g->lane, shared_at(f, PTX_F32, g->scales_to, 4 * i * SCALES_STRIDE));
+    }
+}
+
 static void stage_scales(gemm *g, ptx_val first)
 {
     ptx_fn *f = g->f;
@@ -297,7 +309,7 @@ static void multiply(gemm *g)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_var(f, ptx_number(g->wide, 0));
     PTX_FOR (f, first, ptx_u32(0), g->blocks, ptx_u32(SCALES)) {
-        stage_scales(g, first);
+        (g->is_nested ? stage_nested_scales : stage_scales)(g, first);
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, ptx_u32(6));
         ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->args.k);
@@ -352,7 +364,7 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(g->tile_n)), first_row);
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.n));
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
     store_result(g, ptx_at(f, line, column), sum, in_bounds);
 }
 
@@ -378,6 +390,7 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     gemm g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc")};
     g.has_sm_80 = kiln_has_sm(v, 80);
     g.has_sm_110 = kiln_has_sm(v, 110);
+    g.is_nested = kiln_is(v, "scale_type", "nested");
     g.rows = kiln_int(v, "tile_m");
     g.tile_n = kiln_int(v, "tile_n");
     g.columns = g.tile_n / (WARP_LANES / COLUMN_LANES);
@@ -394,11 +407,11 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
 static uint32_t shared_bytes(const gemm *g)
 {
     return nf4_pairs_bytes(&g->pairs) + g->k_warps * g->rows * g->stage_row_bytes +
-           g->tile_n * 4 * SCALES_STRIDE;
+           g->tile_n * 4 * SCALES_STRIDE + (g->is_nested ? NF4_NESTED_BYTES : 0);
 }
 
-/* The table, then a stage for each warp, then scales. */
-static void layout_shared(gemm *g)
+/* The table, then a stage for each warp, then scales, then what nested ones are looked up in. */
+static void layout_shared(gemm *g, ptx_val tid)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
@@ -409,6 +422,8 @@ static void layout_shared(gemm *g)
     g->scales_to = ptx_mad(f, g->k_warp, ptx_u32(4 * SCALES_STRIDE), scales);
     ptx_val mine = ptx_mad(f, g->group, ptx_u32(4 * SCALES_STRIDE), scales);
     g->scales_from = ptx_mad(f, ptx_shr(f, g->member, ptx_u32(1)), ptx_u32(4), mine);
+    if (g->is_nested)
+        nf4_nested_fill(&g->args.nested, ptx_add(f, scales, ptx_u32(g->tile_n * 4 * SCALES_STRIDE)), tid);
 }
 
 static void init_warp(gemm *g)
@@ -421,7 +436,8 @@ static void init_warp(gemm *g)
     g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     g->last_share = ptx_sub(f, g->args.k, ptx_u32(LANE_K));
     g->full_until = ptx_and(f, g->args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
-    g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
+    if (!g->is_nested)
+        g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
 }
 
 static void init_columns(gemm *g)
@@ -463,11 +479,11 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
-    g.args = nf4_declare_args(f, v);
+    g.args = nf4_gemm_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     init_warp(&g);
-    layout_shared(&g);
+    layout_shared(&g, tid);
     nf4_pairs_fill(&g.pairs, tid, g.lane);
     init_stage(&g, first_row);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));

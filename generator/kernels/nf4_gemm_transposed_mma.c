@@ -667,7 +667,7 @@ static void init(transposed_mma *g)
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = geometry(f, v);
-    g.args = nf4_declare_args(f, v);
+    g.args = nf4_declare_args(f, v, false, false);
     init(&g);
     nf4_pairs_fill(&g.pairs, g.tid, g.lane);
     init_columns(&g);

@@ -353,7 +353,7 @@ void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     product g = geometry(f, v);
-    g.args = nf4_declare_args(f, v);
+    g.args = nf4_declare_args(f, v, false, false);
     g.lane = ptx_laneid(f);
     init(&g);
     nf4_pairs_layout(&g.pairs, g.shared);

@@ -43,7 +43,7 @@ typedef struct wide {
     ptx_fn *f;
     uint32_t tile_m, tile_n, k_warps;
     uint32_t rows, columns; /* per lane */
-    bool is_high_first;
+    bool is_high_first, is_nested;
 
     nf4_args args;
     ptx_val lane, k_warp, tile, first_row; /* the tile's first column and row */
@@ -72,7 +72,7 @@ static void init_loads(wide *g)
     ptx_val first = ptx_add(f, g->first_row, row);
     for (uint32_t i = 0; i < g->tile_m / 8; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, first, ptx_u32(8 * i)), g->args.m);
-        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.k));
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, along);
     }
     ptx_val mine = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
@@ -92,7 +92,7 @@ static uint32_t stage_bytes(const wide *g)
 }
 
 /* The warps' stages; after those of all warps, the scales. */
-static void layout_shared(wide *g)
+static void layout_shared(wide *g, ptx_val tid)
 {
     ptx_fn *f = g->f;
     const uint32_t bytes = 4 * STRIDE;
@@ -107,6 +107,8 @@ static void layout_shared(wide *g)
     g->scales_from = ptx_mad(f, lane_column, ptx_u32(4 * SCALES_STRIDE), g->scales);
     ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), column = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
     g->w_to = ptx_mad(f, column, ptx_u32(bytes), ptx_mad(f, side, ptx_u32(4 * DEPTH / 2), w));
+    if (g->is_nested)
+        nf4_nested_fill(&g->args.nested, ptx_add(f, g->scales, ptx_u32(g->tile_n * 4 * SCALES_STRIDE)), tid);
 }
 
 /* ---- into shared memory
@@ -129,6 +131,21 @@ static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
 }
 
 /* Copies the scales of quantised block `first` of each column and of the 63 after it; half a warp takes a column. */
+static void stage_nested_scales(wide *g, ptx_val first)
+{
+    ptx_fn *f = g->f;
+    ptx_val count = ptx_sub(f, g->blocks, first), side = ptx_shr(f, g->lane, ptx_u32(4));
+    ptx_val mine = ptx_mad(f, g->k_warp, ptx_u32(2), side);
+    ptx_val to = ptx_mad(f, mine, ptx_u32(4 * SCALES_STRIDE), g->scales);
+    ptx_val lane = ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1));
+    for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
+        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, ptx_u32(i)));
+        ptx_val line = ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks);
+        nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
+                        SCALE_LANES, lane, word_at(g, to, i * SCALES_STRIDE));
+    }
+}
+
 static void stage_scales(wide *g, ptx_val first)
 {
     ptx_fn *f = g->f;
@@ -235,7 +252,7 @@ static void multiply(wide *g)
         }
     }
     PTX_FOR (f, first, ptx_u32(0), g->blocks, ptx_u32(SCALES)) {
-        stage_scales(g, first);
+        (g->is_nested ? stage_nested_scales : stage_scales)(g, first);
         ptx_barrier(f);
         ptx_val until = ptx_min(f, ptx_add(f, first, ptx_u32(SCALES)), g->blocks);
         ptx_val start = ptx_add(f, first, g->k_warp);
@@ -276,7 +293,7 @@ static void store_tile(wide *g, ptx_val tid)
     for (uint32_t r = 0; r < g->tile_m; r += rows_apart) {
         ptx_val sum = shared_sum(f, word_at(g, from, r * stride), g->k_warps, 4 * g->tile_m * stride);
         ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->args.m);
-        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.n));
+        ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.c_stride));
         PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
             ptx_store(f, row_at, sum);
         }
@@ -287,7 +304,9 @@ static void store_tile(wide *g, ptx_val tid)
 
 static wide geometry(ptx_fn *f, const kiln_variant *v)
 {
-    wide g = {.f = f, .is_high_first = kiln_is(v, "nibbles", "high")};
+    wide g = {.f = f,
+              .is_high_first = kiln_is(v, "nibbles", "high"),
+              .is_nested = kiln_is(v, "scale_type", "nested")};
     g.tile_m = kiln_int(v, "tile_m");
     g.tile_n = kiln_int(v, "tile_n");
     g.k_warps = kiln_int(v, "k_warps");
@@ -308,7 +327,8 @@ static void init_warp(wide *g)
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
     g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
     g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
-    g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
+    if (!g->is_nested)
+        g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
 }
 
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
@@ -316,7 +336,8 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
     const wide g = geometry(NULL, v);
     const uint32_t sums = 2 * g.rows * g.columns, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes = g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE;
+    s->shared_bytes =
+        g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE + (g.is_nested ? NF4_NESTED_BYTES : 0);
     s->blocks_per_multiprocessor = lanes_blocks(g.k_warps * WARP_LANES, registers);
     s->trip = 64;
     s->loop_warps = g.k_warps;
@@ -325,10 +346,10 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
     wide g = geometry(f, v);
-    g.args = nf4_declare_args(f, v);
+    g.args = nf4_gemm_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     init_warp(&g);
-    layout_shared(&g);
+    layout_shared(&g, tid);
     init_loads(&g);
     multiply(&g);
     store_sums(&g);

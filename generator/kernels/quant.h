@@ -13,6 +13,8 @@
 
 #include <kiln/author/family.h>
 
+#include "device/nf4_nested.h"
+
 enum {
     QUANT_WARPS = 8, /* per thread block */
     QUANT_MOST_STEPS = 8,
@@ -38,6 +40,8 @@ typedef struct quant {
     uint32_t row_steps, rows;
 
     ptx_val in, out, scale, zero, packed, n, group_size; /* those arguments that the entry has */
+    nf4_nested nested; /* in place of scale, where is_nested */
+    bool is_nested;
 
     /* This warp's tile, after quant_find_tile. */
     ptx_val lane;       /* U32 */
@@ -111,6 +115,8 @@ typedef struct quant_number_slot {
 } quant_number_slot;
 quant_number_slot quant_find_numbers(quant *q);
 ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor);
+/* The scale of group `first` + `index`, U64 and U32, where is_nested. In bounds: as for nf4_nested_load. */
+ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds);
 /* Whether this lane stores the numbers that it owns; others own the same ones. */
 ptx_val quant_number_owner(quant *q);
 /* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */

@@ -76,6 +76,8 @@ static quant_numbers each_number(quant *q, ptx_val (*find)(quant *, const finder
 static ptx_val load_number(quant *q, const finder *w, int number, ptx_val group, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
+    if (q->is_nested)
+        return quant_nested_scale(q, w->first_group, group, &in_bounds);
     ptx_val first = ptx_at(f, number == QUANT_ZERO ? q->zero : q->scale, w->first_group);
     ptx_val at = ptx_at(f, first, group);
     ptx_val value = ptx_var(f, ptx_number(q->wide, 1));

@@ -46,7 +46,10 @@ static quant_numbers load_numbers(quant *q)
 {
     quant_numbers g = {.has = 1u << QUANT_SCALE};
     quant_number_slot slot = quant_find_numbers(q);
-    g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, slot, q->scale), PTX_NC);
+    if (q->is_nested)
+        g.at[QUANT_SCALE] = quant_nested_scale(q, slot.first, slot.index, NULL);
+    else
+        g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, slot, q->scale), PTX_NC);
     if (q->coder == QUANT_INT4_ASYM) {
         g.at[QUANT_ZERO] = ptx_load_hint(q->f, quant_number_at(q, slot, q->zero), PTX_NC);
         g.has |= 1u << QUANT_ZERO;
@@ -98,11 +101,15 @@ static tile_row init_row(quant *q, ptx_val start)
     return r;
 }
 
+static ptx_val first_group(quant *q)
+{
+    return ptx_shr(q->f, q->first, ptx_u32(lanes_log2(q->group)));
+}
+
 /* Where a group's number is. */
 static ptx_val predicated_number_at(quant *q, const tile_row *r, ptx_val tensor)
 {
-    ptx_val first = ptx_shr(q->f, q->first, ptx_u32(lanes_log2(q->group)));
-    ptx_val at = ptx_at(q->f, tensor, first);
+    ptx_val at = ptx_at(q->f, tensor, first_group(q));
     return ptx_at(q->f, at, r->group);
 }
 
@@ -120,7 +127,10 @@ static ptx_val load_number_predicated(quant *q, const tile_row *r, ptx_val tenso
 static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 {
     quant_numbers g = {.has = 1u << QUANT_SCALE};
-    g.at[QUANT_SCALE] = load_number_predicated(q, r, q->scale);
+    if (q->is_nested)
+        g.at[QUANT_SCALE] = quant_nested_scale(q, first_group(q), r->group, &r->group_in_bounds);
+    else
+        g.at[QUANT_SCALE] = load_number_predicated(q, r, q->scale);
     if (q->coder == QUANT_INT4_ASYM) {
         g.at[QUANT_ZERO] = load_number_predicated(q, r, q->zero);
         g.has |= 1u << QUANT_ZERO;
@@ -195,7 +205,10 @@ static ptx_val row_elements(const quant *q)
 
 static void read_number_arguments(quant *q)
 {
-    q->scale = ptx_param_ptr(q->f, q->wide, "scale");
+    if (q->is_nested)
+        q->nested = nf4_nested_pointers(q->f);
+    else
+        q->scale = ptx_param_ptr(q->f, q->wide, "scale");
     if (q->coder == QUANT_INT4_ASYM)
         q->zero = ptx_param_ptr(q->f, q->wide, "zero");
 }
@@ -205,6 +218,8 @@ static void read_size_arguments(quant *q)
     q->n = ptx_param(q->f, PTX_U64, "n");
     if (q->group == 0)
         q->group_size = ptx_param(q->f, PTX_U64, "group_size");
+    if (q->is_nested)
+        nf4_nested_offset(&q->nested);
 }
 
 /* ---- scale -------------------------------------------------------------------------------------------------------- */
@@ -419,6 +434,7 @@ void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_init(f, v, coder);
     q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.is_nested = coder == QUANT_NF4 && kiln_is(v, "scale_type", "nested");
     q.packed = ptx_param_ptr(f, PTX_U8, "packed");
     read_number_arguments(&q);
     q.out = ptx_param_ptr(f, q.type, "out");

@@ -203,6 +203,13 @@ ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor)
     return ptx_at(q->f, first, slot.index);
 }
 
+ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)
+{
+    ptx_val scale, number = ptx_add(q->f, first, ptx_cvt(q->f, PTX_U64, index));
+    nf4_nested_load(&q->nested, 1, &number, in_bounds, &scale);
+    return scale;
+}
+
 ptx_val quant_number_owner(quant *q)
 {
     ptx_val slot = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));

@@ -40,6 +40,8 @@ static void multiply(const kiln_kernel *kernel, product p, unsigned char c[MOST_
         .m = (uint32_t)p.m,
         .n = (uint32_t)p.n,
         .k = (uint32_t)p.k,
+        .a_stride = (uint32_t)p.k,
+        .c_stride = (uint32_t)p.n,
     };
     tiles = (p.n + tile_n - 1) / tile_n;
     finish(kernel, &args, (CUdeviceptr[]){args.in, args.packed, args.scale, args.out},

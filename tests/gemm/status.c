@@ -98,11 +98,48 @@ static void try_dispatch(arguments a, bool has_aligned)
     is_dry = false;
 }
 
+/* Rows of C that lie apart are those that lie together, and what is between them stays as it is. */
+static void try_strided(arguments a, unsigned type, size_t bytes)
+{
+    enum { GAP = 3, FILLER = 0x5a };
+    unsigned char together[M * N * 4], apart[M * (N + GAP) * 4], input[M * (K + 8) * 4];
+    for (size_t i = 0; i < sizeof input; i++)
+        input[i] = (unsigned char)(i % 4 % bytes == bytes - 1 ? 0x3c : i * 7);
+    upload_to(a.in, input, sizeof input);
+    upload_to(a.packed, input, N * K / 2);
+    upload_to(a.scale, input, N * K / 64 * 4);
+    a.a = type;
+    a.rows = GEMM_SAMPLE_NF4_GEMM_ROWS_STRIDED;
+    a.a_stride = K + 8;
+    a.c_stride = N;
+    expect("rows together", call(&a), KILN_OK, 1);
+    download(together, a.out, sizeof together);
+    set(a.out, FILLER, sizeof apart);
+    a.c_stride = N + GAP;
+    expect("rows apart", call(&a), KILN_OK, 1);
+    download(apart, a.out, sizeof apart);
+    for (size_t row = 0; row < M; row++) {
+        const unsigned char *line = apart + row * (N + GAP) * bytes;
+        bool is_right = memcmp(line, together + row * N * bytes, N * bytes) == 0;
+        for (size_t i = N * bytes; i < (N + GAP) * bytes; i++)
+            is_right = is_right && line[i] == FILLER;
+        judge(is_right, "a row and what follows it", KILN_OK);
+    }
+    a.c_stride = N - 1;
+    expect("c_stride below n", call(&a), KILN_ERROR_BAD_ARGUMENT, 0);
+    a.c_stride = N;
+    a.a_stride = K + 4;
+    expect("a_stride no multiple of 8", call(&a), KILN_ERROR_BAD_ARGUMENT, 0);
+    a.a_stride = K - 8;
+    expect("a_stride below k", call(&a), KILN_ERROR_BAD_ARGUMENT, 0);
+}
+
 /* The kernel with the aligned table, asked for by its name. */
 static void try_forced(const arguments *right, bool has_aligned)
 {
     kiln_error error;
-    kiln_status status = gemm_sample_nf4_gemm_f32_f32_low_simt_1_32_8_aligned_2_1(&loader, NULL, right);
+    kiln_status status =
+        gemm_sample_nf4_gemm_f32_f32_low_f32_packed_simt_1_32_8_aligned_2_1(&loader, NULL, right);
     expect("the aligned table by its name", status, has_aligned ? KILN_OK : KILN_ERROR_BAD_ARGUMENT,
            has_aligned);
     if (has_aligned)
@@ -130,5 +167,7 @@ int main(int argc, char **argv)
     try_types(right);
     try_dispatch(right, has_aligned);
     try_forced(&right, has_aligned);
+    try_strided(right, GEMM_SAMPLE_NF4_GEMM_A_F32, 4);
+    try_strided(right, GEMM_SAMPLE_NF4_GEMM_A_F16, 2);
     return end_calls();
 }

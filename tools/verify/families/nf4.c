@@ -54,6 +54,30 @@ double nf4_scale(const argument *in, uint64_t first, uint64_t last)
     return most;
 }
 
+/* ---- given scales ----------------------------------------------------------------------------------------------- */
+
+enum { NESTED_SHARE = 256 /* scales with the same absmax */ };
+
+double nf4_given_scale(problem *p, uint64_t i)
+{
+    argument *scale = problem_find(p, "scale"), *absmax = problem_find(p, "nested_absmax");
+    if (scale)
+        return element_get(scale->about->type, scale->host, i);
+    const unsigned char *indices = problem_find(p, "scale_index")->host;
+    const double code = element_get(ELEMENT_F32, problem_find(p, "nested_code")->host, indices[i]),
+                 factor = element_get(ELEMENT_F32, absmax->host, i / NESTED_SHARE);
+    const double offset = (double)(float)problem_find(p, "nested_offset")->real;
+    return groups_add(ELEMENT_F32, groups_multiply(ELEMENT_F32, code, factor), offset);
+}
+
+void nf4_make_nested(problem *p, bool is_usual, random_stream s)
+{
+    argument *absmax = problem_find(p, "nested_absmax");
+    for (uint64_t i = 0; i < absmax->count; i++)
+        element_set(ELEMENT_F32, absmax->host, i, is_usual ? 0.5 + random_uniform(s, i) : i % 2 ? 0.5 : 1);
+    problem_find(p, "nested_offset")->real = is_usual ? 0.0123 : 0;
+}
+
 /* ---- references ------------------------------------------------------------------------------------------------- */
 
 static void expect_scales(problem *p)
@@ -107,8 +131,7 @@ static void expect_quantize(problem *p, const input_pattern *pattern)
 static void expect_unpack(problem *p, const input_pattern *pattern)
 {
     (void)pattern;
-    argument *packed = problem_find(p, "packed"), *scale = problem_find(p, "scale"),
-             *out = problem_find(p, "out");
+    argument *packed = problem_find(p, "packed"), *out = problem_find(p, "out");
     uint64_t n = problem_integer(p, "n"), group = groups_size(p);
     element_type arithmetic = groups_arithmetic(out->about->type);
     const unsigned char *bytes = packed->host;
@@ -116,7 +139,7 @@ static void expect_unpack(problem *p, const input_pattern *pattern)
     expect_bits(p, out);
     for (uint64_t i = 0; i < n; i++) {
         unsigned code = bytes[i / 2] >> groups_shift(even_shift, i) & 15;
-        double s = element_get(scale->about->type, scale->host, i / group);
+        double s = nf4_given_scale(p, i / group);
         element_set(out->about->type, out->expected_bits, i, groups_multiply(arithmetic, nf4_table[code], s));
     }
 }
@@ -309,10 +332,23 @@ static void fill_near_tie(problem *p, uint64_t g, random_stream s)
     }
 }
 
+static void make_nested_codes(problem *p, const input_pattern *pattern, random_stream s)
+{
+    const bool is_usual = pattern->number == INPUT_NORMAL || pattern->number == INPUT_UNIFORM;
+    groups_fill_numbers(problem_find(p, "nested_code"), pattern->number, random_fork(s, 2));
+    nf4_make_nested(p, is_usual, random_fork(s, 4));
+    inputs_fill_bytes(problem_find(p, "packed"), random_fork(s, 3));
+    inputs_fill_bytes(problem_find(p, "scale_index"), random_fork(s, 5));
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     argument *in = problem_find(p, "in"), *scale = problem_find(p, "scale"),
              *packed = problem_find(p, "packed");
+    if (!scale) {
+        make_nested_codes(p, pattern, s);
+        return;
+    }
     if (in)
         fill_elements(p, in, pattern->number, random_fork(s, 1));
     if (scale->about->direction == DIRECTION_IN)
@@ -405,7 +441,7 @@ const family_row nf4_pack_row = {.name = "nf4_pack",
                                  .expect = expect_pack,
                                  .expects_nonfinite = true};
 const family_row nf4_unpack_row = {.name = "nf4_unpack",
-                                   .args = "packed scale out n",
+                                   .args = "packed out n",
                                    .patterns = code_patterns,
                                    .plan = groups_plan,
                                    .make = make,

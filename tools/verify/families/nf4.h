@@ -18,6 +18,12 @@ unsigned nf4_code(element_type arithmetic, double r);
 /* The scale of elements [first, last) of an array: their largest magnitude, at least 1e-12. */
 double nf4_scale(const argument *in, uint64_t first, uint64_t last);
 
+/* Scale i, of the argument `scale` or nested. */
+double nf4_given_scale(problem *p, uint64_t i);
+
+/* Fills nested_absmax and nested_offset: powers of two and 0, or anything usual. */
+void nf4_make_nested(problem *p, bool is_usual, random_stream s);
+
 /* Inputs of the products. A scale from 2^low to below 2^high, of both signs, and 0; one of about 1; an element of A as large
  * as its sums allow. */
 double nf4_scale_between(int low, int high, random_stream s, uint64_t i);

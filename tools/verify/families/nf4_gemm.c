@@ -57,6 +57,13 @@ static bool is_narrow(const problem *p)
     return !is_mma(p) && problem_parameter(p, "tile_m") < 16;
 }
 
+/* Elements of A and of C from row to row. */
+static uint64_t a_stride(problem *p)
+{
+    return problem_has_parameter(p, "rows", "strided") ? problem_integer(p, "a_stride")
+                                                       : problem_integer(p, "k");
+}
+
 /* A warp adds its blocks of 64 one by one; what a block's products are added in is the tensor core's affair. */
 static double longest_chain_mma(problem *p)
 {
@@ -83,27 +90,26 @@ typedef struct product {
 
 /* The operands as numbers: rows of A, columns of the table's entries, and of scales. */
 typedef struct operands {
-    uint64_t k;
+    uint64_t k, a_stride;
     double *in, *weights, *scales;
 } operands;
 
 static operands operands_open(problem *p)
 {
-    argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
-             *scale = problem_find(p, "scale");
+    argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed");
     const unsigned char *bytes = packed->host;
     const unsigned even_shift = groups_even_shift(p);
-    operands o = {problem_integer(p, "k"), malloc((in->count + 1) * sizeof(double)),
-                  malloc((2 * packed->count + 1) * sizeof(double)),
-                  malloc((scale->count + 1) * sizeof(double))};
+    const uint64_t scales = 2 * packed->count / BLOCK;
+    operands o = {problem_integer(p, "k"), a_stride(p), malloc((in->count + 1) * sizeof(double)),
+                  malloc((2 * packed->count + 1) * sizeof(double)), malloc((scales + 1) * sizeof(double))};
     if (!o.in || !o.weights || !o.scales)
         abort();
     for (uint64_t i = 0; i < in->count; i++)
         o.in[i] = element_get(in->about->type, in->host, i);
     for (uint64_t i = 0; i < 2 * packed->count; i++)
         o.weights[i] = nf4_table[bytes[i / 2] >> groups_shift(even_shift, i) & 15];
-    for (uint64_t i = 0; i < scale->count; i++)
-        o.scales[i] = element_get(scale->about->type, scale->host, i);
+    for (uint64_t i = 0; i < scales; i++)
+        o.scales[i] = nf4_given_scale(p, i);
     return o;
 }
 
@@ -117,7 +123,7 @@ static void operands_close(operands *o)
 /* Of a row and a column. */
 static operands operands_at(const operands *o, uint64_t row, uint64_t column)
 {
-    return (operands){o->k, o->in + row * o->k, o->weights + column * o->k,
+    return (operands){o->k, o->a_stride, o->in + row * o->a_stride, o->weights + column * o->k,
                       o->scales + column * (o->k / BLOCK)};
 }
 
@@ -408,12 +414,15 @@ static double a_of(element_type type, int kind, random_stream s, uint64_t row, u
 
 static void fill_a(problem *p, argument *in, int kind, random_stream s)
 {
-    uint64_t k = problem_integer(p, "k");
+    const uint64_t k = problem_integer(p, "k"), stride = a_stride(p);
     if (kind < GEMM_MIXED || kind == GEMM_NONFINITE)
         inputs_fill(in, kind == GEMM_NONFINITE ? INPUT_NONFINITE : (input_kind)kind, s);
-    for (uint64_t i = 0; kind >= GEMM_MIXED && i < in->count; i++) {
-        if (kind != GEMM_NONFINITE || i / k % 3 != 1)
-            element_set(in->about->type, in->host, i, a_of(in->about->type, kind, s, i / k, k, i % k));
+    for (uint64_t i = 0; i < in->count; i++) {
+        const uint64_t row = i / stride, column = i % stride;
+        if (column >= k) /* between rows */
+            element_set(in->about->type, in->host, i, NAN);
+        else if (kind >= GEMM_MIXED && (kind != GEMM_NONFINITE || row % 3 != 1))
+            element_set(in->about->type, in->host, i, a_of(in->about->type, kind, s, row, k, column));
     }
 }
 
@@ -446,16 +455,44 @@ static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
     }
 }
 
+/* Six of a table's entries in turn are the scales of two neighbouring blocks in each of three columns, as scale_of tells them
+ * apart. */
+static void fill_nested(problem *p, int kind, random_stream s)
+{
+    enum { CODES = 256, PAIR = 2, KINDS = 3, TURN = PAIR * KINDS };
+    argument *in = problem_find(p, "in"), *index = problem_find(p, "scale_index"),
+             *code = problem_find(p, "nested_code");
+    const uint64_t blocks = problem_integer(p, "k") / BLOCK;
+    unsigned char *indices = index->host;
+    for (uint64_t i = 0; i < CODES; i++)
+        element_set(ELEMENT_F32, code->host, i,
+                    scale_of(in->about->type, kind, s, i / PAIR % KINDS, i % PAIR, i));
+    for (uint64_t i = 0; i < index->count; i++) {
+        const uint64_t column = i / blocks, second = i % blocks % PAIR,
+                       turn = random_below(random_fork(s, 7), i - second, CODES / TURN);
+        indices[i] = (unsigned char)(turn * TURN + column % KINDS * PAIR + second);
+    }
+    nf4_make_nested(p, kind < GEMM_MIXED, random_fork(s, 8));
+}
+
+static void fill_scales(problem *p, argument *scale, int kind, random_stream s)
+{
+    const element_type of_a = problem_find(p, "in")->about->type;
+    const uint64_t blocks = problem_integer(p, "k") / BLOCK;
+    for (uint64_t i = 0; i < scale->count; i++)
+        element_set(scale->about->type, scale->host, i, scale_of(of_a, kind, s, i / blocks, i % blocks, i));
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     argument *in = problem_find(p, "in"), *packed = problem_find(p, "packed"),
              *scale = problem_find(p, "scale");
-    const uint64_t k = problem_integer(p, "k"), blocks = k / BLOCK;
+    const uint64_t k = problem_integer(p, "k");
     fill_a(p, in, pattern->number, random_fork(s, 1));
-    random_stream of_scales = random_fork(s, 2);
-    for (uint64_t i = 0; i < scale->count; i++)
-        element_set(scale->about->type, scale->host, i,
-                    scale_of(in->about->type, pattern->number, of_scales, i / blocks, i % blocks, i));
+    if (scale)
+        fill_scales(p, scale, pattern->number, random_fork(s, 2));
+    else
+        fill_nested(p, pattern->number, random_fork(s, 2));
     fill_codes(packed, pattern->number, random_fork(s, 3), k);
 }
 
@@ -499,6 +536,10 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     problem_find(plan->problem, "m")->integer = m;
     problem_find(plan->problem, "n")->integer = n;
     problem_find(plan->problem, "k")->integer = k;
+    if (problem_has_parameter(plan->problem, "rows", "strided")) {
+        problem_find(plan->problem, "a_stride")->integer = k + (m % 2 ? 8 : 72);
+        problem_find(plan->problem, "c_stride")->integer = n; /* with more: tests/gemm/status.c */
+    }
 }
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -625,7 +666,7 @@ static void plan_few(size_plan *plan)
 }
 
 const family_row nf4_gemm_row = {.name = "nf4_gemm",
-                                 .args = "in packed scale out m n k workspace_size",
+                                 .args = "in packed out m n k workspace_size",
                                  .patterns = patterns,
                                  .plan = plan_sizes,
                                  .plan_few = plan_few,

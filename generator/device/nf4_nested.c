@@ -1,0 +1,95 @@
+/* Nested scales. */
+#include "nf4_nested.h"
+
+#include "shared.h"
+
+enum { CODES = 256, SHARE_LOG2 = 8 /* of the quantised blocks that share an absmax */ };
+
+nf4_nested nf4_nested_pointers(ptx_fn *f)
+{
+    nf4_nested s = {.f = f};
+    s.index = ptx_param_ptr(f, PTX_U8, "scale_index");
+    s.code = ptx_param_ptr(f, PTX_F32, "nested_code");
+    s.absmax = ptx_param_ptr(f, PTX_F32, "nested_absmax");
+    return s;
+}
+
+void nf4_nested_offset(nf4_nested *s)
+{
+    s->offset = ptx_param(s->f, PTX_F32, "nested_offset");
+}
+
+void nf4_nested_fill(nf4_nested *s, ptx_val table, ptx_val tid)
+{
+    ptx_fn *f = s->f;
+    s->is_shared = true;
+    s->table = table;
+    PTX_FOR (f, i, tid, ptx_u32(CODES), ptx_u32(ptx_block_x(f))) {
+        ptx_val value = ptx_load_hint(f, ptx_at(f, s->code, i), PTX_NC);
+        ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, i, ptx_u32(4), table), 0), value);
+    }
+    ptx_barrier(f);
+}
+
+static ptx_val look_up(const nf4_nested *s, ptx_val index)
+{
+    ptx_fn *f = s->f;
+    if (!s->is_shared)
+        return ptx_load_hint(f, ptx_at(f, s->code, index), PTX_NC);
+    return ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, index, ptx_u32(4), s->table), 0));
+}
+
+typedef struct parts {
+    ptx_val index, absmax;
+} parts;
+
+static parts load_parts(const nf4_nested *s, ptx_val number, const ptx_val *in_bounds)
+{
+    ptx_fn *f = s->f;
+    ptx_val index_at = ptx_at(f, s->index, number);
+    ptx_val absmax_at = ptx_at(f, s->absmax, ptx_shr(f, number, ptx_u32(SHARE_LOG2)));
+    parts p;
+    if (!in_bounds) {
+        p.index = ptx_load_as(f, PTX_U32, index_at, PTX_NC);
+        p.absmax = ptx_load_hint(f, absmax_at, PTX_NC);
+        return p;
+    }
+    p.index = ptx_var(f, ptx_u32(0));
+    p.absmax = ptx_var(f, ptx_f32(0));
+    PTX_WHEN (f, *in_bounds) {
+        ptx_set(f, p.index, ptx_load_as(f, PTX_U32, index_at, PTX_NC));
+        ptx_set(f, p.absmax, ptx_load_hint(f, absmax_at, PTX_NC));
+    }
+    return p;
+}
+
+void nf4_nested_load(const nf4_nested *s, uint32_t count, const ptx_val number[], const ptx_val in_bounds[],
+                     ptx_val out[])
+{
+    ptx_fn *f = s->f;
+    parts p[NF4_NESTED_AT_ONCE];
+    for (uint32_t i = 0; i < count; i++)
+        p[i] = load_parts(s, number[i], in_bounds ? &in_bounds[i] : NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        ptx_val scaled = ptx_mul(f, look_up(s, p[i].index), p[i].absmax);
+        out[i] = ptx_add(f, scaled, s->offset);
+        if (in_bounds)
+            out[i] = ptx_select(f, in_bounds[i], out[i], ptx_f32(0));
+    }
+}
+
+void nf4_nested_copy(const nf4_nested *s, ptx_val first, uint32_t most, ptx_val count, uint32_t lanes,
+                     ptx_val lane, ptx_val to)
+{
+    ptx_fn *f = s->f;
+    ptx_val number[NF4_NESTED_AT_ONCE] = {{0}}, in_bounds[NF4_NESTED_AT_ONCE] = {{0}},
+            scale[NF4_NESTED_AT_ONCE] = {{0}};
+    for (uint32_t i = 0; i < most / lanes; i++) {
+        ptx_val mine = i == 0 ? lane : ptx_add(f, lane, ptx_u32(i * lanes));
+        number[i] = ptx_add(f, first, ptx_cvt(f, PTX_U64, mine));
+        in_bounds[i] = ptx_lt(f, mine, count);
+    }
+    nf4_nested_load(s, most / lanes, number, in_bounds, scale);
+    for (uint32_t i = 0; i < most / lanes; i++)
+        ptx_store(f, ptx_at_const(f, ptx_at(f, to, lane), i * lanes), scale[i]);
+}
