@@ -67,6 +67,15 @@ typedef struct linear {
     ptx_val sum[LINEAR_MOST_ROWS][LINEAR_MOST_VECTORS];
 } linear;
 
+/* ---- linear.c ----------------------------------------------------------------------------------------------------- */
+
+linear_geometry linear_geometry_of(const kiln_variant *v);
+
+/* Of dynamic shared memory where a chunk has so many elements. */
+uint32_t linear_shared_bytes(const linear_geometry *g, uint32_t elements);
+
+void linear_emit(ptx_fn *f, const kiln_variant *v);
+
 /* ---- linear_x.c --------------------------------------------------------------------------------------------------- */
 
 /* Bytes of one vector's part of a share. */
