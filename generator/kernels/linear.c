@@ -1,5 +1,5 @@
 /* y = W * h: vectors times a matrix of quantised weights in one of GGUF's formats, with what a language model has before and
- * after it: h = x, or x normalised (RMSNorm); a bias; a residual.
+ * after it: h = x, or x normalised (RMSNorm); a bias; a residual; a gate. Matrices that share h are linear_matrices.c.
  *
  * GEOMETRY. A thread block has a stretch of W's rows, and up to 8 vectors of x. In one wave there are as many as fit the device
  * at once. The first tiles of W are on their way (linear_w.c) while the thread block brings the vectors into shared memory in
@@ -100,21 +100,24 @@ static void gather_sums(linear *g, ptx_val group)
 
 /* ---- y ------------------------------------------------------------------------------------------------------------ */
 
-/* Each thread has one of the pass's rows. */
+/* Each thread has one of the pass's rows, or pairs of rows. */
 static void store_rows(linear *g)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, ptx_lt(f, g->tid, g->rows_here)) {
-        ptx_val from = ptx_mad(f, g->tid, ptx_u32(4), g->sums), row = ptx_add(f, g->tid, g->first_row);
-        ptx_val row_64 = ptx_cvt(f, PTX_U64, row), bias = linear_bias(g, row), factor;
+    ptx_val in_pass = g->is_pair ? ptx_mul(f, g->tid, ptx_u32(g->column_rows)) : g->tid;
+    PTX_IF (f, ptx_lt(f, in_pass, g->rows_here)) {
+        ptx_val from = ptx_mad(f, in_pass, ptx_u32(4), g->sums), row = ptx_add(f, in_pass, g->first_row);
+        const linear_column column = linear_find_column(g, row);
+        ptx_val bias = linear_bias(g, &column), sum[2], factor;
         for (uint32_t b = 0; b < g->of.vectors; b++) {
             PTX_IF (f, ptx_gt(f, g->vectors, ptx_u32(b))) {
                 ptx_val vector = ptx_add(f, g->first_vector, ptx_u32(b));
-                ptx_val element = ptx_mad_wide(f, vector, g->n, row_64);
-                ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, from, 4 * LINEAR_PASS_ROWS * b));
+                ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64);
+                for (uint32_t i = 0; i < g->column_rows; i++)
+                    sum[i] = ptx_load(f, shared_at(f, PTX_F32, from, 4 * (LINEAR_PASS_ROWS * b + i)));
                 if (g->of.has_norm)
                     factor = linear_factor(g, b);
-                linear_store(g, sum, g->of.has_norm ? &factor : NULL, bias, element);
+                linear_store(g, &column, sum, bias, g->of.has_norm ? &factor : NULL, element);
             }
         }
     }
@@ -182,14 +185,18 @@ static void make_pass(linear *g, ptx_val is_first_pass)
     ptx_barrier(f);
 }
 
-/* This thread block's stretch of rows, 256 at a time. */
+/* This thread block's stretch of rows, 256 at a time. It cuts no pair. */
 static void make_rows(linear *g)
 {
     ptx_fn *f = g->f;
     ptx_val blocks = ptx_nctaid_x(f), block = ptx_ctaid_x(f);
-    ptx_val raised = ptx_add(f, g->n, blocks);
+    ptx_val count = g->is_pair ? g->n[0] : g->w_rows, raised = ptx_add(f, count, blocks);
     ptx_val most = ptx_div(f, ptx_sub(f, raised, ptx_u32(1)), blocks);
-    ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most), end = ptx_min(f, past, g->n);
+    ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most), end = ptx_min(f, past, count);
+    if (g->is_pair) {
+        first = ptx_mul(f, first, ptx_u32(g->column_rows));
+        end = ptx_mul(f, end, ptx_u32(g->column_rows));
+    }
     PTX_FOR (f, row, first, end, ptx_u32(LINEAR_PASS_ROWS)) {
         g->first_row = row;
         ptx_val left = ptx_sub(f, end, row);
@@ -202,23 +209,43 @@ static void make_rows(linear *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
+/* An argument of each of `count` matrices. */
+static void read_pointers(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
+{
+    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
+        of[i] = ptx_param_ptr(g->f, type, names[i]);
+}
+
+static void read_values(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
+{
+    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
+        of[i] = ptx_param(g->f, type, names[i]);
+}
+
 static void read_arguments(linear *g)
 {
+    const char *const w[] = {"w", g->is_pair ? "gate" : "w_2", "w_3"},
+                      *const bias[] = {"bias", "bias_2", "bias_3"}, *const out[] = {"out", "out_2", "out_3"},
+                      *const n[] = {"n", "n_2", "n_3"},
+                      *const scale[] = {"w_scale", g->is_pair ? "gate_scale" : "w_scale_2", "w_scale_3"};
+    const uint32_t outs = g->is_pair ? 1 : g->matrices;
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->x_type, "in");
     if (g->of.has_norm)
         g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
-    g->w = ptx_param_ptr(f, PTX_U8, "w");
+    read_pointers(g, g->matrices, PTX_U8, w, g->w);
     if (g->has_bias)
-        g->bias = ptx_param_ptr(f, g->y_type, "bias");
+        read_pointers(g, outs, g->y_type, bias, g->bias);
     if (g->has_residual)
         g->residual = ptx_param_ptr(f, g->y_type, "residual");
-    g->out = ptx_param_ptr(f, g->y_type, "out");
+    read_pointers(g, outs, g->y_type, out, g->out);
     g->m = ptx_param(f, PTX_U32, "m");
-    g->n = ptx_param(f, PTX_U32, "n");
+    read_values(g, outs, PTX_U32, n, g->n);
     g->k = ptx_param(f, PTX_U32, "k");
     if (g->of.has_norm)
         g->eps = ptx_param(f, PTX_F32, "eps");
+    if (g->has_scale)
+        read_values(g, g->matrices, PTX_F32, scale, g->scale);
 }
 
 static void find_vectors(linear *g)
@@ -249,11 +276,19 @@ void linear_emit(ptx_fn *f, const kiln_variant *v)
                  .has_sm_80 = kiln_has_sm(v, 80),
                  .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
                  .has_residual =
-                     kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
+                     kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual"),
+                 .has_scale = kiln_is(v, "scale", "tensor"),
+                 .gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
+                         : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
+                                                           : LINEAR_NO_GATE},
            *g = &of;
     const bool is_mma = kiln_is(v, "strategy", "mma");
     g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
+    g->is_pair = g->gate != LINEAR_NO_GATE;
+    g->column_rows = g->is_pair ? 2 : 1;
+    g->matrices = g->is_pair ? 2 : kiln_int(v, "matrices");
     read_arguments(g);
+    linear_init_matrices(g);
     g->tid = ptx_tid_x(f);
     g->lane = ptx_laneid(f);
     g->warp = ptx_warpid_x(f);

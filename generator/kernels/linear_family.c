@@ -11,7 +11,15 @@
 
 #define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
 #define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
+#define IS_PAIR      "(epilogue == swiglu || epilogue == geglu)"
+#define HAS_SCALE    "scale == tensor"
+#define HAS_2        "matrices >= 2"
+#define HAS_3        "matrices == 3"
 #define ROW_BYTES    "k * " GGUF_BYTES " / 256"
+
+/* Rows of all matrices, and columns of all of y. */
+#define COLUMNS "select(matrices == 3, n + n_2 + n_3, select(matrices == 2, n + n_2, n))"
+#define W_ROWS  "select(" IS_PAIR ", 2 * n, " COLUMNS ")"
 
 /* Bytes of one vector's part of a share, and of a share: an odd number of 16 bytes. */
 #define VECTOR_BYTES                                                                                         \
@@ -26,9 +34,9 @@
 
 #define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
 #define GRID                                                                                                 \
-    "select(" IS_MMA ", ceil_div(n, tile_n), min(ceil_div(n, 8 * rows), max(1, multiprocessors * "           \
-    "blocks_per_multiprocessor / " VECTOR_TILES ")))"
-#define ROWS_HERE "ceil_div(n, " GRID ")"
+    "select(" IS_MMA ", ceil_div(" W_ROWS ", tile_n), min(ceil_div(" W_ROWS ", 8 * rows), max(1, "           \
+    "multiprocessors * blocks_per_multiprocessor / " VECTOR_TILES ")))"
+#define ROWS_HERE "ceil_div(" W_ROWS ", " GRID ")"
 
 static const kiln_param params[] = {
     GGUF_PARAM("format of the weights, as the Python package gguf names it"),
@@ -63,10 +71,25 @@ static const kiln_param params[] = {
     {.name = "epilogue",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
-     .words = "none bias residual bias_residual",
-     .numbers = "1 2 3 4",
+     .words = "none bias residual bias_residual swiglu geglu",
+     .numbers = "1 2 3 4 5 6",
      .default_value = "none",
-     .summary = "what is added to the products"},
+     .summary =
+         "what is added to the products; or two products make y = act(h * gate^T) * (h * w^T), swiglu with "
+         "SiLU, x / (1 + exp(-x)), geglu with GELU, x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))"},
+    {.name = "matrices",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "1 2 3",
+     .default_value = "1",
+     .summary = "that x is multiplied by in one launch, each into a y of its own: w, w_2, w_3"},
+    {.name = "scale",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "none tensor",
+     .numbers = "1 2",
+     .default_value = "none",
+     .summary = "tensor: a matrix's products are multiplied by its w_scale"},
     {.name = "strategy",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_TUNING,
@@ -122,14 +145,28 @@ static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
+    {"w_2", KILN_ARG_IN, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
+    {"w_3", KILN_ARG_IN, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
+    {"gate", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
+     "the matrix whose products go through the activation"},
     {"bias", KILN_ARG_IN, "$y", "n", 0, HAS_BIAS, "added to each row of y"},
+    {"bias_2", KILN_ARG_IN, "$y", "n_2", 0, HAS_2 " && (" HAS_BIAS ")", "added to each row of out_2"},
+    {"bias_3", KILN_ARG_IN, "$y", "n_3", 0, HAS_3 " && (" HAS_BIAS ")", "added to each row of out_3"},
     {"residual", KILN_ARG_IN, "$y", "m, n", 0, HAS_RESIDUAL, "added to y; may be out itself"},
     {"out", KILN_ARG_OUT, "$y", "m, n", 0, NULL, "y: the products"},
+    {"out_2", KILN_ARG_OUT, "$y", "m, n_2", 0, HAS_2, "those of w_2"},
+    {"out_3", KILN_ARG_OUT, "$y", "m, n_3", 0, HAS_3, "those of w_3"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of x and y"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of w, columns of y"},
+    {"n_2", KILN_ARG_VALUE, "u32", NULL, 0, HAS_2, "rows of w_2; may be 0"},
+    {"n_3", KILN_ARG_VALUE, "u32", NULL, 0, HAS_3, "rows of w_3; may be 0"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
     {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
      "added to the mean of the squares; at least 0 and finite"},
+    {"w_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE, "of w; finite"},
+    {"w_scale_2", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_2, "of w_2; finite"},
+    {"w_scale_3", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_3, "of w_3; finite"},
+    {"gate_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " IS_PAIR, "of gate; finite"},
     {.name = NULL},
 };
 
@@ -138,7 +175,13 @@ static const kiln_rule rules[] = {
     {"k >= 32 && k <= 1048576", "k must be from 32 to 2^20"},
     {"m <= 65535", "m must be at most 65535"},
     {"n <= 16777216", "n must be at most 2^24"},
+    {"matrices < 2 || n_2 <= 16777216", "n_2 must be at most 2^24"},
+    {"matrices < 3 || n_3 <= 16777216", "n_3 must be at most 2^24"},
+    {"n > 0 || n_2 + n_3 == 0", "n is 0 only where n_2 and n_3 are"},
     {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
+    {"scale != tensor || finite(w_scale) && (matrices < 2 || finite(w_scale_2)) && (matrices < 3 || "
+     "finite(w_scale_3)) && (!" IS_PAIR " || finite(gate_scale))",
+     "scales must be finite"},
     {NULL, NULL},
 };
 
@@ -161,6 +204,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "activation half needs x f16 or bf16");
     kiln_require(s, !is_half || !g.has_norm, "activation norm",
                  "activation half needs norm none: a norm ahead of a large product is a pass of its own");
+    const bool is_one = kiln_int(v, "matrices") == 1;
+    kiln_require(s, is_one || kiln_is(v, "epilogue", "none") || kiln_is(v, "epilogue", "bias"),
+                 "matrices epilogue",
+                 "matrices above 1 need epilogue none or bias: y of each is another tensor");
     linear_shape_mma(s, v, g.format);
     if (is_mma)
         return;
@@ -175,19 +222,21 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 const kiln_family linear_family = {
     .name = "linear",
-    .summary = "multiply rows of activations by GGUF weights, with a norm before and a sum behind",
-    .source = "GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467)",
+    .summary = "multiply rows of activations by GGUF weights, with a norm before and a sum or a gate behind",
+    .source =
+        "GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
+        "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",
     .accuracy =
         "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type. An "
         "element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
         "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
         "each block of 32. half has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24 * S, which tensor "
-        "cores cut off. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). This holds for every finite x, as long as h and sums are normal numbers of at most "
-        "2^100. An |h| below 2^-76 may count as 0",
+        "cores cut off. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
+        "numbers of at most 2^100, and |y| is at most that. An |h| below 2^-76 may count as 0",
     .nonfinite =
         "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
-        "w its column of y. So does a row of zeros with an eps of 0",
+        "a matrix its column of y. So does a row of zeros with an eps of 0",
     .params = params,
     .args = args,
     .rules = rules,
@@ -205,11 +254,12 @@ const kiln_family linear_family = {
          .extra = "select(" IS_MMA ", 0, 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
          .block_bytes = "select(" IS_MMA ", tile_n * " ROW_BYTES " + tile_m * k * 2, " ROWS_HERE
                         " * " ROW_BYTES " + vectors * k * 4)"},
-    .cost = {.bytes_read =
-                 "n * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
-                 "select(y == f32, 4, 2) * (select(" HAS_BIAS ", n, 0) + select(" HAS_RESIDUAL ", m * n, 0))",
-             .bytes_written = "m * n * select(y == f32, 4, 2)",
-             .elements = "n * k"},
+    .cost = {.bytes_read = W_ROWS
+             " * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
+             "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS ", 0) + select(" HAS_RESIDUAL
+             ", m * n, 0))",
+             .bytes_written = "m * (" COLUMNS ") * select(y == f32, 4, 2)",
+             .elements = "(" W_ROWS ") * k"},
     .min_sm = 75,
     .emit = linear_emit,
 };
