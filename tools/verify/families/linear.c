@@ -451,14 +451,16 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, plan->limits.big / 256, 256);
 }
 
-/* On one multiprocessor: more rows than a thread block gathers, in one chunk and in several. */
+/* On one multiprocessor: rows that a warp has behind its first ones, of more than a tile each, which begin at any byte; more rows
+ * than a thread block gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
     if (is_mma(plan->problem))
         return;
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
                    chunk = problem_parameter(plan->problem, "chunk");
-    add(plan, 1, 2 * 16 * rows + 2, 1024);
+    const uint64_t elements = gguf_of(plan->problem)->elements, tile = elements == 32 ? 1024 : 2048;
+    add(plan, 1, 2 * 16 * rows + 2, tile + elements);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
     if (chunk == 2048)
         add(plan, 1, 2 * 256 + 3, chunk + 256);
