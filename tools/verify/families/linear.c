@@ -279,7 +279,8 @@ enum {
     HUGE_TINY,
     SPREAD,
     SPREAD_GAMMA,
-    MIXED
+    MIXED,
+    LONE
 };
 
 /* clang-format off */
@@ -296,6 +297,7 @@ static const kinds all_kinds[] = {
     [SPREAD]       = {INPUT_SPREAD,      INPUT_NORMAL,  GGUF_RANDOM, 1e-5, 0,    false},
     [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  GGUF_RANDOM, 1e-5, 0,    false},
     [MIXED]        = {INPUT_UNIFORM,     INPUT_NORMAL,  MIXED_W,     0.1,  0,    false},
+    [LONE]         = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 1e-6, 0,    false},
 };
 
 static const input_pattern patterns[] = {
@@ -311,6 +313,7 @@ static const input_pattern patterns[] = {
     {"nonfinite",    PATTERN_NONFINITE,              BAD_X},
     {"spread",       0,                              SPREAD},
     {"spread-gamma", 0,                              SPREAD_GAMMA},
+    {"lone",         PATTERN_RANDOM,                 LONE},
     {NULL,           0,                              0},
 };
 /* clang-format on */
@@ -324,6 +327,16 @@ static void move(problem *p, argument *in, int exponent)
     for (uint64_t i = 0; i < in->count; i++) {
         const double x = ldexp(element_get(type, in->host, i), has_norm ? exponent : exponent / 2);
         element_set(type, in->host, i, fmax(fmin(x, most), -most));
+    }
+}
+
+/* Keeps one element of x in 32: sums of few terms, which cancel little, have a tight bound. So what a gate does to them shows. */
+static void thin(argument *in, random_stream s)
+{
+    for (uint64_t i = 0; i < in->count; i++) {
+        const bool is_kept = i % 32 == random_below(s, i / 32, 32);
+        const double x = element_get(in->about->type, in->host, i);
+        element_set(in->about->type, in->host, i, is_kept ? 8 * x : 0);
     }
 }
 
@@ -384,6 +397,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         inputs_fill(residual, INPUT_NORMAL, random_fork(s, 7));
     if (eps)
         eps->real = of->eps;
+    if (pattern->number == LONE)
+        thin(in, random_fork(s, 4));
     move(p, in, of->exponent);
     for (uint32_t i = 0; i < MOST_MATRICES; i++)
         make_matrix(p, find_of(p, "w", i), find_of(p, "bias", i), find_of(p, "w_scale", i), of->w,
@@ -451,16 +466,15 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, plan->limits.big / 256, 256);
 }
 
-/* On one multiprocessor: rows that a warp has behind its first ones, of more than a tile each, which begin at any byte; more rows
- * than a thread block gathers, in one chunk and in several. */
+/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte; more rows than a thread block
+ * gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
     if (is_mma(plan->problem))
         return;
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
                    chunk = problem_parameter(plan->problem, "chunk");
-    const uint64_t elements = gguf_of(plan->problem)->elements, tile = elements == 32 ? 1024 : 2048;
-    add(plan, 1, 2 * 16 * rows + 2, tile + elements);
+    add(plan, 1, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
     if (chunk == 2048)
         add(plan, 1, 2 * 256 + 3, chunk + 256);
