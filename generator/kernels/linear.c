@@ -1,5 +1,5 @@
 /* y = W * h: vectors times a matrix of quantised weights in one of GGUF's formats, with what a language model has before and
- * after it: h = x, or x normalised (RMSNorm); a bias; a residual.
+ * after it: h = x, or x normalised (RMSNorm); a bias; a residual; a gate. Matrices that share h are linear_matrices.c.
  *
  * GEOMETRY. A thread block has a stretch of W's rows, and up to 8 vectors of x. In one wave there are as many as fit the device
  * at once. The first tiles of W are on their way (linear_w.c) while the thread block brings the vectors into shared memory in
@@ -17,7 +17,6 @@
 #include "linear.h"
 #include "device/tail.h"
 #include "gguf.h"
-#include <kiln/author/families.h>
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
 
@@ -50,7 +49,6 @@ static uint32_t fixed_bytes(const linear_geometry *g)
            4 * LINEAR_WARPS * g->vectors + 4 * LINEAR_MOST_VECTORS;
 }
 
-/* Of dynamic shared memory where a chunk has so many elements. */
 static uint32_t shared_bytes(const linear_geometry *g, uint32_t elements)
 {
     return fixed_bytes(g) + elements / format_group_elements(g->format) * g->share_bytes;
@@ -99,31 +97,35 @@ static void gather_sums(linear *g, ptx_val group)
 
 /* ---- y ------------------------------------------------------------------------------------------------------------ */
 
-/* An element of vector b's row of y, whose sums are at `from`. */
-static void store_row(linear *g, uint32_t b, ptx_val from, ptx_val vector, ptx_val row, ptx_val bias)
+/* Of vector b's row of y the element in a column, whose sums are at `from`. */
+static void store_element(linear *g, const linear_column *column, ptx_val bias, ptx_val from, uint32_t b,
+                          ptx_val vector)
 {
     ptx_fn *f = g->f;
-    ptx_val element = ptx_mad_wide(f, vector, g->n, row), factor;
-    ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, from, 4 * LINEAR_PASS_ROWS * b));
+    ptx_val element = ptx_mad_wide(f, vector, column->n, column->row_64), sum[2], factor;
+    for (uint32_t i = 0; i < g->column_rows; i++)
+        sum[i] = ptx_load(f, shared_at(f, PTX_F32, from, 4 * (LINEAR_PASS_ROWS * b + i)));
     if (g->of.has_norm)
         factor = linear_factor(g, b);
-    linear_store(g, sum, g->of.has_norm ? &factor : NULL, bias, element);
+    linear_store(g, column, sum, bias, g->of.has_norm ? &factor : NULL, element);
 }
 
-/* Each thread has one of the pass's rows. */
+/* Each thread has one of the pass's rows, or pairs of rows. */
 static void store_rows(linear *g)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, ptx_lt(f, g->tid, g->rows_here)) {
-        ptx_val from = ptx_mad(f, g->tid, ptx_u32(4), g->sums), row = ptx_add(f, g->tid, g->first_row);
-        ptx_val row_64 = ptx_cvt(f, PTX_U64, row), bias = linear_bias(g, row);
+    ptx_val in_pass = g->is_pair ? ptx_mul(f, g->tid, ptx_u32(g->column_rows)) : g->tid;
+    PTX_IF (f, ptx_lt(f, in_pass, g->rows_here)) {
+        ptx_val from = ptx_mad(f, in_pass, ptx_u32(4), g->sums), row = ptx_add(f, in_pass, g->first_row);
+        const linear_column column = linear_find_column(g, row);
+        ptx_val bias = linear_bias(g, &column);
         for (uint32_t b = 0; b < g->of.vectors; b++) {
             if (g->has_all_vectors) {
-                store_row(g, b, from, ptx_u32(b), row_64, bias);
+                store_element(g, &column, bias, from, b, ptx_u32(b));
                 continue;
             }
             PTX_IF (f, ptx_gt(f, g->vectors, ptx_u32(b))) {
-                store_row(g, b, from, ptx_add(f, g->first_vector, ptx_u32(b)), row_64, bias);
+                store_element(g, &column, bias, from, b, ptx_add(f, g->first_vector, ptx_u32(b)));
             }
         }
     }
@@ -191,15 +193,17 @@ static void make_pass(linear *g, ptx_val is_first_pass)
     ptx_barrier(f);
 }
 
-/* This thread block's stretch of rows, whole groups of a warp, 256 rows at a time. */
+/* This thread block's stretch of rows, 256 at a time. It cuts no pair, and but for the last row no group of a warp. */
 static void make_rows(linear *g)
 {
     ptx_fn *f = g->f;
+    const uint32_t unit = g->of.rows > g->column_rows ? g->of.rows : g->column_rows;
     ptx_val blocks = ptx_nctaid_x(f), block = ptx_ctaid_x(f);
-    ptx_val groups = ptx_div(f, ptx_add(f, g->n, ptx_u32(g->of.rows - 1)), ptx_u32(g->of.rows));
-    ptx_val raised = ptx_sub(f, ptx_add(f, groups, blocks), ptx_u32(1));
-    ptx_val most = ptx_mul(f, ptx_div(f, raised, blocks), ptx_u32(g->of.rows));
-    ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most), end = ptx_min(f, past, g->n);
+    ptx_val units = ptx_div(f, ptx_add(f, g->w_rows, ptx_u32(unit - 1)), ptx_u32(unit));
+    ptx_val raised = ptx_sub(f, ptx_add(f, units, blocks), ptx_u32(1));
+    ptx_val most = ptx_mul(f, ptx_div(f, raised, blocks), ptx_u32(unit));
+    ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most),
+            end = ptx_min(f, past, g->w_rows);
     PTX_FOR (f, row, first, end, ptx_u32(LINEAR_PASS_ROWS)) {
         g->first_row = row;
         ptx_val left = ptx_sub(f, end, row);
@@ -211,25 +215,6 @@ static void make_rows(linear *g)
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
-
-static void read_arguments(linear *g)
-{
-    ptx_fn *f = g->f;
-    g->in = ptx_param_ptr(f, g->x_type, "in");
-    if (g->of.has_norm)
-        g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
-    g->w = ptx_param_ptr(f, PTX_U8, "w");
-    if (g->has_bias)
-        g->bias = ptx_param_ptr(f, g->y_type, "bias");
-    if (g->has_residual)
-        g->residual = ptx_param_ptr(f, g->y_type, "residual");
-    g->out = ptx_param_ptr(f, g->y_type, "out");
-    g->m = ptx_param(f, PTX_U32, "m");
-    g->n = ptx_param(f, PTX_U32, "n");
-    g->k = ptx_param(f, PTX_U32, "k");
-    if (g->of.has_norm)
-        g->eps = ptx_param(f, PTX_F32, "eps");
-}
 
 static void find_vectors(linear *g)
 {
@@ -255,8 +240,7 @@ static void clear_scales(linear *g)
     }
 }
 
-/* What every strategy knows first. */
-static void find_threads(linear *g)
+void linear_find_threads(linear *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
@@ -264,13 +248,14 @@ static void find_threads(linear *g)
     g->warp = ptx_warpid_x(f);
     ptx_val blocks = ptx_div(f, g->k, ptx_u32(g->of.format->elements));
     g->w_row_bytes = ptx_mul(f, blocks, ptx_u32(g->of.format->bytes));
+    linear_init_matrices(g);
 }
 
 void linear_emit_simt(linear *g)
 {
     ptx_fn *f = g->f;
     g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
-    find_threads(g);
+    linear_find_threads(g);
     layout_shared(g);
     find_vectors(g);
     ptx_val lane_group = ptx_and(f, g->lane, ptx_u32(g->of.format->groups - 1));
@@ -280,178 +265,6 @@ void linear_emit_simt(linear *g)
         clear_scales(g);
     make_rows(g);
 }
-
-static linear_geometry geometry_of(const kiln_variant *v)
-{
-    return linear_plan((linear_geometry){.format = gguf_format(v),
-                                         .rows = kiln_int(v, "rows"),
-                                         .vectors = kiln_int(v, "vectors"),
-                                         .chunk = kiln_int(v, "chunk"),
-                                         .is_q8 = kiln_is(v, "activation", "q8"),
-                                         .has_sm_80 = kiln_has_sm(v, 80),
-                                         .has_norm = kiln_is(v, "norm", "rms")});
-}
-
-static void emit(ptx_fn *f, const kiln_variant *v)
-{
-    linear of = {.of = geometry_of(v),
-                 .f = f,
-                 .x_type = kiln_type(v, "x"),
-                 .y_type = kiln_type(v, "y"),
-                 .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
-                 .has_residual =
-                     kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
-           *g = &of;
-    read_arguments(g);
-    if (kiln_is(v, "strategy", "mma")) {
-        find_threads(g);
-        linear_emit_mma(g, v);
-        return;
-    }
-    linear_emit_simt(g);
-}
-
-/* ---- the family --------------------------------------------------------------------------------------------------- */
-
-/* Formats whose groups have 64 elements, and those whose groups have four parts. config.shared_memory holds what follows to
- * device/format.c. */
-#define IS_K    "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k)"
-#define IS_FOUR "(format == q2_k || format == q3_k || format == q6_k)"
-#define GROUP   "select(" IS_K ", 64, 32)"
-
-#define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
-#define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
-#define ROW_BYTES    "k * " GGUF_BYTES " / 256"
-
-/* Bytes of one vector's part of a share, and of a share: an odd number of 16 bytes. */
-#define VECTOR_BYTES "(select(activation == q8, 1, 4) * " GROUP " + select(" IS_FOUR ", 32, 16))"
-#define SHARE_BYTES  "((vectors * " VECTOR_BYTES " / 32) * 32 + 16)"
-
-/* The shape's shared memory is that of a whole chunk. Shares are made for whole multiples of 256 elements. */
-#define MOST_K "ceil_div(min(k, chunk), 256) * 256"
-#define IS_MMA "strategy == mma"
-#define SHARED                                                                                               \
-    "select(" IS_MMA ", shared_bytes, shared_bytes - (chunk - " MOST_K ") / " GROUP " * " SHARE_BYTES ")"
-
-#define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
-#define GRID                                                                                                 \
-    "select(" IS_MMA ", ceil_div(n, tile_n), min(ceil_div(n, 8 * rows), max(1, multiprocessors * "           \
-    "blocks_per_multiprocessor / " VECTOR_TILES ")))"
-#define ROWS_HERE "ceil_div(n, " GRID ")"
-
-static const kiln_param params[] = {
-    GGUF_PARAM("format of the weights, as the Python package gguf names it"),
-    {.name = "norm",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "none rms",
-     .numbers = "1 2",
-     .default_value = "none",
-     .summary = "none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
-    {.name = "activation",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "exact q8 half",
-     .numbers = "1 2 3",
-     .default_value = "q8",
-     .summary =
-         "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127; half: "
-         "f16 or bf16 x on tensor cores, with sums in f32"},
-    {.name = "x",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "f32 f16 bf16",
-     .default_value = "f32",
-     .summary = "element type of x; gamma is f32"},
-    {.name = "y",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "f32 f16 bf16",
-     .default_value = "f32",
-     .summary = "element type of y, bias and residual"},
-    {.name = "epilogue",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "none bias residual bias_residual",
-     .numbers = "1 2 3 4",
-     .default_value = "none",
-     .summary = "what is added to the products"},
-    {.name = "strategy",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_TUNING,
-     .words = "simt mma",
-     .default_value = "simt",
-     .summary = "simt: CUDA cores, activation exact and q8; mma: tensor cores, activation half"},
-    {.name = "vectors",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .min = 1,
-     .max = LINEAR_MOST_VECTORS,
-     .step = 1,
-     .default_value = "1",
-     .summary = "simt: rows of x that a thread block multiplies at once"},
-    {.name = "rows",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .words = "1 2 4",
-     .default_value = "2",
-     .summary = "simt: rows of w per warp at once"},
-    {.name = "chunk",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .words = "2048 8192 65536",
-     .default_value = "65536",
-     .summary = "simt: elements of each row of x in shared memory at once"},
-    {.name = "tile_m",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .words = "8 16 32 64",
-     .default_value = "8",
-     .summary = "mma: rows of y per thread block; the weights are decoded once for each such tile"},
-    {.name = "tile_n",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .words = "32 64 128",
-     .default_value = "64",
-     .summary = "mma: columns of y per thread block; x is read once for each such tile"},
-    {.name = "k_warps",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .words = "2 4",
-     .default_value = "2",
-     .summary = "mma: warps per thread block that split k"},
-    {.name = "stages",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .words = "2 3 4",
-     .default_value = "2",
-     .summary = "mma: copies of tiles in shared memory, all but one of them on the way"},
-    {.name = NULL},
-};
-
-static const kiln_arg args[] = {
-    {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
-    {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
-    {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
-    {"bias", KILN_ARG_IN, "$y", "n", 0, HAS_BIAS, "added to each row of y"},
-    {"residual", KILN_ARG_IN, "$y", "m, n", 0, HAS_RESIDUAL, "added to y; may be out itself"},
-    {"out", KILN_ARG_OUT, "$y", "m, n", 0, NULL, "y: the products"},
-    {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of x and y"},
-    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of w, columns of y"},
-    {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
-    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
-     "added to the mean of the squares; at least 0 and finite"},
-    {.name = NULL},
-};
-
-static const kiln_rule rules[] = {
-    {"k % (" GGUF_ELEMENTS ") == 0", "k must be a multiple of the format's block: 32 or 256 elements"},
-    {"k >= 32 && k <= 1048576", "k must be from 32 to 2^20"},
-    {"m <= 65535", "m must be at most 65535"},
-    {"n <= 16777216", "n must be at most 2^24"},
-    {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
-    {NULL, NULL},
-};
 
 void linear_shape_simt(kiln_shape *s, const linear_geometry *g)
 {
@@ -464,68 +277,3 @@ void linear_shape_simt(kiln_shape *s, const linear_geometry *g)
     s->blocks_per_multiprocessor =
         g->rows * g->vectors <= (g->format->parts == 4 ? 2 : 4) ? 2 : 1; /* else some spill */
 }
-
-static void shape(kiln_shape *s, const kiln_variant *v)
-{
-    const linear_geometry g = geometry_of(v);
-    kiln_require(s, g.rows * g.vectors <= 32, "rows vectors", "rows times vectors is at most 32: registers");
-    const bool is_mma = kiln_is(v, "strategy", "mma"), is_half = kiln_is(v, "activation", "half");
-    const bool has_simt_defaults = g.vectors == 1 && g.rows == 2 && g.chunk == 65536;
-    const bool has_mma_defaults = kiln_int(v, "tile_m") == 8 && kiln_int(v, "tile_n") == 64 &&
-                                  kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2;
-    kiln_require(s, is_mma == is_half, "activation strategy",
-                 "activation half needs strategy mma, exact and q8 need simt");
-    kiln_require(s, !is_mma || has_simt_defaults, "strategy vectors rows chunk",
-                 "vectors, rows and chunk need strategy simt");
-    kiln_require(s, is_mma || has_mma_defaults, "strategy tile_m tile_n k_warps stages",
-                 "tile_m, tile_n, k_warps and stages need strategy mma");
-    kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
-                 "activation half needs x f16 or bf16");
-    kiln_require(s, !is_half || !g.has_norm, "activation norm",
-                 "activation half needs norm none: a norm ahead of a large product is a pass of its own");
-    linear_shape_mma(s, v, g.format);
-    if (is_mma)
-        return;
-    linear_shape_simt(s, &g);
-}
-
-const kiln_family linear_family = {
-    .name = "linear",
-    .summary = "multiply rows of activations by GGUF weights, with a norm before and a sum behind",
-    .source = "GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467)",
-    .accuracy =
-        "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type. An "
-        "element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
-        "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
-        "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
-        "each block of 32. half has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24 * S, which tensor "
-        "cores cut off. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). This holds for every finite x, as long as h and sums are normal numbers of at most "
-        "2^100. An |h| below 2^-90 may count as 0",
-    .nonfinite =
-        "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
-        "w its column of y. So does a row of zeros with an eps of 0",
-    .params = params,
-    .args = args,
-    .rules = rules,
-    .empty = "m == 0 || n == 0",
-    .shape = shape,
-    .grid = {GRID, VECTOR_TILES},
-    .shared_bytes = SHARED,
-    .time =
-        {.length = "select(" IS_MMA ", k, min(k, chunk))",
-         .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
-         /* mma: rows of y; simt: shares, made again for each 256 rows where a chunk is less than all of x */
-         .side_trips = "select(" IS_MMA ", ceil_div(min(m, tile_m), k_warps), ceil_div(k, 1024) * "
-                       "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
-         .wait = "200",
-         .extra = "select(" IS_MMA ", 0, 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
-         .block_bytes = "select(" IS_MMA ", tile_n * " ROW_BYTES " + tile_m * k * 2, " ROWS_HERE
-                        " * " ROW_BYTES " + vectors * k * 4)"},
-    .cost = {.bytes_read =
-                 "n * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
-                 "select(y == f32, 4, 2) * (select(" HAS_BIAS ", n, 0) + select(" HAS_RESIDUAL ", m * n, 0))",
-             .bytes_written = "m * n * select(y == f32, 4, 2)",
-             .elements = "n * k"},
-    .min_sm = 75,
-    .emit = emit,
-};

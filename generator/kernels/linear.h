@@ -14,6 +14,7 @@ enum {
     LINEAR_PASS_ROWS = LINEAR_THREADS, /* rows of W that a thread block has at once: each thread stores one */
     LINEAR_MOST_ROWS = 4,              /* of W per warp */
     LINEAR_MOST_VECTORS = 8,
+    LINEAR_MOST_MATRICES = 3,
     LINEAR_MOST_COPIES = 4,           /* of a lane, per row and tile */
     LINEAR_TRIP = 4 * LINEAR_THREADS, /* elements of a vector that a thread block takes at once */
     LINEAR_DENORMAL = 26,             /* linear_x.c */
@@ -36,16 +37,25 @@ typedef struct linear_geometry {
     uint32_t vector_bytes, share_bytes; /* of one vector's part of a share, of a share */
 } linear_geometry;
 
+/* What the products of w become, or those of a pair. */
+typedef enum linear_gate { LINEAR_NO_GATE, LINEAR_SILU, LINEAR_GELU } linear_gate;
+
 typedef struct linear {
     linear_geometry of;
     ptx_fn *f;
     ptx_type x_type, y_type;
-    bool has_bias, has_residual;
-    bool may_scale; /* x, by powers of two, where its squares leave the range of f32 */
+    bool has_bias, has_residual, has_scale;
+    bool has_all_vectors; /* a thread block has them all, and there is no m */
+    uint32_t matrices;
+    linear_gate gate;
+    bool is_pair;
+    uint32_t column_rows; /* of W, that make a column of y: two in a pair */
+    bool may_scale;       /* x, by powers of two, where its squares leave the range of f32 */
 
-    ptx_val in, gamma, w, bias, residual, out, m, n, k,
-        eps; /* arguments; m is poison where a thread block has all vectors */
-    bool has_all_vectors;
+    ptx_val in, gamma, residual, m, k, eps; /* arguments */
+    ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
+        n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES]; /* those of each matrix */
+    ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; where each begins among them */
     ptx_val tid, lane, warp;
     ptx_val stages, sums, partials, scales, shares; /* addresses in shared memory */
     ptx_val w_row_bytes;                            /* of a row of W, U32 */
@@ -81,7 +91,10 @@ linear_geometry linear_plan(linear_geometry g);
 /* The limits of a launch; `rows * vectors` is at most 32. */
 void linear_shape_simt(kiln_shape *s, const linear_geometry *g);
 
-/* All but the arguments, the types and the geometry is set here. */
+/* Sets what every strategy knows first of threads and rows. */
+void linear_find_threads(linear *g);
+
+/* What is not set here: types, geometry, matrices and epilogue, and the arguments. */
 void linear_emit_simt(linear *g);
 
 /* ---- linear_x.c --------------------------------------------------------------------------------------------------- */
@@ -96,6 +109,22 @@ void linear_make_shares(linear *g, ptx_val is_first_pass);
 /* The norm's factor of a vector, which the sums are multiplied by. */
 ptx_val linear_factor(linear *g, uint32_t vector);
 
+/* ---- linear_matrices.c -------------------------------------------------------------------------------------------- */
+
+/* A row among those of all matrices. */
+typedef struct linear_row {
+    ptx_val number;                        /* in its matrix */
+    ptx_val is_from[LINEAR_MOST_MATRICES]; /* [i]: its matrix is i or a later one; predicates, from 1 on */
+} linear_row;
+
+/* Counts the rows of all matrices. */
+void linear_init_matrices(linear *g);
+
+linear_row linear_find_row(linear *g, ptx_val row);
+
+/* What belongs to the row's matrix. */
+ptx_val linear_pick(linear *g, const linear_row *row, const ptx_val of_matrices[]);
+
 /* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
 
 /* Starts to copy the first tiles of this warp's first rows. */
@@ -107,18 +136,29 @@ void linear_next_stage(linear *g);
 /* Sets where this lane's quantised blocks of a group of rows lie. */
 void linear_find_rows(linear *g, ptx_val group);
 
-/* ---- linear_mma.c: strategy mma, with the arguments, tid, lane, warp and w_row_bytes of l ------------------------- */
+/* ---- linear_mma.c: strategy mma, with what a variant says and the arguments ------------------------- */
 
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
 /* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
 
-/* The bias of a row of W, F32; poison where there is none. */
-ptx_val linear_bias(linear *g, ptx_val row);
+/* A column of y: the matrix of y that has it, and what its sums are multiplied by and added to, where the variant has that. */
+typedef struct linear_column {
+    ptx_val out, bias; /* pointers, as arguments have them */
+    ptx_val n, row, row_64;
+    ptx_val scale[2]; /* F32; in a pair those of both rows of W */
+} linear_column;
 
-/* Stores the element of y that a sum makes; a null factor is 1. */
-void linear_store(linear *g, ptx_val sum, const ptx_val *factor, ptx_val bias, ptx_val element);
+/* The column that a row of W makes, in a pair together with the next row. */
+linear_column linear_find_column(linear *g, ptx_val w_row);
+
+/* The bias of a column, F32; poison where there is none. */
+ptx_val linear_bias(linear *g, const linear_column *column);
+
+/* Stores the element of y that a column's sums make; a null factor is 1. */
+void linear_store(linear *g, const linear_column *column, const ptx_val sum[], ptx_val bias,
+                  const ptx_val *factor, ptx_val element);
 
 /* ---- linear_products.c -------------------------------------------------------------------------------------------- */
 

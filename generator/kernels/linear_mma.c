@@ -127,15 +127,29 @@ static uint32_t shared_bytes(const mma_geometry *g)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
+/* Rows beyond the last are the last one again. */
+static linear_row find_w_row(mma *g, ptx_val row)
+{
+    return linear_find_row(g->l, tail_clamp(g->f, row, g->l->w_rows));
+}
+
+/* Where the row's matrix begins, U64. */
+static ptx_val find_w(mma *g, const linear_row *row)
+{
+    ptx_val w[LINEAR_MOST_MATRICES];
+    for (uint32_t i = 0; i < g->l->matrices; i++)
+        w[i] = ptx_address(g->f, g->l->w[i]);
+    return linear_pick(g->l, row, w);
+}
+
 static void init_w_copies(mma *g)
 {
     ptx_fn *f = g->f;
     const uint32_t pass_rows = g->of.threads / ROW_LANES;
     ptx_val row = ptx_div(f, g->tid, ptx_u32(ROW_LANES)), first = ptx_add(f, row, g->first_w);
-    ptx_val w = ptx_address(f, g->l->w);
     for (uint32_t i = 0; i < g->of.passes; i++) {
-        ptx_val of_pass = tail_clamp(f, ptx_add(f, first, ptx_u32(i * pass_rows)), g->l->n);
-        g->w_from[i] = ptx_var(f, ptx_mad_wide(f, of_pass, g->l->w_row_bytes, w));
+        const linear_row of_pass = find_w_row(g, ptx_add(f, first, ptx_u32(i * pass_rows)));
+        g->w_from[i] = ptx_var(f, ptx_mad_wide(f, of_pass.number, g->l->w_row_bytes, find_w(g, &of_pass)));
     }
     g->w_piece = ptx_mul(f, ptx_and(f, g->tid, ptx_u32(ROW_LANES - 1)), ptx_u32(UNIT_BYTES));
     ptx_val to = ptx_add(f, shared_row(f, g->of.w_rows, row), g->shared);
@@ -443,26 +457,30 @@ static void store_sums(mma *g)
 static void store_tile(mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t row_bytes = sum_row_bytes(&g->of);
+    linear *l = g->l;
+    const uint32_t row_bytes = sum_row_bytes(&g->of), columns = g->of.tile_n / l->column_rows,
+                   rows_at_once = g->of.threads / columns;
     ptx_barrier(f);
     store_sums(g);
     ptx_barrier(f);
-    ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(g->of.tile_n - 1)),
-            row = ptx_div(f, g->tid, ptx_u32(g->of.tile_n));
+    ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(columns - 1)), row = ptx_div(f, g->tid, ptx_u32(columns));
     ptx_val line = ptx_mad(f, row, ptx_u32(row_bytes), g->shared),
-            from = ptx_var(f, ptx_mad(f, in_tile, ptx_u32(4), line));
-    ptx_val column = ptx_add(f, in_tile, g->first_w), first = ptx_add(f, row, g->first_x);
-    ptx_val column_64 = ptx_cvt(f, PTX_U64, column);
-    PTX_IF (f, ptx_lt(f, column, g->l->n)) {
-        ptx_val bias = linear_bias(g->l, column);
+            from = ptx_var(f, ptx_mad(f, in_tile, ptx_u32(4 * l->column_rows), line));
+    if (l->is_pair)
+        in_tile = ptx_mul(f, in_tile, ptx_u32(l->column_rows));
+    ptx_val row_of_w = ptx_add(f, in_tile, g->first_w), first = ptx_add(f, row, g->first_x);
+    const linear_column column = linear_find_column(l, row_of_w);
+    PTX_IF (f, ptx_lt(f, row_of_w, l->w_rows)) {
+        ptx_val bias = linear_bias(l, &column);
         ptx_val past = ptx_add(f, g->first_x, ptx_u32(g->of.tile_m)), end = ptx_min(f, past, g->l->m);
-        PTX_FOR (f, vector, first, end, ptx_u32(g->of.k_warps)) {
+        PTX_FOR (f, vector, first, end, ptx_u32(rows_at_once)) {
             ptx_side_loop(f);
-            ptx_val element = ptx_mad_wide(f, vector, g->l->n, column_64);
-            ptx_val sum =
-                shared_sum(f, shared_at(f, PTX_F32, from, 0), g->of.k_warps, g->of.tile_m * row_bytes);
-            linear_store(g->l, sum, NULL, bias, element);
-            ptx_add_to(f, from, ptx_u32(g->of.k_warps * row_bytes));
+            ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64), sum[2];
+            for (uint32_t i = 0; i < l->column_rows; i++)
+                sum[i] = shared_sum(f, shared_at(f, PTX_F32, from, 4 * i), g->of.k_warps,
+                                    g->of.tile_m * row_bytes);
+            linear_store(l, &column, sum, bias, NULL, element);
+            ptx_add_to(f, from, ptx_u32(rows_at_once * row_bytes));
         }
     }
 }
@@ -480,14 +498,14 @@ static void init_warp(mma *g)
     g->first_w = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->of.tile_n));
 }
 
-/* A row of the tile; rows beyond the last are the last one again. */
+/* A row of the tile. */
 static w_row init_row(mma *g, ptx_val row, ptx_val at)
 {
     ptx_fn *f = g->f;
     w_row of = {.at = at};
-    ptx_val number = tail_clamp(f, ptx_add(f, row, g->first_w), g->l->n);
-    ptx_val address = ptx_cvt(f, PTX_U32, ptx_address(f, g->l->w));
-    of.behind = ptx_var(f, ptx_mad(f, number, g->l->w_row_bytes, address));
+    const linear_row number = find_w_row(g, ptx_add(f, row, g->first_w));
+    ptx_val address = ptx_cvt(f, PTX_U32, find_w(g, &number));
+    of.behind = ptx_var(f, ptx_mad(f, number.number, g->l->w_row_bytes, address));
     return of;
 }
 
@@ -544,6 +562,7 @@ static void next_stage(mma *g)
 void linear_emit_mma(linear *l, const kiln_variant *v)
 {
     ptx_fn *f = l->f;
+    linear_find_threads(l);
     mma of = {.of = geometry_of(v, l->of.format),
               .l = l,
               .f = f,

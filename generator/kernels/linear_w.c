@@ -37,11 +37,12 @@ static void find_next_rows(linear *g)
 {
     ptx_fn *f = g->f;
     ptx_val lane_byte = ptx_mul(f, g->lane, ptx_u32(UNIT_BYTES));
-    ptx_val w = ptx_address(f, g->w);
-    ptx_val start = ptx_add(f, w, ptx_cvt(f, PTX_U64, g->chunk_byte));
+    ptx_val chunk_byte = ptx_cvt(f, PTX_U64, g->chunk_byte), start[LINEAR_MOST_MATRICES];
+    for (uint32_t i = 0; i < g->matrices; i++)
+        start[i] = ptx_add(f, ptx_address(f, g->w[i]), chunk_byte);
     for (uint32_t r = 0; r < g->of.rows; r++) {
-        ptx_val row = row_of(g, g->next_group, r);
-        ptx_val from = ptx_mad_wide(f, row, g->w_row_bytes, start),
+        const linear_row row = linear_find_row(g, row_of(g, g->next_group, r));
+        ptx_val from = ptx_mad_wide(f, row.number, g->w_row_bytes, linear_pick(g, &row, start)),
                 left = ptx_sub(f, g->chunk_bytes, lane_byte);
         if (begins_anywhere(g)) {
             ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(UNIT_BYTES - 1));
@@ -168,7 +169,8 @@ void linear_find_rows(linear *g, ptx_val group)
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val at = of_lane;
         if (begins_anywhere(g)) {
-            ptx_val row = row_of(g, group, r), byte = ptx_mad(f, row, g->w_row_bytes, g->chunk_byte);
+            const linear_row row = linear_find_row(g, row_of(g, group, r));
+            ptx_val byte = ptx_mad(f, row.number, g->w_row_bytes, g->chunk_byte);
             at = ptx_add(f, at, ptx_and(f, byte, ptx_u32(UNIT_BYTES - 1)));
         }
         g->place[r] = format_find(f, &g->w_lane, shared_at(f, PTX_U8, at, r * g->of.row_bytes));

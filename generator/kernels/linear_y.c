@@ -1,6 +1,37 @@
-/* linear's elements of y: what becomes of a sum. */
+/* linear's elements of y: what becomes of a sum, or of the two sums of a gated pair. */
 #include "device/narrow.h"
 #include "linear.h"
+
+/* ---- columns ------------------------------------------------------------------------------------------------------ */
+
+/* Of pointers to elements of y's type. */
+static ptx_val pick_pointer(linear *g, const linear_row *row, const ptx_val pointers[])
+{
+    ptx_val addresses[LINEAR_MOST_MATRICES];
+    for (uint32_t i = 0; i < g->matrices; i++)
+        addresses[i] = ptx_address(g->f, pointers[i]);
+    return ptx_pointer(g->f, PTX_GLOBAL, g->y_type, linear_pick(g, row, addresses));
+}
+
+linear_column linear_find_column(linear *g, ptx_val w_row)
+{
+    const linear_row row = linear_find_row(g, w_row);
+    linear_column column = {.row = row.number,
+                            .row_64 = ptx_cvt(g->f, PTX_U64, row.number),
+                            .n = g->n[0],
+                            .out = g->out[0],
+                            .bias = g->bias[0],
+                            .scale = {g->scale[0], g->scale[1]}};
+    if (g->is_pair || g->matrices == 1)
+        return column;
+    column.n = linear_pick(g, &row, g->n);
+    column.out = pick_pointer(g, &row, g->out);
+    if (g->has_bias)
+        column.bias = pick_pointer(g, &row, g->bias);
+    if (g->has_scale)
+        column.scale[0] = linear_pick(g, &row, g->scale);
+    return column;
+}
 
 /* An element of bias or residual, which have y's type. */
 static ptx_val load_as_y(linear *g, ptx_val at)
@@ -14,18 +45,53 @@ static ptx_val load_as_y(linear *g, ptx_val at)
     return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
 }
 
-ptx_val linear_bias(linear *g, ptx_val row)
+ptx_val linear_bias(linear *g, const linear_column *column)
 {
-    return g->has_bias ? load_as_y(g, ptx_at(g->f, g->bias, row)) : (ptx_val){0};
+    return g->has_bias ? load_as_y(g, ptx_at(g->f, column->bias, column->row)) : (ptx_val){0};
 }
 
-/* An infinite sum is made a NaN: what was not finite in h or W always is one then, whatever it was multiplied by. */
-void linear_store(linear *g, ptx_val sum, const ptx_val *factor, ptx_val bias, ptx_val element)
+/* ---- gates -------------------------------------------------------------------------------------------------------- */
+
+/* SiLU is x / (1 + e^-x). GELU in its tanh form, x / 2 * (1 + tanh(u)), is x / (1 + e^-2u), in which nothing cancels where x is
+ * negative. Where the power is infinite, it is 0. */
+static ptx_val activate(linear *g, ptx_val x)
 {
     ptx_fn *f = g->f;
-    ptx_val y = ptx_fma(f, sum, ptx_f32(0), sum), at = ptx_at(f, g->out, element);
+    const double log2_e = 1.4426950408889634, twice_root = 1.5957691216057308 /* of 2 / pi */;
+    ptx_val factor = ptx_f32((float)-log2_e);
+    if (g->gate == LINEAR_GELU)
+        factor = ptx_fma(f, ptx_mul(f, x, x), ptx_f32((float)(-0.044715 * twice_root * log2_e)),
+                         ptx_f32((float)(-twice_root * log2_e)));
+    ptx_val power = ptx_ex2_approx(f, ptx_mul(f, x, factor));
+    return ptx_mul(f, x, ptx_rcp_approx(f, ptx_add(f, power, ptx_f32(1))));
+}
+
+/* ---- elements ----------------------------------------------------------------------------------------------------- */
+
+/* An infinite sum is made a NaN: what was not finite in h or W always is one then, whatever it was multiplied by. */
+static ptx_val make_nan(linear *g, ptx_val sum)
+{
+    return ptx_fma(g->f, sum, ptx_f32(0), sum);
+}
+
+/* Multiplies a sum by the norm's factor and the matrix's. */
+static ptx_val scale_sum(linear *g, ptx_val sum, const ptx_val *factor, ptx_val scale)
+{
     if (factor)
-        y = ptx_mul(f, y, *factor);
+        sum = ptx_mul(g->f, sum, *factor);
+    return g->has_scale ? ptx_mul(g->f, sum, scale) : sum;
+}
+
+void linear_store(linear *g, const linear_column *column, const ptx_val sum[], ptx_val bias,
+                  const ptx_val *factor, ptx_val element)
+{
+    ptx_fn *f = g->f;
+    ptx_val y = make_nan(g, sum[0]), at = ptx_at(f, column->out, element);
+    y = scale_sum(g, y, factor, column->scale[0]);
+    if (g->is_pair) {
+        ptx_val gate = scale_sum(g, make_nan(g, sum[1]), factor, column->scale[1]);
+        y = ptx_mul(f, activate(g, gate), y);
+    }
     if (g->has_bias)
         y = ptx_add(f, y, bias);
     if (g->has_residual)

@@ -21,13 +21,15 @@ static void emit(ptx_fn *f, const kiln_variant *v)
                 .f = f,
                 .x_type = kiln_type(v, "x"),
                 .y_type = kiln_type(v, "y"),
-                .has_all_vectors = true};
+                .has_all_vectors = true,
+                .matrices = 1,
+                .column_rows = 1};
     g.in = ptx_param_ptr(f, g.x_type, "in");
     if (g.of.has_norm)
         g.gamma = ptx_param_ptr(f, PTX_F32, "gamma");
-    g.w = ptx_param_ptr(f, PTX_U8, "w");
-    g.out = ptx_param_ptr(f, g.y_type, "out");
-    g.n = ptx_param(f, PTX_U32, "n");
+    g.w[0] = ptx_param_ptr(f, PTX_U8, "w");
+    g.out[0] = ptx_param_ptr(f, g.y_type, "out");
+    g.n[0] = ptx_param(f, PTX_U32, "n");
     g.k = ptx_param(f, PTX_U32, "k");
     if (g.of.has_norm)
         g.eps = ptx_param(f, PTX_F32, "eps");

@@ -15,7 +15,8 @@
 
 #include "plan/config.h"
 
-/* A variant whose integer arguments are parameters too, so that a call's numbers are values of the variant. */
+/* A variant whose integer arguments, those that every variant has, are parameters too, so that a call's numbers are values of
+ * the variant. */
 typedef struct call {
     variant variant;
     kiln_family family;
@@ -31,7 +32,7 @@ static void call_of(call *c, const variant *v)
     c->first = family_param_count(v->family);
     memcpy(c->params, v->family->params, c->first * sizeof c->params[0]);
     for (const kiln_arg *arg = v->family->args; arg->name; arg++) {
-        if (arg->kind != KILN_ARG_VALUE || arg->type[0] != 'u')
+        if (arg->kind != KILN_ARG_VALUE || arg->type[0] != 'u' || arg->when)
             continue;
         assert_true(c->first + c->count < KILN_MAX_PARAMS);
         c->params[c->first + c->count++] = (kiln_param){.name = arg->name, .type = KILN_PARAM_INT};

@@ -86,7 +86,7 @@ def rmsnorm_q4k_gemv():
 def linear():
     """A decoder's layers: one token, and a few. Beside it stands what takes up to seven times the bytes."""
     shapes = (4096, 4096), (14336, 4096), (4096, 14336), (128256, 4096)
-    return Row(timed={"x": ["f16"], "y": ["f16"], "epilogue": ["none"], "norm": ["none"]},
+    return Row(timed={"x": ["f16"], "y": ["f16"], "epilogue": ["none"], "norm": ["none"], "matrices": ["1"], "scale": ["none"]},
                shown={"format": ["q4_0", "q8_0", "q4_k", "q6_k", "mxfp4"], "activation": ["q8"]},
                shapes=[{"m": m, "n": n, "k": k} for n, k in shapes for m in (1, 4, 8)],
                quick={"m": 3, "n": 256, "k": 512}, baselines=["torch_matmul"])

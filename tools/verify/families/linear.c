@@ -2,11 +2,12 @@
 #include "linear.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "gguf_blocks.h"
 #include "inputs.h"
 
-enum { Q8_BLOCK = 32, MOST_ELEMENTS = 256 };
+enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
 
 /* ---- the bound -------------------------------------------------------------------------------------------------- */
 
@@ -16,6 +17,7 @@ enum { Q8_BLOCK = 32, MOST_ELEMENTS = 256 };
  *     u |y| + (2^-22 + (L_n/2 + 4) 2^-24) |r| with the norm + (L + 8) 2^-24 S
  *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
+ *     with w_scale: r and S times it, and + 2^-24 |r|
  *     half: + 40 * 2^-24 S, for a step of a tensor core cuts what it adds: 8 products and a sum, each by less than 2^-24 of
  *           the largest twice; a sub-block is up to 4 steps
  *
@@ -116,10 +118,27 @@ static void round_to_codes(vector *v, uint64_t k)
 
 /* ---- the product ------------------------------------------------------------------------------------------------ */
 
-static void read_weights(const gguf_format *format, const unsigned char *row, uint64_t k, weights *w)
+/* An argument of matrix `i`: of the second one "w_2"; null where there is none. */
+static argument *find_of(problem *p, const char *name, uint32_t i)
 {
-    w->is_finite = true;
+    char numbered[32];
+    snprintf(numbered, sizeof numbered, i == 0 ? "%s" : "%s_%u", name, (unsigned)i + 1);
+    return problem_find(p, numbered);
+}
+
+static weights allocate_weights(pool *memory, uint64_t k)
+{
+    return (weights){.w = pool_allocate(memory, (size_t)k * sizeof(double)),
+                     .size = pool_allocate(memory, (size_t)k * sizeof(double))};
+}
+
+static void read_weights(const problem *p, const argument *matrix, uint64_t number, uint64_t k, weights *w)
+{
+    const gguf_format *format = gguf_of(p);
+    const unsigned char *row =
+        (const unsigned char *)matrix->host + number * (k / format->elements) * format->bytes;
     gguf_block b;
+    w->is_finite = true;
     for (uint64_t i = 0; i < k; i++) {
         const unsigned in_block = (unsigned)(i % format->elements), sub = in_block / GGUF_SUB_ELEMENTS;
         if (in_block == 0)
@@ -150,37 +169,87 @@ static double added(const argument *a, uint64_t i)
     return a ? element_get(a->about->type, a->host, i) : 0;
 }
 
-static void expect(problem *p, const input_pattern *pattern)
+/* A call, with all of x. */
+typedef struct call {
+    const problem *p;
+    uint64_t m, k;
+    vector *v;
+    bool is_random;
+} call;
+
+/* A product with a vector, and what it may be off by. */
+typedef struct product {
+    double value, off;
+} product;
+
+static product multiply_scaled(const call *c, const weights *w, const vector *v, const argument *scale)
 {
-    argument *w = problem_find(p, "w"), *out = problem_find(p, "out");
-    const argument *bias = problem_find(p, "bias"), *residual = problem_find(p, "residual");
-    const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), k = problem_integer(p, "k");
-    const gguf_format *format = gguf_of(p);
-    const bool is_random = pattern->flags & PATTERN_RANDOM;
+    const row_sums s = multiply(w, v, c->k);
+    const double by = scale ? (double)(float)scale->real : 1;
+    product of = {by * s.product, fabs(by) * bound_of(c->p, &s, c->k, c->is_random)};
+    if (scale)
+        of.off += 0x1p-24 * fabs(of.value) + 0x1p-149;
+    return of;
+}
+
+/* act(gate) * up, where an activation's slope is at most 1.13. */
+static product multiply_pair(const problem *p, product gate, product up)
+{
+    const double x = gate.value, root = 0.79788456080286535588; /* of 2 / pi */
+    const double act = problem_has_parameter(p, "epilogue", "swiglu")
+                           ? x / (1 + exp(-x))
+                           : x / 2 * (1 + tanh(root * (x + 0.044715 * x * x * x)));
+    const double off = 1.13 * (gate.off + 0x1p-22 * fabs(x)) + 0x1p-20 * fabs(act);
+    return (product){act * up.value, fabs(act) * up.off + off * (fabs(up.value) + up.off)};
+}
+
+/* A matrix and its y. */
+static void expect_matrix(problem *p, const call *c, uint32_t number)
+{
+    argument *out = find_of(p, "out", number);
+    const argument *bias = find_of(p, "bias", number), *residual = problem_find(p, "residual");
+    const argument *scale = find_of(p, "w_scale", number), *gate = problem_find(p, "gate"),
+                   *gate_scale = problem_find(p, "gate_scale");
+    const uint64_t n = out->extent[1];
     pool memory = {0};
-    vector *v = pool_allocate(&memory, (size_t)m * sizeof *v);
-    weights row = {.w = pool_allocate(&memory, (size_t)k * sizeof *row.w),
-                   .size = pool_allocate(&memory, (size_t)k * sizeof *row.size)};
-    for (uint64_t i = 0; i < m; i++) {
-        v[i].h = pool_allocate(&memory, (size_t)k * sizeof *v[i].h);
-        v[i].loose = pool_allocate(&memory, (size_t)k * sizeof *v[i].loose);
-        make_h(p, i, &v[i]);
-        if (problem_has_parameter(p, "activation", "q8"))
-            round_to_codes(&v[i], k);
-    }
+    weights row = allocate_weights(&memory, c->k), gate_row = allocate_weights(&memory, c->k);
     expect_values(p, out);
     for (uint64_t r = 0; r < n; r++) {
-        read_weights(format, (const unsigned char *)w->host + r * (k / format->elements) * format->bytes, k,
-                     &row);
-        for (uint64_t i = 0; i < m; i++) {
-            const row_sums s = multiply(&row, &v[i], k);
-            const double b = added(bias, r), z = added(residual, i * n + r), y = s.product + b + z;
-            out->expected_value[i * n + r] = y;
-            const double added_up = bias || residual ? 0x1p-23 * (fabs(s.product) + fabs(b) + fabs(z)) : 0;
-            out->bound[i * n + r] = bound_of(p, &s, k, is_random) + number_unit(out->about->type) * fabs(y) +
-                                    added_up + number_smallest(out->about->type);
+        read_weights(p, find_of(p, "w", number), r, c->k, &row);
+        if (gate)
+            read_weights(p, gate, r, c->k, &gate_row);
+        for (uint64_t i = 0; i < c->m; i++) {
+            const uint64_t element = i * n + r;
+            product of = multiply_scaled(c, &row, &c->v[i], scale);
+            if (gate)
+                of = multiply_pair(p, multiply_scaled(c, &gate_row, &c->v[i], gate_scale), of);
+            const double b = added(bias, r), z = added(residual, element), y = of.value + b + z;
+            const double added_up = bias || residual ? 0x1p-23 * (fabs(of.value) + fabs(b) + fabs(z)) : 0;
+            out->expected_value[element] = y;
+            out->bound[element] = of.off + number_unit(out->about->type) * fabs(y) + added_up +
+                                  number_smallest(out->about->type);
         }
     }
+    pool_free(&memory);
+}
+
+static void expect(problem *p, const input_pattern *pattern)
+{
+    pool memory = {0};
+    call c = {.p = p,
+              .m = problem_integer(p, "m"),
+              .k = problem_integer(p, "k"),
+              .is_random = pattern->flags & PATTERN_RANDOM};
+    c.v = pool_allocate(&memory, (size_t)c.m * sizeof *c.v);
+    for (uint64_t i = 0; i < c.m; i++) {
+        c.v[i].h = pool_allocate(&memory, (size_t)c.k * sizeof *c.v[i].h);
+        c.v[i].loose = pool_allocate(&memory, (size_t)c.k * sizeof *c.v[i].loose);
+        make_h(p, i, &c.v[i]);
+        if (problem_has_parameter(p, "activation", "q8"))
+            round_to_codes(&c.v[i], c.k);
+    }
+    for (uint32_t i = 0; i < MOST_MATRICES && find_of(p, "w", i); i++)
+        expect_matrix(p, &c, i);
     pool_free(&memory);
 }
 
@@ -210,7 +279,8 @@ enum {
     HUGE_TINY,
     SPREAD,
     SPREAD_GAMMA,
-    MIXED
+    MIXED,
+    LONE
 };
 
 /* clang-format off */
@@ -227,6 +297,7 @@ static const kinds all_kinds[] = {
     [SPREAD]       = {INPUT_SPREAD,      INPUT_NORMAL,  GGUF_RANDOM, 1e-5, 0,    false},
     [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  GGUF_RANDOM, 1e-5, 0,    false},
     [MIXED]        = {INPUT_UNIFORM,     INPUT_NORMAL,  MIXED_W,     0.1,  0,    false},
+    [LONE]         = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 1e-6, 0,    false},
 };
 
 static const input_pattern patterns[] = {
@@ -242,6 +313,7 @@ static const input_pattern patterns[] = {
     {"nonfinite",    PATTERN_NONFINITE,              BAD_X},
     {"spread",       0,                              SPREAD},
     {"spread-gamma", 0,                              SPREAD_GAMMA},
+    {"lone",         PATTERN_RANDOM,                 LONE},
     {NULL,           0,                              0},
 };
 /* clang-format on */
@@ -258,6 +330,16 @@ static void move(problem *p, argument *in, int exponent)
     }
 }
 
+/* Keeps one element of x in 32: sums of few terms, which cancel little, have a tight bound. So what a gate does to them shows. */
+static void thin(argument *in, random_stream s)
+{
+    for (uint64_t i = 0; i < in->count; i++) {
+        const bool is_kept = i % 32 == random_below(s, i / 32, 32);
+        const double x = element_get(in->about->type, in->host, i);
+        element_set(in->about->type, in->host, i, is_kept ? 8 * x : 0);
+    }
+}
+
 /* In every second row of x, or in gamma. */
 static void spoil(problem *p, random_stream s)
 {
@@ -270,11 +352,11 @@ static void spoil(problem *p, random_stream s)
                     inputs_nonfinite(s, row));
 }
 
-static void fill_weights(problem *p, int kind, random_stream s)
+static void fill_weights(problem *p, argument *w, int kind, random_stream s)
 {
     static const int of_rows[] = {GGUF_LARGEST, GGUF_DENORMAL, GGUF_TIES, GGUF_ZERO};
     const gguf_format *format = gguf_of(p);
-    argument *w = problem_find(p, "w"), row = *w;
+    argument row = *w;
     if (kind >= 0) {
         gguf_fill(format, w, kind, s);
         return;
@@ -291,33 +373,50 @@ static void fill_weights(problem *p, int kind, random_stream s)
     }
 }
 
+/* Those of a matrix that the variant has. */
+static void make_matrix(problem *p, argument *w, argument *bias, argument *scale, int kind, random_stream s)
+{
+    if (w)
+        fill_weights(p, w, kind, random_fork(s, 1));
+    if (bias)
+        inputs_fill(bias, INPUT_NORMAL, random_fork(s, 2));
+    if (scale)
+        scale->real = 4 * random_uniform(s, 3) - 2;
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     const kinds *of = &all_kinds[pattern->number];
     argument *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
     argument *in = problem_find(p, "in");
-    argument *bias = problem_find(p, "bias"), *residual = problem_find(p, "residual");
+    argument *residual = problem_find(p, "residual");
     inputs_fill(in, of->x, random_fork(s, 1));
     if (gamma)
         inputs_fill(gamma, of->gamma, random_fork(s, 3));
-    if (bias)
-        inputs_fill(bias, INPUT_NORMAL, random_fork(s, 6));
     if (residual)
         inputs_fill(residual, INPUT_NORMAL, random_fork(s, 7));
     if (eps)
         eps->real = of->eps;
+    if (pattern->number == LONE)
+        thin(in, random_fork(s, 4));
     move(p, in, of->exponent);
-    fill_weights(p, of->w, random_fork(s, 2));
+    for (uint32_t i = 0; i < MOST_MATRICES; i++)
+        make_matrix(p, find_of(p, "w", i), find_of(p, "bias", i), find_of(p, "w_scale", i), of->w,
+                    random_fork(s, 8 + i));
+    make_matrix(p, problem_find(p, "gate"), NULL, problem_find(p, "gate_scale"), of->w, random_fork(s, 2));
     if (of->has_bad_x)
         spoil(p, random_fork(s, 5));
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
+/* Of several matrices the others have fewer rows, down to none. */
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     problem_find(plan->problem, "m")->integer = m;
     problem_find(plan->problem, "n")->integer = n;
+    for (uint32_t i = 1; i < MOST_MATRICES && find_of(plan->problem, "n", i); i++)
+        find_of(plan->problem, "n", i)->integer = n / (i + 1);
     problem_find(plan->problem, "k")->integer = k;
     size_plan_add(plan);
 }
@@ -367,14 +466,15 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, plan->limits.big / 256, 256);
 }
 
-/* On one multiprocessor: more rows than a thread block gathers, in one chunk and in several. */
+/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte; more rows than a thread block
+ * gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
     if (is_mma(plan->problem))
         return;
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
                    chunk = problem_parameter(plan->problem, "chunk");
-    add(plan, 1, 2 * 16 * rows + 2, 1024);
+    add(plan, 1, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
     if (chunk == 2048)
         add(plan, 1, 2 * 256 + 3, chunk + 256);

@@ -1,0 +1,333 @@
+/* linear as a family: its parameters and arguments, what a call has to keep, and what it costs. */
+#include "gguf.h"
+#include "linear.h"
+#include <kiln/author/families.h>
+
+/* ---- a variant ---------------------------------------------------------------------------------------------------- */
+
+static linear_geometry geometry_of(const kiln_variant *v)
+{
+    return linear_plan((linear_geometry){.format = gguf_format(v),
+                                         .rows = kiln_int(v, "rows"),
+                                         .vectors = kiln_int(v, "vectors"),
+                                         .chunk = kiln_int(v, "chunk"),
+                                         .is_q8 = kiln_is(v, "activation", "q8"),
+                                         .has_sm_80 = kiln_has_sm(v, 80),
+                                         .has_norm = kiln_is(v, "norm", "rms")});
+}
+
+/* An argument of each of `count` matrices. */
+static void read_pointers(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
+{
+    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
+        of[i] = ptx_param_ptr(g->f, type, names[i]);
+}
+
+static void read_values(linear *g, uint32_t count, ptx_type type, const char *const names[], ptx_val of[])
+{
+    for (uint32_t i = 0; i < count && i < LINEAR_MOST_MATRICES; i++)
+        of[i] = ptx_param(g->f, type, names[i]);
+}
+
+static void read_arguments(linear *g)
+{
+    const char *const w[] = {"w", g->is_pair ? "gate" : "w_2", "w_3"},
+                      *const bias[] = {"bias", "bias_2", "bias_3"}, *const out[] = {"out", "out_2", "out_3"},
+                      *const n[] = {"n", "n_2", "n_3"},
+                      *const scale[] = {"w_scale", g->is_pair ? "gate_scale" : "w_scale_2", "w_scale_3"};
+    const uint32_t outs = g->is_pair ? 1 : g->matrices;
+    ptx_fn *f = g->f;
+    g->in = ptx_param_ptr(f, g->x_type, "in");
+    if (g->of.has_norm)
+        g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
+    read_pointers(g, g->matrices, PTX_U8, w, g->w);
+    if (g->has_bias)
+        read_pointers(g, outs, g->y_type, bias, g->bias);
+    if (g->has_residual)
+        g->residual = ptx_param_ptr(f, g->y_type, "residual");
+    read_pointers(g, outs, g->y_type, out, g->out);
+    g->m = ptx_param(f, PTX_U32, "m");
+    read_values(g, outs, PTX_U32, n, g->n);
+    g->k = ptx_param(f, PTX_U32, "k");
+    if (g->of.has_norm)
+        g->eps = ptx_param(f, PTX_F32, "eps");
+    if (g->has_scale)
+        read_values(g, g->matrices, PTX_F32, scale, g->scale);
+}
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    linear of = {.of = geometry_of(v),
+                 .f = f,
+                 .x_type = kiln_type(v, "x"),
+                 .y_type = kiln_type(v, "y"),
+                 .has_bias = kiln_is(v, "epilogue", "bias") || kiln_is(v, "epilogue", "bias_residual"),
+                 .has_residual =
+                     kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual"),
+                 .has_scale = kiln_is(v, "scale", "tensor"),
+                 .gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
+                         : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
+                                                           : LINEAR_NO_GATE},
+           *g = &of;
+    g->is_pair = g->gate != LINEAR_NO_GATE;
+    g->column_rows = g->is_pair ? 2 : 1;
+    g->matrices = g->is_pair ? 2 : kiln_int(v, "matrices");
+    read_arguments(g);
+    kiln_is(v, "strategy", "mma") ? linear_emit_mma(g, v) : linear_emit_simt(g);
+}
+
+/* ---- the family --------------------------------------------------------------------------------------------------- */
+
+/* Formats whose groups have 64 elements, and those whose groups have four parts. config.shared_memory holds what follows to
+ * device/format.c. */
+#define IS_K    "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k)"
+#define IS_FOUR "(format == q2_k || format == q3_k || format == q6_k)"
+#define GROUP   "select(" IS_K ", 64, 32)"
+
+#define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
+#define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
+#define IS_PAIR      "(epilogue == swiglu || epilogue == geglu)"
+#define HAS_SCALE    "scale == tensor"
+#define HAS_2        "matrices >= 2"
+#define HAS_3        "matrices == 3"
+#define ROW_BYTES    "k * " GGUF_BYTES " / 256"
+
+/* Rows of all matrices, and columns of all of y. */
+#define COLUMNS "select(matrices == 3, n + n_2 + n_3, select(matrices == 2, n + n_2, n))"
+#define W_ROWS  "select(" IS_PAIR ", 2 * n, " COLUMNS ")"
+
+/* Bytes of one vector's part of a share, and of a share: an odd number of 16 bytes. */
+#define VECTOR_BYTES "(select(activation == q8, 1, 4) * " GROUP " + select(" IS_FOUR ", 32, 16))"
+#define SHARE_BYTES  "((vectors * " VECTOR_BYTES " / 32) * 32 + 16)"
+
+/* The shape's shared memory is that of a whole chunk. Shares are made for whole multiples of 256 elements. */
+#define MOST_K "ceil_div(min(k, chunk), 256) * 256"
+#define IS_MMA "strategy == mma"
+#define SHARED                                                                                               \
+    "select(" IS_MMA ", shared_bytes, shared_bytes - (chunk - " MOST_K ") / " GROUP " * " SHARE_BYTES ")"
+
+#define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
+#define GRID                                                                                                 \
+    "select(" IS_MMA ", ceil_div(" W_ROWS ", tile_n), min(ceil_div(" W_ROWS ", 8 * rows), max(1, "           \
+    "multiprocessors * blocks_per_multiprocessor / " VECTOR_TILES ")))"
+#define ROWS_HERE "ceil_div(" W_ROWS ", " GRID ")"
+
+static const kiln_param params[] = {
+    GGUF_PARAM("format of the weights, as the Python package gguf names it"),
+    {.name = "norm",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "none rms",
+     .numbers = "1 2",
+     .default_value = "none",
+     .summary = "none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
+    {.name = "activation",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "exact q8 half",
+     .numbers = "1 2 3",
+     .default_value = "q8",
+     .summary =
+         "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127; half: "
+         "f16 or bf16 x on tensor cores, with sums in f32"},
+    {.name = "x",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "f32 f16 bf16",
+     .default_value = "f32",
+     .summary = "element type of x; gamma is f32"},
+    {.name = "y",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "f32 f16 bf16",
+     .default_value = "f32",
+     .summary = "element type of y, bias and residual"},
+    {.name = "epilogue",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "none bias residual bias_residual swiglu geglu",
+     .numbers = "1 2 3 4 5 6",
+     .default_value = "none",
+     .summary =
+         "what is added to the products; or two products make y = act(h * gate^T) * (h * w^T), swiglu with "
+         "SiLU, x / (1 + exp(-x)), geglu with GELU, x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))"},
+    {.name = "matrices",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "1 2 3",
+     .default_value = "1",
+     .summary = "that x is multiplied by in one launch, each into a y of its own: w, w_2, w_3"},
+    {.name = "scale",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "none tensor",
+     .numbers = "1 2",
+     .default_value = "none",
+     .summary = "tensor: a matrix's products are multiplied by its w_scale"},
+    {.name = "strategy",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_TUNING,
+     .words = "simt mma",
+     .default_value = "simt",
+     .summary = "simt: CUDA cores, activation exact and q8; mma: tensor cores, activation half"},
+    {.name = "vectors",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .min = 1,
+     .max = LINEAR_MOST_VECTORS,
+     .step = 1,
+     .default_value = "1",
+     .summary = "simt: rows of x that a thread block multiplies at once"},
+    {.name = "rows",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "1 2 4",
+     .default_value = "2",
+     .summary = "simt: rows of w per warp at once"},
+    {.name = "chunk",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "2048 8192 65536",
+     .default_value = "65536",
+     .summary = "simt: elements of each row of x in shared memory at once"},
+    {.name = "tile_m",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "8 16 32 64",
+     .default_value = "8",
+     .summary = "mma: rows of y per thread block; the weights are decoded once for each such tile"},
+    {.name = "tile_n",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "32 64 128",
+     .default_value = "64",
+     .summary = "mma: columns of y per thread block; x is read once for each such tile"},
+    {.name = "k_warps",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "2 4",
+     .default_value = "2",
+     .summary = "mma: warps per thread block that split k"},
+    {.name = "stages",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "2 3 4",
+     .default_value = "2",
+     .summary = "mma: copies of tiles in shared memory, all but one of them on the way"},
+    {.name = NULL},
+};
+
+static const kiln_arg args[] = {
+    {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
+    {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
+    {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
+    {"w_2", KILN_ARG_IN, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
+    {"w_3", KILN_ARG_IN, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
+    {"gate", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
+     "the matrix whose products go through the activation"},
+    {"bias", KILN_ARG_IN, "$y", "n", 0, HAS_BIAS, "added to each row of y"},
+    {"bias_2", KILN_ARG_IN, "$y", "n_2", 0, HAS_2 " && (" HAS_BIAS ")", "added to each row of out_2"},
+    {"bias_3", KILN_ARG_IN, "$y", "n_3", 0, HAS_3 " && (" HAS_BIAS ")", "added to each row of out_3"},
+    {"residual", KILN_ARG_IN, "$y", "m, n", 0, HAS_RESIDUAL, "added to y; may be out itself"},
+    {"out", KILN_ARG_OUT, "$y", "m, n", 0, NULL, "y: the products"},
+    {"out_2", KILN_ARG_OUT, "$y", "m, n_2", 0, HAS_2, "those of w_2"},
+    {"out_3", KILN_ARG_OUT, "$y", "m, n_3", 0, HAS_3, "those of w_3"},
+    {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of x and y"},
+    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of w, columns of y"},
+    {"n_2", KILN_ARG_VALUE, "u32", NULL, 0, HAS_2, "rows of w_2; may be 0"},
+    {"n_3", KILN_ARG_VALUE, "u32", NULL, 0, HAS_3, "rows of w_3; may be 0"},
+    {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
+    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
+     "added to the mean of the squares; at least 0 and finite"},
+    {"w_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE, "of w; finite"},
+    {"w_scale_2", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_2, "of w_2; finite"},
+    {"w_scale_3", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_3, "of w_3; finite"},
+    {"gate_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " IS_PAIR, "of gate; finite"},
+    {.name = NULL},
+};
+
+static const kiln_rule rules[] = {
+    {"k % (" GGUF_ELEMENTS ") == 0", "k must be a multiple of the format's block: 32 or 256 elements"},
+    {"k >= 32 && k <= 1048576", "k must be from 32 to 2^20"},
+    {"m <= 65535", "m must be at most 65535"},
+    {"n <= 16777216", "n must be at most 2^24"},
+    {"matrices < 2 || n_2 <= 16777216", "n_2 must be at most 2^24"},
+    {"matrices < 3 || n_3 <= 16777216", "n_3 must be at most 2^24"},
+    {"n > 0 || n_2 + n_3 == 0", "n is 0 only where n_2 and n_3 are"},
+    {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
+    {"scale != tensor || finite(w_scale) && (matrices < 2 || finite(w_scale_2)) && (matrices < 3 || "
+     "finite(w_scale_3)) && (!" IS_PAIR " || finite(gate_scale))",
+     "scales must be finite"},
+    {NULL, NULL},
+};
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    const linear_geometry g = geometry_of(v);
+    kiln_require(s, g.rows * g.vectors <= 32, "rows vectors", "rows times vectors is at most 32: registers");
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_half = kiln_is(v, "activation", "half");
+    const bool has_simt_defaults = g.vectors == 1 && g.rows == 2 && g.chunk == 65536;
+    const bool has_mma_defaults = kiln_int(v, "tile_m") == 8 && kiln_int(v, "tile_n") == 64 &&
+                                  kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2;
+    kiln_require(s, is_mma == is_half, "activation strategy",
+                 "activation half needs strategy mma, exact and q8 need simt");
+    kiln_require(s, !is_mma || has_simt_defaults, "strategy vectors rows chunk",
+                 "vectors, rows and chunk need strategy simt");
+    kiln_require(s, is_mma || has_mma_defaults, "strategy tile_m tile_n k_warps stages",
+                 "tile_m, tile_n, k_warps and stages need strategy mma");
+    kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
+                 "activation half needs x f16 or bf16");
+    kiln_require(s, !is_half || !g.has_norm, "activation norm",
+                 "activation half needs norm none: a norm ahead of a large product is a pass of its own");
+    const bool is_one = kiln_int(v, "matrices") == 1;
+    kiln_require(s, is_one || kiln_is(v, "epilogue", "none") || kiln_is(v, "epilogue", "bias"),
+                 "matrices epilogue",
+                 "matrices above 1 need epilogue none or bias: y of each is another tensor");
+    linear_shape_mma(s, v, g.format);
+    if (!is_mma)
+        linear_shape_simt(s, &g);
+}
+
+const kiln_family linear_family = {
+    .name = "linear",
+    .summary = "multiply rows of activations by GGUF weights, with a norm before and a sum or a gate behind",
+    .source =
+        "GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
+        "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",
+    .accuracy =
+        "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type. An "
+        "element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
+        "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
+        "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
+        "each block of 32. half has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24 * S, which tensor "
+        "cores cut off. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
+        "numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
+    .nonfinite =
+        "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
+        "a matrix its column of y. So does a row of zeros with an eps of 0",
+    .params = params,
+    .args = args,
+    .rules = rules,
+    .empty = "m == 0 || n == 0",
+    .shape = shape,
+    .grid = {GRID, VECTOR_TILES},
+    .shared_bytes = SHARED,
+    .time =
+        {.length = "select(" IS_MMA ", k, min(k, chunk))",
+         .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
+         /* mma: rows of y; simt: shares, made again for each 256 rows where a chunk is less than all of x */
+         .side_trips = "select(" IS_MMA ", ceil_div(min(m, tile_m), k_warps), ceil_div(k, 1024) * "
+                       "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
+         .wait = "200",
+         .extra = "select(" IS_MMA ", 0, 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
+         .block_bytes = "select(" IS_MMA ", tile_n * " ROW_BYTES " + tile_m * k * 2, " ROWS_HERE
+                        " * " ROW_BYTES " + vectors * k * 4)"},
+    .cost = {.bytes_read = W_ROWS
+             " * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
+             "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS ", 0) + select(" HAS_RESIDUAL
+             ", m * n, 0))",
+             .bytes_written = "m * (" COLUMNS ") * select(y == f32, 4, 2)",
+             .elements = "(" W_ROWS ") * k"},
+    .min_sm = 75,
+    .emit = emit,
+};

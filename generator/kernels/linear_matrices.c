@@ -1,0 +1,43 @@
+/* linear's matrices: one, up to three that share x, or a gated pair. Their rows are one range, so that one wave has them all.
+ *
+ * Several matrices stand one behind the other: row n of the range is the first row of w_2. A pair takes turns: rows 2i and 2i + 1
+ * are row i of w and row i of gate, so that one thread block has both sums of an element of y. Each row finds its own matrix, and
+ * a warp's rows may be of two.
+ */
+#include "linear.h"
+
+void linear_init_matrices(linear *g)
+{
+    g->first_row_of[0] = ptx_u32(0);
+    g->w_rows = g->n[0];
+    for (uint32_t i = 1; i < g->matrices && !g->is_pair; i++) {
+        g->first_row_of[i] = g->w_rows;
+        g->w_rows = ptx_add(g->f, g->w_rows, g->n[i]);
+    }
+    if (g->is_pair)
+        g->w_rows = ptx_mul(g->f, g->n[0], ptx_u32(g->column_rows));
+}
+
+linear_row linear_find_row(linear *g, ptx_val row)
+{
+    ptx_fn *f = g->f;
+    linear_row of = {.number = row};
+    if (g->is_pair) {
+        of.is_from[1] = ptx_ne(f, ptx_and(f, row, ptx_u32(1)), ptx_u32(0));
+        of.number = ptx_div(f, row, ptx_u32(g->column_rows));
+        return of;
+    }
+    for (uint32_t i = 1; i < g->matrices; i++)
+        of.is_from[i] = ptx_ge(f, row, g->first_row_of[i]);
+    if (g->matrices > 1)
+        of.number = ptx_sub(f, row, linear_pick(g, &of, g->first_row_of));
+    return of;
+}
+
+ptx_val linear_pick(linear *g, const linear_row *row, const ptx_val of_matrices[])
+{
+    ptx_val value = of_matrices[0];
+    for (uint32_t i = 1; i < g->matrices; i++)
+        value = ptx_select(g->f, row->is_from[i], of_matrices[i], value);
+    return value;
+}
