@@ -22,7 +22,7 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
 /* clang-format off */
 #define NF4_SCALE_TYPE_PARAM                                                                                           \
     {.name = "scale_type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 nested", .numbers = "1", \
-     .default_value = "f32",                                                                                           \
+     .default_value = "f32", .is_later = true,                                                                         \
      .summary = "how scales are stored; nested: as bitsandbytes' double quantisation does, nested_code[scale_index] * nested_absmax + nested_offset, rounded after each step"}
 #define NF4_NESTED_ARGS(blocks, groups)                                                                                \
     {"scale_index", KILN_ARG_IN, "u8", blocks, 1, "scale_type == nested", "of each scale, where it is in nested_code"}, \

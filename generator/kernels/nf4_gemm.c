@@ -14,7 +14,7 @@ static const kiln_param params[] = {
      .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
     NF4_SCALE_TYPE_PARAM,
     {.name = "rows", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "packed strided", .numbers = "1 2",
-     .default_value = "packed",
+     .default_value = "packed", .is_later = true,
      .summary = "of A and C: packed one behind the other, or a_stride and c_stride apart"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
