@@ -758,7 +758,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
-    g.args = nf4_gemm_declare_args(f, v);
+    g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
     init_part(&g);
     init_warp(&g);
     layout_shared(&g);
