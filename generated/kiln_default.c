@@ -19338,16 +19338,21 @@ static const char nf4_unpack_name[] = "nf4_unpack";
 static const char nf4_unpack_pointers_texts[] =
     "packed is null\000"
     "packed must be aligned to 16 bytes\000"
-    "scale is null\000"
-    "scale must be aligned to 4 bytes\000"
     "out is null\000"
     "out must be aligned to 16 bytes\000";
 static const kiln_pointer nf4_unpack_pointers_rows[] = {
     {offsetof(kiln_default_nf4_unpack_args, packed), 16, 0, 15},
-    {offsetof(kiln_default_nf4_unpack_args, scale), 4, 50, 64},
-    {offsetof(kiln_default_nf4_unpack_args, out), 16, 97, 109},
+    {offsetof(kiln_default_nf4_unpack_args, out), 16, 50, 62},
 };
-static const kiln_pointers nf4_unpack_pointers = {nf4_unpack_pointers_texts, nf4_unpack_pointers_rows, 3};
+static const kiln_pointers nf4_unpack_pointers = {nf4_unpack_pointers_texts, nf4_unpack_pointers_rows, 2};
+
+static const char nf4_unpack_pointers_1_texts[] =
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000";
+static const kiln_pointer nf4_unpack_pointers_1_rows[] = {
+    {offsetof(kiln_default_nf4_unpack_args, scale), 4, 0, 14},
+};
+static const kiln_pointers nf4_unpack_pointers_1 = {nf4_unpack_pointers_1_texts, nf4_unpack_pointers_1_rows, 1};
 
 /* What every variant asks of its arguments. */
 static kiln_status check_nf4_unpack(kiln_loader *loader, const kiln_default_nf4_unpack_args *a)
@@ -19361,36 +19366,37 @@ static kiln_status check_nf4_unpack(kiln_loader *loader, const kiln_default_nf4_
     }
     if (a->n == 0)
         return KILN_OK;
-    return kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers, a, 0x7u);
+    return kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers, a, 0x3u);
 }
 
 /* What one variant's function does; the numbers and the text say what the variant has. */
 static kiln_status call_nf4_unpack(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_unpack_args *a, const kiln_kernel *kernel,
                                    uint32_t its_type, uint32_t its_group, uint32_t its_nibbles,
-                                   const char *has)
+                                   uint32_t its_scale_type, const char *has)
 {
     kiln_status status = check_nf4_unpack(loader, a);
     if (status != KILN_OK || a->n == 0)
         return status;
     if ((a->type != 0 && a->type != its_type) || (a->group != 0 && a->group != its_group) ||
-        (a->nibbles != 0 && a->nibbles != its_nibbles))
+        (a->nibbles != 0 && a->nibbles != its_nibbles) ||
+        (a->scale_type != 0 && a->scale_type != its_scale_type))
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, has);
     return kernel->run(loader, stream, a);
 }
 
-/* nf4_unpack/type=f32,group=64,nibbles=low */
+/* nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32 */
 
-static const char nf4_unpack_f32_64_low_id[] = "nf4_unpack/type=f32,group=64,nibbles=low";
-static const char nf4_unpack_f32_64_low_entry[] = "nf4_unpack_f32_64_low";
+static const char nf4_unpack_f32_64_low_f32_id[] = "nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32";
+static const char nf4_unpack_f32_64_low_f32_entry[] = "nf4_unpack_f32_64_low_f32";
 
-static const char nf4_unpack_f32_64_low_sm_75[] =
+static const char nf4_unpack_f32_64_low_f32_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_f32_64_low_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_f32_64_low(\n"
+".global .align 4 .b32 nf4_unpack_f32_64_low_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_f32_64_low_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -19407,7 +19413,7 @@ static const char nf4_unpack_f32_64_low_sm_75[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_f32_64_low_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_f32_64_low_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -19546,68 +19552,73 @@ static const char nf4_unpack_f32_64_low_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_unpack_f32_64_low_images[] = {
-    {.data = nf4_unpack_f32_64_low_sm_75,
-     .bytes = sizeof nf4_unpack_f32_64_low_sm_75 - 1,
-     .hash_high = 0x228b8b2739e6d89b,
-     .hash_low = 0xf78e34fe9a59bd22,
+static const kiln_image nf4_unpack_f32_64_low_f32_images[] = {
+    {.data = nf4_unpack_f32_64_low_f32_sm_75,
+     .bytes = sizeof nf4_unpack_f32_64_low_f32_sm_75 - 1,
+     .hash_high = 0xe87456b1470ed516,
+     .hash_low = 0xc270f131c50b88d9,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_unpack_f32_64_low_module = {
-    .images = nf4_unpack_f32_64_low_images,
+static const kiln_module nf4_unpack_f32_64_low_f32_module = {
+    .images = nf4_unpack_f32_64_low_f32_images,
     .image_count = 1,
     .slot = 34,
 };
 
-static kiln_status run_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status run_nf4_unpack_f32_64_low_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
     const kiln_default_nf4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers_1, a, 0x1u);
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
     const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_low_kernel, stream, grid, 0, params);
+    return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_low_f32_kernel, stream, grid, 0, params);
 }
 
-kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
-                                               const kiln_default_nf4_unpack_args *a)
+kiln_status kiln_default_nf4_unpack_f32_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                   const kiln_default_nf4_unpack_args *a)
 {
-    static const char has[] = "this variant has type f32, group 64, nibbles low";
-    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_f32_64_low_kernel,
+    static const char has[] = "this variant has type f32, group 64, nibbles low, scale_type f32";
+    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_f32_64_low_f32_kernel,
                            KILN_DEFAULT_NF4_UNPACK_TYPE_F32, KILN_DEFAULT_NF4_UNPACK_GROUP_64,
-                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW, has);
+                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW, KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32, has);
 }
 
-static kiln_status launch_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_f32_64_low_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return kiln_default_nf4_unpack_f32_64_low(loader, stream, args);
+    return kiln_default_nf4_unpack_f32_64_low_f32(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_unpack_f32_64_low_kernel = {
-    .key = 0x9fd630e5fe02e59d,
-    .id = nf4_unpack_f32_64_low_id,
-    .entry = nf4_unpack_f32_64_low_entry,
-    .module = &nf4_unpack_f32_64_low_module,
-    .launch = launch_nf4_unpack_f32_64_low,
-    .run = run_nf4_unpack_f32_64_low,
+const kiln_kernel kiln_default_nf4_unpack_f32_64_low_f32_kernel = {
+    .key = 0x6259854e7468b4a3,
+    .id = nf4_unpack_f32_64_low_f32_id,
+    .entry = nf4_unpack_f32_64_low_f32_entry,
+    .module = &nf4_unpack_f32_64_low_f32_module,
+    .launch = launch_nf4_unpack_f32_64_low_f32,
+    .run = run_nf4_unpack_f32_64_low_f32,
+    .pointers = &nf4_unpack_pointers_1,
     .block = {256, 1, 1},
     .slot = 34,
 };
 
-/* nf4_unpack/type=f32,group=64,nibbles=high */
+/* nf4_unpack/type=f32,group=64,nibbles=high,scale_type=f32 */
 
-static const char nf4_unpack_f32_64_high_id[] = "nf4_unpack/type=f32,group=64,nibbles=high";
-static const char nf4_unpack_f32_64_high_entry[] = "nf4_unpack_f32_64_high";
+static const char nf4_unpack_f32_64_high_f32_id[] =
+    "nf4_unpack/type=f32,group=64,nibbles=high,scale_type=f32";
+static const char nf4_unpack_f32_64_high_f32_entry[] = "nf4_unpack_f32_64_high_f32";
 
-static const char nf4_unpack_f32_64_high_sm_75[] =
+static const char nf4_unpack_f32_64_high_f32_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_f32_64_high_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_f32_64_high(\n"
+".global .align 4 .b32 nf4_unpack_f32_64_high_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_f32_64_high_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -19624,7 +19635,7 @@ static const char nf4_unpack_f32_64_high_sm_75[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_f32_64_high_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_f32_64_high_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -19763,68 +19774,72 @@ static const char nf4_unpack_f32_64_high_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_unpack_f32_64_high_images[] = {
-    {.data = nf4_unpack_f32_64_high_sm_75,
-     .bytes = sizeof nf4_unpack_f32_64_high_sm_75 - 1,
-     .hash_high = 0xa651f0c3dcff6614,
-     .hash_low = 0x92448bd7c905094e,
+static const kiln_image nf4_unpack_f32_64_high_f32_images[] = {
+    {.data = nf4_unpack_f32_64_high_f32_sm_75,
+     .bytes = sizeof nf4_unpack_f32_64_high_f32_sm_75 - 1,
+     .hash_high = 0xb516717bb46c3c13,
+     .hash_low = 0x316ac606ed82e064,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_unpack_f32_64_high_module = {
-    .images = nf4_unpack_f32_64_high_images,
+static const kiln_module nf4_unpack_f32_64_high_f32_module = {
+    .images = nf4_unpack_f32_64_high_f32_images,
     .image_count = 1,
     .slot = 35,
 };
 
-static kiln_status run_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status run_nf4_unpack_f32_64_high_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
     const kiln_default_nf4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers_1, a, 0x1u);
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div(a->n, 4096), 1, 1};
     const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_high_kernel, stream, grid, 0, params);
+    return kiln_launch(loader, &kiln_default_nf4_unpack_f32_64_high_f32_kernel, stream, grid, 0, params);
 }
 
-kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *a)
+kiln_status kiln_default_nf4_unpack_f32_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_nf4_unpack_args *a)
 {
-    static const char has[] = "this variant has type f32, group 64, nibbles high";
-    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_f32_64_high_kernel,
+    static const char has[] = "this variant has type f32, group 64, nibbles high, scale_type f32";
+    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_f32_64_high_f32_kernel,
                            KILN_DEFAULT_NF4_UNPACK_TYPE_F32, KILN_DEFAULT_NF4_UNPACK_GROUP_64,
-                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH, has);
+                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH, KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32, has);
 }
 
-static kiln_status launch_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_f32_64_high_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return kiln_default_nf4_unpack_f32_64_high(loader, stream, args);
+    return kiln_default_nf4_unpack_f32_64_high_f32(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_unpack_f32_64_high_kernel = {
-    .key = 0xa25eefa747358c3c,
-    .id = nf4_unpack_f32_64_high_id,
-    .entry = nf4_unpack_f32_64_high_entry,
-    .module = &nf4_unpack_f32_64_high_module,
-    .launch = launch_nf4_unpack_f32_64_high,
-    .run = run_nf4_unpack_f32_64_high,
+const kiln_kernel kiln_default_nf4_unpack_f32_64_high_f32_kernel = {
+    .key = 0xcfb6fba4e1c53f5a,
+    .id = nf4_unpack_f32_64_high_f32_id,
+    .entry = nf4_unpack_f32_64_high_f32_entry,
+    .module = &nf4_unpack_f32_64_high_f32_module,
+    .launch = launch_nf4_unpack_f32_64_high_f32,
+    .run = run_nf4_unpack_f32_64_high_f32,
+    .pointers = &nf4_unpack_pointers_1,
     .block = {256, 1, 1},
     .slot = 35,
 };
 
-/* nf4_unpack/type=f16,group=64,nibbles=low */
+/* nf4_unpack/type=f16,group=64,nibbles=low,scale_type=f32 */
 
-static const char nf4_unpack_f16_64_low_id[] = "nf4_unpack/type=f16,group=64,nibbles=low";
-static const char nf4_unpack_f16_64_low_entry[] = "nf4_unpack_f16_64_low";
+static const char nf4_unpack_f16_64_low_f32_id[] = "nf4_unpack/type=f16,group=64,nibbles=low,scale_type=f32";
+static const char nf4_unpack_f16_64_low_f32_entry[] = "nf4_unpack_f16_64_low_f32";
 
-static const char nf4_unpack_f16_64_low_sm_75[] =
+static const char nf4_unpack_f16_64_low_f32_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_f16_64_low_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_f16_64_low(\n"
+".global .align 4 .b32 nf4_unpack_f16_64_low_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_f16_64_low_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -19842,7 +19857,7 @@ static const char nf4_unpack_f16_64_low_sm_75[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_f16_64_low_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_f16_64_low_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -20107,13 +20122,13 @@ static const char nf4_unpack_f16_64_low_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const char nf4_unpack_f16_64_low_sm_80[] =
+static const char nf4_unpack_f16_64_low_f32_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_f16_64_low_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_f16_64_low(\n"
+".global .align 4 .b32 nf4_unpack_f16_64_low_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_f16_64_low_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -20131,7 +20146,7 @@ static const char nf4_unpack_f16_64_low_sm_80[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_f16_64_low_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_f16_64_low_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -20364,76 +20379,81 @@ static const char nf4_unpack_f16_64_low_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_unpack_f16_64_low_images[] = {
-    {.data = nf4_unpack_f16_64_low_sm_75,
-     .bytes = sizeof nf4_unpack_f16_64_low_sm_75 - 1,
-     .hash_high = 0x72aaabebd19e35c3,
-     .hash_low = 0x69c3918e6b5e012d,
+static const kiln_image nf4_unpack_f16_64_low_f32_images[] = {
+    {.data = nf4_unpack_f16_64_low_f32_sm_75,
+     .bytes = sizeof nf4_unpack_f16_64_low_f32_sm_75 - 1,
+     .hash_high = 0xf79800d3a7980e4b,
+     .hash_low = 0xf19d6f538a7a5de6,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
-    {.data = nf4_unpack_f16_64_low_sm_80,
-     .bytes = sizeof nf4_unpack_f16_64_low_sm_80 - 1,
-     .hash_high = 0xa1f56266451a5f99,
-     .hash_low = 0x4350abea41f89174,
+    {.data = nf4_unpack_f16_64_low_f32_sm_80,
+     .bytes = sizeof nf4_unpack_f16_64_low_f32_sm_80 - 1,
+     .hash_high = 0x881ef7c22efb9ae5,
+     .hash_low = 0x7ddb5498e3273a31,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_unpack_f16_64_low_module = {
-    .images = nf4_unpack_f16_64_low_images,
+static const kiln_module nf4_unpack_f16_64_low_f32_module = {
+    .images = nf4_unpack_f16_64_low_f32_images,
     .image_count = 2,
     .slot = 36,
 };
 
-static kiln_status run_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status run_nf4_unpack_f16_64_low_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
     const kiln_default_nf4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers_1, a, 0x1u);
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
     const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_low_kernel, stream, grid, 0, params);
+    return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_low_f32_kernel, stream, grid, 0, params);
 }
 
-kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream,
-                                               const kiln_default_nf4_unpack_args *a)
+kiln_status kiln_default_nf4_unpack_f16_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                   const kiln_default_nf4_unpack_args *a)
 {
-    static const char has[] = "this variant has type f16, group 64, nibbles low";
-    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_f16_64_low_kernel,
+    static const char has[] = "this variant has type f16, group 64, nibbles low, scale_type f32";
+    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_f16_64_low_f32_kernel,
                            KILN_DEFAULT_NF4_UNPACK_TYPE_F16, KILN_DEFAULT_NF4_UNPACK_GROUP_64,
-                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW, has);
+                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW, KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32, has);
 }
 
-static kiln_status launch_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_f16_64_low_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return kiln_default_nf4_unpack_f16_64_low(loader, stream, args);
+    return kiln_default_nf4_unpack_f16_64_low_f32(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_unpack_f16_64_low_kernel = {
-    .key = 0x7d0197bd505eb7d0,
-    .id = nf4_unpack_f16_64_low_id,
-    .entry = nf4_unpack_f16_64_low_entry,
-    .module = &nf4_unpack_f16_64_low_module,
-    .launch = launch_nf4_unpack_f16_64_low,
-    .run = run_nf4_unpack_f16_64_low,
+const kiln_kernel kiln_default_nf4_unpack_f16_64_low_f32_kernel = {
+    .key = 0x1d8402910c4a503a,
+    .id = nf4_unpack_f16_64_low_f32_id,
+    .entry = nf4_unpack_f16_64_low_f32_entry,
+    .module = &nf4_unpack_f16_64_low_f32_module,
+    .launch = launch_nf4_unpack_f16_64_low_f32,
+    .run = run_nf4_unpack_f16_64_low_f32,
+    .pointers = &nf4_unpack_pointers_1,
     .block = {256, 1, 1},
     .slot = 36,
 };
 
-/* nf4_unpack/type=f16,group=64,nibbles=high */
+/* nf4_unpack/type=f16,group=64,nibbles=high,scale_type=f32 */
 
-static const char nf4_unpack_f16_64_high_id[] = "nf4_unpack/type=f16,group=64,nibbles=high";
-static const char nf4_unpack_f16_64_high_entry[] = "nf4_unpack_f16_64_high";
+static const char nf4_unpack_f16_64_high_f32_id[] =
+    "nf4_unpack/type=f16,group=64,nibbles=high,scale_type=f32";
+static const char nf4_unpack_f16_64_high_f32_entry[] = "nf4_unpack_f16_64_high_f32";
 
-static const char nf4_unpack_f16_64_high_sm_75[] =
+static const char nf4_unpack_f16_64_high_f32_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_f16_64_high_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_f16_64_high(\n"
+".global .align 4 .b32 nf4_unpack_f16_64_high_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_f16_64_high_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -20451,7 +20471,7 @@ static const char nf4_unpack_f16_64_high_sm_75[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_f16_64_high_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_f16_64_high_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -20716,13 +20736,13 @@ static const char nf4_unpack_f16_64_high_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const char nf4_unpack_f16_64_high_sm_80[] =
+static const char nf4_unpack_f16_64_high_f32_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_f16_64_high_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_f16_64_high(\n"
+".global .align 4 .b32 nf4_unpack_f16_64_high_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_f16_64_high_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -20740,7 +20760,7 @@ static const char nf4_unpack_f16_64_high_sm_80[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_f16_64_high_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_f16_64_high_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -20973,76 +20993,81 @@ static const char nf4_unpack_f16_64_high_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_unpack_f16_64_high_images[] = {
-    {.data = nf4_unpack_f16_64_high_sm_75,
-     .bytes = sizeof nf4_unpack_f16_64_high_sm_75 - 1,
-     .hash_high = 0x1c4b94fe46165f4d,
-     .hash_low = 0x0ffb7a36f605a372,
+static const kiln_image nf4_unpack_f16_64_high_f32_images[] = {
+    {.data = nf4_unpack_f16_64_high_f32_sm_75,
+     .bytes = sizeof nf4_unpack_f16_64_high_f32_sm_75 - 1,
+     .hash_high = 0xd2d2e651e706d1a6,
+     .hash_low = 0x4f8c363c0fcd3c57,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
-    {.data = nf4_unpack_f16_64_high_sm_80,
-     .bytes = sizeof nf4_unpack_f16_64_high_sm_80 - 1,
-     .hash_high = 0xa1432458e5f56184,
-     .hash_low = 0xfb8aff1a82fe1b3f,
+    {.data = nf4_unpack_f16_64_high_f32_sm_80,
+     .bytes = sizeof nf4_unpack_f16_64_high_f32_sm_80 - 1,
+     .hash_high = 0x79413c210adc7cd2,
+     .hash_low = 0xd3ed081156ba4494,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_unpack_f16_64_high_module = {
-    .images = nf4_unpack_f16_64_high_images,
+static const kiln_module nf4_unpack_f16_64_high_f32_module = {
+    .images = nf4_unpack_f16_64_high_f32_images,
     .image_count = 2,
     .slot = 37,
 };
 
-static kiln_status run_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status run_nf4_unpack_f16_64_high_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
     const kiln_default_nf4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers_1, a, 0x1u);
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
     const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_high_kernel, stream, grid, 0, params);
+    return kiln_launch(loader, &kiln_default_nf4_unpack_f16_64_high_f32_kernel, stream, grid, 0, params);
 }
 
-kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *a)
+kiln_status kiln_default_nf4_unpack_f16_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_nf4_unpack_args *a)
 {
-    static const char has[] = "this variant has type f16, group 64, nibbles high";
-    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_f16_64_high_kernel,
+    static const char has[] = "this variant has type f16, group 64, nibbles high, scale_type f32";
+    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_f16_64_high_f32_kernel,
                            KILN_DEFAULT_NF4_UNPACK_TYPE_F16, KILN_DEFAULT_NF4_UNPACK_GROUP_64,
-                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH, has);
+                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH, KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32, has);
 }
 
-static kiln_status launch_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_f16_64_high_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return kiln_default_nf4_unpack_f16_64_high(loader, stream, args);
+    return kiln_default_nf4_unpack_f16_64_high_f32(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_unpack_f16_64_high_kernel = {
-    .key = 0xa1bd4d0e593eff08,
-    .id = nf4_unpack_f16_64_high_id,
-    .entry = nf4_unpack_f16_64_high_entry,
-    .module = &nf4_unpack_f16_64_high_module,
-    .launch = launch_nf4_unpack_f16_64_high,
-    .run = run_nf4_unpack_f16_64_high,
+const kiln_kernel kiln_default_nf4_unpack_f16_64_high_f32_kernel = {
+    .key = 0xcbb1ed9fbed24762,
+    .id = nf4_unpack_f16_64_high_f32_id,
+    .entry = nf4_unpack_f16_64_high_f32_entry,
+    .module = &nf4_unpack_f16_64_high_f32_module,
+    .launch = launch_nf4_unpack_f16_64_high_f32,
+    .run = run_nf4_unpack_f16_64_high_f32,
+    .pointers = &nf4_unpack_pointers_1,
     .block = {256, 1, 1},
     .slot = 37,
 };
 
-/* nf4_unpack/type=bf16,group=64,nibbles=low */
+/* nf4_unpack/type=bf16,group=64,nibbles=low,scale_type=f32 */
 
-static const char nf4_unpack_bf16_64_low_id[] = "nf4_unpack/type=bf16,group=64,nibbles=low";
-static const char nf4_unpack_bf16_64_low_entry[] = "nf4_unpack_bf16_64_low";
+static const char nf4_unpack_bf16_64_low_f32_id[] =
+    "nf4_unpack/type=bf16,group=64,nibbles=low,scale_type=f32";
+static const char nf4_unpack_bf16_64_low_f32_entry[] = "nf4_unpack_bf16_64_low_f32";
 
-static const char nf4_unpack_bf16_64_low_sm_75[] =
+static const char nf4_unpack_bf16_64_low_f32_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_bf16_64_low_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_bf16_64_low(\n"
+".global .align 4 .b32 nf4_unpack_bf16_64_low_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_bf16_64_low_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -21059,7 +21084,7 @@ static const char nf4_unpack_bf16_64_low_sm_75[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_bf16_64_low_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_bf16_64_low_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -21492,13 +21517,13 @@ static const char nf4_unpack_bf16_64_low_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const char nf4_unpack_bf16_64_low_sm_80[] =
+static const char nf4_unpack_bf16_64_low_f32_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_bf16_64_low_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_bf16_64_low(\n"
+".global .align 4 .b32 nf4_unpack_bf16_64_low_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_bf16_64_low_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -21516,7 +21541,7 @@ static const char nf4_unpack_bf16_64_low_sm_80[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_bf16_64_low_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_bf16_64_low_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -21749,76 +21774,81 @@ static const char nf4_unpack_bf16_64_low_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_unpack_bf16_64_low_images[] = {
-    {.data = nf4_unpack_bf16_64_low_sm_75,
-     .bytes = sizeof nf4_unpack_bf16_64_low_sm_75 - 1,
-     .hash_high = 0xf746c14338d15215,
-     .hash_low = 0x3d2c8b9be577033d,
+static const kiln_image nf4_unpack_bf16_64_low_f32_images[] = {
+    {.data = nf4_unpack_bf16_64_low_f32_sm_75,
+     .bytes = sizeof nf4_unpack_bf16_64_low_f32_sm_75 - 1,
+     .hash_high = 0xd7dbc2beca93bde8,
+     .hash_low = 0x7b74ca815443b554,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
-    {.data = nf4_unpack_bf16_64_low_sm_80,
-     .bytes = sizeof nf4_unpack_bf16_64_low_sm_80 - 1,
-     .hash_high = 0x9507278ab1d798ea,
-     .hash_low = 0xd066117890ce9381,
+    {.data = nf4_unpack_bf16_64_low_f32_sm_80,
+     .bytes = sizeof nf4_unpack_bf16_64_low_f32_sm_80 - 1,
+     .hash_high = 0x0e3d9dac6ca56b02,
+     .hash_low = 0xf55dfb2727374a40,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_unpack_bf16_64_low_module = {
-    .images = nf4_unpack_bf16_64_low_images,
+static const kiln_module nf4_unpack_bf16_64_low_f32_module = {
+    .images = nf4_unpack_bf16_64_low_f32_images,
     .image_count = 2,
     .slot = 38,
 };
 
-static kiln_status run_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status run_nf4_unpack_bf16_64_low_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
     const kiln_default_nf4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers_1, a, 0x1u);
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
     const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_low_kernel, stream, grid, 0, params);
+    return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_low_f32_kernel, stream, grid, 0, params);
 }
 
-kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *a)
+kiln_status kiln_default_nf4_unpack_bf16_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_nf4_unpack_args *a)
 {
-    static const char has[] = "this variant has type bf16, group 64, nibbles low";
-    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_bf16_64_low_kernel,
+    static const char has[] = "this variant has type bf16, group 64, nibbles low, scale_type f32";
+    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_bf16_64_low_f32_kernel,
                            KILN_DEFAULT_NF4_UNPACK_TYPE_BF16, KILN_DEFAULT_NF4_UNPACK_GROUP_64,
-                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW, has);
+                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW, KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32, has);
 }
 
-static kiln_status launch_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_bf16_64_low_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return kiln_default_nf4_unpack_bf16_64_low(loader, stream, args);
+    return kiln_default_nf4_unpack_bf16_64_low_f32(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_unpack_bf16_64_low_kernel = {
-    .key = 0xf643726de024a14f,
-    .id = nf4_unpack_bf16_64_low_id,
-    .entry = nf4_unpack_bf16_64_low_entry,
-    .module = &nf4_unpack_bf16_64_low_module,
-    .launch = launch_nf4_unpack_bf16_64_low,
-    .run = run_nf4_unpack_bf16_64_low,
+const kiln_kernel kiln_default_nf4_unpack_bf16_64_low_f32_kernel = {
+    .key = 0x5aea3657dabad269,
+    .id = nf4_unpack_bf16_64_low_f32_id,
+    .entry = nf4_unpack_bf16_64_low_f32_entry,
+    .module = &nf4_unpack_bf16_64_low_f32_module,
+    .launch = launch_nf4_unpack_bf16_64_low_f32,
+    .run = run_nf4_unpack_bf16_64_low_f32,
+    .pointers = &nf4_unpack_pointers_1,
     .block = {256, 1, 1},
     .slot = 38,
 };
 
-/* nf4_unpack/type=bf16,group=64,nibbles=high */
+/* nf4_unpack/type=bf16,group=64,nibbles=high,scale_type=f32 */
 
-static const char nf4_unpack_bf16_64_high_id[] = "nf4_unpack/type=bf16,group=64,nibbles=high";
-static const char nf4_unpack_bf16_64_high_entry[] = "nf4_unpack_bf16_64_high";
+static const char nf4_unpack_bf16_64_high_f32_id[] =
+    "nf4_unpack/type=bf16,group=64,nibbles=high,scale_type=f32";
+static const char nf4_unpack_bf16_64_high_f32_entry[] = "nf4_unpack_bf16_64_high_f32";
 
-static const char nf4_unpack_bf16_64_high_sm_75[] =
+static const char nf4_unpack_bf16_64_high_f32_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_bf16_64_high_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_bf16_64_high(\n"
+".global .align 4 .b32 nf4_unpack_bf16_64_high_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_bf16_64_high_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -21835,7 +21865,7 @@ static const char nf4_unpack_bf16_64_high_sm_75[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_bf16_64_high_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_bf16_64_high_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -22268,13 +22298,13 @@ static const char nf4_unpack_bf16_64_high_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const char nf4_unpack_bf16_64_high_sm_80[] =
+static const char nf4_unpack_bf16_64_high_f32_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_unpack_bf16_64_high_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
-".visible .entry nf4_unpack_bf16_64_high(\n"
+".global .align 4 .b32 nf4_unpack_bf16_64_high_f32_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".visible .entry nf4_unpack_bf16_64_high_f32(\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
@@ -22292,7 +22322,7 @@ static const char nf4_unpack_bf16_64_high_sm_80[] =
 "	ld.param.u64 %rd2, [param_scale];\n"
 "	ld.param.u64 %rd3, [param_out];\n"
 "	ld.param.u64 %rd4, [param_n];\n"
-"	mov.b64 %rd5, nf4_unpack_bf16_64_high_global_1;\n"
+"	mov.b64 %rd5, nf4_unpack_bf16_64_high_f32_global_1;\n"
 "	mov.u32 %r1, %laneid;\n"
 "	mov.u32 %r2, %tid.x;\n"
 "	shr.u32 %r3, %r2, 5;\n"
@@ -22525,60 +22555,64 @@ static const char nf4_unpack_bf16_64_high_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_unpack_bf16_64_high_images[] = {
-    {.data = nf4_unpack_bf16_64_high_sm_75,
-     .bytes = sizeof nf4_unpack_bf16_64_high_sm_75 - 1,
-     .hash_high = 0x782c2ff863edb767,
-     .hash_low = 0x717217fccc98c5fb,
+static const kiln_image nf4_unpack_bf16_64_high_f32_images[] = {
+    {.data = nf4_unpack_bf16_64_high_f32_sm_75,
+     .bytes = sizeof nf4_unpack_bf16_64_high_f32_sm_75 - 1,
+     .hash_high = 0xdccfe0e0c40774d3,
+     .hash_low = 0x2fa982193b78f134,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
-    {.data = nf4_unpack_bf16_64_high_sm_80,
-     .bytes = sizeof nf4_unpack_bf16_64_high_sm_80 - 1,
-     .hash_high = 0xa1f4fcff25a98f3a,
-     .hash_low = 0x02da8e8526542ee1,
+    {.data = nf4_unpack_bf16_64_high_f32_sm_80,
+     .bytes = sizeof nf4_unpack_bf16_64_high_f32_sm_80 - 1,
+     .hash_high = 0xedad226ed29ebb84,
+     .hash_low = 0x571676d3a4ba0c7d,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_unpack_bf16_64_high_module = {
-    .images = nf4_unpack_bf16_64_high_images,
+static const kiln_module nf4_unpack_bf16_64_high_f32_module = {
+    .images = nf4_unpack_bf16_64_high_f32_images,
     .image_count = 2,
     .slot = 39,
 };
 
-static kiln_status run_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status run_nf4_unpack_bf16_64_high_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
     const kiln_default_nf4_unpack_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_unpack_name, &nf4_unpack_pointers_1, a, 0x1u);
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div(a->n, 8192), 1, 1};
     const void *const params[] = {&a->packed, &a->scale, &a->out, &a->n};
-    return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_high_kernel, stream, grid, 0, params);
+    return kiln_launch(loader, &kiln_default_nf4_unpack_bf16_64_high_f32_kernel, stream, grid, 0, params);
 }
 
-kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_nf4_unpack_args *a)
+kiln_status kiln_default_nf4_unpack_bf16_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                     const kiln_default_nf4_unpack_args *a)
 {
-    static const char has[] = "this variant has type bf16, group 64, nibbles high";
-    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_bf16_64_high_kernel,
+    static const char has[] = "this variant has type bf16, group 64, nibbles high, scale_type f32";
+    return call_nf4_unpack(loader, stream, a, &kiln_default_nf4_unpack_bf16_64_high_f32_kernel,
                            KILN_DEFAULT_NF4_UNPACK_TYPE_BF16, KILN_DEFAULT_NF4_UNPACK_GROUP_64,
-                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH, has);
+                           KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH, KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32, has);
 }
 
-static kiln_status launch_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream, const void *args)
+static kiln_status launch_nf4_unpack_bf16_64_high_f32(kiln_loader *loader, CUstream stream, const void *args)
 {
-    return kiln_default_nf4_unpack_bf16_64_high(loader, stream, args);
+    return kiln_default_nf4_unpack_bf16_64_high_f32(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel = {
-    .key = 0xc06a8aef831baeb7,
-    .id = nf4_unpack_bf16_64_high_id,
-    .entry = nf4_unpack_bf16_64_high_entry,
-    .module = &nf4_unpack_bf16_64_high_module,
-    .launch = launch_nf4_unpack_bf16_64_high,
-    .run = run_nf4_unpack_bf16_64_high,
+const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_f32_kernel = {
+    .key = 0x897ea571351e9dcb,
+    .id = nf4_unpack_bf16_64_high_f32_id,
+    .entry = nf4_unpack_bf16_64_high_f32_entry,
+    .module = &nf4_unpack_bf16_64_high_f32_module,
+    .launch = launch_nf4_unpack_bf16_64_high_f32,
+    .run = run_nf4_unpack_bf16_64_high_f32,
+    .pointers = &nf4_unpack_pointers_1,
     .block = {256, 1, 1},
     .slot = 39,
 };
@@ -22593,50 +22627,58 @@ static void consider_nf4_unpack(kiln_choice *c, kiln_default_nf4_unpack_args a)
         a.group = KILN_DEFAULT_NF4_UNPACK_GROUP_64;
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW;
+    if (a.scale_type == 0)
+        a.scale_type = KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32;
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW &&
+        a.scale_type == KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32) {
         {
-            kiln_consider(c, &device, &kiln_default_nf4_unpack_f32_64_low_kernel,
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_f32_64_low_f32_kernel,
                           kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F32 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH &&
+        a.scale_type == KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32) {
         {
-            kiln_consider(c, &device, &kiln_default_nf4_unpack_f32_64_high_kernel,
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_f32_64_high_f32_kernel,
                           kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW &&
+        a.scale_type == KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32) {
         {
-            kiln_consider(c, &device, &kiln_default_nf4_unpack_f16_64_low_kernel,
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_f16_64_low_f32_kernel,
                           kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_F16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH &&
+        a.scale_type == KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32) {
         {
-            kiln_consider(c, &device, &kiln_default_nf4_unpack_f16_64_high_kernel,
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_f16_64_high_f32_kernel,
                           kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW) {
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW &&
+        a.scale_type == KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32) {
         {
-            kiln_consider(c, &device, &kiln_default_nf4_unpack_bf16_64_low_kernel,
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_bf16_64_low_f32_kernel,
                           kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
     }
     if (a.type == KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 && a.group == KILN_DEFAULT_NF4_UNPACK_GROUP_64 &&
-        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH) {
+        a.nibbles == KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH &&
+        a.scale_type == KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32) {
         {
-            kiln_consider(c, &device, &kiln_default_nf4_unpack_bf16_64_high_kernel,
+            kiln_consider(c, &device, &kiln_default_nf4_unpack_bf16_64_high_f32_kernel,
                           kiln_is_sure(&device, 75, 11040, 0), NULL, NULL, NULL);
         }
         return;
@@ -22651,7 +22693,8 @@ static kiln_status choose_nf4_unpack(kiln_loader *loader, kiln_default_nf4_unpac
     consider_nf4_unpack(&choice, a);
     *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
-        static const char detail[] = "the bundle has type f32 f16 bf16, group 64, nibbles low high";
+        static const char detail[] =
+            "the bundle has type f32 f16 bf16, group 64, nibbles low high, scale_type f32";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_unpack_name, detail);
     }
     return KILN_OK;
@@ -30909,39 +30952,41 @@ kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
 static const char nf4_gemm_name[] = "nf4_gemm";
 
 static const char nf4_gemm_pointers_texts[] =
-    "in is null\000"
     "in must be aligned to 16 bytes\000"
     "packed is null\000"
     "packed must be aligned to 16 bytes\000"
+    "out must be aligned to 2 bytes\000";
+static const kiln_pointer nf4_gemm_pointers_rows[] = {
+    {offsetof(kiln_default_nf4_gemm_args, in), 16, 0, 0},
+    {offsetof(kiln_default_nf4_gemm_args, packed), 16, 31, 46},
+    {offsetof(kiln_default_nf4_gemm_args, out), 2, 81, 81},
+};
+static const kiln_pointers nf4_gemm_pointers = {nf4_gemm_pointers_texts, nf4_gemm_pointers_rows, 3};
+
+static const char nf4_gemm_pointers_1_texts[] =
+    "in is null\000"
     "scale is null\000"
     "scale must be aligned to 4 bytes\000"
     "out is null\000"
-    "out must be aligned to 2 bytes\000";
-static const kiln_pointer nf4_gemm_pointers_rows[] = {
-    {offsetof(kiln_default_nf4_gemm_args, in), 16, 0, 11},
-    {offsetof(kiln_default_nf4_gemm_args, packed), 16, 42, 57},
-    {offsetof(kiln_default_nf4_gemm_args, scale), 4, 92, 106},
-    {offsetof(kiln_default_nf4_gemm_args, out), 2, 139, 151},
-};
-static const kiln_pointers nf4_gemm_pointers = {nf4_gemm_pointers_texts, nf4_gemm_pointers_rows, 4};
-
-static const char nf4_gemm_pointers_1_texts[] =
     "out must be aligned to 4 bytes\000";
 static const kiln_pointer nf4_gemm_pointers_1_rows[] = {
-    {offsetof(kiln_default_nf4_gemm_args, out), 4, 0, 0},
+    {offsetof(kiln_default_nf4_gemm_args, in), 1, 0, 11},
+    {offsetof(kiln_default_nf4_gemm_args, scale), 4, 11, 25},
+    {offsetof(kiln_default_nf4_gemm_args, out), 4, 58, 70},
 };
-static const kiln_pointers nf4_gemm_pointers_1 = {nf4_gemm_pointers_1_texts, nf4_gemm_pointers_1_rows, 1};
+static const kiln_pointers nf4_gemm_pointers_1 = {nf4_gemm_pointers_1_texts, nf4_gemm_pointers_1_rows, 3};
 
-static const char nf4_gemm_pointers_3_texts[] =
-    "workspace is null\000"
-    "workspace must be aligned to 16 bytes\000"
-    "tile_counters is null\000"
-    "tile_counters must be aligned to 4 bytes\000";
-static const kiln_pointer nf4_gemm_pointers_3_rows[] = {
-    {offsetof(kiln_default_nf4_gemm_args, workspace), 16, 0, 18},
-    {offsetof(kiln_default_nf4_gemm_args, tile_counters), 4, 56, 78},
+static const char nf4_gemm_pointers_2_texts[] =
+    "in is null\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "out is null\000";
+static const kiln_pointer nf4_gemm_pointers_2_rows[] = {
+    {offsetof(kiln_default_nf4_gemm_args, in), 1, 0, 11},
+    {offsetof(kiln_default_nf4_gemm_args, scale), 4, 11, 25},
+    {offsetof(kiln_default_nf4_gemm_args, out), 1, 58, 70},
 };
-static const kiln_pointers nf4_gemm_pointers_3 = {nf4_gemm_pointers_3_texts, nf4_gemm_pointers_3_rows, 2};
+static const kiln_pointers nf4_gemm_pointers_2 = {nf4_gemm_pointers_2_texts, nf4_gemm_pointers_2_rows, 3};
 
 /* What every variant asks of its arguments. */
 static kiln_status rules_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_gemm_args *a)
@@ -30974,38 +31019,40 @@ static kiln_status check_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_ge
     if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
     return kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers, a,
-                               0x8u | ((uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 2 ? 0x2u : 0) | ((uint64_t)a->k >= 64 ? 0x4u : 0));
+                               ((uint64_t)a->k >= 2 ? 0x2u : 0));
 }
 
 /* What one variant's function does; the numbers and the text say what the variant has. */
 static kiln_status call_nf4_gemm(kiln_loader *loader, CUstream stream, const kiln_default_nf4_gemm_args *a,
                                  const kiln_kernel *kernel, uint32_t its_a, uint32_t its_acc,
-                                 uint32_t its_nibbles, const char *has)
+                                 uint32_t its_nibbles, uint32_t its_scale_type, uint32_t its_rows,
+                                 const char *has)
 {
     kiln_status status = check_nf4_gemm(loader, a);
     if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
         return status;
     if ((a->a != 0 && a->a != its_a) || (a->acc != 0 && a->acc != its_acc) ||
-        (a->nibbles != 0 && a->nibbles != its_nibbles))
+        (a->nibbles != 0 && a->nibbles != its_nibbles) ||
+        (a->scale_type != 0 && a->scale_type != its_scale_type) || (a->rows != 0 && a->rows != its_rows))
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, has);
     return kernel->run(loader, stream, a);
 }
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_id[] =
-    "nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_entry[] =
-    "nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1";
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_id[] =
+    "nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_entry[] =
+    "nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1";
 
-static const char nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_sm_75[] =
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
-".visible .entry nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
+".visible .entry nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -31031,7 +31078,7 @@ static const char nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_sm_75[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_global_2;\n"
 "	mov.u32 %r5, %tid.x;\n"
 "	mov.u32 %r6, %ctaid.y;\n"
 "	mul.lo.u32 %r7, %r6, 1;\n"
@@ -31692,28 +31739,30 @@ static const char nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_sm_75,
-     .bytes = sizeof nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_sm_75 - 1,
-     .hash_high = 0x514d92051eb4bc97,
-     .hash_low = 0x3a31accfa360da83,
+static const kiln_image nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_75,
+     .bytes = sizeof nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_75 - 1,
+     .hash_high = 0xc0e2cb4f72426886,
+     .hash_low = 0x349ada1b243b1846,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_module = {
-    .images = nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_images,
+static const kiln_module nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_module = {
+    .images = nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_images,
     .image_count = 1,
     .slot = 50,
 };
 
-static kiln_status run_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
+static kiln_status run_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                               CUstream stream,
+                                                                               const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
-    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a, 0x0u);
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
@@ -31723,32 +31772,36 @@ static kiln_status run_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader 
                               1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
-                       grid, 50432, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel,
+                       stream, grid, 50432, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a f32, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel,
+    static const char has[] = "this variant has a f32, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_F32, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const void *args)
+static kiln_status launch_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const void *args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel = {
-    .key = 0x4de33b8a1ce14d53,
-    .id = nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_id,
-    .entry = nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_entry,
-    .module = &nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1,
-    .run = run_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel = {
+    .key = 0xaca10c81b10adfb3,
+    .id = nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_id,
+    .entry = nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_entry,
+    .module = &nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1,
+    .run = run_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_1,
     .block = {256, 1, 1},
     .slot = 50,
@@ -31757,21 +31810,21 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kern
     .blocks_per_multiprocessor = 3,
 };
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_id[] =
-    "nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_entry[] =
-    "nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1";
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_id[] =
+    "nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_entry[] =
+    "nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1";
 
-static const char nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_sm_75[] =
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
-".visible .entry nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
+".visible .entry nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -31797,7 +31850,7 @@ static const char nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_sm_75[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_global_2;\n"
 "	mov.u32 %r5, %tid.x;\n"
 "	mov.u32 %r6, %ctaid.y;\n"
 "	mul.lo.u32 %r7, %r6, 4;\n"
@@ -33061,28 +33114,30 @@ static const char nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_sm_75,
-     .bytes = sizeof nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_sm_75 - 1,
-     .hash_high = 0xdd16695fef4abd09,
-     .hash_low = 0x235a50f74fe7d5b2,
+static const kiln_image nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_sm_75,
+     .bytes = sizeof nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_sm_75 - 1,
+     .hash_high = 0x821894a5fb7ccf3b,
+     .hash_low = 0x3b68007af9918373,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_module = {
-    .images = nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_images,
+static const kiln_module nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_module = {
+    .images = nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_images,
     .image_count = 1,
     .slot = 51,
 };
 
-static kiln_status run_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
+static kiln_status run_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(kiln_loader *loader,
+                                                                               CUstream stream,
+                                                                               const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
-    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a, 0x0u);
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
@@ -33092,32 +33147,36 @@ static kiln_status run_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader 
                               ceil_div((uint64_t)a->m, 4), 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel, stream,
-                       grid, 53504, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_kernel,
+                       stream, grid, 53504, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a f32, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel,
+    static const char has[] = "this variant has a f32, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_F32, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const void *args)
+static kiln_status launch_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const void *args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel = {
-    .key = 0x00c8da2b829e0d3e,
-    .id = nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_id,
-    .entry = nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_entry,
-    .module = &nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1,
-    .run = run_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_kernel = {
+    .key = 0x6a089ede29fae2c8,
+    .id = nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_id,
+    .entry = nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_entry,
+    .module = &nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1,
+    .run = run_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_1,
     .block = {256, 1, 1},
     .slot = 51,
@@ -33126,21 +33185,21 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kern
     .blocks_per_multiprocessor = 2,
 };
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_id[] =
-    "nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_entry[] =
-    "nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1";
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_id[] =
+    "nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_entry[] =
+    "nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1";
 
-static const char nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_sm_75[] =
+static const char nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
-".global .align 4 .b32 nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
+".global .align 4 .b32 nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_global_1[32] = {0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000, 0fBF800000, 0fBF3239B1, 0fBF066B30, 0fBECA32A0, 0fBE91A24D, 0fBE3D353F, 0fBDBA7871, 0f00000000, 0f3DA2FAFF, 0f3E24CAE3, 0f3E7C04DD, 0f3EAD033A, 0f3EE1A4B8, 0f3F1007AB, 0f3F3913B3, 0f3F800000};\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".visible .entry nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(\n"
+".visible .entry nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -33165,7 +33224,7 @@ static const char nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_sm_75[] =
 "	ld.param.u32 %r1, [param_m];\n"
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
-"	mov.b64 %rd5, nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_global_1;\n"
+"	mov.b64 %rd5, nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_global_1;\n"
 "	mov.b32 %r4, dynamic_shared;\n"
 "	mov.u32 %r5, %tid.x;\n"
 "	mov.u32 %r6, %laneid;\n"
@@ -34469,60 +34528,65 @@ static const char nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_images[] = {
-    {.data = nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_sm_75,
-     .bytes = sizeof nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_sm_75 - 1,
-     .hash_high = 0x87fa3a83944f670b,
-     .hash_low = 0x3e17d2e91ab4377c,
+static const kiln_image nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_images[] = {
+    {.data = nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_sm_75,
+     .bytes = sizeof nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_sm_75 - 1,
+     .hash_high = 0xc4de442aa1063926,
+     .hash_low = 0xb730dd320595c566,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_module = {
-    .images = nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_images,
+static const kiln_module nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_module = {
+    .images = nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_images,
     .image_count = 1,
     .slot = 52,
 };
 
-static kiln_status run_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const void *args)
+static kiln_status run_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
-    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a, 0x0u);
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_1, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), ceil_div((uint64_t)a->m, 32), 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel, stream,
-                       grid, 29184, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_kernel,
+                       stream, grid, 29184, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a f32, acc f32, nibbles low";
+    static const char has[] = "this variant has a f32, acc f32, nibbles low, scale_type f32, rows packed";
     return call_nf4_gemm(loader, stream, a,
-                         &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel,
+                         &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_F32, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                        const void *args)
+static kiln_status launch_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel = {
-    .key = 0xabbe312d0fef9dbc,
-    .id = nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_id,
-    .entry = nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_entry,
-    .module = &nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_module,
-    .launch = launch_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1,
-    .run = run_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_kernel = {
+    .key = 0x74a756d3ff48aadf,
+    .id = nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_id,
+    .entry = nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_entry,
+    .module = &nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_module,
+    .launch = launch_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1,
+    .run = run_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1,
     .pointers = &nf4_gemm_pointers_1,
     .block = {128, 1, 1},
     .slot = 52,
@@ -34531,793 +34595,21 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_ker
     .blocks_per_multiprocessor = 3,
 };
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_id[] =
-    "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_entry[] =
-    "nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_id[] =
+    "nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_entry[] =
+    "nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1";
 
-static const char nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_sm_75[] =
+static const char nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
-".visible .entry nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(\n"
-"	.param .u64 param_in,\n"
-"	.param .u64 param_packed,\n"
-"	.param .u64 param_scale,\n"
-"	.param .u64 param_out,\n"
-"	.param .u32 param_m,\n"
-"	.param .u32 param_n,\n"
-"	.param .u32 param_k,\n"
-"	.param .u64 param_workspace_size\n"
-")\n"
-".maxntid 256, 1, 1\n"
-".minnctapersm 3\n"
-"{\n"
-"	.reg .pred %p<24>;\n"
-"	.reg .b16 %h<18>;\n"
-"	.reg .b32 %r<264>;\n"
-"	.reg .b32 %f<254>;\n"
-"	.reg .b64 %rd<44>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_in];\n"
-"	ld.param.u64 %rd2, [param_packed];\n"
-"	ld.param.u64 %rd3, [param_scale];\n"
-"	ld.param.u64 %rd4, [param_out];\n"
-"	ld.param.u32 %r1, [param_m];\n"
-"	ld.param.u32 %r2, [param_n];\n"
-"	ld.param.u32 %r3, [param_k];\n"
-"	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_global_2;\n"
-"	mov.u32 %r5, %tid.x;\n"
-"	mov.u32 %r6, %ctaid.y;\n"
-"	mul.lo.u32 %r7, %r6, 1;\n"
-"	mov.u32 %r8, %laneid;\n"
-"	and.b32 %r9, %r8, 7;\n"
-"	shr.u32 %r10, %r8, 3;\n"
-"	mov.u32 %r11, %tid.x;\n"
-"	shr.u32 %r12, %r11, 5;\n"
-"	shr.u32 %r13, %r3, 6;\n"
-"	sub.u32 %r14, %r3, 32;\n"
-"	and.b32 %r15, %r3, 0xffffff00;\n"
-"	cvt.u32.u64 %r16, %rd3;\n"
-"	shl.b32 %r17, %r13, 2;\n"
-"	or.b32 %r18, %r16, %r17;\n"
-"	and.b32 %r19, %r18, 15;\n"
-"	setp.eq.u32 %p1, %r19, 0;\n"
-"	add.u32 %r20, %r4, 32768;\n"
-"	mad.lo.u32 %r21, %r12, 1152, %r20;\n"
-"	add.u32 %r22, %r20, 9216;\n"
-"	mad.lo.u32 %r23, %r12, 528, %r22;\n"
-"	mad.lo.u32 %r24, %r10, 528, %r22;\n"
-"	shr.u32 %r25, %r9, 1;\n"
-"	mad.lo.u32 %r26, %r25, 4, %r24;\n"
-"	and.b32 %r27, %r8, 15;\n"
-"	mad.lo.u32 %r28, %r27, 8, %r4;\n"
-"	shr.u32 %r29, %r5, 3;\n"
-"	shl.b32 %r30, %r29, 1;\n"
-"	mad.wide.u32 %rd6, %r30, 4, %rd5;\n"
-"	mad.lo.u32 %r31, %r5, 16, %r4;\n"
-"	ld.global.nc.v2.f32 {%f1, %f2}, [%rd6];\n"
-"	st.shared.v4.f32 [%r31], {%f1, %f2, %f1, %f2};\n"
-"	ld.global.nc.v2.f32 {%f3, %f4}, [%rd6+256];\n"
-"	st.shared.v4.f32 [%r31+4096], {%f3, %f4, %f3, %f4};\n"
-"	ld.global.nc.v2.f32 {%f5, %f6}, [%rd6+512];\n"
-"	st.shared.v4.f32 [%r31+8192], {%f5, %f6, %f5, %f6};\n"
-"	ld.global.nc.v2.f32 {%f7, %f8}, [%rd6+768];\n"
-"	st.shared.v4.f32 [%r31+12288], {%f7, %f8, %f7, %f8};\n"
-"	ld.global.nc.v2.f32 {%f9, %f10}, [%rd6+1024];\n"
-"	st.shared.v4.f32 [%r31+16384], {%f9, %f10, %f9, %f10};\n"
-"	ld.global.nc.v2.f32 {%f11, %f12}, [%rd6+1280];\n"
-"	st.shared.v4.f32 [%r31+20480], {%f11, %f12, %f11, %f12};\n"
-"	ld.global.nc.v2.f32 {%f13, %f14}, [%rd6+1536];\n"
-"	st.shared.v4.f32 [%r31+24576], {%f13, %f14, %f13, %f14};\n"
-"	ld.global.nc.v2.f32 {%f15, %f16}, [%rd6+1792];\n"
-"	st.shared.v4.f32 [%r31+28672], {%f15, %f16, %f15, %f16};\n"
-"	and.b32 %r32, %r8, 3;\n"
-"	div.u32 %r33, %r8, 4;\n"
-"	and.b32 %r34, %r33, 7;\n"
-"	div.u32 %r35, %r8, 32;\n"
-"	mul.lo.u32 %r36, %r34, 32;\n"
-"	mad.lo.u32 %r37, %r32, 8, %r36;\n"
-"	add.u32 %r38, %r35, %r7;\n"
-"	add.u32 %r39, %r38, 0;\n"
-"	sub.u32 %r40, %r1, 1;\n"
-"	min.u32 %r41, %r39, %r40;\n"
-"	mul.wide.u32 %rd7, %r41, %r3;\n"
-"	shl.b64 %rd8, %rd7, 1;\n"
-"	add.u64 %rd9, %rd8, %rd1;\n"
-"	mad.wide.u32 %rd10, %r37, 2, %rd9;\n"
-"	mad.lo.u32 %r42, %r32, 18, %r34;\n"
-"	mad.lo.u32 %r43, %r42, 16, %r21;\n"
-"	mad.lo.u32 %r44, %r35, 1152, %r43;\n"
-"	mad.lo.u32 %r45, %r9, 16, %r21;\n"
-"	mov.u32 %r46, %ctaid.x;\n"
-"	mul.lo.u32 %r47, %r46, 16;\n"
-"	mov.u32 %r48, %nctaid.x;\n"
-"	mul.lo.u32 %r49, %r48, 16;\n"
-"	mov.b32 %r50, %r47;\n"
-"	setp.lt.u32 %p2, %r50, %r2;\n"
-"	@!%p2 bra IF_1_END;\n"
-"	LOOP_2:\n"
-"			add.u32 %r51, %r50, %r10;\n"
-"			shr.u32 %r52, %r3, 3;\n"
-"			add.u32 %r53, %r51, 0;\n"
-"			sub.u32 %r54, %r2, 1;\n"
-"			min.u32 %r55, %r53, %r54;\n"
-"			mul.wide.u32 %rd11, %r55, %r52;\n"
-"			shl.b64 %rd12, %rd11, 2;\n"
-"			add.u64 %rd13, %rd12, %rd2;\n"
-"			add.u32 %r56, %r51, 4;\n"
-"			sub.u32 %r57, %r2, 1;\n"
-"			min.u32 %r58, %r56, %r57;\n"
-"			mul.wide.u32 %rd14, %r58, %r52;\n"
-"			shl.b64 %rd15, %rd14, 2;\n"
-"			add.u64 %rd16, %rd15, %rd2;\n"
-"			add.u32 %r59, %r51, 8;\n"
-"			sub.u32 %r60, %r2, 1;\n"
-"			min.u32 %r61, %r59, %r60;\n"
-"			mul.wide.u32 %rd17, %r61, %r52;\n"
-"			shl.b64 %rd18, %rd17, 2;\n"
-"			add.u64 %rd19, %rd18, %rd2;\n"
-"			add.u32 %r62, %r51, 12;\n"
-"			sub.u32 %r63, %r2, 1;\n"
-"			min.u32 %r64, %r62, %r63;\n"
-"			mul.wide.u32 %rd20, %r64, %r52;\n"
-"			shl.b64 %rd21, %rd20, 2;\n"
-"			add.u64 %rd22, %rd21, %rd2;\n"
-"			mov.b32 %f17, 0f00000000;\n"
-"			mov.b32 %f18, 0f00000000;\n"
-"			mov.b32 %f19, 0f00000000;\n"
-"			mov.b32 %f20, 0f00000000;\n"
-"			mov.b32 %r65, 0;\n"
-"			setp.lt.u32 %p3, %r65, %r13;\n"
-"			@!%p3 bra IF_3_END;\n"
-"			LOOP_4:\n"
-"					sub.u32 %r66, %r13, %r65;\n"
-"					min.u32 %r67, %r66, 128;\n"
-"					add.u32 %r68, %r50, %r12;\n"
-"					add.u32 %r69, %r68, 0;\n"
-"					sub.u32 %r70, %r2, 1;\n"
-"					min.u32 %r71, %r69, %r70;\n"
-"					mul.wide.u32 %rd23, %r71, %r13;\n"
-"					shl.b64 %rd24, %rd23, 2;\n"
-"					add.u64 %rd25, %rd24, %rd3;\n"
-"					mad.wide.u32 %rd26, %r65, 4, %rd25;\n"
-"					add.u32 %r72, %r68, 8;\n"
-"					sub.u32 %r73, %r2, 1;\n"
-"					min.u32 %r74, %r72, %r73;\n"
-"					mul.wide.u32 %rd27, %r74, %r13;\n"
-"					shl.b64 %rd28, %rd27, 2;\n"
-"					add.u64 %rd29, %rd28, %rd3;\n"
-"					mad.wide.u32 %rd30, %r65, 4, %rd29;\n"
-"					@!%p1 bra IF_5_ELSE;\n"
-"						shl.b32 %r75, %r8, 2;\n"
-"						setp.lt.u32 %p4, %r75, %r67;\n"
-"						@!%p4 bra IF_6_END;\n"
-"							mad.wide.u32 %rd31, %r75, 4, %rd26;\n"
-"							ld.global.nc.v4.f32 {%f21, %f22, %f23, %f24}, [%rd31];\n"
-"							mad.wide.u32 %rd32, %r75, 4, %rd30;\n"
-"							ld.global.nc.v4.f32 {%f25, %f26, %f27, %f28}, [%rd32];\n"
-"							mad.lo.u32 %r76, %r75, 4, %r23;\n"
-"							st.shared.v4.f32 [%r76], {%f21, %f22, %f23, %f24};\n"
-"							mad.lo.u32 %r77, %r75, 4, %r23;\n"
-"							st.shared.v4.f32 [%r77+4224], {%f25, %f26, %f27, %f28};\n"
-"						IF_6_END:\n"
-"						bra IF_5_END;\n"
-"					IF_5_ELSE:\n"
-"						add.u32 %r78, %r67, 3;\n"
-"						and.b32 %r79, %r78, 0xfffffffc;\n"
-"						cvt.u32.u64 %r80, %rd26;\n"
-"						shr.u32 %r81, %r80, 2;\n"
-"						and.b32 %r82, %r81, 7;\n"
-"						sub.u32 %r83, %r8, %r82;\n"
-"						setp.lt.s32 %p5, %r83, %r79;\n"
-"						@!%p5 bra IF_7_END;\n"
-"						LOOP_8:\n"
-"								setp.ge.s32 %p6, %r83, 0;\n"
-"								@!%p6 bra IF_9_END;\n"
-"									mov.b32 %f29, 0f00000000;\n"
-"									mad.wide.s32 %rd33, %r83, 4, %rd26;\n"
-"									setp.lt.s32 %p7, %r83, %r67;\n"
-"									@%p7 ld.global.nc.f32 %f29, [%rd33];\n"
-"									mad.lo.s32 %r84, %r83, 4, %r23;\n"
-"									st.shared.f32 [%r84], %f29;\n"
-"								IF_9_END:\n"
-"								add.s32 %r83, %r83, 32;\n"
-"								setp.lt.s32 %p8, %r83, %r79;\n"
-"								@%p8 bra LOOP_8;\n"
-"						IF_7_END:\n"
-"						add.u32 %r85, %r67, 3;\n"
-"						and.b32 %r86, %r85, 0xfffffffc;\n"
-"						cvt.u32.u64 %r87, %rd30;\n"
-"						shr.u32 %r88, %r87, 2;\n"
-"						and.b32 %r89, %r88, 7;\n"
-"						sub.u32 %r90, %r8, %r89;\n"
-"						setp.lt.s32 %p9, %r90, %r86;\n"
-"						@!%p9 bra IF_10_END;\n"
-"						LOOP_11:\n"
-"								setp.ge.s32 %p10, %r90, 0;\n"
-"								@!%p10 bra IF_12_END;\n"
-"									mov.b32 %f30, 0f00000000;\n"
-"									mad.wide.s32 %rd34, %r90, 4, %rd30;\n"
-"									setp.lt.s32 %p11, %r90, %r67;\n"
-"									@%p11 ld.global.nc.f32 %f30, [%rd34];\n"
-"									mad.lo.s32 %r91, %r90, 4, %r23;\n"
-"									st.shared.f32 [%r91+4224], %f30;\n"
-"								IF_12_END:\n"
-"								add.s32 %r90, %r90, 32;\n"
-"								setp.lt.s32 %p12, %r90, %r86;\n"
-"								@%p12 bra LOOP_11;\n"
-"						IF_10_END:\n"
-"					IF_5_END:\n"
-"					bar.sync 0;\n"
-"					shl.b32 %r92, %r65, 6;\n"
-"					add.u32 %r93, %r92, 8192;\n"
-"					min.u32 %r94, %r93, %r3;\n"
-"					mad.lo.u32 %r95, %r12, 256, %r92;\n"
-"					shl.b32 %r96, %r65, 2;\n"
-"					sub.u32 %r97, %r26, %r96;\n"
-"					mov.b32 %r98, %r95;\n"
-"					setp.lt.u32 %p13, %r98, %r94;\n"
-"					@!%p13 bra IF_13_END;\n"
-"					LOOP_14:\n"
-"							shr.u32 %r99, %r98, 4;\n"
-"							add.u32 %r100, %r97, %r99;\n"
-"							mad.lo.u32 %r101, %r9, 32, %r98;\n"
-"							min.u32 %r102, %r101, %r14;\n"
-"							shr.u32 %r103, %r102, 3;\n"
-"							mad.wide.u32 %rd35, %r103, 4, %rd13;\n"
-"							ld.global.nc.L1::no_allocate.v4.u32 {%r104, %r105, %r106, %r107}, [%rd35];\n"
-"							mad.wide.u32 %rd36, %r103, 4, %rd16;\n"
-"							ld.global.nc.L1::no_allocate.v4.u32 {%r108, %r109, %r110, %r111}, [%rd36];\n"
-"							mad.wide.u32 %rd37, %r103, 4, %rd19;\n"
-"							ld.global.nc.L1::no_allocate.v4.u32 {%r112, %r113, %r114, %r115}, [%rd37];\n"
-"							mad.wide.u32 %rd38, %r103, 4, %rd22;\n"
-"							ld.global.nc.L1::no_allocate.v4.u32 {%r116, %r117, %r118, %r119}, [%rd38];\n"
-"							setp.lt.u32 %p14, %r98, %r15;\n"
-"							mad.wide.u32 %rd39, %r98, 2, %rd10;\n"
-"							@!%p14 bra IF_15_ELSE;\n"
-"								ld.global.nc.v4.u32 {%r120, %r121, %r122, %r123}, [%rd39];\n"
-"								mov.b32 {%h1, %h2}, %r120;\n"
-"								cvt.f32.f16 %f31, %h1;\n"
-"								cvt.f32.f16 %f32, %h2;\n"
-"								mov.b32 {%h3, %h4}, %r121;\n"
-"								cvt.f32.f16 %f33, %h3;\n"
-"								cvt.f32.f16 %f34, %h4;\n"
-"								mov.b32 {%h5, %h6}, %r122;\n"
-"								cvt.f32.f16 %f35, %h5;\n"
-"								cvt.f32.f16 %f36, %h6;\n"
-"								mov.b32 {%h7, %h8}, %r123;\n"
-"								cvt.f32.f16 %f37, %h7;\n"
-"								cvt.f32.f16 %f38, %h8;\n"
-"								st.shared.v4.f32 [%r44], {%f31, %f32, %f33, %f34};\n"
-"								st.shared.v4.f32 [%r44+144], {%f35, %f36, %f37, %f38};\n"
-"								bra IF_15_END;\n"
-"							IF_15_ELSE:\n"
-"								add.u32 %r124, %r37, %r98;\n"
-"								add.u32 %r125, %r124, 0;\n"
-"								setp.lt.u32 %p15, %r125, %r3;\n"
-"								mov.b32 %r126, 0;\n"
-"								mov.b32 %r127, 0;\n"
-"								mov.b32 %r128, 0;\n"
-"								mov.b32 %r129, 0;\n"
-"								@%p15 ld.global.nc.v4.u32 {%r126, %r127, %r128, %r129}, [%rd39];\n"
-"								mov.b32 {%h9, %h10}, %r126;\n"
-"								cvt.f32.f16 %f39, %h9;\n"
-"								cvt.f32.f16 %f40, %h10;\n"
-"								mov.b32 {%h11, %h12}, %r127;\n"
-"								cvt.f32.f16 %f41, %h11;\n"
-"								cvt.f32.f16 %f42, %h12;\n"
-"								mov.b32 {%h13, %h14}, %r128;\n"
-"								cvt.f32.f16 %f43, %h13;\n"
-"								cvt.f32.f16 %f44, %h14;\n"
-"								mov.b32 {%h15, %h16}, %r129;\n"
-"								cvt.f32.f16 %f45, %h15;\n"
-"								cvt.f32.f16 %f46, %h16;\n"
-"								st.shared.v4.f32 [%r44], {%f39, %f40, %f41, %f42};\n"
-"								st.shared.v4.f32 [%r44+144], {%f43, %f44, %f45, %f46};\n"
-"							IF_15_END:\n"
-"							bar.warp.sync 0xffffffff;\n"
-"							prmt.b32 %r130, %r104, 0, 17472;\n"
-"							mad.lo.u32 %r131, %r130, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f47, %f48}, [%r131];\n"
-"							prmt.b32 %r132, %r104, 0, 17473;\n"
-"							mad.lo.u32 %r133, %r132, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f49, %f50}, [%r133];\n"
-"							prmt.b32 %r134, %r108, 0, 17472;\n"
-"							mad.lo.u32 %r135, %r134, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f51, %f52}, [%r135];\n"
-"							prmt.b32 %r136, %r108, 0, 17473;\n"
-"							mad.lo.u32 %r137, %r136, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f53, %f54}, [%r137];\n"
-"							prmt.b32 %r138, %r112, 0, 17472;\n"
-"							mad.lo.u32 %r139, %r138, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f55, %f56}, [%r139];\n"
-"							prmt.b32 %r140, %r112, 0, 17473;\n"
-"							mad.lo.u32 %r141, %r140, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f57, %f58}, [%r141];\n"
-"							prmt.b32 %r142, %r116, 0, 17472;\n"
-"							mad.lo.u32 %r143, %r142, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f59, %f60}, [%r143];\n"
-"							prmt.b32 %r144, %r116, 0, 17473;\n"
-"							mad.lo.u32 %r145, %r144, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f61, %f62}, [%r145];\n"
-"							ld.shared.v4.f32 {%f63, %f64, %f65, %f66}, [%r45];\n"
-"							mul.rn.f32 %f67, %f63, %f47;\n"
-"							fma.rn.f32 %f67, %f64, %f48, %f67;\n"
-"							fma.rn.f32 %f67, %f65, %f49, %f67;\n"
-"							fma.rn.f32 %f67, %f66, %f50, %f67;\n"
-"							mul.rn.f32 %f68, %f63, %f51;\n"
-"							fma.rn.f32 %f68, %f64, %f52, %f68;\n"
-"							fma.rn.f32 %f68, %f65, %f53, %f68;\n"
-"							fma.rn.f32 %f68, %f66, %f54, %f68;\n"
-"							mul.rn.f32 %f69, %f63, %f55;\n"
-"							fma.rn.f32 %f69, %f64, %f56, %f69;\n"
-"							fma.rn.f32 %f69, %f65, %f57, %f69;\n"
-"							fma.rn.f32 %f69, %f66, %f58, %f69;\n"
-"							mul.rn.f32 %f70, %f63, %f59;\n"
-"							fma.rn.f32 %f70, %f64, %f60, %f70;\n"
-"							fma.rn.f32 %f70, %f65, %f61, %f70;\n"
-"							fma.rn.f32 %f70, %f66, %f62, %f70;\n"
-"							prmt.b32 %r146, %r104, 0, 17474;\n"
-"							mad.lo.u32 %r147, %r146, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f71, %f72}, [%r147];\n"
-"							prmt.b32 %r148, %r104, 0, 17475;\n"
-"							mad.lo.u32 %r149, %r148, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f73, %f74}, [%r149];\n"
-"							prmt.b32 %r150, %r108, 0, 17474;\n"
-"							mad.lo.u32 %r151, %r150, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f75, %f76}, [%r151];\n"
-"							prmt.b32 %r152, %r108, 0, 17475;\n"
-"							mad.lo.u32 %r153, %r152, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f77, %f78}, [%r153];\n"
-"							prmt.b32 %r154, %r112, 0, 17474;\n"
-"							mad.lo.u32 %r155, %r154, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f79, %f80}, [%r155];\n"
-"							prmt.b32 %r156, %r112, 0, 17475;\n"
-"							mad.lo.u32 %r157, %r156, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f81, %f82}, [%r157];\n"
-"							prmt.b32 %r158, %r116, 0, 17474;\n"
-"							mad.lo.u32 %r159, %r158, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f83, %f84}, [%r159];\n"
-"							prmt.b32 %r160, %r116, 0, 17475;\n"
-"							mad.lo.u32 %r161, %r160, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f85, %f86}, [%r161];\n"
-"							ld.shared.v4.f32 {%f87, %f88, %f89, %f90}, [%r45+144];\n"
-"							fma.rn.f32 %f67, %f87, %f71, %f67;\n"
-"							fma.rn.f32 %f67, %f88, %f72, %f67;\n"
-"							fma.rn.f32 %f67, %f89, %f73, %f67;\n"
-"							fma.rn.f32 %f67, %f90, %f74, %f67;\n"
-"							fma.rn.f32 %f68, %f87, %f75, %f68;\n"
-"							fma.rn.f32 %f68, %f88, %f76, %f68;\n"
-"							fma.rn.f32 %f68, %f89, %f77, %f68;\n"
-"							fma.rn.f32 %f68, %f90, %f78, %f68;\n"
-"							fma.rn.f32 %f69, %f87, %f79, %f69;\n"
-"							fma.rn.f32 %f69, %f88, %f80, %f69;\n"
-"							fma.rn.f32 %f69, %f89, %f81, %f69;\n"
-"							fma.rn.f32 %f69, %f90, %f82, %f69;\n"
-"							fma.rn.f32 %f70, %f87, %f83, %f70;\n"
-"							fma.rn.f32 %f70, %f88, %f84, %f70;\n"
-"							fma.rn.f32 %f70, %f89, %f85, %f70;\n"
-"							fma.rn.f32 %f70, %f90, %f86, %f70;\n"
-"							prmt.b32 %r162, %r105, 0, 17472;\n"
-"							mad.lo.u32 %r163, %r162, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f91, %f92}, [%r163];\n"
-"							prmt.b32 %r164, %r105, 0, 17473;\n"
-"							mad.lo.u32 %r165, %r164, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f93, %f94}, [%r165];\n"
-"							prmt.b32 %r166, %r109, 0, 17472;\n"
-"							mad.lo.u32 %r167, %r166, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f95, %f96}, [%r167];\n"
-"							prmt.b32 %r168, %r109, 0, 17473;\n"
-"							mad.lo.u32 %r169, %r168, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f97, %f98}, [%r169];\n"
-"							prmt.b32 %r170, %r113, 0, 17472;\n"
-"							mad.lo.u32 %r171, %r170, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f99, %f100}, [%r171];\n"
-"							prmt.b32 %r172, %r113, 0, 17473;\n"
-"							mad.lo.u32 %r173, %r172, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f101, %f102}, [%r173];\n"
-"							prmt.b32 %r174, %r117, 0, 17472;\n"
-"							mad.lo.u32 %r175, %r174, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f103, %f104}, [%r175];\n"
-"							prmt.b32 %r176, %r117, 0, 17473;\n"
-"							mad.lo.u32 %r177, %r176, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f105, %f106}, [%r177];\n"
-"							ld.shared.v4.f32 {%f107, %f108, %f109, %f110}, [%r45+288];\n"
-"							fma.rn.f32 %f67, %f107, %f91, %f67;\n"
-"							fma.rn.f32 %f67, %f108, %f92, %f67;\n"
-"							fma.rn.f32 %f67, %f109, %f93, %f67;\n"
-"							fma.rn.f32 %f67, %f110, %f94, %f67;\n"
-"							fma.rn.f32 %f68, %f107, %f95, %f68;\n"
-"							fma.rn.f32 %f68, %f108, %f96, %f68;\n"
-"							fma.rn.f32 %f68, %f109, %f97, %f68;\n"
-"							fma.rn.f32 %f68, %f110, %f98, %f68;\n"
-"							fma.rn.f32 %f69, %f107, %f99, %f69;\n"
-"							fma.rn.f32 %f69, %f108, %f100, %f69;\n"
-"							fma.rn.f32 %f69, %f109, %f101, %f69;\n"
-"							fma.rn.f32 %f69, %f110, %f102, %f69;\n"
-"							fma.rn.f32 %f70, %f107, %f103, %f70;\n"
-"							fma.rn.f32 %f70, %f108, %f104, %f70;\n"
-"							fma.rn.f32 %f70, %f109, %f105, %f70;\n"
-"							fma.rn.f32 %f70, %f110, %f106, %f70;\n"
-"							prmt.b32 %r178, %r105, 0, 17474;\n"
-"							mad.lo.u32 %r179, %r178, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f111, %f112}, [%r179];\n"
-"							prmt.b32 %r180, %r105, 0, 17475;\n"
-"							mad.lo.u32 %r181, %r180, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f113, %f114}, [%r181];\n"
-"							prmt.b32 %r182, %r109, 0, 17474;\n"
-"							mad.lo.u32 %r183, %r182, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f115, %f116}, [%r183];\n"
-"							prmt.b32 %r184, %r109, 0, 17475;\n"
-"							mad.lo.u32 %r185, %r184, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f117, %f118}, [%r185];\n"
-"							prmt.b32 %r186, %r113, 0, 17474;\n"
-"							mad.lo.u32 %r187, %r186, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f119, %f120}, [%r187];\n"
-"							prmt.b32 %r188, %r113, 0, 17475;\n"
-"							mad.lo.u32 %r189, %r188, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f121, %f122}, [%r189];\n"
-"							prmt.b32 %r190, %r117, 0, 17474;\n"
-"							mad.lo.u32 %r191, %r190, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f123, %f124}, [%r191];\n"
-"							prmt.b32 %r192, %r117, 0, 17475;\n"
-"							mad.lo.u32 %r193, %r192, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f125, %f126}, [%r193];\n"
-"							ld.shared.v4.f32 {%f127, %f128, %f129, %f130}, [%r45+432];\n"
-"							fma.rn.f32 %f67, %f127, %f111, %f67;\n"
-"							fma.rn.f32 %f67, %f128, %f112, %f67;\n"
-"							fma.rn.f32 %f67, %f129, %f113, %f67;\n"
-"							fma.rn.f32 %f67, %f130, %f114, %f67;\n"
-"							fma.rn.f32 %f68, %f127, %f115, %f68;\n"
-"							fma.rn.f32 %f68, %f128, %f116, %f68;\n"
-"							fma.rn.f32 %f68, %f129, %f117, %f68;\n"
-"							fma.rn.f32 %f68, %f130, %f118, %f68;\n"
-"							fma.rn.f32 %f69, %f127, %f119, %f69;\n"
-"							fma.rn.f32 %f69, %f128, %f120, %f69;\n"
-"							fma.rn.f32 %f69, %f129, %f121, %f69;\n"
-"							fma.rn.f32 %f69, %f130, %f122, %f69;\n"
-"							fma.rn.f32 %f70, %f127, %f123, %f70;\n"
-"							fma.rn.f32 %f70, %f128, %f124, %f70;\n"
-"							fma.rn.f32 %f70, %f129, %f125, %f70;\n"
-"							fma.rn.f32 %f70, %f130, %f126, %f70;\n"
-"							prmt.b32 %r194, %r106, 0, 17472;\n"
-"							mad.lo.u32 %r195, %r194, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f131, %f132}, [%r195];\n"
-"							prmt.b32 %r196, %r106, 0, 17473;\n"
-"							mad.lo.u32 %r197, %r196, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f133, %f134}, [%r197];\n"
-"							prmt.b32 %r198, %r110, 0, 17472;\n"
-"							mad.lo.u32 %r199, %r198, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f135, %f136}, [%r199];\n"
-"							prmt.b32 %r200, %r110, 0, 17473;\n"
-"							mad.lo.u32 %r201, %r200, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f137, %f138}, [%r201];\n"
-"							prmt.b32 %r202, %r114, 0, 17472;\n"
-"							mad.lo.u32 %r203, %r202, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f139, %f140}, [%r203];\n"
-"							prmt.b32 %r204, %r114, 0, 17473;\n"
-"							mad.lo.u32 %r205, %r204, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f141, %f142}, [%r205];\n"
-"							prmt.b32 %r206, %r118, 0, 17472;\n"
-"							mad.lo.u32 %r207, %r206, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f143, %f144}, [%r207];\n"
-"							prmt.b32 %r208, %r118, 0, 17473;\n"
-"							mad.lo.u32 %r209, %r208, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f145, %f146}, [%r209];\n"
-"							ld.shared.v4.f32 {%f147, %f148, %f149, %f150}, [%r45+576];\n"
-"							fma.rn.f32 %f67, %f147, %f131, %f67;\n"
-"							fma.rn.f32 %f67, %f148, %f132, %f67;\n"
-"							fma.rn.f32 %f67, %f149, %f133, %f67;\n"
-"							fma.rn.f32 %f67, %f150, %f134, %f67;\n"
-"							fma.rn.f32 %f68, %f147, %f135, %f68;\n"
-"							fma.rn.f32 %f68, %f148, %f136, %f68;\n"
-"							fma.rn.f32 %f68, %f149, %f137, %f68;\n"
-"							fma.rn.f32 %f68, %f150, %f138, %f68;\n"
-"							fma.rn.f32 %f69, %f147, %f139, %f69;\n"
-"							fma.rn.f32 %f69, %f148, %f140, %f69;\n"
-"							fma.rn.f32 %f69, %f149, %f141, %f69;\n"
-"							fma.rn.f32 %f69, %f150, %f142, %f69;\n"
-"							fma.rn.f32 %f70, %f147, %f143, %f70;\n"
-"							fma.rn.f32 %f70, %f148, %f144, %f70;\n"
-"							fma.rn.f32 %f70, %f149, %f145, %f70;\n"
-"							fma.rn.f32 %f70, %f150, %f146, %f70;\n"
-"							prmt.b32 %r210, %r106, 0, 17474;\n"
-"							mad.lo.u32 %r211, %r210, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f151, %f152}, [%r211];\n"
-"							prmt.b32 %r212, %r106, 0, 17475;\n"
-"							mad.lo.u32 %r213, %r212, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f153, %f154}, [%r213];\n"
-"							prmt.b32 %r214, %r110, 0, 17474;\n"
-"							mad.lo.u32 %r215, %r214, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f155, %f156}, [%r215];\n"
-"							prmt.b32 %r216, %r110, 0, 17475;\n"
-"							mad.lo.u32 %r217, %r216, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f157, %f158}, [%r217];\n"
-"							prmt.b32 %r218, %r114, 0, 17474;\n"
-"							mad.lo.u32 %r219, %r218, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f159, %f160}, [%r219];\n"
-"							prmt.b32 %r220, %r114, 0, 17475;\n"
-"							mad.lo.u32 %r221, %r220, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f161, %f162}, [%r221];\n"
-"							prmt.b32 %r222, %r118, 0, 17474;\n"
-"							mad.lo.u32 %r223, %r222, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f163, %f164}, [%r223];\n"
-"							prmt.b32 %r224, %r118, 0, 17475;\n"
-"							mad.lo.u32 %r225, %r224, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f165, %f166}, [%r225];\n"
-"							ld.shared.v4.f32 {%f167, %f168, %f169, %f170}, [%r45+720];\n"
-"							fma.rn.f32 %f67, %f167, %f151, %f67;\n"
-"							fma.rn.f32 %f67, %f168, %f152, %f67;\n"
-"							fma.rn.f32 %f67, %f169, %f153, %f67;\n"
-"							fma.rn.f32 %f67, %f170, %f154, %f67;\n"
-"							fma.rn.f32 %f68, %f167, %f155, %f68;\n"
-"							fma.rn.f32 %f68, %f168, %f156, %f68;\n"
-"							fma.rn.f32 %f68, %f169, %f157, %f68;\n"
-"							fma.rn.f32 %f68, %f170, %f158, %f68;\n"
-"							fma.rn.f32 %f69, %f167, %f159, %f69;\n"
-"							fma.rn.f32 %f69, %f168, %f160, %f69;\n"
-"							fma.rn.f32 %f69, %f169, %f161, %f69;\n"
-"							fma.rn.f32 %f69, %f170, %f162, %f69;\n"
-"							fma.rn.f32 %f70, %f167, %f163, %f70;\n"
-"							fma.rn.f32 %f70, %f168, %f164, %f70;\n"
-"							fma.rn.f32 %f70, %f169, %f165, %f70;\n"
-"							fma.rn.f32 %f70, %f170, %f166, %f70;\n"
-"							prmt.b32 %r226, %r107, 0, 17472;\n"
-"							mad.lo.u32 %r227, %r226, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f171, %f172}, [%r227];\n"
-"							prmt.b32 %r228, %r107, 0, 17473;\n"
-"							mad.lo.u32 %r229, %r228, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f173, %f174}, [%r229];\n"
-"							prmt.b32 %r230, %r111, 0, 17472;\n"
-"							mad.lo.u32 %r231, %r230, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f175, %f176}, [%r231];\n"
-"							prmt.b32 %r232, %r111, 0, 17473;\n"
-"							mad.lo.u32 %r233, %r232, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f177, %f178}, [%r233];\n"
-"							prmt.b32 %r234, %r115, 0, 17472;\n"
-"							mad.lo.u32 %r235, %r234, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f179, %f180}, [%r235];\n"
-"							prmt.b32 %r236, %r115, 0, 17473;\n"
-"							mad.lo.u32 %r237, %r236, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f181, %f182}, [%r237];\n"
-"							prmt.b32 %r238, %r119, 0, 17472;\n"
-"							mad.lo.u32 %r239, %r238, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f183, %f184}, [%r239];\n"
-"							prmt.b32 %r240, %r119, 0, 17473;\n"
-"							mad.lo.u32 %r241, %r240, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f185, %f186}, [%r241];\n"
-"							ld.shared.v4.f32 {%f187, %f188, %f189, %f190}, [%r45+864];\n"
-"							fma.rn.f32 %f67, %f187, %f171, %f67;\n"
-"							fma.rn.f32 %f67, %f188, %f172, %f67;\n"
-"							fma.rn.f32 %f67, %f189, %f173, %f67;\n"
-"							fma.rn.f32 %f67, %f190, %f174, %f67;\n"
-"							fma.rn.f32 %f68, %f187, %f175, %f68;\n"
-"							fma.rn.f32 %f68, %f188, %f176, %f68;\n"
-"							fma.rn.f32 %f68, %f189, %f177, %f68;\n"
-"							fma.rn.f32 %f68, %f190, %f178, %f68;\n"
-"							fma.rn.f32 %f69, %f187, %f179, %f69;\n"
-"							fma.rn.f32 %f69, %f188, %f180, %f69;\n"
-"							fma.rn.f32 %f69, %f189, %f181, %f69;\n"
-"							fma.rn.f32 %f69, %f190, %f182, %f69;\n"
-"							fma.rn.f32 %f70, %f187, %f183, %f70;\n"
-"							fma.rn.f32 %f70, %f188, %f184, %f70;\n"
-"							fma.rn.f32 %f70, %f189, %f185, %f70;\n"
-"							fma.rn.f32 %f70, %f190, %f186, %f70;\n"
-"							prmt.b32 %r242, %r107, 0, 17474;\n"
-"							mad.lo.u32 %r243, %r242, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f191, %f192}, [%r243];\n"
-"							prmt.b32 %r244, %r107, 0, 17475;\n"
-"							mad.lo.u32 %r245, %r244, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f193, %f194}, [%r245];\n"
-"							prmt.b32 %r246, %r111, 0, 17474;\n"
-"							mad.lo.u32 %r247, %r246, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f195, %f196}, [%r247];\n"
-"							prmt.b32 %r248, %r111, 0, 17475;\n"
-"							mad.lo.u32 %r249, %r248, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f197, %f198}, [%r249];\n"
-"							prmt.b32 %r250, %r115, 0, 17474;\n"
-"							mad.lo.u32 %r251, %r250, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f199, %f200}, [%r251];\n"
-"							prmt.b32 %r252, %r115, 0, 17475;\n"
-"							mad.lo.u32 %r253, %r252, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f201, %f202}, [%r253];\n"
-"							prmt.b32 %r254, %r119, 0, 17474;\n"
-"							mad.lo.u32 %r255, %r254, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f203, %f204}, [%r255];\n"
-"							prmt.b32 %r256, %r119, 0, 17475;\n"
-"							mad.lo.u32 %r257, %r256, 128, %r28;\n"
-"							ld.shared.v2.f32 {%f205, %f206}, [%r257];\n"
-"							ld.shared.v4.f32 {%f207, %f208, %f209, %f210}, [%r45+1008];\n"
-"							fma.rn.f32 %f67, %f207, %f191, %f67;\n"
-"							fma.rn.f32 %f67, %f208, %f192, %f67;\n"
-"							fma.rn.f32 %f67, %f209, %f193, %f67;\n"
-"							fma.rn.f32 %f67, %f210, %f194, %f67;\n"
-"							fma.rn.f32 %f68, %f207, %f195, %f68;\n"
-"							fma.rn.f32 %f68, %f208, %f196, %f68;\n"
-"							fma.rn.f32 %f68, %f209, %f197, %f68;\n"
-"							fma.rn.f32 %f68, %f210, %f198, %f68;\n"
-"							fma.rn.f32 %f69, %f207, %f199, %f69;\n"
-"							fma.rn.f32 %f69, %f208, %f200, %f69;\n"
-"							fma.rn.f32 %f69, %f209, %f201, %f69;\n"
-"							fma.rn.f32 %f69, %f210, %f202, %f69;\n"
-"							fma.rn.f32 %f70, %f207, %f203, %f70;\n"
-"							fma.rn.f32 %f70, %f208, %f204, %f70;\n"
-"							fma.rn.f32 %f70, %f209, %f205, %f70;\n"
-"							fma.rn.f32 %f70, %f210, %f206, %f70;\n"
-"							bar.warp.sync 0xffffffff;\n"
-"							ld.shared.f32 %f211, [%r100];\n"
-"							fma.rn.f32 %f17, %f67, %f211, %f17;\n"
-"							ld.shared.f32 %f212, [%r100+2112];\n"
-"							fma.rn.f32 %f18, %f68, %f212, %f18;\n"
-"							ld.shared.f32 %f213, [%r100+4224];\n"
-"							fma.rn.f32 %f19, %f69, %f213, %f19;\n"
-"							ld.shared.f32 %f214, [%r100+6336];\n"
-"							fma.rn.f32 %f20, %f70, %f214, %f20;\n"
-"							add.u32 %r98, %r98, 2048;\n"
-"							setp.lt.u32 %p16, %r98, %r94;\n"
-"							@%p16 bra LOOP_14;\n"
-"					IF_13_END:\n"
-"					bar.sync 0;\n"
-"					add.u32 %r65, %r65, 128;\n"
-"					setp.lt.u32 %p17, %r65, %r13;\n"
-"					@%p17 bra LOOP_4;\n"
-"			IF_3_END:\n"
-"			shfl.sync.bfly.b32 %f215, %f17, 4, 31, 0xffffffff;\n"
-"			add.rn.f32 %f216, %f17, %f215;\n"
-"			shfl.sync.bfly.b32 %f217, %f216, 2, 31, 0xffffffff;\n"
-"			add.rn.f32 %f218, %f216, %f217;\n"
-"			shfl.sync.bfly.b32 %f219, %f218, 1, 31, 0xffffffff;\n"
-"			add.rn.f32 %f220, %f218, %f219;\n"
-"			shfl.sync.bfly.b32 %f221, %f18, 4, 31, 0xffffffff;\n"
-"			add.rn.f32 %f222, %f18, %f221;\n"
-"			shfl.sync.bfly.b32 %f223, %f222, 2, 31, 0xffffffff;\n"
-"			add.rn.f32 %f224, %f222, %f223;\n"
-"			shfl.sync.bfly.b32 %f225, %f224, 1, 31, 0xffffffff;\n"
-"			add.rn.f32 %f226, %f224, %f225;\n"
-"			shfl.sync.bfly.b32 %f227, %f19, 4, 31, 0xffffffff;\n"
-"			add.rn.f32 %f228, %f19, %f227;\n"
-"			shfl.sync.bfly.b32 %f229, %f228, 2, 31, 0xffffffff;\n"
-"			add.rn.f32 %f230, %f228, %f229;\n"
-"			shfl.sync.bfly.b32 %f231, %f230, 1, 31, 0xffffffff;\n"
-"			add.rn.f32 %f232, %f230, %f231;\n"
-"			shfl.sync.bfly.b32 %f233, %f20, 4, 31, 0xffffffff;\n"
-"			add.rn.f32 %f234, %f20, %f233;\n"
-"			shfl.sync.bfly.b32 %f235, %f234, 2, 31, 0xffffffff;\n"
-"			add.rn.f32 %f236, %f234, %f235;\n"
-"			shfl.sync.bfly.b32 %f237, %f236, 1, 31, 0xffffffff;\n"
-"			add.rn.f32 %f238, %f236, %f237;\n"
-"			mad.lo.u32 %r258, %r10, 4, %r21;\n"
-"			setp.eq.u32 %p18, %r9, 0;\n"
-"			@!%p18 bra IF_16_END;\n"
-"				st.shared.f32 [%r258], %f220;\n"
-"				st.shared.f32 [%r258+16], %f226;\n"
-"				st.shared.f32 [%r258+32], %f232;\n"
-"				st.shared.f32 [%r258+48], %f238;\n"
-"			IF_16_END:\n"
-"			bar.sync 0;\n"
-"			setp.lt.u32 %p19, %r5, 16;\n"
-"			@!%p19 bra IF_17_END;\n"
-"				mad.lo.u32 %r259, %r5, 4, %r20;\n"
-"				ld.shared.f32 %f239, [%r259];\n"
-"				ld.shared.f32 %f240, [%r259+1152];\n"
-"				add.rn.f32 %f241, %f239, %f240;\n"
-"				ld.shared.f32 %f242, [%r259+2304];\n"
-"				add.rn.f32 %f243, %f241, %f242;\n"
-"				ld.shared.f32 %f244, [%r259+3456];\n"
-"				add.rn.f32 %f245, %f243, %f244;\n"
-"				ld.shared.f32 %f246, [%r259+4608];\n"
-"				add.rn.f32 %f247, %f245, %f246;\n"
-"				ld.shared.f32 %f248, [%r259+5760];\n"
-"				add.rn.f32 %f249, %f247, %f248;\n"
-"				ld.shared.f32 %f250, [%r259+6912];\n"
-"				add.rn.f32 %f251, %f249, %f250;\n"
-"				ld.shared.f32 %f252, [%r259+8064];\n"
-"				add.rn.f32 %f253, %f251, %f252;\n"
-"				and.b32 %r260, %r5, 15;\n"
-"				add.u32 %r261, %r50, %r260;\n"
-"				div.u32 %r262, %r5, 16;\n"
-"				add.u32 %r263, %r262, %r7;\n"
-"				setp.lt.u32 %p20, %r261, %r2;\n"
-"				setp.lt.u32 %p21, %r263, %r1;\n"
-"				and.pred %p22, %p20, %p21;\n"
-"				mul.wide.u32 %rd40, %r263, %r2;\n"
-"				shl.b64 %rd41, %rd40, 1;\n"
-"				add.u64 %rd42, %rd41, %rd4;\n"
-"				mad.wide.u32 %rd43, %r261, 2, %rd42;\n"
-"				cvt.rn.f16.f32 %h17, %f253;\n"
-"				@%p22 st.global.b16 [%rd43], %h17;\n"
-"			IF_17_END:\n"
-"			bar.sync 0;\n"
-"			add.u32 %r50, %r50, %r49;\n"
-"			setp.lt.u32 %p23, %r50, %r2;\n"
-"			@%p23 bra LOOP_2;\n"
-"	IF_1_END:\n"
-"	ret;\n"
-"}\n";
-
-static const kiln_image nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_sm_75,
-     .bytes = sizeof nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_sm_75 - 1,
-     .hash_high = 0xffb41e6ac1283461,
-     .hash_low = 0xc698510f4cdd3790,
-     .min_driver = 11040,
-     .sm = 75,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-};
-
-static const kiln_module nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_module = {
-    .images = nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_images,
-    .image_count = 1,
-    .slot = 53,
-};
-
-static kiln_status run_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
-{
-    const kiln_default_nf4_gemm_args *a = args;
-    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
-                              (uint64_t)loader->device.multiprocessors * maximum(1,
-                              minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
-                              (uint64_t)loader->device.multiprocessor_shared_bytes / 51456))), (uint64_t)a->m,
-                              1};
-    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
-                                  &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
-                       grid, 50432, params);
-}
-
-kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *a)
-{
-    static const char has[] = "this variant has a f16, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel,
-                         KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
-}
-
-static kiln_status launch_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const void *args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
-}
-
-const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel = {
-    .key = 0x0dfbc814a778e589,
-    .id = nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_id,
-    .entry = nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_entry,
-    .module = &nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1,
-    .run = run_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1,
-    .block = {256, 1, 1},
-    .slot = 53,
-    .max_shared_bytes = 50432,
-    .min_shared_bytes = 50432,
-    .blocks_per_multiprocessor = 3,
-};
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-
-static const char nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_id[] =
-    "nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_entry[] =
-    "nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1";
-
-static const char nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_75[] =
-".version 7.4\n"
-".target sm_75\n"
-".address_size 64\n"
-"\n"
-".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
-".visible .entry nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
+".visible .entry nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -35343,7 +34635,7 @@ static const char nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_75[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_global_2;\n"
 "	mov.u32 %r5, %tid.x;\n"
 "	mov.u32 %r6, %ctaid.y;\n"
 "	mul.lo.u32 %r7, %r6, 1;\n"
@@ -36010,14 +35302,14 @@ static const char nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const char nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_80[] =
+static const char nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
-".visible .entry nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_global_2[512] = {0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF800000, 0fBF800000, 0fBF3239B1, 0fBF3239B1, 0fBF3239B1, 0fBF066B30, 0fBF3239B1, 0fBECA32A0, 0fBF3239B1, 0fBE91A24D, 0fBF3239B1, 0fBE3D353F, 0fBF3239B1, 0fBDBA7871, 0fBF3239B1, 0f00000000, 0fBF3239B1, 0f3DA2FAFF, 0fBF3239B1, 0f3E24CAE3, 0fBF3239B1, 0f3E7C04DD, 0fBF3239B1, 0f3EAD033A, 0fBF3239B1, 0f3EE1A4B8, 0fBF3239B1, 0f3F1007AB, 0fBF3239B1, 0f3F3913B3, 0fBF3239B1, 0f3F800000, 0fBF3239B1, 0fBF800000, 0fBF066B30, 0fBF3239B1, 0fBF066B30, 0fBF066B30, 0fBF066B30, 0fBECA32A0, 0fBF066B30, 0fBE91A24D, 0fBF066B30, 0fBE3D353F, 0fBF066B30, 0fBDBA7871, 0fBF066B30, 0f00000000, 0fBF066B30, 0f3DA2FAFF, 0fBF066B30, 0f3E24CAE3, 0fBF066B30, 0f3E7C04DD, 0fBF066B30, 0f3EAD033A, 0fBF066B30, 0f3EE1A4B8, 0fBF066B30, 0f3F1007AB, 0fBF066B30, 0f3F3913B3, 0fBF066B30, 0f3F800000, 0fBF066B30, 0fBF800000, 0fBECA32A0, 0fBF3239B1, 0fBECA32A0, 0fBF066B30, 0fBECA32A0, 0fBECA32A0, 0fBECA32A0, 0fBE91A24D, 0fBECA32A0, 0fBE3D353F, 0fBECA32A0, 0fBDBA7871, 0fBECA32A0, 0f00000000, 0fBECA32A0, 0f3DA2FAFF, 0fBECA32A0, 0f3E24CAE3, 0fBECA32A0, 0f3E7C04DD, 0fBECA32A0, 0f3EAD033A, 0fBECA32A0, 0f3EE1A4B8, 0fBECA32A0, 0f3F1007AB, 0fBECA32A0, 0f3F3913B3, 0fBECA32A0, 0f3F800000, 0fBECA32A0, 0fBF800000, 0fBE91A24D, 0fBF3239B1, 0fBE91A24D, 0fBF066B30, 0fBE91A24D, 0fBECA32A0, 0fBE91A24D, 0fBE91A24D, 0fBE91A24D, 0fBE3D353F, 0fBE91A24D, 0fBDBA7871, 0fBE91A24D, 0f00000000, 0fBE91A24D, 0f3DA2FAFF, 0fBE91A24D, 0f3E24CAE3, 0fBE91A24D, 0f3E7C04DD, 0fBE91A24D, 0f3EAD033A, 0fBE91A24D, 0f3EE1A4B8, 0fBE91A24D, 0f3F1007AB, 0fBE91A24D, 0f3F3913B3, 0fBE91A24D, 0f3F800000, 0fBE91A24D, 0fBF800000, 0fBE3D353F, 0fBF3239B1, 0fBE3D353F, 0fBF066B30, 0fBE3D353F, 0fBECA32A0, 0fBE3D353F, 0fBE91A24D, 0fBE3D353F, 0fBE3D353F, 0fBE3D353F, 0fBDBA7871, 0fBE3D353F, 0f00000000, 0fBE3D353F, 0f3DA2FAFF, 0fBE3D353F, 0f3E24CAE3, 0fBE3D353F, 0f3E7C04DD, 0fBE3D353F, 0f3EAD033A, 0fBE3D353F, 0f3EE1A4B8, 0fBE3D353F, 0f3F1007AB, 0fBE3D353F, 0f3F3913B3, 0fBE3D353F, 0f3F800000, 0fBE3D353F, 0fBF800000, 0fBDBA7871, 0fBF3239B1, 0fBDBA7871, 0fBF066B30, 0fBDBA7871, 0fBECA32A0, 0fBDBA7871, 0fBE91A24D, 0fBDBA7871, 0fBE3D353F, 0fBDBA7871, 0fBDBA7871, 0fBDBA7871, 0f00000000, 0fBDBA7871, 0f3DA2FAFF, 0fBDBA7871, 0f3E24CAE3, 0fBDBA7871, 0f3E7C04DD, 0fBDBA7871, 0f3EAD033A, 0fBDBA7871, 0f3EE1A4B8, 0fBDBA7871, 0f3F1007AB, 0fBDBA7871, 0f3F3913B3, 0fBDBA7871, 0f3F800000, 0fBDBA7871, 0fBF800000, 0f00000000, 0fBF3239B1, 0f00000000, 0fBF066B30, 0f00000000, 0fBECA32A0, 0f00000000, 0fBE91A24D, 0f00000000, 0fBE3D353F, 0f00000000, 0fBDBA7871, 0f00000000, 0f00000000, 0f00000000, 0f3DA2FAFF, 0f00000000, 0f3E24CAE3, 0f00000000, 0f3E7C04DD, 0f00000000, 0f3EAD033A, 0f00000000, 0f3EE1A4B8, 0f00000000, 0f3F1007AB, 0f00000000, 0f3F3913B3, 0f00000000, 0f3F800000, 0f00000000, 0fBF800000, 0f3DA2FAFF, 0fBF3239B1, 0f3DA2FAFF, 0fBF066B30, 0f3DA2FAFF, 0fBECA32A0, 0f3DA2FAFF, 0fBE91A24D, 0f3DA2FAFF, 0fBE3D353F, 0f3DA2FAFF, 0fBDBA7871, 0f3DA2FAFF, 0f00000000, 0f3DA2FAFF, 0f3DA2FAFF, 0f3DA2FAFF, 0f3E24CAE3, 0f3DA2FAFF, 0f3E7C04DD, 0f3DA2FAFF, 0f3EAD033A, 0f3DA2FAFF, 0f3EE1A4B8, 0f3DA2FAFF, 0f3F1007AB, 0f3DA2FAFF, 0f3F3913B3, 0f3DA2FAFF, 0f3F800000, 0f3DA2FAFF, 0fBF800000, 0f3E24CAE3, 0fBF3239B1, 0f3E24CAE3, 0fBF066B30, 0f3E24CAE3, 0fBECA32A0, 0f3E24CAE3, 0fBE91A24D, 0f3E24CAE3, 0fBE3D353F, 0f3E24CAE3, 0fBDBA7871, 0f3E24CAE3, 0f00000000, 0f3E24CAE3, 0f3DA2FAFF, 0f3E24CAE3, 0f3E24CAE3, 0f3E24CAE3, 0f3E7C04DD, 0f3E24CAE3, 0f3EAD033A, 0f3E24CAE3, 0f3EE1A4B8, 0f3E24CAE3, 0f3F1007AB, 0f3E24CAE3, 0f3F3913B3, 0f3E24CAE3, 0f3F800000, 0f3E24CAE3, 0fBF800000, 0f3E7C04DD, 0fBF3239B1, 0f3E7C04DD, 0fBF066B30, 0f3E7C04DD, 0fBECA32A0, 0f3E7C04DD, 0fBE91A24D, 0f3E7C04DD, 0fBE3D353F, 0f3E7C04DD, 0fBDBA7871, 0f3E7C04DD, 0f00000000, 0f3E7C04DD, 0f3DA2FAFF, 0f3E7C04DD, 0f3E24CAE3, 0f3E7C04DD, 0f3E7C04DD, 0f3E7C04DD, 0f3EAD033A, 0f3E7C04DD, 0f3EE1A4B8, 0f3E7C04DD, 0f3F1007AB, 0f3E7C04DD, 0f3F3913B3, 0f3E7C04DD, 0f3F800000, 0f3E7C04DD, 0fBF800000, 0f3EAD033A, 0fBF3239B1, 0f3EAD033A, 0fBF066B30, 0f3EAD033A, 0fBECA32A0, 0f3EAD033A, 0fBE91A24D, 0f3EAD033A, 0fBE3D353F, 0f3EAD033A, 0fBDBA7871, 0f3EAD033A, 0f00000000, 0f3EAD033A, 0f3DA2FAFF, 0f3EAD033A, 0f3E24CAE3, 0f3EAD033A, 0f3E7C04DD, 0f3EAD033A, 0f3EAD033A, 0f3EAD033A, 0f3EE1A4B8, 0f3EAD033A, 0f3F1007AB, 0f3EAD033A, 0f3F3913B3, 0f3EAD033A, 0f3F800000, 0f3EAD033A, 0fBF800000, 0f3EE1A4B8, 0fBF3239B1, 0f3EE1A4B8, 0fBF066B30, 0f3EE1A4B8, 0fBECA32A0, 0f3EE1A4B8, 0fBE91A24D, 0f3EE1A4B8, 0fBE3D353F, 0f3EE1A4B8, 0fBDBA7871, 0f3EE1A4B8, 0f00000000, 0f3EE1A4B8, 0f3DA2FAFF, 0f3EE1A4B8, 0f3E24CAE3, 0f3EE1A4B8, 0f3E7C04DD, 0f3EE1A4B8, 0f3EAD033A, 0f3EE1A4B8, 0f3EE1A4B8, 0f3EE1A4B8, 0f3F1007AB, 0f3EE1A4B8, 0f3F3913B3, 0f3EE1A4B8, 0f3F800000, 0f3EE1A4B8, 0fBF800000, 0f3F1007AB, 0fBF3239B1, 0f3F1007AB, 0fBF066B30, 0f3F1007AB, 0fBECA32A0, 0f3F1007AB, 0fBE91A24D, 0f3F1007AB, 0fBE3D353F, 0f3F1007AB, 0fBDBA7871, 0f3F1007AB, 0f00000000, 0f3F1007AB, 0f3DA2FAFF, 0f3F1007AB, 0f3E24CAE3, 0f3F1007AB, 0f3E7C04DD, 0f3F1007AB, 0f3EAD033A, 0f3F1007AB, 0f3EE1A4B8, 0f3F1007AB, 0f3F1007AB, 0f3F1007AB, 0f3F3913B3, 0f3F1007AB, 0f3F800000, 0f3F1007AB, 0fBF800000, 0f3F3913B3, 0fBF3239B1, 0f3F3913B3, 0fBF066B30, 0f3F3913B3, 0fBECA32A0, 0f3F3913B3, 0fBE91A24D, 0f3F3913B3, 0fBE3D353F, 0f3F3913B3, 0fBDBA7871, 0f3F3913B3, 0f00000000, 0f3F3913B3, 0f3DA2FAFF, 0f3F3913B3, 0f3E24CAE3, 0f3F3913B3, 0f3E7C04DD, 0f3F3913B3, 0f3EAD033A, 0f3F3913B3, 0f3EE1A4B8, 0f3F3913B3, 0f3F1007AB, 0f3F3913B3, 0f3F3913B3, 0f3F3913B3, 0f3F800000, 0f3F3913B3, 0fBF800000, 0f3F800000, 0fBF3239B1, 0f3F800000, 0fBF066B30, 0f3F800000, 0fBECA32A0, 0f3F800000, 0fBE91A24D, 0f3F800000, 0fBE3D353F, 0f3F800000, 0fBDBA7871, 0f3F800000, 0f00000000, 0f3F800000, 0f3DA2FAFF, 0f3F800000, 0f3E24CAE3, 0f3F800000, 0f3E7C04DD, 0f3F800000, 0f3EAD033A, 0f3F800000, 0f3EE1A4B8, 0f3F800000, 0f3F1007AB, 0f3F800000, 0f3F3913B3, 0f3F800000, 0f3F800000, 0f3F800000};\n"
+".visible .entry nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -36044,7 +35336,7 @@ static const char nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_80[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_global_2;\n"
 "	mov.u32 %r5, %tid.x;\n"
 "	mov.u32 %r6, %ctaid.y;\n"
 "	mul.lo.u32 %r7, %r6, 1;\n"
@@ -36706,35 +35998,40 @@ static const char nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_75,
-     .bytes = sizeof nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_75 - 1,
-     .hash_high = 0xdd09c5719efa76a0,
-     .hash_low = 0x402b3c8404d156e6,
+static const kiln_image nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_75,
+     .bytes = sizeof nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_75 - 1,
+     .hash_high = 0x17196ccf48a30323,
+     .hash_low = 0x8cef17d584acf2d0,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
-    {.data = nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_sm_80 - 1,
-     .hash_high = 0x616ab5bf173a387a,
-     .hash_low = 0xcd9bda95fae94756,
+    {.data = nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_sm_80 - 1,
+     .hash_high = 0x896ccc6a6586e4ca,
+     .hash_low = 0x1deca1ebc0ed6e27,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_module = {
-    .images = nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_images,
+static const kiln_module nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_module = {
+    .images = nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_images,
     .image_count = 2,
-    .slot = 54,
+    .slot = 53,
 };
 
-static kiln_status run_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const void *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16),
                               (uint64_t)loader->device.multiprocessors * maximum(1,
                               minimum(minimum(3, (uint64_t)loader->device.multiprocessor_threads / 256),
@@ -36742,55 +36039,59 @@ static kiln_status run_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader
                               1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel, stream,
-                       grid, 50432, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel,
+                       stream, grid, 50432, params);
 }
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a bf16, acc f32, nibbles low";
+    static const char has[] = "this variant has a bf16, acc f32, nibbles low, scale_type f32, rows packed";
     return call_nf4_gemm(loader, stream, a,
-                         &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel,
+                         &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                        const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel = {
-    .key = 0x883594a9b4fb90ae,
-    .id = nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_id,
-    .entry = nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_entry,
-    .module = &nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1,
-    .run = run_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel = {
+    .key = 0x49bab2acba395f6e,
+    .id = nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_id,
+    .entry = nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_entry,
+    .module = &nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 54,
+    .slot = 53,
     .max_shared_bytes = 50432,
     .min_shared_bytes = 50432,
     .blocks_per_multiprocessor = 3,
 };
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_id[] =
-    "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_entry[] =
-    "nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_id[] =
+    "nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_entry[] =
+    "nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1";
 
-static const char nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_75[] =
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_sm_75[] =
 ".version 7.4\n"
 ".target sm_75\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
-".visible .entry nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
+".visible .entry nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -36817,7 +36118,7 @@ static const char nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_75[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_global_2;\n"
 "	shr.u32 %r5, %r3, 6;\n"
 "	mov.u32 %r6, %tid.x;\n"
 "	mov.u32 %r7, %laneid;\n"
@@ -37662,14 +36963,14 @@ static const char nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_75[] =
 "	ret;\n"
 "}\n";
 
-static const char nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_80[] =
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
-".visible .entry nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
+".visible .entry nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -37696,7 +36997,7 @@ static const char nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_80[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_global_2;\n"
 "	shr.u32 %r5, %r3, 6;\n"
 "	mov.u32 %r6, %tid.x;\n"
 "	mov.u32 %r7, %laneid;\n"
@@ -38487,86 +37788,96 @@ static const char nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_75,
-     .bytes = sizeof nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_75 - 1,
-     .hash_high = 0xe2799cc342ecf9b9,
-     .hash_low = 0x4f6446e72665e179,
+static const kiln_image nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_sm_75,
+     .bytes = sizeof nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_sm_75 - 1,
+     .hash_high = 0x8cf828f63bb6c387,
+     .hash_low = 0xd75982772c07845a,
      .min_driver = 11040,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
-    {.data = nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_sm_80 - 1,
-     .hash_high = 0x5a566e49b99364c2,
-     .hash_low = 0x3badc367a7e06009,
+    {.data = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_sm_80 - 1,
+     .hash_high = 0xfe7c0c9d560a8e04,
+     .hash_low = 0xab6dc52bd1f86a3f,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_module = {
-    .images = nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_images,
+static const kiln_module nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_module = {
+    .images = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_images,
     .image_count = 2,
-    .slot = 55,
+    .slot = 54,
 };
 
-static kiln_status run_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                   const void *args)
+static kiln_status run_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), (uint64_t)a->m, 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel, stream, grid,
-                       49696, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_kernel,
+                       stream, grid, 49696, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a f16, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel,
+    static const char has[] = "this variant has a f16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const void *args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel = {
-    .key = 0x535001429fc5d070,
-    .id = nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_id,
-    .entry = nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_entry,
-    .module = &nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1,
-    .run = run_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_kernel = {
+    .key = 0x949d8190c22df837,
+    .id = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_id,
+    .entry = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_entry,
+    .module = &nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 55,
+    .slot = 54,
     .max_shared_bytes = 49696,
     .min_shared_bytes = 49696,
     .blocks_per_multiprocessor = 2,
 };
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
 
-static const char nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_id[] =
-    "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1";
-static const char nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_entry[] =
-    "nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_id[] =
+    "nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_entry[] =
+    "nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1";
 
-static const char nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_sm_80[] =
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
-".visible .entry nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(\n"
+".global .align 4 .b32 nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
+".visible .entry nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -38593,7 +37904,7 @@ static const char nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_sm_80[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_global_2;\n"
 "	shr.u32 %r5, %r3, 6;\n"
 "	mov.u32 %r6, %tid.x;\n"
 "	mov.u32 %r7, %laneid;\n"
@@ -39259,967 +38570,88 @@ static const char nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_images[] = {
-    {.data = nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_sm_80 - 1,
-     .hash_high = 0x708a802c2f7e1634,
-     .hash_low = 0xf390bf88e62969c6,
+static const kiln_image nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_images[] = {
+    {.data = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_sm_80 - 1,
+     .hash_high = 0x28db3199bd3d0b62,
+     .hash_low = 0x60d65587e42f091c,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_module = {
-    .images = nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_images,
+static const kiln_module nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_module = {
+    .images = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_images,
     .image_count = 1,
-    .slot = 56,
+    .slot = 55,
 };
 
-static kiln_status run_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                   const void *args)
+static kiln_status run_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), (uint64_t)a->m, 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel, stream, grid,
-                       83488, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel,
+                       stream, grid, 83488, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a f16, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel,
+    static const char has[] = "this variant has a f16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const void *args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel = {
-    .key = 0x3c6f0f15e0621fed,
-    .id = nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_id,
-    .entry = nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_entry,
-    .module = &nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_module,
-    .launch = launch_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1,
-    .run = run_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1,
+const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel = {
+    .key = 0x27472a3025191f3d,
+    .id = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_id,
+    .entry = nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_entry,
+    .module = &nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_module,
+    .launch = launch_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1,
+    .run = run_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1,
+    .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 56,
+    .slot = 55,
     .max_shared_bytes = 83488,
     .min_shared_bytes = 83488,
     .blocks_per_multiprocessor = 2,
 };
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
 
-static const char nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_id[] =
-    "nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_entry[] =
-    "nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_id[] =
+    "nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_entry[] =
+    "nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1";
 
-static const char nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_sm_80[] =
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
-".visible .entry nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(\n"
-"	.param .u64 param_in,\n"
-"	.param .u64 param_packed,\n"
-"	.param .u64 param_scale,\n"
-"	.param .u64 param_out,\n"
-"	.param .u32 param_m,\n"
-"	.param .u32 param_n,\n"
-"	.param .u32 param_k,\n"
-"	.param .u64 param_workspace_size\n"
-")\n"
-".maxntid 256, 1, 1\n"
-".minnctapersm 2\n"
-"{\n"
-"	.reg .pred %p<25>;\n"
-"	.reg .b16 %h<2>;\n"
-"	.reg .b32 %r<567>;\n"
-"	.reg .b32 %f<169>;\n"
-"	.reg .b64 %rd<39>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_in];\n"
-"	ld.param.u64 %rd2, [param_packed];\n"
-"	ld.param.u64 %rd3, [param_scale];\n"
-"	ld.param.u64 %rd4, [param_out];\n"
-"	ld.param.u32 %r1, [param_m];\n"
-"	ld.param.u32 %r2, [param_n];\n"
-"	ld.param.u32 %r3, [param_k];\n"
-"	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_global_2;\n"
-"	shr.u32 %r5, %r3, 6;\n"
-"	mov.u32 %r6, %tid.x;\n"
-"	mov.u32 %r7, %laneid;\n"
-"	shr.u32 %r8, %r7, 2;\n"
-"	and.b32 %r9, %r7, 3;\n"
-"	mov.u32 %r10, %tid.x;\n"
-"	shr.u32 %r11, %r10, 5;\n"
-"	mov.u32 %r12, %ctaid.y;\n"
-"	mul.lo.u32 %r13, %r12, 1;\n"
-"	mov.u32 %r14, %ctaid.x;\n"
-"	mul.lo.u32 %r15, %r14, 32;\n"
-"	sub.s32 %r16, %r5, %r11;\n"
-"	sub.s32 %r17, %r16, 0;\n"
-"	sub.s32 %r18, %r16, 8;\n"
-"	sub.s32 %r19, %r16, 16;\n"
-"	sub.s32 %r20, %r16, 24;\n"
-"	sub.s32 %r21, %r16, 32;\n"
-"	sub.s32 %r22, %r16, 40;\n"
-"	sub.s32 %r23, %r16, 48;\n"
-"	sub.s32 %r24, %r16, 56;\n"
-"	add.u32 %r25, %r4, 32768;\n"
-"	mad.lo.u32 %r26, 0, 32, %r8;\n"
-"	mad.lo.u32 %r27, %r11, 16, %r25;\n"
-"	mad.lo.u32 %r28, %r26, 272, %r27;\n"
-"	add.u32 %r29, %r25, 8704;\n"
-"	mad.lo.u32 %r30, %r11, 128, %r29;\n"
-"	and.b32 %r31, %r8, 0;\n"
-"	mad.lo.u32 %r32, %r31, 4112, %r30;\n"
-"	mad.lo.u32 %r33, %r9, 32, %r32;\n"
-"	mad.lo.u32 %r34, %r28, 2, 128;\n"
-"	mad.lo.u32 %r35, %r33, 2, 4112;\n"
-"	mad.lo.u32 %r36, 0, 32, %r15;\n"
-"	add.u32 %r37, %r36, %r8;\n"
-"	add.u32 %r38, 0, %r11;\n"
-"	mul.lo.u32 %r39, %r38, 32;\n"
-"	mad.lo.u32 %r40, %r9, 8, %r39;\n"
-"	shr.u32 %r41, %r3, 1;\n"
-"	add.u32 %r42, %r37, 0;\n"
-"	sub.u32 %r43, %r2, 1;\n"
-"	min.u32 %r44, %r42, %r43;\n"
-"	mul.wide.u32 %rd6, %r44, %r41;\n"
-"	add.u64 %rd7, %rd6, %rd2;\n"
-"	mad.wide.u32 %rd8, %r40, 1, %rd7;\n"
-"	mov.b32 %r45, 0;\n"
-"	mov.b32 %r46, 0;\n"
-"	mov.b32 %r47, 0;\n"
-"	mov.b32 %r48, 0;\n"
-"	mov.b32 %r49, 0;\n"
-"	mov.b32 %r50, 0;\n"
-"	mov.b32 %r51, 0;\n"
-"	mov.b32 %r52, 0;\n"
-"	add.u32 %r53, %r37, 8;\n"
-"	sub.u32 %r54, %r2, 1;\n"
-"	min.u32 %r55, %r53, %r54;\n"
-"	mul.wide.u32 %rd9, %r55, %r41;\n"
-"	add.u64 %rd10, %rd9, %rd2;\n"
-"	mad.wide.u32 %rd11, %r40, 1, %rd10;\n"
-"	mov.b32 %r56, 0;\n"
-"	mov.b32 %r57, 0;\n"
-"	mov.b32 %r58, 0;\n"
-"	mov.b32 %r59, 0;\n"
-"	mov.b32 %r60, 0;\n"
-"	mov.b32 %r61, 0;\n"
-"	mov.b32 %r62, 0;\n"
-"	mov.b32 %r63, 0;\n"
-"	add.u32 %r64, %r37, 16;\n"
-"	sub.u32 %r65, %r2, 1;\n"
-"	min.u32 %r66, %r64, %r65;\n"
-"	mul.wide.u32 %rd12, %r66, %r41;\n"
-"	add.u64 %rd13, %rd12, %rd2;\n"
-"	mad.wide.u32 %rd14, %r40, 1, %rd13;\n"
-"	mov.b32 %r67, 0;\n"
-"	mov.b32 %r68, 0;\n"
-"	mov.b32 %r69, 0;\n"
-"	mov.b32 %r70, 0;\n"
-"	mov.b32 %r71, 0;\n"
-"	mov.b32 %r72, 0;\n"
-"	mov.b32 %r73, 0;\n"
-"	mov.b32 %r74, 0;\n"
-"	add.u32 %r75, %r37, 24;\n"
-"	sub.u32 %r76, %r2, 1;\n"
-"	min.u32 %r77, %r75, %r76;\n"
-"	mul.wide.u32 %rd15, %r77, %r41;\n"
-"	add.u64 %rd16, %rd15, %rd2;\n"
-"	mad.wide.u32 %rd17, %r40, 1, %rd16;\n"
-"	mov.b32 %r78, 0;\n"
-"	mov.b32 %r79, 0;\n"
-"	mov.b32 %r80, 0;\n"
-"	mov.b32 %r81, 0;\n"
-"	mov.b32 %r82, 0;\n"
-"	mov.b32 %r83, 0;\n"
-"	mov.b32 %r84, 0;\n"
-"	mov.b32 %r85, 0;\n"
-"	and.b32 %r86, %r6, 31;\n"
-"	div.u32 %r87, %r6, 32;\n"
-"	add.u32 %r88, %r87, %r15;\n"
-"	sub.u32 %r89, %r2, 1;\n"
-"	min.u32 %r90, %r88, %r89;\n"
-"	add.u32 %r91, %r86, 0;\n"
-"	shr.u32 %r92, %r3, 6;\n"
-"	mul.wide.u32 %rd18, %r90, %r92;\n"
-"	shl.b64 %rd19, %rd18, 2;\n"
-"	add.u64 %rd20, %rd19, %rd3;\n"
-"	mad.wide.u32 %rd21, %r91, 4, %rd20;\n"
-"	shl.b32 %r93, %r92, 2;\n"
-"	sub.u32 %r94, %r2, 1;\n"
-"	sub.u32 %r95, %r94, %r90;\n"
-"	min.u32 %r96, %r95, 8;\n"
-"	min.u32 %r97, %r95, 16;\n"
-"	min.u32 %r98, %r95, 24;\n"
-"	and.b32 %r99, %r86, 7;\n"
-"	and.b32 %r100, %r86, 31;\n"
-"	div.u32 %r101, %r100, 8;\n"
-"	and.b32 %r102, %r86, 0xffffffe0;\n"
-"	mad.lo.u32 %r103, %r99, 4, %r101;\n"
-"	add.u32 %r104, %r103, %r102;\n"
-"	mad.lo.u32 %r105, %r87, 272, %r25;\n"
-"	mad.lo.u32 %r106, %r104, 4, %r105;\n"
-"	sub.s32 %r107, %r5, %r86;\n"
-"	sub.s32 %r108, %r107, 32;\n"
-"	mad.lo.u32 %r109, %r106, 2, 128;\n"
-"	and.b32 %r110, %r6, 255;\n"
-"	div.u32 %r111, %r6, 256;\n"
-"	mul.lo.u32 %r112, 0, 64;\n"
-"	mad.lo.u32 %r113, %r110, 8, %r112;\n"
-"	add.u32 %r114, %r111, %r13;\n"
-"	mul.wide.u32 %rd22, %r114, %r3;\n"
-"	shl.b64 %rd23, %rd22, 1;\n"
-"	add.u64 %rd24, %rd23, %rd1;\n"
-"	mad.wide.u32 %rd25, %r113, 2, %rd24;\n"
-"	mul.wide.u32 %rd26, %r3, 2;\n"
-"	add.u32 %r115, %r114, 0;\n"
-"	setp.lt.u32 %p1, %r115, %r1;\n"
-"	selp.b32 %r116, 16, 0, %p1;\n"
-"	mad.lo.u32 %r117, %r111, 4112, %r29;\n"
-"	mad.lo.u32 %r118, %r110, 16, %r117;\n"
-"	mad.lo.u32 %r119, %r118, 2, 4112;\n"
-"	div.u32 %r120, %r110, 8;\n"
-"	sub.s32 %r121, %r5, %r120;\n"
-"	sub.s32 %r122, %r121, 0;\n"
-"	sub.s32 %r123, %r121, 32;\n"
-"	setp.gt.s32 %p2, %r17, 0;\n"
-"	@%p2 ld.global.nc.L1::no_allocate.v2.u32 {%r45, %r46}, [%rd8];\n"
-"	@%p2 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd11];\n"
-"	@%p2 ld.global.nc.L1::no_allocate.v2.u32 {%r67, %r68}, [%rd14];\n"
-"	@%p2 ld.global.nc.L1::no_allocate.v2.u32 {%r78, %r79}, [%rd17];\n"
-"	setp.gt.s32 %p3, %r18, 0;\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r47, %r48}, [%rd8+256];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd11+256];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r69, %r70}, [%rd14+256];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r80, %r81}, [%rd17+256];\n"
-"	setp.gt.s32 %p4, %r19, 0;\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd8+512];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r60, %r61}, [%rd11+512];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r71, %r72}, [%rd14+512];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r82, %r83}, [%rd17+512];\n"
-"	setp.gt.s32 %p5, %r20, 0;\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd8+768];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r62, %r63}, [%rd11+768];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r73, %r74}, [%rd14+768];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r84, %r85}, [%rd17+768];\n"
-"	setp.gt.s32 %p6, %r107, 0;\n"
-"	selp.b32 %r124, 4, 0, %p6;\n"
-"	cp.async.ca.shared.global [%r106], [%rd21], 4, %r124;\n"
-"	mad.wide.u32 %rd27, %r96, %r93, %rd21;\n"
-"	cp.async.ca.shared.global [%r106+2176], [%rd27], 4, %r124;\n"
-"	mad.wide.u32 %rd28, %r97, %r93, %rd21;\n"
-"	cp.async.ca.shared.global [%r106+4352], [%rd28], 4, %r124;\n"
-"	mad.wide.u32 %rd29, %r98, %r93, %rd21;\n"
-"	cp.async.ca.shared.global [%r106+6528], [%rd29], 4, %r124;\n"
-"	add.u64 %rd21, %rd21, 128;\n"
-"	setp.gt.s32 %p7, %r122, 0;\n"
-"	@!%p7 bra IF_1_END;\n"
-"		cp.async.cg.shared.global [%r118], [%rd25], 16, %r116;\n"
-"	IF_1_END:\n"
-"	cp.async.commit_group;\n"
-"	sub.u32 %r106, %r109, %r106;\n"
-"	sub.u32 %r118, %r119, %r118;\n"
-"	and.b32 %r125, %r7, 31;\n"
-"	mad.lo.u32 %r126, %r125, 4, %r4;\n"
-"	shr.u32 %r127, %r6, 3;\n"
-"	mad.wide.u32 %rd30, %r127, 4, %rd5;\n"
-"	mad.lo.u32 %r128, %r6, 16, %r4;\n"
-"	ld.global.nc.u32 %r129, [%rd30];\n"
-"	st.shared.v4.u32 [%r128], {%r129, %r129, %r129, %r129};\n"
-"	ld.global.nc.u32 %r130, [%rd30+128];\n"
-"	st.shared.v4.u32 [%r128+4096], {%r130, %r130, %r130, %r130};\n"
-"	ld.global.nc.u32 %r131, [%rd30+256];\n"
-"	st.shared.v4.u32 [%r128+8192], {%r131, %r131, %r131, %r131};\n"
-"	ld.global.nc.u32 %r132, [%rd30+384];\n"
-"	st.shared.v4.u32 [%r128+12288], {%r132, %r132, %r132, %r132};\n"
-"	ld.global.nc.u32 %r133, [%rd30+512];\n"
-"	st.shared.v4.u32 [%r128+16384], {%r133, %r133, %r133, %r133};\n"
-"	ld.global.nc.u32 %r134, [%rd30+640];\n"
-"	st.shared.v4.u32 [%r128+20480], {%r134, %r134, %r134, %r134};\n"
-"	ld.global.nc.u32 %r135, [%rd30+768];\n"
-"	st.shared.v4.u32 [%r128+24576], {%r135, %r135, %r135, %r135};\n"
-"	ld.global.nc.u32 %r136, [%rd30+896];\n"
-"	st.shared.v4.u32 [%r128+28672], {%r136, %r136, %r136, %r136};\n"
-"	mov.b32 %f1, 0f00000000;\n"
-"	mov.b32 %r137, 0;\n"
-"	mov.b32 %f2, 0f00000000;\n"
-"	mov.b32 %f3, 0f00000000;\n"
-"	mov.b32 %f4, 0f00000000;\n"
-"	mov.b32 %f5, 0f00000000;\n"
-"	mov.b32 %f6, 0f00000000;\n"
-"	mov.b32 %f7, 0f00000000;\n"
-"	mov.b32 %f8, 0f00000000;\n"
-"	mov.b32 %f9, 0f00000000;\n"
-"	mov.b32 %r138, 0;\n"
-"	setp.lt.s32 %p8, %r138, %r5;\n"
-"	@!%p8 bra IF_2_END;\n"
-"	LOOP_3:\n"
-"			cp.async.wait_group 0;\n"
-"			bar.sync 0;\n"
-"			setp.gt.s32 %p9, %r108, %r138;\n"
-"			selp.b32 %r139, 4, 0, %p9;\n"
-"			cp.async.ca.shared.global [%r106], [%rd21], 4, %r139;\n"
-"			mad.wide.u32 %rd31, %r96, %r93, %rd21;\n"
-"			cp.async.ca.shared.global [%r106+2176], [%rd31], 4, %r139;\n"
-"			mad.wide.u32 %rd32, %r97, %r93, %rd21;\n"
-"			cp.async.ca.shared.global [%r106+4352], [%rd32], 4, %r139;\n"
-"			mad.wide.u32 %rd33, %r98, %r93, %rd21;\n"
-"			cp.async.ca.shared.global [%r106+6528], [%rd33], 4, %r139;\n"
-"			add.u64 %rd21, %rd21, 128;\n"
-"			setp.gt.s32 %p10, %r123, %r138;\n"
-"			@!%p10 bra IF_4_END;\n"
-"				cp.async.cg.shared.global [%r118], [%rd25+4096], 16, %r116;\n"
-"			IF_4_END:\n"
-"			cp.async.commit_group;\n"
-"			ld.shared.v4.f32 {%f10, %f11, %f12, %f13}, [%r28];\n"
-"			ld.shared.v4.f32 {%f14, %f15, %f16, %f17}, [%r28+2176];\n"
-"			ld.shared.v4.f32 {%f18, %f19, %f20, %f21}, [%r28+4352];\n"
-"			ld.shared.v4.f32 {%f22, %f23, %f24, %f25}, [%r28+6528];\n"
-"			setp.gt.s32 %p11, %r17, %r138;\n"
-"			@!%p11 bra IF_5_END;\n"
-"				prmt.b32 %r140, %r45, 0, 17472;\n"
-"				mad.lo.u32 %r141, %r140, 128, %r126;\n"
-"				ld.shared.u32 %r142, [%r141];\n"
-"				prmt.b32 %r143, %r45, 0, 17473;\n"
-"				mad.lo.u32 %r144, %r143, 128, %r126;\n"
-"				ld.shared.u32 %r145, [%r144];\n"
-"				prmt.b32 %r146, %r45, 0, 17474;\n"
-"				mad.lo.u32 %r147, %r146, 128, %r126;\n"
-"				ld.shared.u32 %r148, [%r147];\n"
-"				prmt.b32 %r149, %r45, 0, 17475;\n"
-"				mad.lo.u32 %r150, %r149, 128, %r126;\n"
-"				ld.shared.u32 %r151, [%r150];\n"
-"				prmt.b32 %r152, %r46, 0, 17472;\n"
-"				mad.lo.u32 %r153, %r152, 128, %r126;\n"
-"				ld.shared.u32 %r154, [%r153];\n"
-"				prmt.b32 %r155, %r46, 0, 17473;\n"
-"				mad.lo.u32 %r156, %r155, 128, %r126;\n"
-"				ld.shared.u32 %r157, [%r156];\n"
-"				prmt.b32 %r158, %r46, 0, 17474;\n"
-"				mad.lo.u32 %r159, %r158, 128, %r126;\n"
-"				ld.shared.u32 %r160, [%r159];\n"
-"				prmt.b32 %r161, %r46, 0, 17475;\n"
-"				mad.lo.u32 %r162, %r161, 128, %r126;\n"
-"				ld.shared.u32 %r163, [%r162];\n"
-"				prmt.b32 %r164, %r56, 0, 17472;\n"
-"				mad.lo.u32 %r165, %r164, 128, %r126;\n"
-"				ld.shared.u32 %r166, [%r165];\n"
-"				prmt.b32 %r167, %r56, 0, 17473;\n"
-"				mad.lo.u32 %r168, %r167, 128, %r126;\n"
-"				ld.shared.u32 %r169, [%r168];\n"
-"				prmt.b32 %r170, %r56, 0, 17474;\n"
-"				mad.lo.u32 %r171, %r170, 128, %r126;\n"
-"				ld.shared.u32 %r172, [%r171];\n"
-"				prmt.b32 %r173, %r56, 0, 17475;\n"
-"				mad.lo.u32 %r174, %r173, 128, %r126;\n"
-"				ld.shared.u32 %r175, [%r174];\n"
-"				prmt.b32 %r176, %r57, 0, 17472;\n"
-"				mad.lo.u32 %r177, %r176, 128, %r126;\n"
-"				ld.shared.u32 %r178, [%r177];\n"
-"				prmt.b32 %r179, %r57, 0, 17473;\n"
-"				mad.lo.u32 %r180, %r179, 128, %r126;\n"
-"				ld.shared.u32 %r181, [%r180];\n"
-"				prmt.b32 %r182, %r57, 0, 17474;\n"
-"				mad.lo.u32 %r183, %r182, 128, %r126;\n"
-"				ld.shared.u32 %r184, [%r183];\n"
-"				prmt.b32 %r185, %r57, 0, 17475;\n"
-"				mad.lo.u32 %r186, %r185, 128, %r126;\n"
-"				ld.shared.u32 %r187, [%r186];\n"
-"				prmt.b32 %r188, %r67, 0, 17472;\n"
-"				mad.lo.u32 %r189, %r188, 128, %r126;\n"
-"				ld.shared.u32 %r190, [%r189];\n"
-"				prmt.b32 %r191, %r67, 0, 17473;\n"
-"				mad.lo.u32 %r192, %r191, 128, %r126;\n"
-"				ld.shared.u32 %r193, [%r192];\n"
-"				prmt.b32 %r194, %r67, 0, 17474;\n"
-"				mad.lo.u32 %r195, %r194, 128, %r126;\n"
-"				ld.shared.u32 %r196, [%r195];\n"
-"				prmt.b32 %r197, %r67, 0, 17475;\n"
-"				mad.lo.u32 %r198, %r197, 128, %r126;\n"
-"				ld.shared.u32 %r199, [%r198];\n"
-"				prmt.b32 %r200, %r68, 0, 17472;\n"
-"				mad.lo.u32 %r201, %r200, 128, %r126;\n"
-"				ld.shared.u32 %r202, [%r201];\n"
-"				prmt.b32 %r203, %r68, 0, 17473;\n"
-"				mad.lo.u32 %r204, %r203, 128, %r126;\n"
-"				ld.shared.u32 %r205, [%r204];\n"
-"				prmt.b32 %r206, %r68, 0, 17474;\n"
-"				mad.lo.u32 %r207, %r206, 128, %r126;\n"
-"				ld.shared.u32 %r208, [%r207];\n"
-"				prmt.b32 %r209, %r68, 0, 17475;\n"
-"				mad.lo.u32 %r210, %r209, 128, %r126;\n"
-"				ld.shared.u32 %r211, [%r210];\n"
-"				prmt.b32 %r212, %r78, 0, 17472;\n"
-"				mad.lo.u32 %r213, %r212, 128, %r126;\n"
-"				ld.shared.u32 %r214, [%r213];\n"
-"				prmt.b32 %r215, %r78, 0, 17473;\n"
-"				mad.lo.u32 %r216, %r215, 128, %r126;\n"
-"				ld.shared.u32 %r217, [%r216];\n"
-"				prmt.b32 %r218, %r78, 0, 17474;\n"
-"				mad.lo.u32 %r219, %r218, 128, %r126;\n"
-"				ld.shared.u32 %r220, [%r219];\n"
-"				prmt.b32 %r221, %r78, 0, 17475;\n"
-"				mad.lo.u32 %r222, %r221, 128, %r126;\n"
-"				ld.shared.u32 %r223, [%r222];\n"
-"				prmt.b32 %r224, %r79, 0, 17472;\n"
-"				mad.lo.u32 %r225, %r224, 128, %r126;\n"
-"				ld.shared.u32 %r226, [%r225];\n"
-"				prmt.b32 %r227, %r79, 0, 17473;\n"
-"				mad.lo.u32 %r228, %r227, 128, %r126;\n"
-"				ld.shared.u32 %r229, [%r228];\n"
-"				prmt.b32 %r230, %r79, 0, 17474;\n"
-"				mad.lo.u32 %r231, %r230, 128, %r126;\n"
-"				ld.shared.u32 %r232, [%r231];\n"
-"				prmt.b32 %r233, %r79, 0, 17475;\n"
-"				mad.lo.u32 %r234, %r233, 128, %r126;\n"
-"				ld.shared.u32 %r235, [%r234];\n"
-"				ld.shared.v4.u32 {%r236, %r237, %r238, %r239}, [%r33];\n"
-"				ld.shared.v4.u32 {%r240, %r241, %r242, %r243}, [%r33+16];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f26, %f27, %f28, %f29}, {%r142, %r166, %r145, %r169}, {%r236, %r237}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f30, %f31, %f32, %f33}, {%r148, %r172, %r151, %r175}, {%r238, %r239}, {%f26, %f27, %f28, %f29};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f34, %f35, %f36, %f37}, {%r154, %r178, %r157, %r181}, {%r240, %r241}, {%f30, %f31, %f32, %f33};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f38, %f39, %f40, %f41}, {%r160, %r184, %r163, %r187}, {%r242, %r243}, {%f34, %f35, %f36, %f37};\n"
-"				fma.rn.f32 %f2, %f38, %f10, %f2;\n"
-"				fma.rn.f32 %f3, %f39, %f10, %f3;\n"
-"				fma.rn.f32 %f4, %f40, %f14, %f4;\n"
-"				fma.rn.f32 %f5, %f41, %f14, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f42, %f43, %f44, %f45}, {%r190, %r214, %r193, %r217}, {%r236, %r237}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f46, %f47, %f48, %f49}, {%r196, %r220, %r199, %r223}, {%r238, %r239}, {%f42, %f43, %f44, %f45};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f50, %f51, %f52, %f53}, {%r202, %r226, %r205, %r229}, {%r240, %r241}, {%f46, %f47, %f48, %f49};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f54, %f55, %f56, %f57}, {%r208, %r232, %r211, %r235}, {%r242, %r243}, {%f50, %f51, %f52, %f53};\n"
-"				fma.rn.f32 %f6, %f54, %f18, %f6;\n"
-"				fma.rn.f32 %f7, %f55, %f18, %f7;\n"
-"				fma.rn.f32 %f8, %f56, %f22, %f8;\n"
-"				fma.rn.f32 %f9, %f57, %f22, %f9;\n"
-"			IF_5_END:\n"
-"			setp.gt.s32 %p12, %r21, %r138;\n"
-"			@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r45, %r46}, [%rd8+1024];\n"
-"			@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd11+1024];\n"
-"			@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r67, %r68}, [%rd14+1024];\n"
-"			@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r78, %r79}, [%rd17+1024];\n"
-"			setp.gt.s32 %p13, %r18, %r138;\n"
-"			@!%p13 bra IF_6_END;\n"
-"				prmt.b32 %r244, %r47, 0, 17472;\n"
-"				mad.lo.u32 %r245, %r244, 128, %r126;\n"
-"				ld.shared.u32 %r246, [%r245];\n"
-"				prmt.b32 %r247, %r47, 0, 17473;\n"
-"				mad.lo.u32 %r248, %r247, 128, %r126;\n"
-"				ld.shared.u32 %r249, [%r248];\n"
-"				prmt.b32 %r250, %r47, 0, 17474;\n"
-"				mad.lo.u32 %r251, %r250, 128, %r126;\n"
-"				ld.shared.u32 %r252, [%r251];\n"
-"				prmt.b32 %r253, %r47, 0, 17475;\n"
-"				mad.lo.u32 %r254, %r253, 128, %r126;\n"
-"				ld.shared.u32 %r255, [%r254];\n"
-"				prmt.b32 %r256, %r48, 0, 17472;\n"
-"				mad.lo.u32 %r257, %r256, 128, %r126;\n"
-"				ld.shared.u32 %r258, [%r257];\n"
-"				prmt.b32 %r259, %r48, 0, 17473;\n"
-"				mad.lo.u32 %r260, %r259, 128, %r126;\n"
-"				ld.shared.u32 %r261, [%r260];\n"
-"				prmt.b32 %r262, %r48, 0, 17474;\n"
-"				mad.lo.u32 %r263, %r262, 128, %r126;\n"
-"				ld.shared.u32 %r264, [%r263];\n"
-"				prmt.b32 %r265, %r48, 0, 17475;\n"
-"				mad.lo.u32 %r266, %r265, 128, %r126;\n"
-"				ld.shared.u32 %r267, [%r266];\n"
-"				prmt.b32 %r268, %r58, 0, 17472;\n"
-"				mad.lo.u32 %r269, %r268, 128, %r126;\n"
-"				ld.shared.u32 %r270, [%r269];\n"
-"				prmt.b32 %r271, %r58, 0, 17473;\n"
-"				mad.lo.u32 %r272, %r271, 128, %r126;\n"
-"				ld.shared.u32 %r273, [%r272];\n"
-"				prmt.b32 %r274, %r58, 0, 17474;\n"
-"				mad.lo.u32 %r275, %r274, 128, %r126;\n"
-"				ld.shared.u32 %r276, [%r275];\n"
-"				prmt.b32 %r277, %r58, 0, 17475;\n"
-"				mad.lo.u32 %r278, %r277, 128, %r126;\n"
-"				ld.shared.u32 %r279, [%r278];\n"
-"				prmt.b32 %r280, %r59, 0, 17472;\n"
-"				mad.lo.u32 %r281, %r280, 128, %r126;\n"
-"				ld.shared.u32 %r282, [%r281];\n"
-"				prmt.b32 %r283, %r59, 0, 17473;\n"
-"				mad.lo.u32 %r284, %r283, 128, %r126;\n"
-"				ld.shared.u32 %r285, [%r284];\n"
-"				prmt.b32 %r286, %r59, 0, 17474;\n"
-"				mad.lo.u32 %r287, %r286, 128, %r126;\n"
-"				ld.shared.u32 %r288, [%r287];\n"
-"				prmt.b32 %r289, %r59, 0, 17475;\n"
-"				mad.lo.u32 %r290, %r289, 128, %r126;\n"
-"				ld.shared.u32 %r291, [%r290];\n"
-"				prmt.b32 %r292, %r69, 0, 17472;\n"
-"				mad.lo.u32 %r293, %r292, 128, %r126;\n"
-"				ld.shared.u32 %r294, [%r293];\n"
-"				prmt.b32 %r295, %r69, 0, 17473;\n"
-"				mad.lo.u32 %r296, %r295, 128, %r126;\n"
-"				ld.shared.u32 %r297, [%r296];\n"
-"				prmt.b32 %r298, %r69, 0, 17474;\n"
-"				mad.lo.u32 %r299, %r298, 128, %r126;\n"
-"				ld.shared.u32 %r300, [%r299];\n"
-"				prmt.b32 %r301, %r69, 0, 17475;\n"
-"				mad.lo.u32 %r302, %r301, 128, %r126;\n"
-"				ld.shared.u32 %r303, [%r302];\n"
-"				prmt.b32 %r304, %r70, 0, 17472;\n"
-"				mad.lo.u32 %r305, %r304, 128, %r126;\n"
-"				ld.shared.u32 %r306, [%r305];\n"
-"				prmt.b32 %r307, %r70, 0, 17473;\n"
-"				mad.lo.u32 %r308, %r307, 128, %r126;\n"
-"				ld.shared.u32 %r309, [%r308];\n"
-"				prmt.b32 %r310, %r70, 0, 17474;\n"
-"				mad.lo.u32 %r311, %r310, 128, %r126;\n"
-"				ld.shared.u32 %r312, [%r311];\n"
-"				prmt.b32 %r313, %r70, 0, 17475;\n"
-"				mad.lo.u32 %r314, %r313, 128, %r126;\n"
-"				ld.shared.u32 %r315, [%r314];\n"
-"				prmt.b32 %r316, %r80, 0, 17472;\n"
-"				mad.lo.u32 %r317, %r316, 128, %r126;\n"
-"				ld.shared.u32 %r318, [%r317];\n"
-"				prmt.b32 %r319, %r80, 0, 17473;\n"
-"				mad.lo.u32 %r320, %r319, 128, %r126;\n"
-"				ld.shared.u32 %r321, [%r320];\n"
-"				prmt.b32 %r322, %r80, 0, 17474;\n"
-"				mad.lo.u32 %r323, %r322, 128, %r126;\n"
-"				ld.shared.u32 %r324, [%r323];\n"
-"				prmt.b32 %r325, %r80, 0, 17475;\n"
-"				mad.lo.u32 %r326, %r325, 128, %r126;\n"
-"				ld.shared.u32 %r327, [%r326];\n"
-"				prmt.b32 %r328, %r81, 0, 17472;\n"
-"				mad.lo.u32 %r329, %r328, 128, %r126;\n"
-"				ld.shared.u32 %r330, [%r329];\n"
-"				prmt.b32 %r331, %r81, 0, 17473;\n"
-"				mad.lo.u32 %r332, %r331, 128, %r126;\n"
-"				ld.shared.u32 %r333, [%r332];\n"
-"				prmt.b32 %r334, %r81, 0, 17474;\n"
-"				mad.lo.u32 %r335, %r334, 128, %r126;\n"
-"				ld.shared.u32 %r336, [%r335];\n"
-"				prmt.b32 %r337, %r81, 0, 17475;\n"
-"				mad.lo.u32 %r338, %r337, 128, %r126;\n"
-"				ld.shared.u32 %r339, [%r338];\n"
-"				ld.shared.v4.u32 {%r340, %r341, %r342, %r343}, [%r33+1024];\n"
-"				ld.shared.v4.u32 {%r344, %r345, %r346, %r347}, [%r33+1040];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f58, %f59, %f60, %f61}, {%r246, %r270, %r249, %r273}, {%r340, %r341}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f62, %f63, %f64, %f65}, {%r252, %r276, %r255, %r279}, {%r342, %r343}, {%f58, %f59, %f60, %f61};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f66, %f67, %f68, %f69}, {%r258, %r282, %r261, %r285}, {%r344, %r345}, {%f62, %f63, %f64, %f65};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f70, %f71, %f72, %f73}, {%r264, %r288, %r267, %r291}, {%r346, %r347}, {%f66, %f67, %f68, %f69};\n"
-"				fma.rn.f32 %f2, %f70, %f11, %f2;\n"
-"				fma.rn.f32 %f3, %f71, %f11, %f3;\n"
-"				fma.rn.f32 %f4, %f72, %f15, %f4;\n"
-"				fma.rn.f32 %f5, %f73, %f15, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f74, %f75, %f76, %f77}, {%r294, %r318, %r297, %r321}, {%r340, %r341}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f78, %f79, %f80, %f81}, {%r300, %r324, %r303, %r327}, {%r342, %r343}, {%f74, %f75, %f76, %f77};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f82, %f83, %f84, %f85}, {%r306, %r330, %r309, %r333}, {%r344, %r345}, {%f78, %f79, %f80, %f81};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f86, %f87, %f88, %f89}, {%r312, %r336, %r315, %r339}, {%r346, %r347}, {%f82, %f83, %f84, %f85};\n"
-"				fma.rn.f32 %f6, %f86, %f19, %f6;\n"
-"				fma.rn.f32 %f7, %f87, %f19, %f7;\n"
-"				fma.rn.f32 %f8, %f88, %f23, %f8;\n"
-"				fma.rn.f32 %f9, %f89, %f23, %f9;\n"
-"			IF_6_END:\n"
-"			setp.gt.s32 %p14, %r22, %r138;\n"
-"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r47, %r48}, [%rd8+1280];\n"
-"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd11+1280];\n"
-"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r69, %r70}, [%rd14+1280];\n"
-"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r80, %r81}, [%rd17+1280];\n"
-"			setp.gt.s32 %p15, %r19, %r138;\n"
-"			@!%p15 bra IF_7_END;\n"
-"				prmt.b32 %r348, %r49, 0, 17472;\n"
-"				mad.lo.u32 %r349, %r348, 128, %r126;\n"
-"				ld.shared.u32 %r350, [%r349];\n"
-"				prmt.b32 %r351, %r49, 0, 17473;\n"
-"				mad.lo.u32 %r352, %r351, 128, %r126;\n"
-"				ld.shared.u32 %r353, [%r352];\n"
-"				prmt.b32 %r354, %r49, 0, 17474;\n"
-"				mad.lo.u32 %r355, %r354, 128, %r126;\n"
-"				ld.shared.u32 %r356, [%r355];\n"
-"				prmt.b32 %r357, %r49, 0, 17475;\n"
-"				mad.lo.u32 %r358, %r357, 128, %r126;\n"
-"				ld.shared.u32 %r359, [%r358];\n"
-"				prmt.b32 %r360, %r50, 0, 17472;\n"
-"				mad.lo.u32 %r361, %r360, 128, %r126;\n"
-"				ld.shared.u32 %r362, [%r361];\n"
-"				prmt.b32 %r363, %r50, 0, 17473;\n"
-"				mad.lo.u32 %r364, %r363, 128, %r126;\n"
-"				ld.shared.u32 %r365, [%r364];\n"
-"				prmt.b32 %r366, %r50, 0, 17474;\n"
-"				mad.lo.u32 %r367, %r366, 128, %r126;\n"
-"				ld.shared.u32 %r368, [%r367];\n"
-"				prmt.b32 %r369, %r50, 0, 17475;\n"
-"				mad.lo.u32 %r370, %r369, 128, %r126;\n"
-"				ld.shared.u32 %r371, [%r370];\n"
-"				prmt.b32 %r372, %r60, 0, 17472;\n"
-"				mad.lo.u32 %r373, %r372, 128, %r126;\n"
-"				ld.shared.u32 %r374, [%r373];\n"
-"				prmt.b32 %r375, %r60, 0, 17473;\n"
-"				mad.lo.u32 %r376, %r375, 128, %r126;\n"
-"				ld.shared.u32 %r377, [%r376];\n"
-"				prmt.b32 %r378, %r60, 0, 17474;\n"
-"				mad.lo.u32 %r379, %r378, 128, %r126;\n"
-"				ld.shared.u32 %r380, [%r379];\n"
-"				prmt.b32 %r381, %r60, 0, 17475;\n"
-"				mad.lo.u32 %r382, %r381, 128, %r126;\n"
-"				ld.shared.u32 %r383, [%r382];\n"
-"				prmt.b32 %r384, %r61, 0, 17472;\n"
-"				mad.lo.u32 %r385, %r384, 128, %r126;\n"
-"				ld.shared.u32 %r386, [%r385];\n"
-"				prmt.b32 %r387, %r61, 0, 17473;\n"
-"				mad.lo.u32 %r388, %r387, 128, %r126;\n"
-"				ld.shared.u32 %r389, [%r388];\n"
-"				prmt.b32 %r390, %r61, 0, 17474;\n"
-"				mad.lo.u32 %r391, %r390, 128, %r126;\n"
-"				ld.shared.u32 %r392, [%r391];\n"
-"				prmt.b32 %r393, %r61, 0, 17475;\n"
-"				mad.lo.u32 %r394, %r393, 128, %r126;\n"
-"				ld.shared.u32 %r395, [%r394];\n"
-"				prmt.b32 %r396, %r71, 0, 17472;\n"
-"				mad.lo.u32 %r397, %r396, 128, %r126;\n"
-"				ld.shared.u32 %r398, [%r397];\n"
-"				prmt.b32 %r399, %r71, 0, 17473;\n"
-"				mad.lo.u32 %r400, %r399, 128, %r126;\n"
-"				ld.shared.u32 %r401, [%r400];\n"
-"				prmt.b32 %r402, %r71, 0, 17474;\n"
-"				mad.lo.u32 %r403, %r402, 128, %r126;\n"
-"				ld.shared.u32 %r404, [%r403];\n"
-"				prmt.b32 %r405, %r71, 0, 17475;\n"
-"				mad.lo.u32 %r406, %r405, 128, %r126;\n"
-"				ld.shared.u32 %r407, [%r406];\n"
-"				prmt.b32 %r408, %r72, 0, 17472;\n"
-"				mad.lo.u32 %r409, %r408, 128, %r126;\n"
-"				ld.shared.u32 %r410, [%r409];\n"
-"				prmt.b32 %r411, %r72, 0, 17473;\n"
-"				mad.lo.u32 %r412, %r411, 128, %r126;\n"
-"				ld.shared.u32 %r413, [%r412];\n"
-"				prmt.b32 %r414, %r72, 0, 17474;\n"
-"				mad.lo.u32 %r415, %r414, 128, %r126;\n"
-"				ld.shared.u32 %r416, [%r415];\n"
-"				prmt.b32 %r417, %r72, 0, 17475;\n"
-"				mad.lo.u32 %r418, %r417, 128, %r126;\n"
-"				ld.shared.u32 %r419, [%r418];\n"
-"				prmt.b32 %r420, %r82, 0, 17472;\n"
-"				mad.lo.u32 %r421, %r420, 128, %r126;\n"
-"				ld.shared.u32 %r422, [%r421];\n"
-"				prmt.b32 %r423, %r82, 0, 17473;\n"
-"				mad.lo.u32 %r424, %r423, 128, %r126;\n"
-"				ld.shared.u32 %r425, [%r424];\n"
-"				prmt.b32 %r426, %r82, 0, 17474;\n"
-"				mad.lo.u32 %r427, %r426, 128, %r126;\n"
-"				ld.shared.u32 %r428, [%r427];\n"
-"				prmt.b32 %r429, %r82, 0, 17475;\n"
-"				mad.lo.u32 %r430, %r429, 128, %r126;\n"
-"				ld.shared.u32 %r431, [%r430];\n"
-"				prmt.b32 %r432, %r83, 0, 17472;\n"
-"				mad.lo.u32 %r433, %r432, 128, %r126;\n"
-"				ld.shared.u32 %r434, [%r433];\n"
-"				prmt.b32 %r435, %r83, 0, 17473;\n"
-"				mad.lo.u32 %r436, %r435, 128, %r126;\n"
-"				ld.shared.u32 %r437, [%r436];\n"
-"				prmt.b32 %r438, %r83, 0, 17474;\n"
-"				mad.lo.u32 %r439, %r438, 128, %r126;\n"
-"				ld.shared.u32 %r440, [%r439];\n"
-"				prmt.b32 %r441, %r83, 0, 17475;\n"
-"				mad.lo.u32 %r442, %r441, 128, %r126;\n"
-"				ld.shared.u32 %r443, [%r442];\n"
-"				ld.shared.v4.u32 {%r444, %r445, %r446, %r447}, [%r33+2048];\n"
-"				ld.shared.v4.u32 {%r448, %r449, %r450, %r451}, [%r33+2064];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f90, %f91, %f92, %f93}, {%r350, %r374, %r353, %r377}, {%r444, %r445}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f94, %f95, %f96, %f97}, {%r356, %r380, %r359, %r383}, {%r446, %r447}, {%f90, %f91, %f92, %f93};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f98, %f99, %f100, %f101}, {%r362, %r386, %r365, %r389}, {%r448, %r449}, {%f94, %f95, %f96, %f97};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f102, %f103, %f104, %f105}, {%r368, %r392, %r371, %r395}, {%r450, %r451}, {%f98, %f99, %f100, %f101};\n"
-"				fma.rn.f32 %f2, %f102, %f12, %f2;\n"
-"				fma.rn.f32 %f3, %f103, %f12, %f3;\n"
-"				fma.rn.f32 %f4, %f104, %f16, %f4;\n"
-"				fma.rn.f32 %f5, %f105, %f16, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f106, %f107, %f108, %f109}, {%r398, %r422, %r401, %r425}, {%r444, %r445}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f110, %f111, %f112, %f113}, {%r404, %r428, %r407, %r431}, {%r446, %r447}, {%f106, %f107, %f108, %f109};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f114, %f115, %f116, %f117}, {%r410, %r434, %r413, %r437}, {%r448, %r449}, {%f110, %f111, %f112, %f113};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f118, %f119, %f120, %f121}, {%r416, %r440, %r419, %r443}, {%r450, %r451}, {%f114, %f115, %f116, %f117};\n"
-"				fma.rn.f32 %f6, %f118, %f20, %f6;\n"
-"				fma.rn.f32 %f7, %f119, %f20, %f7;\n"
-"				fma.rn.f32 %f8, %f120, %f24, %f8;\n"
-"				fma.rn.f32 %f9, %f121, %f24, %f9;\n"
-"			IF_7_END:\n"
-"			setp.gt.s32 %p16, %r23, %r138;\n"
-"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd8+1536];\n"
-"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r60, %r61}, [%rd11+1536];\n"
-"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r71, %r72}, [%rd14+1536];\n"
-"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r82, %r83}, [%rd17+1536];\n"
-"			setp.gt.s32 %p17, %r20, %r138;\n"
-"			@!%p17 bra IF_8_END;\n"
-"				prmt.b32 %r452, %r51, 0, 17472;\n"
-"				mad.lo.u32 %r453, %r452, 128, %r126;\n"
-"				ld.shared.u32 %r454, [%r453];\n"
-"				prmt.b32 %r455, %r51, 0, 17473;\n"
-"				mad.lo.u32 %r456, %r455, 128, %r126;\n"
-"				ld.shared.u32 %r457, [%r456];\n"
-"				prmt.b32 %r458, %r51, 0, 17474;\n"
-"				mad.lo.u32 %r459, %r458, 128, %r126;\n"
-"				ld.shared.u32 %r460, [%r459];\n"
-"				prmt.b32 %r461, %r51, 0, 17475;\n"
-"				mad.lo.u32 %r462, %r461, 128, %r126;\n"
-"				ld.shared.u32 %r463, [%r462];\n"
-"				prmt.b32 %r464, %r52, 0, 17472;\n"
-"				mad.lo.u32 %r465, %r464, 128, %r126;\n"
-"				ld.shared.u32 %r466, [%r465];\n"
-"				prmt.b32 %r467, %r52, 0, 17473;\n"
-"				mad.lo.u32 %r468, %r467, 128, %r126;\n"
-"				ld.shared.u32 %r469, [%r468];\n"
-"				prmt.b32 %r470, %r52, 0, 17474;\n"
-"				mad.lo.u32 %r471, %r470, 128, %r126;\n"
-"				ld.shared.u32 %r472, [%r471];\n"
-"				prmt.b32 %r473, %r52, 0, 17475;\n"
-"				mad.lo.u32 %r474, %r473, 128, %r126;\n"
-"				ld.shared.u32 %r475, [%r474];\n"
-"				prmt.b32 %r476, %r62, 0, 17472;\n"
-"				mad.lo.u32 %r477, %r476, 128, %r126;\n"
-"				ld.shared.u32 %r478, [%r477];\n"
-"				prmt.b32 %r479, %r62, 0, 17473;\n"
-"				mad.lo.u32 %r480, %r479, 128, %r126;\n"
-"				ld.shared.u32 %r481, [%r480];\n"
-"				prmt.b32 %r482, %r62, 0, 17474;\n"
-"				mad.lo.u32 %r483, %r482, 128, %r126;\n"
-"				ld.shared.u32 %r484, [%r483];\n"
-"				prmt.b32 %r485, %r62, 0, 17475;\n"
-"				mad.lo.u32 %r486, %r485, 128, %r126;\n"
-"				ld.shared.u32 %r487, [%r486];\n"
-"				prmt.b32 %r488, %r63, 0, 17472;\n"
-"				mad.lo.u32 %r489, %r488, 128, %r126;\n"
-"				ld.shared.u32 %r490, [%r489];\n"
-"				prmt.b32 %r491, %r63, 0, 17473;\n"
-"				mad.lo.u32 %r492, %r491, 128, %r126;\n"
-"				ld.shared.u32 %r493, [%r492];\n"
-"				prmt.b32 %r494, %r63, 0, 17474;\n"
-"				mad.lo.u32 %r495, %r494, 128, %r126;\n"
-"				ld.shared.u32 %r496, [%r495];\n"
-"				prmt.b32 %r497, %r63, 0, 17475;\n"
-"				mad.lo.u32 %r498, %r497, 128, %r126;\n"
-"				ld.shared.u32 %r499, [%r498];\n"
-"				prmt.b32 %r500, %r73, 0, 17472;\n"
-"				mad.lo.u32 %r501, %r500, 128, %r126;\n"
-"				ld.shared.u32 %r502, [%r501];\n"
-"				prmt.b32 %r503, %r73, 0, 17473;\n"
-"				mad.lo.u32 %r504, %r503, 128, %r126;\n"
-"				ld.shared.u32 %r505, [%r504];\n"
-"				prmt.b32 %r506, %r73, 0, 17474;\n"
-"				mad.lo.u32 %r507, %r506, 128, %r126;\n"
-"				ld.shared.u32 %r508, [%r507];\n"
-"				prmt.b32 %r509, %r73, 0, 17475;\n"
-"				mad.lo.u32 %r510, %r509, 128, %r126;\n"
-"				ld.shared.u32 %r511, [%r510];\n"
-"				prmt.b32 %r512, %r74, 0, 17472;\n"
-"				mad.lo.u32 %r513, %r512, 128, %r126;\n"
-"				ld.shared.u32 %r514, [%r513];\n"
-"				prmt.b32 %r515, %r74, 0, 17473;\n"
-"				mad.lo.u32 %r516, %r515, 128, %r126;\n"
-"				ld.shared.u32 %r517, [%r516];\n"
-"				prmt.b32 %r518, %r74, 0, 17474;\n"
-"				mad.lo.u32 %r519, %r518, 128, %r126;\n"
-"				ld.shared.u32 %r520, [%r519];\n"
-"				prmt.b32 %r521, %r74, 0, 17475;\n"
-"				mad.lo.u32 %r522, %r521, 128, %r126;\n"
-"				ld.shared.u32 %r523, [%r522];\n"
-"				prmt.b32 %r524, %r84, 0, 17472;\n"
-"				mad.lo.u32 %r525, %r524, 128, %r126;\n"
-"				ld.shared.u32 %r526, [%r525];\n"
-"				prmt.b32 %r527, %r84, 0, 17473;\n"
-"				mad.lo.u32 %r528, %r527, 128, %r126;\n"
-"				ld.shared.u32 %r529, [%r528];\n"
-"				prmt.b32 %r530, %r84, 0, 17474;\n"
-"				mad.lo.u32 %r531, %r530, 128, %r126;\n"
-"				ld.shared.u32 %r532, [%r531];\n"
-"				prmt.b32 %r533, %r84, 0, 17475;\n"
-"				mad.lo.u32 %r534, %r533, 128, %r126;\n"
-"				ld.shared.u32 %r535, [%r534];\n"
-"				prmt.b32 %r536, %r85, 0, 17472;\n"
-"				mad.lo.u32 %r537, %r536, 128, %r126;\n"
-"				ld.shared.u32 %r538, [%r537];\n"
-"				prmt.b32 %r539, %r85, 0, 17473;\n"
-"				mad.lo.u32 %r540, %r539, 128, %r126;\n"
-"				ld.shared.u32 %r541, [%r540];\n"
-"				prmt.b32 %r542, %r85, 0, 17474;\n"
-"				mad.lo.u32 %r543, %r542, 128, %r126;\n"
-"				ld.shared.u32 %r544, [%r543];\n"
-"				prmt.b32 %r545, %r85, 0, 17475;\n"
-"				mad.lo.u32 %r546, %r545, 128, %r126;\n"
-"				ld.shared.u32 %r547, [%r546];\n"
-"				ld.shared.v4.u32 {%r548, %r549, %r550, %r551}, [%r33+3072];\n"
-"				ld.shared.v4.u32 {%r552, %r553, %r554, %r555}, [%r33+3088];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f122, %f123, %f124, %f125}, {%r454, %r478, %r457, %r481}, {%r548, %r549}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f126, %f127, %f128, %f129}, {%r460, %r484, %r463, %r487}, {%r550, %r551}, {%f122, %f123, %f124, %f125};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f130, %f131, %f132, %f133}, {%r466, %r490, %r469, %r493}, {%r552, %r553}, {%f126, %f127, %f128, %f129};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f134, %f135, %f136, %f137}, {%r472, %r496, %r475, %r499}, {%r554, %r555}, {%f130, %f131, %f132, %f133};\n"
-"				fma.rn.f32 %f2, %f134, %f13, %f2;\n"
-"				fma.rn.f32 %f3, %f135, %f13, %f3;\n"
-"				fma.rn.f32 %f4, %f136, %f17, %f4;\n"
-"				fma.rn.f32 %f5, %f137, %f17, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f138, %f139, %f140, %f141}, {%r502, %r526, %r505, %r529}, {%r548, %r549}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f142, %f143, %f144, %f145}, {%r508, %r532, %r511, %r535}, {%r550, %r551}, {%f138, %f139, %f140, %f141};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f146, %f147, %f148, %f149}, {%r514, %r538, %r517, %r541}, {%r552, %r553}, {%f142, %f143, %f144, %f145};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f150, %f151, %f152, %f153}, {%r520, %r544, %r523, %r547}, {%r554, %r555}, {%f146, %f147, %f148, %f149};\n"
-"				fma.rn.f32 %f6, %f150, %f21, %f6;\n"
-"				fma.rn.f32 %f7, %f151, %f21, %f7;\n"
-"				fma.rn.f32 %f8, %f152, %f25, %f8;\n"
-"				fma.rn.f32 %f9, %f153, %f25, %f9;\n"
-"			IF_8_END:\n"
-"			setp.gt.s32 %p18, %r24, %r138;\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd8+1792];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r62, %r63}, [%rd11+1792];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r73, %r74}, [%rd14+1792];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r84, %r85}, [%rd17+1792];\n"
-"			add.u64 %rd8, %rd8, 1024;\n"
-"			add.u64 %rd11, %rd11, 1024;\n"
-"			add.u64 %rd14, %rd14, 1024;\n"
-"			add.u64 %rd17, %rd17, 1024;\n"
-"			sub.u32 %r28, %r34, %r28;\n"
-"			sub.u32 %r106, %r109, %r106;\n"
-"			sub.u32 %r33, %r35, %r33;\n"
-"			sub.u32 %r118, %r119, %r118;\n"
-"			add.u64 %rd25, %rd25, 4096;\n"
-"			add.s32 %r138, %r138, 32;\n"
-"			setp.lt.s32 %p19, %r138, %r5;\n"
-"			@%p19 bra LOOP_3;\n"
-"	IF_2_END:\n"
-"	cp.async.wait_group 0;\n"
-"	div.u32 %r556, %r6, 32;\n"
-"	and.b32 %r557, %r6, 31;\n"
-"	mad.lo.u32 %r558, %r556, 144, %r4;\n"
-"	mad.lo.u32 %r559, %r557, 4, %r558;\n"
-"	add.u32 %r560, %r557, %r15;\n"
-"	setp.lt.u32 %p20, %r560, %r2;\n"
-"	bar.sync 0;\n"
-"	mad.lo.u32 %r561, 0, 32, %r8;\n"
-"	mad.lo.u32 %r562, %r11, 1152, %r4;\n"
-"	mad.lo.u32 %r563, %r9, 288, %r562;\n"
-"	mad.lo.u32 %r564, %r561, 4, %r563;\n"
-"	st.shared.f32 [%r564], %f2;\n"
-"	st.shared.f32 [%r564+144], %f3;\n"
-"	st.shared.f32 [%r564+32], %f4;\n"
-"	st.shared.f32 [%r564+176], %f5;\n"
-"	st.shared.f32 [%r564+64], %f6;\n"
-"	st.shared.f32 [%r564+208], %f7;\n"
-"	st.shared.f32 [%r564+96], %f8;\n"
-"	st.shared.f32 [%r564+240], %f9;\n"
-"	bar.sync 0;\n"
-"	mov.b32 %f154, 0f00000000;\n"
-"	setp.lt.u32 %p21, %r6, 32;\n"
-"	and.pred %p22, %p20, %p21;\n"
-"	@!%p21 bra IF_9_END;\n"
-"		ld.shared.f32 %f155, [%r559];\n"
-"		ld.shared.f32 %f156, [%r559+1152];\n"
-"		add.rn.f32 %f157, %f155, %f156;\n"
-"		ld.shared.f32 %f158, [%r559+2304];\n"
-"		add.rn.f32 %f159, %f157, %f158;\n"
-"		ld.shared.f32 %f160, [%r559+3456];\n"
-"		add.rn.f32 %f161, %f159, %f160;\n"
-"		ld.shared.f32 %f162, [%r559+4608];\n"
-"		add.rn.f32 %f163, %f161, %f162;\n"
-"		ld.shared.f32 %f164, [%r559+5760];\n"
-"		add.rn.f32 %f165, %f163, %f164;\n"
-"		ld.shared.f32 %f166, [%r559+6912];\n"
-"		add.rn.f32 %f167, %f165, %f166;\n"
-"		ld.shared.f32 %f168, [%r559+8064];\n"
-"		add.rn.f32 %f154, %f167, %f168;\n"
-"	IF_9_END:\n"
-"	add.u32 %r565, %r556, %r13;\n"
-"	mul.wide.u32 %rd34, %r565, %r2;\n"
-"	shl.b64 %rd35, %rd34, 1;\n"
-"	add.u64 %rd36, %rd35, %rd4;\n"
-"	mad.wide.u32 %rd37, %r560, 2, %rd36;\n"
-"	mul.wide.u32 %rd38, %r2, 8;\n"
-"	sub.s32 %r566, %r1, %r565;\n"
-"	setp.gt.s32 %p23, %r566, 0;\n"
-"	and.pred %p24, %p23, %p22;\n"
-"	cvt.rn.bf16.f32 %h1, %f154;\n"
-"	@%p24 st.global.b16 [%rd37], %h1;\n"
-"	ret;\n"
-"}\n";
-
-static const kiln_image nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_sm_80 - 1,
-     .hash_high = 0xfa90e4ed26617eb1,
-     .hash_low = 0x5c54bd890889004a,
-     .min_driver = 11040,
-     .sm = 80,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-};
-
-static const kiln_module nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_module = {
-    .images = nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_images,
-    .image_count = 1,
-    .slot = 57,
-};
-
-static kiln_status run_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
-{
-    const kiln_default_nf4_gemm_args *a = args;
-    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), (uint64_t)a->m, 1};
-    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
-                                  &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel, stream,
-                       grid, 49696, params);
-}
-
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *a)
-{
-    static const char has[] = "this variant has a bf16, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel,
-                         KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
-}
-
-static kiln_status launch_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const void *args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(loader, stream, args);
-}
-
-const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel = {
-    .key = 0x912a6fa15b8e59c5,
-    .id = nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_id,
-    .entry = nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_entry,
-    .module = &nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1,
-    .run = run_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1,
-    .block = {256, 1, 1},
-    .slot = 57,
-    .max_shared_bytes = 49696,
-    .min_shared_bytes = 49696,
-    .blocks_per_multiprocessor = 2,
-};
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
-
-static const char nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_id[] =
-    "nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1";
-static const char nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_entry[] =
-    "nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1";
-
-static const char nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_sm_80[] =
-".version 7.4\n"
-".target sm_80\n"
-".address_size 64\n"
-"\n"
-".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
-".visible .entry nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(\n"
+".global .align 4 .b32 nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
+".visible .entry nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -40246,7 +38678,7 @@ static const char nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_sm_80[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_global_2;\n"
 "	shr.u32 %r5, %r3, 6;\n"
 "	mov.u32 %r6, %tid.x;\n"
 "	mov.u32 %r7, %laneid;\n"
@@ -40912,78 +39344,88 @@ static const char nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_images[] = {
-    {.data = nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_sm_80 - 1,
-     .hash_high = 0xe28a52d44c970fa5,
-     .hash_low = 0x9e4ca082441c0307,
+static const kiln_image nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_images[] = {
+    {.data = nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_sm_80 - 1,
+     .hash_high = 0xff21492bd302fb33,
+     .hash_low = 0xa94418cb666bceba,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_module = {
-    .images = nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_images,
+static const kiln_module nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_module = {
+    .images = nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_images,
     .image_count = 1,
-    .slot = 58,
+    .slot = 56,
 };
 
-static kiln_status run_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                               CUstream stream,
+                                                                               const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), (uint64_t)a->m, 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel, stream,
-                       grid, 83488, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel,
+                       stream, grid, 83488, params);
 }
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a bf16, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel,
+    static const char has[] = "this variant has a bf16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const void *args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel = {
-    .key = 0x0c3e5a5a3c1cb24c,
-    .id = nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_id,
-    .entry = nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_entry,
-    .module = &nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_module,
-    .launch = launch_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1,
-    .run = run_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1,
+const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel = {
+    .key = 0xa9be34a69f1e35f9,
+    .id = nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_id,
+    .entry = nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_entry,
+    .module = &nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_module,
+    .launch = launch_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1,
+    .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 58,
+    .slot = 56,
     .max_shared_bytes = 83488,
     .min_shared_bytes = 83488,
     .blocks_per_multiprocessor = 2,
 };
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_id[] =
-    "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_entry[] =
-    "nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_id[] =
+    "nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_entry[] =
+    "nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1";
 
-static const char nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_sm_80[] =
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
-".visible .entry nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
+".visible .entry nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -41010,7 +39452,7 @@ static const char nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_sm_80[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_global_2;\n"
 "	shr.u32 %r5, %r3, 6;\n"
 "	mov.u32 %r6, %tid.x;\n"
 "	mov.u32 %r7, %laneid;\n"
@@ -41547,78 +39989,88 @@ static const char nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_sm_80 - 1,
-     .hash_high = 0x4a9796e1f605e8bf,
-     .hash_low = 0x0845f016077cd1a1,
+static const kiln_image nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_sm_80 - 1,
+     .hash_high = 0x31ff7b53d2b925a9,
+     .hash_low = 0xc16b1267f8a4c378,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_module = {
-    .images = nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_images,
+static const kiln_module nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_module = {
+    .images = nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 59,
+    .slot = 57,
 };
 
-static kiln_status run_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                   const void *args)
+static kiln_status run_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), ceil_div((uint64_t)a->m, 8), 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel, stream, grid,
-                       74496, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel,
+                       stream, grid, 74496, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a f16, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel,
+    static const char has[] = "this variant has a f16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const void *args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel = {
-    .key = 0x005fa6e6849509ee,
-    .id = nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_id,
-    .entry = nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_entry,
-    .module = &nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1,
-    .run = run_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel = {
+    .key = 0x49be51cb2dabe5eb,
+    .id = nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_id,
+    .entry = nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_entry,
+    .module = &nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 59,
+    .slot = 57,
     .max_shared_bytes = 74496,
     .min_shared_bytes = 74496,
     .blocks_per_multiprocessor = 2,
 };
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_id[] =
-    "nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_entry[] =
-    "nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_id[] =
+    "nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_entry[] =
+    "nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1";
 
-static const char nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_sm_80[] =
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
-".visible .entry nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
+".visible .entry nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -41645,7 +40097,7 @@ static const char nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_sm_80[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_global_2;\n"
 "	shr.u32 %r5, %r3, 6;\n"
 "	mov.u32 %r6, %tid.x;\n"
 "	mov.u32 %r7, %laneid;\n"
@@ -42182,335 +40634,277 @@ static const char nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_sm_80 - 1,
-     .hash_high = 0x6285b5da2e0f8312,
-     .hash_low = 0xa7e78dc7cb534d34,
+static const kiln_image nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_sm_80 - 1,
+     .hash_high = 0x70f1210be999e08e,
+     .hash_low = 0x4a02b03e98fc91f8,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_module = {
-    .images = nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_images,
+static const kiln_module nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_module = {
+    .images = nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 60,
+    .slot = 58,
 };
 
-static kiln_status run_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                               CUstream stream,
+                                                                               const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 32), ceil_div((uint64_t)a->m, 8), 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel, stream,
-                       grid, 74496, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel,
+                       stream, grid, 74496, params);
 }
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a bf16, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel,
+    static const char has[] = "this variant has a bf16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const void *args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel = {
-    .key = 0xc6f9ddd9c6110cc2,
-    .id = nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_id,
-    .entry = nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_entry,
-    .module = &nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1,
-    .run = run_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel = {
+    .key = 0x3da35a3313e02865,
+    .id = nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_id,
+    .entry = nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_entry,
+    .module = &nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 60,
+    .slot = 58,
     .max_shared_bytes = 74496,
     .min_shared_bytes = 74496,
     .blocks_per_multiprocessor = 2,
 };
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=4,table=compact,stages=2,split_k=4 */
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_id[] =
-    "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=4,table=compact,stages=2,split_k=4";
-static const char nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_entry[] =
-    "nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_id[] =
+    "nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_entry[] =
+    "nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1";
 
-static const char nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_sm_80[] =
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
-".visible .entry nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(\n"
+".global .align 4 .b32 nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
+".visible .entry nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
-"	.param .u64 param_workspace,\n"
-"	.param .u64 param_tile_counters,\n"
 "	.param .u32 param_m,\n"
 "	.param .u32 param_n,\n"
 "	.param .u32 param_k,\n"
 "	.param .u64 param_workspace_size\n"
 ")\n"
-".maxntid 256, 1, 1\n"
+".maxntid 512, 1, 1\n"
 ".minnctapersm 1\n"
 "{\n"
-"	.reg .pred %p<38>;\n"
-"	.reg .b16 %h<5>;\n"
-"	.reg .b32 %r<634>;\n"
-"	.reg .b32 %f<330>;\n"
-"	.reg .b64 %rd<66>;\n"
-"	.shared .align 4 .b32 shared_3[1];\n"
+"	.reg .pred %p<21>;\n"
+"	.reg .b16 %h<3>;\n"
+"	.reg .b32 %r<353>;\n"
+"	.reg .b32 %f<184>;\n"
+"	.reg .b64 %rd<40>;\n"
 "\n"
 "	ld.param.u64 %rd1, [param_in];\n"
 "	ld.param.u64 %rd2, [param_packed];\n"
 "	ld.param.u64 %rd3, [param_scale];\n"
 "	ld.param.u64 %rd4, [param_out];\n"
-"	ld.param.u64 %rd5, [param_workspace];\n"
-"	ld.param.u64 %rd6, [param_tile_counters];\n"
 "	ld.param.u32 %r1, [param_m];\n"
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd7, nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_global_2;\n"
-"	mov.b32 %r5, shared_3;\n"
-"	shr.u32 %r6, %r3, 6;\n"
-"	mov.u32 %r7, %ctaid.z;\n"
-"	div.u32 %r8, %r6, 4;\n"
-"	rem.u32 %r9, %r6, 4;\n"
-"	min.u32 %r10, %r7, %r9;\n"
-"	mad.lo.u32 %r11, %r7, %r8, %r10;\n"
-"	setp.lt.u32 %p1, %r7, %r9;\n"
-"	selp.b32 %r12, 1, 0, %p1;\n"
-"	add.u32 %r13, %r8, %r12;\n"
-"	mov.u32 %r14, %tid.x;\n"
-"	mov.u32 %r15, %laneid;\n"
-"	shr.u32 %r16, %r15, 2;\n"
-"	and.b32 %r17, %r15, 3;\n"
-"	mov.u32 %r18, %tid.x;\n"
-"	shr.u32 %r19, %r18, 5;\n"
-"	div.u32 %r20, %r19, 2;\n"
-"	rem.u32 %r21, %r19, 2;\n"
-"	mov.u32 %r22, %ctaid.y;\n"
-"	mul.lo.u32 %r23, %r22, 16;\n"
-"	mov.u32 %r24, %ctaid.x;\n"
-"	mul.lo.u32 %r25, %r24, 64;\n"
-"	sub.s32 %r26, %r13, %r20;\n"
-"	sub.s32 %r27, %r26, 0;\n"
-"	sub.s32 %r28, %r26, 4;\n"
-"	sub.s32 %r29, %r26, 8;\n"
-"	sub.s32 %r30, %r26, 12;\n"
-"	sub.s32 %r31, %r26, 16;\n"
-"	sub.s32 %r32, %r26, 20;\n"
-"	sub.s32 %r33, %r26, 24;\n"
-"	sub.s32 %r34, %r26, 28;\n"
-"	add.u32 %r35, %r4, 32768;\n"
-"	mad.lo.u32 %r36, %r21, 32, %r16;\n"
-"	mad.lo.u32 %r37, %r20, 16, %r35;\n"
-"	mad.lo.u32 %r38, %r36, 272, %r37;\n"
-"	add.u32 %r39, %r35, 17408;\n"
-"	mad.lo.u32 %r40, %r20, 128, %r39;\n"
-"	mad.lo.u32 %r41, %r16, 528, %r40;\n"
-"	mad.lo.u32 %r42, %r17, 32, %r41;\n"
-"	mad.lo.u32 %r43, %r21, 32, %r25;\n"
-"	add.u32 %r44, %r43, %r16;\n"
-"	add.u32 %r45, %r11, %r20;\n"
-"	mul.lo.u32 %r46, %r45, 32;\n"
-"	mad.lo.u32 %r47, %r17, 8, %r46;\n"
-"	shr.u32 %r48, %r3, 1;\n"
-"	add.u32 %r49, %r44, 0;\n"
-"	sub.u32 %r50, %r2, 1;\n"
-"	min.u32 %r51, %r49, %r50;\n"
-"	mul.wide.u32 %rd8, %r51, %r48;\n"
-"	add.u64 %rd9, %rd8, %rd2;\n"
-"	mad.wide.u32 %rd10, %r47, 1, %rd9;\n"
+"	mov.b64 %rd5, nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_global_2;\n"
+"	shr.u32 %r5, %r3, 6;\n"
+"	mov.u32 %r6, %tid.x;\n"
+"	mov.u32 %r7, %laneid;\n"
+"	shr.u32 %r8, %r7, 2;\n"
+"	and.b32 %r9, %r7, 3;\n"
+"	mov.u32 %r10, %tid.x;\n"
+"	shr.u32 %r11, %r10, 5;\n"
+"	shfl.sync.idx.b32 %r12, %r11, 0, 31, 0xffffffff;\n"
+"	div.u32 %r13, %r12, 2;\n"
+"	rem.u32 %r14, %r12, 2;\n"
+"	mov.u32 %r15, %ctaid.y;\n"
+"	mul.lo.u32 %r16, %r15, 16;\n"
+"	mov.u32 %r17, %ctaid.x;\n"
+"	mul.lo.u32 %r18, %r17, 64;\n"
+"	sub.s32 %r19, %r5, %r13;\n"
+"	sub.s32 %r20, %r19, 0;\n"
+"	sub.s32 %r21, %r19, 8;\n"
+"	sub.s32 %r22, %r19, 16;\n"
+"	sub.s32 %r23, %r19, 24;\n"
+"	add.u32 %r24, %r4, 32768;\n"
+"	mad.lo.u32 %r25, %r14, 32, %r8;\n"
+"	mad.lo.u32 %r26, %r13, 8, %r24;\n"
+"	mad.lo.u32 %r27, %r25, 144, %r26;\n"
+"	add.u32 %r28, %r24, 9216;\n"
+"	mad.lo.u32 %r29, %r13, 128, %r28;\n"
+"	mad.lo.u32 %r30, %r8, 1040, %r29;\n"
+"	mad.lo.u32 %r31, %r9, 32, %r30;\n"
+"	mad.lo.u32 %r32, %r27, 2, 64;\n"
+"	mad.lo.u32 %r33, %r14, 32, %r18;\n"
+"	add.u32 %r34, %r33, %r8;\n"
+"	add.u32 %r35, 0, %r13;\n"
+"	mul.lo.u32 %r36, %r35, 32;\n"
+"	mad.lo.u32 %r37, %r9, 8, %r36;\n"
+"	shr.u32 %r38, %r3, 1;\n"
+"	add.u32 %r39, %r34, 0;\n"
+"	sub.u32 %r40, %r2, 1;\n"
+"	min.u32 %r41, %r39, %r40;\n"
+"	mul.wide.u32 %rd6, %r41, %r38;\n"
+"	add.u64 %rd7, %rd6, %rd2;\n"
+"	mad.wide.u32 %rd8, %r37, 1, %rd7;\n"
+"	mov.b32 %r42, 0;\n"
+"	mov.b32 %r43, 0;\n"
+"	mov.b32 %r44, 0;\n"
+"	mov.b32 %r45, 0;\n"
+"	add.u32 %r46, %r34, 8;\n"
+"	sub.u32 %r47, %r2, 1;\n"
+"	min.u32 %r48, %r46, %r47;\n"
+"	mul.wide.u32 %rd9, %r48, %r38;\n"
+"	add.u64 %rd10, %rd9, %rd2;\n"
+"	mad.wide.u32 %rd11, %r37, 1, %rd10;\n"
+"	mov.b32 %r49, 0;\n"
+"	mov.b32 %r50, 0;\n"
+"	mov.b32 %r51, 0;\n"
 "	mov.b32 %r52, 0;\n"
-"	mov.b32 %r53, 0;\n"
-"	mov.b32 %r54, 0;\n"
-"	mov.b32 %r55, 0;\n"
+"	add.u32 %r53, %r34, 16;\n"
+"	sub.u32 %r54, %r2, 1;\n"
+"	min.u32 %r55, %r53, %r54;\n"
+"	mul.wide.u32 %rd12, %r55, %r38;\n"
+"	add.u64 %rd13, %rd12, %rd2;\n"
+"	mad.wide.u32 %rd14, %r37, 1, %rd13;\n"
 "	mov.b32 %r56, 0;\n"
 "	mov.b32 %r57, 0;\n"
 "	mov.b32 %r58, 0;\n"
 "	mov.b32 %r59, 0;\n"
-"	add.u32 %r60, %r44, 8;\n"
+"	add.u32 %r60, %r34, 24;\n"
 "	sub.u32 %r61, %r2, 1;\n"
 "	min.u32 %r62, %r60, %r61;\n"
-"	mul.wide.u32 %rd11, %r62, %r48;\n"
-"	add.u64 %rd12, %rd11, %rd2;\n"
-"	mad.wide.u32 %rd13, %r47, 1, %rd12;\n"
+"	mul.wide.u32 %rd15, %r62, %r38;\n"
+"	add.u64 %rd16, %rd15, %rd2;\n"
+"	mad.wide.u32 %rd17, %r37, 1, %rd16;\n"
 "	mov.b32 %r63, 0;\n"
 "	mov.b32 %r64, 0;\n"
 "	mov.b32 %r65, 0;\n"
 "	mov.b32 %r66, 0;\n"
-"	mov.b32 %r67, 0;\n"
-"	mov.b32 %r68, 0;\n"
-"	mov.b32 %r69, 0;\n"
-"	mov.b32 %r70, 0;\n"
-"	add.u32 %r71, %r44, 16;\n"
-"	sub.u32 %r72, %r2, 1;\n"
-"	min.u32 %r73, %r71, %r72;\n"
-"	mul.wide.u32 %rd14, %r73, %r48;\n"
-"	add.u64 %rd15, %rd14, %rd2;\n"
-"	mad.wide.u32 %rd16, %r47, 1, %rd15;\n"
-"	mov.b32 %r74, 0;\n"
-"	mov.b32 %r75, 0;\n"
-"	mov.b32 %r76, 0;\n"
-"	mov.b32 %r77, 0;\n"
-"	mov.b32 %r78, 0;\n"
-"	mov.b32 %r79, 0;\n"
-"	mov.b32 %r80, 0;\n"
-"	mov.b32 %r81, 0;\n"
-"	add.u32 %r82, %r44, 24;\n"
-"	sub.u32 %r83, %r2, 1;\n"
-"	min.u32 %r84, %r82, %r83;\n"
-"	mul.wide.u32 %rd17, %r84, %r48;\n"
-"	add.u64 %rd18, %rd17, %rd2;\n"
-"	mad.wide.u32 %rd19, %r47, 1, %rd18;\n"
-"	mov.b32 %r85, 0;\n"
-"	mov.b32 %r86, 0;\n"
-"	mov.b32 %r87, 0;\n"
-"	mov.b32 %r88, 0;\n"
-"	mov.b32 %r89, 0;\n"
-"	mov.b32 %r90, 0;\n"
-"	mov.b32 %r91, 0;\n"
-"	mov.b32 %r92, 0;\n"
-"	and.b32 %r93, %r14, 31;\n"
-"	div.u32 %r94, %r14, 32;\n"
-"	add.u32 %r95, %r94, %r25;\n"
-"	sub.u32 %r96, %r2, 1;\n"
-"	min.u32 %r97, %r95, %r96;\n"
-"	add.u32 %r98, %r93, %r11;\n"
-"	shr.u32 %r99, %r3, 6;\n"
-"	mul.wide.u32 %rd20, %r97, %r99;\n"
-"	shl.b64 %rd21, %rd20, 2;\n"
-"	add.u64 %rd22, %rd21, %rd3;\n"
-"	mad.wide.u32 %rd23, %r98, 4, %rd22;\n"
-"	shl.b32 %r100, %r99, 2;\n"
-"	sub.u32 %r101, %r2, 1;\n"
-"	sub.u32 %r102, %r101, %r97;\n"
-"	and.b32 %r103, %r93, 3;\n"
-"	and.b32 %r104, %r93, 15;\n"
-"	div.u32 %r105, %r104, 4;\n"
-"	and.b32 %r106, %r93, 0xfffffff0;\n"
-"	mad.lo.u32 %r107, %r103, 4, %r105;\n"
-"	add.u32 %r108, %r107, %r106;\n"
-"	mad.lo.u32 %r109, %r94, 272, %r35;\n"
-"	mad.lo.u32 %r110, %r108, 4, %r109;\n"
-"	sub.s32 %r111, %r13, %r93;\n"
-"	sub.s32 %r112, %r111, 32;\n"
-"	and.b32 %r113, %r14, 31;\n"
-"	div.u32 %r114, %r14, 32;\n"
-"	mul.lo.u32 %r115, %r11, 64;\n"
-"	mad.lo.u32 %r116, %r113, 8, %r115;\n"
-"	add.u32 %r117, %r114, %r23;\n"
-"	mul.wide.u32 %rd24, %r117, %r3;\n"
-"	shl.b64 %rd25, %rd24, 1;\n"
-"	add.u64 %rd26, %rd25, %rd1;\n"
-"	mad.wide.u32 %rd27, %r116, 2, %rd26;\n"
-"	mul.wide.u32 %rd28, %r3, 16;\n"
-"	add.u32 %r118, %r117, 0;\n"
-"	setp.lt.u32 %p2, %r118, %r1;\n"
-"	selp.b32 %r119, 16, 0, %p2;\n"
-"	add.u32 %r120, %r117, 8;\n"
-"	setp.lt.u32 %p3, %r120, %r1;\n"
-"	selp.b32 %r121, 16, 0, %p3;\n"
-"	mad.lo.u32 %r122, %r114, 528, %r39;\n"
-"	mad.lo.u32 %r123, %r113, 16, %r122;\n"
-"	div.u32 %r124, %r113, 8;\n"
-"	sub.s32 %r125, %r13, %r124;\n"
-"	sub.s32 %r126, %r125, 0;\n"
-"	sub.s32 %r127, %r125, 4;\n"
-"	sub.s32 %r128, %r125, 8;\n"
-"	sub.s32 %r129, %r125, 12;\n"
-"	sub.s32 %r130, %r125, 16;\n"
-"	setp.gt.s32 %p4, %r27, 0;\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r52, %r53}, [%rd10];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd13];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r74, %r75}, [%rd16];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r85, %r86}, [%rd19];\n"
-"	setp.gt.s32 %p5, %r28, 0;\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r54, %r55}, [%rd10+128];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd13+128];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r76, %r77}, [%rd16+128];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r87, %r88}, [%rd19+128];\n"
-"	setp.gt.s32 %p6, %r29, 0;\n"
-"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd10+256];\n"
-"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r67, %r68}, [%rd13+256];\n"
-"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r78, %r79}, [%rd16+256];\n"
-"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r89, %r90}, [%rd19+256];\n"
-"	setp.gt.s32 %p7, %r30, 0;\n"
-"	@%p7 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd10+384];\n"
-"	@%p7 ld.global.nc.L1::no_allocate.v2.u32 {%r69, %r70}, [%rd13+384];\n"
-"	@%p7 ld.global.nc.L1::no_allocate.v2.u32 {%r80, %r81}, [%rd16+384];\n"
-"	@%p7 ld.global.nc.L1::no_allocate.v2.u32 {%r91, %r92}, [%rd19+384];\n"
-"	setp.gt.s32 %p8, %r111, 0;\n"
-"	selp.b32 %r131, 4, 0, %p8;\n"
-"	cp.async.ca.shared.global [%r110], [%rd23], 4, %r131;\n"
-"	min.u32 %r132, %r102, 8;\n"
-"	mad.wide.u32 %rd29, %r132, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+2176], [%rd29], 4, %r131;\n"
-"	min.u32 %r133, %r102, 16;\n"
-"	mad.wide.u32 %rd30, %r133, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+4352], [%rd30], 4, %r131;\n"
-"	min.u32 %r134, %r102, 24;\n"
-"	mad.wide.u32 %rd31, %r134, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+6528], [%rd31], 4, %r131;\n"
-"	min.u32 %r135, %r102, 32;\n"
-"	mad.wide.u32 %rd32, %r135, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+8704], [%rd32], 4, %r131;\n"
-"	min.u32 %r136, %r102, 40;\n"
-"	mad.wide.u32 %rd33, %r136, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+10880], [%rd33], 4, %r131;\n"
-"	min.u32 %r137, %r102, 48;\n"
-"	mad.wide.u32 %rd34, %r137, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+13056], [%rd34], 4, %r131;\n"
-"	min.u32 %r138, %r102, 56;\n"
-"	mad.wide.u32 %rd35, %r138, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+15232], [%rd35], 4, %r131;\n"
-"	add.u64 %rd23, %rd23, 128;\n"
-"	setp.gt.s32 %p9, %r126, 0;\n"
-"	@!%p9 bra IF_1_END;\n"
-"		cp.async.cg.shared.global [%r123], [%rd27], 16, %r119;\n"
-"		add.u64 %rd36, %rd28, %rd27;\n"
-"		cp.async.cg.shared.global [%r123+4224], [%rd36], 16, %r121;\n"
+"	and.b32 %r67, %r6, 15;\n"
+"	div.u32 %r68, %r6, 16;\n"
+"	add.u32 %r69, %r68, %r18;\n"
+"	sub.u32 %r70, %r2, 1;\n"
+"	min.u32 %r71, %r69, %r70;\n"
+"	add.u32 %r72, %r67, 0;\n"
+"	shr.u32 %r73, %r3, 6;\n"
+"	mul.wide.u32 %rd18, %r71, %r73;\n"
+"	shl.b64 %rd19, %rd18, 2;\n"
+"	add.u64 %rd20, %rd19, %rd3;\n"
+"	mad.wide.u32 %rd21, %r72, 4, %rd20;\n"
+"	shl.b32 %r74, %r73, 2;\n"
+"	sub.u32 %r75, %r2, 1;\n"
+"	sub.u32 %r76, %r75, %r71;\n"
+"	and.b32 %r77, %r67, 7;\n"
+"	and.b32 %r78, %r67, 15;\n"
+"	div.u32 %r79, %r78, 8;\n"
+"	and.b32 %r80, %r67, 0xfffffff0;\n"
+"	mad.lo.u32 %r81, %r77, 2, %r79;\n"
+"	add.u32 %r82, %r81, %r80;\n"
+"	mad.lo.u32 %r83, %r68, 144, %r24;\n"
+"	mad.lo.u32 %r84, %r82, 4, %r83;\n"
+"	sub.s32 %r85, %r5, %r67;\n"
+"	sub.s32 %r86, %r85, 16;\n"
+"	mad.lo.u32 %r87, %r84, 2, 64;\n"
+"	and.b32 %r88, %r6, 63;\n"
+"	div.u32 %r89, %r6, 64;\n"
+"	mul.lo.u32 %r90, 0, 64;\n"
+"	mad.lo.u32 %r91, %r88, 8, %r90;\n"
+"	add.u32 %r92, %r89, %r16;\n"
+"	mul.wide.u32 %rd22, %r92, %r3;\n"
+"	shl.b64 %rd23, %rd22, 1;\n"
+"	add.u64 %rd24, %rd23, %rd1;\n"
+"	mad.wide.u32 %rd25, %r91, 2, %rd24;\n"
+"	mul.wide.u32 %rd26, %r3, 16;\n"
+"	add.u32 %r93, %r92, 0;\n"
+"	setp.lt.u32 %p1, %r93, %r1;\n"
+"	selp.b32 %r94, 16, 0, %p1;\n"
+"	add.u32 %r95, %r92, 8;\n"
+"	setp.lt.u32 %p2, %r95, %r1;\n"
+"	selp.b32 %r96, 16, 0, %p2;\n"
+"	mad.lo.u32 %r97, %r89, 1040, %r28;\n"
+"	mad.lo.u32 %r98, %r88, 16, %r97;\n"
+"	div.u32 %r99, %r88, 8;\n"
+"	sub.s32 %r100, %r5, %r99;\n"
+"	sub.s32 %r101, %r100, 0;\n"
+"	sub.s32 %r102, %r100, 8;\n"
+"	sub.s32 %r103, %r100, 16;\n"
+"	setp.gt.s32 %p3, %r20, 0;\n"
+"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8];\n"
+"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11];\n"
+"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14];\n"
+"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17];\n"
+"	setp.gt.s32 %p4, %r21, 0;\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+256];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+256];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+256];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+256];\n"
+"	setp.gt.s32 %p5, %r85, 0;\n"
+"	selp.b32 %r104, 4, 0, %p5;\n"
+"	cp.async.ca.shared.global [%r84], [%rd21], 4, %r104;\n"
+"	min.u32 %r105, %r76, 32;\n"
+"	mad.wide.u32 %rd27, %r105, %r74, %rd21;\n"
+"	cp.async.ca.shared.global [%r84+4608], [%rd27], 4, %r104;\n"
+"	add.u64 %rd21, %rd21, 64;\n"
+"	setp.gt.s32 %p6, %r101, 0;\n"
+"	@!%p6 bra IF_1_END;\n"
+"		cp.async.cg.shared.global [%r98], [%rd25], 16, %r94;\n"
+"		add.u64 %rd28, %rd26, %rd25;\n"
+"		cp.async.cg.shared.global [%r98+8320], [%rd28], 16, %r96;\n"
 "	IF_1_END:\n"
 "	cp.async.commit_group;\n"
-"	and.b32 %r139, %r15, 31;\n"
-"	mad.lo.u32 %r140, %r139, 4, %r4;\n"
-"	shr.u32 %r141, %r14, 3;\n"
-"	mad.wide.u32 %rd37, %r141, 4, %rd7;\n"
-"	mad.lo.u32 %r142, %r14, 16, %r4;\n"
-"	ld.global.nc.u32 %r143, [%rd37];\n"
-"	st.shared.v4.u32 [%r142], {%r143, %r143, %r143, %r143};\n"
-"	ld.global.nc.u32 %r144, [%rd37+128];\n"
-"	st.shared.v4.u32 [%r142+4096], {%r144, %r144, %r144, %r144};\n"
-"	ld.global.nc.u32 %r145, [%rd37+256];\n"
-"	st.shared.v4.u32 [%r142+8192], {%r145, %r145, %r145, %r145};\n"
-"	ld.global.nc.u32 %r146, [%rd37+384];\n"
-"	st.shared.v4.u32 [%r142+12288], {%r146, %r146, %r146, %r146};\n"
-"	ld.global.nc.u32 %r147, [%rd37+512];\n"
-"	st.shared.v4.u32 [%r142+16384], {%r147, %r147, %r147, %r147};\n"
-"	ld.global.nc.u32 %r148, [%rd37+640];\n"
-"	st.shared.v4.u32 [%r142+20480], {%r148, %r148, %r148, %r148};\n"
-"	ld.global.nc.u32 %r149, [%rd37+768];\n"
-"	st.shared.v4.u32 [%r142+24576], {%r149, %r149, %r149, %r149};\n"
-"	ld.global.nc.u32 %r150, [%rd37+896];\n"
-"	st.shared.v4.u32 [%r142+28672], {%r150, %r150, %r150, %r150};\n"
+"	sub.u32 %r84, %r87, %r84;\n"
+"	and.b32 %r106, %r7, 31;\n"
+"	mad.lo.u32 %r107, %r106, 4, %r4;\n"
+"	shr.u32 %r108, %r6, 3;\n"
+"	mad.wide.u32 %rd29, %r108, 4, %rd5;\n"
+"	mad.lo.u32 %r109, %r6, 16, %r4;\n"
+"	ld.global.nc.u32 %r110, [%rd29];\n"
+"	st.shared.v4.u32 [%r109], {%r110, %r110, %r110, %r110};\n"
+"	ld.global.nc.u32 %r111, [%rd29+256];\n"
+"	st.shared.v4.u32 [%r109+8192], {%r111, %r111, %r111, %r111};\n"
+"	ld.global.nc.u32 %r112, [%rd29+512];\n"
+"	st.shared.v4.u32 [%r109+16384], {%r112, %r112, %r112, %r112};\n"
+"	ld.global.nc.u32 %r113, [%rd29+768];\n"
+"	st.shared.v4.u32 [%r109+24576], {%r113, %r113, %r113, %r113};\n"
 "	mov.b32 %f1, 0f00000000;\n"
-"	mov.b32 %r151, 0;\n"
+"	mov.b32 %r114, 0;\n"
 "	mov.b32 %f2, 0f00000000;\n"
 "	mov.b32 %f3, 0f00000000;\n"
 "	mov.b32 %f4, 0f00000000;\n"
@@ -42527,2010 +40921,2921 @@ static const char nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_sm_80[] =
 "	mov.b32 %f15, 0f00000000;\n"
 "	mov.b32 %f16, 0f00000000;\n"
 "	mov.b32 %f17, 0f00000000;\n"
-"	mov.b32 %r152, 0;\n"
-"	setp.lt.s32 %p10, %r152, %r13;\n"
-"	@!%p10 bra IF_2_END;\n"
+"	mov.b32 %r115, 0;\n"
+"	setp.lt.s32 %p7, %r115, %r5;\n"
+"	@!%p7 bra IF_2_END;\n"
 "	LOOP_3:\n"
 "			cp.async.wait_group 0;\n"
 "			bar.sync 0;\n"
-"			and.b32 %r153, %r151, 127;\n"
-"			setp.eq.u32 %p11, %r153, 0;\n"
-"			@!%p11 bra IF_4_END;\n"
-"				xor.b32 %r154, %r151, 128;\n"
-"				add.u32 %r155, %r110, %r154;\n"
-"				setp.gt.s32 %p12, %r112, %r152;\n"
-"				selp.b32 %r156, 4, 0, %p12;\n"
-"				cp.async.ca.shared.global [%r155], [%rd23], 4, %r156;\n"
-"				min.u32 %r157, %r102, 8;\n"
-"				mad.wide.u32 %rd38, %r157, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+2176], [%rd38], 4, %r156;\n"
-"				min.u32 %r158, %r102, 16;\n"
-"				mad.wide.u32 %rd39, %r158, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+4352], [%rd39], 4, %r156;\n"
-"				min.u32 %r159, %r102, 24;\n"
-"				mad.wide.u32 %rd40, %r159, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+6528], [%rd40], 4, %r156;\n"
-"				min.u32 %r160, %r102, 32;\n"
-"				mad.wide.u32 %rd41, %r160, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+8704], [%rd41], 4, %r156;\n"
-"				min.u32 %r161, %r102, 40;\n"
-"				mad.wide.u32 %rd42, %r161, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+10880], [%rd42], 4, %r156;\n"
-"				min.u32 %r162, %r102, 48;\n"
-"				mad.wide.u32 %rd43, %r162, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+13056], [%rd43], 4, %r156;\n"
-"				min.u32 %r163, %r102, 56;\n"
-"				mad.wide.u32 %rd44, %r163, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+15232], [%rd44], 4, %r156;\n"
-"				add.u64 %rd23, %rd23, 128;\n"
+"			setp.gt.s32 %p8, %r86, %r115;\n"
+"			selp.b32 %r116, 4, 0, %p8;\n"
+"			cp.async.ca.shared.global [%r84], [%rd21], 4, %r116;\n"
+"			min.u32 %r117, %r76, 32;\n"
+"			mad.wide.u32 %rd30, %r117, %r74, %rd21;\n"
+"			cp.async.ca.shared.global [%r84+4608], [%rd30], 4, %r116;\n"
+"			add.u64 %rd21, %rd21, 64;\n"
+"			setp.gt.s32 %p9, %r102, %r115;\n"
+"			@!%p9 bra IF_4_END;\n"
+"				cp.async.cg.shared.global [%r98+16640], [%rd25+1024], 16, %r94;\n"
+"				add.u64 %rd31, %rd26, %rd25;\n"
+"				cp.async.cg.shared.global [%r98+24960], [%rd31+1024], 16, %r96;\n"
 "			IF_4_END:\n"
-"			setp.gt.s32 %p13, %r127, %r152;\n"
-"			@!%p13 bra IF_5_END;\n"
-"				cp.async.cg.shared.global [%r123+8448], [%rd27+512], 16, %r119;\n"
-"				add.u64 %rd45, %rd28, %rd27;\n"
-"				cp.async.cg.shared.global [%r123+12672], [%rd45+512], 16, %r121;\n"
+"			cp.async.commit_group;\n"
+"			ld.shared.f32 %f18, [%r27];\n"
+"			ld.shared.f32 %f19, [%r27+1152];\n"
+"			ld.shared.f32 %f20, [%r27+2304];\n"
+"			ld.shared.f32 %f21, [%r27+3456];\n"
+"			setp.gt.s32 %p10, %r20, %r115;\n"
+"			@!%p10 bra IF_5_END;\n"
+"				prmt.b32 %r118, %r42, 0, 17472;\n"
+"				mad.lo.u32 %r119, %r118, 128, %r107;\n"
+"				ld.shared.u32 %r120, [%r119];\n"
+"				prmt.b32 %r121, %r42, 0, 17473;\n"
+"				mad.lo.u32 %r122, %r121, 128, %r107;\n"
+"				ld.shared.u32 %r123, [%r122];\n"
+"				prmt.b32 %r124, %r42, 0, 17474;\n"
+"				mad.lo.u32 %r125, %r124, 128, %r107;\n"
+"				ld.shared.u32 %r126, [%r125];\n"
+"				prmt.b32 %r127, %r42, 0, 17475;\n"
+"				mad.lo.u32 %r128, %r127, 128, %r107;\n"
+"				ld.shared.u32 %r129, [%r128];\n"
+"				prmt.b32 %r130, %r43, 0, 17472;\n"
+"				mad.lo.u32 %r131, %r130, 128, %r107;\n"
+"				ld.shared.u32 %r132, [%r131];\n"
+"				prmt.b32 %r133, %r43, 0, 17473;\n"
+"				mad.lo.u32 %r134, %r133, 128, %r107;\n"
+"				ld.shared.u32 %r135, [%r134];\n"
+"				prmt.b32 %r136, %r43, 0, 17474;\n"
+"				mad.lo.u32 %r137, %r136, 128, %r107;\n"
+"				ld.shared.u32 %r138, [%r137];\n"
+"				prmt.b32 %r139, %r43, 0, 17475;\n"
+"				mad.lo.u32 %r140, %r139, 128, %r107;\n"
+"				ld.shared.u32 %r141, [%r140];\n"
+"				prmt.b32 %r142, %r49, 0, 17472;\n"
+"				mad.lo.u32 %r143, %r142, 128, %r107;\n"
+"				ld.shared.u32 %r144, [%r143];\n"
+"				prmt.b32 %r145, %r49, 0, 17473;\n"
+"				mad.lo.u32 %r146, %r145, 128, %r107;\n"
+"				ld.shared.u32 %r147, [%r146];\n"
+"				prmt.b32 %r148, %r49, 0, 17474;\n"
+"				mad.lo.u32 %r149, %r148, 128, %r107;\n"
+"				ld.shared.u32 %r150, [%r149];\n"
+"				prmt.b32 %r151, %r49, 0, 17475;\n"
+"				mad.lo.u32 %r152, %r151, 128, %r107;\n"
+"				ld.shared.u32 %r153, [%r152];\n"
+"				prmt.b32 %r154, %r50, 0, 17472;\n"
+"				mad.lo.u32 %r155, %r154, 128, %r107;\n"
+"				ld.shared.u32 %r156, [%r155];\n"
+"				prmt.b32 %r157, %r50, 0, 17473;\n"
+"				mad.lo.u32 %r158, %r157, 128, %r107;\n"
+"				ld.shared.u32 %r159, [%r158];\n"
+"				prmt.b32 %r160, %r50, 0, 17474;\n"
+"				mad.lo.u32 %r161, %r160, 128, %r107;\n"
+"				ld.shared.u32 %r162, [%r161];\n"
+"				prmt.b32 %r163, %r50, 0, 17475;\n"
+"				mad.lo.u32 %r164, %r163, 128, %r107;\n"
+"				ld.shared.u32 %r165, [%r164];\n"
+"				prmt.b32 %r166, %r56, 0, 17472;\n"
+"				mad.lo.u32 %r167, %r166, 128, %r107;\n"
+"				ld.shared.u32 %r168, [%r167];\n"
+"				prmt.b32 %r169, %r56, 0, 17473;\n"
+"				mad.lo.u32 %r170, %r169, 128, %r107;\n"
+"				ld.shared.u32 %r171, [%r170];\n"
+"				prmt.b32 %r172, %r56, 0, 17474;\n"
+"				mad.lo.u32 %r173, %r172, 128, %r107;\n"
+"				ld.shared.u32 %r174, [%r173];\n"
+"				prmt.b32 %r175, %r56, 0, 17475;\n"
+"				mad.lo.u32 %r176, %r175, 128, %r107;\n"
+"				ld.shared.u32 %r177, [%r176];\n"
+"				prmt.b32 %r178, %r57, 0, 17472;\n"
+"				mad.lo.u32 %r179, %r178, 128, %r107;\n"
+"				ld.shared.u32 %r180, [%r179];\n"
+"				prmt.b32 %r181, %r57, 0, 17473;\n"
+"				mad.lo.u32 %r182, %r181, 128, %r107;\n"
+"				ld.shared.u32 %r183, [%r182];\n"
+"				prmt.b32 %r184, %r57, 0, 17474;\n"
+"				mad.lo.u32 %r185, %r184, 128, %r107;\n"
+"				ld.shared.u32 %r186, [%r185];\n"
+"				prmt.b32 %r187, %r57, 0, 17475;\n"
+"				mad.lo.u32 %r188, %r187, 128, %r107;\n"
+"				ld.shared.u32 %r189, [%r188];\n"
+"				prmt.b32 %r190, %r63, 0, 17472;\n"
+"				mad.lo.u32 %r191, %r190, 128, %r107;\n"
+"				ld.shared.u32 %r192, [%r191];\n"
+"				prmt.b32 %r193, %r63, 0, 17473;\n"
+"				mad.lo.u32 %r194, %r193, 128, %r107;\n"
+"				ld.shared.u32 %r195, [%r194];\n"
+"				prmt.b32 %r196, %r63, 0, 17474;\n"
+"				mad.lo.u32 %r197, %r196, 128, %r107;\n"
+"				ld.shared.u32 %r198, [%r197];\n"
+"				prmt.b32 %r199, %r63, 0, 17475;\n"
+"				mad.lo.u32 %r200, %r199, 128, %r107;\n"
+"				ld.shared.u32 %r201, [%r200];\n"
+"				prmt.b32 %r202, %r64, 0, 17472;\n"
+"				mad.lo.u32 %r203, %r202, 128, %r107;\n"
+"				ld.shared.u32 %r204, [%r203];\n"
+"				prmt.b32 %r205, %r64, 0, 17473;\n"
+"				mad.lo.u32 %r206, %r205, 128, %r107;\n"
+"				ld.shared.u32 %r207, [%r206];\n"
+"				prmt.b32 %r208, %r64, 0, 17474;\n"
+"				mad.lo.u32 %r209, %r208, 128, %r107;\n"
+"				ld.shared.u32 %r210, [%r209];\n"
+"				prmt.b32 %r211, %r64, 0, 17475;\n"
+"				mad.lo.u32 %r212, %r211, 128, %r107;\n"
+"				ld.shared.u32 %r213, [%r212];\n"
+"				ld.shared.v4.u32 {%r214, %r215, %r216, %r217}, [%r31];\n"
+"				ld.shared.v4.u32 {%r218, %r219, %r220, %r221}, [%r31+16];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f22, %f23, %f24, %f25}, {%r120, %r144, %r123, %r147}, {%r214, %r215}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f26, %f27, %f28, %f29}, {%r126, %r150, %r129, %r153}, {%r216, %r217}, {%f22, %f23, %f24, %f25};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f30, %f31, %f32, %f33}, {%r132, %r156, %r135, %r159}, {%r218, %r219}, {%f26, %f27, %f28, %f29};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f34, %f35, %f36, %f37}, {%r138, %r162, %r141, %r165}, {%r220, %r221}, {%f30, %f31, %f32, %f33};\n"
+"				fma.rn.f32 %f2, %f34, %f18, %f2;\n"
+"				fma.rn.f32 %f3, %f35, %f18, %f3;\n"
+"				fma.rn.f32 %f4, %f36, %f19, %f4;\n"
+"				fma.rn.f32 %f5, %f37, %f19, %f5;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f38, %f39, %f40, %f41}, {%r168, %r192, %r171, %r195}, {%r214, %r215}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f42, %f43, %f44, %f45}, {%r174, %r198, %r177, %r201}, {%r216, %r217}, {%f38, %f39, %f40, %f41};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f46, %f47, %f48, %f49}, {%r180, %r204, %r183, %r207}, {%r218, %r219}, {%f42, %f43, %f44, %f45};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f50, %f51, %f52, %f53}, {%r186, %r210, %r189, %r213}, {%r220, %r221}, {%f46, %f47, %f48, %f49};\n"
+"				fma.rn.f32 %f6, %f50, %f20, %f6;\n"
+"				fma.rn.f32 %f7, %f51, %f20, %f7;\n"
+"				fma.rn.f32 %f8, %f52, %f21, %f8;\n"
+"				fma.rn.f32 %f9, %f53, %f21, %f9;\n"
+"				ld.shared.v4.u32 {%r222, %r223, %r224, %r225}, [%r31+8320];\n"
+"				ld.shared.v4.u32 {%r226, %r227, %r228, %r229}, [%r31+8336];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f54, %f55, %f56, %f57}, {%r120, %r144, %r123, %r147}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f58, %f59, %f60, %f61}, {%r126, %r150, %r129, %r153}, {%r224, %r225}, {%f54, %f55, %f56, %f57};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f62, %f63, %f64, %f65}, {%r132, %r156, %r135, %r159}, {%r226, %r227}, {%f58, %f59, %f60, %f61};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f66, %f67, %f68, %f69}, {%r138, %r162, %r141, %r165}, {%r228, %r229}, {%f62, %f63, %f64, %f65};\n"
+"				fma.rn.f32 %f10, %f66, %f18, %f10;\n"
+"				fma.rn.f32 %f11, %f67, %f18, %f11;\n"
+"				fma.rn.f32 %f12, %f68, %f19, %f12;\n"
+"				fma.rn.f32 %f13, %f69, %f19, %f13;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f70, %f71, %f72, %f73}, {%r168, %r192, %r171, %r195}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f74, %f75, %f76, %f77}, {%r174, %r198, %r177, %r201}, {%r224, %r225}, {%f70, %f71, %f72, %f73};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f78, %f79, %f80, %f81}, {%r180, %r204, %r183, %r207}, {%r226, %r227}, {%f74, %f75, %f76, %f77};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f82, %f83, %f84, %f85}, {%r186, %r210, %r189, %r213}, {%r228, %r229}, {%f78, %f79, %f80, %f81};\n"
+"				fma.rn.f32 %f14, %f82, %f20, %f14;\n"
+"				fma.rn.f32 %f15, %f83, %f20, %f15;\n"
+"				fma.rn.f32 %f16, %f84, %f21, %f16;\n"
+"				fma.rn.f32 %f17, %f85, %f21, %f17;\n"
 "			IF_5_END:\n"
-"			cp.async.commit_group;\n"
-"			add.u32 %r164, %r38, %r151;\n"
-"			ld.shared.v4.f32 {%f18, %f19, %f20, %f21}, [%r164];\n"
-"			ld.shared.v4.f32 {%f22, %f23, %f24, %f25}, [%r164+2176];\n"
-"			ld.shared.v4.f32 {%f26, %f27, %f28, %f29}, [%r164+4352];\n"
-"			ld.shared.v4.f32 {%f30, %f31, %f32, %f33}, [%r164+6528];\n"
-"			setp.gt.s32 %p14, %r27, %r152;\n"
-"			@!%p14 bra IF_6_END;\n"
-"				prmt.b32 %r165, %r52, 0, 17472;\n"
-"				mad.lo.u32 %r166, %r165, 128, %r140;\n"
-"				ld.shared.u32 %r167, [%r166];\n"
-"				prmt.b32 %r168, %r52, 0, 17473;\n"
-"				mad.lo.u32 %r169, %r168, 128, %r140;\n"
-"				ld.shared.u32 %r170, [%r169];\n"
-"				prmt.b32 %r171, %r52, 0, 17474;\n"
-"				mad.lo.u32 %r172, %r171, 128, %r140;\n"
-"				ld.shared.u32 %r173, [%r172];\n"
-"				prmt.b32 %r174, %r52, 0, 17475;\n"
-"				mad.lo.u32 %r175, %r174, 128, %r140;\n"
-"				ld.shared.u32 %r176, [%r175];\n"
-"				prmt.b32 %r177, %r53, 0, 17472;\n"
-"				mad.lo.u32 %r178, %r177, 128, %r140;\n"
-"				ld.shared.u32 %r179, [%r178];\n"
-"				prmt.b32 %r180, %r53, 0, 17473;\n"
-"				mad.lo.u32 %r181, %r180, 128, %r140;\n"
-"				ld.shared.u32 %r182, [%r181];\n"
-"				prmt.b32 %r183, %r53, 0, 17474;\n"
-"				mad.lo.u32 %r184, %r183, 128, %r140;\n"
-"				ld.shared.u32 %r185, [%r184];\n"
-"				prmt.b32 %r186, %r53, 0, 17475;\n"
-"				mad.lo.u32 %r187, %r186, 128, %r140;\n"
-"				ld.shared.u32 %r188, [%r187];\n"
-"				prmt.b32 %r189, %r63, 0, 17472;\n"
-"				mad.lo.u32 %r190, %r189, 128, %r140;\n"
-"				ld.shared.u32 %r191, [%r190];\n"
-"				prmt.b32 %r192, %r63, 0, 17473;\n"
-"				mad.lo.u32 %r193, %r192, 128, %r140;\n"
-"				ld.shared.u32 %r194, [%r193];\n"
-"				prmt.b32 %r195, %r63, 0, 17474;\n"
-"				mad.lo.u32 %r196, %r195, 128, %r140;\n"
-"				ld.shared.u32 %r197, [%r196];\n"
-"				prmt.b32 %r198, %r63, 0, 17475;\n"
-"				mad.lo.u32 %r199, %r198, 128, %r140;\n"
-"				ld.shared.u32 %r200, [%r199];\n"
-"				prmt.b32 %r201, %r64, 0, 17472;\n"
-"				mad.lo.u32 %r202, %r201, 128, %r140;\n"
-"				ld.shared.u32 %r203, [%r202];\n"
-"				prmt.b32 %r204, %r64, 0, 17473;\n"
-"				mad.lo.u32 %r205, %r204, 128, %r140;\n"
-"				ld.shared.u32 %r206, [%r205];\n"
-"				prmt.b32 %r207, %r64, 0, 17474;\n"
-"				mad.lo.u32 %r208, %r207, 128, %r140;\n"
-"				ld.shared.u32 %r209, [%r208];\n"
-"				prmt.b32 %r210, %r64, 0, 17475;\n"
-"				mad.lo.u32 %r211, %r210, 128, %r140;\n"
-"				ld.shared.u32 %r212, [%r211];\n"
-"				prmt.b32 %r213, %r74, 0, 17472;\n"
-"				mad.lo.u32 %r214, %r213, 128, %r140;\n"
-"				ld.shared.u32 %r215, [%r214];\n"
-"				prmt.b32 %r216, %r74, 0, 17473;\n"
-"				mad.lo.u32 %r217, %r216, 128, %r140;\n"
-"				ld.shared.u32 %r218, [%r217];\n"
-"				prmt.b32 %r219, %r74, 0, 17474;\n"
-"				mad.lo.u32 %r220, %r219, 128, %r140;\n"
-"				ld.shared.u32 %r221, [%r220];\n"
-"				prmt.b32 %r222, %r74, 0, 17475;\n"
-"				mad.lo.u32 %r223, %r222, 128, %r140;\n"
-"				ld.shared.u32 %r224, [%r223];\n"
-"				prmt.b32 %r225, %r75, 0, 17472;\n"
-"				mad.lo.u32 %r226, %r225, 128, %r140;\n"
-"				ld.shared.u32 %r227, [%r226];\n"
-"				prmt.b32 %r228, %r75, 0, 17473;\n"
-"				mad.lo.u32 %r229, %r228, 128, %r140;\n"
-"				ld.shared.u32 %r230, [%r229];\n"
-"				prmt.b32 %r231, %r75, 0, 17474;\n"
-"				mad.lo.u32 %r232, %r231, 128, %r140;\n"
-"				ld.shared.u32 %r233, [%r232];\n"
-"				prmt.b32 %r234, %r75, 0, 17475;\n"
-"				mad.lo.u32 %r235, %r234, 128, %r140;\n"
-"				ld.shared.u32 %r236, [%r235];\n"
-"				prmt.b32 %r237, %r85, 0, 17472;\n"
-"				mad.lo.u32 %r238, %r237, 128, %r140;\n"
-"				ld.shared.u32 %r239, [%r238];\n"
-"				prmt.b32 %r240, %r85, 0, 17473;\n"
-"				mad.lo.u32 %r241, %r240, 128, %r140;\n"
-"				ld.shared.u32 %r242, [%r241];\n"
-"				prmt.b32 %r243, %r85, 0, 17474;\n"
-"				mad.lo.u32 %r244, %r243, 128, %r140;\n"
-"				ld.shared.u32 %r245, [%r244];\n"
-"				prmt.b32 %r246, %r85, 0, 17475;\n"
-"				mad.lo.u32 %r247, %r246, 128, %r140;\n"
-"				ld.shared.u32 %r248, [%r247];\n"
-"				prmt.b32 %r249, %r86, 0, 17472;\n"
-"				mad.lo.u32 %r250, %r249, 128, %r140;\n"
-"				ld.shared.u32 %r251, [%r250];\n"
-"				prmt.b32 %r252, %r86, 0, 17473;\n"
-"				mad.lo.u32 %r253, %r252, 128, %r140;\n"
-"				ld.shared.u32 %r254, [%r253];\n"
-"				prmt.b32 %r255, %r86, 0, 17474;\n"
-"				mad.lo.u32 %r256, %r255, 128, %r140;\n"
-"				ld.shared.u32 %r257, [%r256];\n"
-"				prmt.b32 %r258, %r86, 0, 17475;\n"
-"				mad.lo.u32 %r259, %r258, 128, %r140;\n"
-"				ld.shared.u32 %r260, [%r259];\n"
-"				ld.shared.v4.u32 {%r261, %r262, %r263, %r264}, [%r42];\n"
-"				ld.shared.v4.u32 {%r265, %r266, %r267, %r268}, [%r42+16];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f34, %f35, %f36, %f37}, {%r167, %r191, %r170, %r194}, {%r261, %r262}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f38, %f39, %f40, %f41}, {%r173, %r197, %r176, %r200}, {%r263, %r264}, {%f34, %f35, %f36, %f37};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f42, %f43, %f44, %f45}, {%r179, %r203, %r182, %r206}, {%r265, %r266}, {%f38, %f39, %f40, %f41};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f46, %f47, %f48, %f49}, {%r185, %r209, %r188, %r212}, {%r267, %r268}, {%f42, %f43, %f44, %f45};\n"
-"				fma.rn.f32 %f2, %f46, %f18, %f2;\n"
-"				fma.rn.f32 %f3, %f47, %f18, %f3;\n"
-"				fma.rn.f32 %f4, %f48, %f22, %f4;\n"
-"				fma.rn.f32 %f5, %f49, %f22, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f50, %f51, %f52, %f53}, {%r215, %r239, %r218, %r242}, {%r261, %r262}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f54, %f55, %f56, %f57}, {%r221, %r245, %r224, %r248}, {%r263, %r264}, {%f50, %f51, %f52, %f53};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f58, %f59, %f60, %f61}, {%r227, %r251, %r230, %r254}, {%r265, %r266}, {%f54, %f55, %f56, %f57};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f62, %f63, %f64, %f65}, {%r233, %r257, %r236, %r260}, {%r267, %r268}, {%f58, %f59, %f60, %f61};\n"
-"				fma.rn.f32 %f6, %f62, %f26, %f6;\n"
-"				fma.rn.f32 %f7, %f63, %f26, %f7;\n"
-"				fma.rn.f32 %f8, %f64, %f30, %f8;\n"
-"				fma.rn.f32 %f9, %f65, %f30, %f9;\n"
-"				ld.shared.v4.u32 {%r269, %r270, %r271, %r272}, [%r42+4224];\n"
-"				ld.shared.v4.u32 {%r273, %r274, %r275, %r276}, [%r42+4240];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f66, %f67, %f68, %f69}, {%r167, %r191, %r170, %r194}, {%r269, %r270}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f70, %f71, %f72, %f73}, {%r173, %r197, %r176, %r200}, {%r271, %r272}, {%f66, %f67, %f68, %f69};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f74, %f75, %f76, %f77}, {%r179, %r203, %r182, %r206}, {%r273, %r274}, {%f70, %f71, %f72, %f73};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f78, %f79, %f80, %f81}, {%r185, %r209, %r188, %r212}, {%r275, %r276}, {%f74, %f75, %f76, %f77};\n"
-"				fma.rn.f32 %f10, %f78, %f18, %f10;\n"
-"				fma.rn.f32 %f11, %f79, %f18, %f11;\n"
-"				fma.rn.f32 %f12, %f80, %f22, %f12;\n"
-"				fma.rn.f32 %f13, %f81, %f22, %f13;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f82, %f83, %f84, %f85}, {%r215, %r239, %r218, %r242}, {%r269, %r270}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f86, %f87, %f88, %f89}, {%r221, %r245, %r224, %r248}, {%r271, %r272}, {%f82, %f83, %f84, %f85};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f90, %f91, %f92, %f93}, {%r227, %r251, %r230, %r254}, {%r273, %r274}, {%f86, %f87, %f88, %f89};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f94, %f95, %f96, %f97}, {%r233, %r257, %r236, %r260}, {%r275, %r276}, {%f90, %f91, %f92, %f93};\n"
-"				fma.rn.f32 %f14, %f94, %f26, %f14;\n"
-"				fma.rn.f32 %f15, %f95, %f26, %f15;\n"
-"				fma.rn.f32 %f16, %f96, %f30, %f16;\n"
-"				fma.rn.f32 %f17, %f97, %f30, %f17;\n"
+"			setp.gt.s32 %p11, %r22, %r115;\n"
+"			@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8+512];\n"
+"			@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11+512];\n"
+"			@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14+512];\n"
+"			@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17+512];\n"
+"			cp.async.wait_group 0;\n"
+"			bar.sync 0;\n"
+"			setp.gt.s32 %p12, %r103, %r115;\n"
+"			@!%p12 bra IF_6_END;\n"
+"				cp.async.cg.shared.global [%r98], [%rd25+2048], 16, %r94;\n"
+"				add.u64 %rd32, %rd26, %rd25;\n"
+"				cp.async.cg.shared.global [%r98+8320], [%rd32+2048], 16, %r96;\n"
 "			IF_6_END:\n"
-"			setp.gt.s32 %p15, %r31, %r152;\n"
-"			@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r52, %r53}, [%rd10+512];\n"
-"			@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd13+512];\n"
-"			@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r74, %r75}, [%rd16+512];\n"
-"			@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r85, %r86}, [%rd19+512];\n"
-"			cp.async.wait_group 0;\n"
-"			bar.sync 0;\n"
-"			setp.gt.s32 %p16, %r128, %r152;\n"
-"			@!%p16 bra IF_7_END;\n"
-"				cp.async.cg.shared.global [%r123], [%rd27+1024], 16, %r119;\n"
-"				add.u64 %rd46, %rd28, %rd27;\n"
-"				cp.async.cg.shared.global [%r123+4224], [%rd46+1024], 16, %r121;\n"
+"			cp.async.commit_group;\n"
+"			ld.shared.f32 %f86, [%r27+4];\n"
+"			ld.shared.f32 %f87, [%r27+1156];\n"
+"			ld.shared.f32 %f88, [%r27+2308];\n"
+"			ld.shared.f32 %f89, [%r27+3460];\n"
+"			setp.gt.s32 %p13, %r21, %r115;\n"
+"			@!%p13 bra IF_7_END;\n"
+"				prmt.b32 %r230, %r44, 0, 17472;\n"
+"				mad.lo.u32 %r231, %r230, 128, %r107;\n"
+"				ld.shared.u32 %r232, [%r231];\n"
+"				prmt.b32 %r233, %r44, 0, 17473;\n"
+"				mad.lo.u32 %r234, %r233, 128, %r107;\n"
+"				ld.shared.u32 %r235, [%r234];\n"
+"				prmt.b32 %r236, %r44, 0, 17474;\n"
+"				mad.lo.u32 %r237, %r236, 128, %r107;\n"
+"				ld.shared.u32 %r238, [%r237];\n"
+"				prmt.b32 %r239, %r44, 0, 17475;\n"
+"				mad.lo.u32 %r240, %r239, 128, %r107;\n"
+"				ld.shared.u32 %r241, [%r240];\n"
+"				prmt.b32 %r242, %r45, 0, 17472;\n"
+"				mad.lo.u32 %r243, %r242, 128, %r107;\n"
+"				ld.shared.u32 %r244, [%r243];\n"
+"				prmt.b32 %r245, %r45, 0, 17473;\n"
+"				mad.lo.u32 %r246, %r245, 128, %r107;\n"
+"				ld.shared.u32 %r247, [%r246];\n"
+"				prmt.b32 %r248, %r45, 0, 17474;\n"
+"				mad.lo.u32 %r249, %r248, 128, %r107;\n"
+"				ld.shared.u32 %r250, [%r249];\n"
+"				prmt.b32 %r251, %r45, 0, 17475;\n"
+"				mad.lo.u32 %r252, %r251, 128, %r107;\n"
+"				ld.shared.u32 %r253, [%r252];\n"
+"				prmt.b32 %r254, %r51, 0, 17472;\n"
+"				mad.lo.u32 %r255, %r254, 128, %r107;\n"
+"				ld.shared.u32 %r256, [%r255];\n"
+"				prmt.b32 %r257, %r51, 0, 17473;\n"
+"				mad.lo.u32 %r258, %r257, 128, %r107;\n"
+"				ld.shared.u32 %r259, [%r258];\n"
+"				prmt.b32 %r260, %r51, 0, 17474;\n"
+"				mad.lo.u32 %r261, %r260, 128, %r107;\n"
+"				ld.shared.u32 %r262, [%r261];\n"
+"				prmt.b32 %r263, %r51, 0, 17475;\n"
+"				mad.lo.u32 %r264, %r263, 128, %r107;\n"
+"				ld.shared.u32 %r265, [%r264];\n"
+"				prmt.b32 %r266, %r52, 0, 17472;\n"
+"				mad.lo.u32 %r267, %r266, 128, %r107;\n"
+"				ld.shared.u32 %r268, [%r267];\n"
+"				prmt.b32 %r269, %r52, 0, 17473;\n"
+"				mad.lo.u32 %r270, %r269, 128, %r107;\n"
+"				ld.shared.u32 %r271, [%r270];\n"
+"				prmt.b32 %r272, %r52, 0, 17474;\n"
+"				mad.lo.u32 %r273, %r272, 128, %r107;\n"
+"				ld.shared.u32 %r274, [%r273];\n"
+"				prmt.b32 %r275, %r52, 0, 17475;\n"
+"				mad.lo.u32 %r276, %r275, 128, %r107;\n"
+"				ld.shared.u32 %r277, [%r276];\n"
+"				prmt.b32 %r278, %r58, 0, 17472;\n"
+"				mad.lo.u32 %r279, %r278, 128, %r107;\n"
+"				ld.shared.u32 %r280, [%r279];\n"
+"				prmt.b32 %r281, %r58, 0, 17473;\n"
+"				mad.lo.u32 %r282, %r281, 128, %r107;\n"
+"				ld.shared.u32 %r283, [%r282];\n"
+"				prmt.b32 %r284, %r58, 0, 17474;\n"
+"				mad.lo.u32 %r285, %r284, 128, %r107;\n"
+"				ld.shared.u32 %r286, [%r285];\n"
+"				prmt.b32 %r287, %r58, 0, 17475;\n"
+"				mad.lo.u32 %r288, %r287, 128, %r107;\n"
+"				ld.shared.u32 %r289, [%r288];\n"
+"				prmt.b32 %r290, %r59, 0, 17472;\n"
+"				mad.lo.u32 %r291, %r290, 128, %r107;\n"
+"				ld.shared.u32 %r292, [%r291];\n"
+"				prmt.b32 %r293, %r59, 0, 17473;\n"
+"				mad.lo.u32 %r294, %r293, 128, %r107;\n"
+"				ld.shared.u32 %r295, [%r294];\n"
+"				prmt.b32 %r296, %r59, 0, 17474;\n"
+"				mad.lo.u32 %r297, %r296, 128, %r107;\n"
+"				ld.shared.u32 %r298, [%r297];\n"
+"				prmt.b32 %r299, %r59, 0, 17475;\n"
+"				mad.lo.u32 %r300, %r299, 128, %r107;\n"
+"				ld.shared.u32 %r301, [%r300];\n"
+"				prmt.b32 %r302, %r65, 0, 17472;\n"
+"				mad.lo.u32 %r303, %r302, 128, %r107;\n"
+"				ld.shared.u32 %r304, [%r303];\n"
+"				prmt.b32 %r305, %r65, 0, 17473;\n"
+"				mad.lo.u32 %r306, %r305, 128, %r107;\n"
+"				ld.shared.u32 %r307, [%r306];\n"
+"				prmt.b32 %r308, %r65, 0, 17474;\n"
+"				mad.lo.u32 %r309, %r308, 128, %r107;\n"
+"				ld.shared.u32 %r310, [%r309];\n"
+"				prmt.b32 %r311, %r65, 0, 17475;\n"
+"				mad.lo.u32 %r312, %r311, 128, %r107;\n"
+"				ld.shared.u32 %r313, [%r312];\n"
+"				prmt.b32 %r314, %r66, 0, 17472;\n"
+"				mad.lo.u32 %r315, %r314, 128, %r107;\n"
+"				ld.shared.u32 %r316, [%r315];\n"
+"				prmt.b32 %r317, %r66, 0, 17473;\n"
+"				mad.lo.u32 %r318, %r317, 128, %r107;\n"
+"				ld.shared.u32 %r319, [%r318];\n"
+"				prmt.b32 %r320, %r66, 0, 17474;\n"
+"				mad.lo.u32 %r321, %r320, 128, %r107;\n"
+"				ld.shared.u32 %r322, [%r321];\n"
+"				prmt.b32 %r323, %r66, 0, 17475;\n"
+"				mad.lo.u32 %r324, %r323, 128, %r107;\n"
+"				ld.shared.u32 %r325, [%r324];\n"
+"				ld.shared.v4.u32 {%r326, %r327, %r328, %r329}, [%r31+16640];\n"
+"				ld.shared.v4.u32 {%r330, %r331, %r332, %r333}, [%r31+16656];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f90, %f91, %f92, %f93}, {%r232, %r256, %r235, %r259}, {%r326, %r327}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f94, %f95, %f96, %f97}, {%r238, %r262, %r241, %r265}, {%r328, %r329}, {%f90, %f91, %f92, %f93};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f98, %f99, %f100, %f101}, {%r244, %r268, %r247, %r271}, {%r330, %r331}, {%f94, %f95, %f96, %f97};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f102, %f103, %f104, %f105}, {%r250, %r274, %r253, %r277}, {%r332, %r333}, {%f98, %f99, %f100, %f101};\n"
+"				fma.rn.f32 %f2, %f102, %f86, %f2;\n"
+"				fma.rn.f32 %f3, %f103, %f86, %f3;\n"
+"				fma.rn.f32 %f4, %f104, %f87, %f4;\n"
+"				fma.rn.f32 %f5, %f105, %f87, %f5;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f106, %f107, %f108, %f109}, {%r280, %r304, %r283, %r307}, {%r326, %r327}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f110, %f111, %f112, %f113}, {%r286, %r310, %r289, %r313}, {%r328, %r329}, {%f106, %f107, %f108, %f109};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f114, %f115, %f116, %f117}, {%r292, %r316, %r295, %r319}, {%r330, %r331}, {%f110, %f111, %f112, %f113};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f118, %f119, %f120, %f121}, {%r298, %r322, %r301, %r325}, {%r332, %r333}, {%f114, %f115, %f116, %f117};\n"
+"				fma.rn.f32 %f6, %f118, %f88, %f6;\n"
+"				fma.rn.f32 %f7, %f119, %f88, %f7;\n"
+"				fma.rn.f32 %f8, %f120, %f89, %f8;\n"
+"				fma.rn.f32 %f9, %f121, %f89, %f9;\n"
+"				ld.shared.v4.u32 {%r334, %r335, %r336, %r337}, [%r31+24960];\n"
+"				ld.shared.v4.u32 {%r338, %r339, %r340, %r341}, [%r31+24976];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f122, %f123, %f124, %f125}, {%r232, %r256, %r235, %r259}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f126, %f127, %f128, %f129}, {%r238, %r262, %r241, %r265}, {%r336, %r337}, {%f122, %f123, %f124, %f125};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f130, %f131, %f132, %f133}, {%r244, %r268, %r247, %r271}, {%r338, %r339}, {%f126, %f127, %f128, %f129};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f134, %f135, %f136, %f137}, {%r250, %r274, %r253, %r277}, {%r340, %r341}, {%f130, %f131, %f132, %f133};\n"
+"				fma.rn.f32 %f10, %f134, %f86, %f10;\n"
+"				fma.rn.f32 %f11, %f135, %f86, %f11;\n"
+"				fma.rn.f32 %f12, %f136, %f87, %f12;\n"
+"				fma.rn.f32 %f13, %f137, %f87, %f13;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f138, %f139, %f140, %f141}, {%r280, %r304, %r283, %r307}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f142, %f143, %f144, %f145}, {%r286, %r310, %r289, %r313}, {%r336, %r337}, {%f138, %f139, %f140, %f141};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f146, %f147, %f148, %f149}, {%r292, %r316, %r295, %r319}, {%r338, %r339}, {%f142, %f143, %f144, %f145};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f150, %f151, %f152, %f153}, {%r298, %r322, %r301, %r325}, {%r340, %r341}, {%f146, %f147, %f148, %f149};\n"
+"				fma.rn.f32 %f14, %f150, %f88, %f14;\n"
+"				fma.rn.f32 %f15, %f151, %f88, %f15;\n"
+"				fma.rn.f32 %f16, %f152, %f89, %f16;\n"
+"				fma.rn.f32 %f17, %f153, %f89, %f17;\n"
 "			IF_7_END:\n"
-"			cp.async.commit_group;\n"
-"			setp.gt.s32 %p17, %r28, %r152;\n"
-"			@!%p17 bra IF_8_END;\n"
-"				prmt.b32 %r277, %r54, 0, 17472;\n"
-"				mad.lo.u32 %r278, %r277, 128, %r140;\n"
-"				ld.shared.u32 %r279, [%r278];\n"
-"				prmt.b32 %r280, %r54, 0, 17473;\n"
-"				mad.lo.u32 %r281, %r280, 128, %r140;\n"
-"				ld.shared.u32 %r282, [%r281];\n"
-"				prmt.b32 %r283, %r54, 0, 17474;\n"
-"				mad.lo.u32 %r284, %r283, 128, %r140;\n"
-"				ld.shared.u32 %r285, [%r284];\n"
-"				prmt.b32 %r286, %r54, 0, 17475;\n"
-"				mad.lo.u32 %r287, %r286, 128, %r140;\n"
-"				ld.shared.u32 %r288, [%r287];\n"
-"				prmt.b32 %r289, %r55, 0, 17472;\n"
-"				mad.lo.u32 %r290, %r289, 128, %r140;\n"
-"				ld.shared.u32 %r291, [%r290];\n"
-"				prmt.b32 %r292, %r55, 0, 17473;\n"
-"				mad.lo.u32 %r293, %r292, 128, %r140;\n"
-"				ld.shared.u32 %r294, [%r293];\n"
-"				prmt.b32 %r295, %r55, 0, 17474;\n"
-"				mad.lo.u32 %r296, %r295, 128, %r140;\n"
-"				ld.shared.u32 %r297, [%r296];\n"
-"				prmt.b32 %r298, %r55, 0, 17475;\n"
-"				mad.lo.u32 %r299, %r298, 128, %r140;\n"
-"				ld.shared.u32 %r300, [%r299];\n"
-"				prmt.b32 %r301, %r65, 0, 17472;\n"
-"				mad.lo.u32 %r302, %r301, 128, %r140;\n"
-"				ld.shared.u32 %r303, [%r302];\n"
-"				prmt.b32 %r304, %r65, 0, 17473;\n"
-"				mad.lo.u32 %r305, %r304, 128, %r140;\n"
-"				ld.shared.u32 %r306, [%r305];\n"
-"				prmt.b32 %r307, %r65, 0, 17474;\n"
-"				mad.lo.u32 %r308, %r307, 128, %r140;\n"
-"				ld.shared.u32 %r309, [%r308];\n"
-"				prmt.b32 %r310, %r65, 0, 17475;\n"
-"				mad.lo.u32 %r311, %r310, 128, %r140;\n"
-"				ld.shared.u32 %r312, [%r311];\n"
-"				prmt.b32 %r313, %r66, 0, 17472;\n"
-"				mad.lo.u32 %r314, %r313, 128, %r140;\n"
-"				ld.shared.u32 %r315, [%r314];\n"
-"				prmt.b32 %r316, %r66, 0, 17473;\n"
-"				mad.lo.u32 %r317, %r316, 128, %r140;\n"
-"				ld.shared.u32 %r318, [%r317];\n"
-"				prmt.b32 %r319, %r66, 0, 17474;\n"
-"				mad.lo.u32 %r320, %r319, 128, %r140;\n"
-"				ld.shared.u32 %r321, [%r320];\n"
-"				prmt.b32 %r322, %r66, 0, 17475;\n"
-"				mad.lo.u32 %r323, %r322, 128, %r140;\n"
-"				ld.shared.u32 %r324, [%r323];\n"
-"				prmt.b32 %r325, %r76, 0, 17472;\n"
-"				mad.lo.u32 %r326, %r325, 128, %r140;\n"
-"				ld.shared.u32 %r327, [%r326];\n"
-"				prmt.b32 %r328, %r76, 0, 17473;\n"
-"				mad.lo.u32 %r329, %r328, 128, %r140;\n"
-"				ld.shared.u32 %r330, [%r329];\n"
-"				prmt.b32 %r331, %r76, 0, 17474;\n"
-"				mad.lo.u32 %r332, %r331, 128, %r140;\n"
-"				ld.shared.u32 %r333, [%r332];\n"
-"				prmt.b32 %r334, %r76, 0, 17475;\n"
-"				mad.lo.u32 %r335, %r334, 128, %r140;\n"
-"				ld.shared.u32 %r336, [%r335];\n"
-"				prmt.b32 %r337, %r77, 0, 17472;\n"
-"				mad.lo.u32 %r338, %r337, 128, %r140;\n"
-"				ld.shared.u32 %r339, [%r338];\n"
-"				prmt.b32 %r340, %r77, 0, 17473;\n"
-"				mad.lo.u32 %r341, %r340, 128, %r140;\n"
-"				ld.shared.u32 %r342, [%r341];\n"
-"				prmt.b32 %r343, %r77, 0, 17474;\n"
-"				mad.lo.u32 %r344, %r343, 128, %r140;\n"
-"				ld.shared.u32 %r345, [%r344];\n"
-"				prmt.b32 %r346, %r77, 0, 17475;\n"
-"				mad.lo.u32 %r347, %r346, 128, %r140;\n"
-"				ld.shared.u32 %r348, [%r347];\n"
-"				prmt.b32 %r349, %r87, 0, 17472;\n"
-"				mad.lo.u32 %r350, %r349, 128, %r140;\n"
-"				ld.shared.u32 %r351, [%r350];\n"
-"				prmt.b32 %r352, %r87, 0, 17473;\n"
-"				mad.lo.u32 %r353, %r352, 128, %r140;\n"
-"				ld.shared.u32 %r354, [%r353];\n"
-"				prmt.b32 %r355, %r87, 0, 17474;\n"
-"				mad.lo.u32 %r356, %r355, 128, %r140;\n"
-"				ld.shared.u32 %r357, [%r356];\n"
-"				prmt.b32 %r358, %r87, 0, 17475;\n"
-"				mad.lo.u32 %r359, %r358, 128, %r140;\n"
-"				ld.shared.u32 %r360, [%r359];\n"
-"				prmt.b32 %r361, %r88, 0, 17472;\n"
-"				mad.lo.u32 %r362, %r361, 128, %r140;\n"
-"				ld.shared.u32 %r363, [%r362];\n"
-"				prmt.b32 %r364, %r88, 0, 17473;\n"
-"				mad.lo.u32 %r365, %r364, 128, %r140;\n"
-"				ld.shared.u32 %r366, [%r365];\n"
-"				prmt.b32 %r367, %r88, 0, 17474;\n"
-"				mad.lo.u32 %r368, %r367, 128, %r140;\n"
-"				ld.shared.u32 %r369, [%r368];\n"
-"				prmt.b32 %r370, %r88, 0, 17475;\n"
-"				mad.lo.u32 %r371, %r370, 128, %r140;\n"
-"				ld.shared.u32 %r372, [%r371];\n"
-"				ld.shared.v4.u32 {%r373, %r374, %r375, %r376}, [%r42+8448];\n"
-"				ld.shared.v4.u32 {%r377, %r378, %r379, %r380}, [%r42+8464];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f98, %f99, %f100, %f101}, {%r279, %r303, %r282, %r306}, {%r373, %r374}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f102, %f103, %f104, %f105}, {%r285, %r309, %r288, %r312}, {%r375, %r376}, {%f98, %f99, %f100, %f101};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f106, %f107, %f108, %f109}, {%r291, %r315, %r294, %r318}, {%r377, %r378}, {%f102, %f103, %f104, %f105};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f110, %f111, %f112, %f113}, {%r297, %r321, %r300, %r324}, {%r379, %r380}, {%f106, %f107, %f108, %f109};\n"
-"				fma.rn.f32 %f2, %f110, %f19, %f2;\n"
-"				fma.rn.f32 %f3, %f111, %f19, %f3;\n"
-"				fma.rn.f32 %f4, %f112, %f23, %f4;\n"
-"				fma.rn.f32 %f5, %f113, %f23, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f114, %f115, %f116, %f117}, {%r327, %r351, %r330, %r354}, {%r373, %r374}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f118, %f119, %f120, %f121}, {%r333, %r357, %r336, %r360}, {%r375, %r376}, {%f114, %f115, %f116, %f117};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f122, %f123, %f124, %f125}, {%r339, %r363, %r342, %r366}, {%r377, %r378}, {%f118, %f119, %f120, %f121};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f126, %f127, %f128, %f129}, {%r345, %r369, %r348, %r372}, {%r379, %r380}, {%f122, %f123, %f124, %f125};\n"
-"				fma.rn.f32 %f6, %f126, %f27, %f6;\n"
-"				fma.rn.f32 %f7, %f127, %f27, %f7;\n"
-"				fma.rn.f32 %f8, %f128, %f31, %f8;\n"
-"				fma.rn.f32 %f9, %f129, %f31, %f9;\n"
-"				ld.shared.v4.u32 {%r381, %r382, %r383, %r384}, [%r42+12672];\n"
-"				ld.shared.v4.u32 {%r385, %r386, %r387, %r388}, [%r42+12688];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f130, %f131, %f132, %f133}, {%r279, %r303, %r282, %r306}, {%r381, %r382}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f134, %f135, %f136, %f137}, {%r285, %r309, %r288, %r312}, {%r383, %r384}, {%f130, %f131, %f132, %f133};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f138, %f139, %f140, %f141}, {%r291, %r315, %r294, %r318}, {%r385, %r386}, {%f134, %f135, %f136, %f137};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f142, %f143, %f144, %f145}, {%r297, %r321, %r300, %r324}, {%r387, %r388}, {%f138, %f139, %f140, %f141};\n"
-"				fma.rn.f32 %f10, %f142, %f19, %f10;\n"
-"				fma.rn.f32 %f11, %f143, %f19, %f11;\n"
-"				fma.rn.f32 %f12, %f144, %f23, %f12;\n"
-"				fma.rn.f32 %f13, %f145, %f23, %f13;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f146, %f147, %f148, %f149}, {%r327, %r351, %r330, %r354}, {%r381, %r382}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f150, %f151, %f152, %f153}, {%r333, %r357, %r336, %r360}, {%r383, %r384}, {%f146, %f147, %f148, %f149};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f154, %f155, %f156, %f157}, {%r339, %r363, %r342, %r366}, {%r385, %r386}, {%f150, %f151, %f152, %f153};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f158, %f159, %f160, %f161}, {%r345, %r369, %r348, %r372}, {%r387, %r388}, {%f154, %f155, %f156, %f157};\n"
-"				fma.rn.f32 %f14, %f158, %f27, %f14;\n"
-"				fma.rn.f32 %f15, %f159, %f27, %f15;\n"
-"				fma.rn.f32 %f16, %f160, %f31, %f16;\n"
-"				fma.rn.f32 %f17, %f161, %f31, %f17;\n"
-"			IF_8_END:\n"
-"			setp.gt.s32 %p18, %r32, %r152;\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r54, %r55}, [%rd10+640];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd13+640];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r76, %r77}, [%rd16+640];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r87, %r88}, [%rd19+640];\n"
-"			cp.async.wait_group 0;\n"
-"			bar.sync 0;\n"
-"			setp.gt.s32 %p19, %r129, %r152;\n"
-"			@!%p19 bra IF_9_END;\n"
-"				cp.async.cg.shared.global [%r123+8448], [%rd27+1536], 16, %r119;\n"
-"				add.u64 %rd47, %rd28, %rd27;\n"
-"				cp.async.cg.shared.global [%r123+12672], [%rd47+1536], 16, %r121;\n"
-"			IF_9_END:\n"
-"			cp.async.commit_group;\n"
-"			setp.gt.s32 %p20, %r29, %r152;\n"
-"			@!%p20 bra IF_10_END;\n"
-"				prmt.b32 %r389, %r56, 0, 17472;\n"
-"				mad.lo.u32 %r390, %r389, 128, %r140;\n"
-"				ld.shared.u32 %r391, [%r390];\n"
-"				prmt.b32 %r392, %r56, 0, 17473;\n"
-"				mad.lo.u32 %r393, %r392, 128, %r140;\n"
-"				ld.shared.u32 %r394, [%r393];\n"
-"				prmt.b32 %r395, %r56, 0, 17474;\n"
-"				mad.lo.u32 %r396, %r395, 128, %r140;\n"
-"				ld.shared.u32 %r397, [%r396];\n"
-"				prmt.b32 %r398, %r56, 0, 17475;\n"
-"				mad.lo.u32 %r399, %r398, 128, %r140;\n"
-"				ld.shared.u32 %r400, [%r399];\n"
-"				prmt.b32 %r401, %r57, 0, 17472;\n"
-"				mad.lo.u32 %r402, %r401, 128, %r140;\n"
-"				ld.shared.u32 %r403, [%r402];\n"
-"				prmt.b32 %r404, %r57, 0, 17473;\n"
-"				mad.lo.u32 %r405, %r404, 128, %r140;\n"
-"				ld.shared.u32 %r406, [%r405];\n"
-"				prmt.b32 %r407, %r57, 0, 17474;\n"
-"				mad.lo.u32 %r408, %r407, 128, %r140;\n"
-"				ld.shared.u32 %r409, [%r408];\n"
-"				prmt.b32 %r410, %r57, 0, 17475;\n"
-"				mad.lo.u32 %r411, %r410, 128, %r140;\n"
-"				ld.shared.u32 %r412, [%r411];\n"
-"				prmt.b32 %r413, %r67, 0, 17472;\n"
-"				mad.lo.u32 %r414, %r413, 128, %r140;\n"
-"				ld.shared.u32 %r415, [%r414];\n"
-"				prmt.b32 %r416, %r67, 0, 17473;\n"
-"				mad.lo.u32 %r417, %r416, 128, %r140;\n"
-"				ld.shared.u32 %r418, [%r417];\n"
-"				prmt.b32 %r419, %r67, 0, 17474;\n"
-"				mad.lo.u32 %r420, %r419, 128, %r140;\n"
-"				ld.shared.u32 %r421, [%r420];\n"
-"				prmt.b32 %r422, %r67, 0, 17475;\n"
-"				mad.lo.u32 %r423, %r422, 128, %r140;\n"
-"				ld.shared.u32 %r424, [%r423];\n"
-"				prmt.b32 %r425, %r68, 0, 17472;\n"
-"				mad.lo.u32 %r426, %r425, 128, %r140;\n"
-"				ld.shared.u32 %r427, [%r426];\n"
-"				prmt.b32 %r428, %r68, 0, 17473;\n"
-"				mad.lo.u32 %r429, %r428, 128, %r140;\n"
-"				ld.shared.u32 %r430, [%r429];\n"
-"				prmt.b32 %r431, %r68, 0, 17474;\n"
-"				mad.lo.u32 %r432, %r431, 128, %r140;\n"
-"				ld.shared.u32 %r433, [%r432];\n"
-"				prmt.b32 %r434, %r68, 0, 17475;\n"
-"				mad.lo.u32 %r435, %r434, 128, %r140;\n"
-"				ld.shared.u32 %r436, [%r435];\n"
-"				prmt.b32 %r437, %r78, 0, 17472;\n"
-"				mad.lo.u32 %r438, %r437, 128, %r140;\n"
-"				ld.shared.u32 %r439, [%r438];\n"
-"				prmt.b32 %r440, %r78, 0, 17473;\n"
-"				mad.lo.u32 %r441, %r440, 128, %r140;\n"
-"				ld.shared.u32 %r442, [%r441];\n"
-"				prmt.b32 %r443, %r78, 0, 17474;\n"
-"				mad.lo.u32 %r444, %r443, 128, %r140;\n"
-"				ld.shared.u32 %r445, [%r444];\n"
-"				prmt.b32 %r446, %r78, 0, 17475;\n"
-"				mad.lo.u32 %r447, %r446, 128, %r140;\n"
-"				ld.shared.u32 %r448, [%r447];\n"
-"				prmt.b32 %r449, %r79, 0, 17472;\n"
-"				mad.lo.u32 %r450, %r449, 128, %r140;\n"
-"				ld.shared.u32 %r451, [%r450];\n"
-"				prmt.b32 %r452, %r79, 0, 17473;\n"
-"				mad.lo.u32 %r453, %r452, 128, %r140;\n"
-"				ld.shared.u32 %r454, [%r453];\n"
-"				prmt.b32 %r455, %r79, 0, 17474;\n"
-"				mad.lo.u32 %r456, %r455, 128, %r140;\n"
-"				ld.shared.u32 %r457, [%r456];\n"
-"				prmt.b32 %r458, %r79, 0, 17475;\n"
-"				mad.lo.u32 %r459, %r458, 128, %r140;\n"
-"				ld.shared.u32 %r460, [%r459];\n"
-"				prmt.b32 %r461, %r89, 0, 17472;\n"
-"				mad.lo.u32 %r462, %r461, 128, %r140;\n"
-"				ld.shared.u32 %r463, [%r462];\n"
-"				prmt.b32 %r464, %r89, 0, 17473;\n"
-"				mad.lo.u32 %r465, %r464, 128, %r140;\n"
-"				ld.shared.u32 %r466, [%r465];\n"
-"				prmt.b32 %r467, %r89, 0, 17474;\n"
-"				mad.lo.u32 %r468, %r467, 128, %r140;\n"
-"				ld.shared.u32 %r469, [%r468];\n"
-"				prmt.b32 %r470, %r89, 0, 17475;\n"
-"				mad.lo.u32 %r471, %r470, 128, %r140;\n"
-"				ld.shared.u32 %r472, [%r471];\n"
-"				prmt.b32 %r473, %r90, 0, 17472;\n"
-"				mad.lo.u32 %r474, %r473, 128, %r140;\n"
-"				ld.shared.u32 %r475, [%r474];\n"
-"				prmt.b32 %r476, %r90, 0, 17473;\n"
-"				mad.lo.u32 %r477, %r476, 128, %r140;\n"
-"				ld.shared.u32 %r478, [%r477];\n"
-"				prmt.b32 %r479, %r90, 0, 17474;\n"
-"				mad.lo.u32 %r480, %r479, 128, %r140;\n"
-"				ld.shared.u32 %r481, [%r480];\n"
-"				prmt.b32 %r482, %r90, 0, 17475;\n"
-"				mad.lo.u32 %r483, %r482, 128, %r140;\n"
-"				ld.shared.u32 %r484, [%r483];\n"
-"				ld.shared.v4.u32 {%r485, %r486, %r487, %r488}, [%r42];\n"
-"				ld.shared.v4.u32 {%r489, %r490, %r491, %r492}, [%r42+16];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f162, %f163, %f164, %f165}, {%r391, %r415, %r394, %r418}, {%r485, %r486}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f166, %f167, %f168, %f169}, {%r397, %r421, %r400, %r424}, {%r487, %r488}, {%f162, %f163, %f164, %f165};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f170, %f171, %f172, %f173}, {%r403, %r427, %r406, %r430}, {%r489, %r490}, {%f166, %f167, %f168, %f169};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f174, %f175, %f176, %f177}, {%r409, %r433, %r412, %r436}, {%r491, %r492}, {%f170, %f171, %f172, %f173};\n"
-"				fma.rn.f32 %f2, %f174, %f20, %f2;\n"
-"				fma.rn.f32 %f3, %f175, %f20, %f3;\n"
-"				fma.rn.f32 %f4, %f176, %f24, %f4;\n"
-"				fma.rn.f32 %f5, %f177, %f24, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f178, %f179, %f180, %f181}, {%r439, %r463, %r442, %r466}, {%r485, %r486}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f182, %f183, %f184, %f185}, {%r445, %r469, %r448, %r472}, {%r487, %r488}, {%f178, %f179, %f180, %f181};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f186, %f187, %f188, %f189}, {%r451, %r475, %r454, %r478}, {%r489, %r490}, {%f182, %f183, %f184, %f185};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f190, %f191, %f192, %f193}, {%r457, %r481, %r460, %r484}, {%r491, %r492}, {%f186, %f187, %f188, %f189};\n"
-"				fma.rn.f32 %f6, %f190, %f28, %f6;\n"
-"				fma.rn.f32 %f7, %f191, %f28, %f7;\n"
-"				fma.rn.f32 %f8, %f192, %f32, %f8;\n"
-"				fma.rn.f32 %f9, %f193, %f32, %f9;\n"
-"				ld.shared.v4.u32 {%r493, %r494, %r495, %r496}, [%r42+4224];\n"
-"				ld.shared.v4.u32 {%r497, %r498, %r499, %r500}, [%r42+4240];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f194, %f195, %f196, %f197}, {%r391, %r415, %r394, %r418}, {%r493, %r494}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f198, %f199, %f200, %f201}, {%r397, %r421, %r400, %r424}, {%r495, %r496}, {%f194, %f195, %f196, %f197};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f202, %f203, %f204, %f205}, {%r403, %r427, %r406, %r430}, {%r497, %r498}, {%f198, %f199, %f200, %f201};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f206, %f207, %f208, %f209}, {%r409, %r433, %r412, %r436}, {%r499, %r500}, {%f202, %f203, %f204, %f205};\n"
-"				fma.rn.f32 %f10, %f206, %f20, %f10;\n"
-"				fma.rn.f32 %f11, %f207, %f20, %f11;\n"
-"				fma.rn.f32 %f12, %f208, %f24, %f12;\n"
-"				fma.rn.f32 %f13, %f209, %f24, %f13;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f210, %f211, %f212, %f213}, {%r439, %r463, %r442, %r466}, {%r493, %r494}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f214, %f215, %f216, %f217}, {%r445, %r469, %r448, %r472}, {%r495, %r496}, {%f210, %f211, %f212, %f213};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f218, %f219, %f220, %f221}, {%r451, %r475, %r454, %r478}, {%r497, %r498}, {%f214, %f215, %f216, %f217};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f222, %f223, %f224, %f225}, {%r457, %r481, %r460, %r484}, {%r499, %r500}, {%f218, %f219, %f220, %f221};\n"
-"				fma.rn.f32 %f14, %f222, %f28, %f14;\n"
-"				fma.rn.f32 %f15, %f223, %f28, %f15;\n"
-"				fma.rn.f32 %f16, %f224, %f32, %f16;\n"
-"				fma.rn.f32 %f17, %f225, %f32, %f17;\n"
-"			IF_10_END:\n"
-"			setp.gt.s32 %p21, %r33, %r152;\n"
-"			@%p21 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd10+768];\n"
-"			@%p21 ld.global.nc.L1::no_allocate.v2.u32 {%r67, %r68}, [%rd13+768];\n"
-"			@%p21 ld.global.nc.L1::no_allocate.v2.u32 {%r78, %r79}, [%rd16+768];\n"
-"			@%p21 ld.global.nc.L1::no_allocate.v2.u32 {%r89, %r90}, [%rd19+768];\n"
-"			cp.async.wait_group 0;\n"
-"			bar.sync 0;\n"
-"			setp.gt.s32 %p22, %r130, %r152;\n"
-"			@!%p22 bra IF_11_END;\n"
-"				cp.async.cg.shared.global [%r123], [%rd27+2048], 16, %r119;\n"
-"				add.u64 %rd48, %rd28, %rd27;\n"
-"				cp.async.cg.shared.global [%r123+4224], [%rd48+2048], 16, %r121;\n"
-"			IF_11_END:\n"
-"			cp.async.commit_group;\n"
-"			setp.gt.s32 %p23, %r30, %r152;\n"
-"			@!%p23 bra IF_12_END;\n"
-"				prmt.b32 %r501, %r58, 0, 17472;\n"
-"				mad.lo.u32 %r502, %r501, 128, %r140;\n"
-"				ld.shared.u32 %r503, [%r502];\n"
-"				prmt.b32 %r504, %r58, 0, 17473;\n"
-"				mad.lo.u32 %r505, %r504, 128, %r140;\n"
-"				ld.shared.u32 %r506, [%r505];\n"
-"				prmt.b32 %r507, %r58, 0, 17474;\n"
-"				mad.lo.u32 %r508, %r507, 128, %r140;\n"
-"				ld.shared.u32 %r509, [%r508];\n"
-"				prmt.b32 %r510, %r58, 0, 17475;\n"
-"				mad.lo.u32 %r511, %r510, 128, %r140;\n"
-"				ld.shared.u32 %r512, [%r511];\n"
-"				prmt.b32 %r513, %r59, 0, 17472;\n"
-"				mad.lo.u32 %r514, %r513, 128, %r140;\n"
-"				ld.shared.u32 %r515, [%r514];\n"
-"				prmt.b32 %r516, %r59, 0, 17473;\n"
-"				mad.lo.u32 %r517, %r516, 128, %r140;\n"
-"				ld.shared.u32 %r518, [%r517];\n"
-"				prmt.b32 %r519, %r59, 0, 17474;\n"
-"				mad.lo.u32 %r520, %r519, 128, %r140;\n"
-"				ld.shared.u32 %r521, [%r520];\n"
-"				prmt.b32 %r522, %r59, 0, 17475;\n"
-"				mad.lo.u32 %r523, %r522, 128, %r140;\n"
-"				ld.shared.u32 %r524, [%r523];\n"
-"				prmt.b32 %r525, %r69, 0, 17472;\n"
-"				mad.lo.u32 %r526, %r525, 128, %r140;\n"
-"				ld.shared.u32 %r527, [%r526];\n"
-"				prmt.b32 %r528, %r69, 0, 17473;\n"
-"				mad.lo.u32 %r529, %r528, 128, %r140;\n"
-"				ld.shared.u32 %r530, [%r529];\n"
-"				prmt.b32 %r531, %r69, 0, 17474;\n"
-"				mad.lo.u32 %r532, %r531, 128, %r140;\n"
-"				ld.shared.u32 %r533, [%r532];\n"
-"				prmt.b32 %r534, %r69, 0, 17475;\n"
-"				mad.lo.u32 %r535, %r534, 128, %r140;\n"
-"				ld.shared.u32 %r536, [%r535];\n"
-"				prmt.b32 %r537, %r70, 0, 17472;\n"
-"				mad.lo.u32 %r538, %r537, 128, %r140;\n"
-"				ld.shared.u32 %r539, [%r538];\n"
-"				prmt.b32 %r540, %r70, 0, 17473;\n"
-"				mad.lo.u32 %r541, %r540, 128, %r140;\n"
-"				ld.shared.u32 %r542, [%r541];\n"
-"				prmt.b32 %r543, %r70, 0, 17474;\n"
-"				mad.lo.u32 %r544, %r543, 128, %r140;\n"
-"				ld.shared.u32 %r545, [%r544];\n"
-"				prmt.b32 %r546, %r70, 0, 17475;\n"
-"				mad.lo.u32 %r547, %r546, 128, %r140;\n"
-"				ld.shared.u32 %r548, [%r547];\n"
-"				prmt.b32 %r549, %r80, 0, 17472;\n"
-"				mad.lo.u32 %r550, %r549, 128, %r140;\n"
-"				ld.shared.u32 %r551, [%r550];\n"
-"				prmt.b32 %r552, %r80, 0, 17473;\n"
-"				mad.lo.u32 %r553, %r552, 128, %r140;\n"
-"				ld.shared.u32 %r554, [%r553];\n"
-"				prmt.b32 %r555, %r80, 0, 17474;\n"
-"				mad.lo.u32 %r556, %r555, 128, %r140;\n"
-"				ld.shared.u32 %r557, [%r556];\n"
-"				prmt.b32 %r558, %r80, 0, 17475;\n"
-"				mad.lo.u32 %r559, %r558, 128, %r140;\n"
-"				ld.shared.u32 %r560, [%r559];\n"
-"				prmt.b32 %r561, %r81, 0, 17472;\n"
-"				mad.lo.u32 %r562, %r561, 128, %r140;\n"
-"				ld.shared.u32 %r563, [%r562];\n"
-"				prmt.b32 %r564, %r81, 0, 17473;\n"
-"				mad.lo.u32 %r565, %r564, 128, %r140;\n"
-"				ld.shared.u32 %r566, [%r565];\n"
-"				prmt.b32 %r567, %r81, 0, 17474;\n"
-"				mad.lo.u32 %r568, %r567, 128, %r140;\n"
-"				ld.shared.u32 %r569, [%r568];\n"
-"				prmt.b32 %r570, %r81, 0, 17475;\n"
-"				mad.lo.u32 %r571, %r570, 128, %r140;\n"
-"				ld.shared.u32 %r572, [%r571];\n"
-"				prmt.b32 %r573, %r91, 0, 17472;\n"
-"				mad.lo.u32 %r574, %r573, 128, %r140;\n"
-"				ld.shared.u32 %r575, [%r574];\n"
-"				prmt.b32 %r576, %r91, 0, 17473;\n"
-"				mad.lo.u32 %r577, %r576, 128, %r140;\n"
-"				ld.shared.u32 %r578, [%r577];\n"
-"				prmt.b32 %r579, %r91, 0, 17474;\n"
-"				mad.lo.u32 %r580, %r579, 128, %r140;\n"
-"				ld.shared.u32 %r581, [%r580];\n"
-"				prmt.b32 %r582, %r91, 0, 17475;\n"
-"				mad.lo.u32 %r583, %r582, 128, %r140;\n"
-"				ld.shared.u32 %r584, [%r583];\n"
-"				prmt.b32 %r585, %r92, 0, 17472;\n"
-"				mad.lo.u32 %r586, %r585, 128, %r140;\n"
-"				ld.shared.u32 %r587, [%r586];\n"
-"				prmt.b32 %r588, %r92, 0, 17473;\n"
-"				mad.lo.u32 %r589, %r588, 128, %r140;\n"
-"				ld.shared.u32 %r590, [%r589];\n"
-"				prmt.b32 %r591, %r92, 0, 17474;\n"
-"				mad.lo.u32 %r592, %r591, 128, %r140;\n"
-"				ld.shared.u32 %r593, [%r592];\n"
-"				prmt.b32 %r594, %r92, 0, 17475;\n"
-"				mad.lo.u32 %r595, %r594, 128, %r140;\n"
-"				ld.shared.u32 %r596, [%r595];\n"
-"				ld.shared.v4.u32 {%r597, %r598, %r599, %r600}, [%r42+8448];\n"
-"				ld.shared.v4.u32 {%r601, %r602, %r603, %r604}, [%r42+8464];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f226, %f227, %f228, %f229}, {%r503, %r527, %r506, %r530}, {%r597, %r598}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f230, %f231, %f232, %f233}, {%r509, %r533, %r512, %r536}, {%r599, %r600}, {%f226, %f227, %f228, %f229};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f234, %f235, %f236, %f237}, {%r515, %r539, %r518, %r542}, {%r601, %r602}, {%f230, %f231, %f232, %f233};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f238, %f239, %f240, %f241}, {%r521, %r545, %r524, %r548}, {%r603, %r604}, {%f234, %f235, %f236, %f237};\n"
-"				fma.rn.f32 %f2, %f238, %f21, %f2;\n"
-"				fma.rn.f32 %f3, %f239, %f21, %f3;\n"
-"				fma.rn.f32 %f4, %f240, %f25, %f4;\n"
-"				fma.rn.f32 %f5, %f241, %f25, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f242, %f243, %f244, %f245}, {%r551, %r575, %r554, %r578}, {%r597, %r598}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f246, %f247, %f248, %f249}, {%r557, %r581, %r560, %r584}, {%r599, %r600}, {%f242, %f243, %f244, %f245};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f250, %f251, %f252, %f253}, {%r563, %r587, %r566, %r590}, {%r601, %r602}, {%f246, %f247, %f248, %f249};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f254, %f255, %f256, %f257}, {%r569, %r593, %r572, %r596}, {%r603, %r604}, {%f250, %f251, %f252, %f253};\n"
-"				fma.rn.f32 %f6, %f254, %f29, %f6;\n"
-"				fma.rn.f32 %f7, %f255, %f29, %f7;\n"
-"				fma.rn.f32 %f8, %f256, %f33, %f8;\n"
-"				fma.rn.f32 %f9, %f257, %f33, %f9;\n"
-"				ld.shared.v4.u32 {%r605, %r606, %r607, %r608}, [%r42+12672];\n"
-"				ld.shared.v4.u32 {%r609, %r610, %r611, %r612}, [%r42+12688];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f258, %f259, %f260, %f261}, {%r503, %r527, %r506, %r530}, {%r605, %r606}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f262, %f263, %f264, %f265}, {%r509, %r533, %r512, %r536}, {%r607, %r608}, {%f258, %f259, %f260, %f261};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f266, %f267, %f268, %f269}, {%r515, %r539, %r518, %r542}, {%r609, %r610}, {%f262, %f263, %f264, %f265};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f270, %f271, %f272, %f273}, {%r521, %r545, %r524, %r548}, {%r611, %r612}, {%f266, %f267, %f268, %f269};\n"
-"				fma.rn.f32 %f10, %f270, %f21, %f10;\n"
-"				fma.rn.f32 %f11, %f271, %f21, %f11;\n"
-"				fma.rn.f32 %f12, %f272, %f25, %f12;\n"
-"				fma.rn.f32 %f13, %f273, %f25, %f13;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f274, %f275, %f276, %f277}, {%r551, %r575, %r554, %r578}, {%r605, %r606}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f278, %f279, %f280, %f281}, {%r557, %r581, %r560, %r584}, {%r607, %r608}, {%f274, %f275, %f276, %f277};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f282, %f283, %f284, %f285}, {%r563, %r587, %r566, %r590}, {%r609, %r610}, {%f278, %f279, %f280, %f281};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f286, %f287, %f288, %f289}, {%r569, %r593, %r572, %r596}, {%r611, %r612}, {%f282, %f283, %f284, %f285};\n"
-"				fma.rn.f32 %f14, %f286, %f29, %f14;\n"
-"				fma.rn.f32 %f15, %f287, %f29, %f15;\n"
-"				fma.rn.f32 %f16, %f288, %f33, %f16;\n"
-"				fma.rn.f32 %f17, %f289, %f33, %f17;\n"
-"			IF_12_END:\n"
-"			setp.gt.s32 %p24, %r34, %r152;\n"
-"			@%p24 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd10+896];\n"
-"			@%p24 ld.global.nc.L1::no_allocate.v2.u32 {%r69, %r70}, [%rd13+896];\n"
-"			@%p24 ld.global.nc.L1::no_allocate.v2.u32 {%r80, %r81}, [%rd16+896];\n"
-"			@%p24 ld.global.nc.L1::no_allocate.v2.u32 {%r91, %r92}, [%rd19+896];\n"
-"			add.u64 %rd10, %rd10, 512;\n"
-"			add.u64 %rd13, %rd13, 512;\n"
-"			add.u64 %rd16, %rd16, 512;\n"
-"			add.u64 %rd19, %rd19, 512;\n"
-"			add.u32 %r613, %r151, 64;\n"
-"			and.b32 %r151, %r613, 255;\n"
-"			add.u64 %rd27, %rd27, 2048;\n"
-"			add.s32 %r152, %r152, 16;\n"
-"			setp.lt.s32 %p25, %r152, %r13;\n"
-"			@%p25 bra LOOP_3;\n"
+"			setp.gt.s32 %p14, %r23, %r115;\n"
+"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+768];\n"
+"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+768];\n"
+"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+768];\n"
+"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+768];\n"
+"			add.u64 %rd8, %rd8, 512;\n"
+"			add.u64 %rd11, %rd11, 512;\n"
+"			add.u64 %rd14, %rd14, 512;\n"
+"			add.u64 %rd17, %rd17, 512;\n"
+"			sub.u32 %r27, %r32, %r27;\n"
+"			sub.u32 %r84, %r87, %r84;\n"
+"			add.u64 %rd25, %rd25, 2048;\n"
+"			add.s32 %r115, %r115, 16;\n"
+"			setp.lt.s32 %p15, %r115, %r5;\n"
+"			@%p15 bra LOOP_3;\n"
 "	IF_2_END:\n"
 "	cp.async.wait_group 0;\n"
-"	div.u32 %r614, %r14, 64;\n"
-"	and.b32 %r615, %r14, 63;\n"
-"	mad.lo.u32 %r616, %r614, 272, %r4;\n"
-"	mad.lo.u32 %r617, %r615, 4, %r616;\n"
-"	add.u32 %r618, %r615, %r25;\n"
-"	setp.lt.u32 %p26, %r618, %r2;\n"
+"	div.u32 %r342, %r6, 64;\n"
+"	and.b32 %r343, %r6, 63;\n"
+"	mad.lo.u32 %r344, %r342, 272, %r4;\n"
+"	mad.lo.u32 %r345, %r343, 4, %r344;\n"
+"	add.u32 %r346, %r343, %r18;\n"
+"	setp.lt.u32 %p16, %r346, %r2;\n"
 "	bar.sync 0;\n"
-"	mad.lo.u32 %r619, %r21, 32, %r16;\n"
-"	mad.lo.u32 %r620, %r20, 4352, %r4;\n"
-"	mad.lo.u32 %r621, %r17, 544, %r620;\n"
-"	mad.lo.u32 %r622, %r619, 4, %r621;\n"
-"	st.shared.f32 [%r622], %f2;\n"
-"	st.shared.f32 [%r622+272], %f3;\n"
-"	st.shared.f32 [%r622+32], %f4;\n"
-"	st.shared.f32 [%r622+304], %f5;\n"
-"	st.shared.f32 [%r622+64], %f6;\n"
-"	st.shared.f32 [%r622+336], %f7;\n"
-"	st.shared.f32 [%r622+96], %f8;\n"
-"	st.shared.f32 [%r622+368], %f9;\n"
-"	st.shared.f32 [%r622+2176], %f10;\n"
-"	st.shared.f32 [%r622+2448], %f11;\n"
-"	st.shared.f32 [%r622+2208], %f12;\n"
-"	st.shared.f32 [%r622+2480], %f13;\n"
-"	st.shared.f32 [%r622+2240], %f14;\n"
-"	st.shared.f32 [%r622+2512], %f15;\n"
-"	st.shared.f32 [%r622+2272], %f16;\n"
-"	st.shared.f32 [%r622+2544], %f17;\n"
+"	mad.lo.u32 %r347, %r14, 32, %r8;\n"
+"	mad.lo.u32 %r348, %r13, 4352, %r4;\n"
+"	mad.lo.u32 %r349, %r9, 544, %r348;\n"
+"	mad.lo.u32 %r350, %r347, 4, %r349;\n"
+"	st.shared.f32 [%r350], %f2;\n"
+"	st.shared.f32 [%r350+272], %f3;\n"
+"	st.shared.f32 [%r350+32], %f4;\n"
+"	st.shared.f32 [%r350+304], %f5;\n"
+"	st.shared.f32 [%r350+64], %f6;\n"
+"	st.shared.f32 [%r350+336], %f7;\n"
+"	st.shared.f32 [%r350+96], %f8;\n"
+"	st.shared.f32 [%r350+368], %f9;\n"
+"	st.shared.f32 [%r350+2176], %f10;\n"
+"	st.shared.f32 [%r350+2448], %f11;\n"
+"	st.shared.f32 [%r350+2208], %f12;\n"
+"	st.shared.f32 [%r350+2480], %f13;\n"
+"	st.shared.f32 [%r350+2240], %f14;\n"
+"	st.shared.f32 [%r350+2512], %f15;\n"
+"	st.shared.f32 [%r350+2272], %f16;\n"
+"	st.shared.f32 [%r350+2544], %f17;\n"
 "	bar.sync 0;\n"
-"	mov.b32 %f290, 0f00000000;\n"
-"	mov.b32 %f291, 0f00000000;\n"
-"	mov.b32 %f292, 0f00000000;\n"
-"	mov.b32 %f293, 0f00000000;\n"
-"	ld.shared.f32 %f294, [%r617];\n"
-"	ld.shared.f32 %f295, [%r617+4352];\n"
-"	add.rn.f32 %f296, %f294, %f295;\n"
-"	ld.shared.f32 %f297, [%r617+8704];\n"
-"	add.rn.f32 %f298, %f296, %f297;\n"
-"	ld.shared.f32 %f299, [%r617+13056];\n"
-"	add.rn.f32 %f290, %f298, %f299;\n"
-"	ld.shared.f32 %f300, [%r617+1088];\n"
-"	ld.shared.f32 %f301, [%r617+5440];\n"
-"	add.rn.f32 %f302, %f300, %f301;\n"
-"	ld.shared.f32 %f303, [%r617+9792];\n"
-"	add.rn.f32 %f304, %f302, %f303;\n"
-"	ld.shared.f32 %f305, [%r617+14144];\n"
-"	add.rn.f32 %f291, %f304, %f305;\n"
-"	ld.shared.f32 %f306, [%r617+2176];\n"
-"	ld.shared.f32 %f307, [%r617+6528];\n"
-"	add.rn.f32 %f308, %f306, %f307;\n"
-"	ld.shared.f32 %f309, [%r617+10880];\n"
-"	add.rn.f32 %f310, %f308, %f309;\n"
-"	ld.shared.f32 %f311, [%r617+15232];\n"
-"	add.rn.f32 %f292, %f310, %f311;\n"
-"	ld.shared.f32 %f312, [%r617+3264];\n"
-"	ld.shared.f32 %f313, [%r617+7616];\n"
-"	add.rn.f32 %f314, %f312, %f313;\n"
-"	ld.shared.f32 %f315, [%r617+11968];\n"
-"	add.rn.f32 %f316, %f314, %f315;\n"
-"	ld.shared.f32 %f317, [%r617+16320];\n"
-"	add.rn.f32 %f293, %f316, %f317;\n"
-"	mov.u32 %r623, %ctaid.x;\n"
-"	mov.u32 %r624, %ctaid.y;\n"
-"	mov.u32 %r625, %nctaid.x;\n"
-"	mad.lo.u32 %r626, %r624, %r625, %r623;\n"
-"	mov.u32 %r627, %ctaid.z;\n"
-"	mul.wide.u32 %rd49, %r626, 4096;\n"
-"	shl.b64 %rd50, %rd49, 2;\n"
-"	add.u64 %rd51, %rd50, %rd5;\n"
-"	mul.lo.u32 %r628, %r14, 4;\n"
-"	mad.wide.u32 %rd52, %r628, 4, %rd51;\n"
-"	mul.lo.u32 %r629, %r627, 1024;\n"
-"	mad.wide.u32 %rd53, %r629, 4, %rd52;\n"
-"	st.global.v4.f32 [%rd53], {%f290, %f291, %f292, %f293};\n"
-"	bar.sync 0;\n"
-"	setp.eq.u32 %p27, %r14, 0;\n"
-"	@!%p27 bra IF_13_END;\n"
-"		mad.wide.u32 %rd54, %r626, 4, %rd6;\n"
-"		atom.acq_rel.gpu.global.inc.u32 %r630, [%rd54], 3;\n"
-"		st.shared.u32 [%r5], %r630;\n"
-"	IF_13_END:\n"
-"	bar.sync 0;\n"
-"	ld.shared.u32 %r631, [%r5];\n"
-"	setp.eq.u32 %p28, %r631, 3;\n"
-"	@!%p28 bra IF_14_END;\n"
-"		ld.global.cg.v4.f32 {%f290, %f291, %f292, %f293}, [%rd52];\n"
-"		ld.global.cg.v4.f32 {%f318, %f319, %f320, %f321}, [%rd52+4096];\n"
-"		add.rn.f32 %f290, %f290, %f318;\n"
-"		add.rn.f32 %f291, %f291, %f319;\n"
-"		add.rn.f32 %f292, %f292, %f320;\n"
-"		add.rn.f32 %f293, %f293, %f321;\n"
-"		ld.global.cg.v4.f32 {%f322, %f323, %f324, %f325}, [%rd52+8192];\n"
-"		add.rn.f32 %f290, %f290, %f322;\n"
-"		add.rn.f32 %f291, %f291, %f323;\n"
-"		add.rn.f32 %f292, %f292, %f324;\n"
-"		add.rn.f32 %f293, %f293, %f325;\n"
-"		ld.global.cg.v4.f32 {%f326, %f327, %f328, %f329}, [%rd52+12288];\n"
-"		add.rn.f32 %f290, %f290, %f326;\n"
-"		add.rn.f32 %f291, %f291, %f327;\n"
-"		add.rn.f32 %f292, %f292, %f328;\n"
-"		add.rn.f32 %f293, %f293, %f329;\n"
-"	IF_14_END:\n"
-"	and.pred %p29, %p26, %p28;\n"
-"	add.u32 %r632, %r614, %r23;\n"
-"	mul.wide.u32 %rd55, %r632, %r2;\n"
-"	shl.b64 %rd56, %rd55, 1;\n"
-"	add.u64 %rd57, %rd56, %rd4;\n"
-"	mad.wide.u32 %rd58, %r618, 2, %rd57;\n"
-"	mul.wide.u32 %rd59, %r2, 4;\n"
-"	sub.s32 %r633, %r1, %r632;\n"
-"	setp.gt.s32 %p30, %r633, 0;\n"
-"	and.pred %p31, %p30, %p29;\n"
-"	cvt.rn.f16.f32 %h1, %f290;\n"
-"	@%p31 st.global.b16 [%rd58], %h1;\n"
-"	shl.b64 %rd60, %rd59, 1;\n"
-"	add.u64 %rd61, %rd60, %rd58;\n"
-"	setp.gt.s32 %p32, %r633, 4;\n"
-"	and.pred %p33, %p32, %p29;\n"
-"	cvt.rn.f16.f32 %h2, %f291;\n"
-"	@%p33 st.global.b16 [%rd61], %h2;\n"
-"	shl.b64 %rd62, %rd59, 1;\n"
-"	add.u64 %rd63, %rd62, %rd61;\n"
-"	setp.gt.s32 %p34, %r633, 8;\n"
-"	and.pred %p35, %p34, %p29;\n"
-"	cvt.rn.f16.f32 %h3, %f292;\n"
-"	@%p35 st.global.b16 [%rd63], %h3;\n"
-"	shl.b64 %rd64, %rd59, 1;\n"
-"	add.u64 %rd65, %rd64, %rd63;\n"
-"	setp.gt.s32 %p36, %r633, 12;\n"
-"	and.pred %p37, %p36, %p29;\n"
-"	cvt.rn.f16.f32 %h4, %f293;\n"
-"	@%p37 st.global.b16 [%rd65], %h4;\n"
+"	mov.b32 %f154, 0f00000000;\n"
+"	mov.b32 %f155, 0f00000000;\n"
+"	ld.shared.f32 %f156, [%r345];\n"
+"	ld.shared.f32 %f157, [%r345+4352];\n"
+"	add.rn.f32 %f158, %f156, %f157;\n"
+"	ld.shared.f32 %f159, [%r345+8704];\n"
+"	add.rn.f32 %f160, %f158, %f159;\n"
+"	ld.shared.f32 %f161, [%r345+13056];\n"
+"	add.rn.f32 %f162, %f160, %f161;\n"
+"	ld.shared.f32 %f163, [%r345+17408];\n"
+"	add.rn.f32 %f164, %f162, %f163;\n"
+"	ld.shared.f32 %f165, [%r345+21760];\n"
+"	add.rn.f32 %f166, %f164, %f165;\n"
+"	ld.shared.f32 %f167, [%r345+26112];\n"
+"	add.rn.f32 %f168, %f166, %f167;\n"
+"	ld.shared.f32 %f169, [%r345+30464];\n"
+"	add.rn.f32 %f154, %f168, %f169;\n"
+"	ld.shared.f32 %f170, [%r345+2176];\n"
+"	ld.shared.f32 %f171, [%r345+6528];\n"
+"	add.rn.f32 %f172, %f170, %f171;\n"
+"	ld.shared.f32 %f173, [%r345+10880];\n"
+"	add.rn.f32 %f174, %f172, %f173;\n"
+"	ld.shared.f32 %f175, [%r345+15232];\n"
+"	add.rn.f32 %f176, %f174, %f175;\n"
+"	ld.shared.f32 %f177, [%r345+19584];\n"
+"	add.rn.f32 %f178, %f176, %f177;\n"
+"	ld.shared.f32 %f179, [%r345+23936];\n"
+"	add.rn.f32 %f180, %f178, %f179;\n"
+"	ld.shared.f32 %f181, [%r345+28288];\n"
+"	add.rn.f32 %f182, %f180, %f181;\n"
+"	ld.shared.f32 %f183, [%r345+32640];\n"
+"	add.rn.f32 %f155, %f182, %f183;\n"
+"	add.u32 %r351, %r342, %r16;\n"
+"	mul.wide.u32 %rd33, %r351, %r2;\n"
+"	shl.b64 %rd34, %rd33, 1;\n"
+"	add.u64 %rd35, %rd34, %rd4;\n"
+"	mad.wide.u32 %rd36, %r346, 2, %rd35;\n"
+"	mul.wide.u32 %rd37, %r2, 8;\n"
+"	sub.s32 %r352, %r1, %r351;\n"
+"	setp.gt.s32 %p17, %r352, 0;\n"
+"	and.pred %p18, %p17, %p16;\n"
+"	cvt.rn.f16.f32 %h1, %f154;\n"
+"	@%p18 st.global.b16 [%rd36], %h1;\n"
+"	shl.b64 %rd38, %rd37, 1;\n"
+"	add.u64 %rd39, %rd38, %rd36;\n"
+"	setp.gt.s32 %p19, %r352, 8;\n"
+"	and.pred %p20, %p19, %p16;\n"
+"	cvt.rn.f16.f32 %h2, %f155;\n"
+"	@%p20 st.global.b16 [%rd39], %h2;\n"
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_images[] = {
-    {.data = nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_sm_80,
-     .bytes = sizeof nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_sm_80 - 1,
-     .hash_high = 0xe700535fa376cc3e,
-     .hash_low = 0x5a86b741b59f53ce,
+static const kiln_image nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_sm_80 - 1,
+     .hash_high = 0x90e89fb2cb9c28f6,
+     .hash_low = 0x1324ff3bd1290536,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_module = {
-    .images = nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_images,
+static const kiln_module nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_module = {
+    .images = nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 61,
+    .slot = 59,
 };
 
-static kiln_status run_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                    const void *args)
+static kiln_status run_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                               CUstream stream,
+                                                                               const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
-    if (!(a->workspace_size >= ceil_div((uint64_t)a->m, 16) * ceil_div((uint64_t)a->n, 64) * 4 * 16 * 64)) {
-        static const char detail[] =
-            "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n, with tile_m=16, tile_n=64, split_k=4";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
-    }
-    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_3, a,
-                                                   (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 32 ? 0x2u : 0));
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
     if (status != KILN_OK)
         return status;
-    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 4};
-    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->workspace, &a->tile_counters,
-                                  &a->m, &a->n, &a->k, &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel, stream,
-                       grid, 67072, params);
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel,
+                       stream, grid, 75264, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a f16, acc f32, nibbles low";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel,
-                         KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
-}
-
-static kiln_status launch_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                       const void *args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(loader, stream, args);
-}
-
-const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel = {
-    .key = 0x1702ec5f2567a0fe,
-    .id = nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_id,
-    .entry = nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_entry,
-    .module = &nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_module,
-    .launch = launch_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4,
-    .run = run_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4,
-    .pointers = &nf4_gemm_pointers_3,
-    .block = {256, 1, 1},
-    .slot = 61,
-    .max_shared_bytes = 67072,
-    .min_shared_bytes = 67072,
-    .static_shared_bytes = 4,
-    .blocks_per_multiprocessor = 1,
-};
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=4,table=compact,stages=2,split_k=4 */
-
-static const char nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_id[] =
-    "nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=4,table=compact,stages=2,split_k=4";
-static const char nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_entry[] =
-    "nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4";
-
-static const char nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_sm_80[] =
-".version 7.4\n"
-".target sm_80\n"
-".address_size 64\n"
-"\n"
-".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
-".visible .entry nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(\n"
-"	.param .u64 param_in,\n"
-"	.param .u64 param_packed,\n"
-"	.param .u64 param_scale,\n"
-"	.param .u64 param_out,\n"
-"	.param .u64 param_workspace,\n"
-"	.param .u64 param_tile_counters,\n"
-"	.param .u32 param_m,\n"
-"	.param .u32 param_n,\n"
-"	.param .u32 param_k,\n"
-"	.param .u64 param_workspace_size\n"
-")\n"
-".maxntid 256, 1, 1\n"
-".minnctapersm 1\n"
-"{\n"
-"	.reg .pred %p<38>;\n"
-"	.reg .b16 %h<5>;\n"
-"	.reg .b32 %r<634>;\n"
-"	.reg .b32 %f<330>;\n"
-"	.reg .b64 %rd<66>;\n"
-"	.shared .align 4 .b32 shared_3[1];\n"
-"\n"
-"	ld.param.u64 %rd1, [param_in];\n"
-"	ld.param.u64 %rd2, [param_packed];\n"
-"	ld.param.u64 %rd3, [param_scale];\n"
-"	ld.param.u64 %rd4, [param_out];\n"
-"	ld.param.u64 %rd5, [param_workspace];\n"
-"	ld.param.u64 %rd6, [param_tile_counters];\n"
-"	ld.param.u32 %r1, [param_m];\n"
-"	ld.param.u32 %r2, [param_n];\n"
-"	ld.param.u32 %r3, [param_k];\n"
-"	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd7, nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_global_2;\n"
-"	mov.b32 %r5, shared_3;\n"
-"	shr.u32 %r6, %r3, 6;\n"
-"	mov.u32 %r7, %ctaid.z;\n"
-"	div.u32 %r8, %r6, 4;\n"
-"	rem.u32 %r9, %r6, 4;\n"
-"	min.u32 %r10, %r7, %r9;\n"
-"	mad.lo.u32 %r11, %r7, %r8, %r10;\n"
-"	setp.lt.u32 %p1, %r7, %r9;\n"
-"	selp.b32 %r12, 1, 0, %p1;\n"
-"	add.u32 %r13, %r8, %r12;\n"
-"	mov.u32 %r14, %tid.x;\n"
-"	mov.u32 %r15, %laneid;\n"
-"	shr.u32 %r16, %r15, 2;\n"
-"	and.b32 %r17, %r15, 3;\n"
-"	mov.u32 %r18, %tid.x;\n"
-"	shr.u32 %r19, %r18, 5;\n"
-"	div.u32 %r20, %r19, 2;\n"
-"	rem.u32 %r21, %r19, 2;\n"
-"	mov.u32 %r22, %ctaid.y;\n"
-"	mul.lo.u32 %r23, %r22, 16;\n"
-"	mov.u32 %r24, %ctaid.x;\n"
-"	mul.lo.u32 %r25, %r24, 64;\n"
-"	sub.s32 %r26, %r13, %r20;\n"
-"	sub.s32 %r27, %r26, 0;\n"
-"	sub.s32 %r28, %r26, 4;\n"
-"	sub.s32 %r29, %r26, 8;\n"
-"	sub.s32 %r30, %r26, 12;\n"
-"	sub.s32 %r31, %r26, 16;\n"
-"	sub.s32 %r32, %r26, 20;\n"
-"	sub.s32 %r33, %r26, 24;\n"
-"	sub.s32 %r34, %r26, 28;\n"
-"	add.u32 %r35, %r4, 32768;\n"
-"	mad.lo.u32 %r36, %r21, 32, %r16;\n"
-"	mad.lo.u32 %r37, %r20, 16, %r35;\n"
-"	mad.lo.u32 %r38, %r36, 272, %r37;\n"
-"	add.u32 %r39, %r35, 17408;\n"
-"	mad.lo.u32 %r40, %r20, 128, %r39;\n"
-"	mad.lo.u32 %r41, %r16, 528, %r40;\n"
-"	mad.lo.u32 %r42, %r17, 32, %r41;\n"
-"	mad.lo.u32 %r43, %r21, 32, %r25;\n"
-"	add.u32 %r44, %r43, %r16;\n"
-"	add.u32 %r45, %r11, %r20;\n"
-"	mul.lo.u32 %r46, %r45, 32;\n"
-"	mad.lo.u32 %r47, %r17, 8, %r46;\n"
-"	shr.u32 %r48, %r3, 1;\n"
-"	add.u32 %r49, %r44, 0;\n"
-"	sub.u32 %r50, %r2, 1;\n"
-"	min.u32 %r51, %r49, %r50;\n"
-"	mul.wide.u32 %rd8, %r51, %r48;\n"
-"	add.u64 %rd9, %rd8, %rd2;\n"
-"	mad.wide.u32 %rd10, %r47, 1, %rd9;\n"
-"	mov.b32 %r52, 0;\n"
-"	mov.b32 %r53, 0;\n"
-"	mov.b32 %r54, 0;\n"
-"	mov.b32 %r55, 0;\n"
-"	mov.b32 %r56, 0;\n"
-"	mov.b32 %r57, 0;\n"
-"	mov.b32 %r58, 0;\n"
-"	mov.b32 %r59, 0;\n"
-"	add.u32 %r60, %r44, 8;\n"
-"	sub.u32 %r61, %r2, 1;\n"
-"	min.u32 %r62, %r60, %r61;\n"
-"	mul.wide.u32 %rd11, %r62, %r48;\n"
-"	add.u64 %rd12, %rd11, %rd2;\n"
-"	mad.wide.u32 %rd13, %r47, 1, %rd12;\n"
-"	mov.b32 %r63, 0;\n"
-"	mov.b32 %r64, 0;\n"
-"	mov.b32 %r65, 0;\n"
-"	mov.b32 %r66, 0;\n"
-"	mov.b32 %r67, 0;\n"
-"	mov.b32 %r68, 0;\n"
-"	mov.b32 %r69, 0;\n"
-"	mov.b32 %r70, 0;\n"
-"	add.u32 %r71, %r44, 16;\n"
-"	sub.u32 %r72, %r2, 1;\n"
-"	min.u32 %r73, %r71, %r72;\n"
-"	mul.wide.u32 %rd14, %r73, %r48;\n"
-"	add.u64 %rd15, %rd14, %rd2;\n"
-"	mad.wide.u32 %rd16, %r47, 1, %rd15;\n"
-"	mov.b32 %r74, 0;\n"
-"	mov.b32 %r75, 0;\n"
-"	mov.b32 %r76, 0;\n"
-"	mov.b32 %r77, 0;\n"
-"	mov.b32 %r78, 0;\n"
-"	mov.b32 %r79, 0;\n"
-"	mov.b32 %r80, 0;\n"
-"	mov.b32 %r81, 0;\n"
-"	add.u32 %r82, %r44, 24;\n"
-"	sub.u32 %r83, %r2, 1;\n"
-"	min.u32 %r84, %r82, %r83;\n"
-"	mul.wide.u32 %rd17, %r84, %r48;\n"
-"	add.u64 %rd18, %rd17, %rd2;\n"
-"	mad.wide.u32 %rd19, %r47, 1, %rd18;\n"
-"	mov.b32 %r85, 0;\n"
-"	mov.b32 %r86, 0;\n"
-"	mov.b32 %r87, 0;\n"
-"	mov.b32 %r88, 0;\n"
-"	mov.b32 %r89, 0;\n"
-"	mov.b32 %r90, 0;\n"
-"	mov.b32 %r91, 0;\n"
-"	mov.b32 %r92, 0;\n"
-"	and.b32 %r93, %r14, 31;\n"
-"	div.u32 %r94, %r14, 32;\n"
-"	add.u32 %r95, %r94, %r25;\n"
-"	sub.u32 %r96, %r2, 1;\n"
-"	min.u32 %r97, %r95, %r96;\n"
-"	add.u32 %r98, %r93, %r11;\n"
-"	shr.u32 %r99, %r3, 6;\n"
-"	mul.wide.u32 %rd20, %r97, %r99;\n"
-"	shl.b64 %rd21, %rd20, 2;\n"
-"	add.u64 %rd22, %rd21, %rd3;\n"
-"	mad.wide.u32 %rd23, %r98, 4, %rd22;\n"
-"	shl.b32 %r100, %r99, 2;\n"
-"	sub.u32 %r101, %r2, 1;\n"
-"	sub.u32 %r102, %r101, %r97;\n"
-"	and.b32 %r103, %r93, 3;\n"
-"	and.b32 %r104, %r93, 15;\n"
-"	div.u32 %r105, %r104, 4;\n"
-"	and.b32 %r106, %r93, 0xfffffff0;\n"
-"	mad.lo.u32 %r107, %r103, 4, %r105;\n"
-"	add.u32 %r108, %r107, %r106;\n"
-"	mad.lo.u32 %r109, %r94, 272, %r35;\n"
-"	mad.lo.u32 %r110, %r108, 4, %r109;\n"
-"	sub.s32 %r111, %r13, %r93;\n"
-"	sub.s32 %r112, %r111, 32;\n"
-"	and.b32 %r113, %r14, 31;\n"
-"	div.u32 %r114, %r14, 32;\n"
-"	mul.lo.u32 %r115, %r11, 64;\n"
-"	mad.lo.u32 %r116, %r113, 8, %r115;\n"
-"	add.u32 %r117, %r114, %r23;\n"
-"	mul.wide.u32 %rd24, %r117, %r3;\n"
-"	shl.b64 %rd25, %rd24, 1;\n"
-"	add.u64 %rd26, %rd25, %rd1;\n"
-"	mad.wide.u32 %rd27, %r116, 2, %rd26;\n"
-"	mul.wide.u32 %rd28, %r3, 16;\n"
-"	add.u32 %r118, %r117, 0;\n"
-"	setp.lt.u32 %p2, %r118, %r1;\n"
-"	selp.b32 %r119, 16, 0, %p2;\n"
-"	add.u32 %r120, %r117, 8;\n"
-"	setp.lt.u32 %p3, %r120, %r1;\n"
-"	selp.b32 %r121, 16, 0, %p3;\n"
-"	mad.lo.u32 %r122, %r114, 528, %r39;\n"
-"	mad.lo.u32 %r123, %r113, 16, %r122;\n"
-"	div.u32 %r124, %r113, 8;\n"
-"	sub.s32 %r125, %r13, %r124;\n"
-"	sub.s32 %r126, %r125, 0;\n"
-"	sub.s32 %r127, %r125, 4;\n"
-"	sub.s32 %r128, %r125, 8;\n"
-"	sub.s32 %r129, %r125, 12;\n"
-"	sub.s32 %r130, %r125, 16;\n"
-"	setp.gt.s32 %p4, %r27, 0;\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r52, %r53}, [%rd10];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd13];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r74, %r75}, [%rd16];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r85, %r86}, [%rd19];\n"
-"	setp.gt.s32 %p5, %r28, 0;\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r54, %r55}, [%rd10+128];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd13+128];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r76, %r77}, [%rd16+128];\n"
-"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r87, %r88}, [%rd19+128];\n"
-"	setp.gt.s32 %p6, %r29, 0;\n"
-"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd10+256];\n"
-"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r67, %r68}, [%rd13+256];\n"
-"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r78, %r79}, [%rd16+256];\n"
-"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r89, %r90}, [%rd19+256];\n"
-"	setp.gt.s32 %p7, %r30, 0;\n"
-"	@%p7 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd10+384];\n"
-"	@%p7 ld.global.nc.L1::no_allocate.v2.u32 {%r69, %r70}, [%rd13+384];\n"
-"	@%p7 ld.global.nc.L1::no_allocate.v2.u32 {%r80, %r81}, [%rd16+384];\n"
-"	@%p7 ld.global.nc.L1::no_allocate.v2.u32 {%r91, %r92}, [%rd19+384];\n"
-"	setp.gt.s32 %p8, %r111, 0;\n"
-"	selp.b32 %r131, 4, 0, %p8;\n"
-"	cp.async.ca.shared.global [%r110], [%rd23], 4, %r131;\n"
-"	min.u32 %r132, %r102, 8;\n"
-"	mad.wide.u32 %rd29, %r132, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+2176], [%rd29], 4, %r131;\n"
-"	min.u32 %r133, %r102, 16;\n"
-"	mad.wide.u32 %rd30, %r133, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+4352], [%rd30], 4, %r131;\n"
-"	min.u32 %r134, %r102, 24;\n"
-"	mad.wide.u32 %rd31, %r134, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+6528], [%rd31], 4, %r131;\n"
-"	min.u32 %r135, %r102, 32;\n"
-"	mad.wide.u32 %rd32, %r135, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+8704], [%rd32], 4, %r131;\n"
-"	min.u32 %r136, %r102, 40;\n"
-"	mad.wide.u32 %rd33, %r136, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+10880], [%rd33], 4, %r131;\n"
-"	min.u32 %r137, %r102, 48;\n"
-"	mad.wide.u32 %rd34, %r137, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+13056], [%rd34], 4, %r131;\n"
-"	min.u32 %r138, %r102, 56;\n"
-"	mad.wide.u32 %rd35, %r138, %r100, %rd23;\n"
-"	cp.async.ca.shared.global [%r110+15232], [%rd35], 4, %r131;\n"
-"	add.u64 %rd23, %rd23, 128;\n"
-"	setp.gt.s32 %p9, %r126, 0;\n"
-"	@!%p9 bra IF_1_END;\n"
-"		cp.async.cg.shared.global [%r123], [%rd27], 16, %r119;\n"
-"		add.u64 %rd36, %rd28, %rd27;\n"
-"		cp.async.cg.shared.global [%r123+4224], [%rd36], 16, %r121;\n"
-"	IF_1_END:\n"
-"	cp.async.commit_group;\n"
-"	and.b32 %r139, %r15, 31;\n"
-"	mad.lo.u32 %r140, %r139, 4, %r4;\n"
-"	shr.u32 %r141, %r14, 3;\n"
-"	mad.wide.u32 %rd37, %r141, 4, %rd7;\n"
-"	mad.lo.u32 %r142, %r14, 16, %r4;\n"
-"	ld.global.nc.u32 %r143, [%rd37];\n"
-"	st.shared.v4.u32 [%r142], {%r143, %r143, %r143, %r143};\n"
-"	ld.global.nc.u32 %r144, [%rd37+128];\n"
-"	st.shared.v4.u32 [%r142+4096], {%r144, %r144, %r144, %r144};\n"
-"	ld.global.nc.u32 %r145, [%rd37+256];\n"
-"	st.shared.v4.u32 [%r142+8192], {%r145, %r145, %r145, %r145};\n"
-"	ld.global.nc.u32 %r146, [%rd37+384];\n"
-"	st.shared.v4.u32 [%r142+12288], {%r146, %r146, %r146, %r146};\n"
-"	ld.global.nc.u32 %r147, [%rd37+512];\n"
-"	st.shared.v4.u32 [%r142+16384], {%r147, %r147, %r147, %r147};\n"
-"	ld.global.nc.u32 %r148, [%rd37+640];\n"
-"	st.shared.v4.u32 [%r142+20480], {%r148, %r148, %r148, %r148};\n"
-"	ld.global.nc.u32 %r149, [%rd37+768];\n"
-"	st.shared.v4.u32 [%r142+24576], {%r149, %r149, %r149, %r149};\n"
-"	ld.global.nc.u32 %r150, [%rd37+896];\n"
-"	st.shared.v4.u32 [%r142+28672], {%r150, %r150, %r150, %r150};\n"
-"	mov.b32 %f1, 0f00000000;\n"
-"	mov.b32 %r151, 0;\n"
-"	mov.b32 %f2, 0f00000000;\n"
-"	mov.b32 %f3, 0f00000000;\n"
-"	mov.b32 %f4, 0f00000000;\n"
-"	mov.b32 %f5, 0f00000000;\n"
-"	mov.b32 %f6, 0f00000000;\n"
-"	mov.b32 %f7, 0f00000000;\n"
-"	mov.b32 %f8, 0f00000000;\n"
-"	mov.b32 %f9, 0f00000000;\n"
-"	mov.b32 %f10, 0f00000000;\n"
-"	mov.b32 %f11, 0f00000000;\n"
-"	mov.b32 %f12, 0f00000000;\n"
-"	mov.b32 %f13, 0f00000000;\n"
-"	mov.b32 %f14, 0f00000000;\n"
-"	mov.b32 %f15, 0f00000000;\n"
-"	mov.b32 %f16, 0f00000000;\n"
-"	mov.b32 %f17, 0f00000000;\n"
-"	mov.b32 %r152, 0;\n"
-"	setp.lt.s32 %p10, %r152, %r13;\n"
-"	@!%p10 bra IF_2_END;\n"
-"	LOOP_3:\n"
-"			cp.async.wait_group 0;\n"
-"			bar.sync 0;\n"
-"			and.b32 %r153, %r151, 127;\n"
-"			setp.eq.u32 %p11, %r153, 0;\n"
-"			@!%p11 bra IF_4_END;\n"
-"				xor.b32 %r154, %r151, 128;\n"
-"				add.u32 %r155, %r110, %r154;\n"
-"				setp.gt.s32 %p12, %r112, %r152;\n"
-"				selp.b32 %r156, 4, 0, %p12;\n"
-"				cp.async.ca.shared.global [%r155], [%rd23], 4, %r156;\n"
-"				min.u32 %r157, %r102, 8;\n"
-"				mad.wide.u32 %rd38, %r157, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+2176], [%rd38], 4, %r156;\n"
-"				min.u32 %r158, %r102, 16;\n"
-"				mad.wide.u32 %rd39, %r158, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+4352], [%rd39], 4, %r156;\n"
-"				min.u32 %r159, %r102, 24;\n"
-"				mad.wide.u32 %rd40, %r159, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+6528], [%rd40], 4, %r156;\n"
-"				min.u32 %r160, %r102, 32;\n"
-"				mad.wide.u32 %rd41, %r160, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+8704], [%rd41], 4, %r156;\n"
-"				min.u32 %r161, %r102, 40;\n"
-"				mad.wide.u32 %rd42, %r161, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+10880], [%rd42], 4, %r156;\n"
-"				min.u32 %r162, %r102, 48;\n"
-"				mad.wide.u32 %rd43, %r162, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+13056], [%rd43], 4, %r156;\n"
-"				min.u32 %r163, %r102, 56;\n"
-"				mad.wide.u32 %rd44, %r163, %r100, %rd23;\n"
-"				cp.async.ca.shared.global [%r155+15232], [%rd44], 4, %r156;\n"
-"				add.u64 %rd23, %rd23, 128;\n"
-"			IF_4_END:\n"
-"			setp.gt.s32 %p13, %r127, %r152;\n"
-"			@!%p13 bra IF_5_END;\n"
-"				cp.async.cg.shared.global [%r123+8448], [%rd27+512], 16, %r119;\n"
-"				add.u64 %rd45, %rd28, %rd27;\n"
-"				cp.async.cg.shared.global [%r123+12672], [%rd45+512], 16, %r121;\n"
-"			IF_5_END:\n"
-"			cp.async.commit_group;\n"
-"			add.u32 %r164, %r38, %r151;\n"
-"			ld.shared.v4.f32 {%f18, %f19, %f20, %f21}, [%r164];\n"
-"			ld.shared.v4.f32 {%f22, %f23, %f24, %f25}, [%r164+2176];\n"
-"			ld.shared.v4.f32 {%f26, %f27, %f28, %f29}, [%r164+4352];\n"
-"			ld.shared.v4.f32 {%f30, %f31, %f32, %f33}, [%r164+6528];\n"
-"			setp.gt.s32 %p14, %r27, %r152;\n"
-"			@!%p14 bra IF_6_END;\n"
-"				prmt.b32 %r165, %r52, 0, 17472;\n"
-"				mad.lo.u32 %r166, %r165, 128, %r140;\n"
-"				ld.shared.u32 %r167, [%r166];\n"
-"				prmt.b32 %r168, %r52, 0, 17473;\n"
-"				mad.lo.u32 %r169, %r168, 128, %r140;\n"
-"				ld.shared.u32 %r170, [%r169];\n"
-"				prmt.b32 %r171, %r52, 0, 17474;\n"
-"				mad.lo.u32 %r172, %r171, 128, %r140;\n"
-"				ld.shared.u32 %r173, [%r172];\n"
-"				prmt.b32 %r174, %r52, 0, 17475;\n"
-"				mad.lo.u32 %r175, %r174, 128, %r140;\n"
-"				ld.shared.u32 %r176, [%r175];\n"
-"				prmt.b32 %r177, %r53, 0, 17472;\n"
-"				mad.lo.u32 %r178, %r177, 128, %r140;\n"
-"				ld.shared.u32 %r179, [%r178];\n"
-"				prmt.b32 %r180, %r53, 0, 17473;\n"
-"				mad.lo.u32 %r181, %r180, 128, %r140;\n"
-"				ld.shared.u32 %r182, [%r181];\n"
-"				prmt.b32 %r183, %r53, 0, 17474;\n"
-"				mad.lo.u32 %r184, %r183, 128, %r140;\n"
-"				ld.shared.u32 %r185, [%r184];\n"
-"				prmt.b32 %r186, %r53, 0, 17475;\n"
-"				mad.lo.u32 %r187, %r186, 128, %r140;\n"
-"				ld.shared.u32 %r188, [%r187];\n"
-"				prmt.b32 %r189, %r63, 0, 17472;\n"
-"				mad.lo.u32 %r190, %r189, 128, %r140;\n"
-"				ld.shared.u32 %r191, [%r190];\n"
-"				prmt.b32 %r192, %r63, 0, 17473;\n"
-"				mad.lo.u32 %r193, %r192, 128, %r140;\n"
-"				ld.shared.u32 %r194, [%r193];\n"
-"				prmt.b32 %r195, %r63, 0, 17474;\n"
-"				mad.lo.u32 %r196, %r195, 128, %r140;\n"
-"				ld.shared.u32 %r197, [%r196];\n"
-"				prmt.b32 %r198, %r63, 0, 17475;\n"
-"				mad.lo.u32 %r199, %r198, 128, %r140;\n"
-"				ld.shared.u32 %r200, [%r199];\n"
-"				prmt.b32 %r201, %r64, 0, 17472;\n"
-"				mad.lo.u32 %r202, %r201, 128, %r140;\n"
-"				ld.shared.u32 %r203, [%r202];\n"
-"				prmt.b32 %r204, %r64, 0, 17473;\n"
-"				mad.lo.u32 %r205, %r204, 128, %r140;\n"
-"				ld.shared.u32 %r206, [%r205];\n"
-"				prmt.b32 %r207, %r64, 0, 17474;\n"
-"				mad.lo.u32 %r208, %r207, 128, %r140;\n"
-"				ld.shared.u32 %r209, [%r208];\n"
-"				prmt.b32 %r210, %r64, 0, 17475;\n"
-"				mad.lo.u32 %r211, %r210, 128, %r140;\n"
-"				ld.shared.u32 %r212, [%r211];\n"
-"				prmt.b32 %r213, %r74, 0, 17472;\n"
-"				mad.lo.u32 %r214, %r213, 128, %r140;\n"
-"				ld.shared.u32 %r215, [%r214];\n"
-"				prmt.b32 %r216, %r74, 0, 17473;\n"
-"				mad.lo.u32 %r217, %r216, 128, %r140;\n"
-"				ld.shared.u32 %r218, [%r217];\n"
-"				prmt.b32 %r219, %r74, 0, 17474;\n"
-"				mad.lo.u32 %r220, %r219, 128, %r140;\n"
-"				ld.shared.u32 %r221, [%r220];\n"
-"				prmt.b32 %r222, %r74, 0, 17475;\n"
-"				mad.lo.u32 %r223, %r222, 128, %r140;\n"
-"				ld.shared.u32 %r224, [%r223];\n"
-"				prmt.b32 %r225, %r75, 0, 17472;\n"
-"				mad.lo.u32 %r226, %r225, 128, %r140;\n"
-"				ld.shared.u32 %r227, [%r226];\n"
-"				prmt.b32 %r228, %r75, 0, 17473;\n"
-"				mad.lo.u32 %r229, %r228, 128, %r140;\n"
-"				ld.shared.u32 %r230, [%r229];\n"
-"				prmt.b32 %r231, %r75, 0, 17474;\n"
-"				mad.lo.u32 %r232, %r231, 128, %r140;\n"
-"				ld.shared.u32 %r233, [%r232];\n"
-"				prmt.b32 %r234, %r75, 0, 17475;\n"
-"				mad.lo.u32 %r235, %r234, 128, %r140;\n"
-"				ld.shared.u32 %r236, [%r235];\n"
-"				prmt.b32 %r237, %r85, 0, 17472;\n"
-"				mad.lo.u32 %r238, %r237, 128, %r140;\n"
-"				ld.shared.u32 %r239, [%r238];\n"
-"				prmt.b32 %r240, %r85, 0, 17473;\n"
-"				mad.lo.u32 %r241, %r240, 128, %r140;\n"
-"				ld.shared.u32 %r242, [%r241];\n"
-"				prmt.b32 %r243, %r85, 0, 17474;\n"
-"				mad.lo.u32 %r244, %r243, 128, %r140;\n"
-"				ld.shared.u32 %r245, [%r244];\n"
-"				prmt.b32 %r246, %r85, 0, 17475;\n"
-"				mad.lo.u32 %r247, %r246, 128, %r140;\n"
-"				ld.shared.u32 %r248, [%r247];\n"
-"				prmt.b32 %r249, %r86, 0, 17472;\n"
-"				mad.lo.u32 %r250, %r249, 128, %r140;\n"
-"				ld.shared.u32 %r251, [%r250];\n"
-"				prmt.b32 %r252, %r86, 0, 17473;\n"
-"				mad.lo.u32 %r253, %r252, 128, %r140;\n"
-"				ld.shared.u32 %r254, [%r253];\n"
-"				prmt.b32 %r255, %r86, 0, 17474;\n"
-"				mad.lo.u32 %r256, %r255, 128, %r140;\n"
-"				ld.shared.u32 %r257, [%r256];\n"
-"				prmt.b32 %r258, %r86, 0, 17475;\n"
-"				mad.lo.u32 %r259, %r258, 128, %r140;\n"
-"				ld.shared.u32 %r260, [%r259];\n"
-"				ld.shared.v4.u32 {%r261, %r262, %r263, %r264}, [%r42];\n"
-"				ld.shared.v4.u32 {%r265, %r266, %r267, %r268}, [%r42+16];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f34, %f35, %f36, %f37}, {%r167, %r191, %r170, %r194}, {%r261, %r262}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f38, %f39, %f40, %f41}, {%r173, %r197, %r176, %r200}, {%r263, %r264}, {%f34, %f35, %f36, %f37};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f42, %f43, %f44, %f45}, {%r179, %r203, %r182, %r206}, {%r265, %r266}, {%f38, %f39, %f40, %f41};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f46, %f47, %f48, %f49}, {%r185, %r209, %r188, %r212}, {%r267, %r268}, {%f42, %f43, %f44, %f45};\n"
-"				fma.rn.f32 %f2, %f46, %f18, %f2;\n"
-"				fma.rn.f32 %f3, %f47, %f18, %f3;\n"
-"				fma.rn.f32 %f4, %f48, %f22, %f4;\n"
-"				fma.rn.f32 %f5, %f49, %f22, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f50, %f51, %f52, %f53}, {%r215, %r239, %r218, %r242}, {%r261, %r262}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f54, %f55, %f56, %f57}, {%r221, %r245, %r224, %r248}, {%r263, %r264}, {%f50, %f51, %f52, %f53};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f58, %f59, %f60, %f61}, {%r227, %r251, %r230, %r254}, {%r265, %r266}, {%f54, %f55, %f56, %f57};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f62, %f63, %f64, %f65}, {%r233, %r257, %r236, %r260}, {%r267, %r268}, {%f58, %f59, %f60, %f61};\n"
-"				fma.rn.f32 %f6, %f62, %f26, %f6;\n"
-"				fma.rn.f32 %f7, %f63, %f26, %f7;\n"
-"				fma.rn.f32 %f8, %f64, %f30, %f8;\n"
-"				fma.rn.f32 %f9, %f65, %f30, %f9;\n"
-"				ld.shared.v4.u32 {%r269, %r270, %r271, %r272}, [%r42+4224];\n"
-"				ld.shared.v4.u32 {%r273, %r274, %r275, %r276}, [%r42+4240];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f66, %f67, %f68, %f69}, {%r167, %r191, %r170, %r194}, {%r269, %r270}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f70, %f71, %f72, %f73}, {%r173, %r197, %r176, %r200}, {%r271, %r272}, {%f66, %f67, %f68, %f69};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f74, %f75, %f76, %f77}, {%r179, %r203, %r182, %r206}, {%r273, %r274}, {%f70, %f71, %f72, %f73};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f78, %f79, %f80, %f81}, {%r185, %r209, %r188, %r212}, {%r275, %r276}, {%f74, %f75, %f76, %f77};\n"
-"				fma.rn.f32 %f10, %f78, %f18, %f10;\n"
-"				fma.rn.f32 %f11, %f79, %f18, %f11;\n"
-"				fma.rn.f32 %f12, %f80, %f22, %f12;\n"
-"				fma.rn.f32 %f13, %f81, %f22, %f13;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f82, %f83, %f84, %f85}, {%r215, %r239, %r218, %r242}, {%r269, %r270}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f86, %f87, %f88, %f89}, {%r221, %r245, %r224, %r248}, {%r271, %r272}, {%f82, %f83, %f84, %f85};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f90, %f91, %f92, %f93}, {%r227, %r251, %r230, %r254}, {%r273, %r274}, {%f86, %f87, %f88, %f89};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f94, %f95, %f96, %f97}, {%r233, %r257, %r236, %r260}, {%r275, %r276}, {%f90, %f91, %f92, %f93};\n"
-"				fma.rn.f32 %f14, %f94, %f26, %f14;\n"
-"				fma.rn.f32 %f15, %f95, %f26, %f15;\n"
-"				fma.rn.f32 %f16, %f96, %f30, %f16;\n"
-"				fma.rn.f32 %f17, %f97, %f30, %f17;\n"
-"			IF_6_END:\n"
-"			setp.gt.s32 %p15, %r31, %r152;\n"
-"			@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r52, %r53}, [%rd10+512];\n"
-"			@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd13+512];\n"
-"			@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r74, %r75}, [%rd16+512];\n"
-"			@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r85, %r86}, [%rd19+512];\n"
-"			cp.async.wait_group 0;\n"
-"			bar.sync 0;\n"
-"			setp.gt.s32 %p16, %r128, %r152;\n"
-"			@!%p16 bra IF_7_END;\n"
-"				cp.async.cg.shared.global [%r123], [%rd27+1024], 16, %r119;\n"
-"				add.u64 %rd46, %rd28, %rd27;\n"
-"				cp.async.cg.shared.global [%r123+4224], [%rd46+1024], 16, %r121;\n"
-"			IF_7_END:\n"
-"			cp.async.commit_group;\n"
-"			setp.gt.s32 %p17, %r28, %r152;\n"
-"			@!%p17 bra IF_8_END;\n"
-"				prmt.b32 %r277, %r54, 0, 17472;\n"
-"				mad.lo.u32 %r278, %r277, 128, %r140;\n"
-"				ld.shared.u32 %r279, [%r278];\n"
-"				prmt.b32 %r280, %r54, 0, 17473;\n"
-"				mad.lo.u32 %r281, %r280, 128, %r140;\n"
-"				ld.shared.u32 %r282, [%r281];\n"
-"				prmt.b32 %r283, %r54, 0, 17474;\n"
-"				mad.lo.u32 %r284, %r283, 128, %r140;\n"
-"				ld.shared.u32 %r285, [%r284];\n"
-"				prmt.b32 %r286, %r54, 0, 17475;\n"
-"				mad.lo.u32 %r287, %r286, 128, %r140;\n"
-"				ld.shared.u32 %r288, [%r287];\n"
-"				prmt.b32 %r289, %r55, 0, 17472;\n"
-"				mad.lo.u32 %r290, %r289, 128, %r140;\n"
-"				ld.shared.u32 %r291, [%r290];\n"
-"				prmt.b32 %r292, %r55, 0, 17473;\n"
-"				mad.lo.u32 %r293, %r292, 128, %r140;\n"
-"				ld.shared.u32 %r294, [%r293];\n"
-"				prmt.b32 %r295, %r55, 0, 17474;\n"
-"				mad.lo.u32 %r296, %r295, 128, %r140;\n"
-"				ld.shared.u32 %r297, [%r296];\n"
-"				prmt.b32 %r298, %r55, 0, 17475;\n"
-"				mad.lo.u32 %r299, %r298, 128, %r140;\n"
-"				ld.shared.u32 %r300, [%r299];\n"
-"				prmt.b32 %r301, %r65, 0, 17472;\n"
-"				mad.lo.u32 %r302, %r301, 128, %r140;\n"
-"				ld.shared.u32 %r303, [%r302];\n"
-"				prmt.b32 %r304, %r65, 0, 17473;\n"
-"				mad.lo.u32 %r305, %r304, 128, %r140;\n"
-"				ld.shared.u32 %r306, [%r305];\n"
-"				prmt.b32 %r307, %r65, 0, 17474;\n"
-"				mad.lo.u32 %r308, %r307, 128, %r140;\n"
-"				ld.shared.u32 %r309, [%r308];\n"
-"				prmt.b32 %r310, %r65, 0, 17475;\n"
-"				mad.lo.u32 %r311, %r310, 128, %r140;\n"
-"				ld.shared.u32 %r312, [%r311];\n"
-"				prmt.b32 %r313, %r66, 0, 17472;\n"
-"				mad.lo.u32 %r314, %r313, 128, %r140;\n"
-"				ld.shared.u32 %r315, [%r314];\n"
-"				prmt.b32 %r316, %r66, 0, 17473;\n"
-"				mad.lo.u32 %r317, %r316, 128, %r140;\n"
-"				ld.shared.u32 %r318, [%r317];\n"
-"				prmt.b32 %r319, %r66, 0, 17474;\n"
-"				mad.lo.u32 %r320, %r319, 128, %r140;\n"
-"				ld.shared.u32 %r321, [%r320];\n"
-"				prmt.b32 %r322, %r66, 0, 17475;\n"
-"				mad.lo.u32 %r323, %r322, 128, %r140;\n"
-"				ld.shared.u32 %r324, [%r323];\n"
-"				prmt.b32 %r325, %r76, 0, 17472;\n"
-"				mad.lo.u32 %r326, %r325, 128, %r140;\n"
-"				ld.shared.u32 %r327, [%r326];\n"
-"				prmt.b32 %r328, %r76, 0, 17473;\n"
-"				mad.lo.u32 %r329, %r328, 128, %r140;\n"
-"				ld.shared.u32 %r330, [%r329];\n"
-"				prmt.b32 %r331, %r76, 0, 17474;\n"
-"				mad.lo.u32 %r332, %r331, 128, %r140;\n"
-"				ld.shared.u32 %r333, [%r332];\n"
-"				prmt.b32 %r334, %r76, 0, 17475;\n"
-"				mad.lo.u32 %r335, %r334, 128, %r140;\n"
-"				ld.shared.u32 %r336, [%r335];\n"
-"				prmt.b32 %r337, %r77, 0, 17472;\n"
-"				mad.lo.u32 %r338, %r337, 128, %r140;\n"
-"				ld.shared.u32 %r339, [%r338];\n"
-"				prmt.b32 %r340, %r77, 0, 17473;\n"
-"				mad.lo.u32 %r341, %r340, 128, %r140;\n"
-"				ld.shared.u32 %r342, [%r341];\n"
-"				prmt.b32 %r343, %r77, 0, 17474;\n"
-"				mad.lo.u32 %r344, %r343, 128, %r140;\n"
-"				ld.shared.u32 %r345, [%r344];\n"
-"				prmt.b32 %r346, %r77, 0, 17475;\n"
-"				mad.lo.u32 %r347, %r346, 128, %r140;\n"
-"				ld.shared.u32 %r348, [%r347];\n"
-"				prmt.b32 %r349, %r87, 0, 17472;\n"
-"				mad.lo.u32 %r350, %r349, 128, %r140;\n"
-"				ld.shared.u32 %r351, [%r350];\n"
-"				prmt.b32 %r352, %r87, 0, 17473;\n"
-"				mad.lo.u32 %r353, %r352, 128, %r140;\n"
-"				ld.shared.u32 %r354, [%r353];\n"
-"				prmt.b32 %r355, %r87, 0, 17474;\n"
-"				mad.lo.u32 %r356, %r355, 128, %r140;\n"
-"				ld.shared.u32 %r357, [%r356];\n"
-"				prmt.b32 %r358, %r87, 0, 17475;\n"
-"				mad.lo.u32 %r359, %r358, 128, %r140;\n"
-"				ld.shared.u32 %r360, [%r359];\n"
-"				prmt.b32 %r361, %r88, 0, 17472;\n"
-"				mad.lo.u32 %r362, %r361, 128, %r140;\n"
-"				ld.shared.u32 %r363, [%r362];\n"
-"				prmt.b32 %r364, %r88, 0, 17473;\n"
-"				mad.lo.u32 %r365, %r364, 128, %r140;\n"
-"				ld.shared.u32 %r366, [%r365];\n"
-"				prmt.b32 %r367, %r88, 0, 17474;\n"
-"				mad.lo.u32 %r368, %r367, 128, %r140;\n"
-"				ld.shared.u32 %r369, [%r368];\n"
-"				prmt.b32 %r370, %r88, 0, 17475;\n"
-"				mad.lo.u32 %r371, %r370, 128, %r140;\n"
-"				ld.shared.u32 %r372, [%r371];\n"
-"				ld.shared.v4.u32 {%r373, %r374, %r375, %r376}, [%r42+8448];\n"
-"				ld.shared.v4.u32 {%r377, %r378, %r379, %r380}, [%r42+8464];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f98, %f99, %f100, %f101}, {%r279, %r303, %r282, %r306}, {%r373, %r374}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f102, %f103, %f104, %f105}, {%r285, %r309, %r288, %r312}, {%r375, %r376}, {%f98, %f99, %f100, %f101};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f106, %f107, %f108, %f109}, {%r291, %r315, %r294, %r318}, {%r377, %r378}, {%f102, %f103, %f104, %f105};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f110, %f111, %f112, %f113}, {%r297, %r321, %r300, %r324}, {%r379, %r380}, {%f106, %f107, %f108, %f109};\n"
-"				fma.rn.f32 %f2, %f110, %f19, %f2;\n"
-"				fma.rn.f32 %f3, %f111, %f19, %f3;\n"
-"				fma.rn.f32 %f4, %f112, %f23, %f4;\n"
-"				fma.rn.f32 %f5, %f113, %f23, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f114, %f115, %f116, %f117}, {%r327, %r351, %r330, %r354}, {%r373, %r374}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f118, %f119, %f120, %f121}, {%r333, %r357, %r336, %r360}, {%r375, %r376}, {%f114, %f115, %f116, %f117};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f122, %f123, %f124, %f125}, {%r339, %r363, %r342, %r366}, {%r377, %r378}, {%f118, %f119, %f120, %f121};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f126, %f127, %f128, %f129}, {%r345, %r369, %r348, %r372}, {%r379, %r380}, {%f122, %f123, %f124, %f125};\n"
-"				fma.rn.f32 %f6, %f126, %f27, %f6;\n"
-"				fma.rn.f32 %f7, %f127, %f27, %f7;\n"
-"				fma.rn.f32 %f8, %f128, %f31, %f8;\n"
-"				fma.rn.f32 %f9, %f129, %f31, %f9;\n"
-"				ld.shared.v4.u32 {%r381, %r382, %r383, %r384}, [%r42+12672];\n"
-"				ld.shared.v4.u32 {%r385, %r386, %r387, %r388}, [%r42+12688];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f130, %f131, %f132, %f133}, {%r279, %r303, %r282, %r306}, {%r381, %r382}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f134, %f135, %f136, %f137}, {%r285, %r309, %r288, %r312}, {%r383, %r384}, {%f130, %f131, %f132, %f133};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f138, %f139, %f140, %f141}, {%r291, %r315, %r294, %r318}, {%r385, %r386}, {%f134, %f135, %f136, %f137};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f142, %f143, %f144, %f145}, {%r297, %r321, %r300, %r324}, {%r387, %r388}, {%f138, %f139, %f140, %f141};\n"
-"				fma.rn.f32 %f10, %f142, %f19, %f10;\n"
-"				fma.rn.f32 %f11, %f143, %f19, %f11;\n"
-"				fma.rn.f32 %f12, %f144, %f23, %f12;\n"
-"				fma.rn.f32 %f13, %f145, %f23, %f13;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f146, %f147, %f148, %f149}, {%r327, %r351, %r330, %r354}, {%r381, %r382}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f150, %f151, %f152, %f153}, {%r333, %r357, %r336, %r360}, {%r383, %r384}, {%f146, %f147, %f148, %f149};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f154, %f155, %f156, %f157}, {%r339, %r363, %r342, %r366}, {%r385, %r386}, {%f150, %f151, %f152, %f153};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f158, %f159, %f160, %f161}, {%r345, %r369, %r348, %r372}, {%r387, %r388}, {%f154, %f155, %f156, %f157};\n"
-"				fma.rn.f32 %f14, %f158, %f27, %f14;\n"
-"				fma.rn.f32 %f15, %f159, %f27, %f15;\n"
-"				fma.rn.f32 %f16, %f160, %f31, %f16;\n"
-"				fma.rn.f32 %f17, %f161, %f31, %f17;\n"
-"			IF_8_END:\n"
-"			setp.gt.s32 %p18, %r32, %r152;\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r54, %r55}, [%rd10+640];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd13+640];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r76, %r77}, [%rd16+640];\n"
-"			@%p18 ld.global.nc.L1::no_allocate.v2.u32 {%r87, %r88}, [%rd19+640];\n"
-"			cp.async.wait_group 0;\n"
-"			bar.sync 0;\n"
-"			setp.gt.s32 %p19, %r129, %r152;\n"
-"			@!%p19 bra IF_9_END;\n"
-"				cp.async.cg.shared.global [%r123+8448], [%rd27+1536], 16, %r119;\n"
-"				add.u64 %rd47, %rd28, %rd27;\n"
-"				cp.async.cg.shared.global [%r123+12672], [%rd47+1536], 16, %r121;\n"
-"			IF_9_END:\n"
-"			cp.async.commit_group;\n"
-"			setp.gt.s32 %p20, %r29, %r152;\n"
-"			@!%p20 bra IF_10_END;\n"
-"				prmt.b32 %r389, %r56, 0, 17472;\n"
-"				mad.lo.u32 %r390, %r389, 128, %r140;\n"
-"				ld.shared.u32 %r391, [%r390];\n"
-"				prmt.b32 %r392, %r56, 0, 17473;\n"
-"				mad.lo.u32 %r393, %r392, 128, %r140;\n"
-"				ld.shared.u32 %r394, [%r393];\n"
-"				prmt.b32 %r395, %r56, 0, 17474;\n"
-"				mad.lo.u32 %r396, %r395, 128, %r140;\n"
-"				ld.shared.u32 %r397, [%r396];\n"
-"				prmt.b32 %r398, %r56, 0, 17475;\n"
-"				mad.lo.u32 %r399, %r398, 128, %r140;\n"
-"				ld.shared.u32 %r400, [%r399];\n"
-"				prmt.b32 %r401, %r57, 0, 17472;\n"
-"				mad.lo.u32 %r402, %r401, 128, %r140;\n"
-"				ld.shared.u32 %r403, [%r402];\n"
-"				prmt.b32 %r404, %r57, 0, 17473;\n"
-"				mad.lo.u32 %r405, %r404, 128, %r140;\n"
-"				ld.shared.u32 %r406, [%r405];\n"
-"				prmt.b32 %r407, %r57, 0, 17474;\n"
-"				mad.lo.u32 %r408, %r407, 128, %r140;\n"
-"				ld.shared.u32 %r409, [%r408];\n"
-"				prmt.b32 %r410, %r57, 0, 17475;\n"
-"				mad.lo.u32 %r411, %r410, 128, %r140;\n"
-"				ld.shared.u32 %r412, [%r411];\n"
-"				prmt.b32 %r413, %r67, 0, 17472;\n"
-"				mad.lo.u32 %r414, %r413, 128, %r140;\n"
-"				ld.shared.u32 %r415, [%r414];\n"
-"				prmt.b32 %r416, %r67, 0, 17473;\n"
-"				mad.lo.u32 %r417, %r416, 128, %r140;\n"
-"				ld.shared.u32 %r418, [%r417];\n"
-"				prmt.b32 %r419, %r67, 0, 17474;\n"
-"				mad.lo.u32 %r420, %r419, 128, %r140;\n"
-"				ld.shared.u32 %r421, [%r420];\n"
-"				prmt.b32 %r422, %r67, 0, 17475;\n"
-"				mad.lo.u32 %r423, %r422, 128, %r140;\n"
-"				ld.shared.u32 %r424, [%r423];\n"
-"				prmt.b32 %r425, %r68, 0, 17472;\n"
-"				mad.lo.u32 %r426, %r425, 128, %r140;\n"
-"				ld.shared.u32 %r427, [%r426];\n"
-"				prmt.b32 %r428, %r68, 0, 17473;\n"
-"				mad.lo.u32 %r429, %r428, 128, %r140;\n"
-"				ld.shared.u32 %r430, [%r429];\n"
-"				prmt.b32 %r431, %r68, 0, 17474;\n"
-"				mad.lo.u32 %r432, %r431, 128, %r140;\n"
-"				ld.shared.u32 %r433, [%r432];\n"
-"				prmt.b32 %r434, %r68, 0, 17475;\n"
-"				mad.lo.u32 %r435, %r434, 128, %r140;\n"
-"				ld.shared.u32 %r436, [%r435];\n"
-"				prmt.b32 %r437, %r78, 0, 17472;\n"
-"				mad.lo.u32 %r438, %r437, 128, %r140;\n"
-"				ld.shared.u32 %r439, [%r438];\n"
-"				prmt.b32 %r440, %r78, 0, 17473;\n"
-"				mad.lo.u32 %r441, %r440, 128, %r140;\n"
-"				ld.shared.u32 %r442, [%r441];\n"
-"				prmt.b32 %r443, %r78, 0, 17474;\n"
-"				mad.lo.u32 %r444, %r443, 128, %r140;\n"
-"				ld.shared.u32 %r445, [%r444];\n"
-"				prmt.b32 %r446, %r78, 0, 17475;\n"
-"				mad.lo.u32 %r447, %r446, 128, %r140;\n"
-"				ld.shared.u32 %r448, [%r447];\n"
-"				prmt.b32 %r449, %r79, 0, 17472;\n"
-"				mad.lo.u32 %r450, %r449, 128, %r140;\n"
-"				ld.shared.u32 %r451, [%r450];\n"
-"				prmt.b32 %r452, %r79, 0, 17473;\n"
-"				mad.lo.u32 %r453, %r452, 128, %r140;\n"
-"				ld.shared.u32 %r454, [%r453];\n"
-"				prmt.b32 %r455, %r79, 0, 17474;\n"
-"				mad.lo.u32 %r456, %r455, 128, %r140;\n"
-"				ld.shared.u32 %r457, [%r456];\n"
-"				prmt.b32 %r458, %r79, 0, 17475;\n"
-"				mad.lo.u32 %r459, %r458, 128, %r140;\n"
-"				ld.shared.u32 %r460, [%r459];\n"
-"				prmt.b32 %r461, %r89, 0, 17472;\n"
-"				mad.lo.u32 %r462, %r461, 128, %r140;\n"
-"				ld.shared.u32 %r463, [%r462];\n"
-"				prmt.b32 %r464, %r89, 0, 17473;\n"
-"				mad.lo.u32 %r465, %r464, 128, %r140;\n"
-"				ld.shared.u32 %r466, [%r465];\n"
-"				prmt.b32 %r467, %r89, 0, 17474;\n"
-"				mad.lo.u32 %r468, %r467, 128, %r140;\n"
-"				ld.shared.u32 %r469, [%r468];\n"
-"				prmt.b32 %r470, %r89, 0, 17475;\n"
-"				mad.lo.u32 %r471, %r470, 128, %r140;\n"
-"				ld.shared.u32 %r472, [%r471];\n"
-"				prmt.b32 %r473, %r90, 0, 17472;\n"
-"				mad.lo.u32 %r474, %r473, 128, %r140;\n"
-"				ld.shared.u32 %r475, [%r474];\n"
-"				prmt.b32 %r476, %r90, 0, 17473;\n"
-"				mad.lo.u32 %r477, %r476, 128, %r140;\n"
-"				ld.shared.u32 %r478, [%r477];\n"
-"				prmt.b32 %r479, %r90, 0, 17474;\n"
-"				mad.lo.u32 %r480, %r479, 128, %r140;\n"
-"				ld.shared.u32 %r481, [%r480];\n"
-"				prmt.b32 %r482, %r90, 0, 17475;\n"
-"				mad.lo.u32 %r483, %r482, 128, %r140;\n"
-"				ld.shared.u32 %r484, [%r483];\n"
-"				ld.shared.v4.u32 {%r485, %r486, %r487, %r488}, [%r42];\n"
-"				ld.shared.v4.u32 {%r489, %r490, %r491, %r492}, [%r42+16];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f162, %f163, %f164, %f165}, {%r391, %r415, %r394, %r418}, {%r485, %r486}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f166, %f167, %f168, %f169}, {%r397, %r421, %r400, %r424}, {%r487, %r488}, {%f162, %f163, %f164, %f165};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f170, %f171, %f172, %f173}, {%r403, %r427, %r406, %r430}, {%r489, %r490}, {%f166, %f167, %f168, %f169};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f174, %f175, %f176, %f177}, {%r409, %r433, %r412, %r436}, {%r491, %r492}, {%f170, %f171, %f172, %f173};\n"
-"				fma.rn.f32 %f2, %f174, %f20, %f2;\n"
-"				fma.rn.f32 %f3, %f175, %f20, %f3;\n"
-"				fma.rn.f32 %f4, %f176, %f24, %f4;\n"
-"				fma.rn.f32 %f5, %f177, %f24, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f178, %f179, %f180, %f181}, {%r439, %r463, %r442, %r466}, {%r485, %r486}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f182, %f183, %f184, %f185}, {%r445, %r469, %r448, %r472}, {%r487, %r488}, {%f178, %f179, %f180, %f181};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f186, %f187, %f188, %f189}, {%r451, %r475, %r454, %r478}, {%r489, %r490}, {%f182, %f183, %f184, %f185};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f190, %f191, %f192, %f193}, {%r457, %r481, %r460, %r484}, {%r491, %r492}, {%f186, %f187, %f188, %f189};\n"
-"				fma.rn.f32 %f6, %f190, %f28, %f6;\n"
-"				fma.rn.f32 %f7, %f191, %f28, %f7;\n"
-"				fma.rn.f32 %f8, %f192, %f32, %f8;\n"
-"				fma.rn.f32 %f9, %f193, %f32, %f9;\n"
-"				ld.shared.v4.u32 {%r493, %r494, %r495, %r496}, [%r42+4224];\n"
-"				ld.shared.v4.u32 {%r497, %r498, %r499, %r500}, [%r42+4240];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f194, %f195, %f196, %f197}, {%r391, %r415, %r394, %r418}, {%r493, %r494}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f198, %f199, %f200, %f201}, {%r397, %r421, %r400, %r424}, {%r495, %r496}, {%f194, %f195, %f196, %f197};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f202, %f203, %f204, %f205}, {%r403, %r427, %r406, %r430}, {%r497, %r498}, {%f198, %f199, %f200, %f201};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f206, %f207, %f208, %f209}, {%r409, %r433, %r412, %r436}, {%r499, %r500}, {%f202, %f203, %f204, %f205};\n"
-"				fma.rn.f32 %f10, %f206, %f20, %f10;\n"
-"				fma.rn.f32 %f11, %f207, %f20, %f11;\n"
-"				fma.rn.f32 %f12, %f208, %f24, %f12;\n"
-"				fma.rn.f32 %f13, %f209, %f24, %f13;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f210, %f211, %f212, %f213}, {%r439, %r463, %r442, %r466}, {%r493, %r494}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f214, %f215, %f216, %f217}, {%r445, %r469, %r448, %r472}, {%r495, %r496}, {%f210, %f211, %f212, %f213};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f218, %f219, %f220, %f221}, {%r451, %r475, %r454, %r478}, {%r497, %r498}, {%f214, %f215, %f216, %f217};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f222, %f223, %f224, %f225}, {%r457, %r481, %r460, %r484}, {%r499, %r500}, {%f218, %f219, %f220, %f221};\n"
-"				fma.rn.f32 %f14, %f222, %f28, %f14;\n"
-"				fma.rn.f32 %f15, %f223, %f28, %f15;\n"
-"				fma.rn.f32 %f16, %f224, %f32, %f16;\n"
-"				fma.rn.f32 %f17, %f225, %f32, %f17;\n"
-"			IF_10_END:\n"
-"			setp.gt.s32 %p21, %r33, %r152;\n"
-"			@%p21 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd10+768];\n"
-"			@%p21 ld.global.nc.L1::no_allocate.v2.u32 {%r67, %r68}, [%rd13+768];\n"
-"			@%p21 ld.global.nc.L1::no_allocate.v2.u32 {%r78, %r79}, [%rd16+768];\n"
-"			@%p21 ld.global.nc.L1::no_allocate.v2.u32 {%r89, %r90}, [%rd19+768];\n"
-"			cp.async.wait_group 0;\n"
-"			bar.sync 0;\n"
-"			setp.gt.s32 %p22, %r130, %r152;\n"
-"			@!%p22 bra IF_11_END;\n"
-"				cp.async.cg.shared.global [%r123], [%rd27+2048], 16, %r119;\n"
-"				add.u64 %rd48, %rd28, %rd27;\n"
-"				cp.async.cg.shared.global [%r123+4224], [%rd48+2048], 16, %r121;\n"
-"			IF_11_END:\n"
-"			cp.async.commit_group;\n"
-"			setp.gt.s32 %p23, %r30, %r152;\n"
-"			@!%p23 bra IF_12_END;\n"
-"				prmt.b32 %r501, %r58, 0, 17472;\n"
-"				mad.lo.u32 %r502, %r501, 128, %r140;\n"
-"				ld.shared.u32 %r503, [%r502];\n"
-"				prmt.b32 %r504, %r58, 0, 17473;\n"
-"				mad.lo.u32 %r505, %r504, 128, %r140;\n"
-"				ld.shared.u32 %r506, [%r505];\n"
-"				prmt.b32 %r507, %r58, 0, 17474;\n"
-"				mad.lo.u32 %r508, %r507, 128, %r140;\n"
-"				ld.shared.u32 %r509, [%r508];\n"
-"				prmt.b32 %r510, %r58, 0, 17475;\n"
-"				mad.lo.u32 %r511, %r510, 128, %r140;\n"
-"				ld.shared.u32 %r512, [%r511];\n"
-"				prmt.b32 %r513, %r59, 0, 17472;\n"
-"				mad.lo.u32 %r514, %r513, 128, %r140;\n"
-"				ld.shared.u32 %r515, [%r514];\n"
-"				prmt.b32 %r516, %r59, 0, 17473;\n"
-"				mad.lo.u32 %r517, %r516, 128, %r140;\n"
-"				ld.shared.u32 %r518, [%r517];\n"
-"				prmt.b32 %r519, %r59, 0, 17474;\n"
-"				mad.lo.u32 %r520, %r519, 128, %r140;\n"
-"				ld.shared.u32 %r521, [%r520];\n"
-"				prmt.b32 %r522, %r59, 0, 17475;\n"
-"				mad.lo.u32 %r523, %r522, 128, %r140;\n"
-"				ld.shared.u32 %r524, [%r523];\n"
-"				prmt.b32 %r525, %r69, 0, 17472;\n"
-"				mad.lo.u32 %r526, %r525, 128, %r140;\n"
-"				ld.shared.u32 %r527, [%r526];\n"
-"				prmt.b32 %r528, %r69, 0, 17473;\n"
-"				mad.lo.u32 %r529, %r528, 128, %r140;\n"
-"				ld.shared.u32 %r530, [%r529];\n"
-"				prmt.b32 %r531, %r69, 0, 17474;\n"
-"				mad.lo.u32 %r532, %r531, 128, %r140;\n"
-"				ld.shared.u32 %r533, [%r532];\n"
-"				prmt.b32 %r534, %r69, 0, 17475;\n"
-"				mad.lo.u32 %r535, %r534, 128, %r140;\n"
-"				ld.shared.u32 %r536, [%r535];\n"
-"				prmt.b32 %r537, %r70, 0, 17472;\n"
-"				mad.lo.u32 %r538, %r537, 128, %r140;\n"
-"				ld.shared.u32 %r539, [%r538];\n"
-"				prmt.b32 %r540, %r70, 0, 17473;\n"
-"				mad.lo.u32 %r541, %r540, 128, %r140;\n"
-"				ld.shared.u32 %r542, [%r541];\n"
-"				prmt.b32 %r543, %r70, 0, 17474;\n"
-"				mad.lo.u32 %r544, %r543, 128, %r140;\n"
-"				ld.shared.u32 %r545, [%r544];\n"
-"				prmt.b32 %r546, %r70, 0, 17475;\n"
-"				mad.lo.u32 %r547, %r546, 128, %r140;\n"
-"				ld.shared.u32 %r548, [%r547];\n"
-"				prmt.b32 %r549, %r80, 0, 17472;\n"
-"				mad.lo.u32 %r550, %r549, 128, %r140;\n"
-"				ld.shared.u32 %r551, [%r550];\n"
-"				prmt.b32 %r552, %r80, 0, 17473;\n"
-"				mad.lo.u32 %r553, %r552, 128, %r140;\n"
-"				ld.shared.u32 %r554, [%r553];\n"
-"				prmt.b32 %r555, %r80, 0, 17474;\n"
-"				mad.lo.u32 %r556, %r555, 128, %r140;\n"
-"				ld.shared.u32 %r557, [%r556];\n"
-"				prmt.b32 %r558, %r80, 0, 17475;\n"
-"				mad.lo.u32 %r559, %r558, 128, %r140;\n"
-"				ld.shared.u32 %r560, [%r559];\n"
-"				prmt.b32 %r561, %r81, 0, 17472;\n"
-"				mad.lo.u32 %r562, %r561, 128, %r140;\n"
-"				ld.shared.u32 %r563, [%r562];\n"
-"				prmt.b32 %r564, %r81, 0, 17473;\n"
-"				mad.lo.u32 %r565, %r564, 128, %r140;\n"
-"				ld.shared.u32 %r566, [%r565];\n"
-"				prmt.b32 %r567, %r81, 0, 17474;\n"
-"				mad.lo.u32 %r568, %r567, 128, %r140;\n"
-"				ld.shared.u32 %r569, [%r568];\n"
-"				prmt.b32 %r570, %r81, 0, 17475;\n"
-"				mad.lo.u32 %r571, %r570, 128, %r140;\n"
-"				ld.shared.u32 %r572, [%r571];\n"
-"				prmt.b32 %r573, %r91, 0, 17472;\n"
-"				mad.lo.u32 %r574, %r573, 128, %r140;\n"
-"				ld.shared.u32 %r575, [%r574];\n"
-"				prmt.b32 %r576, %r91, 0, 17473;\n"
-"				mad.lo.u32 %r577, %r576, 128, %r140;\n"
-"				ld.shared.u32 %r578, [%r577];\n"
-"				prmt.b32 %r579, %r91, 0, 17474;\n"
-"				mad.lo.u32 %r580, %r579, 128, %r140;\n"
-"				ld.shared.u32 %r581, [%r580];\n"
-"				prmt.b32 %r582, %r91, 0, 17475;\n"
-"				mad.lo.u32 %r583, %r582, 128, %r140;\n"
-"				ld.shared.u32 %r584, [%r583];\n"
-"				prmt.b32 %r585, %r92, 0, 17472;\n"
-"				mad.lo.u32 %r586, %r585, 128, %r140;\n"
-"				ld.shared.u32 %r587, [%r586];\n"
-"				prmt.b32 %r588, %r92, 0, 17473;\n"
-"				mad.lo.u32 %r589, %r588, 128, %r140;\n"
-"				ld.shared.u32 %r590, [%r589];\n"
-"				prmt.b32 %r591, %r92, 0, 17474;\n"
-"				mad.lo.u32 %r592, %r591, 128, %r140;\n"
-"				ld.shared.u32 %r593, [%r592];\n"
-"				prmt.b32 %r594, %r92, 0, 17475;\n"
-"				mad.lo.u32 %r595, %r594, 128, %r140;\n"
-"				ld.shared.u32 %r596, [%r595];\n"
-"				ld.shared.v4.u32 {%r597, %r598, %r599, %r600}, [%r42+8448];\n"
-"				ld.shared.v4.u32 {%r601, %r602, %r603, %r604}, [%r42+8464];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f226, %f227, %f228, %f229}, {%r503, %r527, %r506, %r530}, {%r597, %r598}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f230, %f231, %f232, %f233}, {%r509, %r533, %r512, %r536}, {%r599, %r600}, {%f226, %f227, %f228, %f229};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f234, %f235, %f236, %f237}, {%r515, %r539, %r518, %r542}, {%r601, %r602}, {%f230, %f231, %f232, %f233};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f238, %f239, %f240, %f241}, {%r521, %r545, %r524, %r548}, {%r603, %r604}, {%f234, %f235, %f236, %f237};\n"
-"				fma.rn.f32 %f2, %f238, %f21, %f2;\n"
-"				fma.rn.f32 %f3, %f239, %f21, %f3;\n"
-"				fma.rn.f32 %f4, %f240, %f25, %f4;\n"
-"				fma.rn.f32 %f5, %f241, %f25, %f5;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f242, %f243, %f244, %f245}, {%r551, %r575, %r554, %r578}, {%r597, %r598}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f246, %f247, %f248, %f249}, {%r557, %r581, %r560, %r584}, {%r599, %r600}, {%f242, %f243, %f244, %f245};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f250, %f251, %f252, %f253}, {%r563, %r587, %r566, %r590}, {%r601, %r602}, {%f246, %f247, %f248, %f249};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f254, %f255, %f256, %f257}, {%r569, %r593, %r572, %r596}, {%r603, %r604}, {%f250, %f251, %f252, %f253};\n"
-"				fma.rn.f32 %f6, %f254, %f29, %f6;\n"
-"				fma.rn.f32 %f7, %f255, %f29, %f7;\n"
-"				fma.rn.f32 %f8, %f256, %f33, %f8;\n"
-"				fma.rn.f32 %f9, %f257, %f33, %f9;\n"
-"				ld.shared.v4.u32 {%r605, %r606, %r607, %r608}, [%r42+12672];\n"
-"				ld.shared.v4.u32 {%r609, %r610, %r611, %r612}, [%r42+12688];\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f258, %f259, %f260, %f261}, {%r503, %r527, %r506, %r530}, {%r605, %r606}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f262, %f263, %f264, %f265}, {%r509, %r533, %r512, %r536}, {%r607, %r608}, {%f258, %f259, %f260, %f261};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f266, %f267, %f268, %f269}, {%r515, %r539, %r518, %r542}, {%r609, %r610}, {%f262, %f263, %f264, %f265};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f270, %f271, %f272, %f273}, {%r521, %r545, %r524, %r548}, {%r611, %r612}, {%f266, %f267, %f268, %f269};\n"
-"				fma.rn.f32 %f10, %f270, %f21, %f10;\n"
-"				fma.rn.f32 %f11, %f271, %f21, %f11;\n"
-"				fma.rn.f32 %f12, %f272, %f25, %f12;\n"
-"				fma.rn.f32 %f13, %f273, %f25, %f13;\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f274, %f275, %f276, %f277}, {%r551, %r575, %r554, %r578}, {%r605, %r606}, {%f1, %f1, %f1, %f1};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f278, %f279, %f280, %f281}, {%r557, %r581, %r560, %r584}, {%r607, %r608}, {%f274, %f275, %f276, %f277};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f282, %f283, %f284, %f285}, {%r563, %r587, %r566, %r590}, {%r609, %r610}, {%f278, %f279, %f280, %f281};\n"
-"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f286, %f287, %f288, %f289}, {%r569, %r593, %r572, %r596}, {%r611, %r612}, {%f282, %f283, %f284, %f285};\n"
-"				fma.rn.f32 %f14, %f286, %f29, %f14;\n"
-"				fma.rn.f32 %f15, %f287, %f29, %f15;\n"
-"				fma.rn.f32 %f16, %f288, %f33, %f16;\n"
-"				fma.rn.f32 %f17, %f289, %f33, %f17;\n"
-"			IF_12_END:\n"
-"			setp.gt.s32 %p24, %r34, %r152;\n"
-"			@%p24 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd10+896];\n"
-"			@%p24 ld.global.nc.L1::no_allocate.v2.u32 {%r69, %r70}, [%rd13+896];\n"
-"			@%p24 ld.global.nc.L1::no_allocate.v2.u32 {%r80, %r81}, [%rd16+896];\n"
-"			@%p24 ld.global.nc.L1::no_allocate.v2.u32 {%r91, %r92}, [%rd19+896];\n"
-"			add.u64 %rd10, %rd10, 512;\n"
-"			add.u64 %rd13, %rd13, 512;\n"
-"			add.u64 %rd16, %rd16, 512;\n"
-"			add.u64 %rd19, %rd19, 512;\n"
-"			add.u32 %r613, %r151, 64;\n"
-"			and.b32 %r151, %r613, 255;\n"
-"			add.u64 %rd27, %rd27, 2048;\n"
-"			add.s32 %r152, %r152, 16;\n"
-"			setp.lt.s32 %p25, %r152, %r13;\n"
-"			@%p25 bra LOOP_3;\n"
-"	IF_2_END:\n"
-"	cp.async.wait_group 0;\n"
-"	div.u32 %r614, %r14, 64;\n"
-"	and.b32 %r615, %r14, 63;\n"
-"	mad.lo.u32 %r616, %r614, 272, %r4;\n"
-"	mad.lo.u32 %r617, %r615, 4, %r616;\n"
-"	add.u32 %r618, %r615, %r25;\n"
-"	setp.lt.u32 %p26, %r618, %r2;\n"
-"	bar.sync 0;\n"
-"	mad.lo.u32 %r619, %r21, 32, %r16;\n"
-"	mad.lo.u32 %r620, %r20, 4352, %r4;\n"
-"	mad.lo.u32 %r621, %r17, 544, %r620;\n"
-"	mad.lo.u32 %r622, %r619, 4, %r621;\n"
-"	st.shared.f32 [%r622], %f2;\n"
-"	st.shared.f32 [%r622+272], %f3;\n"
-"	st.shared.f32 [%r622+32], %f4;\n"
-"	st.shared.f32 [%r622+304], %f5;\n"
-"	st.shared.f32 [%r622+64], %f6;\n"
-"	st.shared.f32 [%r622+336], %f7;\n"
-"	st.shared.f32 [%r622+96], %f8;\n"
-"	st.shared.f32 [%r622+368], %f9;\n"
-"	st.shared.f32 [%r622+2176], %f10;\n"
-"	st.shared.f32 [%r622+2448], %f11;\n"
-"	st.shared.f32 [%r622+2208], %f12;\n"
-"	st.shared.f32 [%r622+2480], %f13;\n"
-"	st.shared.f32 [%r622+2240], %f14;\n"
-"	st.shared.f32 [%r622+2512], %f15;\n"
-"	st.shared.f32 [%r622+2272], %f16;\n"
-"	st.shared.f32 [%r622+2544], %f17;\n"
-"	bar.sync 0;\n"
-"	mov.b32 %f290, 0f00000000;\n"
-"	mov.b32 %f291, 0f00000000;\n"
-"	mov.b32 %f292, 0f00000000;\n"
-"	mov.b32 %f293, 0f00000000;\n"
-"	ld.shared.f32 %f294, [%r617];\n"
-"	ld.shared.f32 %f295, [%r617+4352];\n"
-"	add.rn.f32 %f296, %f294, %f295;\n"
-"	ld.shared.f32 %f297, [%r617+8704];\n"
-"	add.rn.f32 %f298, %f296, %f297;\n"
-"	ld.shared.f32 %f299, [%r617+13056];\n"
-"	add.rn.f32 %f290, %f298, %f299;\n"
-"	ld.shared.f32 %f300, [%r617+1088];\n"
-"	ld.shared.f32 %f301, [%r617+5440];\n"
-"	add.rn.f32 %f302, %f300, %f301;\n"
-"	ld.shared.f32 %f303, [%r617+9792];\n"
-"	add.rn.f32 %f304, %f302, %f303;\n"
-"	ld.shared.f32 %f305, [%r617+14144];\n"
-"	add.rn.f32 %f291, %f304, %f305;\n"
-"	ld.shared.f32 %f306, [%r617+2176];\n"
-"	ld.shared.f32 %f307, [%r617+6528];\n"
-"	add.rn.f32 %f308, %f306, %f307;\n"
-"	ld.shared.f32 %f309, [%r617+10880];\n"
-"	add.rn.f32 %f310, %f308, %f309;\n"
-"	ld.shared.f32 %f311, [%r617+15232];\n"
-"	add.rn.f32 %f292, %f310, %f311;\n"
-"	ld.shared.f32 %f312, [%r617+3264];\n"
-"	ld.shared.f32 %f313, [%r617+7616];\n"
-"	add.rn.f32 %f314, %f312, %f313;\n"
-"	ld.shared.f32 %f315, [%r617+11968];\n"
-"	add.rn.f32 %f316, %f314, %f315;\n"
-"	ld.shared.f32 %f317, [%r617+16320];\n"
-"	add.rn.f32 %f293, %f316, %f317;\n"
-"	mov.u32 %r623, %ctaid.x;\n"
-"	mov.u32 %r624, %ctaid.y;\n"
-"	mov.u32 %r625, %nctaid.x;\n"
-"	mad.lo.u32 %r626, %r624, %r625, %r623;\n"
-"	mov.u32 %r627, %ctaid.z;\n"
-"	mul.wide.u32 %rd49, %r626, 4096;\n"
-"	shl.b64 %rd50, %rd49, 2;\n"
-"	add.u64 %rd51, %rd50, %rd5;\n"
-"	mul.lo.u32 %r628, %r14, 4;\n"
-"	mad.wide.u32 %rd52, %r628, 4, %rd51;\n"
-"	mul.lo.u32 %r629, %r627, 1024;\n"
-"	mad.wide.u32 %rd53, %r629, 4, %rd52;\n"
-"	st.global.v4.f32 [%rd53], {%f290, %f291, %f292, %f293};\n"
-"	bar.sync 0;\n"
-"	setp.eq.u32 %p27, %r14, 0;\n"
-"	@!%p27 bra IF_13_END;\n"
-"		mad.wide.u32 %rd54, %r626, 4, %rd6;\n"
-"		atom.acq_rel.gpu.global.inc.u32 %r630, [%rd54], 3;\n"
-"		st.shared.u32 [%r5], %r630;\n"
-"	IF_13_END:\n"
-"	bar.sync 0;\n"
-"	ld.shared.u32 %r631, [%r5];\n"
-"	setp.eq.u32 %p28, %r631, 3;\n"
-"	@!%p28 bra IF_14_END;\n"
-"		ld.global.cg.v4.f32 {%f290, %f291, %f292, %f293}, [%rd52];\n"
-"		ld.global.cg.v4.f32 {%f318, %f319, %f320, %f321}, [%rd52+4096];\n"
-"		add.rn.f32 %f290, %f290, %f318;\n"
-"		add.rn.f32 %f291, %f291, %f319;\n"
-"		add.rn.f32 %f292, %f292, %f320;\n"
-"		add.rn.f32 %f293, %f293, %f321;\n"
-"		ld.global.cg.v4.f32 {%f322, %f323, %f324, %f325}, [%rd52+8192];\n"
-"		add.rn.f32 %f290, %f290, %f322;\n"
-"		add.rn.f32 %f291, %f291, %f323;\n"
-"		add.rn.f32 %f292, %f292, %f324;\n"
-"		add.rn.f32 %f293, %f293, %f325;\n"
-"		ld.global.cg.v4.f32 {%f326, %f327, %f328, %f329}, [%rd52+12288];\n"
-"		add.rn.f32 %f290, %f290, %f326;\n"
-"		add.rn.f32 %f291, %f291, %f327;\n"
-"		add.rn.f32 %f292, %f292, %f328;\n"
-"		add.rn.f32 %f293, %f293, %f329;\n"
-"	IF_14_END:\n"
-"	and.pred %p29, %p26, %p28;\n"
-"	add.u32 %r632, %r614, %r23;\n"
-"	mul.wide.u32 %rd55, %r632, %r2;\n"
-"	shl.b64 %rd56, %rd55, 1;\n"
-"	add.u64 %rd57, %rd56, %rd4;\n"
-"	mad.wide.u32 %rd58, %r618, 2, %rd57;\n"
-"	mul.wide.u32 %rd59, %r2, 4;\n"
-"	sub.s32 %r633, %r1, %r632;\n"
-"	setp.gt.s32 %p30, %r633, 0;\n"
-"	and.pred %p31, %p30, %p29;\n"
-"	cvt.rn.bf16.f32 %h1, %f290;\n"
-"	@%p31 st.global.b16 [%rd58], %h1;\n"
-"	shl.b64 %rd60, %rd59, 1;\n"
-"	add.u64 %rd61, %rd60, %rd58;\n"
-"	setp.gt.s32 %p32, %r633, 4;\n"
-"	and.pred %p33, %p32, %p29;\n"
-"	cvt.rn.bf16.f32 %h2, %f291;\n"
-"	@%p33 st.global.b16 [%rd61], %h2;\n"
-"	shl.b64 %rd62, %rd59, 1;\n"
-"	add.u64 %rd63, %rd62, %rd61;\n"
-"	setp.gt.s32 %p34, %r633, 8;\n"
-"	and.pred %p35, %p34, %p29;\n"
-"	cvt.rn.bf16.f32 %h3, %f292;\n"
-"	@%p35 st.global.b16 [%rd63], %h3;\n"
-"	shl.b64 %rd64, %rd59, 1;\n"
-"	add.u64 %rd65, %rd64, %rd63;\n"
-"	setp.gt.s32 %p36, %r633, 12;\n"
-"	and.pred %p37, %p36, %p29;\n"
-"	cvt.rn.bf16.f32 %h4, %f293;\n"
-"	@%p37 st.global.b16 [%rd65], %h4;\n"
-"	ret;\n"
-"}\n";
-
-static const kiln_image nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_images[] = {
-    {.data = nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_sm_80,
-     .bytes = sizeof nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_sm_80 - 1,
-     .hash_high = 0xffe636d9b60e39d2,
-     .hash_low = 0xbb4973bce5687167,
-     .min_driver = 11040,
-     .sm = 80,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-};
-
-static const kiln_module nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_module = {
-    .images = nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_images,
-    .image_count = 1,
-    .slot = 62,
-};
-
-static kiln_status run_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                     const void *args)
-{
-    const kiln_default_nf4_gemm_args *a = args;
-    if (!(a->workspace_size >= ceil_div((uint64_t)a->m, 16) * ceil_div((uint64_t)a->n, 64) * 4 * 16 * 64)) {
-        static const char detail[] =
-            "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n, with tile_m=16, tile_n=64, split_k=4";
-        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
-    }
-    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_3, a,
-                                                   (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 32 ? 0x2u : 0));
-    if (status != KILN_OK)
-        return status;
-    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 4};
-    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->workspace, &a->tile_counters,
-                                  &a->m, &a->n, &a->k, &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel, stream,
-                       grid, 67072, params);
-}
-
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *a)
-{
-    static const char has[] = "this variant has a bf16, acc f32, nibbles low";
+    static const char has[] = "this variant has a f16, acc f32, nibbles low, scale_type f32, rows packed";
     return call_nf4_gemm(loader, stream, a,
-                         &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel,
-                         KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel,
+                         KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                        const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const void *args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel = {
-    .key = 0xa7673915dcc1af1c,
-    .id = nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_id,
-    .entry = nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_entry,
-    .module = &nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_module,
-    .launch = launch_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4,
-    .run = run_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4,
-    .pointers = &nf4_gemm_pointers_3,
-    .block = {256, 1, 1},
-    .slot = 62,
-    .max_shared_bytes = 67072,
-    .min_shared_bytes = 67072,
-    .static_shared_bytes = 4,
+const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel = {
+    .key = 0x81d950cc51dadc37,
+    .id = nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_id,
+    .entry = nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_entry,
+    .module = &nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
+    .block = {512, 1, 1},
+    .slot = 59,
+    .max_shared_bytes = 75264,
+    .min_shared_bytes = 75264,
     .blocks_per_multiprocessor = 1,
 };
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_id[] =
-    "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_entry[] =
-    "nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_id[] =
+    "nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_entry[] =
+    "nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1";
 
-static const char nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_sm_80[] =
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
-".visible .entry nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
+".visible .entry nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(\n"
+"	.param .u64 param_in,\n"
+"	.param .u64 param_packed,\n"
+"	.param .u64 param_scale,\n"
+"	.param .u64 param_out,\n"
+"	.param .u32 param_m,\n"
+"	.param .u32 param_n,\n"
+"	.param .u32 param_k,\n"
+"	.param .u64 param_workspace_size\n"
+")\n"
+".maxntid 512, 1, 1\n"
+".minnctapersm 1\n"
+"{\n"
+"	.reg .pred %p<27>;\n"
+"	.reg .b16 %h<5>;\n"
+"	.reg .b32 %r<389>;\n"
+"	.reg .b32 %f<358>;\n"
+"	.reg .b64 %rd<50>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_in];\n"
+"	ld.param.u64 %rd2, [param_packed];\n"
+"	ld.param.u64 %rd3, [param_scale];\n"
+"	ld.param.u64 %rd4, [param_out];\n"
+"	ld.param.u32 %r1, [param_m];\n"
+"	ld.param.u32 %r2, [param_n];\n"
+"	ld.param.u32 %r3, [param_k];\n"
+"	mov.b32 %r4, dynamic_shared;\n"
+"	mov.b64 %rd5, nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_global_2;\n"
+"	shr.u32 %r5, %r3, 6;\n"
+"	mov.u32 %r6, %tid.x;\n"
+"	mov.u32 %r7, %laneid;\n"
+"	shr.u32 %r8, %r7, 2;\n"
+"	and.b32 %r9, %r7, 3;\n"
+"	mov.u32 %r10, %tid.x;\n"
+"	shr.u32 %r11, %r10, 5;\n"
+"	shfl.sync.idx.b32 %r12, %r11, 0, 31, 0xffffffff;\n"
+"	div.u32 %r13, %r12, 2;\n"
+"	rem.u32 %r14, %r12, 2;\n"
+"	mov.u32 %r15, %ctaid.y;\n"
+"	mul.lo.u32 %r16, %r15, 32;\n"
+"	mov.u32 %r17, %ctaid.x;\n"
+"	mul.lo.u32 %r18, %r17, 64;\n"
+"	sub.s32 %r19, %r5, %r13;\n"
+"	sub.s32 %r20, %r19, 0;\n"
+"	sub.s32 %r21, %r19, 8;\n"
+"	sub.s32 %r22, %r19, 16;\n"
+"	sub.s32 %r23, %r19, 24;\n"
+"	add.u32 %r24, %r4, 32768;\n"
+"	mad.lo.u32 %r25, %r14, 32, %r8;\n"
+"	mad.lo.u32 %r26, %r13, 8, %r24;\n"
+"	mad.lo.u32 %r27, %r25, 144, %r26;\n"
+"	add.u32 %r28, %r24, 9216;\n"
+"	mad.lo.u32 %r29, %r13, 128, %r28;\n"
+"	mad.lo.u32 %r30, %r8, 1040, %r29;\n"
+"	mad.lo.u32 %r31, %r9, 32, %r30;\n"
+"	mad.lo.u32 %r32, %r27, 2, 64;\n"
+"	mad.lo.u32 %r33, %r14, 32, %r18;\n"
+"	add.u32 %r34, %r33, %r8;\n"
+"	add.u32 %r35, 0, %r13;\n"
+"	mul.lo.u32 %r36, %r35, 32;\n"
+"	mad.lo.u32 %r37, %r9, 8, %r36;\n"
+"	shr.u32 %r38, %r3, 1;\n"
+"	add.u32 %r39, %r34, 0;\n"
+"	sub.u32 %r40, %r2, 1;\n"
+"	min.u32 %r41, %r39, %r40;\n"
+"	mul.wide.u32 %rd6, %r41, %r38;\n"
+"	add.u64 %rd7, %rd6, %rd2;\n"
+"	mad.wide.u32 %rd8, %r37, 1, %rd7;\n"
+"	mov.b32 %r42, 0;\n"
+"	mov.b32 %r43, 0;\n"
+"	mov.b32 %r44, 0;\n"
+"	mov.b32 %r45, 0;\n"
+"	add.u32 %r46, %r34, 8;\n"
+"	sub.u32 %r47, %r2, 1;\n"
+"	min.u32 %r48, %r46, %r47;\n"
+"	mul.wide.u32 %rd9, %r48, %r38;\n"
+"	add.u64 %rd10, %rd9, %rd2;\n"
+"	mad.wide.u32 %rd11, %r37, 1, %rd10;\n"
+"	mov.b32 %r49, 0;\n"
+"	mov.b32 %r50, 0;\n"
+"	mov.b32 %r51, 0;\n"
+"	mov.b32 %r52, 0;\n"
+"	add.u32 %r53, %r34, 16;\n"
+"	sub.u32 %r54, %r2, 1;\n"
+"	min.u32 %r55, %r53, %r54;\n"
+"	mul.wide.u32 %rd12, %r55, %r38;\n"
+"	add.u64 %rd13, %rd12, %rd2;\n"
+"	mad.wide.u32 %rd14, %r37, 1, %rd13;\n"
+"	mov.b32 %r56, 0;\n"
+"	mov.b32 %r57, 0;\n"
+"	mov.b32 %r58, 0;\n"
+"	mov.b32 %r59, 0;\n"
+"	add.u32 %r60, %r34, 24;\n"
+"	sub.u32 %r61, %r2, 1;\n"
+"	min.u32 %r62, %r60, %r61;\n"
+"	mul.wide.u32 %rd15, %r62, %r38;\n"
+"	add.u64 %rd16, %rd15, %rd2;\n"
+"	mad.wide.u32 %rd17, %r37, 1, %rd16;\n"
+"	mov.b32 %r63, 0;\n"
+"	mov.b32 %r64, 0;\n"
+"	mov.b32 %r65, 0;\n"
+"	mov.b32 %r66, 0;\n"
+"	and.b32 %r67, %r6, 15;\n"
+"	div.u32 %r68, %r6, 16;\n"
+"	add.u32 %r69, %r68, %r18;\n"
+"	sub.u32 %r70, %r2, 1;\n"
+"	min.u32 %r71, %r69, %r70;\n"
+"	add.u32 %r72, %r67, 0;\n"
+"	shr.u32 %r73, %r3, 6;\n"
+"	mul.wide.u32 %rd18, %r71, %r73;\n"
+"	shl.b64 %rd19, %rd18, 2;\n"
+"	add.u64 %rd20, %rd19, %rd3;\n"
+"	mad.wide.u32 %rd21, %r72, 4, %rd20;\n"
+"	shl.b32 %r74, %r73, 2;\n"
+"	sub.u32 %r75, %r2, 1;\n"
+"	sub.u32 %r76, %r75, %r71;\n"
+"	and.b32 %r77, %r67, 7;\n"
+"	and.b32 %r78, %r67, 15;\n"
+"	div.u32 %r79, %r78, 8;\n"
+"	and.b32 %r80, %r67, 0xfffffff0;\n"
+"	mad.lo.u32 %r81, %r77, 2, %r79;\n"
+"	add.u32 %r82, %r81, %r80;\n"
+"	mad.lo.u32 %r83, %r68, 144, %r24;\n"
+"	mad.lo.u32 %r84, %r82, 4, %r83;\n"
+"	sub.s32 %r85, %r5, %r67;\n"
+"	sub.s32 %r86, %r85, 16;\n"
+"	mad.lo.u32 %r87, %r84, 2, 64;\n"
+"	and.b32 %r88, %r6, 63;\n"
+"	div.u32 %r89, %r6, 64;\n"
+"	mul.lo.u32 %r90, 0, 64;\n"
+"	mad.lo.u32 %r91, %r88, 8, %r90;\n"
+"	add.u32 %r92, %r89, %r16;\n"
+"	mul.wide.u32 %rd22, %r92, %r3;\n"
+"	shl.b64 %rd23, %rd22, 1;\n"
+"	add.u64 %rd24, %rd23, %rd1;\n"
+"	mad.wide.u32 %rd25, %r91, 2, %rd24;\n"
+"	mul.wide.u32 %rd26, %r3, 16;\n"
+"	add.u32 %r93, %r92, 0;\n"
+"	setp.lt.u32 %p1, %r93, %r1;\n"
+"	selp.b32 %r94, 16, 0, %p1;\n"
+"	add.u32 %r95, %r92, 8;\n"
+"	setp.lt.u32 %p2, %r95, %r1;\n"
+"	selp.b32 %r96, 16, 0, %p2;\n"
+"	add.u32 %r97, %r92, 16;\n"
+"	setp.lt.u32 %p3, %r97, %r1;\n"
+"	selp.b32 %r98, 16, 0, %p3;\n"
+"	add.u32 %r99, %r92, 24;\n"
+"	setp.lt.u32 %p4, %r99, %r1;\n"
+"	selp.b32 %r100, 16, 0, %p4;\n"
+"	mad.lo.u32 %r101, %r89, 1040, %r28;\n"
+"	mad.lo.u32 %r102, %r88, 16, %r101;\n"
+"	div.u32 %r103, %r88, 8;\n"
+"	sub.s32 %r104, %r5, %r103;\n"
+"	sub.s32 %r105, %r104, 0;\n"
+"	sub.s32 %r106, %r104, 8;\n"
+"	sub.s32 %r107, %r104, 16;\n"
+"	setp.gt.s32 %p5, %r20, 0;\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17];\n"
+"	setp.gt.s32 %p6, %r21, 0;\n"
+"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+256];\n"
+"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+256];\n"
+"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+256];\n"
+"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+256];\n"
+"	setp.gt.s32 %p7, %r85, 0;\n"
+"	selp.b32 %r108, 4, 0, %p7;\n"
+"	cp.async.ca.shared.global [%r84], [%rd21], 4, %r108;\n"
+"	min.u32 %r109, %r76, 32;\n"
+"	mad.wide.u32 %rd27, %r109, %r74, %rd21;\n"
+"	cp.async.ca.shared.global [%r84+4608], [%rd27], 4, %r108;\n"
+"	add.u64 %rd21, %rd21, 64;\n"
+"	setp.gt.s32 %p8, %r105, 0;\n"
+"	@!%p8 bra IF_1_END;\n"
+"		cp.async.cg.shared.global [%r102], [%rd25], 16, %r94;\n"
+"		add.u64 %rd28, %rd26, %rd25;\n"
+"		cp.async.cg.shared.global [%r102+8320], [%rd28], 16, %r96;\n"
+"		add.u64 %rd29, %rd26, %rd28;\n"
+"		cp.async.cg.shared.global [%r102+16640], [%rd29], 16, %r98;\n"
+"		add.u64 %rd30, %rd26, %rd29;\n"
+"		cp.async.cg.shared.global [%r102+24960], [%rd30], 16, %r100;\n"
+"	IF_1_END:\n"
+"	cp.async.commit_group;\n"
+"	sub.u32 %r84, %r87, %r84;\n"
+"	and.b32 %r110, %r7, 31;\n"
+"	mad.lo.u32 %r111, %r110, 4, %r4;\n"
+"	shr.u32 %r112, %r6, 3;\n"
+"	mad.wide.u32 %rd31, %r112, 4, %rd5;\n"
+"	mad.lo.u32 %r113, %r6, 16, %r4;\n"
+"	ld.global.nc.u32 %r114, [%rd31];\n"
+"	st.shared.v4.u32 [%r113], {%r114, %r114, %r114, %r114};\n"
+"	ld.global.nc.u32 %r115, [%rd31+256];\n"
+"	st.shared.v4.u32 [%r113+8192], {%r115, %r115, %r115, %r115};\n"
+"	ld.global.nc.u32 %r116, [%rd31+512];\n"
+"	st.shared.v4.u32 [%r113+16384], {%r116, %r116, %r116, %r116};\n"
+"	ld.global.nc.u32 %r117, [%rd31+768];\n"
+"	st.shared.v4.u32 [%r113+24576], {%r117, %r117, %r117, %r117};\n"
+"	mov.b32 %f1, 0f00000000;\n"
+"	mov.b32 %r118, 0;\n"
+"	mov.b32 %f2, 0f00000000;\n"
+"	mov.b32 %f3, 0f00000000;\n"
+"	mov.b32 %f4, 0f00000000;\n"
+"	mov.b32 %f5, 0f00000000;\n"
+"	mov.b32 %f6, 0f00000000;\n"
+"	mov.b32 %f7, 0f00000000;\n"
+"	mov.b32 %f8, 0f00000000;\n"
+"	mov.b32 %f9, 0f00000000;\n"
+"	mov.b32 %f10, 0f00000000;\n"
+"	mov.b32 %f11, 0f00000000;\n"
+"	mov.b32 %f12, 0f00000000;\n"
+"	mov.b32 %f13, 0f00000000;\n"
+"	mov.b32 %f14, 0f00000000;\n"
+"	mov.b32 %f15, 0f00000000;\n"
+"	mov.b32 %f16, 0f00000000;\n"
+"	mov.b32 %f17, 0f00000000;\n"
+"	mov.b32 %f18, 0f00000000;\n"
+"	mov.b32 %f19, 0f00000000;\n"
+"	mov.b32 %f20, 0f00000000;\n"
+"	mov.b32 %f21, 0f00000000;\n"
+"	mov.b32 %f22, 0f00000000;\n"
+"	mov.b32 %f23, 0f00000000;\n"
+"	mov.b32 %f24, 0f00000000;\n"
+"	mov.b32 %f25, 0f00000000;\n"
+"	mov.b32 %f26, 0f00000000;\n"
+"	mov.b32 %f27, 0f00000000;\n"
+"	mov.b32 %f28, 0f00000000;\n"
+"	mov.b32 %f29, 0f00000000;\n"
+"	mov.b32 %f30, 0f00000000;\n"
+"	mov.b32 %f31, 0f00000000;\n"
+"	mov.b32 %f32, 0f00000000;\n"
+"	mov.b32 %f33, 0f00000000;\n"
+"	mov.b32 %r119, 0;\n"
+"	setp.lt.s32 %p9, %r119, %r5;\n"
+"	@!%p9 bra IF_2_END;\n"
+"	LOOP_3:\n"
+"			cp.async.wait_group 0;\n"
+"			bar.sync 0;\n"
+"			setp.gt.s32 %p10, %r86, %r119;\n"
+"			selp.b32 %r120, 4, 0, %p10;\n"
+"			cp.async.ca.shared.global [%r84], [%rd21], 4, %r120;\n"
+"			min.u32 %r121, %r76, 32;\n"
+"			mad.wide.u32 %rd32, %r121, %r74, %rd21;\n"
+"			cp.async.ca.shared.global [%r84+4608], [%rd32], 4, %r120;\n"
+"			add.u64 %rd21, %rd21, 64;\n"
+"			setp.gt.s32 %p11, %r106, %r119;\n"
+"			@!%p11 bra IF_4_END;\n"
+"				cp.async.cg.shared.global [%r102+33280], [%rd25+1024], 16, %r94;\n"
+"				add.u64 %rd33, %rd26, %rd25;\n"
+"				cp.async.cg.shared.global [%r102+41600], [%rd33+1024], 16, %r96;\n"
+"				add.u64 %rd34, %rd26, %rd33;\n"
+"				cp.async.cg.shared.global [%r102+49920], [%rd34+1024], 16, %r98;\n"
+"				add.u64 %rd35, %rd26, %rd34;\n"
+"				cp.async.cg.shared.global [%r102+58240], [%rd35+1024], 16, %r100;\n"
+"			IF_4_END:\n"
+"			cp.async.commit_group;\n"
+"			ld.shared.f32 %f34, [%r27];\n"
+"			ld.shared.f32 %f35, [%r27+1152];\n"
+"			ld.shared.f32 %f36, [%r27+2304];\n"
+"			ld.shared.f32 %f37, [%r27+3456];\n"
+"			setp.gt.s32 %p12, %r20, %r119;\n"
+"			@!%p12 bra IF_5_END;\n"
+"				prmt.b32 %r122, %r42, 0, 17472;\n"
+"				mad.lo.u32 %r123, %r122, 128, %r111;\n"
+"				ld.shared.u32 %r124, [%r123];\n"
+"				prmt.b32 %r125, %r42, 0, 17473;\n"
+"				mad.lo.u32 %r126, %r125, 128, %r111;\n"
+"				ld.shared.u32 %r127, [%r126];\n"
+"				prmt.b32 %r128, %r42, 0, 17474;\n"
+"				mad.lo.u32 %r129, %r128, 128, %r111;\n"
+"				ld.shared.u32 %r130, [%r129];\n"
+"				prmt.b32 %r131, %r42, 0, 17475;\n"
+"				mad.lo.u32 %r132, %r131, 128, %r111;\n"
+"				ld.shared.u32 %r133, [%r132];\n"
+"				prmt.b32 %r134, %r43, 0, 17472;\n"
+"				mad.lo.u32 %r135, %r134, 128, %r111;\n"
+"				ld.shared.u32 %r136, [%r135];\n"
+"				prmt.b32 %r137, %r43, 0, 17473;\n"
+"				mad.lo.u32 %r138, %r137, 128, %r111;\n"
+"				ld.shared.u32 %r139, [%r138];\n"
+"				prmt.b32 %r140, %r43, 0, 17474;\n"
+"				mad.lo.u32 %r141, %r140, 128, %r111;\n"
+"				ld.shared.u32 %r142, [%r141];\n"
+"				prmt.b32 %r143, %r43, 0, 17475;\n"
+"				mad.lo.u32 %r144, %r143, 128, %r111;\n"
+"				ld.shared.u32 %r145, [%r144];\n"
+"				prmt.b32 %r146, %r49, 0, 17472;\n"
+"				mad.lo.u32 %r147, %r146, 128, %r111;\n"
+"				ld.shared.u32 %r148, [%r147];\n"
+"				prmt.b32 %r149, %r49, 0, 17473;\n"
+"				mad.lo.u32 %r150, %r149, 128, %r111;\n"
+"				ld.shared.u32 %r151, [%r150];\n"
+"				prmt.b32 %r152, %r49, 0, 17474;\n"
+"				mad.lo.u32 %r153, %r152, 128, %r111;\n"
+"				ld.shared.u32 %r154, [%r153];\n"
+"				prmt.b32 %r155, %r49, 0, 17475;\n"
+"				mad.lo.u32 %r156, %r155, 128, %r111;\n"
+"				ld.shared.u32 %r157, [%r156];\n"
+"				prmt.b32 %r158, %r50, 0, 17472;\n"
+"				mad.lo.u32 %r159, %r158, 128, %r111;\n"
+"				ld.shared.u32 %r160, [%r159];\n"
+"				prmt.b32 %r161, %r50, 0, 17473;\n"
+"				mad.lo.u32 %r162, %r161, 128, %r111;\n"
+"				ld.shared.u32 %r163, [%r162];\n"
+"				prmt.b32 %r164, %r50, 0, 17474;\n"
+"				mad.lo.u32 %r165, %r164, 128, %r111;\n"
+"				ld.shared.u32 %r166, [%r165];\n"
+"				prmt.b32 %r167, %r50, 0, 17475;\n"
+"				mad.lo.u32 %r168, %r167, 128, %r111;\n"
+"				ld.shared.u32 %r169, [%r168];\n"
+"				prmt.b32 %r170, %r56, 0, 17472;\n"
+"				mad.lo.u32 %r171, %r170, 128, %r111;\n"
+"				ld.shared.u32 %r172, [%r171];\n"
+"				prmt.b32 %r173, %r56, 0, 17473;\n"
+"				mad.lo.u32 %r174, %r173, 128, %r111;\n"
+"				ld.shared.u32 %r175, [%r174];\n"
+"				prmt.b32 %r176, %r56, 0, 17474;\n"
+"				mad.lo.u32 %r177, %r176, 128, %r111;\n"
+"				ld.shared.u32 %r178, [%r177];\n"
+"				prmt.b32 %r179, %r56, 0, 17475;\n"
+"				mad.lo.u32 %r180, %r179, 128, %r111;\n"
+"				ld.shared.u32 %r181, [%r180];\n"
+"				prmt.b32 %r182, %r57, 0, 17472;\n"
+"				mad.lo.u32 %r183, %r182, 128, %r111;\n"
+"				ld.shared.u32 %r184, [%r183];\n"
+"				prmt.b32 %r185, %r57, 0, 17473;\n"
+"				mad.lo.u32 %r186, %r185, 128, %r111;\n"
+"				ld.shared.u32 %r187, [%r186];\n"
+"				prmt.b32 %r188, %r57, 0, 17474;\n"
+"				mad.lo.u32 %r189, %r188, 128, %r111;\n"
+"				ld.shared.u32 %r190, [%r189];\n"
+"				prmt.b32 %r191, %r57, 0, 17475;\n"
+"				mad.lo.u32 %r192, %r191, 128, %r111;\n"
+"				ld.shared.u32 %r193, [%r192];\n"
+"				prmt.b32 %r194, %r63, 0, 17472;\n"
+"				mad.lo.u32 %r195, %r194, 128, %r111;\n"
+"				ld.shared.u32 %r196, [%r195];\n"
+"				prmt.b32 %r197, %r63, 0, 17473;\n"
+"				mad.lo.u32 %r198, %r197, 128, %r111;\n"
+"				ld.shared.u32 %r199, [%r198];\n"
+"				prmt.b32 %r200, %r63, 0, 17474;\n"
+"				mad.lo.u32 %r201, %r200, 128, %r111;\n"
+"				ld.shared.u32 %r202, [%r201];\n"
+"				prmt.b32 %r203, %r63, 0, 17475;\n"
+"				mad.lo.u32 %r204, %r203, 128, %r111;\n"
+"				ld.shared.u32 %r205, [%r204];\n"
+"				prmt.b32 %r206, %r64, 0, 17472;\n"
+"				mad.lo.u32 %r207, %r206, 128, %r111;\n"
+"				ld.shared.u32 %r208, [%r207];\n"
+"				prmt.b32 %r209, %r64, 0, 17473;\n"
+"				mad.lo.u32 %r210, %r209, 128, %r111;\n"
+"				ld.shared.u32 %r211, [%r210];\n"
+"				prmt.b32 %r212, %r64, 0, 17474;\n"
+"				mad.lo.u32 %r213, %r212, 128, %r111;\n"
+"				ld.shared.u32 %r214, [%r213];\n"
+"				prmt.b32 %r215, %r64, 0, 17475;\n"
+"				mad.lo.u32 %r216, %r215, 128, %r111;\n"
+"				ld.shared.u32 %r217, [%r216];\n"
+"				ld.shared.v4.u32 {%r218, %r219, %r220, %r221}, [%r31];\n"
+"				ld.shared.v4.u32 {%r222, %r223, %r224, %r225}, [%r31+16];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f38, %f39, %f40, %f41}, {%r124, %r148, %r127, %r151}, {%r218, %r219}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f42, %f43, %f44, %f45}, {%r130, %r154, %r133, %r157}, {%r220, %r221}, {%f38, %f39, %f40, %f41};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f46, %f47, %f48, %f49}, {%r136, %r160, %r139, %r163}, {%r222, %r223}, {%f42, %f43, %f44, %f45};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f50, %f51, %f52, %f53}, {%r142, %r166, %r145, %r169}, {%r224, %r225}, {%f46, %f47, %f48, %f49};\n"
+"				fma.rn.f32 %f2, %f50, %f34, %f2;\n"
+"				fma.rn.f32 %f3, %f51, %f34, %f3;\n"
+"				fma.rn.f32 %f4, %f52, %f35, %f4;\n"
+"				fma.rn.f32 %f5, %f53, %f35, %f5;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f54, %f55, %f56, %f57}, {%r172, %r196, %r175, %r199}, {%r218, %r219}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f58, %f59, %f60, %f61}, {%r178, %r202, %r181, %r205}, {%r220, %r221}, {%f54, %f55, %f56, %f57};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f62, %f63, %f64, %f65}, {%r184, %r208, %r187, %r211}, {%r222, %r223}, {%f58, %f59, %f60, %f61};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f66, %f67, %f68, %f69}, {%r190, %r214, %r193, %r217}, {%r224, %r225}, {%f62, %f63, %f64, %f65};\n"
+"				fma.rn.f32 %f6, %f66, %f36, %f6;\n"
+"				fma.rn.f32 %f7, %f67, %f36, %f7;\n"
+"				fma.rn.f32 %f8, %f68, %f37, %f8;\n"
+"				fma.rn.f32 %f9, %f69, %f37, %f9;\n"
+"				ld.shared.v4.u32 {%r226, %r227, %r228, %r229}, [%r31+8320];\n"
+"				ld.shared.v4.u32 {%r230, %r231, %r232, %r233}, [%r31+8336];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f70, %f71, %f72, %f73}, {%r124, %r148, %r127, %r151}, {%r226, %r227}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f74, %f75, %f76, %f77}, {%r130, %r154, %r133, %r157}, {%r228, %r229}, {%f70, %f71, %f72, %f73};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f78, %f79, %f80, %f81}, {%r136, %r160, %r139, %r163}, {%r230, %r231}, {%f74, %f75, %f76, %f77};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f82, %f83, %f84, %f85}, {%r142, %r166, %r145, %r169}, {%r232, %r233}, {%f78, %f79, %f80, %f81};\n"
+"				fma.rn.f32 %f10, %f82, %f34, %f10;\n"
+"				fma.rn.f32 %f11, %f83, %f34, %f11;\n"
+"				fma.rn.f32 %f12, %f84, %f35, %f12;\n"
+"				fma.rn.f32 %f13, %f85, %f35, %f13;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f86, %f87, %f88, %f89}, {%r172, %r196, %r175, %r199}, {%r226, %r227}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f90, %f91, %f92, %f93}, {%r178, %r202, %r181, %r205}, {%r228, %r229}, {%f86, %f87, %f88, %f89};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f94, %f95, %f96, %f97}, {%r184, %r208, %r187, %r211}, {%r230, %r231}, {%f90, %f91, %f92, %f93};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f98, %f99, %f100, %f101}, {%r190, %r214, %r193, %r217}, {%r232, %r233}, {%f94, %f95, %f96, %f97};\n"
+"				fma.rn.f32 %f14, %f98, %f36, %f14;\n"
+"				fma.rn.f32 %f15, %f99, %f36, %f15;\n"
+"				fma.rn.f32 %f16, %f100, %f37, %f16;\n"
+"				fma.rn.f32 %f17, %f101, %f37, %f17;\n"
+"				bar.warp.sync 0xffffffff;\n"
+"				ld.shared.v4.u32 {%r234, %r235, %r236, %r237}, [%r31+16640];\n"
+"				ld.shared.v4.u32 {%r238, %r239, %r240, %r241}, [%r31+16656];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f102, %f103, %f104, %f105}, {%r124, %r148, %r127, %r151}, {%r234, %r235}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f106, %f107, %f108, %f109}, {%r130, %r154, %r133, %r157}, {%r236, %r237}, {%f102, %f103, %f104, %f105};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f110, %f111, %f112, %f113}, {%r136, %r160, %r139, %r163}, {%r238, %r239}, {%f106, %f107, %f108, %f109};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f114, %f115, %f116, %f117}, {%r142, %r166, %r145, %r169}, {%r240, %r241}, {%f110, %f111, %f112, %f113};\n"
+"				fma.rn.f32 %f18, %f114, %f34, %f18;\n"
+"				fma.rn.f32 %f19, %f115, %f34, %f19;\n"
+"				fma.rn.f32 %f20, %f116, %f35, %f20;\n"
+"				fma.rn.f32 %f21, %f117, %f35, %f21;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f118, %f119, %f120, %f121}, {%r172, %r196, %r175, %r199}, {%r234, %r235}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f122, %f123, %f124, %f125}, {%r178, %r202, %r181, %r205}, {%r236, %r237}, {%f118, %f119, %f120, %f121};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f126, %f127, %f128, %f129}, {%r184, %r208, %r187, %r211}, {%r238, %r239}, {%f122, %f123, %f124, %f125};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f130, %f131, %f132, %f133}, {%r190, %r214, %r193, %r217}, {%r240, %r241}, {%f126, %f127, %f128, %f129};\n"
+"				fma.rn.f32 %f22, %f130, %f36, %f22;\n"
+"				fma.rn.f32 %f23, %f131, %f36, %f23;\n"
+"				fma.rn.f32 %f24, %f132, %f37, %f24;\n"
+"				fma.rn.f32 %f25, %f133, %f37, %f25;\n"
+"				ld.shared.v4.u32 {%r242, %r243, %r244, %r245}, [%r31+24960];\n"
+"				ld.shared.v4.u32 {%r246, %r247, %r248, %r249}, [%r31+24976];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f134, %f135, %f136, %f137}, {%r124, %r148, %r127, %r151}, {%r242, %r243}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f138, %f139, %f140, %f141}, {%r130, %r154, %r133, %r157}, {%r244, %r245}, {%f134, %f135, %f136, %f137};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f142, %f143, %f144, %f145}, {%r136, %r160, %r139, %r163}, {%r246, %r247}, {%f138, %f139, %f140, %f141};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f146, %f147, %f148, %f149}, {%r142, %r166, %r145, %r169}, {%r248, %r249}, {%f142, %f143, %f144, %f145};\n"
+"				fma.rn.f32 %f26, %f146, %f34, %f26;\n"
+"				fma.rn.f32 %f27, %f147, %f34, %f27;\n"
+"				fma.rn.f32 %f28, %f148, %f35, %f28;\n"
+"				fma.rn.f32 %f29, %f149, %f35, %f29;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f150, %f151, %f152, %f153}, {%r172, %r196, %r175, %r199}, {%r242, %r243}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f154, %f155, %f156, %f157}, {%r178, %r202, %r181, %r205}, {%r244, %r245}, {%f150, %f151, %f152, %f153};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f158, %f159, %f160, %f161}, {%r184, %r208, %r187, %r211}, {%r246, %r247}, {%f154, %f155, %f156, %f157};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f162, %f163, %f164, %f165}, {%r190, %r214, %r193, %r217}, {%r248, %r249}, {%f158, %f159, %f160, %f161};\n"
+"				fma.rn.f32 %f30, %f162, %f36, %f30;\n"
+"				fma.rn.f32 %f31, %f163, %f36, %f31;\n"
+"				fma.rn.f32 %f32, %f164, %f37, %f32;\n"
+"				fma.rn.f32 %f33, %f165, %f37, %f33;\n"
+"			IF_5_END:\n"
+"			setp.gt.s32 %p13, %r22, %r119;\n"
+"			@%p13 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8+512];\n"
+"			@%p13 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11+512];\n"
+"			@%p13 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14+512];\n"
+"			@%p13 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17+512];\n"
+"			cp.async.wait_group 0;\n"
+"			bar.sync 0;\n"
+"			setp.gt.s32 %p14, %r107, %r119;\n"
+"			@!%p14 bra IF_6_END;\n"
+"				cp.async.cg.shared.global [%r102], [%rd25+2048], 16, %r94;\n"
+"				add.u64 %rd36, %rd26, %rd25;\n"
+"				cp.async.cg.shared.global [%r102+8320], [%rd36+2048], 16, %r96;\n"
+"				add.u64 %rd37, %rd26, %rd36;\n"
+"				cp.async.cg.shared.global [%r102+16640], [%rd37+2048], 16, %r98;\n"
+"				add.u64 %rd38, %rd26, %rd37;\n"
+"				cp.async.cg.shared.global [%r102+24960], [%rd38+2048], 16, %r100;\n"
+"			IF_6_END:\n"
+"			cp.async.commit_group;\n"
+"			ld.shared.f32 %f166, [%r27+4];\n"
+"			ld.shared.f32 %f167, [%r27+1156];\n"
+"			ld.shared.f32 %f168, [%r27+2308];\n"
+"			ld.shared.f32 %f169, [%r27+3460];\n"
+"			setp.gt.s32 %p15, %r21, %r119;\n"
+"			@!%p15 bra IF_7_END;\n"
+"				prmt.b32 %r250, %r44, 0, 17472;\n"
+"				mad.lo.u32 %r251, %r250, 128, %r111;\n"
+"				ld.shared.u32 %r252, [%r251];\n"
+"				prmt.b32 %r253, %r44, 0, 17473;\n"
+"				mad.lo.u32 %r254, %r253, 128, %r111;\n"
+"				ld.shared.u32 %r255, [%r254];\n"
+"				prmt.b32 %r256, %r44, 0, 17474;\n"
+"				mad.lo.u32 %r257, %r256, 128, %r111;\n"
+"				ld.shared.u32 %r258, [%r257];\n"
+"				prmt.b32 %r259, %r44, 0, 17475;\n"
+"				mad.lo.u32 %r260, %r259, 128, %r111;\n"
+"				ld.shared.u32 %r261, [%r260];\n"
+"				prmt.b32 %r262, %r45, 0, 17472;\n"
+"				mad.lo.u32 %r263, %r262, 128, %r111;\n"
+"				ld.shared.u32 %r264, [%r263];\n"
+"				prmt.b32 %r265, %r45, 0, 17473;\n"
+"				mad.lo.u32 %r266, %r265, 128, %r111;\n"
+"				ld.shared.u32 %r267, [%r266];\n"
+"				prmt.b32 %r268, %r45, 0, 17474;\n"
+"				mad.lo.u32 %r269, %r268, 128, %r111;\n"
+"				ld.shared.u32 %r270, [%r269];\n"
+"				prmt.b32 %r271, %r45, 0, 17475;\n"
+"				mad.lo.u32 %r272, %r271, 128, %r111;\n"
+"				ld.shared.u32 %r273, [%r272];\n"
+"				prmt.b32 %r274, %r51, 0, 17472;\n"
+"				mad.lo.u32 %r275, %r274, 128, %r111;\n"
+"				ld.shared.u32 %r276, [%r275];\n"
+"				prmt.b32 %r277, %r51, 0, 17473;\n"
+"				mad.lo.u32 %r278, %r277, 128, %r111;\n"
+"				ld.shared.u32 %r279, [%r278];\n"
+"				prmt.b32 %r280, %r51, 0, 17474;\n"
+"				mad.lo.u32 %r281, %r280, 128, %r111;\n"
+"				ld.shared.u32 %r282, [%r281];\n"
+"				prmt.b32 %r283, %r51, 0, 17475;\n"
+"				mad.lo.u32 %r284, %r283, 128, %r111;\n"
+"				ld.shared.u32 %r285, [%r284];\n"
+"				prmt.b32 %r286, %r52, 0, 17472;\n"
+"				mad.lo.u32 %r287, %r286, 128, %r111;\n"
+"				ld.shared.u32 %r288, [%r287];\n"
+"				prmt.b32 %r289, %r52, 0, 17473;\n"
+"				mad.lo.u32 %r290, %r289, 128, %r111;\n"
+"				ld.shared.u32 %r291, [%r290];\n"
+"				prmt.b32 %r292, %r52, 0, 17474;\n"
+"				mad.lo.u32 %r293, %r292, 128, %r111;\n"
+"				ld.shared.u32 %r294, [%r293];\n"
+"				prmt.b32 %r295, %r52, 0, 17475;\n"
+"				mad.lo.u32 %r296, %r295, 128, %r111;\n"
+"				ld.shared.u32 %r297, [%r296];\n"
+"				prmt.b32 %r298, %r58, 0, 17472;\n"
+"				mad.lo.u32 %r299, %r298, 128, %r111;\n"
+"				ld.shared.u32 %r300, [%r299];\n"
+"				prmt.b32 %r301, %r58, 0, 17473;\n"
+"				mad.lo.u32 %r302, %r301, 128, %r111;\n"
+"				ld.shared.u32 %r303, [%r302];\n"
+"				prmt.b32 %r304, %r58, 0, 17474;\n"
+"				mad.lo.u32 %r305, %r304, 128, %r111;\n"
+"				ld.shared.u32 %r306, [%r305];\n"
+"				prmt.b32 %r307, %r58, 0, 17475;\n"
+"				mad.lo.u32 %r308, %r307, 128, %r111;\n"
+"				ld.shared.u32 %r309, [%r308];\n"
+"				prmt.b32 %r310, %r59, 0, 17472;\n"
+"				mad.lo.u32 %r311, %r310, 128, %r111;\n"
+"				ld.shared.u32 %r312, [%r311];\n"
+"				prmt.b32 %r313, %r59, 0, 17473;\n"
+"				mad.lo.u32 %r314, %r313, 128, %r111;\n"
+"				ld.shared.u32 %r315, [%r314];\n"
+"				prmt.b32 %r316, %r59, 0, 17474;\n"
+"				mad.lo.u32 %r317, %r316, 128, %r111;\n"
+"				ld.shared.u32 %r318, [%r317];\n"
+"				prmt.b32 %r319, %r59, 0, 17475;\n"
+"				mad.lo.u32 %r320, %r319, 128, %r111;\n"
+"				ld.shared.u32 %r321, [%r320];\n"
+"				prmt.b32 %r322, %r65, 0, 17472;\n"
+"				mad.lo.u32 %r323, %r322, 128, %r111;\n"
+"				ld.shared.u32 %r324, [%r323];\n"
+"				prmt.b32 %r325, %r65, 0, 17473;\n"
+"				mad.lo.u32 %r326, %r325, 128, %r111;\n"
+"				ld.shared.u32 %r327, [%r326];\n"
+"				prmt.b32 %r328, %r65, 0, 17474;\n"
+"				mad.lo.u32 %r329, %r328, 128, %r111;\n"
+"				ld.shared.u32 %r330, [%r329];\n"
+"				prmt.b32 %r331, %r65, 0, 17475;\n"
+"				mad.lo.u32 %r332, %r331, 128, %r111;\n"
+"				ld.shared.u32 %r333, [%r332];\n"
+"				prmt.b32 %r334, %r66, 0, 17472;\n"
+"				mad.lo.u32 %r335, %r334, 128, %r111;\n"
+"				ld.shared.u32 %r336, [%r335];\n"
+"				prmt.b32 %r337, %r66, 0, 17473;\n"
+"				mad.lo.u32 %r338, %r337, 128, %r111;\n"
+"				ld.shared.u32 %r339, [%r338];\n"
+"				prmt.b32 %r340, %r66, 0, 17474;\n"
+"				mad.lo.u32 %r341, %r340, 128, %r111;\n"
+"				ld.shared.u32 %r342, [%r341];\n"
+"				prmt.b32 %r343, %r66, 0, 17475;\n"
+"				mad.lo.u32 %r344, %r343, 128, %r111;\n"
+"				ld.shared.u32 %r345, [%r344];\n"
+"				ld.shared.v4.u32 {%r346, %r347, %r348, %r349}, [%r31+33280];\n"
+"				ld.shared.v4.u32 {%r350, %r351, %r352, %r353}, [%r31+33296];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f170, %f171, %f172, %f173}, {%r252, %r276, %r255, %r279}, {%r346, %r347}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f174, %f175, %f176, %f177}, {%r258, %r282, %r261, %r285}, {%r348, %r349}, {%f170, %f171, %f172, %f173};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f178, %f179, %f180, %f181}, {%r264, %r288, %r267, %r291}, {%r350, %r351}, {%f174, %f175, %f176, %f177};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f182, %f183, %f184, %f185}, {%r270, %r294, %r273, %r297}, {%r352, %r353}, {%f178, %f179, %f180, %f181};\n"
+"				fma.rn.f32 %f2, %f182, %f166, %f2;\n"
+"				fma.rn.f32 %f3, %f183, %f166, %f3;\n"
+"				fma.rn.f32 %f4, %f184, %f167, %f4;\n"
+"				fma.rn.f32 %f5, %f185, %f167, %f5;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f186, %f187, %f188, %f189}, {%r300, %r324, %r303, %r327}, {%r346, %r347}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f190, %f191, %f192, %f193}, {%r306, %r330, %r309, %r333}, {%r348, %r349}, {%f186, %f187, %f188, %f189};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f194, %f195, %f196, %f197}, {%r312, %r336, %r315, %r339}, {%r350, %r351}, {%f190, %f191, %f192, %f193};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f198, %f199, %f200, %f201}, {%r318, %r342, %r321, %r345}, {%r352, %r353}, {%f194, %f195, %f196, %f197};\n"
+"				fma.rn.f32 %f6, %f198, %f168, %f6;\n"
+"				fma.rn.f32 %f7, %f199, %f168, %f7;\n"
+"				fma.rn.f32 %f8, %f200, %f169, %f8;\n"
+"				fma.rn.f32 %f9, %f201, %f169, %f9;\n"
+"				ld.shared.v4.u32 {%r354, %r355, %r356, %r357}, [%r31+41600];\n"
+"				ld.shared.v4.u32 {%r358, %r359, %r360, %r361}, [%r31+41616];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f202, %f203, %f204, %f205}, {%r252, %r276, %r255, %r279}, {%r354, %r355}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f206, %f207, %f208, %f209}, {%r258, %r282, %r261, %r285}, {%r356, %r357}, {%f202, %f203, %f204, %f205};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f210, %f211, %f212, %f213}, {%r264, %r288, %r267, %r291}, {%r358, %r359}, {%f206, %f207, %f208, %f209};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f214, %f215, %f216, %f217}, {%r270, %r294, %r273, %r297}, {%r360, %r361}, {%f210, %f211, %f212, %f213};\n"
+"				fma.rn.f32 %f10, %f214, %f166, %f10;\n"
+"				fma.rn.f32 %f11, %f215, %f166, %f11;\n"
+"				fma.rn.f32 %f12, %f216, %f167, %f12;\n"
+"				fma.rn.f32 %f13, %f217, %f167, %f13;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f218, %f219, %f220, %f221}, {%r300, %r324, %r303, %r327}, {%r354, %r355}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f222, %f223, %f224, %f225}, {%r306, %r330, %r309, %r333}, {%r356, %r357}, {%f218, %f219, %f220, %f221};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f226, %f227, %f228, %f229}, {%r312, %r336, %r315, %r339}, {%r358, %r359}, {%f222, %f223, %f224, %f225};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f230, %f231, %f232, %f233}, {%r318, %r342, %r321, %r345}, {%r360, %r361}, {%f226, %f227, %f228, %f229};\n"
+"				fma.rn.f32 %f14, %f230, %f168, %f14;\n"
+"				fma.rn.f32 %f15, %f231, %f168, %f15;\n"
+"				fma.rn.f32 %f16, %f232, %f169, %f16;\n"
+"				fma.rn.f32 %f17, %f233, %f169, %f17;\n"
+"				bar.warp.sync 0xffffffff;\n"
+"				ld.shared.v4.u32 {%r362, %r363, %r364, %r365}, [%r31+49920];\n"
+"				ld.shared.v4.u32 {%r366, %r367, %r368, %r369}, [%r31+49936];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f234, %f235, %f236, %f237}, {%r252, %r276, %r255, %r279}, {%r362, %r363}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f238, %f239, %f240, %f241}, {%r258, %r282, %r261, %r285}, {%r364, %r365}, {%f234, %f235, %f236, %f237};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f242, %f243, %f244, %f245}, {%r264, %r288, %r267, %r291}, {%r366, %r367}, {%f238, %f239, %f240, %f241};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f246, %f247, %f248, %f249}, {%r270, %r294, %r273, %r297}, {%r368, %r369}, {%f242, %f243, %f244, %f245};\n"
+"				fma.rn.f32 %f18, %f246, %f166, %f18;\n"
+"				fma.rn.f32 %f19, %f247, %f166, %f19;\n"
+"				fma.rn.f32 %f20, %f248, %f167, %f20;\n"
+"				fma.rn.f32 %f21, %f249, %f167, %f21;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f250, %f251, %f252, %f253}, {%r300, %r324, %r303, %r327}, {%r362, %r363}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f254, %f255, %f256, %f257}, {%r306, %r330, %r309, %r333}, {%r364, %r365}, {%f250, %f251, %f252, %f253};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f258, %f259, %f260, %f261}, {%r312, %r336, %r315, %r339}, {%r366, %r367}, {%f254, %f255, %f256, %f257};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f262, %f263, %f264, %f265}, {%r318, %r342, %r321, %r345}, {%r368, %r369}, {%f258, %f259, %f260, %f261};\n"
+"				fma.rn.f32 %f22, %f262, %f168, %f22;\n"
+"				fma.rn.f32 %f23, %f263, %f168, %f23;\n"
+"				fma.rn.f32 %f24, %f264, %f169, %f24;\n"
+"				fma.rn.f32 %f25, %f265, %f169, %f25;\n"
+"				ld.shared.v4.u32 {%r370, %r371, %r372, %r373}, [%r31+58240];\n"
+"				ld.shared.v4.u32 {%r374, %r375, %r376, %r377}, [%r31+58256];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f266, %f267, %f268, %f269}, {%r252, %r276, %r255, %r279}, {%r370, %r371}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f270, %f271, %f272, %f273}, {%r258, %r282, %r261, %r285}, {%r372, %r373}, {%f266, %f267, %f268, %f269};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f274, %f275, %f276, %f277}, {%r264, %r288, %r267, %r291}, {%r374, %r375}, {%f270, %f271, %f272, %f273};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f278, %f279, %f280, %f281}, {%r270, %r294, %r273, %r297}, {%r376, %r377}, {%f274, %f275, %f276, %f277};\n"
+"				fma.rn.f32 %f26, %f278, %f166, %f26;\n"
+"				fma.rn.f32 %f27, %f279, %f166, %f27;\n"
+"				fma.rn.f32 %f28, %f280, %f167, %f28;\n"
+"				fma.rn.f32 %f29, %f281, %f167, %f29;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f282, %f283, %f284, %f285}, {%r300, %r324, %r303, %r327}, {%r370, %r371}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f286, %f287, %f288, %f289}, {%r306, %r330, %r309, %r333}, {%r372, %r373}, {%f282, %f283, %f284, %f285};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f290, %f291, %f292, %f293}, {%r312, %r336, %r315, %r339}, {%r374, %r375}, {%f286, %f287, %f288, %f289};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f294, %f295, %f296, %f297}, {%r318, %r342, %r321, %r345}, {%r376, %r377}, {%f290, %f291, %f292, %f293};\n"
+"				fma.rn.f32 %f30, %f294, %f168, %f30;\n"
+"				fma.rn.f32 %f31, %f295, %f168, %f31;\n"
+"				fma.rn.f32 %f32, %f296, %f169, %f32;\n"
+"				fma.rn.f32 %f33, %f297, %f169, %f33;\n"
+"			IF_7_END:\n"
+"			setp.gt.s32 %p16, %r23, %r119;\n"
+"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+768];\n"
+"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+768];\n"
+"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+768];\n"
+"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+768];\n"
+"			add.u64 %rd8, %rd8, 512;\n"
+"			add.u64 %rd11, %rd11, 512;\n"
+"			add.u64 %rd14, %rd14, 512;\n"
+"			add.u64 %rd17, %rd17, 512;\n"
+"			sub.u32 %r27, %r32, %r27;\n"
+"			sub.u32 %r84, %r87, %r84;\n"
+"			add.u64 %rd25, %rd25, 2048;\n"
+"			add.s32 %r119, %r119, 16;\n"
+"			setp.lt.s32 %p17, %r119, %r5;\n"
+"			@%p17 bra LOOP_3;\n"
+"	IF_2_END:\n"
+"	cp.async.wait_group 0;\n"
+"	div.u32 %r378, %r6, 64;\n"
+"	and.b32 %r379, %r6, 63;\n"
+"	mad.lo.u32 %r380, %r378, 272, %r4;\n"
+"	mad.lo.u32 %r381, %r379, 4, %r380;\n"
+"	add.u32 %r382, %r379, %r18;\n"
+"	setp.lt.u32 %p18, %r382, %r2;\n"
+"	bar.sync 0;\n"
+"	mad.lo.u32 %r383, %r14, 32, %r8;\n"
+"	mad.lo.u32 %r384, %r13, 8704, %r4;\n"
+"	mad.lo.u32 %r385, %r9, 544, %r384;\n"
+"	mad.lo.u32 %r386, %r383, 4, %r385;\n"
+"	st.shared.f32 [%r386], %f2;\n"
+"	st.shared.f32 [%r386+272], %f3;\n"
+"	st.shared.f32 [%r386+32], %f4;\n"
+"	st.shared.f32 [%r386+304], %f5;\n"
+"	st.shared.f32 [%r386+64], %f6;\n"
+"	st.shared.f32 [%r386+336], %f7;\n"
+"	st.shared.f32 [%r386+96], %f8;\n"
+"	st.shared.f32 [%r386+368], %f9;\n"
+"	st.shared.f32 [%r386+2176], %f10;\n"
+"	st.shared.f32 [%r386+2448], %f11;\n"
+"	st.shared.f32 [%r386+2208], %f12;\n"
+"	st.shared.f32 [%r386+2480], %f13;\n"
+"	st.shared.f32 [%r386+2240], %f14;\n"
+"	st.shared.f32 [%r386+2512], %f15;\n"
+"	st.shared.f32 [%r386+2272], %f16;\n"
+"	st.shared.f32 [%r386+2544], %f17;\n"
+"	st.shared.f32 [%r386+4352], %f18;\n"
+"	st.shared.f32 [%r386+4624], %f19;\n"
+"	st.shared.f32 [%r386+4384], %f20;\n"
+"	st.shared.f32 [%r386+4656], %f21;\n"
+"	st.shared.f32 [%r386+4416], %f22;\n"
+"	st.shared.f32 [%r386+4688], %f23;\n"
+"	st.shared.f32 [%r386+4448], %f24;\n"
+"	st.shared.f32 [%r386+4720], %f25;\n"
+"	st.shared.f32 [%r386+6528], %f26;\n"
+"	st.shared.f32 [%r386+6800], %f27;\n"
+"	st.shared.f32 [%r386+6560], %f28;\n"
+"	st.shared.f32 [%r386+6832], %f29;\n"
+"	st.shared.f32 [%r386+6592], %f30;\n"
+"	st.shared.f32 [%r386+6864], %f31;\n"
+"	st.shared.f32 [%r386+6624], %f32;\n"
+"	st.shared.f32 [%r386+6896], %f33;\n"
+"	bar.sync 0;\n"
+"	mov.b32 %f298, 0f00000000;\n"
+"	mov.b32 %f299, 0f00000000;\n"
+"	mov.b32 %f300, 0f00000000;\n"
+"	mov.b32 %f301, 0f00000000;\n"
+"	ld.shared.f32 %f302, [%r381];\n"
+"	ld.shared.f32 %f303, [%r381+8704];\n"
+"	add.rn.f32 %f304, %f302, %f303;\n"
+"	ld.shared.f32 %f305, [%r381+17408];\n"
+"	add.rn.f32 %f306, %f304, %f305;\n"
+"	ld.shared.f32 %f307, [%r381+26112];\n"
+"	add.rn.f32 %f308, %f306, %f307;\n"
+"	ld.shared.f32 %f309, [%r381+34816];\n"
+"	add.rn.f32 %f310, %f308, %f309;\n"
+"	ld.shared.f32 %f311, [%r381+43520];\n"
+"	add.rn.f32 %f312, %f310, %f311;\n"
+"	ld.shared.f32 %f313, [%r381+52224];\n"
+"	add.rn.f32 %f314, %f312, %f313;\n"
+"	ld.shared.f32 %f315, [%r381+60928];\n"
+"	add.rn.f32 %f298, %f314, %f315;\n"
+"	ld.shared.f32 %f316, [%r381+2176];\n"
+"	ld.shared.f32 %f317, [%r381+10880];\n"
+"	add.rn.f32 %f318, %f316, %f317;\n"
+"	ld.shared.f32 %f319, [%r381+19584];\n"
+"	add.rn.f32 %f320, %f318, %f319;\n"
+"	ld.shared.f32 %f321, [%r381+28288];\n"
+"	add.rn.f32 %f322, %f320, %f321;\n"
+"	ld.shared.f32 %f323, [%r381+36992];\n"
+"	add.rn.f32 %f324, %f322, %f323;\n"
+"	ld.shared.f32 %f325, [%r381+45696];\n"
+"	add.rn.f32 %f326, %f324, %f325;\n"
+"	ld.shared.f32 %f327, [%r381+54400];\n"
+"	add.rn.f32 %f328, %f326, %f327;\n"
+"	ld.shared.f32 %f329, [%r381+63104];\n"
+"	add.rn.f32 %f299, %f328, %f329;\n"
+"	ld.shared.f32 %f330, [%r381+4352];\n"
+"	ld.shared.f32 %f331, [%r381+13056];\n"
+"	add.rn.f32 %f332, %f330, %f331;\n"
+"	ld.shared.f32 %f333, [%r381+21760];\n"
+"	add.rn.f32 %f334, %f332, %f333;\n"
+"	ld.shared.f32 %f335, [%r381+30464];\n"
+"	add.rn.f32 %f336, %f334, %f335;\n"
+"	ld.shared.f32 %f337, [%r381+39168];\n"
+"	add.rn.f32 %f338, %f336, %f337;\n"
+"	ld.shared.f32 %f339, [%r381+47872];\n"
+"	add.rn.f32 %f340, %f338, %f339;\n"
+"	ld.shared.f32 %f341, [%r381+56576];\n"
+"	add.rn.f32 %f342, %f340, %f341;\n"
+"	ld.shared.f32 %f343, [%r381+65280];\n"
+"	add.rn.f32 %f300, %f342, %f343;\n"
+"	ld.shared.f32 %f344, [%r381+6528];\n"
+"	ld.shared.f32 %f345, [%r381+15232];\n"
+"	add.rn.f32 %f346, %f344, %f345;\n"
+"	ld.shared.f32 %f347, [%r381+23936];\n"
+"	add.rn.f32 %f348, %f346, %f347;\n"
+"	ld.shared.f32 %f349, [%r381+32640];\n"
+"	add.rn.f32 %f350, %f348, %f349;\n"
+"	ld.shared.f32 %f351, [%r381+41344];\n"
+"	add.rn.f32 %f352, %f350, %f351;\n"
+"	ld.shared.f32 %f353, [%r381+50048];\n"
+"	add.rn.f32 %f354, %f352, %f353;\n"
+"	ld.shared.f32 %f355, [%r381+58752];\n"
+"	add.rn.f32 %f356, %f354, %f355;\n"
+"	ld.shared.f32 %f357, [%r381+67456];\n"
+"	add.rn.f32 %f301, %f356, %f357;\n"
+"	add.u32 %r387, %r378, %r16;\n"
+"	mul.wide.u32 %rd39, %r387, %r2;\n"
+"	shl.b64 %rd40, %rd39, 1;\n"
+"	add.u64 %rd41, %rd40, %rd4;\n"
+"	mad.wide.u32 %rd42, %r382, 2, %rd41;\n"
+"	mul.wide.u32 %rd43, %r2, 8;\n"
+"	sub.s32 %r388, %r1, %r387;\n"
+"	setp.gt.s32 %p19, %r388, 0;\n"
+"	and.pred %p20, %p19, %p18;\n"
+"	cvt.rn.f16.f32 %h1, %f298;\n"
+"	@%p20 st.global.b16 [%rd42], %h1;\n"
+"	shl.b64 %rd44, %rd43, 1;\n"
+"	add.u64 %rd45, %rd44, %rd42;\n"
+"	setp.gt.s32 %p21, %r388, 8;\n"
+"	and.pred %p22, %p21, %p18;\n"
+"	cvt.rn.f16.f32 %h2, %f299;\n"
+"	@%p22 st.global.b16 [%rd45], %h2;\n"
+"	shl.b64 %rd46, %rd43, 1;\n"
+"	add.u64 %rd47, %rd46, %rd45;\n"
+"	setp.gt.s32 %p23, %r388, 16;\n"
+"	and.pred %p24, %p23, %p18;\n"
+"	cvt.rn.f16.f32 %h3, %f300;\n"
+"	@%p24 st.global.b16 [%rd47], %h3;\n"
+"	shl.b64 %rd48, %rd43, 1;\n"
+"	add.u64 %rd49, %rd48, %rd47;\n"
+"	setp.gt.s32 %p25, %r388, 24;\n"
+"	and.pred %p26, %p25, %p18;\n"
+"	cvt.rn.f16.f32 %h4, %f301;\n"
+"	@%p26 st.global.b16 [%rd49], %h4;\n"
+"	ret;\n"
+"}\n";
+
+static const kiln_image nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_sm_80 - 1,
+     .hash_high = 0x8bee92a33a9f2389,
+     .hash_low = 0x325473d328b07558,
+     .min_driver = 11040,
+     .sm = 80,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+
+static const kiln_module nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_module = {
+    .images = nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_images,
+    .image_count = 1,
+    .slot = 60,
+};
+
+static kiln_status run_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                               CUstream stream,
+                                                                               const void *args)
+{
+    const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 32), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel,
+                       stream, grid, 108544, params);
+}
+
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *a)
+{
+    static const char has[] = "this variant has a f16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel,
+                         KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
+}
+
+static kiln_status launch_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const void *args)
+{
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(loader, stream, args);
+}
+
+const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel = {
+    .key = 0x18804ba40a32eda8,
+    .id = nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_id,
+    .entry = nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_entry,
+    .module = &nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
+    .block = {512, 1, 1},
+    .slot = 60,
+    .max_shared_bytes = 108544,
+    .min_shared_bytes = 108544,
+    .blocks_per_multiprocessor = 1,
+};
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_id[] =
+    "nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_entry[] =
+    "nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1";
+
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_sm_80[] =
+".version 7.4\n"
+".target sm_80\n"
+".address_size 64\n"
+"\n"
+".extern .shared .align 16 .b32 dynamic_shared[];\n"
+".global .align 4 .b32 nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
+".visible .entry nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(\n"
+"	.param .u64 param_in,\n"
+"	.param .u64 param_packed,\n"
+"	.param .u64 param_scale,\n"
+"	.param .u64 param_out,\n"
+"	.param .u32 param_m,\n"
+"	.param .u32 param_n,\n"
+"	.param .u32 param_k,\n"
+"	.param .u64 param_workspace_size\n"
+")\n"
+".maxntid 512, 1, 1\n"
+".minnctapersm 1\n"
+"{\n"
+"	.reg .pred %p<21>;\n"
+"	.reg .b16 %h<3>;\n"
+"	.reg .b32 %r<353>;\n"
+"	.reg .b32 %f<184>;\n"
+"	.reg .b64 %rd<40>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_in];\n"
+"	ld.param.u64 %rd2, [param_packed];\n"
+"	ld.param.u64 %rd3, [param_scale];\n"
+"	ld.param.u64 %rd4, [param_out];\n"
+"	ld.param.u32 %r1, [param_m];\n"
+"	ld.param.u32 %r2, [param_n];\n"
+"	ld.param.u32 %r3, [param_k];\n"
+"	mov.b32 %r4, dynamic_shared;\n"
+"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_global_2;\n"
+"	shr.u32 %r5, %r3, 6;\n"
+"	mov.u32 %r6, %tid.x;\n"
+"	mov.u32 %r7, %laneid;\n"
+"	shr.u32 %r8, %r7, 2;\n"
+"	and.b32 %r9, %r7, 3;\n"
+"	mov.u32 %r10, %tid.x;\n"
+"	shr.u32 %r11, %r10, 5;\n"
+"	shfl.sync.idx.b32 %r12, %r11, 0, 31, 0xffffffff;\n"
+"	div.u32 %r13, %r12, 2;\n"
+"	rem.u32 %r14, %r12, 2;\n"
+"	mov.u32 %r15, %ctaid.y;\n"
+"	mul.lo.u32 %r16, %r15, 16;\n"
+"	mov.u32 %r17, %ctaid.x;\n"
+"	mul.lo.u32 %r18, %r17, 64;\n"
+"	sub.s32 %r19, %r5, %r13;\n"
+"	sub.s32 %r20, %r19, 0;\n"
+"	sub.s32 %r21, %r19, 8;\n"
+"	sub.s32 %r22, %r19, 16;\n"
+"	sub.s32 %r23, %r19, 24;\n"
+"	add.u32 %r24, %r4, 32768;\n"
+"	mad.lo.u32 %r25, %r14, 32, %r8;\n"
+"	mad.lo.u32 %r26, %r13, 8, %r24;\n"
+"	mad.lo.u32 %r27, %r25, 144, %r26;\n"
+"	add.u32 %r28, %r24, 9216;\n"
+"	mad.lo.u32 %r29, %r13, 128, %r28;\n"
+"	mad.lo.u32 %r30, %r8, 1040, %r29;\n"
+"	mad.lo.u32 %r31, %r9, 32, %r30;\n"
+"	mad.lo.u32 %r32, %r27, 2, 64;\n"
+"	mad.lo.u32 %r33, %r14, 32, %r18;\n"
+"	add.u32 %r34, %r33, %r8;\n"
+"	add.u32 %r35, 0, %r13;\n"
+"	mul.lo.u32 %r36, %r35, 32;\n"
+"	mad.lo.u32 %r37, %r9, 8, %r36;\n"
+"	shr.u32 %r38, %r3, 1;\n"
+"	add.u32 %r39, %r34, 0;\n"
+"	sub.u32 %r40, %r2, 1;\n"
+"	min.u32 %r41, %r39, %r40;\n"
+"	mul.wide.u32 %rd6, %r41, %r38;\n"
+"	add.u64 %rd7, %rd6, %rd2;\n"
+"	mad.wide.u32 %rd8, %r37, 1, %rd7;\n"
+"	mov.b32 %r42, 0;\n"
+"	mov.b32 %r43, 0;\n"
+"	mov.b32 %r44, 0;\n"
+"	mov.b32 %r45, 0;\n"
+"	add.u32 %r46, %r34, 8;\n"
+"	sub.u32 %r47, %r2, 1;\n"
+"	min.u32 %r48, %r46, %r47;\n"
+"	mul.wide.u32 %rd9, %r48, %r38;\n"
+"	add.u64 %rd10, %rd9, %rd2;\n"
+"	mad.wide.u32 %rd11, %r37, 1, %rd10;\n"
+"	mov.b32 %r49, 0;\n"
+"	mov.b32 %r50, 0;\n"
+"	mov.b32 %r51, 0;\n"
+"	mov.b32 %r52, 0;\n"
+"	add.u32 %r53, %r34, 16;\n"
+"	sub.u32 %r54, %r2, 1;\n"
+"	min.u32 %r55, %r53, %r54;\n"
+"	mul.wide.u32 %rd12, %r55, %r38;\n"
+"	add.u64 %rd13, %rd12, %rd2;\n"
+"	mad.wide.u32 %rd14, %r37, 1, %rd13;\n"
+"	mov.b32 %r56, 0;\n"
+"	mov.b32 %r57, 0;\n"
+"	mov.b32 %r58, 0;\n"
+"	mov.b32 %r59, 0;\n"
+"	add.u32 %r60, %r34, 24;\n"
+"	sub.u32 %r61, %r2, 1;\n"
+"	min.u32 %r62, %r60, %r61;\n"
+"	mul.wide.u32 %rd15, %r62, %r38;\n"
+"	add.u64 %rd16, %rd15, %rd2;\n"
+"	mad.wide.u32 %rd17, %r37, 1, %rd16;\n"
+"	mov.b32 %r63, 0;\n"
+"	mov.b32 %r64, 0;\n"
+"	mov.b32 %r65, 0;\n"
+"	mov.b32 %r66, 0;\n"
+"	and.b32 %r67, %r6, 15;\n"
+"	div.u32 %r68, %r6, 16;\n"
+"	add.u32 %r69, %r68, %r18;\n"
+"	sub.u32 %r70, %r2, 1;\n"
+"	min.u32 %r71, %r69, %r70;\n"
+"	add.u32 %r72, %r67, 0;\n"
+"	shr.u32 %r73, %r3, 6;\n"
+"	mul.wide.u32 %rd18, %r71, %r73;\n"
+"	shl.b64 %rd19, %rd18, 2;\n"
+"	add.u64 %rd20, %rd19, %rd3;\n"
+"	mad.wide.u32 %rd21, %r72, 4, %rd20;\n"
+"	shl.b32 %r74, %r73, 2;\n"
+"	sub.u32 %r75, %r2, 1;\n"
+"	sub.u32 %r76, %r75, %r71;\n"
+"	and.b32 %r77, %r67, 7;\n"
+"	and.b32 %r78, %r67, 15;\n"
+"	div.u32 %r79, %r78, 8;\n"
+"	and.b32 %r80, %r67, 0xfffffff0;\n"
+"	mad.lo.u32 %r81, %r77, 2, %r79;\n"
+"	add.u32 %r82, %r81, %r80;\n"
+"	mad.lo.u32 %r83, %r68, 144, %r24;\n"
+"	mad.lo.u32 %r84, %r82, 4, %r83;\n"
+"	sub.s32 %r85, %r5, %r67;\n"
+"	sub.s32 %r86, %r85, 16;\n"
+"	mad.lo.u32 %r87, %r84, 2, 64;\n"
+"	and.b32 %r88, %r6, 63;\n"
+"	div.u32 %r89, %r6, 64;\n"
+"	mul.lo.u32 %r90, 0, 64;\n"
+"	mad.lo.u32 %r91, %r88, 8, %r90;\n"
+"	add.u32 %r92, %r89, %r16;\n"
+"	mul.wide.u32 %rd22, %r92, %r3;\n"
+"	shl.b64 %rd23, %rd22, 1;\n"
+"	add.u64 %rd24, %rd23, %rd1;\n"
+"	mad.wide.u32 %rd25, %r91, 2, %rd24;\n"
+"	mul.wide.u32 %rd26, %r3, 16;\n"
+"	add.u32 %r93, %r92, 0;\n"
+"	setp.lt.u32 %p1, %r93, %r1;\n"
+"	selp.b32 %r94, 16, 0, %p1;\n"
+"	add.u32 %r95, %r92, 8;\n"
+"	setp.lt.u32 %p2, %r95, %r1;\n"
+"	selp.b32 %r96, 16, 0, %p2;\n"
+"	mad.lo.u32 %r97, %r89, 1040, %r28;\n"
+"	mad.lo.u32 %r98, %r88, 16, %r97;\n"
+"	div.u32 %r99, %r88, 8;\n"
+"	sub.s32 %r100, %r5, %r99;\n"
+"	sub.s32 %r101, %r100, 0;\n"
+"	sub.s32 %r102, %r100, 8;\n"
+"	sub.s32 %r103, %r100, 16;\n"
+"	setp.gt.s32 %p3, %r20, 0;\n"
+"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8];\n"
+"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11];\n"
+"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14];\n"
+"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17];\n"
+"	setp.gt.s32 %p4, %r21, 0;\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+256];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+256];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+256];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+256];\n"
+"	setp.gt.s32 %p5, %r85, 0;\n"
+"	selp.b32 %r104, 4, 0, %p5;\n"
+"	cp.async.ca.shared.global [%r84], [%rd21], 4, %r104;\n"
+"	min.u32 %r105, %r76, 32;\n"
+"	mad.wide.u32 %rd27, %r105, %r74, %rd21;\n"
+"	cp.async.ca.shared.global [%r84+4608], [%rd27], 4, %r104;\n"
+"	add.u64 %rd21, %rd21, 64;\n"
+"	setp.gt.s32 %p6, %r101, 0;\n"
+"	@!%p6 bra IF_1_END;\n"
+"		cp.async.cg.shared.global [%r98], [%rd25], 16, %r94;\n"
+"		add.u64 %rd28, %rd26, %rd25;\n"
+"		cp.async.cg.shared.global [%r98+8320], [%rd28], 16, %r96;\n"
+"	IF_1_END:\n"
+"	cp.async.commit_group;\n"
+"	sub.u32 %r84, %r87, %r84;\n"
+"	and.b32 %r106, %r7, 31;\n"
+"	mad.lo.u32 %r107, %r106, 4, %r4;\n"
+"	shr.u32 %r108, %r6, 3;\n"
+"	mad.wide.u32 %rd29, %r108, 4, %rd5;\n"
+"	mad.lo.u32 %r109, %r6, 16, %r4;\n"
+"	ld.global.nc.u32 %r110, [%rd29];\n"
+"	st.shared.v4.u32 [%r109], {%r110, %r110, %r110, %r110};\n"
+"	ld.global.nc.u32 %r111, [%rd29+256];\n"
+"	st.shared.v4.u32 [%r109+8192], {%r111, %r111, %r111, %r111};\n"
+"	ld.global.nc.u32 %r112, [%rd29+512];\n"
+"	st.shared.v4.u32 [%r109+16384], {%r112, %r112, %r112, %r112};\n"
+"	ld.global.nc.u32 %r113, [%rd29+768];\n"
+"	st.shared.v4.u32 [%r109+24576], {%r113, %r113, %r113, %r113};\n"
+"	mov.b32 %f1, 0f00000000;\n"
+"	mov.b32 %r114, 0;\n"
+"	mov.b32 %f2, 0f00000000;\n"
+"	mov.b32 %f3, 0f00000000;\n"
+"	mov.b32 %f4, 0f00000000;\n"
+"	mov.b32 %f5, 0f00000000;\n"
+"	mov.b32 %f6, 0f00000000;\n"
+"	mov.b32 %f7, 0f00000000;\n"
+"	mov.b32 %f8, 0f00000000;\n"
+"	mov.b32 %f9, 0f00000000;\n"
+"	mov.b32 %f10, 0f00000000;\n"
+"	mov.b32 %f11, 0f00000000;\n"
+"	mov.b32 %f12, 0f00000000;\n"
+"	mov.b32 %f13, 0f00000000;\n"
+"	mov.b32 %f14, 0f00000000;\n"
+"	mov.b32 %f15, 0f00000000;\n"
+"	mov.b32 %f16, 0f00000000;\n"
+"	mov.b32 %f17, 0f00000000;\n"
+"	mov.b32 %r115, 0;\n"
+"	setp.lt.s32 %p7, %r115, %r5;\n"
+"	@!%p7 bra IF_2_END;\n"
+"	LOOP_3:\n"
+"			cp.async.wait_group 0;\n"
+"			bar.sync 0;\n"
+"			setp.gt.s32 %p8, %r86, %r115;\n"
+"			selp.b32 %r116, 4, 0, %p8;\n"
+"			cp.async.ca.shared.global [%r84], [%rd21], 4, %r116;\n"
+"			min.u32 %r117, %r76, 32;\n"
+"			mad.wide.u32 %rd30, %r117, %r74, %rd21;\n"
+"			cp.async.ca.shared.global [%r84+4608], [%rd30], 4, %r116;\n"
+"			add.u64 %rd21, %rd21, 64;\n"
+"			setp.gt.s32 %p9, %r102, %r115;\n"
+"			@!%p9 bra IF_4_END;\n"
+"				cp.async.cg.shared.global [%r98+16640], [%rd25+1024], 16, %r94;\n"
+"				add.u64 %rd31, %rd26, %rd25;\n"
+"				cp.async.cg.shared.global [%r98+24960], [%rd31+1024], 16, %r96;\n"
+"			IF_4_END:\n"
+"			cp.async.commit_group;\n"
+"			ld.shared.f32 %f18, [%r27];\n"
+"			ld.shared.f32 %f19, [%r27+1152];\n"
+"			ld.shared.f32 %f20, [%r27+2304];\n"
+"			ld.shared.f32 %f21, [%r27+3456];\n"
+"			setp.gt.s32 %p10, %r20, %r115;\n"
+"			@!%p10 bra IF_5_END;\n"
+"				prmt.b32 %r118, %r42, 0, 17472;\n"
+"				mad.lo.u32 %r119, %r118, 128, %r107;\n"
+"				ld.shared.u32 %r120, [%r119];\n"
+"				prmt.b32 %r121, %r42, 0, 17473;\n"
+"				mad.lo.u32 %r122, %r121, 128, %r107;\n"
+"				ld.shared.u32 %r123, [%r122];\n"
+"				prmt.b32 %r124, %r42, 0, 17474;\n"
+"				mad.lo.u32 %r125, %r124, 128, %r107;\n"
+"				ld.shared.u32 %r126, [%r125];\n"
+"				prmt.b32 %r127, %r42, 0, 17475;\n"
+"				mad.lo.u32 %r128, %r127, 128, %r107;\n"
+"				ld.shared.u32 %r129, [%r128];\n"
+"				prmt.b32 %r130, %r43, 0, 17472;\n"
+"				mad.lo.u32 %r131, %r130, 128, %r107;\n"
+"				ld.shared.u32 %r132, [%r131];\n"
+"				prmt.b32 %r133, %r43, 0, 17473;\n"
+"				mad.lo.u32 %r134, %r133, 128, %r107;\n"
+"				ld.shared.u32 %r135, [%r134];\n"
+"				prmt.b32 %r136, %r43, 0, 17474;\n"
+"				mad.lo.u32 %r137, %r136, 128, %r107;\n"
+"				ld.shared.u32 %r138, [%r137];\n"
+"				prmt.b32 %r139, %r43, 0, 17475;\n"
+"				mad.lo.u32 %r140, %r139, 128, %r107;\n"
+"				ld.shared.u32 %r141, [%r140];\n"
+"				prmt.b32 %r142, %r49, 0, 17472;\n"
+"				mad.lo.u32 %r143, %r142, 128, %r107;\n"
+"				ld.shared.u32 %r144, [%r143];\n"
+"				prmt.b32 %r145, %r49, 0, 17473;\n"
+"				mad.lo.u32 %r146, %r145, 128, %r107;\n"
+"				ld.shared.u32 %r147, [%r146];\n"
+"				prmt.b32 %r148, %r49, 0, 17474;\n"
+"				mad.lo.u32 %r149, %r148, 128, %r107;\n"
+"				ld.shared.u32 %r150, [%r149];\n"
+"				prmt.b32 %r151, %r49, 0, 17475;\n"
+"				mad.lo.u32 %r152, %r151, 128, %r107;\n"
+"				ld.shared.u32 %r153, [%r152];\n"
+"				prmt.b32 %r154, %r50, 0, 17472;\n"
+"				mad.lo.u32 %r155, %r154, 128, %r107;\n"
+"				ld.shared.u32 %r156, [%r155];\n"
+"				prmt.b32 %r157, %r50, 0, 17473;\n"
+"				mad.lo.u32 %r158, %r157, 128, %r107;\n"
+"				ld.shared.u32 %r159, [%r158];\n"
+"				prmt.b32 %r160, %r50, 0, 17474;\n"
+"				mad.lo.u32 %r161, %r160, 128, %r107;\n"
+"				ld.shared.u32 %r162, [%r161];\n"
+"				prmt.b32 %r163, %r50, 0, 17475;\n"
+"				mad.lo.u32 %r164, %r163, 128, %r107;\n"
+"				ld.shared.u32 %r165, [%r164];\n"
+"				prmt.b32 %r166, %r56, 0, 17472;\n"
+"				mad.lo.u32 %r167, %r166, 128, %r107;\n"
+"				ld.shared.u32 %r168, [%r167];\n"
+"				prmt.b32 %r169, %r56, 0, 17473;\n"
+"				mad.lo.u32 %r170, %r169, 128, %r107;\n"
+"				ld.shared.u32 %r171, [%r170];\n"
+"				prmt.b32 %r172, %r56, 0, 17474;\n"
+"				mad.lo.u32 %r173, %r172, 128, %r107;\n"
+"				ld.shared.u32 %r174, [%r173];\n"
+"				prmt.b32 %r175, %r56, 0, 17475;\n"
+"				mad.lo.u32 %r176, %r175, 128, %r107;\n"
+"				ld.shared.u32 %r177, [%r176];\n"
+"				prmt.b32 %r178, %r57, 0, 17472;\n"
+"				mad.lo.u32 %r179, %r178, 128, %r107;\n"
+"				ld.shared.u32 %r180, [%r179];\n"
+"				prmt.b32 %r181, %r57, 0, 17473;\n"
+"				mad.lo.u32 %r182, %r181, 128, %r107;\n"
+"				ld.shared.u32 %r183, [%r182];\n"
+"				prmt.b32 %r184, %r57, 0, 17474;\n"
+"				mad.lo.u32 %r185, %r184, 128, %r107;\n"
+"				ld.shared.u32 %r186, [%r185];\n"
+"				prmt.b32 %r187, %r57, 0, 17475;\n"
+"				mad.lo.u32 %r188, %r187, 128, %r107;\n"
+"				ld.shared.u32 %r189, [%r188];\n"
+"				prmt.b32 %r190, %r63, 0, 17472;\n"
+"				mad.lo.u32 %r191, %r190, 128, %r107;\n"
+"				ld.shared.u32 %r192, [%r191];\n"
+"				prmt.b32 %r193, %r63, 0, 17473;\n"
+"				mad.lo.u32 %r194, %r193, 128, %r107;\n"
+"				ld.shared.u32 %r195, [%r194];\n"
+"				prmt.b32 %r196, %r63, 0, 17474;\n"
+"				mad.lo.u32 %r197, %r196, 128, %r107;\n"
+"				ld.shared.u32 %r198, [%r197];\n"
+"				prmt.b32 %r199, %r63, 0, 17475;\n"
+"				mad.lo.u32 %r200, %r199, 128, %r107;\n"
+"				ld.shared.u32 %r201, [%r200];\n"
+"				prmt.b32 %r202, %r64, 0, 17472;\n"
+"				mad.lo.u32 %r203, %r202, 128, %r107;\n"
+"				ld.shared.u32 %r204, [%r203];\n"
+"				prmt.b32 %r205, %r64, 0, 17473;\n"
+"				mad.lo.u32 %r206, %r205, 128, %r107;\n"
+"				ld.shared.u32 %r207, [%r206];\n"
+"				prmt.b32 %r208, %r64, 0, 17474;\n"
+"				mad.lo.u32 %r209, %r208, 128, %r107;\n"
+"				ld.shared.u32 %r210, [%r209];\n"
+"				prmt.b32 %r211, %r64, 0, 17475;\n"
+"				mad.lo.u32 %r212, %r211, 128, %r107;\n"
+"				ld.shared.u32 %r213, [%r212];\n"
+"				ld.shared.v4.u32 {%r214, %r215, %r216, %r217}, [%r31];\n"
+"				ld.shared.v4.u32 {%r218, %r219, %r220, %r221}, [%r31+16];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f22, %f23, %f24, %f25}, {%r120, %r144, %r123, %r147}, {%r214, %r215}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f26, %f27, %f28, %f29}, {%r126, %r150, %r129, %r153}, {%r216, %r217}, {%f22, %f23, %f24, %f25};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f30, %f31, %f32, %f33}, {%r132, %r156, %r135, %r159}, {%r218, %r219}, {%f26, %f27, %f28, %f29};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f34, %f35, %f36, %f37}, {%r138, %r162, %r141, %r165}, {%r220, %r221}, {%f30, %f31, %f32, %f33};\n"
+"				fma.rn.f32 %f2, %f34, %f18, %f2;\n"
+"				fma.rn.f32 %f3, %f35, %f18, %f3;\n"
+"				fma.rn.f32 %f4, %f36, %f19, %f4;\n"
+"				fma.rn.f32 %f5, %f37, %f19, %f5;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f38, %f39, %f40, %f41}, {%r168, %r192, %r171, %r195}, {%r214, %r215}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f42, %f43, %f44, %f45}, {%r174, %r198, %r177, %r201}, {%r216, %r217}, {%f38, %f39, %f40, %f41};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f46, %f47, %f48, %f49}, {%r180, %r204, %r183, %r207}, {%r218, %r219}, {%f42, %f43, %f44, %f45};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f50, %f51, %f52, %f53}, {%r186, %r210, %r189, %r213}, {%r220, %r221}, {%f46, %f47, %f48, %f49};\n"
+"				fma.rn.f32 %f6, %f50, %f20, %f6;\n"
+"				fma.rn.f32 %f7, %f51, %f20, %f7;\n"
+"				fma.rn.f32 %f8, %f52, %f21, %f8;\n"
+"				fma.rn.f32 %f9, %f53, %f21, %f9;\n"
+"				ld.shared.v4.u32 {%r222, %r223, %r224, %r225}, [%r31+8320];\n"
+"				ld.shared.v4.u32 {%r226, %r227, %r228, %r229}, [%r31+8336];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f54, %f55, %f56, %f57}, {%r120, %r144, %r123, %r147}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f58, %f59, %f60, %f61}, {%r126, %r150, %r129, %r153}, {%r224, %r225}, {%f54, %f55, %f56, %f57};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f62, %f63, %f64, %f65}, {%r132, %r156, %r135, %r159}, {%r226, %r227}, {%f58, %f59, %f60, %f61};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f66, %f67, %f68, %f69}, {%r138, %r162, %r141, %r165}, {%r228, %r229}, {%f62, %f63, %f64, %f65};\n"
+"				fma.rn.f32 %f10, %f66, %f18, %f10;\n"
+"				fma.rn.f32 %f11, %f67, %f18, %f11;\n"
+"				fma.rn.f32 %f12, %f68, %f19, %f12;\n"
+"				fma.rn.f32 %f13, %f69, %f19, %f13;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f70, %f71, %f72, %f73}, {%r168, %r192, %r171, %r195}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f74, %f75, %f76, %f77}, {%r174, %r198, %r177, %r201}, {%r224, %r225}, {%f70, %f71, %f72, %f73};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f78, %f79, %f80, %f81}, {%r180, %r204, %r183, %r207}, {%r226, %r227}, {%f74, %f75, %f76, %f77};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f82, %f83, %f84, %f85}, {%r186, %r210, %r189, %r213}, {%r228, %r229}, {%f78, %f79, %f80, %f81};\n"
+"				fma.rn.f32 %f14, %f82, %f20, %f14;\n"
+"				fma.rn.f32 %f15, %f83, %f20, %f15;\n"
+"				fma.rn.f32 %f16, %f84, %f21, %f16;\n"
+"				fma.rn.f32 %f17, %f85, %f21, %f17;\n"
+"			IF_5_END:\n"
+"			setp.gt.s32 %p11, %r22, %r115;\n"
+"			@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8+512];\n"
+"			@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11+512];\n"
+"			@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14+512];\n"
+"			@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17+512];\n"
+"			cp.async.wait_group 0;\n"
+"			bar.sync 0;\n"
+"			setp.gt.s32 %p12, %r103, %r115;\n"
+"			@!%p12 bra IF_6_END;\n"
+"				cp.async.cg.shared.global [%r98], [%rd25+2048], 16, %r94;\n"
+"				add.u64 %rd32, %rd26, %rd25;\n"
+"				cp.async.cg.shared.global [%r98+8320], [%rd32+2048], 16, %r96;\n"
+"			IF_6_END:\n"
+"			cp.async.commit_group;\n"
+"			ld.shared.f32 %f86, [%r27+4];\n"
+"			ld.shared.f32 %f87, [%r27+1156];\n"
+"			ld.shared.f32 %f88, [%r27+2308];\n"
+"			ld.shared.f32 %f89, [%r27+3460];\n"
+"			setp.gt.s32 %p13, %r21, %r115;\n"
+"			@!%p13 bra IF_7_END;\n"
+"				prmt.b32 %r230, %r44, 0, 17472;\n"
+"				mad.lo.u32 %r231, %r230, 128, %r107;\n"
+"				ld.shared.u32 %r232, [%r231];\n"
+"				prmt.b32 %r233, %r44, 0, 17473;\n"
+"				mad.lo.u32 %r234, %r233, 128, %r107;\n"
+"				ld.shared.u32 %r235, [%r234];\n"
+"				prmt.b32 %r236, %r44, 0, 17474;\n"
+"				mad.lo.u32 %r237, %r236, 128, %r107;\n"
+"				ld.shared.u32 %r238, [%r237];\n"
+"				prmt.b32 %r239, %r44, 0, 17475;\n"
+"				mad.lo.u32 %r240, %r239, 128, %r107;\n"
+"				ld.shared.u32 %r241, [%r240];\n"
+"				prmt.b32 %r242, %r45, 0, 17472;\n"
+"				mad.lo.u32 %r243, %r242, 128, %r107;\n"
+"				ld.shared.u32 %r244, [%r243];\n"
+"				prmt.b32 %r245, %r45, 0, 17473;\n"
+"				mad.lo.u32 %r246, %r245, 128, %r107;\n"
+"				ld.shared.u32 %r247, [%r246];\n"
+"				prmt.b32 %r248, %r45, 0, 17474;\n"
+"				mad.lo.u32 %r249, %r248, 128, %r107;\n"
+"				ld.shared.u32 %r250, [%r249];\n"
+"				prmt.b32 %r251, %r45, 0, 17475;\n"
+"				mad.lo.u32 %r252, %r251, 128, %r107;\n"
+"				ld.shared.u32 %r253, [%r252];\n"
+"				prmt.b32 %r254, %r51, 0, 17472;\n"
+"				mad.lo.u32 %r255, %r254, 128, %r107;\n"
+"				ld.shared.u32 %r256, [%r255];\n"
+"				prmt.b32 %r257, %r51, 0, 17473;\n"
+"				mad.lo.u32 %r258, %r257, 128, %r107;\n"
+"				ld.shared.u32 %r259, [%r258];\n"
+"				prmt.b32 %r260, %r51, 0, 17474;\n"
+"				mad.lo.u32 %r261, %r260, 128, %r107;\n"
+"				ld.shared.u32 %r262, [%r261];\n"
+"				prmt.b32 %r263, %r51, 0, 17475;\n"
+"				mad.lo.u32 %r264, %r263, 128, %r107;\n"
+"				ld.shared.u32 %r265, [%r264];\n"
+"				prmt.b32 %r266, %r52, 0, 17472;\n"
+"				mad.lo.u32 %r267, %r266, 128, %r107;\n"
+"				ld.shared.u32 %r268, [%r267];\n"
+"				prmt.b32 %r269, %r52, 0, 17473;\n"
+"				mad.lo.u32 %r270, %r269, 128, %r107;\n"
+"				ld.shared.u32 %r271, [%r270];\n"
+"				prmt.b32 %r272, %r52, 0, 17474;\n"
+"				mad.lo.u32 %r273, %r272, 128, %r107;\n"
+"				ld.shared.u32 %r274, [%r273];\n"
+"				prmt.b32 %r275, %r52, 0, 17475;\n"
+"				mad.lo.u32 %r276, %r275, 128, %r107;\n"
+"				ld.shared.u32 %r277, [%r276];\n"
+"				prmt.b32 %r278, %r58, 0, 17472;\n"
+"				mad.lo.u32 %r279, %r278, 128, %r107;\n"
+"				ld.shared.u32 %r280, [%r279];\n"
+"				prmt.b32 %r281, %r58, 0, 17473;\n"
+"				mad.lo.u32 %r282, %r281, 128, %r107;\n"
+"				ld.shared.u32 %r283, [%r282];\n"
+"				prmt.b32 %r284, %r58, 0, 17474;\n"
+"				mad.lo.u32 %r285, %r284, 128, %r107;\n"
+"				ld.shared.u32 %r286, [%r285];\n"
+"				prmt.b32 %r287, %r58, 0, 17475;\n"
+"				mad.lo.u32 %r288, %r287, 128, %r107;\n"
+"				ld.shared.u32 %r289, [%r288];\n"
+"				prmt.b32 %r290, %r59, 0, 17472;\n"
+"				mad.lo.u32 %r291, %r290, 128, %r107;\n"
+"				ld.shared.u32 %r292, [%r291];\n"
+"				prmt.b32 %r293, %r59, 0, 17473;\n"
+"				mad.lo.u32 %r294, %r293, 128, %r107;\n"
+"				ld.shared.u32 %r295, [%r294];\n"
+"				prmt.b32 %r296, %r59, 0, 17474;\n"
+"				mad.lo.u32 %r297, %r296, 128, %r107;\n"
+"				ld.shared.u32 %r298, [%r297];\n"
+"				prmt.b32 %r299, %r59, 0, 17475;\n"
+"				mad.lo.u32 %r300, %r299, 128, %r107;\n"
+"				ld.shared.u32 %r301, [%r300];\n"
+"				prmt.b32 %r302, %r65, 0, 17472;\n"
+"				mad.lo.u32 %r303, %r302, 128, %r107;\n"
+"				ld.shared.u32 %r304, [%r303];\n"
+"				prmt.b32 %r305, %r65, 0, 17473;\n"
+"				mad.lo.u32 %r306, %r305, 128, %r107;\n"
+"				ld.shared.u32 %r307, [%r306];\n"
+"				prmt.b32 %r308, %r65, 0, 17474;\n"
+"				mad.lo.u32 %r309, %r308, 128, %r107;\n"
+"				ld.shared.u32 %r310, [%r309];\n"
+"				prmt.b32 %r311, %r65, 0, 17475;\n"
+"				mad.lo.u32 %r312, %r311, 128, %r107;\n"
+"				ld.shared.u32 %r313, [%r312];\n"
+"				prmt.b32 %r314, %r66, 0, 17472;\n"
+"				mad.lo.u32 %r315, %r314, 128, %r107;\n"
+"				ld.shared.u32 %r316, [%r315];\n"
+"				prmt.b32 %r317, %r66, 0, 17473;\n"
+"				mad.lo.u32 %r318, %r317, 128, %r107;\n"
+"				ld.shared.u32 %r319, [%r318];\n"
+"				prmt.b32 %r320, %r66, 0, 17474;\n"
+"				mad.lo.u32 %r321, %r320, 128, %r107;\n"
+"				ld.shared.u32 %r322, [%r321];\n"
+"				prmt.b32 %r323, %r66, 0, 17475;\n"
+"				mad.lo.u32 %r324, %r323, 128, %r107;\n"
+"				ld.shared.u32 %r325, [%r324];\n"
+"				ld.shared.v4.u32 {%r326, %r327, %r328, %r329}, [%r31+16640];\n"
+"				ld.shared.v4.u32 {%r330, %r331, %r332, %r333}, [%r31+16656];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f90, %f91, %f92, %f93}, {%r232, %r256, %r235, %r259}, {%r326, %r327}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f94, %f95, %f96, %f97}, {%r238, %r262, %r241, %r265}, {%r328, %r329}, {%f90, %f91, %f92, %f93};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f98, %f99, %f100, %f101}, {%r244, %r268, %r247, %r271}, {%r330, %r331}, {%f94, %f95, %f96, %f97};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f102, %f103, %f104, %f105}, {%r250, %r274, %r253, %r277}, {%r332, %r333}, {%f98, %f99, %f100, %f101};\n"
+"				fma.rn.f32 %f2, %f102, %f86, %f2;\n"
+"				fma.rn.f32 %f3, %f103, %f86, %f3;\n"
+"				fma.rn.f32 %f4, %f104, %f87, %f4;\n"
+"				fma.rn.f32 %f5, %f105, %f87, %f5;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f106, %f107, %f108, %f109}, {%r280, %r304, %r283, %r307}, {%r326, %r327}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f110, %f111, %f112, %f113}, {%r286, %r310, %r289, %r313}, {%r328, %r329}, {%f106, %f107, %f108, %f109};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f114, %f115, %f116, %f117}, {%r292, %r316, %r295, %r319}, {%r330, %r331}, {%f110, %f111, %f112, %f113};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f118, %f119, %f120, %f121}, {%r298, %r322, %r301, %r325}, {%r332, %r333}, {%f114, %f115, %f116, %f117};\n"
+"				fma.rn.f32 %f6, %f118, %f88, %f6;\n"
+"				fma.rn.f32 %f7, %f119, %f88, %f7;\n"
+"				fma.rn.f32 %f8, %f120, %f89, %f8;\n"
+"				fma.rn.f32 %f9, %f121, %f89, %f9;\n"
+"				ld.shared.v4.u32 {%r334, %r335, %r336, %r337}, [%r31+24960];\n"
+"				ld.shared.v4.u32 {%r338, %r339, %r340, %r341}, [%r31+24976];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f122, %f123, %f124, %f125}, {%r232, %r256, %r235, %r259}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f126, %f127, %f128, %f129}, {%r238, %r262, %r241, %r265}, {%r336, %r337}, {%f122, %f123, %f124, %f125};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f130, %f131, %f132, %f133}, {%r244, %r268, %r247, %r271}, {%r338, %r339}, {%f126, %f127, %f128, %f129};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f134, %f135, %f136, %f137}, {%r250, %r274, %r253, %r277}, {%r340, %r341}, {%f130, %f131, %f132, %f133};\n"
+"				fma.rn.f32 %f10, %f134, %f86, %f10;\n"
+"				fma.rn.f32 %f11, %f135, %f86, %f11;\n"
+"				fma.rn.f32 %f12, %f136, %f87, %f12;\n"
+"				fma.rn.f32 %f13, %f137, %f87, %f13;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f138, %f139, %f140, %f141}, {%r280, %r304, %r283, %r307}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f142, %f143, %f144, %f145}, {%r286, %r310, %r289, %r313}, {%r336, %r337}, {%f138, %f139, %f140, %f141};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f146, %f147, %f148, %f149}, {%r292, %r316, %r295, %r319}, {%r338, %r339}, {%f142, %f143, %f144, %f145};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f150, %f151, %f152, %f153}, {%r298, %r322, %r301, %r325}, {%r340, %r341}, {%f146, %f147, %f148, %f149};\n"
+"				fma.rn.f32 %f14, %f150, %f88, %f14;\n"
+"				fma.rn.f32 %f15, %f151, %f88, %f15;\n"
+"				fma.rn.f32 %f16, %f152, %f89, %f16;\n"
+"				fma.rn.f32 %f17, %f153, %f89, %f17;\n"
+"			IF_7_END:\n"
+"			setp.gt.s32 %p14, %r23, %r115;\n"
+"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+768];\n"
+"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+768];\n"
+"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+768];\n"
+"			@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+768];\n"
+"			add.u64 %rd8, %rd8, 512;\n"
+"			add.u64 %rd11, %rd11, 512;\n"
+"			add.u64 %rd14, %rd14, 512;\n"
+"			add.u64 %rd17, %rd17, 512;\n"
+"			sub.u32 %r27, %r32, %r27;\n"
+"			sub.u32 %r84, %r87, %r84;\n"
+"			add.u64 %rd25, %rd25, 2048;\n"
+"			add.s32 %r115, %r115, 16;\n"
+"			setp.lt.s32 %p15, %r115, %r5;\n"
+"			@%p15 bra LOOP_3;\n"
+"	IF_2_END:\n"
+"	cp.async.wait_group 0;\n"
+"	div.u32 %r342, %r6, 64;\n"
+"	and.b32 %r343, %r6, 63;\n"
+"	mad.lo.u32 %r344, %r342, 272, %r4;\n"
+"	mad.lo.u32 %r345, %r343, 4, %r344;\n"
+"	add.u32 %r346, %r343, %r18;\n"
+"	setp.lt.u32 %p16, %r346, %r2;\n"
+"	bar.sync 0;\n"
+"	mad.lo.u32 %r347, %r14, 32, %r8;\n"
+"	mad.lo.u32 %r348, %r13, 4352, %r4;\n"
+"	mad.lo.u32 %r349, %r9, 544, %r348;\n"
+"	mad.lo.u32 %r350, %r347, 4, %r349;\n"
+"	st.shared.f32 [%r350], %f2;\n"
+"	st.shared.f32 [%r350+272], %f3;\n"
+"	st.shared.f32 [%r350+32], %f4;\n"
+"	st.shared.f32 [%r350+304], %f5;\n"
+"	st.shared.f32 [%r350+64], %f6;\n"
+"	st.shared.f32 [%r350+336], %f7;\n"
+"	st.shared.f32 [%r350+96], %f8;\n"
+"	st.shared.f32 [%r350+368], %f9;\n"
+"	st.shared.f32 [%r350+2176], %f10;\n"
+"	st.shared.f32 [%r350+2448], %f11;\n"
+"	st.shared.f32 [%r350+2208], %f12;\n"
+"	st.shared.f32 [%r350+2480], %f13;\n"
+"	st.shared.f32 [%r350+2240], %f14;\n"
+"	st.shared.f32 [%r350+2512], %f15;\n"
+"	st.shared.f32 [%r350+2272], %f16;\n"
+"	st.shared.f32 [%r350+2544], %f17;\n"
+"	bar.sync 0;\n"
+"	mov.b32 %f154, 0f00000000;\n"
+"	mov.b32 %f155, 0f00000000;\n"
+"	ld.shared.f32 %f156, [%r345];\n"
+"	ld.shared.f32 %f157, [%r345+4352];\n"
+"	add.rn.f32 %f158, %f156, %f157;\n"
+"	ld.shared.f32 %f159, [%r345+8704];\n"
+"	add.rn.f32 %f160, %f158, %f159;\n"
+"	ld.shared.f32 %f161, [%r345+13056];\n"
+"	add.rn.f32 %f162, %f160, %f161;\n"
+"	ld.shared.f32 %f163, [%r345+17408];\n"
+"	add.rn.f32 %f164, %f162, %f163;\n"
+"	ld.shared.f32 %f165, [%r345+21760];\n"
+"	add.rn.f32 %f166, %f164, %f165;\n"
+"	ld.shared.f32 %f167, [%r345+26112];\n"
+"	add.rn.f32 %f168, %f166, %f167;\n"
+"	ld.shared.f32 %f169, [%r345+30464];\n"
+"	add.rn.f32 %f154, %f168, %f169;\n"
+"	ld.shared.f32 %f170, [%r345+2176];\n"
+"	ld.shared.f32 %f171, [%r345+6528];\n"
+"	add.rn.f32 %f172, %f170, %f171;\n"
+"	ld.shared.f32 %f173, [%r345+10880];\n"
+"	add.rn.f32 %f174, %f172, %f173;\n"
+"	ld.shared.f32 %f175, [%r345+15232];\n"
+"	add.rn.f32 %f176, %f174, %f175;\n"
+"	ld.shared.f32 %f177, [%r345+19584];\n"
+"	add.rn.f32 %f178, %f176, %f177;\n"
+"	ld.shared.f32 %f179, [%r345+23936];\n"
+"	add.rn.f32 %f180, %f178, %f179;\n"
+"	ld.shared.f32 %f181, [%r345+28288];\n"
+"	add.rn.f32 %f182, %f180, %f181;\n"
+"	ld.shared.f32 %f183, [%r345+32640];\n"
+"	add.rn.f32 %f155, %f182, %f183;\n"
+"	add.u32 %r351, %r342, %r16;\n"
+"	mul.wide.u32 %rd33, %r351, %r2;\n"
+"	shl.b64 %rd34, %rd33, 1;\n"
+"	add.u64 %rd35, %rd34, %rd4;\n"
+"	mad.wide.u32 %rd36, %r346, 2, %rd35;\n"
+"	mul.wide.u32 %rd37, %r2, 8;\n"
+"	sub.s32 %r352, %r1, %r351;\n"
+"	setp.gt.s32 %p17, %r352, 0;\n"
+"	and.pred %p18, %p17, %p16;\n"
+"	cvt.rn.bf16.f32 %h1, %f154;\n"
+"	@%p18 st.global.b16 [%rd36], %h1;\n"
+"	shl.b64 %rd38, %rd37, 1;\n"
+"	add.u64 %rd39, %rd38, %rd36;\n"
+"	setp.gt.s32 %p19, %r352, 8;\n"
+"	and.pred %p20, %p19, %p16;\n"
+"	cvt.rn.bf16.f32 %h2, %f155;\n"
+"	@%p20 st.global.b16 [%rd39], %h2;\n"
+"	ret;\n"
+"}\n";
+
+static const kiln_image nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_sm_80 - 1,
+     .hash_high = 0x72ce618505e56129,
+     .hash_low = 0x35f8b1f2ce7f666c,
+     .min_driver = 11040,
+     .sm = 80,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+
+static const kiln_module nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_module = {
+    .images = nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_images,
+    .image_count = 1,
+    .slot = 61,
+};
+
+static kiln_status run_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
+{
+    const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel,
+                       stream, grid, 75264, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *a)
+{
+    static const char has[] = "this variant has a bf16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel,
+                         KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
+}
+
+static kiln_status launch_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(loader, stream, args);
+}
+
+const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel = {
+    .key = 0xfe6ccf4e3fc59a50,
+    .id = nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_id,
+    .entry = nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_entry,
+    .module = &nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
+    .block = {512, 1, 1},
+    .slot = 61,
+    .max_shared_bytes = 75264,
+    .min_shared_bytes = 75264,
+    .blocks_per_multiprocessor = 1,
+};
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_id[] =
+    "nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_entry[] =
+    "nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1";
+
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_sm_80[] =
+".version 7.4\n"
+".target sm_80\n"
+".address_size 64\n"
+"\n"
+".extern .shared .align 16 .b32 dynamic_shared[];\n"
+".global .align 4 .b32 nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
+".visible .entry nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(\n"
+"	.param .u64 param_in,\n"
+"	.param .u64 param_packed,\n"
+"	.param .u64 param_scale,\n"
+"	.param .u64 param_out,\n"
+"	.param .u32 param_m,\n"
+"	.param .u32 param_n,\n"
+"	.param .u32 param_k,\n"
+"	.param .u64 param_workspace_size\n"
+")\n"
+".maxntid 512, 1, 1\n"
+".minnctapersm 1\n"
+"{\n"
+"	.reg .pred %p<27>;\n"
+"	.reg .b16 %h<5>;\n"
+"	.reg .b32 %r<389>;\n"
+"	.reg .b32 %f<358>;\n"
+"	.reg .b64 %rd<50>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_in];\n"
+"	ld.param.u64 %rd2, [param_packed];\n"
+"	ld.param.u64 %rd3, [param_scale];\n"
+"	ld.param.u64 %rd4, [param_out];\n"
+"	ld.param.u32 %r1, [param_m];\n"
+"	ld.param.u32 %r2, [param_n];\n"
+"	ld.param.u32 %r3, [param_k];\n"
+"	mov.b32 %r4, dynamic_shared;\n"
+"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_global_2;\n"
+"	shr.u32 %r5, %r3, 6;\n"
+"	mov.u32 %r6, %tid.x;\n"
+"	mov.u32 %r7, %laneid;\n"
+"	shr.u32 %r8, %r7, 2;\n"
+"	and.b32 %r9, %r7, 3;\n"
+"	mov.u32 %r10, %tid.x;\n"
+"	shr.u32 %r11, %r10, 5;\n"
+"	shfl.sync.idx.b32 %r12, %r11, 0, 31, 0xffffffff;\n"
+"	div.u32 %r13, %r12, 2;\n"
+"	rem.u32 %r14, %r12, 2;\n"
+"	mov.u32 %r15, %ctaid.y;\n"
+"	mul.lo.u32 %r16, %r15, 32;\n"
+"	mov.u32 %r17, %ctaid.x;\n"
+"	mul.lo.u32 %r18, %r17, 64;\n"
+"	sub.s32 %r19, %r5, %r13;\n"
+"	sub.s32 %r20, %r19, 0;\n"
+"	sub.s32 %r21, %r19, 8;\n"
+"	sub.s32 %r22, %r19, 16;\n"
+"	sub.s32 %r23, %r19, 24;\n"
+"	add.u32 %r24, %r4, 32768;\n"
+"	mad.lo.u32 %r25, %r14, 32, %r8;\n"
+"	mad.lo.u32 %r26, %r13, 8, %r24;\n"
+"	mad.lo.u32 %r27, %r25, 144, %r26;\n"
+"	add.u32 %r28, %r24, 9216;\n"
+"	mad.lo.u32 %r29, %r13, 128, %r28;\n"
+"	mad.lo.u32 %r30, %r8, 1040, %r29;\n"
+"	mad.lo.u32 %r31, %r9, 32, %r30;\n"
+"	mad.lo.u32 %r32, %r27, 2, 64;\n"
+"	mad.lo.u32 %r33, %r14, 32, %r18;\n"
+"	add.u32 %r34, %r33, %r8;\n"
+"	add.u32 %r35, 0, %r13;\n"
+"	mul.lo.u32 %r36, %r35, 32;\n"
+"	mad.lo.u32 %r37, %r9, 8, %r36;\n"
+"	shr.u32 %r38, %r3, 1;\n"
+"	add.u32 %r39, %r34, 0;\n"
+"	sub.u32 %r40, %r2, 1;\n"
+"	min.u32 %r41, %r39, %r40;\n"
+"	mul.wide.u32 %rd6, %r41, %r38;\n"
+"	add.u64 %rd7, %rd6, %rd2;\n"
+"	mad.wide.u32 %rd8, %r37, 1, %rd7;\n"
+"	mov.b32 %r42, 0;\n"
+"	mov.b32 %r43, 0;\n"
+"	mov.b32 %r44, 0;\n"
+"	mov.b32 %r45, 0;\n"
+"	add.u32 %r46, %r34, 8;\n"
+"	sub.u32 %r47, %r2, 1;\n"
+"	min.u32 %r48, %r46, %r47;\n"
+"	mul.wide.u32 %rd9, %r48, %r38;\n"
+"	add.u64 %rd10, %rd9, %rd2;\n"
+"	mad.wide.u32 %rd11, %r37, 1, %rd10;\n"
+"	mov.b32 %r49, 0;\n"
+"	mov.b32 %r50, 0;\n"
+"	mov.b32 %r51, 0;\n"
+"	mov.b32 %r52, 0;\n"
+"	add.u32 %r53, %r34, 16;\n"
+"	sub.u32 %r54, %r2, 1;\n"
+"	min.u32 %r55, %r53, %r54;\n"
+"	mul.wide.u32 %rd12, %r55, %r38;\n"
+"	add.u64 %rd13, %rd12, %rd2;\n"
+"	mad.wide.u32 %rd14, %r37, 1, %rd13;\n"
+"	mov.b32 %r56, 0;\n"
+"	mov.b32 %r57, 0;\n"
+"	mov.b32 %r58, 0;\n"
+"	mov.b32 %r59, 0;\n"
+"	add.u32 %r60, %r34, 24;\n"
+"	sub.u32 %r61, %r2, 1;\n"
+"	min.u32 %r62, %r60, %r61;\n"
+"	mul.wide.u32 %rd15, %r62, %r38;\n"
+"	add.u64 %rd16, %rd15, %rd2;\n"
+"	mad.wide.u32 %rd17, %r37, 1, %rd16;\n"
+"	mov.b32 %r63, 0;\n"
+"	mov.b32 %r64, 0;\n"
+"	mov.b32 %r65, 0;\n"
+"	mov.b32 %r66, 0;\n"
+"	and.b32 %r67, %r6, 15;\n"
+"	div.u32 %r68, %r6, 16;\n"
+"	add.u32 %r69, %r68, %r18;\n"
+"	sub.u32 %r70, %r2, 1;\n"
+"	min.u32 %r71, %r69, %r70;\n"
+"	add.u32 %r72, %r67, 0;\n"
+"	shr.u32 %r73, %r3, 6;\n"
+"	mul.wide.u32 %rd18, %r71, %r73;\n"
+"	shl.b64 %rd19, %rd18, 2;\n"
+"	add.u64 %rd20, %rd19, %rd3;\n"
+"	mad.wide.u32 %rd21, %r72, 4, %rd20;\n"
+"	shl.b32 %r74, %r73, 2;\n"
+"	sub.u32 %r75, %r2, 1;\n"
+"	sub.u32 %r76, %r75, %r71;\n"
+"	and.b32 %r77, %r67, 7;\n"
+"	and.b32 %r78, %r67, 15;\n"
+"	div.u32 %r79, %r78, 8;\n"
+"	and.b32 %r80, %r67, 0xfffffff0;\n"
+"	mad.lo.u32 %r81, %r77, 2, %r79;\n"
+"	add.u32 %r82, %r81, %r80;\n"
+"	mad.lo.u32 %r83, %r68, 144, %r24;\n"
+"	mad.lo.u32 %r84, %r82, 4, %r83;\n"
+"	sub.s32 %r85, %r5, %r67;\n"
+"	sub.s32 %r86, %r85, 16;\n"
+"	mad.lo.u32 %r87, %r84, 2, 64;\n"
+"	and.b32 %r88, %r6, 63;\n"
+"	div.u32 %r89, %r6, 64;\n"
+"	mul.lo.u32 %r90, 0, 64;\n"
+"	mad.lo.u32 %r91, %r88, 8, %r90;\n"
+"	add.u32 %r92, %r89, %r16;\n"
+"	mul.wide.u32 %rd22, %r92, %r3;\n"
+"	shl.b64 %rd23, %rd22, 1;\n"
+"	add.u64 %rd24, %rd23, %rd1;\n"
+"	mad.wide.u32 %rd25, %r91, 2, %rd24;\n"
+"	mul.wide.u32 %rd26, %r3, 16;\n"
+"	add.u32 %r93, %r92, 0;\n"
+"	setp.lt.u32 %p1, %r93, %r1;\n"
+"	selp.b32 %r94, 16, 0, %p1;\n"
+"	add.u32 %r95, %r92, 8;\n"
+"	setp.lt.u32 %p2, %r95, %r1;\n"
+"	selp.b32 %r96, 16, 0, %p2;\n"
+"	add.u32 %r97, %r92, 16;\n"
+"	setp.lt.u32 %p3, %r97, %r1;\n"
+"	selp.b32 %r98, 16, 0, %p3;\n"
+"	add.u32 %r99, %r92, 24;\n"
+"	setp.lt.u32 %p4, %r99, %r1;\n"
+"	selp.b32 %r100, 16, 0, %p4;\n"
+"	mad.lo.u32 %r101, %r89, 1040, %r28;\n"
+"	mad.lo.u32 %r102, %r88, 16, %r101;\n"
+"	div.u32 %r103, %r88, 8;\n"
+"	sub.s32 %r104, %r5, %r103;\n"
+"	sub.s32 %r105, %r104, 0;\n"
+"	sub.s32 %r106, %r104, 8;\n"
+"	sub.s32 %r107, %r104, 16;\n"
+"	setp.gt.s32 %p5, %r20, 0;\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17];\n"
+"	setp.gt.s32 %p6, %r21, 0;\n"
+"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+256];\n"
+"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+256];\n"
+"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+256];\n"
+"	@%p6 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+256];\n"
+"	setp.gt.s32 %p7, %r85, 0;\n"
+"	selp.b32 %r108, 4, 0, %p7;\n"
+"	cp.async.ca.shared.global [%r84], [%rd21], 4, %r108;\n"
+"	min.u32 %r109, %r76, 32;\n"
+"	mad.wide.u32 %rd27, %r109, %r74, %rd21;\n"
+"	cp.async.ca.shared.global [%r84+4608], [%rd27], 4, %r108;\n"
+"	add.u64 %rd21, %rd21, 64;\n"
+"	setp.gt.s32 %p8, %r105, 0;\n"
+"	@!%p8 bra IF_1_END;\n"
+"		cp.async.cg.shared.global [%r102], [%rd25], 16, %r94;\n"
+"		add.u64 %rd28, %rd26, %rd25;\n"
+"		cp.async.cg.shared.global [%r102+8320], [%rd28], 16, %r96;\n"
+"		add.u64 %rd29, %rd26, %rd28;\n"
+"		cp.async.cg.shared.global [%r102+16640], [%rd29], 16, %r98;\n"
+"		add.u64 %rd30, %rd26, %rd29;\n"
+"		cp.async.cg.shared.global [%r102+24960], [%rd30], 16, %r100;\n"
+"	IF_1_END:\n"
+"	cp.async.commit_group;\n"
+"	sub.u32 %r84, %r87, %r84;\n"
+"	and.b32 %r110, %r7, 31;\n"
+"	mad.lo.u32 %r111, %r110, 4, %r4;\n"
+"	shr.u32 %r112, %r6, 3;\n"
+"	mad.wide.u32 %rd31, %r112, 4, %rd5;\n"
+"	mad.lo.u32 %r113, %r6, 16, %r4;\n"
+"	ld.global.nc.u32 %r114, [%rd31];\n"
+"	st.shared.v4.u32 [%r113], {%r114, %r114, %r114, %r114};\n"
+"	ld.global.nc.u32 %r115, [%rd31+256];\n"
+"	st.shared.v4.u32 [%r113+8192], {%r115, %r115, %r115, %r115};\n"
+"	ld.global.nc.u32 %r116, [%rd31+512];\n"
+"	st.shared.v4.u32 [%r113+16384], {%r116, %r116, %r116, %r116};\n"
+"	ld.global.nc.u32 %r117, [%rd31+768];\n"
+"	st.shared.v4.u32 [%r113+24576], {%r117, %r117, %r117, %r117};\n"
+"	mov.b32 %f1, 0f00000000;\n"
+"	mov.b32 %r118, 0;\n"
+"	mov.b32 %f2, 0f00000000;\n"
+"	mov.b32 %f3, 0f00000000;\n"
+"	mov.b32 %f4, 0f00000000;\n"
+"	mov.b32 %f5, 0f00000000;\n"
+"	mov.b32 %f6, 0f00000000;\n"
+"	mov.b32 %f7, 0f00000000;\n"
+"	mov.b32 %f8, 0f00000000;\n"
+"	mov.b32 %f9, 0f00000000;\n"
+"	mov.b32 %f10, 0f00000000;\n"
+"	mov.b32 %f11, 0f00000000;\n"
+"	mov.b32 %f12, 0f00000000;\n"
+"	mov.b32 %f13, 0f00000000;\n"
+"	mov.b32 %f14, 0f00000000;\n"
+"	mov.b32 %f15, 0f00000000;\n"
+"	mov.b32 %f16, 0f00000000;\n"
+"	mov.b32 %f17, 0f00000000;\n"
+"	mov.b32 %f18, 0f00000000;\n"
+"	mov.b32 %f19, 0f00000000;\n"
+"	mov.b32 %f20, 0f00000000;\n"
+"	mov.b32 %f21, 0f00000000;\n"
+"	mov.b32 %f22, 0f00000000;\n"
+"	mov.b32 %f23, 0f00000000;\n"
+"	mov.b32 %f24, 0f00000000;\n"
+"	mov.b32 %f25, 0f00000000;\n"
+"	mov.b32 %f26, 0f00000000;\n"
+"	mov.b32 %f27, 0f00000000;\n"
+"	mov.b32 %f28, 0f00000000;\n"
+"	mov.b32 %f29, 0f00000000;\n"
+"	mov.b32 %f30, 0f00000000;\n"
+"	mov.b32 %f31, 0f00000000;\n"
+"	mov.b32 %f32, 0f00000000;\n"
+"	mov.b32 %f33, 0f00000000;\n"
+"	mov.b32 %r119, 0;\n"
+"	setp.lt.s32 %p9, %r119, %r5;\n"
+"	@!%p9 bra IF_2_END;\n"
+"	LOOP_3:\n"
+"			cp.async.wait_group 0;\n"
+"			bar.sync 0;\n"
+"			setp.gt.s32 %p10, %r86, %r119;\n"
+"			selp.b32 %r120, 4, 0, %p10;\n"
+"			cp.async.ca.shared.global [%r84], [%rd21], 4, %r120;\n"
+"			min.u32 %r121, %r76, 32;\n"
+"			mad.wide.u32 %rd32, %r121, %r74, %rd21;\n"
+"			cp.async.ca.shared.global [%r84+4608], [%rd32], 4, %r120;\n"
+"			add.u64 %rd21, %rd21, 64;\n"
+"			setp.gt.s32 %p11, %r106, %r119;\n"
+"			@!%p11 bra IF_4_END;\n"
+"				cp.async.cg.shared.global [%r102+33280], [%rd25+1024], 16, %r94;\n"
+"				add.u64 %rd33, %rd26, %rd25;\n"
+"				cp.async.cg.shared.global [%r102+41600], [%rd33+1024], 16, %r96;\n"
+"				add.u64 %rd34, %rd26, %rd33;\n"
+"				cp.async.cg.shared.global [%r102+49920], [%rd34+1024], 16, %r98;\n"
+"				add.u64 %rd35, %rd26, %rd34;\n"
+"				cp.async.cg.shared.global [%r102+58240], [%rd35+1024], 16, %r100;\n"
+"			IF_4_END:\n"
+"			cp.async.commit_group;\n"
+"			ld.shared.f32 %f34, [%r27];\n"
+"			ld.shared.f32 %f35, [%r27+1152];\n"
+"			ld.shared.f32 %f36, [%r27+2304];\n"
+"			ld.shared.f32 %f37, [%r27+3456];\n"
+"			setp.gt.s32 %p12, %r20, %r119;\n"
+"			@!%p12 bra IF_5_END;\n"
+"				prmt.b32 %r122, %r42, 0, 17472;\n"
+"				mad.lo.u32 %r123, %r122, 128, %r111;\n"
+"				ld.shared.u32 %r124, [%r123];\n"
+"				prmt.b32 %r125, %r42, 0, 17473;\n"
+"				mad.lo.u32 %r126, %r125, 128, %r111;\n"
+"				ld.shared.u32 %r127, [%r126];\n"
+"				prmt.b32 %r128, %r42, 0, 17474;\n"
+"				mad.lo.u32 %r129, %r128, 128, %r111;\n"
+"				ld.shared.u32 %r130, [%r129];\n"
+"				prmt.b32 %r131, %r42, 0, 17475;\n"
+"				mad.lo.u32 %r132, %r131, 128, %r111;\n"
+"				ld.shared.u32 %r133, [%r132];\n"
+"				prmt.b32 %r134, %r43, 0, 17472;\n"
+"				mad.lo.u32 %r135, %r134, 128, %r111;\n"
+"				ld.shared.u32 %r136, [%r135];\n"
+"				prmt.b32 %r137, %r43, 0, 17473;\n"
+"				mad.lo.u32 %r138, %r137, 128, %r111;\n"
+"				ld.shared.u32 %r139, [%r138];\n"
+"				prmt.b32 %r140, %r43, 0, 17474;\n"
+"				mad.lo.u32 %r141, %r140, 128, %r111;\n"
+"				ld.shared.u32 %r142, [%r141];\n"
+"				prmt.b32 %r143, %r43, 0, 17475;\n"
+"				mad.lo.u32 %r144, %r143, 128, %r111;\n"
+"				ld.shared.u32 %r145, [%r144];\n"
+"				prmt.b32 %r146, %r49, 0, 17472;\n"
+"				mad.lo.u32 %r147, %r146, 128, %r111;\n"
+"				ld.shared.u32 %r148, [%r147];\n"
+"				prmt.b32 %r149, %r49, 0, 17473;\n"
+"				mad.lo.u32 %r150, %r149, 128, %r111;\n"
+"				ld.shared.u32 %r151, [%r150];\n"
+"				prmt.b32 %r152, %r49, 0, 17474;\n"
+"				mad.lo.u32 %r153, %r152, 128, %r111;\n"
+"				ld.shared.u32 %r154, [%r153];\n"
+"				prmt.b32 %r155, %r49, 0, 17475;\n"
+"				mad.lo.u32 %r156, %r155, 128, %r111;\n"
+"				ld.shared.u32 %r157, [%r156];\n"
+"				prmt.b32 %r158, %r50, 0, 17472;\n"
+"				mad.lo.u32 %r159, %r158, 128, %r111;\n"
+"				ld.shared.u32 %r160, [%r159];\n"
+"				prmt.b32 %r161, %r50, 0, 17473;\n"
+"				mad.lo.u32 %r162, %r161, 128, %r111;\n"
+"				ld.shared.u32 %r163, [%r162];\n"
+"				prmt.b32 %r164, %r50, 0, 17474;\n"
+"				mad.lo.u32 %r165, %r164, 128, %r111;\n"
+"				ld.shared.u32 %r166, [%r165];\n"
+"				prmt.b32 %r167, %r50, 0, 17475;\n"
+"				mad.lo.u32 %r168, %r167, 128, %r111;\n"
+"				ld.shared.u32 %r169, [%r168];\n"
+"				prmt.b32 %r170, %r56, 0, 17472;\n"
+"				mad.lo.u32 %r171, %r170, 128, %r111;\n"
+"				ld.shared.u32 %r172, [%r171];\n"
+"				prmt.b32 %r173, %r56, 0, 17473;\n"
+"				mad.lo.u32 %r174, %r173, 128, %r111;\n"
+"				ld.shared.u32 %r175, [%r174];\n"
+"				prmt.b32 %r176, %r56, 0, 17474;\n"
+"				mad.lo.u32 %r177, %r176, 128, %r111;\n"
+"				ld.shared.u32 %r178, [%r177];\n"
+"				prmt.b32 %r179, %r56, 0, 17475;\n"
+"				mad.lo.u32 %r180, %r179, 128, %r111;\n"
+"				ld.shared.u32 %r181, [%r180];\n"
+"				prmt.b32 %r182, %r57, 0, 17472;\n"
+"				mad.lo.u32 %r183, %r182, 128, %r111;\n"
+"				ld.shared.u32 %r184, [%r183];\n"
+"				prmt.b32 %r185, %r57, 0, 17473;\n"
+"				mad.lo.u32 %r186, %r185, 128, %r111;\n"
+"				ld.shared.u32 %r187, [%r186];\n"
+"				prmt.b32 %r188, %r57, 0, 17474;\n"
+"				mad.lo.u32 %r189, %r188, 128, %r111;\n"
+"				ld.shared.u32 %r190, [%r189];\n"
+"				prmt.b32 %r191, %r57, 0, 17475;\n"
+"				mad.lo.u32 %r192, %r191, 128, %r111;\n"
+"				ld.shared.u32 %r193, [%r192];\n"
+"				prmt.b32 %r194, %r63, 0, 17472;\n"
+"				mad.lo.u32 %r195, %r194, 128, %r111;\n"
+"				ld.shared.u32 %r196, [%r195];\n"
+"				prmt.b32 %r197, %r63, 0, 17473;\n"
+"				mad.lo.u32 %r198, %r197, 128, %r111;\n"
+"				ld.shared.u32 %r199, [%r198];\n"
+"				prmt.b32 %r200, %r63, 0, 17474;\n"
+"				mad.lo.u32 %r201, %r200, 128, %r111;\n"
+"				ld.shared.u32 %r202, [%r201];\n"
+"				prmt.b32 %r203, %r63, 0, 17475;\n"
+"				mad.lo.u32 %r204, %r203, 128, %r111;\n"
+"				ld.shared.u32 %r205, [%r204];\n"
+"				prmt.b32 %r206, %r64, 0, 17472;\n"
+"				mad.lo.u32 %r207, %r206, 128, %r111;\n"
+"				ld.shared.u32 %r208, [%r207];\n"
+"				prmt.b32 %r209, %r64, 0, 17473;\n"
+"				mad.lo.u32 %r210, %r209, 128, %r111;\n"
+"				ld.shared.u32 %r211, [%r210];\n"
+"				prmt.b32 %r212, %r64, 0, 17474;\n"
+"				mad.lo.u32 %r213, %r212, 128, %r111;\n"
+"				ld.shared.u32 %r214, [%r213];\n"
+"				prmt.b32 %r215, %r64, 0, 17475;\n"
+"				mad.lo.u32 %r216, %r215, 128, %r111;\n"
+"				ld.shared.u32 %r217, [%r216];\n"
+"				ld.shared.v4.u32 {%r218, %r219, %r220, %r221}, [%r31];\n"
+"				ld.shared.v4.u32 {%r222, %r223, %r224, %r225}, [%r31+16];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f38, %f39, %f40, %f41}, {%r124, %r148, %r127, %r151}, {%r218, %r219}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f42, %f43, %f44, %f45}, {%r130, %r154, %r133, %r157}, {%r220, %r221}, {%f38, %f39, %f40, %f41};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f46, %f47, %f48, %f49}, {%r136, %r160, %r139, %r163}, {%r222, %r223}, {%f42, %f43, %f44, %f45};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f50, %f51, %f52, %f53}, {%r142, %r166, %r145, %r169}, {%r224, %r225}, {%f46, %f47, %f48, %f49};\n"
+"				fma.rn.f32 %f2, %f50, %f34, %f2;\n"
+"				fma.rn.f32 %f3, %f51, %f34, %f3;\n"
+"				fma.rn.f32 %f4, %f52, %f35, %f4;\n"
+"				fma.rn.f32 %f5, %f53, %f35, %f5;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f54, %f55, %f56, %f57}, {%r172, %r196, %r175, %r199}, {%r218, %r219}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f58, %f59, %f60, %f61}, {%r178, %r202, %r181, %r205}, {%r220, %r221}, {%f54, %f55, %f56, %f57};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f62, %f63, %f64, %f65}, {%r184, %r208, %r187, %r211}, {%r222, %r223}, {%f58, %f59, %f60, %f61};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f66, %f67, %f68, %f69}, {%r190, %r214, %r193, %r217}, {%r224, %r225}, {%f62, %f63, %f64, %f65};\n"
+"				fma.rn.f32 %f6, %f66, %f36, %f6;\n"
+"				fma.rn.f32 %f7, %f67, %f36, %f7;\n"
+"				fma.rn.f32 %f8, %f68, %f37, %f8;\n"
+"				fma.rn.f32 %f9, %f69, %f37, %f9;\n"
+"				ld.shared.v4.u32 {%r226, %r227, %r228, %r229}, [%r31+8320];\n"
+"				ld.shared.v4.u32 {%r230, %r231, %r232, %r233}, [%r31+8336];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f70, %f71, %f72, %f73}, {%r124, %r148, %r127, %r151}, {%r226, %r227}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f74, %f75, %f76, %f77}, {%r130, %r154, %r133, %r157}, {%r228, %r229}, {%f70, %f71, %f72, %f73};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f78, %f79, %f80, %f81}, {%r136, %r160, %r139, %r163}, {%r230, %r231}, {%f74, %f75, %f76, %f77};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f82, %f83, %f84, %f85}, {%r142, %r166, %r145, %r169}, {%r232, %r233}, {%f78, %f79, %f80, %f81};\n"
+"				fma.rn.f32 %f10, %f82, %f34, %f10;\n"
+"				fma.rn.f32 %f11, %f83, %f34, %f11;\n"
+"				fma.rn.f32 %f12, %f84, %f35, %f12;\n"
+"				fma.rn.f32 %f13, %f85, %f35, %f13;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f86, %f87, %f88, %f89}, {%r172, %r196, %r175, %r199}, {%r226, %r227}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f90, %f91, %f92, %f93}, {%r178, %r202, %r181, %r205}, {%r228, %r229}, {%f86, %f87, %f88, %f89};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f94, %f95, %f96, %f97}, {%r184, %r208, %r187, %r211}, {%r230, %r231}, {%f90, %f91, %f92, %f93};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f98, %f99, %f100, %f101}, {%r190, %r214, %r193, %r217}, {%r232, %r233}, {%f94, %f95, %f96, %f97};\n"
+"				fma.rn.f32 %f14, %f98, %f36, %f14;\n"
+"				fma.rn.f32 %f15, %f99, %f36, %f15;\n"
+"				fma.rn.f32 %f16, %f100, %f37, %f16;\n"
+"				fma.rn.f32 %f17, %f101, %f37, %f17;\n"
+"				bar.warp.sync 0xffffffff;\n"
+"				ld.shared.v4.u32 {%r234, %r235, %r236, %r237}, [%r31+16640];\n"
+"				ld.shared.v4.u32 {%r238, %r239, %r240, %r241}, [%r31+16656];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f102, %f103, %f104, %f105}, {%r124, %r148, %r127, %r151}, {%r234, %r235}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f106, %f107, %f108, %f109}, {%r130, %r154, %r133, %r157}, {%r236, %r237}, {%f102, %f103, %f104, %f105};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f110, %f111, %f112, %f113}, {%r136, %r160, %r139, %r163}, {%r238, %r239}, {%f106, %f107, %f108, %f109};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f114, %f115, %f116, %f117}, {%r142, %r166, %r145, %r169}, {%r240, %r241}, {%f110, %f111, %f112, %f113};\n"
+"				fma.rn.f32 %f18, %f114, %f34, %f18;\n"
+"				fma.rn.f32 %f19, %f115, %f34, %f19;\n"
+"				fma.rn.f32 %f20, %f116, %f35, %f20;\n"
+"				fma.rn.f32 %f21, %f117, %f35, %f21;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f118, %f119, %f120, %f121}, {%r172, %r196, %r175, %r199}, {%r234, %r235}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f122, %f123, %f124, %f125}, {%r178, %r202, %r181, %r205}, {%r236, %r237}, {%f118, %f119, %f120, %f121};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f126, %f127, %f128, %f129}, {%r184, %r208, %r187, %r211}, {%r238, %r239}, {%f122, %f123, %f124, %f125};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f130, %f131, %f132, %f133}, {%r190, %r214, %r193, %r217}, {%r240, %r241}, {%f126, %f127, %f128, %f129};\n"
+"				fma.rn.f32 %f22, %f130, %f36, %f22;\n"
+"				fma.rn.f32 %f23, %f131, %f36, %f23;\n"
+"				fma.rn.f32 %f24, %f132, %f37, %f24;\n"
+"				fma.rn.f32 %f25, %f133, %f37, %f25;\n"
+"				ld.shared.v4.u32 {%r242, %r243, %r244, %r245}, [%r31+24960];\n"
+"				ld.shared.v4.u32 {%r246, %r247, %r248, %r249}, [%r31+24976];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f134, %f135, %f136, %f137}, {%r124, %r148, %r127, %r151}, {%r242, %r243}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f138, %f139, %f140, %f141}, {%r130, %r154, %r133, %r157}, {%r244, %r245}, {%f134, %f135, %f136, %f137};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f142, %f143, %f144, %f145}, {%r136, %r160, %r139, %r163}, {%r246, %r247}, {%f138, %f139, %f140, %f141};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f146, %f147, %f148, %f149}, {%r142, %r166, %r145, %r169}, {%r248, %r249}, {%f142, %f143, %f144, %f145};\n"
+"				fma.rn.f32 %f26, %f146, %f34, %f26;\n"
+"				fma.rn.f32 %f27, %f147, %f34, %f27;\n"
+"				fma.rn.f32 %f28, %f148, %f35, %f28;\n"
+"				fma.rn.f32 %f29, %f149, %f35, %f29;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f150, %f151, %f152, %f153}, {%r172, %r196, %r175, %r199}, {%r242, %r243}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f154, %f155, %f156, %f157}, {%r178, %r202, %r181, %r205}, {%r244, %r245}, {%f150, %f151, %f152, %f153};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f158, %f159, %f160, %f161}, {%r184, %r208, %r187, %r211}, {%r246, %r247}, {%f154, %f155, %f156, %f157};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f162, %f163, %f164, %f165}, {%r190, %r214, %r193, %r217}, {%r248, %r249}, {%f158, %f159, %f160, %f161};\n"
+"				fma.rn.f32 %f30, %f162, %f36, %f30;\n"
+"				fma.rn.f32 %f31, %f163, %f36, %f31;\n"
+"				fma.rn.f32 %f32, %f164, %f37, %f32;\n"
+"				fma.rn.f32 %f33, %f165, %f37, %f33;\n"
+"			IF_5_END:\n"
+"			setp.gt.s32 %p13, %r22, %r119;\n"
+"			@%p13 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8+512];\n"
+"			@%p13 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11+512];\n"
+"			@%p13 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14+512];\n"
+"			@%p13 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17+512];\n"
+"			cp.async.wait_group 0;\n"
+"			bar.sync 0;\n"
+"			setp.gt.s32 %p14, %r107, %r119;\n"
+"			@!%p14 bra IF_6_END;\n"
+"				cp.async.cg.shared.global [%r102], [%rd25+2048], 16, %r94;\n"
+"				add.u64 %rd36, %rd26, %rd25;\n"
+"				cp.async.cg.shared.global [%r102+8320], [%rd36+2048], 16, %r96;\n"
+"				add.u64 %rd37, %rd26, %rd36;\n"
+"				cp.async.cg.shared.global [%r102+16640], [%rd37+2048], 16, %r98;\n"
+"				add.u64 %rd38, %rd26, %rd37;\n"
+"				cp.async.cg.shared.global [%r102+24960], [%rd38+2048], 16, %r100;\n"
+"			IF_6_END:\n"
+"			cp.async.commit_group;\n"
+"			ld.shared.f32 %f166, [%r27+4];\n"
+"			ld.shared.f32 %f167, [%r27+1156];\n"
+"			ld.shared.f32 %f168, [%r27+2308];\n"
+"			ld.shared.f32 %f169, [%r27+3460];\n"
+"			setp.gt.s32 %p15, %r21, %r119;\n"
+"			@!%p15 bra IF_7_END;\n"
+"				prmt.b32 %r250, %r44, 0, 17472;\n"
+"				mad.lo.u32 %r251, %r250, 128, %r111;\n"
+"				ld.shared.u32 %r252, [%r251];\n"
+"				prmt.b32 %r253, %r44, 0, 17473;\n"
+"				mad.lo.u32 %r254, %r253, 128, %r111;\n"
+"				ld.shared.u32 %r255, [%r254];\n"
+"				prmt.b32 %r256, %r44, 0, 17474;\n"
+"				mad.lo.u32 %r257, %r256, 128, %r111;\n"
+"				ld.shared.u32 %r258, [%r257];\n"
+"				prmt.b32 %r259, %r44, 0, 17475;\n"
+"				mad.lo.u32 %r260, %r259, 128, %r111;\n"
+"				ld.shared.u32 %r261, [%r260];\n"
+"				prmt.b32 %r262, %r45, 0, 17472;\n"
+"				mad.lo.u32 %r263, %r262, 128, %r111;\n"
+"				ld.shared.u32 %r264, [%r263];\n"
+"				prmt.b32 %r265, %r45, 0, 17473;\n"
+"				mad.lo.u32 %r266, %r265, 128, %r111;\n"
+"				ld.shared.u32 %r267, [%r266];\n"
+"				prmt.b32 %r268, %r45, 0, 17474;\n"
+"				mad.lo.u32 %r269, %r268, 128, %r111;\n"
+"				ld.shared.u32 %r270, [%r269];\n"
+"				prmt.b32 %r271, %r45, 0, 17475;\n"
+"				mad.lo.u32 %r272, %r271, 128, %r111;\n"
+"				ld.shared.u32 %r273, [%r272];\n"
+"				prmt.b32 %r274, %r51, 0, 17472;\n"
+"				mad.lo.u32 %r275, %r274, 128, %r111;\n"
+"				ld.shared.u32 %r276, [%r275];\n"
+"				prmt.b32 %r277, %r51, 0, 17473;\n"
+"				mad.lo.u32 %r278, %r277, 128, %r111;\n"
+"				ld.shared.u32 %r279, [%r278];\n"
+"				prmt.b32 %r280, %r51, 0, 17474;\n"
+"				mad.lo.u32 %r281, %r280, 128, %r111;\n"
+"				ld.shared.u32 %r282, [%r281];\n"
+"				prmt.b32 %r283, %r51, 0, 17475;\n"
+"				mad.lo.u32 %r284, %r283, 128, %r111;\n"
+"				ld.shared.u32 %r285, [%r284];\n"
+"				prmt.b32 %r286, %r52, 0, 17472;\n"
+"				mad.lo.u32 %r287, %r286, 128, %r111;\n"
+"				ld.shared.u32 %r288, [%r287];\n"
+"				prmt.b32 %r289, %r52, 0, 17473;\n"
+"				mad.lo.u32 %r290, %r289, 128, %r111;\n"
+"				ld.shared.u32 %r291, [%r290];\n"
+"				prmt.b32 %r292, %r52, 0, 17474;\n"
+"				mad.lo.u32 %r293, %r292, 128, %r111;\n"
+"				ld.shared.u32 %r294, [%r293];\n"
+"				prmt.b32 %r295, %r52, 0, 17475;\n"
+"				mad.lo.u32 %r296, %r295, 128, %r111;\n"
+"				ld.shared.u32 %r297, [%r296];\n"
+"				prmt.b32 %r298, %r58, 0, 17472;\n"
+"				mad.lo.u32 %r299, %r298, 128, %r111;\n"
+"				ld.shared.u32 %r300, [%r299];\n"
+"				prmt.b32 %r301, %r58, 0, 17473;\n"
+"				mad.lo.u32 %r302, %r301, 128, %r111;\n"
+"				ld.shared.u32 %r303, [%r302];\n"
+"				prmt.b32 %r304, %r58, 0, 17474;\n"
+"				mad.lo.u32 %r305, %r304, 128, %r111;\n"
+"				ld.shared.u32 %r306, [%r305];\n"
+"				prmt.b32 %r307, %r58, 0, 17475;\n"
+"				mad.lo.u32 %r308, %r307, 128, %r111;\n"
+"				ld.shared.u32 %r309, [%r308];\n"
+"				prmt.b32 %r310, %r59, 0, 17472;\n"
+"				mad.lo.u32 %r311, %r310, 128, %r111;\n"
+"				ld.shared.u32 %r312, [%r311];\n"
+"				prmt.b32 %r313, %r59, 0, 17473;\n"
+"				mad.lo.u32 %r314, %r313, 128, %r111;\n"
+"				ld.shared.u32 %r315, [%r314];\n"
+"				prmt.b32 %r316, %r59, 0, 17474;\n"
+"				mad.lo.u32 %r317, %r316, 128, %r111;\n"
+"				ld.shared.u32 %r318, [%r317];\n"
+"				prmt.b32 %r319, %r59, 0, 17475;\n"
+"				mad.lo.u32 %r320, %r319, 128, %r111;\n"
+"				ld.shared.u32 %r321, [%r320];\n"
+"				prmt.b32 %r322, %r65, 0, 17472;\n"
+"				mad.lo.u32 %r323, %r322, 128, %r111;\n"
+"				ld.shared.u32 %r324, [%r323];\n"
+"				prmt.b32 %r325, %r65, 0, 17473;\n"
+"				mad.lo.u32 %r326, %r325, 128, %r111;\n"
+"				ld.shared.u32 %r327, [%r326];\n"
+"				prmt.b32 %r328, %r65, 0, 17474;\n"
+"				mad.lo.u32 %r329, %r328, 128, %r111;\n"
+"				ld.shared.u32 %r330, [%r329];\n"
+"				prmt.b32 %r331, %r65, 0, 17475;\n"
+"				mad.lo.u32 %r332, %r331, 128, %r111;\n"
+"				ld.shared.u32 %r333, [%r332];\n"
+"				prmt.b32 %r334, %r66, 0, 17472;\n"
+"				mad.lo.u32 %r335, %r334, 128, %r111;\n"
+"				ld.shared.u32 %r336, [%r335];\n"
+"				prmt.b32 %r337, %r66, 0, 17473;\n"
+"				mad.lo.u32 %r338, %r337, 128, %r111;\n"
+"				ld.shared.u32 %r339, [%r338];\n"
+"				prmt.b32 %r340, %r66, 0, 17474;\n"
+"				mad.lo.u32 %r341, %r340, 128, %r111;\n"
+"				ld.shared.u32 %r342, [%r341];\n"
+"				prmt.b32 %r343, %r66, 0, 17475;\n"
+"				mad.lo.u32 %r344, %r343, 128, %r111;\n"
+"				ld.shared.u32 %r345, [%r344];\n"
+"				ld.shared.v4.u32 {%r346, %r347, %r348, %r349}, [%r31+33280];\n"
+"				ld.shared.v4.u32 {%r350, %r351, %r352, %r353}, [%r31+33296];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f170, %f171, %f172, %f173}, {%r252, %r276, %r255, %r279}, {%r346, %r347}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f174, %f175, %f176, %f177}, {%r258, %r282, %r261, %r285}, {%r348, %r349}, {%f170, %f171, %f172, %f173};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f178, %f179, %f180, %f181}, {%r264, %r288, %r267, %r291}, {%r350, %r351}, {%f174, %f175, %f176, %f177};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f182, %f183, %f184, %f185}, {%r270, %r294, %r273, %r297}, {%r352, %r353}, {%f178, %f179, %f180, %f181};\n"
+"				fma.rn.f32 %f2, %f182, %f166, %f2;\n"
+"				fma.rn.f32 %f3, %f183, %f166, %f3;\n"
+"				fma.rn.f32 %f4, %f184, %f167, %f4;\n"
+"				fma.rn.f32 %f5, %f185, %f167, %f5;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f186, %f187, %f188, %f189}, {%r300, %r324, %r303, %r327}, {%r346, %r347}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f190, %f191, %f192, %f193}, {%r306, %r330, %r309, %r333}, {%r348, %r349}, {%f186, %f187, %f188, %f189};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f194, %f195, %f196, %f197}, {%r312, %r336, %r315, %r339}, {%r350, %r351}, {%f190, %f191, %f192, %f193};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f198, %f199, %f200, %f201}, {%r318, %r342, %r321, %r345}, {%r352, %r353}, {%f194, %f195, %f196, %f197};\n"
+"				fma.rn.f32 %f6, %f198, %f168, %f6;\n"
+"				fma.rn.f32 %f7, %f199, %f168, %f7;\n"
+"				fma.rn.f32 %f8, %f200, %f169, %f8;\n"
+"				fma.rn.f32 %f9, %f201, %f169, %f9;\n"
+"				ld.shared.v4.u32 {%r354, %r355, %r356, %r357}, [%r31+41600];\n"
+"				ld.shared.v4.u32 {%r358, %r359, %r360, %r361}, [%r31+41616];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f202, %f203, %f204, %f205}, {%r252, %r276, %r255, %r279}, {%r354, %r355}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f206, %f207, %f208, %f209}, {%r258, %r282, %r261, %r285}, {%r356, %r357}, {%f202, %f203, %f204, %f205};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f210, %f211, %f212, %f213}, {%r264, %r288, %r267, %r291}, {%r358, %r359}, {%f206, %f207, %f208, %f209};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f214, %f215, %f216, %f217}, {%r270, %r294, %r273, %r297}, {%r360, %r361}, {%f210, %f211, %f212, %f213};\n"
+"				fma.rn.f32 %f10, %f214, %f166, %f10;\n"
+"				fma.rn.f32 %f11, %f215, %f166, %f11;\n"
+"				fma.rn.f32 %f12, %f216, %f167, %f12;\n"
+"				fma.rn.f32 %f13, %f217, %f167, %f13;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f218, %f219, %f220, %f221}, {%r300, %r324, %r303, %r327}, {%r354, %r355}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f222, %f223, %f224, %f225}, {%r306, %r330, %r309, %r333}, {%r356, %r357}, {%f218, %f219, %f220, %f221};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f226, %f227, %f228, %f229}, {%r312, %r336, %r315, %r339}, {%r358, %r359}, {%f222, %f223, %f224, %f225};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f230, %f231, %f232, %f233}, {%r318, %r342, %r321, %r345}, {%r360, %r361}, {%f226, %f227, %f228, %f229};\n"
+"				fma.rn.f32 %f14, %f230, %f168, %f14;\n"
+"				fma.rn.f32 %f15, %f231, %f168, %f15;\n"
+"				fma.rn.f32 %f16, %f232, %f169, %f16;\n"
+"				fma.rn.f32 %f17, %f233, %f169, %f17;\n"
+"				bar.warp.sync 0xffffffff;\n"
+"				ld.shared.v4.u32 {%r362, %r363, %r364, %r365}, [%r31+49920];\n"
+"				ld.shared.v4.u32 {%r366, %r367, %r368, %r369}, [%r31+49936];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f234, %f235, %f236, %f237}, {%r252, %r276, %r255, %r279}, {%r362, %r363}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f238, %f239, %f240, %f241}, {%r258, %r282, %r261, %r285}, {%r364, %r365}, {%f234, %f235, %f236, %f237};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f242, %f243, %f244, %f245}, {%r264, %r288, %r267, %r291}, {%r366, %r367}, {%f238, %f239, %f240, %f241};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f246, %f247, %f248, %f249}, {%r270, %r294, %r273, %r297}, {%r368, %r369}, {%f242, %f243, %f244, %f245};\n"
+"				fma.rn.f32 %f18, %f246, %f166, %f18;\n"
+"				fma.rn.f32 %f19, %f247, %f166, %f19;\n"
+"				fma.rn.f32 %f20, %f248, %f167, %f20;\n"
+"				fma.rn.f32 %f21, %f249, %f167, %f21;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f250, %f251, %f252, %f253}, {%r300, %r324, %r303, %r327}, {%r362, %r363}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f254, %f255, %f256, %f257}, {%r306, %r330, %r309, %r333}, {%r364, %r365}, {%f250, %f251, %f252, %f253};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f258, %f259, %f260, %f261}, {%r312, %r336, %r315, %r339}, {%r366, %r367}, {%f254, %f255, %f256, %f257};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f262, %f263, %f264, %f265}, {%r318, %r342, %r321, %r345}, {%r368, %r369}, {%f258, %f259, %f260, %f261};\n"
+"				fma.rn.f32 %f22, %f262, %f168, %f22;\n"
+"				fma.rn.f32 %f23, %f263, %f168, %f23;\n"
+"				fma.rn.f32 %f24, %f264, %f169, %f24;\n"
+"				fma.rn.f32 %f25, %f265, %f169, %f25;\n"
+"				ld.shared.v4.u32 {%r370, %r371, %r372, %r373}, [%r31+58240];\n"
+"				ld.shared.v4.u32 {%r374, %r375, %r376, %r377}, [%r31+58256];\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f266, %f267, %f268, %f269}, {%r252, %r276, %r255, %r279}, {%r370, %r371}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f270, %f271, %f272, %f273}, {%r258, %r282, %r261, %r285}, {%r372, %r373}, {%f266, %f267, %f268, %f269};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f274, %f275, %f276, %f277}, {%r264, %r288, %r267, %r291}, {%r374, %r375}, {%f270, %f271, %f272, %f273};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f278, %f279, %f280, %f281}, {%r270, %r294, %r273, %r297}, {%r376, %r377}, {%f274, %f275, %f276, %f277};\n"
+"				fma.rn.f32 %f26, %f278, %f166, %f26;\n"
+"				fma.rn.f32 %f27, %f279, %f166, %f27;\n"
+"				fma.rn.f32 %f28, %f280, %f167, %f28;\n"
+"				fma.rn.f32 %f29, %f281, %f167, %f29;\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f282, %f283, %f284, %f285}, {%r300, %r324, %r303, %r327}, {%r370, %r371}, {%f1, %f1, %f1, %f1};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f286, %f287, %f288, %f289}, {%r306, %r330, %r309, %r333}, {%r372, %r373}, {%f282, %f283, %f284, %f285};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f290, %f291, %f292, %f293}, {%r312, %r336, %r315, %r339}, {%r374, %r375}, {%f286, %f287, %f288, %f289};\n"
+"				mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f294, %f295, %f296, %f297}, {%r318, %r342, %r321, %r345}, {%r376, %r377}, {%f290, %f291, %f292, %f293};\n"
+"				fma.rn.f32 %f30, %f294, %f168, %f30;\n"
+"				fma.rn.f32 %f31, %f295, %f168, %f31;\n"
+"				fma.rn.f32 %f32, %f296, %f169, %f32;\n"
+"				fma.rn.f32 %f33, %f297, %f169, %f33;\n"
+"			IF_7_END:\n"
+"			setp.gt.s32 %p16, %r23, %r119;\n"
+"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+768];\n"
+"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+768];\n"
+"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+768];\n"
+"			@%p16 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+768];\n"
+"			add.u64 %rd8, %rd8, 512;\n"
+"			add.u64 %rd11, %rd11, 512;\n"
+"			add.u64 %rd14, %rd14, 512;\n"
+"			add.u64 %rd17, %rd17, 512;\n"
+"			sub.u32 %r27, %r32, %r27;\n"
+"			sub.u32 %r84, %r87, %r84;\n"
+"			add.u64 %rd25, %rd25, 2048;\n"
+"			add.s32 %r119, %r119, 16;\n"
+"			setp.lt.s32 %p17, %r119, %r5;\n"
+"			@%p17 bra LOOP_3;\n"
+"	IF_2_END:\n"
+"	cp.async.wait_group 0;\n"
+"	div.u32 %r378, %r6, 64;\n"
+"	and.b32 %r379, %r6, 63;\n"
+"	mad.lo.u32 %r380, %r378, 272, %r4;\n"
+"	mad.lo.u32 %r381, %r379, 4, %r380;\n"
+"	add.u32 %r382, %r379, %r18;\n"
+"	setp.lt.u32 %p18, %r382, %r2;\n"
+"	bar.sync 0;\n"
+"	mad.lo.u32 %r383, %r14, 32, %r8;\n"
+"	mad.lo.u32 %r384, %r13, 8704, %r4;\n"
+"	mad.lo.u32 %r385, %r9, 544, %r384;\n"
+"	mad.lo.u32 %r386, %r383, 4, %r385;\n"
+"	st.shared.f32 [%r386], %f2;\n"
+"	st.shared.f32 [%r386+272], %f3;\n"
+"	st.shared.f32 [%r386+32], %f4;\n"
+"	st.shared.f32 [%r386+304], %f5;\n"
+"	st.shared.f32 [%r386+64], %f6;\n"
+"	st.shared.f32 [%r386+336], %f7;\n"
+"	st.shared.f32 [%r386+96], %f8;\n"
+"	st.shared.f32 [%r386+368], %f9;\n"
+"	st.shared.f32 [%r386+2176], %f10;\n"
+"	st.shared.f32 [%r386+2448], %f11;\n"
+"	st.shared.f32 [%r386+2208], %f12;\n"
+"	st.shared.f32 [%r386+2480], %f13;\n"
+"	st.shared.f32 [%r386+2240], %f14;\n"
+"	st.shared.f32 [%r386+2512], %f15;\n"
+"	st.shared.f32 [%r386+2272], %f16;\n"
+"	st.shared.f32 [%r386+2544], %f17;\n"
+"	st.shared.f32 [%r386+4352], %f18;\n"
+"	st.shared.f32 [%r386+4624], %f19;\n"
+"	st.shared.f32 [%r386+4384], %f20;\n"
+"	st.shared.f32 [%r386+4656], %f21;\n"
+"	st.shared.f32 [%r386+4416], %f22;\n"
+"	st.shared.f32 [%r386+4688], %f23;\n"
+"	st.shared.f32 [%r386+4448], %f24;\n"
+"	st.shared.f32 [%r386+4720], %f25;\n"
+"	st.shared.f32 [%r386+6528], %f26;\n"
+"	st.shared.f32 [%r386+6800], %f27;\n"
+"	st.shared.f32 [%r386+6560], %f28;\n"
+"	st.shared.f32 [%r386+6832], %f29;\n"
+"	st.shared.f32 [%r386+6592], %f30;\n"
+"	st.shared.f32 [%r386+6864], %f31;\n"
+"	st.shared.f32 [%r386+6624], %f32;\n"
+"	st.shared.f32 [%r386+6896], %f33;\n"
+"	bar.sync 0;\n"
+"	mov.b32 %f298, 0f00000000;\n"
+"	mov.b32 %f299, 0f00000000;\n"
+"	mov.b32 %f300, 0f00000000;\n"
+"	mov.b32 %f301, 0f00000000;\n"
+"	ld.shared.f32 %f302, [%r381];\n"
+"	ld.shared.f32 %f303, [%r381+8704];\n"
+"	add.rn.f32 %f304, %f302, %f303;\n"
+"	ld.shared.f32 %f305, [%r381+17408];\n"
+"	add.rn.f32 %f306, %f304, %f305;\n"
+"	ld.shared.f32 %f307, [%r381+26112];\n"
+"	add.rn.f32 %f308, %f306, %f307;\n"
+"	ld.shared.f32 %f309, [%r381+34816];\n"
+"	add.rn.f32 %f310, %f308, %f309;\n"
+"	ld.shared.f32 %f311, [%r381+43520];\n"
+"	add.rn.f32 %f312, %f310, %f311;\n"
+"	ld.shared.f32 %f313, [%r381+52224];\n"
+"	add.rn.f32 %f314, %f312, %f313;\n"
+"	ld.shared.f32 %f315, [%r381+60928];\n"
+"	add.rn.f32 %f298, %f314, %f315;\n"
+"	ld.shared.f32 %f316, [%r381+2176];\n"
+"	ld.shared.f32 %f317, [%r381+10880];\n"
+"	add.rn.f32 %f318, %f316, %f317;\n"
+"	ld.shared.f32 %f319, [%r381+19584];\n"
+"	add.rn.f32 %f320, %f318, %f319;\n"
+"	ld.shared.f32 %f321, [%r381+28288];\n"
+"	add.rn.f32 %f322, %f320, %f321;\n"
+"	ld.shared.f32 %f323, [%r381+36992];\n"
+"	add.rn.f32 %f324, %f322, %f323;\n"
+"	ld.shared.f32 %f325, [%r381+45696];\n"
+"	add.rn.f32 %f326, %f324, %f325;\n"
+"	ld.shared.f32 %f327, [%r381+54400];\n"
+"	add.rn.f32 %f328, %f326, %f327;\n"
+"	ld.shared.f32 %f329, [%r381+63104];\n"
+"	add.rn.f32 %f299, %f328, %f329;\n"
+"	ld.shared.f32 %f330, [%r381+4352];\n"
+"	ld.shared.f32 %f331, [%r381+13056];\n"
+"	add.rn.f32 %f332, %f330, %f331;\n"
+"	ld.shared.f32 %f333, [%r381+21760];\n"
+"	add.rn.f32 %f334, %f332, %f333;\n"
+"	ld.shared.f32 %f335, [%r381+30464];\n"
+"	add.rn.f32 %f336, %f334, %f335;\n"
+"	ld.shared.f32 %f337, [%r381+39168];\n"
+"	add.rn.f32 %f338, %f336, %f337;\n"
+"	ld.shared.f32 %f339, [%r381+47872];\n"
+"	add.rn.f32 %f340, %f338, %f339;\n"
+"	ld.shared.f32 %f341, [%r381+56576];\n"
+"	add.rn.f32 %f342, %f340, %f341;\n"
+"	ld.shared.f32 %f343, [%r381+65280];\n"
+"	add.rn.f32 %f300, %f342, %f343;\n"
+"	ld.shared.f32 %f344, [%r381+6528];\n"
+"	ld.shared.f32 %f345, [%r381+15232];\n"
+"	add.rn.f32 %f346, %f344, %f345;\n"
+"	ld.shared.f32 %f347, [%r381+23936];\n"
+"	add.rn.f32 %f348, %f346, %f347;\n"
+"	ld.shared.f32 %f349, [%r381+32640];\n"
+"	add.rn.f32 %f350, %f348, %f349;\n"
+"	ld.shared.f32 %f351, [%r381+41344];\n"
+"	add.rn.f32 %f352, %f350, %f351;\n"
+"	ld.shared.f32 %f353, [%r381+50048];\n"
+"	add.rn.f32 %f354, %f352, %f353;\n"
+"	ld.shared.f32 %f355, [%r381+58752];\n"
+"	add.rn.f32 %f356, %f354, %f355;\n"
+"	ld.shared.f32 %f357, [%r381+67456];\n"
+"	add.rn.f32 %f301, %f356, %f357;\n"
+"	add.u32 %r387, %r378, %r16;\n"
+"	mul.wide.u32 %rd39, %r387, %r2;\n"
+"	shl.b64 %rd40, %rd39, 1;\n"
+"	add.u64 %rd41, %rd40, %rd4;\n"
+"	mad.wide.u32 %rd42, %r382, 2, %rd41;\n"
+"	mul.wide.u32 %rd43, %r2, 8;\n"
+"	sub.s32 %r388, %r1, %r387;\n"
+"	setp.gt.s32 %p19, %r388, 0;\n"
+"	and.pred %p20, %p19, %p18;\n"
+"	cvt.rn.bf16.f32 %h1, %f298;\n"
+"	@%p20 st.global.b16 [%rd42], %h1;\n"
+"	shl.b64 %rd44, %rd43, 1;\n"
+"	add.u64 %rd45, %rd44, %rd42;\n"
+"	setp.gt.s32 %p21, %r388, 8;\n"
+"	and.pred %p22, %p21, %p18;\n"
+"	cvt.rn.bf16.f32 %h2, %f299;\n"
+"	@%p22 st.global.b16 [%rd45], %h2;\n"
+"	shl.b64 %rd46, %rd43, 1;\n"
+"	add.u64 %rd47, %rd46, %rd45;\n"
+"	setp.gt.s32 %p23, %r388, 16;\n"
+"	and.pred %p24, %p23, %p18;\n"
+"	cvt.rn.bf16.f32 %h3, %f300;\n"
+"	@%p24 st.global.b16 [%rd47], %h3;\n"
+"	shl.b64 %rd48, %rd43, 1;\n"
+"	add.u64 %rd49, %rd48, %rd47;\n"
+"	setp.gt.s32 %p25, %r388, 24;\n"
+"	and.pred %p26, %p25, %p18;\n"
+"	cvt.rn.bf16.f32 %h4, %f301;\n"
+"	@%p26 st.global.b16 [%rd49], %h4;\n"
+"	ret;\n"
+"}\n";
+
+static const kiln_image nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_images[] = {
+    {.data = nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_sm_80 - 1,
+     .hash_high = 0x292e2e65d998bc37,
+     .hash_low = 0x79bd5648ded87c44,
+     .min_driver = 11040,
+     .sm = 80,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+
+static const kiln_module nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_module = {
+    .images = nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_images,
+    .image_count = 1,
+    .slot = 62,
+};
+
+static kiln_status run_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
+{
+    const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 32), 1};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
+                                  &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel,
+                       stream, grid, 108544, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *a)
+{
+    static const char has[] = "this variant has a bf16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel,
+                         KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
+}
+
+static kiln_status launch_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(loader, stream, args);
+}
+
+const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel = {
+    .key = 0xb36e8478a2599608,
+    .id = nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_id,
+    .entry = nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_entry,
+    .module = &nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_module,
+    .launch = launch_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
+    .block = {512, 1, 1},
+    .slot = 62,
+    .max_shared_bytes = 108544,
+    .min_shared_bytes = 108544,
+    .blocks_per_multiprocessor = 1,
+};
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_id[] =
+    "nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_entry[] =
+    "nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1";
+
+static const char nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_sm_80[] =
+".version 7.4\n"
+".target sm_80\n"
+".address_size 64\n"
+"\n"
+".extern .shared .align 16 .b32 dynamic_shared[];\n"
+".global .align 4 .b32 nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
+".visible .entry nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -44557,7 +43862,7 @@ static const char nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_sm_80[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_global_2;\n"
 "	shr.u32 %r5, %r3, 6;\n"
 "	mov.u32 %r6, %tid.x;\n"
 "	mov.u32 %r7, %laneid;\n"
@@ -45796,57 +45101,66 @@ static const char nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_images[] = {
-    {.data = nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_sm_80 - 1,
-     .hash_high = 0x7d431091d5cc6b19,
-     .hash_low = 0xcd7c0a4a53e98728,
+static const kiln_image nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_images[] = {
+    {.data = nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_sm_80 - 1,
+     .hash_high = 0xf2b1200eb82485a1,
+     .hash_low = 0x3d8e6ddeb5d0e8e9,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_module = {
-    .images = nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_images,
+static const kiln_module nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_module = {
+    .images = nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_images,
     .image_count = 1,
     .slot = 63,
 };
 
-static kiln_status run_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const void *args)
+static kiln_status run_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 128), ceil_div((uint64_t)a->m, 64), 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel, stream,
-                       grid, 86016, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel,
+                       stream, grid, 86016, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a f16, acc f32, nibbles low";
+    static const char has[] = "this variant has a f16, acc f32, nibbles low, scale_type f32, rows packed";
     return call_nf4_gemm(loader, stream, a,
-                         &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel,
+                         &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                        const void *args)
+static kiln_status launch_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel = {
-    .key = 0xcb6e094edf4ed0c9,
-    .id = nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_id,
-    .entry = nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_entry,
-    .module = &nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_module,
-    .launch = launch_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1,
-    .run = run_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel = {
+    .key = 0xe68c8161c4472b43,
+    .id = nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_id,
+    .entry = nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_entry,
+    .module = &nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_module,
+    .launch = launch_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1,
+    .run = run_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
     .slot = 63,
     .max_shared_bytes = 86016,
@@ -45854,21 +45168,21 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_ker
     .blocks_per_multiprocessor = 1,
 };
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
 
-static const char nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_id[] =
-    "nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_entry[] =
-    "nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_id[] =
+    "nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1";
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_entry[] =
+    "nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1";
 
-static const char nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_sm_80[] =
+static const char nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
-".visible .entry nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
+".visible .entry nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
@@ -45895,7 +45209,7 @@ static const char nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_sm_80[] =
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_global_2;\n"
+"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_global_2;\n"
 "	shr.u32 %r5, %r3, 6;\n"
 "	mov.u32 %r6, %tid.x;\n"
 "	mov.u32 %r7, %laneid;\n"
@@ -47134,57 +46448,66 @@ static const char nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_sm_80[] =
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_images[] = {
-    {.data = nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_sm_80 - 1,
-     .hash_high = 0x4802cf57efd8162d,
-     .hash_low = 0xd51461fabe3546d2,
+static const kiln_image nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_images[] = {
+    {.data = nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_sm_80,
+     .bytes = sizeof nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_sm_80 - 1,
+     .hash_high = 0x1d5bef3c5c7aca02,
+     .hash_low = 0xf3743cf5b0fea5a5,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_module = {
-    .images = nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_images,
+static const kiln_module nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_module = {
+    .images = nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_images,
     .image_count = 1,
     .slot = 64,
 };
 
-static kiln_status run_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const void *args)
+static kiln_status run_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 128), ceil_div((uint64_t)a->m, 64), 1};
     const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
                                   &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel, stream,
-                       grid, 86016, params);
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel,
+                       stream, grid, 86016, params);
 }
 
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                        const kiln_default_nf4_gemm_args *a)
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_args *a)
 {
-    static const char has[] = "this variant has a bf16, acc f32, nibbles low";
+    static const char has[] = "this variant has a bf16, acc f32, nibbles low, scale_type f32, rows packed";
     return call_nf4_gemm(loader, stream, a,
-                         &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel,
+                         &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, has);
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                         const void *args)
+static kiln_status launch_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                    CUstream stream,
+                                                                                    const void *args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel = {
-    .key = 0x5fd5baff5ecaa53b,
-    .id = nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_id,
-    .entry = nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_entry,
-    .module = &nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_module,
-    .launch = launch_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1,
-    .run = run_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1,
+const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel = {
+    .key = 0xc76ef3958b5e6daf,
+    .id = nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_id,
+    .entry = nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_entry,
+    .module = &nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_module,
+    .launch = launch_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1,
+    .run = run_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1,
+    .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
     .slot = 64,
     .max_shared_bytes = 86016,
@@ -47202,11 +46525,17 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
         a.acc = KILN_DEFAULT_NF4_GEMM_ACC_F32;
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW;
+    if (a.scale_type == 0)
+        a.scale_type = KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32;
+    if (a.rows == 0)
+        a.rows = KILN_DEFAULT_NF4_GEMM_ROWS_PACKED;
     if (a.a == KILN_DEFAULT_NF4_GEMM_A_F32 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
-        a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
+        a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW &&
+        a.scale_type == KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 && a.rows == KILN_DEFAULT_NF4_GEMM_ROWS_PACKED) {
         {
             static const kiln_code code = {{364, 142, 196, 0}, {0, 0, 0, 0}, {261, 142, 89, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel,
                           kiln_is_sure(&device, 75, 11040, 50432), NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)device.multiprocessors * maximum(1,
@@ -47227,7 +46556,8 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
         }
         {
             static const kiln_code code = {{814, 148, 340, 0}, {0, 0, 0, 0}, {357, 154, 137, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_kernel,
                           kiln_is_sure(&device, 75, 11040, 53504), NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)device.multiprocessors * maximum(1,
@@ -47248,7 +46578,8 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
         }
         {
             static const kiln_code code = {{2599, 167, 1036, 0}, {0, 0, 0, 0}, {379, 238, 105, 0}, 4, 64, 4, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_kernel,
                           kiln_is_sure(&device, 75, 11040, 29184), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 32),
                           .resident = maximum(1,
@@ -47259,11 +46590,13 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
         }
         return;
     }
-    if (a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
-        a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
+    if (a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
+        a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW &&
+        a.scale_type == KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 && a.rows == KILN_DEFAULT_NF4_GEMM_ROWS_PACKED) {
         {
-            static const kiln_code code = {{374, 153, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel,
+            static const kiln_code code = {{370, 149, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8, 1};
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel,
                           kiln_is_sure(&device, 75, 11040, 50432), NULL, &code,
                           &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
                           (uint64_t)device.multiprocessors * maximum(1,
@@ -47283,19 +46616,9 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel,
-                          kiln_is_sure(&device, 75, 11040, 49696), NULL, &code,
-                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
-                          .resident = maximum(1,
-                          minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
-                          (uint64_t)device.multiprocessor_shared_bytes / 50720)), .length = (uint64_t)a.k,
-                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 20,
-                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
-        }
-        {
             static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel,
                           kiln_is_sure(&device, 80, 11040, 83488), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
@@ -47306,7 +46629,8 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
         }
         {
             static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel,
                           kiln_is_sure(&device, 80, 11040, 74496), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
                           .resident = maximum(1,
@@ -47316,25 +46640,33 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const char why_1[] =
-                "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
-            static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4, 2};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel,
-                          kiln_is_sure(&device, 80, 11040, 67076),
-                          !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
-                          64) * 4 * 16 * 64) ? why_1 : NULL, &code,
-                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m,
-                          16) * 4, .resident = maximum(1,
-                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 256),
-                          (uint64_t)device.multiprocessor_shared_bytes / 68096)),
-                          .length = ceil_div((uint64_t)a.k, 4), .repeats = 1, .wait = 200,
-                          .block_bytes = ceil_div((uint64_t)a.k, 4) * 68,
-                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
-                          .extra = 2756});
+            static const kiln_code code = {{324, 150, 138, 256}, {0, 0, 0, 0}, {337, 183, 81, 0}, 16, 128, 8, 2};
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 75264), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m, 16),
+                          .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 512),
+                          (uint64_t)device.multiprocessor_shared_bytes / 76288)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 68,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{406, 154, 186, 512}, {0, 0, 0, 0}, {423, 219, 123, 0}, 16, 128, 8, 2};
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 108544), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m, 32),
+                          .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 512),
+                          (uint64_t)device.multiprocessor_shared_bytes / 109568)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 100,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2, 4};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel,
                           kiln_is_sure(&device, 80, 11040, 86016), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m, 64),
                           .resident = maximum(1,
@@ -47345,33 +46677,14 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
         }
         return;
     }
-    if (a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
-        a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
-        {
-            static const kiln_code code = {{370, 149, 192, 0}, {0, 0, 0, 0}, {255, 136, 89, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel,
-                          kiln_is_sure(&device, 75, 11040, 50432), NULL, &code,
-                          &(kiln_work){.blocks = minimum(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
-                          (uint64_t)device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.m,
-                          .resident = maximum(1,
-                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
-                          (uint64_t)device.multiprocessor_shared_bytes / 51456)), .length = (uint64_t)a.k,
-                          .repeats = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
-                          (uint64_t)device.multiprocessor_shared_bytes / 51456))), .wait = 600,
-                          .block_bytes = ceil_div(ceil_div((uint64_t)a.n, 16),
-                          (uint64_t)device.multiprocessors * maximum(1,
-                          minimum(minimum(3, (uint64_t)device.multiprocessor_threads / 256),
-                          (uint64_t)device.multiprocessor_shared_bytes / 51456))) * (uint64_t)a.k * 11,
-                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
-        }
+    if (a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
+        a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW &&
+        a.scale_type == KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 && a.rows == KILN_DEFAULT_NF4_GEMM_ROWS_PACKED) {
         {
             static const kiln_code code = {{522, 282, 216, 256}, {0, 0, 0, 0}, {320, 194, 97, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel,
-                          kiln_is_sure(&device, 80, 11040, 49696), NULL, &code,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 75, 11040, 49696), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
                           minimum(minimum(2, (uint64_t)device.multiprocessor_threads / 256),
@@ -47381,7 +46694,8 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
         }
         {
             static const kiln_code code = {{394, 154, 216, 256}, {0, 0, 0, 0}, {323, 197, 97, 0}, 8, 256, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel,
                           kiln_is_sure(&device, 80, 11040, 83488), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * (uint64_t)a.m,
                           .resident = maximum(1,
@@ -47392,7 +46706,8 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
         }
         {
             static const kiln_code code = {{291, 158, 124, 128}, {0, 0, 0, 0}, {297, 178, 93, 0}, 8, 128, 8, 1};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel,
                           kiln_is_sure(&device, 80, 11040, 74496), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 32) * ceil_div((uint64_t)a.m, 8),
                           .resident = maximum(1,
@@ -47402,25 +46717,33 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const char why_1[] =
-                "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
-            static const kiln_code code = {{643, 303, 280, 512}, {0, 0, 0, 0}, {457, 253, 130, 0}, 8, 256, 4, 2};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel,
-                          kiln_is_sure(&device, 80, 11040, 67076),
-                          !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
-                          64) * 4 * 16 * 64) ? why_1 : NULL, &code,
-                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m,
-                          16) * 4, .resident = maximum(1,
-                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 256),
-                          (uint64_t)device.multiprocessor_shared_bytes / 68096)),
-                          .length = ceil_div((uint64_t)a.k, 4), .repeats = 1, .wait = 200,
-                          .block_bytes = ceil_div((uint64_t)a.k, 4) * 68,
-                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
-                          .extra = 2756});
+            static const kiln_code code = {{324, 150, 138, 256}, {0, 0, 0, 0}, {337, 183, 81, 0}, 16, 128, 8, 2};
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 75264), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m, 16),
+                          .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 512),
+                          (uint64_t)device.multiprocessor_shared_bytes / 76288)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 68,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+        }
+        {
+            static const kiln_code code = {{406, 154, 186, 512}, {0, 0, 0, 0}, {423, 219, 123, 0}, 16, 128, 8, 2};
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel,
+                          kiln_is_sure(&device, 80, 11040, 108544), NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m, 32),
+                          .resident = maximum(1,
+                          minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 512),
+                          (uint64_t)device.multiprocessor_shared_bytes / 109568)), .length = (uint64_t)a.k,
+                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 100,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
             static const kiln_code code = {{571, 171, 256, 1024}, {0, 0, 0, 0}, {741, 428, 240, 0}, 8, 128, 2, 4};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel,
+            kiln_consider(c, &device,
+                          &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel,
                           kiln_is_sure(&device, 80, 11040, 86016), NULL, &code,
                           &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 128) * ceil_div((uint64_t)a.m, 64),
                           .resident = maximum(1,
@@ -47441,7 +46764,8 @@ static kiln_status choose_nf4_gemm(kiln_loader *loader, kiln_default_nf4_gemm_ar
     consider_nf4_gemm(&choice, a);
     *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
-        static const char detail[] = "the bundle has a f32 f16 bf16, acc f32, nibbles low";
+        static const char detail[] =
+            "the bundle has a f32 bf16 f16, acc f32, nibbles low, scale_type f32, rows packed";
         return kiln_fail(loader, KILN_ERROR_NO_VARIANT, nf4_gemm_name, detail);
     }
     return KILN_OK;
@@ -47508,20 +46832,11 @@ static void need_nf4_gemm(const kiln_kernel *kernel, kiln_default_nf4_gemm_args 
         a.acc = KILN_DEFAULT_NF4_GEMM_ACC_F32;
     if (a.nibbles == 0)
         a.nibbles = KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW;
-    if (kernel ? kernel == &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel
-               : a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
-                 a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
-        a.workspace_size = ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64;
-        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
-        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 32 * 4);
-    }
-    if (kernel ? kernel == &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel
-               : a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
-                 a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW) {
-        a.workspace_size = ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 4 * 16 * 64;
-        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
-        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 32 * 4);
-    }
+    if (a.scale_type == 0)
+        a.scale_type = KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32;
+    if (a.rows == 0)
+        a.rows = KILN_DEFAULT_NF4_GEMM_ROWS_PACKED;
+    (void)kernel, (void)a, (void)workspace_bytes, (void)counter_bytes;
 }
 
 kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
@@ -78679,12 +77994,12 @@ static const kiln_kernel *const kernels[] = {
     &kiln_default_nf4_quantize_f16_64_high_kernel,
     &kiln_default_nf4_quantize_bf16_64_low_kernel,
     &kiln_default_nf4_quantize_bf16_64_high_kernel,
-    &kiln_default_nf4_unpack_f32_64_low_kernel,
-    &kiln_default_nf4_unpack_f32_64_high_kernel,
-    &kiln_default_nf4_unpack_f16_64_low_kernel,
-    &kiln_default_nf4_unpack_f16_64_high_kernel,
-    &kiln_default_nf4_unpack_bf16_64_low_kernel,
-    &kiln_default_nf4_unpack_bf16_64_high_kernel,
+    &kiln_default_nf4_unpack_f32_64_low_f32_kernel,
+    &kiln_default_nf4_unpack_f32_64_high_f32_kernel,
+    &kiln_default_nf4_unpack_f16_64_low_f32_kernel,
+    &kiln_default_nf4_unpack_f16_64_high_f32_kernel,
+    &kiln_default_nf4_unpack_bf16_64_low_f32_kernel,
+    &kiln_default_nf4_unpack_bf16_64_high_f32_kernel,
     &kiln_default_nf4_scale_f32_64_kernel,
     &kiln_default_nf4_scale_f16_64_kernel,
     &kiln_default_nf4_pack_f32_64_low_kernel,
@@ -78695,21 +78010,21 @@ static const kiln_kernel *const kernels[] = {
     &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel,
     &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel,
     &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel,
-    &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel,
-    &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel,
-    &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel,
-    &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel,
-    &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel,
+    &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel,
+    &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel,
     &kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel,
     &kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel,
     &kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel,
@@ -78734,22 +78049,22 @@ static const kiln_kernel *const kernels[] = {
 
 /* The place of a kernel, from 1, by key & mask; 0 is free. */
 static const uint32_t table[] = {
-    0, 0, 0, 66, 0, 0, 16, 0, 38, 20, 0, 78, 0, 0, 0, 6,
-    21, 34, 0, 0, 0, 0, 0, 0, 32, 41, 5, 25, 63, 0, 0, 0,
+    0, 0, 0, 66, 0, 0, 16, 0, 63, 20, 0, 78, 0, 0, 0, 6,
+    21, 34, 0, 0, 0, 0, 0, 0, 32, 41, 5, 25, 0, 0, 0, 0,
     50, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 23, 0, 0, 68, 75, 0, 0, 0, 0, 65, 36, 76, 52, 24,
-    28, 77, 79, 0, 0, 43, 0, 0, 0, 0, 0, 0, 59, 22, 13, 39,
-    69, 0, 0, 51, 0, 3, 0, 82, 0, 0, 0, 74, 0, 0, 0, 0,
-    0, 0, 84, 0, 0, 0, 0, 0, 0, 7, 44, 85, 19, 46, 0, 48,
-    56, 0, 0, 0, 0, 0, 0, 27, 0, 42, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 71, 67, 0, 0, 73, 12, 45, 54, 80, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 0, 0, 35, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 55, 18,
-    0, 0, 0, 0, 0, 0, 0, 40, 47, 29, 72, 14, 53, 0, 26, 2,
-    0, 0, 61, 4, 0, 58, 0, 0, 0, 64, 0, 0, 0, 11, 0, 81,
-    17, 37, 0, 0, 0, 15, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0,
-    0, 0, 33, 0, 70, 0, 8, 0, 30, 10, 0, 0, 0, 57, 60, 0,
-    0, 0, 49, 0, 83, 0, 0, 0, 0, 0, 0, 0, 0, 0, 62, 0,
+    0, 0, 23, 0, 0, 68, 75, 55, 60, 0, 37, 76, 79, 56, 77, 24,
+    28, 0, 0, 64, 0, 43, 0, 0, 0, 0, 0, 0, 0, 22, 13, 0,
+    62, 69, 0, 0, 0, 3, 0, 82, 0, 0, 36, 74, 0, 0, 0, 0,
+    0, 0, 38, 84, 0, 59, 0, 0, 0, 7, 39, 44, 19, 46, 54, 48,
+    85, 0, 0, 0, 0, 0, 0, 27, 0, 42, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 71, 67, 0, 0, 73, 12, 45, 80, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 0, 0, 0, 0, 0,
+    0, 0, 0, 35, 0, 0, 0, 0, 61, 0, 0, 0, 0, 0, 0, 18,
+    65, 0, 0, 51, 0, 0, 0, 0, 47, 29, 72, 14, 0, 0, 26, 2,
+    0, 0, 0, 4, 0, 0, 0, 0, 52, 0, 0, 40, 0, 11, 0, 81,
+    17, 0, 0, 0, 0, 15, 0, 0, 0, 0, 1, 0, 0, 0, 0, 53,
+    0, 0, 33, 0, 70, 0, 8, 0, 30, 10, 0, 58, 0, 0, 0, 0,
+    0, 0, 49, 0, 83, 0, 0, 0, 0, 57, 0, 0, 0, 0, 0, 0,
 };
 
 static kiln_status index_int4_quantize(kiln_loader *loader, CUstream stream, const void *args)
@@ -78899,25 +78214,25 @@ static kiln_status index_attention_pick(kiln_loader *loader, const void *args, c
 static const char texts[] =
     "type\0" "f32\0" "f16\0" "bf16\0" "mode\0" "sym\0" "asym\0" "group\0"
     "32\0" "128\0" "nibbles\0" "low\0" "int4_quantize\0" "int4_unpack\0" "int4_scale\0" "int4_pack\0"
-    "64\0" "high\0" "nf4_quantize\0" "nf4_unpack\0" "nf4_scale\0" "nf4_pack\0" "q4k_dequantize\0" "norm\0"
-    "rms\0" "x\0" "activation\0" "q8\0" "exact\0" "batch\0" "y\0" "rmsnorm_q4k_gemv\0"
-    "a\0" "acc\0" "nf4_gemm\0" "nf4_gemm_transposed\0" "c\0" "nvfp4_gemv\0" "head_dim\0" "causal\0"
-    "attention\0";
+    "64\0" "high\0" "nf4_quantize\0" "scale_type\0" "nf4_unpack\0" "nf4_scale\0" "nf4_pack\0" "q4k_dequantize\0"
+    "norm\0" "rms\0" "x\0" "activation\0" "q8\0" "exact\0" "batch\0" "y\0"
+    "rmsnorm_q4k_gemv\0" "a\0" "acc\0" "rows\0" "packed\0" "nf4_gemm\0" "nf4_gemm_transposed\0" "c\0"
+    "nvfp4_gemv\0" "head_dim\0" "causal\0" "attention\0";
 static const kiln_index_family families[] = {
     {index_int4_quantize, index_int4_quantize_pick, 57, 64, 0, 10, 0, 4},
     {index_int4_unpack, index_int4_unpack_pick, 71, 64, 10, 10, 4, 4},
     {index_int4_scale, index_int4_scale_pick, 83, 56, 20, 4, 8, 3},
     {index_int4_pack, index_int4_pack_pick, 94, 64, 24, 4, 11, 4},
     {index_nf4_quantize, index_nf4_quantize_pick, 112, 56, 28, 6, 15, 3},
-    {index_nf4_unpack, index_nf4_unpack_pick, 125, 56, 34, 6, 18, 3},
-    {index_nf4_scale, index_nf4_scale_pick, 136, 40, 40, 2, 21, 2},
-    {index_nf4_pack, index_nf4_pack_pick, 146, 56, 42, 2, 23, 3},
-    {index_q4k_dequantize, index_q4k_dequantize_pick, 155, 32, 44, 3, 26, 1},
-    {index_rmsnorm_q4k_gemv, index_rmsnorm_q4k_gemv_pick, 209, 64, 47, 3, 27, 5},
-    {index_nf4_gemm, index_nf4_gemm_pick, 232, 88, 50, 15, 32, 3},
-    {index_nf4_gemm_transposed, index_nf4_gemm_transposed_pick, 241, 88, 65, 7, 35, 3},
-    {index_nvfp4_gemv, index_nvfp4_gemv_pick, 263, 64, 72, 6, 38, 1},
-    {index_attention, index_attention_pick, 290, 192, 78, 7, 39, 3},
+    {index_nf4_unpack, index_nf4_unpack_pick, 136, 88, 34, 6, 18, 4},
+    {index_nf4_scale, index_nf4_scale_pick, 147, 40, 40, 2, 22, 2},
+    {index_nf4_pack, index_nf4_pack_pick, 157, 56, 42, 2, 24, 3},
+    {index_q4k_dequantize, index_q4k_dequantize_pick, 166, 32, 44, 3, 27, 1},
+    {index_rmsnorm_q4k_gemv, index_rmsnorm_q4k_gemv_pick, 220, 64, 47, 3, 28, 5},
+    {index_nf4_gemm, index_nf4_gemm_pick, 255, 128, 50, 15, 33, 5},
+    {index_nf4_gemm_transposed, index_nf4_gemm_transposed_pick, 264, 88, 65, 7, 38, 3},
+    {index_nvfp4_gemv, index_nvfp4_gemv_pick, 286, 64, 72, 6, 41, 1},
+    {index_attention, index_attention_pick, 313, 192, 78, 7, 42, 3},
 };
 static const uint32_t family_kernels[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
@@ -78946,30 +78261,33 @@ static const kiln_selector selectors[] = {
     {0, 40, 27, 3},
     {32, 44, 30, 1},
     {45, 48, 31, 2},
-    {0, 40, 33, 3},
-    {32, 44, 36, 1},
-    {45, 48, 37, 2},
-    {0, 32, 39, 2},
-    {32, 36, 41, 1},
-    {0, 40, 42, 2},
-    {32, 44, 44, 1},
-    {45, 48, 45, 1},
-    {0, 24, 46, 3},
-    {170, 44, 49, 1},
-    {179, 48, 50, 2},
-    {181, 52, 52, 2},
-    {201, 56, 54, 0},
-    {207, 60, 54, 2},
-    {226, 72, 56, 3},
-    {228, 76, 59, 1},
-    {45, 80, 60, 1},
-    {226, 76, 61, 3},
-    {228, 80, 64, 1},
-    {45, 84, 65, 1},
-    {261, 56, 66, 2},
-    {0, 176, 68, 2},
-    {274, 180, 70, 0},
-    {283, 184, 70, 0},
+    {0, 68, 33, 3},
+    {32, 72, 36, 1},
+    {45, 76, 37, 2},
+    {125, 80, 39, 1},
+    {0, 32, 40, 2},
+    {32, 36, 42, 1},
+    {0, 40, 43, 2},
+    {32, 44, 45, 1},
+    {45, 48, 46, 1},
+    {0, 24, 47, 3},
+    {181, 44, 50, 1},
+    {190, 48, 51, 2},
+    {192, 52, 53, 2},
+    {212, 56, 55, 0},
+    {218, 60, 55, 2},
+    {237, 104, 57, 3},
+    {239, 108, 60, 1},
+    {45, 112, 61, 1},
+    {125, 116, 62, 1},
+    {243, 120, 63, 1},
+    {237, 76, 64, 3},
+    {239, 80, 67, 1},
+    {45, 84, 68, 1},
+    {284, 56, 69, 2},
+    {0, 176, 71, 2},
+    {297, 180, 73, 0},
+    {306, 184, 73, 0},
 };
 static const kiln_word words[] = {
     {5, 3},
@@ -79012,6 +78330,7 @@ static const kiln_word words[] = {
     {53, 1},
     {107, 2},
     {5, 3},
+    {5, 3},
     {9, 1},
     {104, 64},
     {5, 3},
@@ -79021,18 +78340,20 @@ static const kiln_word words[] = {
     {5, 3},
     {9, 1},
     {13, 2},
-    {175, 1},
+    {186, 1},
     {9, 1},
     {13, 2},
-    {192, 2},
-    {195, 1},
+    {203, 2},
+    {206, 1},
     {9, 1},
     {13, 2},
     {5, 3},
-    {9, 1},
     {13, 2},
+    {9, 1},
     {5, 3},
     {53, 1},
+    {5, 3},
+    {248, 1},
     {5, 3},
     {9, 1},
     {13, 2},

@@ -560,21 +560,35 @@ enum {
     KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH = 2,
 };
 
+enum {
+    KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32 = 3,
+};
+
 typedef struct kiln_default_nf4_unpack_args {
-    CUdeviceptr packed;  /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
-    CUdeviceptr scale;   /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: scale of each group */
-    CUdeviceptr out;     /* out, type[n], aligned to 16 bytes: value of the code times the scale of its
-                          * group */
-    uint64_t n;          /* u64: elements */
-    uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
-    uint32_t type;       /* element type of the tensor that is not quantised;
-                          * KILN_DEFAULT_NF4_UNPACK_TYPE_...; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower; KILN_DEFAULT_NF4_UNPACK_GROUP_..., a number for itself; 0 is
-                          * 64 */
-    uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                          * round; KILN_DEFAULT_NF4_UNPACK_NIBBLES_...; 0 is low */
+    CUdeviceptr packed;        /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
+    CUdeviceptr scale;         /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to
+                                * 4 bytes, only when scale_type == f32: scale of each group */
+    CUdeviceptr scale_index;   /* in, u8[ceil_div(n, select(group == any, group_size, group))], only when
+                                * scale_type == nested: of each scale, where it is in nested_code */
+    CUdeviceptr nested_code;   /* in, f32[256], only when scale_type == nested: what each index stands for */
+    CUdeviceptr nested_absmax; /* in, f32[ceil_div(ceil_div(n, select(group == any, group_size, group)),
+                                * 256)], only when scale_type == nested: a factor for each 256 scales, in
+                                * memory order */
+    CUdeviceptr out;           /* out, type[n], aligned to 16 bytes: value of the code times the scale of
+                                * its group */
+    uint64_t n;                /* u64: elements */
+    uint64_t group_size;       /* u64, only when group == any: elements that share a scale; may exceed n */
+    float nested_offset;       /* f32, only when scale_type == nested: is added to each scale */
+    uint32_t type;             /* element type of the tensor that is not quantised;
+                                * KILN_DEFAULT_NF4_UNPACK_TYPE_...; 0 is f32 */
+    uint32_t group;            /* elements that share a scale; any: as many as the argument group_size
+                                * says, which is slower; KILN_DEFAULT_NF4_UNPACK_GROUP_..., a number for
+                                * itself; 0 is 64 */
+    uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
+                                * way round; KILN_DEFAULT_NF4_UNPACK_NIBBLES_...; 0 is low */
+    uint32_t scale_type;       /* how scales are stored; nested: as bitsandbytes' double quantisation does,
+                                * nested_code[scale_index] * nested_absmax + nested_offset, rounded after
+                                * each step; KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_...; 0 is f32 */
 } kiln_default_nf4_unpack_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -590,35 +604,35 @@ kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default
 kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
-/* nf4_unpack/type=f32,group=64,nibbles=low */
-extern const kiln_kernel kiln_default_nf4_unpack_f32_64_low_kernel;
-kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
-                                               const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32 */
+extern const kiln_kernel kiln_default_nf4_unpack_f32_64_low_f32_kernel;
+kiln_status kiln_default_nf4_unpack_f32_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                   const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=f32,group=64,nibbles=high */
-extern const kiln_kernel kiln_default_nf4_unpack_f32_64_high_kernel;
-kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=f32,group=64,nibbles=high,scale_type=f32 */
+extern const kiln_kernel kiln_default_nf4_unpack_f32_64_high_f32_kernel;
+kiln_status kiln_default_nf4_unpack_f32_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=f16,group=64,nibbles=low */
-extern const kiln_kernel kiln_default_nf4_unpack_f16_64_low_kernel;
-kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream,
-                                               const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=f16,group=64,nibbles=low,scale_type=f32 */
+extern const kiln_kernel kiln_default_nf4_unpack_f16_64_low_f32_kernel;
+kiln_status kiln_default_nf4_unpack_f16_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                   const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=f16,group=64,nibbles=high */
-extern const kiln_kernel kiln_default_nf4_unpack_f16_64_high_kernel;
-kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=f16,group=64,nibbles=high,scale_type=f32 */
+extern const kiln_kernel kiln_default_nf4_unpack_f16_64_high_f32_kernel;
+kiln_status kiln_default_nf4_unpack_f16_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=bf16,group=64,nibbles=low */
-extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_low_kernel;
-kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream,
-                                                const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=bf16,group=64,nibbles=low,scale_type=f32 */
+extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_low_f32_kernel;
+kiln_status kiln_default_nf4_unpack_bf16_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=bf16,group=64,nibbles=high */
-extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel;
-kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=bf16,group=64,nibbles=high,scale_type=f32 */
+extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_f32_kernel;
+kiln_status kiln_default_nf4_unpack_bf16_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                     const kiln_default_nf4_unpack_args *args);
 
 /* nf4_scale: compute the scale of each NF4 group.
  * Source: QLoRA (arXiv:2305.14314).
@@ -900,9 +914,7 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  *   - k must be a multiple of 64
  *   - m must be at most 65535
  *   - n must be at most 2^31
- *   - k must be at most 2^31
- *   - workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m *
- * tile_n (where split_k != 1) */
+ *   - k must be at most 2^31 */
 
 enum {
     KILN_DEFAULT_NF4_GEMM_A_F32 = 3,
@@ -918,23 +930,41 @@ enum {
     KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW = 1,
 };
 
+enum {
+    KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 = 3,
+};
+
+enum {
+    KILN_DEFAULT_NF4_GEMM_ROWS_PACKED = 1,
+};
+
 typedef struct kiln_default_nf4_gemm_args {
-    CUdeviceptr in;            /* in, a[m, k], aligned to 16 bytes: A, row by row */
+    CUdeviceptr in;            /* in, a[select(rows == packed, m * k, select(m * k == 0, 0, (max(m, 1) - 1)
+                                * * a_stride + k))], aligned to 16 bytes: A, row by row */
     CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
                                 * column after column */
-    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: scale of each 64 weights along K
-                                * of a column */
-    CUdeviceptr out;           /* out, a[m, n], aligned to 2 bytes, or 4 where its elements have as many:
-                                * C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 16 bytes, only when split_k !=
-                                * 1: partial sums over K; workspace and tile_counters belong to one launch
-                                * at a time */
-    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 32], aligned to 4 bytes, only when
-                                * split_k != 1: must be all 0 before a launch, or C is wrong; the launch
-                                * leaves them 0; one launch at a time */
+    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes, only when scale_type == f32:
+                                * scale of each 64 weights along K of a column */
+    CUdeviceptr scale_index;   /* in, u8[n, k / 64], only when scale_type == nested: of each scale, where
+                                * it is in nested_code */
+    CUdeviceptr nested_code;   /* in, f32[256], only when scale_type == nested: what each index stands for */
+    CUdeviceptr nested_absmax; /* in, f32[ceil_div(n * (k / 64), 256)], only when scale_type == nested: a
+                                * factor for each 256 scales, in memory order */
+    CUdeviceptr out;           /* out, a[select(rows == packed, m * n, select(m * n == 0, 0, (max(m, 1) -
+                                * 1) * c_stride + n))], aligned to 2 bytes, or 4 where its elements have as
+                                * many: C, row by row */
+    CUdeviceptr workspace;     /* scratch, f32[workspace_size], only when split_k != 1: partial sums over
+                                * K; workspace and tile_counters belong to one launch at a time */
+    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 32], only when split_k != 1: must be all
+                                * 0 before a launch, or C is wrong; the launch leaves them 0; one launch at
+                                * a time */
     uint32_t m;                /* u32: rows of A and C */
     uint32_t n;                /* u32: columns of C */
     uint32_t k;                /* u32: columns of A */
+    uint32_t a_stride;         /* u32, only when rows == strided: elements of A from row to row */
+    uint32_t c_stride;         /* u32, only when rows == strided: the same for C; what lies between rows
+                                * stays as it is */
+    float nested_offset;       /* f32, only when scale_type == nested: is added to each scale */
     uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 32 of
                                 * them; 0: neither is given, and K is not split. 16 * (m + 64) * (n + 128)
                                 * are enough for any tiles */
@@ -943,6 +973,11 @@ typedef struct kiln_default_nf4_gemm_args {
                                 * KILN_DEFAULT_NF4_GEMM_ACC_...; 0 is f32 */
     uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
                                 * way round; KILN_DEFAULT_NF4_GEMM_NIBBLES_...; 0 is low */
+    uint32_t scale_type;       /* how scales are stored; nested: as bitsandbytes' double quantisation does,
+                                * nested_code[scale_index] * nested_absmax + nested_offset, rounded after
+                                * each step; KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_...; 0 is f32 */
+    uint32_t rows;             /* of A and C: packed one behind the other, or a_stride and c_stride apart;
+                                * KILN_DEFAULT_NF4_GEMM_ROWS_...; 0 is packed */
 } kiln_default_nf4_gemm_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -969,80 +1004,95 @@ kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_defa
 kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=4,table=compact,stages=2,split_k=4 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=4,table=compact,stages=2,split_k=4 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                        const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_args *args);
 
 /* nf4_gemm_transposed: multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T.
  * Source: QLoRA (arXiv:2305.14314).
@@ -1707,35 +1757,35 @@ inline kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader,
 {
     return kiln_default_nf4_unpack_candidates(loader, &args, list, capacity, count);
 }
-inline kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_f32_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                          const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_f32_64_low(loader, stream, &args);
+    return kiln_default_nf4_unpack_f32_64_low_f32(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_f32_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                           const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_f32_64_high(loader, stream, &args);
+    return kiln_default_nf4_unpack_f32_64_high_f32(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_f16_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                          const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_f16_64_low(loader, stream, &args);
+    return kiln_default_nf4_unpack_f16_64_low_f32(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_f16_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                           const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_f16_64_high(loader, stream, &args);
+    return kiln_default_nf4_unpack_f16_64_high_f32(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_bf16_64_low_f32(kiln_loader *loader, CUstream stream,
+                                                           const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_bf16_64_low(loader, stream, &args);
+    return kiln_default_nf4_unpack_bf16_64_low_f32(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_bf16_64_high_f32(kiln_loader *loader, CUstream stream,
+                                                            const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_bf16_64_high(loader, stream, &args);
+    return kiln_default_nf4_unpack_bf16_64_high_f32(loader, stream, &args);
 }
 inline kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                           const kiln_default_nf4_scale_args &args)
@@ -1886,95 +1936,95 @@ inline kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader,
 {
     return kiln_default_nf4_gemm_workspace_max(loader, &args, workspace_bytes, counter_bytes);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                        CUstream stream,
+                                                                                        const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(kiln_loader *loader,
+                                                                                        CUstream stream,
+                                                                                        const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(kiln_loader *loader,
+                                                                                       CUstream stream,
+                                                                                       const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                                       CUstream stream,
+                                                                                       const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                                        CUstream stream,
+                                                                                        const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                                       CUstream stream,
+                                                                                       const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                                        CUstream stream,
+                                                                                        const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                        CUstream stream,
+                                                                                        const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                        CUstream stream,
+                                                                                        const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_4_compact_2_4(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_4_compact_2_4(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader,
-                                                                               CUstream stream,
-                                                                               const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                                          CUstream stream,
+                                                                                          const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(loader, stream, &args);
 }
 inline kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                                     const kiln_default_nf4_gemm_transposed_args &args)

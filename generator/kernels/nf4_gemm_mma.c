@@ -2,10 +2,10 @@
  *
  * The weights are the first operand of mma: 16 columns of B are its 16 rows. A is the second: eight of its rows are the 8
  * columns. So mma gives C transposed, and 1 to 8 rows of A cost the same. A thread block makes tile_m rows by tile_n
- * columns of C. In a wide tile (tile_n from 64) each warp has 32 columns, and `k_warps` groups of such warps share K; in a
- * narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with one scale. Each
- * k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of `split_k` thread
- * blocks has a part of K.
+ * columns of C. In a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups of such
+ * warps share K; in a narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with
+ * one scale. Each k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of
+ * `split_k` thread blocks has a part of K.
  *
  * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
  * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
@@ -21,10 +21,12 @@
  * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
  * for the one that comes `depth` later. A and the scales are copied in the background, stages - 1 ahead, into one of
  * `stages` stages: in a wide tile a quantised block per k_warp, in a narrow one all that an iteration takes. A thread block
- * reads each row of A once.
+ * reads each row of A once. With 16 warps a thread block has a multiprocessor to itself: as many bytes are on the way as with
+ * two of 8 warps, but K need not be split over thread blocks to get them, nor A be copied twice.
  *
  * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with an aligned table), 0.125
- * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for bounds, copies and the loop: 2.00 (1.50).
+ * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for bounds, copies and the loop: 2.00 (1.50). Nested scales
+ * take 0.2 more.
  * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, besides products, 1 for scales: 3.2 (2.7).
  */
 #include "nf4_gemm.h"
@@ -48,6 +50,7 @@ enum {
     MOST_DEPTH = 4,
     MOST_COPIES = 16, /* per thread and stage */
     SCALES_AT_ONCE = 8,
+    MOST_THREADS = 512,
     MOST_SUMS = 64 /* that a thread adds over the k_warps */
 };
 
@@ -57,7 +60,7 @@ typedef struct mma_gemm {
     uint32_t tile_m, tile_n, k_warps, stages, split_k;
     uint32_t groups, row_tiles, column_warps, threads;
     bool has_sm_80, is_nested;
-    bool is_wide;          /* warps have different columns */
+    bool is_wide;          /* warps have different columns, or there are many rows */
     uint32_t depth;        /* quantised blocks whose codes a warp prefetches: those of an iteration */
     uint32_t stage_blocks; /* quantised blocks of A that are copied at once, per k_warp */
     uint32_t chunk;        /* quantised blocks whose scales are copied at once */
@@ -88,6 +91,12 @@ typedef struct mma_gemm {
 } mma_gemm;
 
 /* ---- copies into shared memory ------------------------------------------------------------------------------------ */
+
+/* A thread has half of the registers then. */
+static bool has_most_threads(const mma_gemm *g)
+{
+    return g->threads == MOST_THREADS;
+}
 
 /* Whether the ring of scales is a double buffer: an iteration takes a whole chunk of them. */
 static bool is_double_buffered(const mma_gemm *g)
@@ -392,8 +401,8 @@ static void decode_block(mma_gemm *g, uint32_t block, weight_pairs out)
  * registers. */
 static void bound_loads_ahead(mma_gemm *g, uint32_t row_tile)
 {
-    enum { ROW_TILES_AHEAD = 4 };
-    if (row_tile > 0 && row_tile % ROW_TILES_AHEAD == 0)
+    const uint32_t ahead = has_most_threads(g) ? 2 : 4;
+    if (row_tile > 0 && row_tile % ahead == 0)
         ptx_warp_barrier(g->f);
 }
 
@@ -417,13 +426,17 @@ static void add_block(mma_gemm *g, uint32_t block)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-static void read_scales(mma_gemm *g)
+/* Those of all blocks of an iteration at once, but where a block's are all that there are registers for. */
+static void read_scales(mma_gemm *g, uint32_t block)
 {
     ptx_fn *f = g->f;
+    const uint32_t count = has_most_threads(g) ? 1 : g->depth;
+    if (block % count)
+        return;
     ptx_val from = is_double_buffered(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
     for (uint32_t i = 0; i < 2 * g->groups; i++)
-        ptx_load_vec(f, (int)g->depth, g->scale_of[i / 2][i % 2],
-                     shared_at(f, PTX_F32, from, 8 * i * g->scale_row_bytes), PTX_PLAIN);
+        ptx_load_vec(f, (int)count, &g->scale_of[i / 2][i % 2][block],
+                     shared_at(f, PTX_F32, from, 8 * i * g->scale_row_bytes + 4 * block), PTX_PLAIN);
 }
 
 static uint32_t iteration_blocks(const mma_gemm *g)
@@ -489,8 +502,7 @@ static void multiply_blocks(mma_gemm *g)
         for (uint32_t block = 0; block < g->depth; block++) {
             if (block % g->stage_blocks == 0)
                 next_stage(g, done, block);
-            if (block == 0)
-                read_scales(g);
+            read_scales(g, block);
             PTX_IF (f, in_bounds(g, done, block)) {
                 add_block(g, block);
             }
@@ -603,9 +615,11 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     g->row_tiles = g->tile_m < ROWS ? 1 : g->tile_m / ROWS;
     g->column_warps = g->tile_n / (COLUMNS * g->groups);
     g->threads = WARP_LANES * g->column_warps * g->k_warps;
-    g->is_wide = g->column_warps > 1;
-    g->chunk = g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16 : 32;
-    g->depth = g->is_wide ? (g->tile_m <= 16 ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
+    g->is_wide = g->column_warps > 1 || g->tile_m > ROWS;
+    g->depth = g->is_wide ? (g->tile_m <= 16 && g->threads < MOST_THREADS ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
+    g->chunk = has_most_threads(g)                                  ? g->k_warps * g->depth
+               : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
+                                                                    : 32;
     g->stage_blocks = g->is_wide ? 1 : g->depth;
     g->scale_row_bytes = 4 * (2 * g->chunk + PAD_WORDS);
     g->scale_copies = g->tile_n * g->chunk / g->threads;
@@ -640,7 +654,7 @@ static void init_warp(mma_gemm *g)
     g->lane = ptx_laneid(f);
     g->g = ptx_shr(f, g->lane, ptx_u32(2));
     g->t = ptx_and(f, g->lane, ptx_u32(3));
-    ptx_val warp = ptx_warpid_x(f);
+    ptx_val warp = has_most_threads(g) ? ptx_shfl_idx(f, ptx_warpid_x(f), ptx_u32(0)) : ptx_warpid_x(f);
     g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
     g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, ptx_u32(g->column_warps));
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
@@ -699,6 +713,7 @@ static void clear_sums(mma_gemm *g)
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
     uint32_t registers = g->tile_m == 64                     ? 255
+                         : g->threads == MOST_THREADS        ? 128
                          : g->is_wide                        ? 204
                          : g->groups == 1 && g->split_k == 1 ? 85
                                                              : 128;
@@ -707,46 +722,43 @@ static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
-    enum {
-        NARROW = 32,
-        K_WARPS_OF_NARROW = 8,
-        COMPACT_ROOM = 101376,
-        ALIGNED_ROOM = 166912,
-        SM_75_ROOM = 65536
-    };
+    enum { K_WARPS_OF_NARROW = 8, ROOM = 166912, SM_75_ROOM = 65536 };
     const mma_gemm g = geometry(NULL, v);
-    const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = g.tile_n <= NARROW;
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide;
     s->block[0] = g.threads;
     s->shared_bytes = shared_bytes(&g);
     s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
-    if (is_mma && g.is_wide && g.tile_m < 64)
+    if (is_mma && g.is_wide && g.tile_m < 64 && g.threads < MOST_THREADS)
         s->registers = g.tile_m == ROWS ? 128 : 168;
     s->trip = g.depth * BLOCK_K;
     s->loop_warps = g.k_warps;
     kiln_require(s, is_mma || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
                  "stages 4 and split_k above 1 need strategy mma");
     kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
-    kiln_require(s, !is_mma || !is_narrow || (g.tile_m <= ROWS && g.k_warps == K_WARPS_OF_NARROW),
-                 "strategy tile_m tile_n k_warps",
-                 "strategy mma with tile_n 16 or 32 needs tile_m of at most 8 and k_warps 8");
+    kiln_require(s, !is_mma || !is_narrow || g.k_warps == K_WARPS_OF_NARROW, "strategy tile_m tile_n k_warps",
+                 "strategy mma with tile_n 16 or 32 and tile_m of at most 8 needs k_warps 8");
     kiln_require(
-        s, !is_mma || is_narrow || (g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8), "strategy tile_m tile_n",
-        "strategy mma needs tile_m of at least 8 with tile_n 64, and of at least 16 with tile_n 128");
-    kiln_require(s, !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
-                 "strategy mma needs k_warps 2 or 4 with tile_n 64, and 1 or 2 with tile_n 128");
+        s, !is_mma || is_narrow || (g.tile_n >= 32 && g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8),
+        "strategy tile_m tile_n",
+        "strategy mma needs tile_m of at most 8 with tile_n 16, of at least 8 with 64, and of at least 16 with 128");
+    kiln_require(
+        s,
+        !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256) ||
+            (g.threads == MOST_THREADS && g.tile_m <= 32 && g.tile_n <= 64),
+        "strategy tile_m tile_n k_warps",
+        "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps; 16 with tile_m of at most 32 and tile_n of at most 64");
     kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
                  "strategy tile_m tile_n stages",
                  "stages 4 needs tile_n of at least 64 and tile_m of at most 16");
-    kiln_require(s, !is_mma || s->shared_bytes <= (g.pairs.is_aligned ? ALIGNED_ROOM : COMPACT_ROOM),
-                 "strategy tile_m tile_n k_warps table stages split_k",
-                 "tile_m, tile_n, k_warps and stages fit 99 KB of shared memory, with table aligned 163 KB");
+    kiln_require(s, !is_mma || s->shared_bytes <= ROOM, "strategy tile_m tile_n k_warps table stages split_k",
+                 "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
 }
 
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
-    g.args = nf4_gemm_declare_args(f, v);
+    g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
     init_part(&g);
     init_warp(&g);
     layout_shared(&g);

@@ -40,7 +40,7 @@ typedef struct quant {
     uint32_t row_steps, rows;
 
     ptx_val in, out, scale, zero, packed, n, group_size; /* those arguments that the entry has */
-    nf4_nested nested; /* in place of scale, where is_nested */
+    nf4_nested nested;                                   /* in place of scale, where is_nested */
     bool is_nested;
 
     /* This warp's tile, after quant_find_tile. */

@@ -177,7 +177,7 @@ const kiln_kernel *kiln_find(const kiln_index *index, uint64_t key);
  * the family's argument struct, of args_bytes. */
 const kiln_index_family *kiln_find_family(const kiln_index *index, const char *name);
 
-/* The kernel with this canonical id ("nf4_unpack/type=f32,group=64,nibbles=low"), or null. */
+/* The kernel with this canonical id ("nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32"), or null. */
 const kiln_kernel *kiln_find_name(const kiln_index *index, const char *id);
 
 /* Why an image is, or is not, taken for a device. */

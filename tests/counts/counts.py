@@ -45,7 +45,8 @@ def gguf_rows(_):
 
 def product(params):
     tile_m, split_k = int(params["tile_m"]), params["split_k"] != "1"
-    return [f"m={m},n={n},k={k},workspace_size={split_k * 16 * (m + 64) * (n + 128)}"
+    strides = ",a_stride={},c_stride={}" if params["rows"] == "strided" else ""
+    return [f"m={m},n={n},k={k},workspace_size={split_k * 16 * (m + 64) * (n + 128)}" + strides.format(k + 8, n + 8)
             for m, n, k in ((tile_m, 256, 2048), (tile_m + 1, 200, 2112))]
 
 

@@ -303,7 +303,8 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < m->variant_count; i++) {
         t.variant = &m->variants[i];
-        bool is_quantiser = manifest_param_value(t.variant, "group");
+        /* Nested scales: a window does not begin where 256 scales that share a number do. */
+        bool is_quantiser = manifest_param_value(t.variant, "group") && manifest_find_arg(t.variant, "scale");
         if (!is_quantiser || (argc > 3 && !strstr(t.variant->id, argv[3])))
             continue;
         variants++;

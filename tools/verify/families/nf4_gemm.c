@@ -569,7 +569,10 @@ static void add_whole_loop(size_plan *plan, uint64_t tile_m, uint64_t tile_n, ui
 /* On tensor cores, blocks of K that a warp holds at once, each of which is loaded again for a later round of the loop. */
 static uint64_t held_blocks(const problem *p)
 {
-    return problem_parameter(p, "tile_m") <= (problem_parameter(p, "tile_n") >= 64 ? 16 : 4) ? 4 : 2;
+    const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
+    const bool is_wide = tile_n >= 64 || tile_m > 8,
+               is_largest = tile_n / 32 * problem_parameter(p, "k_warps") == 16;
+    return tile_m <= (is_wide ? 16 : 4) && !(is_wide && is_largest) ? 4 : 2;
 }
 
 /* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns,
