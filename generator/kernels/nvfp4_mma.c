@@ -310,9 +310,7 @@ static void multiply_rows(gemv *g)
         }
         ptx_val first_super = ptx_shr(f, first, ptx_u32(9));
         ptx_val supers = ptx_shr(f, codes, ptx_u32(9));
-        PTX_IF (f, nvfp4_has_rows(&g->of)) {
-            multiply_chunk(g, first_super, supers);
-        }
+        multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers));
     }
     end_rows(g);
 }

@@ -87,15 +87,15 @@ void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
     g->first_of_warp = ptx_mad(g->f, of_rows, ptx_u32(g->rows), first);
 }
 
-ptx_val nvfp4_has_rows(const nvfp4_rows *g)
+ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
 {
     ptx_fn *f = g->f;
-    ptx_val in_share = ptx_lt(f, g->first_of_warp, g->end);
-    if (!g->is_tiled)
-        return in_share;
-    /* of a warp's places the first has the first row */
-    ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, g->first_of_warp), g->m);
-    return ptx_and(f, in_share, in_matrix);
+    ptx_val has_rows = ptx_lt(f, g->first_of_warp, g->end);
+    if (g->is_tiled) { /* of a warp's places the first has the first row */
+        ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, g->first_of_warp), g->m);
+        has_rows = ptx_and(f, has_rows, in_matrix);
+    }
+    return ptx_select(f, has_rows, length, ptx_u32(0));
 }
 
 ptx_val nvfp4_decodes(const nvfp4_rows *g)

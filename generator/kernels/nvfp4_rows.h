@@ -35,8 +35,8 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
 void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
 
-/* Whether this warp has rows in the pass. */
-ptx_val nvfp4_has_rows(const nvfp4_rows *g);
+/* The length of a warp's loop: `length`, or 0 where it has no rows in the pass. */
+ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length);
 
 /* Whether b is to be decoded in this pass: in a thread block's first, or in all where shared memory does not hold all of b. */
 ptx_val nvfp4_decodes(const nvfp4_rows *g);

@@ -288,9 +288,7 @@ static void multiply_rows(gemv *g)
             decode_vector(g, first_group, steps);
             ptx_barrier(f);
         }
-        PTX_IF (f, nvfp4_has_rows(&g->of)) {
-            multiply_chunk(g, first_group, steps);
-        }
+        multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, steps));
     }
     end_rows(g);
 }
