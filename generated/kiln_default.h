@@ -1231,14 +1231,15 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_a
                                                                                    CUstream stream,
                                                                                    const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nvfp4_gemv: multiply NVFP4 matrices by an NVFP4 vector each, in one launch.
+/* nvfp4_gemv: multiply NVFP4 matrices by a vector each.
  * Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales.
  * Accuracy: the error is at most (L + 1) * 2^-24 times the sum of the magnitudes of an element's blocks,
  * plus one rounding to c's type, where L = 4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes *
  * k_warps)), and with mma 1 + k_warps + 8 * ceil(k / (512 * k_warps)). This holds for all scales and
  * codes: products, block sums and scales are exact, and nothing overflows before that rounding.
  * NaN and infinity: a scale that is NaN (0x7f, 0xff) makes every element that it contributes to NaN: a row
- * for a scale of a, a whole vector c[.,l] for a scale of b.
+ * for a scale of a, a whole vector c[.,l] for a scale of b. Bytes that pad tiles of scales do not matter.
+ * A product with alpha follows IEEE arithmetic.
  * When m == 0 || l == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of 16
@@ -1252,21 +1253,36 @@ enum {
     KILN_DEFAULT_NVFP4_GEMV_C_BF16 = 2,
 };
 
+enum {
+    KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS = 1,
+};
+
 typedef struct kiln_default_nvfp4_gemv_args {
-    CUdeviceptr a;   /* in, u8[l, m, k / 2], aligned to 16 bytes: matrices: two codes per byte along k, the
-                      * low nibble first */
-    CUdeviceptr sfa; /* in, u8[l, m, k / 16], aligned to 16 bytes: e4m3 scale of each 16 codes of a */
-    CUdeviceptr b;   /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 2], aligned to 16 bytes: vectors:
-                      * each is the first of b_rows rows */
-    CUdeviceptr sfb; /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 16], aligned to 2 bytes: e4m3 scale
-                      * of each 16 codes of b */
-    CUdeviceptr out; /* out, c[l, m], aligned to 2 bytes: c; a value beyond its type becomes an infinity */
-    uint32_t m;      /* u32: rows of a matrix */
-    uint32_t k;      /* u32: columns of a matrix */
-    uint32_t l;      /* u32: matrices */
-    uint32_t b_rows; /* u32: rows of b per vector, which is the first of them; 1: there is no padding; 0:
-                      * 128 */
-    uint32_t c;      /* element type of c; KILN_DEFAULT_NVFP4_GEMV_C_...; 0 is f16 */
+    CUdeviceptr a;         /* in, u8[l, m, k / 2], aligned to 16 bytes: matrices: two codes per byte along
+                            * k, the low nibble first */
+    CUdeviceptr sfa;       /* in, u8[l, select(scale_layout == tiles_128x4, ceil_div(m, 128) * 128, m),
+                            * select(scale_layout == tiles_128x4, ceil_div(k, 64) * 4, k / 16)], aligned to
+                            * 16 bytes: e4m3 scale of each 16 codes of a */
+    CUdeviceptr b;         /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 2], aligned to 16 bytes:
+                            * vectors: each is the first of b_rows rows */
+    CUdeviceptr sfb;       /* in, u8[l, select(scale_layout == tiles_128x4, ceil_div(select(b_rows == 0,
+                            * 128, b_rows), 128) * 128, select(b_rows == 0, 128, b_rows)),
+                            * select(scale_layout == tiles_128x4, ceil_div(k, 64) * 4, k / 16)], aligned to
+                            * 2 bytes: e4m3 scale of each 16 codes of b */
+    CUdeviceptr out;       /* out, c[l, m], aligned to 2 bytes: c; a value beyond its type becomes an
+                            * infinity */
+    uint32_t m;            /* u32: rows of a matrix */
+    uint32_t k;            /* u32: columns of a matrix */
+    uint32_t l;            /* u32: matrices */
+    uint32_t b_rows;       /* u32: rows of b per vector, which is the first of them; 1: there is no
+                            * padding; 0: 128 */
+    float alpha;           /* f32, only when global_scale: what c is multiplied by: the product of the
+                            * scales of both tensors */
+    uint32_t c;            /* element type of c; KILN_DEFAULT_NVFP4_GEMV_C_...; 0 is f16 */
+    uint32_t scale_layout; /* of sfa and sfb; rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have
+                            * them, padded to tiles of 128 rows and 4 scales;
+                            * KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_...; 0 is rows */
+    uint32_t global_scale; /* whether c is multiplied by alpha; 0 or 1 */
 } kiln_default_nvfp4_gemv_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */

@@ -55,10 +55,14 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 
-#define BLOCK_ROWS  "(8 / k_warps * rows)"
-#define GRID_X      "ceil_div(select(" IS_TILED ", ceil_div(m, 128) * 128, m), " BLOCK_ROWS ")"
 /* A thread block takes every 256th vector: 2048 warps have enough loads in flight for any device. A grid may have 65535. */
 #define GRID_Y      "min(l, 256)"
+/* As many as fit the device share a vector's rows, in passes. */
+#define PASS_ROWS   "(8 / k_warps * rows)"
+#define ALL_ROWS    "select(" IS_TILED ", ceil_div(m, 128) * 128, m)"
+#define GRID_X      "min(ceil_div(" ALL_ROWS ", " PASS_ROWS "), max(1, multiprocessors * blocks_per_multiprocessor / max(1, " GRID_Y ")))"
+#define SHARE       "ceil_div(" ALL_ROWS ", max(1, " GRID_X "))"
+#define PASSES      "ceil_div(" SHARE ", " PASS_ROWS ")"
 #define UNROLL      "max(1, 4 / (rows * k_warps))"
 #define BLOCKS      "(lane_codes / 16)"
 #define STEP_BYTES  "(" BLOCKS " * (64 + select(decode == hardware, 1024, 512)))"
@@ -88,7 +92,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     /* left to itself, ptxas spills a little to fit one more */
     if (is_mma)
         s->blocks_per_multiprocessor = rows == 16 ? 2 : 1;
-    else if (kiln_is(v, "scale_layout", "tiles_128x4"))
+    else if (rows == 4)
         s->blocks_per_multiprocessor = 4;
 }
 
@@ -121,13 +125,13 @@ const kiln_family nvfp4_gemv_family = {
     .grid = {GRID_X, GRID_Y},
     .shared_bytes = "select(strategy == mma, 512 + 1152 * ceil_div(min(k, 16384), 512), " ITERATIONS
                     " * " ITERATION " * " STEP_BYTES ")",
-    .time =
-        {.length = "k",
-         .repeats = VECTORS,
-         .side_trips = VECTORS
-         " * ceil_div(k, 256 * select(strategy == mma, 32, lane_codes))", /* b is decoded in each thread block */
-         .wait = "600",
-         .block_bytes = VECTORS " * k * (" BLOCK_ROWS " + 1) * 9 / 16"},
+    .time = {.length = "k",
+             .repeats = VECTORS " * " PASSES,
+             /* b is decoded in each thread block, or in each pass where it is too long to be kept */
+             .side_trips = VECTORS " * select(k > 16384, " PASSES
+                                   ", 1) * ceil_div(k, 256 * select(strategy == mma, 32, lane_codes))",
+             .wait = "600",
+             .block_bytes = VECTORS " * k * (" SHARE " + 1) * 9 / 16"},
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",
              .elements = "l * m * k"},

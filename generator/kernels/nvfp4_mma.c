@@ -275,7 +275,6 @@ static void init_rows(gemv *g)
         if (!g->of.has_sm_89)
             g->marks[r] = ptx_var(f, ptx_u32(0));
     }
-    nvfp4_find_vector(&g->of);
 }
 
 static void end_rows(gemv *g)
@@ -304,11 +303,14 @@ static void multiply_rows(gemv *g)
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
         ptx_val first_chunk = ptx_shr(f, first, ptx_u32(5));
-        decode_vector(g, first_chunk, ptx_shr(f, codes, ptx_u32(5)));
-        ptx_barrier(f);
+        PTX_IF (f, nvfp4_decodes(&g->of)) {
+            ptx_barrier(f);
+            decode_vector(g, first_chunk, ptx_shr(f, codes, ptx_u32(5)));
+            ptx_barrier(f);
+        }
         ptx_val first_super = ptx_shr(f, first, ptx_u32(9));
-        multiply_chunk(g, first_super, ptx_shr(f, codes, ptx_u32(9)));
-        ptx_barrier(f);
+        ptx_val supers = ptx_shr(f, codes, ptx_u32(9));
+        multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers));
     }
     end_rows(g);
 }
@@ -352,6 +354,10 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
     clear_zeros(&g);
     PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
         g.of.batch = batch;
-        multiply_rows(&g);
+        nvfp4_find_vector(&g.of);
+        PTX_FOR (f, first, g.of.first, g.of.end, ptx_u32(nvfp4_pass_rows(&g.of))) {
+            nvfp4_start_pass(&g.of, first);
+            multiply_rows(&g);
+        }
     }
 }

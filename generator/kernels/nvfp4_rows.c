@@ -28,14 +28,29 @@ static void read_params(nvfp4_rows *g)
 static void init_tiles(nvfp4_rows *g)
 {
     ptx_fn *f = g->f;
-    ptx_val down = scale_tiles_down(f, g->m);
-    g->last_tile = ptx_sub(f, down, ptx_u32(1));
+    g->tiles = scale_tiles_down(f, g->m);
     ptx_val across = scale_tiles_across(f, ptx_shr(f, g->k, ptx_u32(4)));
     g->tile_row_bytes = ptx_mul_wide(f, across, ptx_u32(SCALE_TILE_BYTES));
 }
 
+/* Shares differ by no more than what is loaded together, however many rows a pass has: memory's work is even. */
+static void init_share(nvfp4_rows *g, uint32_t together)
+{
+    ptx_fn *f = g->f;
+    ptx_val all = g->is_tiled ? ptx_mul(f, g->tiles, ptx_u32(SCALE_TILE_ROWS)) : g->m;
+    ptx_val blocks = ptx_nctaid_x(f);
+    ptx_val raised = ptx_add(f, all, ptx_sub(f, blocks, ptx_u32(1)));
+    ptx_val share = ptx_div(f, raised, blocks);
+    if (together > 1)
+        share = ptx_and(f, ptx_add(f, share, ptx_u32(together - 1)), ptx_u32(~(together - 1)));
+    ptx_val thread_block = ptx_ctaid_x(f);
+    g->first = ptx_mul(f, thread_block, share);
+    g->end = ptx_min(f, ptx_add(f, g->first, share), all);
+}
+
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
 {
+    const bool is_simt = kiln_is(v, "strategy", "simt");
     nvfp4_rows g = {.f = f,
                     .c_type = kiln_type(v, "c"),
                     .has_sm_80 = kiln_has_sm(v, 80),
@@ -45,22 +60,49 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
                     .is_hardware = kiln_is(v, "decode", "hardware"),
                     .has_alpha = kiln_bool(v, "global_scale"),
                     .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4")};
+    g.neighbours = is_simt ? g.rows : 2;
     read_params(&g);
     g.tid = ptx_tid_x(f);
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
     g.slice = ptx_and(f, g.warp, ptx_u32(g.k_warps - 1));
-    ptx_val of_rows = ptx_shr(f, g.warp, ptx_u32(lanes_log2(g.k_warps)));
-    ptx_val thread_block = ptx_ctaid_x(f);
-    g.first_of_block = ptx_mul(f, thread_block, ptx_u32(NVFP4_WARPS / g.k_warps * g.rows));
-    g.first_of_warp = ptx_mad(f, of_rows, ptx_u32(g.rows), g.first_of_block);
-    g.last_row = ptx_sub(f, g.m, ptx_u32(1));
     g.row_bytes = ptx_cvt(f, PTX_U64, ptx_shr(f, g.k, ptx_u32(1)));
     g.first_batch = ptx_ctaid_y(f);
     g.batches = ptx_special(f, PTX_NCTAID_Y);
     if (g.is_tiled)
         init_tiles(&g);
+    init_share(&g, is_simt || g.is_tiled ? g.neighbours : 1);
     return g;
+}
+
+uint32_t nvfp4_pass_rows(const nvfp4_rows *g)
+{
+    return NVFP4_WARPS / g->k_warps * g->rows;
+}
+
+void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
+{
+    ptx_val of_rows = ptx_shr(g->f, g->warp, ptx_u32(lanes_log2(g->k_warps)));
+    g->first_of_pass = first;
+    g->first_of_warp = ptx_mad(g->f, of_rows, ptx_u32(g->rows), first);
+}
+
+ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
+{
+    ptx_fn *f = g->f;
+    ptx_val has_rows = ptx_lt(f, g->first_of_warp, g->end);
+    if (g->is_tiled) { /* of a warp's places the first has the first row */
+        ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, g->first_of_warp), g->m);
+        has_rows = ptx_and(f, has_rows, in_matrix);
+    }
+    return ptx_select(f, has_rows, length, ptx_u32(0));
+}
+
+ptx_val nvfp4_decodes(const nvfp4_rows *g)
+{
+    ptx_val is_first = ptx_eq(g->f, g->first_of_pass, g->first);
+    ptx_val is_long = ptx_gt(g->f, g->k, ptx_u32(NVFP4_DEPTH));
+    return ptx_or(g->f, is_first, is_long);
 }
 
 void nvfp4_find_vector(nvfp4_rows *g)
@@ -77,21 +119,14 @@ void nvfp4_find_vector(nvfp4_rows *g)
     g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
 }
 
-/* The matrix's row; it may be out of bounds. */
-static ptx_val row_of(const nvfp4_rows *g, ptx_val row)
-{
-    return g->is_tiled ? scale_tiles_row(g->f, row) : row;
-}
-
 /* Those of its place in a tile's first block. */
 static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
 {
     ptx_fn *f = g->f;
-    ptx_val tile = ptx_shr(f, place, ptx_u32(7));
-    ptx_val present = ptx_min(f, tile, g->last_tile);
-    ptx_val in_tile = ptx_and(f, place, ptx_u32(SCALE_TILE_ROWS - 1));
-    ptx_val tiles = ptx_add(f, g->last_tile, ptx_u32(1));
-    ptx_val index = ptx_mad_wide(f, g->batch, tiles, ptx_cvt(f, PTX_U64, present));
+    ptx_val together = ptx_and(f, place, ptx_u32(~(g->neighbours - 1)));
+    ptx_val tile = ptx_shr(f, together, ptx_u32(7));
+    ptx_val in_tile = ptx_and(f, together, ptx_u32(SCALE_TILE_ROWS - 1));
+    ptx_val index = ptx_mad_wide(f, g->batch, g->tiles, ptx_cvt(f, PTX_U64, tile));
     ptx_val from = ptx_mul(f, index, g->tile_row_bytes);
     ptx_val byte = ptx_mad_wide(f, in_tile, ptx_u32(SCALE_TILE_BLOCKS), from);
     return ptx_add(f, ptx_address(f, g->sfa), byte);
@@ -100,12 +135,17 @@ static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales)
 {
     ptx_fn *f = g->f;
-    ptx_val present = ptx_min(f, row_of(g, row), g->last_row);
-    ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, present));
+    ptx_val present = ptx_min(f, row, ptx_sub(f, g->end, ptx_u32(1)));
+    ptx_val of_matrix = present;
+    if (g->is_tiled) {
+        ptx_val last = ptx_sub(f, g->m, ptx_u32(1));
+        of_matrix = ptx_min(f, scale_tiles_row(f, present), last);
+    }
+    ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, of_matrix));
     ptx_val byte = ptx_mul(f, index, g->row_bytes);
     *codes = ptx_add(f, ptx_address(f, g->a), byte);
-    *scales =
-        g->is_tiled ? tiled_scales(g, row) : ptx_add(f, ptx_address(f, g->sfa), ptx_shr(f, byte, ptx_u32(3)));
+    *scales = g->is_tiled ? tiled_scales(g, present)
+                          : ptx_add(f, ptx_address(f, g->sfa), ptx_shr(f, byte, ptx_u32(3)));
 }
 
 ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint32_t blocks)
@@ -134,20 +174,24 @@ ptx_val nvfp4_finish(const nvfp4_rows *g, ptx_val sum, ptx_val marks)
 void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
 {
     ptx_fn *f = g->f;
-    row = row_of(g, row);
+    ptx_val in_share = ptx_lt(f, row, g->end);
+    ptx_val stores = ptx_and(f, in_share, is_here);
+    if (g->is_tiled) {
+        row = scale_tiles_row(f, row);
+        ptx_val in_matrix = ptx_lt(f, row, g->m);
+        stores = ptx_and(f, in_matrix, stores);
+    }
     ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, row));
     ptx_val at = ptx_at(f, g->c, index);
     if (g->has_alpha)
         sum = ptx_mul(f, sum, g->alpha);
     narrow_value(f, g->c_type, PTX_F32, g->has_sm_80, &sum, &at);
-    ptx_val in_bounds = ptx_lt(f, row, g->m);
-    ptx_val stores = ptx_and(f, in_bounds, is_here);
     PTX_WHEN (f, stores) {
         ptx_store(f, at, sum);
     }
 }
 
-/* One thread per row of the thread block adds. */
+/* One thread per row of the pass adds. At the end all have read, and the next pass may store. */
 void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
                       ptx_val is_first)
 {
@@ -161,12 +205,13 @@ void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
             ptx_store(f, mine[i], sums[i]);
     }
     ptx_barrier(f);
-    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(NVFP4_WARPS / g->k_warps * g->rows));
+    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(nvfp4_pass_rows(g)));
     PTX_IF (f, is_here) {
         ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(lanes_log2(g->rows)));
         ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
         ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->k_warps * g->rows), in_warps));
         ptx_val total = shared_sum(f, from, g->k_warps, 4 * g->rows);
-        nvfp4_store(g, total, ptx_add(f, g->first_of_block, g->tid), is_here);
+        nvfp4_store(g, total, ptx_add(f, g->first_of_pass, g->tid), is_here);
     }
+    ptx_barrier(f);
 }

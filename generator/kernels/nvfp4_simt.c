@@ -253,7 +253,6 @@ static void init_rows(gemv *g)
         if (!g->of.has_sm_89)
             g->marks[r] = ptx_var(f, ptx_u32(0));
     }
-    nvfp4_find_vector(&g->of);
 }
 
 static void end_rows(gemv *g)
@@ -284,10 +283,12 @@ static void multiply_rows(gemv *g)
         ptx_val steps = ptx_shr(f, raised, ptx_u32(shift + 5));
         ptx_val skipped = ptx_shr(f, first, ptx_u32(shift));
         ptx_val first_group = ptx_add(f, skipped, g->of.lane);
-        decode_vector(g, first_group, steps);
-        ptx_barrier(f);
-        multiply_chunk(g, first_group, steps);
-        ptx_barrier(f);
+        PTX_IF (f, nvfp4_decodes(&g->of)) {
+            ptx_barrier(f);
+            decode_vector(g, first_group, steps);
+            ptx_barrier(f);
+        }
+        multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, steps));
     }
     end_rows(g);
 }
@@ -332,6 +333,10 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.last_group = ptx_sub(f, groups, ptx_u32(1));
     PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
         g.of.batch = batch;
-        multiply_rows(&g);
+        nvfp4_find_vector(&g.of);
+        PTX_FOR (f, first, g.of.first, g.of.end, ptx_u32(nvfp4_pass_rows(&g.of))) {
+            nvfp4_start_pass(&g.of, first);
+            multiply_rows(&g);
+        }
     }
 }

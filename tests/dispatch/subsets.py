@@ -95,8 +95,10 @@ def gguf(p, a, resident, device):
     return Work(grid, ceil_div(ceil_div(a["n"], grid), 8 * p["rows"]))
 
 
-def nvfp4(p, a, *_):
-    return Work(ceil_div(a["m"], 8 // p["k_warps"] * p["rows"]) * min(a["l"], 256), ceil_div(a["l"], 256),
+def nvfp4(p, a, resident, device):
+    pass_rows, vectors = 8 // p["k_warps"] * p["rows"], min(a["l"], 256)
+    grid = min(ceil_div(a["m"], pass_rows), max(1, device.multiprocessors * resident // vectors))
+    return Work(grid * vectors, ceil_div(a["l"], 256) * ceil_div(ceil_div(a["m"], grid), pass_rows),
                 active_warps(p, a["k"], nvfp4_trip(p)))
 
 

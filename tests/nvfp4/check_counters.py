@@ -5,7 +5,8 @@ usage: check_counters.py PROFILE MANIFEST SHAPE,... WORD...    (of the variants 
                                                               MxKxL@FIRST-LAST for these thread blocks alone)
 
 The bytes of a are read once, by accesses that use whole sectors, those of b once per thread block. In tiles of scales a
-sector has those of eight rows; a warp of strategy simt takes four, and the L1 cache has the others for the next warp. A quantiser moves
+sector has those of eight rows; a warp of strategy simt takes four, and the L1 cache has the others for the next warp; and
+shares begin within sectors. A quantiser moves
 each byte once, by whole sectors; its shapes are MxKx1.
 """
 import pathlib
@@ -34,18 +35,30 @@ def judge_quantiser(count):
     ]
 
 
+def rows_taken(count, is_tiled):
+    """Of the first thread blocks, whose shares are alike, or of all."""
+    m, rows = count.args["m"], int(count.params["rows"])
+    if count.part == 1:
+        return m * count.args["l"]
+    together = rows if rows < 8 else 2 if is_tiled else 1
+    share = -(-m // count.profile["report"]["grid"][0])
+    return round(count.part * count.blocks) * -(-share // together) * together
+
+
 def judge(count):
     if "encode" in count.params:
         return judge_quantiser(count)
     m, k, l = (count.args[name] for name in "mkl")
     lane_codes, rows, k_warps = (int(count.params[name]) for name in ("lane_codes", "rows", "k_warps"))
     codes = k // 2 + k // 16
-    matrices = count.part * m * l * codes
+    is_tiled = count.params.get("scale_layout") == "tiles_128x4"
+    matrices = rows_taken(count, is_tiled) * codes
     turn = 512 if rows >= 16 else 32 * lane_codes * max(4 // rows, k_warps)
     # else lanes beyond the end read the last codes again, and warps beyond it the last row
     is_whole = k % turn == 0 and (count.part < 1 or m % (8 // k_warps * rows) == 0)
-    shares_sectors = count.params.get("scale_layout") == "tiles_128x4" and rows < 8
-    most_moved, least_used = (1.12, 0.88) if shares_sectors else (counters.MOST_MOVED, counters.LEAST_USED)
+    most_moved, least_used = counters.MOST_MOVED, counters.LEAST_USED
+    if is_tiled:
+        most_moved, least_used = (1.12, 0.88) if rows < 8 else (1.05, 0.95)
     return [
         counters.at_least("a read once", count.total("bytes_used", ["a", "sfa"]) / matrices, 1),
         counters.at_most("moved", count.moved_over(matrices, ["a", "sfa"]), most_moved if is_whole else 3),

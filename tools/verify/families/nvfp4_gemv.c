@@ -511,10 +511,28 @@ static void plan_sizes(size_plan *plan)
     }
 }
 
+/* Of one multiprocessor: shares of several passes, the last one with a part of the rows or of the warps; of several vectors;
+ * and vectors that each pass decodes anew. */
+static void plan_few(size_plan *plan)
+{
+    enum { MOST_OF_LARGE = 32 };
+    const problem *p = plan->problem;
+    const uint64_t k_warps = problem_parameter(p, "k_warps"),
+                   pass = 8 / k_warps * problem_parameter(p, "rows"), step = is_mma(p) ? 512 : 32;
+    add(plan, 3 * pass + 1, step, 8, 1);
+    add(plan, 2 * pass + pass / 2 + 3, 2 * step, 9, 2);
+    add(plan, 19 * pass / 2 + 5, step, 1, 1);
+    if (pass <= MOST_OF_LARGE) {
+        add(plan, pass + 2, step, 259, 1);
+        add(plan, pass + 3, 16384 + step, 8, 1);
+    }
+}
+
 const family_row nvfp4_gemv_row = {.name = "nvfp4_gemv",
                                    .args = "a sfa b sfb out m k l b_rows",
                                    .patterns = patterns,
                                    .plan = plan_sizes,
+                                   .plan_few = plan_few,
                                    .make = make,
                                    .expect = expect,
                                    .expects_nonfinite = true};
