@@ -122,8 +122,9 @@ void linear_init_matrices(linear *g);
 
 linear_row linear_find_row(linear *g, ptx_val row);
 
-/* What belongs to the row's matrix. */
+/* What belongs to the row's matrix; of pointers their addresses, U64. */
 ptx_val linear_pick(linear *g, const linear_row *row, const ptx_val of_matrices[]);
+ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val pointers[]);
 
 /* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
 

@@ -41,3 +41,11 @@ ptx_val linear_pick(linear *g, const linear_row *row, const ptx_val of_matrices[
         value = ptx_select(g->f, row->is_from[i], of_matrices[i], value);
     return value;
 }
+
+ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val pointers[])
+{
+    ptx_val addresses[LINEAR_MOST_MATRICES];
+    for (uint32_t i = 0; i < g->matrices; i++)
+        addresses[i] = ptx_address(g->f, pointers[i]);
+    return linear_pick(g, row, addresses);
+}

@@ -133,15 +133,6 @@ static linear_row find_w_row(mma *g, ptx_val row)
     return linear_find_row(g->l, tail_clamp(g->f, row, g->l->w_rows));
 }
 
-/* Where the row's matrix begins, U64. */
-static ptx_val find_w(mma *g, const linear_row *row)
-{
-    ptx_val w[LINEAR_MOST_MATRICES];
-    for (uint32_t i = 0; i < g->l->matrices; i++)
-        w[i] = ptx_address(g->f, g->l->w[i]);
-    return linear_pick(g->l, row, w);
-}
-
 static void init_w_copies(mma *g)
 {
     ptx_fn *f = g->f;
@@ -149,7 +140,8 @@ static void init_w_copies(mma *g)
     ptx_val row = ptx_div(f, g->tid, ptx_u32(ROW_LANES)), first = ptx_add(f, row, g->first_w);
     for (uint32_t i = 0; i < g->of.passes; i++) {
         const linear_row of_pass = find_w_row(g, ptx_add(f, first, ptx_u32(i * pass_rows)));
-        g->w_from[i] = ptx_var(f, ptx_mad_wide(f, of_pass.number, g->l->w_row_bytes, find_w(g, &of_pass)));
+        g->w_from[i] = ptx_var(f, ptx_mad_wide(f, of_pass.number, g->l->w_row_bytes,
+                                               linear_pick_address(g->l, &of_pass, g->l->w)));
     }
     g->w_piece = ptx_mul(f, ptx_and(f, g->tid, ptx_u32(ROW_LANES - 1)), ptx_u32(UNIT_BYTES));
     ptx_val to = ptx_add(f, shared_row(f, g->of.w_rows, row), g->shared);
@@ -504,7 +496,7 @@ static w_row init_row(mma *g, ptx_val row, ptx_val at)
     ptx_fn *f = g->f;
     w_row of = {.at = at};
     const linear_row number = find_w_row(g, ptx_add(f, row, g->first_w));
-    ptx_val address = ptx_cvt(f, PTX_U32, find_w(g, &number));
+    ptx_val address = ptx_cvt(f, PTX_U32, linear_pick_address(g->l, &number, g->l->w));
     of.behind = ptx_var(f, ptx_mad(f, number.number, g->l->w_row_bytes, address));
     return of;
 }

@@ -7,10 +7,7 @@
 /* Of pointers to elements of y's type. */
 static ptx_val pick_pointer(linear *g, const linear_row *row, const ptx_val pointers[])
 {
-    ptx_val addresses[LINEAR_MOST_MATRICES];
-    for (uint32_t i = 0; i < g->matrices; i++)
-        addresses[i] = ptx_address(g->f, pointers[i]);
-    return ptx_pointer(g->f, PTX_GLOBAL, g->y_type, linear_pick(g, row, addresses));
+    return ptx_pointer(g->f, PTX_GLOBAL, g->y_type, linear_pick_address(g, row, pointers));
 }
 
 linear_column linear_find_column(linear *g, ptx_val w_row)
