@@ -95,6 +95,25 @@ void linear_find_rows(linear *g, ptx_val group);
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
+/* ---- linear_sums.c ------------------------------------------------------------------------------------------------- */
+
+enum { LINEAR_MMA_TILES = 2 /* of 16 rows of W, per warp */ };
+
+/* A thread block's sums on tensor cores, as its warps have them: each some columns, or a share of k of these. */
+typedef struct linear_sums {
+    uint32_t rows, columns, k_warps;
+    ptx_val shared;              /* address of linear_sums_bytes */
+    ptx_val first_x, first_w;    /* rows */
+    ptx_val g, t;                /* lane (g, t) has columns g and g + 8 of 16, rows 2t and 2t + 1 of 8 */
+    ptx_val k_warp, column_warp; /* this warp's */
+    ptx_val (*sum)[LINEAR_MMA_TILES][4];
+} linear_sums;
+
+uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
+
+/* Stores the tile of y. */
+void linear_store_sums(linear *l, const linear_sums *sums);
+
 /* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
 
 /* The bias of a row of W, F32; poison where there is none. */
