@@ -6,6 +6,7 @@
 
 #include "device/format.h"
 #include "device/lanes.h"
+#include "device/row_ring.h"
 #include "device/shared.h"
 
 enum {
@@ -126,6 +127,12 @@ linear_row linear_find_row(linear *g, ptx_val row);
 ptx_val linear_pick(linear *g, const linear_row *row, const ptx_val of_matrices[]);
 ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val pointers[]);
 
+/* Where a row begins, U64; rows beyond the last are the last one again. */
+ptx_val linear_row_address(linear *g, ptx_val row);
+
+/* Sets up a ring of the rows from `first` on. */
+void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first);
+
 /* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
 
 /* Starts to copy the first tiles of this warp's first rows. */
@@ -141,6 +148,30 @@ void linear_find_rows(linear *g, ptx_val group);
 
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
+
+/* ---- linear_tiles.c: strategy tiles, with the same of l ------------------------------------------------------------ */
+
+void linear_emit_tiles(linear *l, const kiln_variant *v);
+void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format);
+
+/* ---- linear_sums.c ------------------------------------------------------------------------------------------------- */
+
+enum { LINEAR_MMA_TILES = 2 /* of 16 rows of W, per warp */ };
+
+/* A thread block's sums on tensor cores, as its warps have them: each some columns, or a share of k of these. */
+typedef struct linear_sums {
+    uint32_t rows, columns, k_warps;
+    ptx_val shared;              /* address of linear_sums_bytes */
+    ptx_val first_x, first_w;    /* rows */
+    ptx_val g, t;                /* lane (g, t) has columns g and g + 8 of 16, rows 2t and 2t + 1 of 8 */
+    ptx_val k_warp, column_warp; /* this warp's */
+    ptx_val (*sum)[LINEAR_MMA_TILES][4];
+} linear_sums;
+
+uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
+
+/* Stores the tile of y. */
+void linear_store_sums(linear *l, const linear_sums *sums);
 
 /* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  * are row i of w and row i of gate, so that one thread block has both sums of an element of y. Each row finds its own matrix, and
  * a warp's rows may be of two.
  */
+#include "device/tail.h"
 #include "linear.h"
 
 void linear_init_matrices(linear *g)
@@ -48,4 +49,18 @@ ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val poin
     for (uint32_t i = 0; i < g->matrices; i++)
         addresses[i] = ptx_address(g->f, pointers[i]);
     return linear_pick(g, row, addresses);
+}
+
+ptx_val linear_row_address(linear *g, ptx_val row)
+{
+    const linear_row of = linear_find_row(g, tail_clamp(g->f, row, g->w_rows));
+    return ptx_mad_wide(g->f, of.number, g->w_row_bytes, linear_pick_address(g, &of, g->w));
+}
+
+void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first)
+{
+    ptx_val row = ptx_add(g->f, row_ring_row_of(ring, g->tid), first);
+    for (uint32_t i = 0; i < ring->passes; i++)
+        ring->from[i] = linear_row_address(g, ptx_add(g->f, row, ptx_u32(i * row_ring_pass(ring))));
+    row_ring_init(ring, g->tid, shared, g->w_row_bytes);
 }

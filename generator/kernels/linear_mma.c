@@ -12,19 +12,17 @@
  * NUMBERS. Codes less their offset are exact in f16 and in bf16. Scales multiply the products of a sub-block, in f32, and a
  * minimum its sum of x, which a product with ones makes: no weight is rounded, and no scale is too large or too small for the
  * type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Up to tile_m 16 scaled pairs would cost
- * as much; from 32 on they would cost less, and be rounded twice.
+ * as much; from 32 on they cost less, and weights are rounded: linear_tiles.c.
  * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
- * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way. W's pieces of 16 bytes lie as they do in
- * global memory, from the sector on that a row's first byte in the stage is in; k's tail is zeros.
+ * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way; k's tail is zeros.
  *
  * INSTRUCTIONS per weight in the loop on sm_90, for tile_m 8, 16, 32 and 64: Q4_0 3.7 4.2 6.1 8.2, Q8_0 4.3 4.8 6.6 8.8, Q4_K 3.7
  * 4.6 6.7 10.1, Q6_K 5.0 5.8 7.8 11.0. Of Q4_K's 10.1 are 4.0 those fma, 1.5 products, 1.0 pairs of codes.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
-#include "device/narrow.h"
-#include "device/tail.h"
+#include "device/row_ring.h"
 #include "device/tensor.h"
 #include "linear.h"
 
@@ -32,15 +30,13 @@ enum {
     ROWS = 8,    /* of x in one product */
     W_ROWS = 16, /* of W */
     PAIRS = 2,   /* of 8 rows of W in one product */
-    TILES = 2,   /* of 16 rows of W, per warp */
+    TILES = LINEAR_MMA_TILES,
     WARP_ROWS = W_ROWS * TILES,
     LANE_ROWS = PAIRS * TILES, /* of W, eight apart */
     QUAD_LANES = 4,            /* t */
-    SECTOR_BYTES = 32,
-    ROW_LANES = 4,    /* that copy a row of W */
-    X_UNIT = 8,       /* elements of x in a copy */
-    X_PAD_BYTES = 32, /* so that four rows of x are in different banks */
-    SUM_PAD = 4,      /* numbers */
+    X_UNIT = 8,                /* elements of x in a copy */
+    X_PAD_BYTES = 32,          /* so that four rows of x are in different banks */
+    SUM_PAD = 4,               /* numbers */
     MOST_ROW_TILES = 8,
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_HALVES = 2   /* of a group's units: t and t + 4 */
@@ -50,19 +46,12 @@ enum {
 typedef struct mma_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, k_warps, stages, threads;
-    uint32_t row_tiles, column_warps, passes; /* passes of the threads over the tile's rows of W */
-    uint32_t stage;                           /* elements of k */
-    uint32_t groups;                          /* of a row and stage, that a warp has */
-    uint32_t bytes, pieces;                   /* of a row of W and stage; 16 bytes each, at most */
-    shared_rows w_rows;
+    uint32_t row_tiles, column_warps;
+    uint32_t stage;                            /* elements of k */
+    uint32_t groups;                           /* of a row and stage, that a warp has */
+    row_ring_shape w;                          /* a stage of W */
     uint32_t x_row_bytes, x_byte, stage_bytes; /* in shared memory */
 } mma_geometry;
-
-/* A row of W that this lane reads. */
-typedef struct w_row {
-    ptx_val at;     /* its first group in the first stage */
-    ptx_val behind; /* a variable: its first byte in this stage modulo 32, in its low bits */
-} w_row;
 
 typedef struct mma {
     mma_geometry of;
@@ -75,13 +64,12 @@ typedef struct mma {
     ptx_val shared, stage;    /* address of the ring; offset of the stage that is multiplied */
 
     /* This thread's copies of the next stage. */
-    ptx_val w_from[ROW_LANES]; /* U64 */
-    ptx_val w_piece, w_left;   /* bytes to its first piece; bytes of the rows that are left, S32 */
-    ptx_val w_to, x_to;        /* in the first stage */
-    ptx_val x_from, x_step;    /* U64: its first row's unit; bytes between its rows */
-    ptx_val x_left, x_rows;    /* elements from its unit on, rows from its first on, S32 */
+    row_ring w;
+    ptx_val x_to;           /* in the first stage */
+    ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
+    ptx_val x_left, x_rows; /* elements from its unit on, rows from its first on, S32 */
 
-    w_row rows[LANE_ROWS], number_row;
+    row_ring_row rows[LANE_ROWS], number_row;
     ptx_val x_at;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
     ptx_val zero, sum[MOST_ROW_TILES][TILES][4];
@@ -99,54 +87,34 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
     g.row_tiles = g.tile_m / ROWS;
     g.column_warps = g.tile_n / WARP_ROWS;
     g.threads = WARP_LANES * g.column_warps * g.k_warps;
-    g.passes = ROW_LANES * g.tile_n / g.threads;
     g.stage = g.tile_m <= 16 ? 512 : 256;
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
-    g.bytes = g.stage / format->elements * format->bytes;
-    g.pieces = (g.bytes + SECTOR_BYTES - 1 + UNIT_BYTES - 1) / UNIT_BYTES;
-    /* Odd, so that eight rows are in different banks; and rows eight apart are, by a unit. */
-    g.w_rows = (shared_rows){.bytes = UNIT_BYTES * (g.pieces | 1), .padded = 8};
+    g.w = row_ring_stage(g.stage / format->elements * format->bytes);
     g.x_row_bytes = 2 * g.stage + X_PAD_BYTES;
-    g.x_byte = shared_rows_bytes(g.w_rows, g.tile_n);
+    g.x_byte = shared_rows_bytes(g.w.rows, g.tile_n);
     g.stage_bytes = g.x_byte + g.tile_m * g.x_row_bytes;
     return g;
-}
-
-/* Bytes of a row of sums. A lane's rows are two apart, so that the lanes' banks differ. */
-static uint32_t sum_row_bytes(const mma_geometry *g)
-{
-    return 4 * (g->tile_n + SUM_PAD);
 }
 
 /* At the end the sums of the warps take the stages' bytes. */
 static uint32_t shared_bytes(const mma_geometry *g)
 {
-    const uint32_t stages = g->stages * g->stage_bytes, sums = g->k_warps * g->tile_m * sum_row_bytes(g);
+    const uint32_t stages = g->stages * g->stage_bytes,
+                   sums = linear_sums_bytes(g->tile_m, g->tile_n, g->k_warps);
     return stages > sums ? stages : sums;
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
 
-/* Rows beyond the last are the last one again. */
-static linear_row find_w_row(mma *g, ptx_val row)
-{
-    return linear_find_row(g->l, tail_clamp(g->f, row, g->l->w_rows));
-}
-
 static void init_w_copies(mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t pass_rows = g->of.threads / ROW_LANES;
-    ptx_val row = ptx_div(f, g->tid, ptx_u32(ROW_LANES)), first = ptx_add(f, row, g->first_w);
-    for (uint32_t i = 0; i < g->of.passes; i++) {
-        const linear_row of_pass = find_w_row(g, ptx_add(f, first, ptx_u32(i * pass_rows)));
-        g->w_from[i] = ptx_var(f, ptx_mad_wide(f, of_pass.number, g->l->w_row_bytes,
-                                               linear_pick_address(g->l, &of_pass, g->l->w)));
-    }
-    g->w_piece = ptx_mul(f, ptx_and(f, g->tid, ptx_u32(ROW_LANES - 1)), ptx_u32(UNIT_BYTES));
-    ptx_val to = ptx_add(f, shared_row(f, g->of.w_rows, row), g->shared);
-    g->w_to = ptx_add(f, to, g->w_piece);
-    g->w_left = ptx_var(f, ptx_as(f, PTX_S32, g->l->w_row_bytes));
+    g->w = (row_ring){.f = f,
+                      .has_sm_80 = g->has_sm_80,
+                      .of = g->of.w,
+                      .threads = g->of.threads,
+                      .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
+    linear_init_ring(g->l, &g->w, g->shared, g->first_w);
 }
 
 /* A warp copies 256 elements of a row at once. */
@@ -162,39 +130,6 @@ static void init_x_copies(mma *g)
     g->x_to = ptx_add(f, of_unit, ptx_u32(g->of.x_byte));
     g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, g->l->k, element)));
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, number));
-}
-
-/* A row's pieces of the stage that are this thread's. */
-static void copy_row(mma *g, ptx_val from, ptx_val to, bool is_last)
-{
-    ptx_fn *f = g->f;
-    const uint32_t step = UNIT_BYTES * ROW_LANES, bytes = g->of.bytes;
-    const int hints = PTX_NC | PTX_NO_ALLOCATE;
-    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(SECTOR_BYTES - 1));
-    ptx_val sector = ptx_and(f, from, ptx_u64(~(uint64_t)(SECTOR_BYTES - 1)));
-    ptx_val mine = ptx_add(f, sector, ptx_cvt(f, PTX_U64, g->w_piece));
-    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
-    ptx_val before = ptx_as(f, PTX_S32, ptx_sub(f, behind, g->w_piece));
-    ptx_val reach = ptx_add(f, before, ptx_s32((int32_t)bytes)), left = ptx_add(f, before, g->w_left);
-    for (uint32_t byte = 0; byte < UNIT_BYTES * g->of.pieces; byte += step) {
-        ptx_val piece = ptx_at_bytes(f, pointer, byte), piece_to = shared_at(f, PTX_U32, to, byte);
-        ptx_val in_row = is_last ? ptx_sub(f, left, ptx_s32((int32_t)byte)) : left;
-        ptx_val has_bytes =
-            byte == 0 ? ptx_lt(f, before, ptx_s32(UNIT_BYTES)) : ptx_gt(f, reach, ptx_s32((int32_t)byte));
-        PTX_IF (f, has_bytes) {
-            is_last ? copy_cut(f, g->has_sm_80, piece_to, piece, in_row)
-                    : copy_unit(f, g->has_sm_80, piece_to, piece, NULL, hints);
-        }
-    }
-}
-
-static void copy_w(mma *g, ptx_val to, bool is_last)
-{
-    const uint32_t pass_rows = g->of.threads / ROW_LANES;
-    for (uint32_t i = 0; i < g->of.passes; i++)
-        copy_row(g, g->w_from[i],
-                 i == 0 ? to : ptx_add(g->f, to, ptx_u32(i * shared_rows_bytes(g->of.w_rows, pass_rows))),
-                 is_last);
 }
 
 static void copy_x(mma *g, ptx_val to)
@@ -219,20 +154,10 @@ static void copy_x(mma *g, ptx_val to)
 static void fill_stage(mma *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
-    const uint32_t bytes = g->of.bytes;
-    PTX_IF (f, ptx_gt(f, g->w_left, ptx_s32(0))) {
-        ptx_val to = ptx_add(f, g->w_to, offset);
-        PTX_IF (f, ptx_gt(f, g->w_left, ptx_s32((int32_t)bytes))) {
-            copy_w(g, to, false);
-        }
-        PTX_ELSE (f) {
-            ptx_rarely(f);
-            copy_w(g, to, true);
-        }
+    PTX_IF (f, row_ring_has_next(&g->w)) {
+        row_ring_copy(&g->w, offset);
         copy_x(g, ptx_add(f, g->x_to, offset));
-        for (uint32_t i = 0; i < g->of.passes; i++)
-            ptx_add_to(f, g->w_from[i], ptx_u64(bytes));
-        ptx_sub_to(f, g->w_left, ptx_s32((int32_t)bytes));
+        row_ring_step(&g->w);
         ptx_add_to(f, g->x_from, ptx_u64(2 * g->of.stage));
         ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
     }
@@ -394,22 +319,14 @@ static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers,
     }
 }
 
-static ptx_val find_row(mma *g, const w_row *row)
-{
-    ptx_fn *f = g->f;
-    ptx_val at = ptx_add(f, row->at, g->stage);
-    ptx_val behind = ptx_and(f, row->behind, ptx_u32(SECTOR_BYTES - 1));
-    ptx_add_to(f, row->behind, ptx_u32(g->of.bytes));
-    return ptx_add(f, at, behind);
-}
-
 /* This warp's groups of the stage. */
 static void multiply_stage(mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val row_at[LANE_ROWS], x_at = ptx_add(f, g->x_at, g->stage), number_at = find_row(g, &g->number_row);
+    ptx_val row_at[LANE_ROWS], x_at = ptx_add(f, g->x_at, g->stage),
+                               number_at = row_ring_next(&g->w, &g->number_row, g->stage);
     for (uint32_t r = 0; r < LANE_ROWS; r++)
-        row_at[r] = find_row(g, &g->rows[r]);
+        row_at[r] = row_ring_next(&g->w, &g->rows[r], g->stage);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
@@ -421,58 +338,6 @@ static void multiply_stage(mma *g)
             sub_block s = pair_codes(g, group, part, quads);
             row_numbers numbers = share_numbers(g, scale[part], minimum[part]);
             multiply_sub_block(g, &s, &numbers, x_at);
-        }
-    }
-}
-
-/* ---- y ------------------------------------------------------------------------------------------------------------ */
-
-/* Stores this warp's sums where the stages were. */
-static void store_sums(mma *g)
-{
-    ptx_fn *f = g->f;
-    const uint32_t row_bytes = sum_row_bytes(&g->of);
-    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(WARP_ROWS), g->g);
-    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(g->of.tile_m * row_bytes), g->shared);
-    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_k_warp);
-    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
-    for (uint32_t tile = 0; tile < g->of.row_tiles; tile++) {
-        for (uint32_t i = 0; i < 4 * TILES; i++) {
-            const uint32_t row = tile * ROWS + i % 2, in_warp = i / 4 * W_ROWS + i % 4 / 2 * 8;
-            ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp),
-                      g->sum[tile][i / 4][i % 4]);
-        }
-    }
-}
-
-/* Neighbouring threads store neighbouring elements of a row of y. */
-static void store_tile(mma *g)
-{
-    ptx_fn *f = g->f;
-    linear *l = g->l;
-    const uint32_t row_bytes = sum_row_bytes(&g->of), columns = g->of.tile_n / l->column_rows,
-                   rows_at_once = g->of.threads / columns;
-    ptx_barrier(f);
-    store_sums(g);
-    ptx_barrier(f);
-    ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(columns - 1)), row = ptx_div(f, g->tid, ptx_u32(columns));
-    ptx_val line = ptx_mad(f, row, ptx_u32(row_bytes), g->shared),
-            from = ptx_var(f, ptx_mad(f, in_tile, ptx_u32(4 * l->column_rows), line));
-    if (l->is_pair)
-        in_tile = ptx_mul(f, in_tile, ptx_u32(l->column_rows));
-    ptx_val row_of_w = ptx_add(f, in_tile, g->first_w), first = ptx_add(f, row, g->first_x);
-    const linear_column column = linear_find_column(l, row_of_w);
-    PTX_IF (f, ptx_lt(f, row_of_w, l->w_rows)) {
-        ptx_val bias = linear_bias(l, &column);
-        ptx_val past = ptx_add(f, g->first_x, ptx_u32(g->of.tile_m)), end = ptx_min(f, past, g->l->m);
-        PTX_FOR (f, vector, first, end, ptx_u32(rows_at_once)) {
-            ptx_side_loop(f);
-            ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64), sum[2];
-            for (uint32_t i = 0; i < l->column_rows; i++)
-                sum[i] = shared_sum(f, shared_at(f, PTX_F32, from, 4 * i), g->of.k_warps,
-                                    g->of.tile_m * row_bytes);
-            linear_store(l, &column, sum, bias, NULL, element);
-            ptx_add_to(f, from, ptx_u32(rows_at_once * row_bytes));
         }
     }
 }
@@ -491,14 +356,9 @@ static void init_warp(mma *g)
 }
 
 /* A row of the tile. */
-static w_row init_row(mma *g, ptx_val row, ptx_val at)
+static row_ring_row init_row(mma *g, ptx_val row, ptx_val at)
 {
-    ptx_fn *f = g->f;
-    w_row of = {.at = at};
-    const linear_row number = find_w_row(g, ptx_add(f, row, g->first_w));
-    ptx_val address = ptx_cvt(f, PTX_U32, linear_pick_address(g->l, &number, g->l->w));
-    of.behind = ptx_var(f, ptx_mad(f, number.number, g->l->w_row_bytes, address));
-    return of;
+    return row_ring_find(&g->w, at, linear_row_address(g->l, ptx_add(g->f, row, g->first_w)));
 }
 
 /* Where this lane reads W and x, and how it decodes its groups. A warp has some groups of one block, or whole blocks. */
@@ -512,8 +372,8 @@ static void init_reads(mma *g)
     ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, ptx_u32(format->groups - 1));
     ptx_val mine = ptx_mad(f, g->column_warp, ptx_u32(WARP_ROWS), g->g);
     ptx_val first = ptx_mad(f, block, ptx_u32(format->bytes), g->shared);
-    const uint32_t step = shared_rows_bytes(g->of.w_rows, 8);
-    ptx_val row_at = ptx_add(f, shared_row(f, g->of.w_rows, mine), first);
+    const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
+    ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val at = ptx_add(f, row_at, ptx_u32(r * step));
         g->rows[r] = init_row(g, ptx_add(f, mine, ptx_u32(8 * r)), at);
@@ -578,7 +438,18 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
         multiply_stage(g);
     }
     copy_wait(f, g->has_sm_80, 0);
-    store_tile(g);
+    const linear_sums sums = {.rows = g->of.tile_m,
+                              .columns = g->of.tile_n,
+                              .k_warps = g->of.k_warps,
+                              .shared = g->shared,
+                              .first_x = g->first_x,
+                              .first_w = g->first_w,
+                              .g = g->g,
+                              .t = g->t,
+                              .k_warp = g->k_warp,
+                              .column_warp = g->column_warp,
+                              .sum = g->sum};
+    linear_store_sums(l, &sums);
 }
 
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format)
@@ -588,8 +459,8 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     const mma_geometry g = geometry_of(v, format);
     kiln_require(s, !is_mma || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
                  "strategy mma needs tile_n times k_warps of 128 or 256");
-    kiln_require(s, !is_mma || g.tile_m < 64 || g.k_warps == 4, "strategy tile_m k_warps",
-                 "strategy mma with tile_m 64 needs k_warps 4: registers");
+    kiln_require(s, !is_mma || g.tile_m < 64 || (g.tile_m == 64 && g.k_warps == 4), "strategy tile_m k_warps",
+                 "strategy mma has tile_m up to 64, which needs k_warps 4: registers");
     kiln_require(s, !is_mma || shared_bytes(&g) <= MOST_ROOM, "strategy format tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
     if (!is_mma)

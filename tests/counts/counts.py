@@ -74,7 +74,7 @@ def linear(params):
     scales = ["w_scale", "w_scale_2", "w_scale_3"][:count] + ["gate_scale"] * params["epilogue"].endswith("glu")
     beside = "".join(f",{name}=0.5" for name in scales if params["scale"] == "tensor")
     beside += "".join(f",n_{i}=40" for i in range(2, count + 1))
-    if params["strategy"] == "mma":
+    if params["strategy"] != "simt":
         return [f"m={m},n={n},k={k}{beside}" for m, n, k in ((int(params["tile_m"]), 256, 1024), (int(params["tile_m"]) + 1, 99, 768))]
     vectors = int(params["vectors"])
     k = (2048, 768) if vectors <= 2 and params["activation"] == "q8" else (256, 512) if vectors <= 2 else (256, 256)

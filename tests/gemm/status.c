@@ -138,8 +138,7 @@ static void try_strided(arguments a, unsigned type, size_t bytes)
 static void try_forced(const arguments *right, bool has_aligned)
 {
     kiln_error error;
-    kiln_status status =
-        gemm_sample_nf4_gemm_f32_f32_low_simt_1_32_8_aligned_2_1(&loader, NULL, right);
+    kiln_status status = gemm_sample_nf4_gemm_f32_f32_low_simt_1_32_8_aligned_2_1(&loader, NULL, right);
     expect("the aligned table by its name", status, has_aligned ? KILN_OK : KILN_ERROR_BAD_ARGUMENT,
            has_aligned);
     if (has_aligned)

@@ -1,0 +1,106 @@
+/* Rows of weights in a ring. */
+#include "row_ring.h"
+#include "copy.h"
+
+/* A row takes an odd number of pieces, so that eight rows are in different banks; and rows eight apart are, by a unit. */
+row_ring_shape row_ring_stage(uint32_t bytes)
+{
+    row_ring_shape s = {.bytes = bytes,
+                        .pieces = (bytes + ROW_RING_SECTOR - 1 + UNIT_BYTES - 1) / UNIT_BYTES};
+    s.rows = (shared_rows){.bytes = UNIT_BYTES * (s.pieces | 1), .padded = 8};
+    return s;
+}
+
+uint32_t row_ring_pass(const row_ring *r)
+{
+    return r->threads / ROW_RING_LANES;
+}
+
+ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
+{
+    return ptx_div(r->f, tid, ptx_u32(ROW_RING_LANES));
+}
+
+void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
+{
+    ptx_fn *f = r->f;
+    for (uint32_t i = 0; i < r->passes; i++)
+        r->from[i] = ptx_var(f, r->from[i]);
+    r->piece = ptx_mul(f, ptx_and(f, tid, ptx_u32(ROW_RING_LANES - 1)), ptx_u32(UNIT_BYTES));
+    ptx_val to = ptx_add(f, shared_row(f, r->of.rows, row_ring_row_of(r, tid)), shared);
+    r->to = ptx_add(f, to, r->piece);
+    r->left = ptx_var(f, ptx_as(f, PTX_S32, row_bytes));
+}
+
+/* A row's pieces of the stage that are this thread's. */
+static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
+{
+    ptx_fn *f = r->f;
+    const uint32_t step = UNIT_BYTES * ROW_RING_LANES, bytes = r->of.bytes;
+    const int hints = PTX_NC | PTX_NO_ALLOCATE;
+    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(ROW_RING_SECTOR - 1));
+    ptx_val sector = ptx_and(f, from, ptx_u64(~(uint64_t)(ROW_RING_SECTOR - 1)));
+    ptx_val mine = ptx_add(f, sector, ptx_cvt(f, PTX_U64, r->piece));
+    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
+    ptx_val before = ptx_as(f, PTX_S32, ptx_sub(f, behind, r->piece));
+    ptx_val reach = ptx_add(f, before, ptx_s32((int32_t)bytes)), left = ptx_add(f, before, r->left);
+    for (uint32_t byte = 0; byte < UNIT_BYTES * r->of.pieces; byte += step) {
+        ptx_val piece = ptx_at_bytes(f, pointer, byte), piece_to = shared_at(f, PTX_U32, to, byte);
+        ptx_val in_row = is_last ? ptx_sub(f, left, ptx_s32((int32_t)byte)) : left;
+        ptx_val has_bytes =
+            byte == 0 ? ptx_lt(f, before, ptx_s32(UNIT_BYTES)) : ptx_gt(f, reach, ptx_s32((int32_t)byte));
+        PTX_IF (f, has_bytes) {
+            is_last ? copy_cut(f, r->has_sm_80, piece_to, piece, in_row)
+                    : copy_unit(f, r->has_sm_80, piece_to, piece, NULL, hints);
+        }
+    }
+}
+
+static void copy_rows(row_ring *r, ptx_val to, bool is_last)
+{
+    for (uint32_t i = 0; i < r->passes; i++)
+        copy_row(r, r->from[i],
+                 i == 0 ? to
+                        : ptx_add(r->f, to, ptx_u32(i * shared_rows_bytes(r->of.rows, row_ring_pass(r)))),
+                 is_last);
+}
+
+ptx_val row_ring_has_next(const row_ring *r)
+{
+    return ptx_gt(r->f, r->left, ptx_s32(0));
+}
+
+void row_ring_copy(row_ring *r, ptx_val offset)
+{
+    ptx_fn *f = r->f;
+    ptx_val to = ptx_add(f, r->to, offset);
+    PTX_IF (f, ptx_gt(f, r->left, ptx_s32((int32_t)r->of.bytes))) {
+        copy_rows(r, to, false);
+    }
+    PTX_ELSE (f) {
+        ptx_rarely(f);
+        copy_rows(r, to, true);
+    }
+}
+
+void row_ring_step(row_ring *r)
+{
+    ptx_fn *f = r->f;
+    for (uint32_t i = 0; i < r->passes; i++)
+        ptx_add_to(f, r->from[i], ptx_u64(r->of.bytes));
+    ptx_sub_to(f, r->left, ptx_s32((int32_t)r->of.bytes));
+}
+
+row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address)
+{
+    return (row_ring_row){.at = at, .behind = ptx_var(r->f, ptx_cvt(r->f, PTX_U32, address))};
+}
+
+ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset)
+{
+    ptx_fn *f = r->f;
+    ptx_val at = ptx_add(f, row->at, offset);
+    ptx_val behind = ptx_and(f, row->behind, ptx_u32(ROW_RING_SECTOR - 1));
+    ptx_add_to(f, row->behind, ptx_u32(r->of.bytes));
+    return ptx_add(f, at, behind);
+}

@@ -1,0 +1,55 @@
+/* Rows of quantised weights, a stage of each at a time, from any byte on into a ring in shared memory. W's pieces of 16 bytes lie
+ * there as they do in global memory, from the sector on that a row's first byte in the stage is in; a row's tail is zeros. */
+#ifndef DEVICE_ROW_RING_H
+#define DEVICE_ROW_RING_H
+
+#include "shared.h"
+
+enum { ROW_RING_LANES = 4 /* that copy a row together */, ROW_RING_MOST_PASSES = 8, ROW_RING_SECTOR = 32 };
+
+/* What a stage has of each row. */
+typedef struct row_ring_shape {
+    uint32_t bytes, pieces; /* of a row; 16 bytes each, at most */
+    shared_rows rows;       /* in shared memory */
+} row_ring_shape;
+
+row_ring_shape row_ring_stage(uint32_t bytes);
+
+/* The user sets the members down to `from`. */
+typedef struct row_ring {
+    ptx_fn *f;
+    bool has_sm_80;
+    row_ring_shape of;
+    uint32_t threads, passes;           /* passes of the threads over the rows */
+    ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
+    ptx_val piece, to;                  /* bytes to its first piece; where that goes in the first stage */
+    ptx_val left;                       /* bytes of the rows that are left, S32 */
+} row_ring;
+
+/* Rows of a pass; and which of them is this thread's. */
+uint32_t row_ring_pass(const row_ring *r);
+ptx_val row_ring_row_of(const row_ring *r, ptx_val tid);
+
+/* Rows of `row_bytes` each, U32. */
+void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes);
+
+/* Whether there is a next stage. */
+ptx_val row_ring_has_next(const row_ring *r);
+
+/* Starts to copy the next stage to the one at `offset`; and counts it. */
+void row_ring_copy(row_ring *r, ptx_val offset);
+void row_ring_step(row_ring *r);
+
+/* A row that a lane reads. */
+typedef struct row_ring_row {
+    ptx_val at;     /* its first byte in the first stage, but for what it is behind a sector */
+    ptx_val behind; /* a variable: that of the next stage, in its low bits */
+} row_ring_row;
+
+/* The row at `address`, U64, of which the first stage is at `at`. */
+row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address);
+
+/* Where the row begins in the stage at `offset`; the next time, in the next stage. */
+ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset);
+
+#endif

@@ -1,0 +1,68 @@
+/* linear's tiles of sums on tensor cores: from registers by shared memory to y. */
+#include "linear.h"
+
+enum {
+    ROWS = 8,    /* of x in one product */
+    W_ROWS = 16, /* of W */
+    SUM_PAD = 4  /* numbers */
+};
+
+/* Bytes of a row of sums. A lane's rows are two apart, so that the lanes' banks differ. */
+static uint32_t row_bytes_of(uint32_t columns)
+{
+    return 4 * (columns + SUM_PAD);
+}
+
+uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
+{
+    return k_warps * rows * row_bytes_of(columns);
+}
+
+/* Stores this warp's sums in shared memory. */
+static void gather_sums(linear *l, const linear_sums *s)
+{
+    ptx_fn *f = l->f;
+    const uint32_t row_bytes = row_bytes_of(s->columns);
+    ptx_val column = ptx_mad(f, s->column_warp, ptx_u32(W_ROWS * LINEAR_MMA_TILES), s->g);
+    ptx_val of_k_warp =
+        s->k_warps == 1 ? s->shared : ptx_mad(f, s->k_warp, ptx_u32(s->rows * row_bytes), s->shared);
+    ptx_val line = ptx_mad(f, s->t, ptx_u32(2 * row_bytes), of_k_warp);
+    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
+    for (uint32_t tile = 0; tile < s->rows / ROWS; tile++) {
+        for (uint32_t i = 0; i < 4 * LINEAR_MMA_TILES; i++) {
+            const uint32_t row = tile * ROWS + i % 2, in_warp = i / 4 * W_ROWS + i % 4 / 2 * 8;
+            ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp),
+                      s->sum[tile][i / 4][i % 4]);
+        }
+    }
+}
+
+/* Neighbouring threads store neighbouring elements of a row of y. */
+void linear_store_sums(linear *l, const linear_sums *s)
+{
+    ptx_fn *f = l->f;
+    const uint32_t row_bytes = row_bytes_of(s->columns), columns = s->columns / l->column_rows,
+                   rows_at_once = s->k_warps * l->column_rows;
+    ptx_barrier(f);
+    gather_sums(l, s);
+    ptx_barrier(f);
+    ptx_val in_tile = ptx_and(f, l->tid, ptx_u32(columns - 1)), row = ptx_div(f, l->tid, ptx_u32(columns));
+    ptx_val line = ptx_mad(f, row, ptx_u32(row_bytes), s->shared),
+            from = ptx_var(f, ptx_mad(f, in_tile, ptx_u32(4 * l->column_rows), line));
+    if (l->is_pair)
+        in_tile = ptx_mul(f, in_tile, ptx_u32(l->column_rows));
+    ptx_val row_of_w = ptx_add(f, in_tile, s->first_w), first = ptx_add(f, row, s->first_x);
+    const linear_column column = linear_find_column(l, row_of_w);
+    PTX_IF (f, ptx_lt(f, row_of_w, l->w_rows)) {
+        ptx_val bias = linear_bias(l, &column);
+        ptx_val past = ptx_add(f, s->first_x, ptx_u32(s->rows)), end = ptx_min(f, past, l->m);
+        PTX_FOR (f, vector, first, end, ptx_u32(rows_at_once)) {
+            ptx_side_loop(f);
+            ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64), sum[2];
+            for (uint32_t i = 0; i < l->column_rows; i++)
+                sum[i] = shared_sum(f, shared_at(f, PTX_F32, from, 4 * i), s->k_warps, s->rows * row_bytes);
+            linear_store(l, &column, sum, bias, NULL, element);
+            ptx_add_to(f, from, ptx_u32(rows_at_once * row_bytes));
+        }
+    }
+}
