@@ -1,5 +1,6 @@
 /* The table of formats, and where a lane finds its words. */
 #include "decoder.h"
+#include "narrow.h"
 
 #include <string.h>
 
@@ -225,6 +226,33 @@ void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad
     }
     for (uint32_t i = 0; i < 2; i++)
         pairs[i] = ptx_as(f, PTX_B32, pairs[i]);
+}
+
+/* scale * (code - offset): with the code under 128 one fma makes it, as 128 + offset times a scale is exact. Scales of MXFP4 are too
+ * large for that. */
+static void scale_codes(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val scale, ptx_val x[4])
+{
+    enum { RAISED_128 = 0x43 };
+    ptx_val minus_raised = ptx_mul(f, scale, ptx_f32(-128.0f - (float)w->offset));
+    for (uint32_t i = 0; i < 4; i++) {
+        ptx_val raised = ptx_prmt(f, quad, ptx_u32(RAISED_128), ptx_u32(0x4077 | i << 8));
+        x[i] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scale, minus_raised);
+    }
+}
+
+void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, bool has_sm_80, ptx_val quad,
+                    ptx_val scale, ptx_val minimum, ptx_val pairs[2])
+{
+    ptx_val x[4];
+    if (!w->is_signed && !w->has_minimum && w->decoder != &format_decode_mxfp4) {
+        scale_codes(f, w, quad, scale, x);
+    } else {
+        format_floats(f, w, quad, x);
+        for (uint32_t i = 0; i < 4; i++)
+            x[i] = w->has_minimum ? ptx_fma(f, x[i], scale, minimum) : ptx_mul(f, x[i], scale);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        pairs[i] = ptx_as(f, PTX_B32, narrow_pair(f, type, has_sm_80, x[2 * i], x[2 * i + 1]));
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */

@@ -132,4 +132,8 @@ void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4]
 /* The same as two pairs of F16 or BF16, the first element lowest, exactly: B32. BF16 takes sm_80. */
 void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val pairs[2]);
 
+/* scale * (code - offset) + minimum of the quad's elements, in F32 and then rounded to pairs of F16 or BF16, as above. */
+void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, bool has_sm_80, ptx_val quad,
+                    ptx_val scale, ptx_val minimum, ptx_val pairs[2]);
+
 #endif

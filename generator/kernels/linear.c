@@ -253,7 +253,6 @@ static void emit(ptx_fn *f, const kiln_variant *v)
                  .has_residual =
                      kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual")},
            *g = &of;
-    const bool is_mma = kiln_is(v, "strategy", "mma");
     g->may_scale = g->of.has_norm && g->x_type != PTX_F16;
     read_arguments(g);
     g->tid = ptx_tid_x(f);
@@ -261,8 +260,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     g->warp = ptx_warpid_x(f);
     ptx_val blocks = ptx_div(f, g->k, ptx_u32(g->of.format->elements));
     g->w_row_bytes = ptx_mul(f, blocks, ptx_u32(g->of.format->bytes));
-    if (is_mma) {
-        linear_emit_mma(g, v);
+    if (!kiln_is(v, "strategy", "simt")) {
+        (kiln_is(v, "strategy", "mma") ? linear_emit_mma : linear_emit_tiles)(g, v);
         return;
     }
     layout_shared(g);
@@ -294,7 +293,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* The shape's shared memory is that of a whole chunk. Shares are made for whole multiples of 256 elements. */
 #define MOST_K "ceil_div(min(k, chunk), 256) * 256"
-#define IS_MMA "strategy == mma"
+#define IS_MMA "strategy != simt"
 #define SHARED                                                                                               \
     "select(" IS_MMA ", shared_bytes, shared_bytes - (chunk - " MOST_K ") / " GROUP " * " SHARE_BYTES ")"
 
@@ -344,9 +343,11 @@ static const kiln_param params[] = {
     {.name = "strategy",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_TUNING,
-     .words = "simt mma",
+     .words = "simt mma tiles",
      .default_value = "simt",
-     .summary = "simt: CUDA cores, activation exact and q8; mma: tensor cores, activation half"},
+     .summary =
+         "simt: CUDA cores, activation exact and q8; mma and tiles: tensor cores, activation half, scales on sums "
+         "of products or on weights"},
     {.name = "vectors",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
@@ -368,15 +369,15 @@ static const kiln_param params[] = {
     {.name = "tile_m",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
-     .words = "8 16 32 64",
+     .words = "8 16 32 64 128",
      .default_value = "8",
-     .summary = "mma: rows of y per thread block; the weights are decoded once for each such tile"},
+     .summary = "mma, tiles: rows of y per thread block; the weights are decoded once for each such tile"},
     {.name = "tile_n",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
-     .words = "32 64 128",
+     .words = "32 64 128 256",
      .default_value = "64",
-     .summary = "mma: columns of y per thread block; x is read once for each such tile"},
+     .summary = "mma, tiles: columns of y per thread block; x is read once for each such tile"},
     {.name = "k_warps",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
@@ -388,7 +389,7 @@ static const kiln_param params[] = {
      .role = KILN_ROLE_TUNING,
      .words = "2 3 4",
      .default_value = "2",
-     .summary = "mma: copies of tiles in shared memory, all but one of them on the way"},
+     .summary = "mma, tiles: copies of tiles in shared memory, all but one of them on the way"},
     {.name = NULL},
 };
 
@@ -421,22 +422,23 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     enum { SM_75_ROOM = 64 * 1024 }; /* shared memory of a thread block */
     const linear_geometry g = geometry_of(v);
     kiln_require(s, g.rows * g.vectors <= 32, "rows vectors", "rows times vectors is at most 32: registers");
-    const bool is_mma = kiln_is(v, "strategy", "mma"), is_half = kiln_is(v, "activation", "half");
+    const bool is_simt = kiln_is(v, "strategy", "simt"), is_half = kiln_is(v, "activation", "half");
     const bool has_simt_defaults = g.vectors == 1 && g.rows == 2 && g.chunk == 65536;
     const bool has_mma_defaults = kiln_int(v, "tile_m") == 8 && kiln_int(v, "tile_n") == 64 &&
                                   kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2;
-    kiln_require(s, is_mma == is_half, "activation strategy",
-                 "activation half needs strategy mma, exact and q8 need simt");
-    kiln_require(s, !is_mma || has_simt_defaults, "strategy vectors rows chunk",
+    kiln_require(s, is_simt != is_half, "activation strategy",
+                 "activation half needs strategy mma or tiles, exact and q8 need simt");
+    kiln_require(s, is_simt || has_simt_defaults, "strategy vectors rows chunk",
                  "vectors, rows and chunk need strategy simt");
-    kiln_require(s, is_mma || has_mma_defaults, "strategy tile_m tile_n k_warps stages",
-                 "tile_m, tile_n, k_warps and stages need strategy mma");
+    kiln_require(s, !is_simt || has_mma_defaults, "strategy tile_m tile_n k_warps stages",
+                 "tile_m, tile_n, k_warps and stages need strategy mma or tiles");
     kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
                  "activation half needs x f16 or bf16");
     kiln_require(s, !is_half || !g.has_norm, "activation norm",
                  "activation half needs norm none: a norm ahead of a large product is a pass of its own");
     linear_shape_mma(s, v, g.format);
-    if (is_mma)
+    linear_shape_tiles(s, v, g.format);
+    if (!is_simt)
         return;
     s->block[0] = LINEAR_THREADS;
     s->shared_bytes = shared_bytes(&g, g.chunk);
@@ -456,12 +458,14 @@ const kiln_family linear_family = {
         "element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
         "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
-        "each block of 32. half has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24 * S, which tensor "
-        "cores cut off. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). This holds for every finite x, as long as h and sums are normal numbers of at most "
+        "each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24 * S, "
+        "which tensor cores cut off. half with strategy tiles has L = 5 / 4 * k, and rounds weights to x's type, which adds "
+        "v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). This holds for every finite x, as long as h and sums are normal numbers of at most "
         "2^100. An |h| below 2^-76 may count as 0",
     .nonfinite =
         "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
-        "w its column of y. So does a row of zeros with an eps of 0",
+        "w its column of y. So does a row of zeros with an eps of 0, and with strategy tiles a weight that is infinite "
+        "in x's type: in f16 from 65520 on",
     .params = params,
     .args = args,
     .rules = rules,
@@ -473,7 +477,8 @@ const kiln_family linear_family = {
         {.length = "select(" IS_MMA ", k, min(k, chunk))",
          .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
          /* mma: rows of y; simt: shares, made again for each 256 rows where a chunk is less than all of x */
-         .side_trips = "select(" IS_MMA ", ceil_div(min(m, tile_m), k_warps), ceil_div(k, 1024) * "
+         .side_trips = "select(" IS_MMA
+                       ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), ceil_div(k, 1024) * "
                        "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
          .wait = "200",
          .extra = "select(" IS_MMA ", 0, 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",

@@ -95,6 +95,11 @@ void linear_find_rows(linear *g, ptx_val group);
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
+/* ---- linear_tiles.c: strategy tiles, with the same of l ------------------------------------------------------------ */
+
+void linear_emit_tiles(linear *l, const kiln_variant *v);
+void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format);
+
 /* ---- linear_sums.c ------------------------------------------------------------------------------------------------- */
 
 enum { LINEAR_MMA_TILES = 2 /* of 16 rows of W, per warp */ };

@@ -12,7 +12,7 @@
  * NUMBERS. Codes less their offset are exact in f16 and in bf16. Scales multiply the products of a sub-block, in f32, and a
  * minimum its sum of x, which a product with ones makes: no weight is rounded, and no scale is too large or too small for the
  * type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Up to tile_m 16 scaled pairs would cost
- * as much; from 32 on they would cost less, and be rounded twice.
+ * as much; from 32 on they cost less, and weights are rounded: linear_tiles.c.
  * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
  * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way; k's tail is zeros.
@@ -458,8 +458,8 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     const mma_geometry g = geometry_of(v, format);
     kiln_require(s, !is_mma || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
                  "strategy mma needs tile_n times k_warps of 128 or 256");
-    kiln_require(s, !is_mma || g.tile_m < 64 || g.k_warps == 4, "strategy tile_m k_warps",
-                 "strategy mma with tile_m 64 needs k_warps 4: registers");
+    kiln_require(s, !is_mma || g.tile_m < 64 || (g.tile_m == 64 && g.k_warps == 4), "strategy tile_m k_warps",
+                 "strategy mma has tile_m up to 64, which needs k_warps 4: registers");
     kiln_require(s, !is_mma || shared_bytes(&g) <= MOST_ROOM, "strategy format tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
     if (!is_mma)

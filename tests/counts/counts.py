@@ -69,7 +69,7 @@ def gguf(params):
 
 def linear(params):
     """K so that the vectors have room on the device that has the least."""
-    if params["strategy"] == "mma":
+    if params["strategy"] != "simt":
         return [f"m={m},n={n},k={k}" for m, n, k in ((int(params["tile_m"]), 256, 1024), (int(params["tile_m"]) + 1, 99, 768))]
     vectors = int(params["vectors"])
     k = (2048, 768) if vectors <= 2 and params["activation"] == "q8" else (256, 512) if vectors <= 2 else (256, 256)

@@ -18,6 +18,8 @@ enum { Q8_BLOCK = 32, MOST_ELEMENTS = 256 };
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     half: + 40 * 2^-24 S, for a step of a tensor core cuts what it adds: 8 products and a sum, each by less than 2^-24 of
  *           the largest twice; a sub-block is up to 4 steps
+ *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for the rounding of weights to x's type, of
+ *           which d is half of the least number, + u_x S + d sum |h|
  *
  * For q8 more is known than this: codes are rint(q) of a q within 2^-20 of h 127 / max|h|, relatively. So h is taken as
  * code times scale here, and nothing added for the rounding but where a tie is so near that the code may be either.
@@ -35,6 +37,7 @@ typedef struct row_sums {
     double product, size; /* r and S */
     double loose;         /* of q8: sum of |w| times what h may be off by */
     double weights;       /* sum of |scale code| + |minimum| */
+    double inputs;        /* sum of |h| */
 } row_sums;
 
 /* Of one row of x, as the kernel takes it. */
@@ -49,19 +52,25 @@ typedef struct weights {
     bool is_finite;
 } weights;
 
-static bool is_mma(const problem *p)
+static bool is_half(const problem *p)
 {
-    return problem_has_parameter(p, "strategy", "mma");
+    return problem_has_parameter(p, "activation", "half");
 }
 
-static double bound_of(const problem *p, const row_sums *s, uint64_t k, bool is_random)
+static bool is_tiles(const problem *p)
+{
+    return problem_has_parameter(p, "strategy", "tiles");
+}
+
+static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random)
 {
     const bool has_norm = problem_has_parameter(p, "norm", "rms"),
-               is_q8 = problem_has_parameter(p, "activation", "q8"), is_half = is_mma(p);
+               is_q8 = problem_has_parameter(p, "activation", "q8");
     const double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
-    const double k_warps = (double)problem_parameter(p, "k_warps"), cut = is_half ? 40 : 0;
-    double chain = is_half ? 32 * ceil(elements / 256) / k_warps + k_warps
-                           : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
+    const double k_warps = (double)problem_parameter(p, "k_warps"), cut = is_half(p) && !is_tiles(p) ? 40 : 0;
+    double chain = is_tiles(p)  ? 1.25 * elements
+                   : is_half(p) ? 32 * ceil(elements / 256) / k_warps + k_warps
+                                : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
     if (is_random) {
         chain = sqrt(chain);
@@ -71,6 +80,10 @@ static double bound_of(const problem *p, const row_sums *s, uint64_t k, bool is_
         (chain + 8 + cut) * 0x1p-24 * s->size + s->loose + LOST * s->weights + 0x1p-149 * (8 + elements);
     if (has_norm)
         bound += (0x1p-22 + (norm_chain / 2 + 4) * 0x1p-24) * fabs(s->product);
+    if (is_tiles(p)) {
+        const element_type x = problem_find(p, "in")->about->type;
+        bound += number_unit(x) * s->size + number_smallest(x) / 2 * s->inputs;
+    }
     return bound;
 }
 
@@ -116,7 +129,9 @@ static void round_to_codes(vector *v, uint64_t k)
 
 /* ---- the product ------------------------------------------------------------------------------------------------ */
 
-static void read_weights(const gguf_format *format, const unsigned char *row, uint64_t k, weights *w)
+/* `most`: a larger weight is infinite. */
+static void read_weights(const gguf_format *format, const unsigned char *row, uint64_t k, double most,
+                         weights *w)
 {
     w->is_finite = true;
     gguf_block b;
@@ -127,7 +142,7 @@ static void read_weights(const gguf_format *format, const unsigned char *row, ui
         const double minimum = b.has_minimum ? b.minimum[sub] : 0, product = b.scale[sub] * b.code[in_block];
         w->w[i] = product + minimum;
         w->size[i] = fabs(product) + fabs(minimum);
-        w->is_finite = w->is_finite && isfinite(b.scale[sub]) && isfinite(minimum);
+        w->is_finite = w->is_finite && isfinite(b.scale[sub]) && isfinite(minimum) && fabs(w->w[i]) < most;
     }
 }
 
@@ -139,6 +154,7 @@ static row_sums multiply(const weights *w, const vector *v, uint64_t k)
         s.size += w->size[i] * fabs(v->h[i]);
         s.loose += v->loose[i] * fabs(w->w[i]);
         s.weights += w->size[i];
+        s.inputs += fabs(v->h[i]);
     }
     if (!w->is_finite || !v->is_finite)
         s.product = NAN;
@@ -157,6 +173,8 @@ static void expect(problem *p, const input_pattern *pattern)
     const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), k = problem_integer(p, "k");
     const gguf_format *format = gguf_of(p);
     const bool is_random = pattern->flags & PATTERN_RANDOM;
+    const bool is_narrow = is_tiles(p) && problem_find(p, "in")->about->type == ELEMENT_F16;
+    const double most = is_narrow ? 65520 : INFINITY; /* what rounds to an infinity */
     pool memory = {0};
     vector *v = pool_allocate(&memory, (size_t)m * sizeof *v);
     weights row = {.w = pool_allocate(&memory, (size_t)k * sizeof *row.w),
@@ -171,7 +189,7 @@ static void expect(problem *p, const input_pattern *pattern)
     expect_values(p, out);
     for (uint64_t r = 0; r < n; r++) {
         read_weights(format, (const unsigned char *)w->host + r * (k / format->elements) * format->bytes, k,
-                     &row);
+                     most, &row);
         for (uint64_t i = 0; i < m; i++) {
             const row_sums s = multiply(&row, &v[i], k);
             const double b = added(bias, r), z = added(residual, i * n + r), y = s.product + b + z;
@@ -351,7 +369,7 @@ static void plan_sizes(size_plan *plan)
                           blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
-    if (is_mma(plan->problem)) {
+    if (is_half(plan->problem)) {
         plan_mma(plan);
         return;
     }
@@ -370,7 +388,7 @@ static void plan_sizes(size_plan *plan)
 /* On one multiprocessor: more rows than a thread block gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
-    if (is_mma(plan->problem))
+    if (is_half(plan->problem))
         return;
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
                    chunk = problem_parameter(plan->problem, "chunk");

@@ -1,0 +1,103 @@
+/* Activations in a ring. */
+#include "x_ring.h"
+
+#include "copy.h"
+#include "tail.h"
+#include "tensor.h"
+
+enum { UNITS = X_RING_STEP / 8, TILES_AT_ONCE = 4 };
+
+/* What a row's units are moved by, U32. */
+static ptx_val swizzle(ptx_fn *f, ptx_val row)
+{
+    ptx_val odd = ptx_and(f, row, ptx_u32(1)), second = ptx_and(f, row, ptx_u32(2));
+    return ptx_mad(f, odd, ptx_u32(4), second);
+}
+
+/* Neighbouring threads copy the units of a row. */
+static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val tid)
+{
+    ptx_fn *f = x->f;
+    const uint32_t step = x->threads / UNITS;
+    ptx_val unit = ptx_and(f, tid, ptx_u32(UNITS - 1)), row = ptx_div(f, tid, ptx_u32(UNITS));
+    ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
+    ptx_val run = ptx_div(f, unit, ptx_u32(2)), in_run = ptx_and(f, unit, ptx_u32(1));
+    x->unit_element = ptx_mad(f, run, ptx_u32(x->run_step), ptx_mul(f, in_run, ptx_u32(8)));
+    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, x->end));
+    x->from = ptx_address(f, ptx_at(f, line, x->unit_element));
+    x->row_bytes = ptx_mul(f, x->end, ptx_u32(2 * step));
+    ptx_val behind = ptx_sub(f, ptx_sub(f, end, ptx_u32(1)), number);
+    x->rows_left = ptx_div(f, behind, ptx_u32(step));
+    ptx_val place = ptx_xor(f, unit, swizzle(f, row));
+    ptx_val to = ptx_mad(f, row, ptx_u32(X_RING_ROW_BYTES), shared);
+    x->to = ptx_mad(f, place, ptx_u32(UNIT_BYTES), to);
+}
+
+static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
+{
+    ptx_fn *f = x->f;
+    ptx_val g = ptx_shr(f, lane, ptx_u32(2)), t = ptx_and(f, lane, ptx_u32(3));
+    ptx_val unit = x->is_wide ? t : ptx_shr(f, t, ptx_u32(1));
+    ptx_val line = ptx_mad(f, g, ptx_u32(X_RING_ROW_BYTES), shared);
+    if (!x->is_wide)
+        line = ptx_mad(f, ptx_and(f, t, ptx_u32(1)), ptx_u32(UNIT_BYTES / 2), line);
+    ptx_val place = ptx_xor(f, unit, swizzle(f, g));
+    for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1)
+        x->at[run] = ptx_mad(f, ptx_xor(f, place, ptx_u32(2 * run)), ptx_u32(UNIT_BYTES), line);
+}
+
+void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val tid,
+                 ptx_val lane)
+{
+    x->end = k;
+    init_copies(x, shared, in, first, end, tid);
+    init_reads(x, shared, lane);
+}
+
+void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset)
+{
+    ptx_fn *f = x->f;
+    const uint32_t step = x->threads / UNITS;
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, element, x->unit_element), x->end);
+    ptx_val from = ptx_mad_wide(f, element, ptx_u32(2), x->from), to = ptx_add(f, x->to, offset);
+    for (uint32_t i = 0; i < x->rows / step; i++) {
+        ptx_val row =
+            i == 0 ? from : ptx_mad_wide(f, ptx_min(f, x->rows_left, ptx_u32(i)), x->row_bytes, from);
+        copy_unit(f, x->has_sm_80, shared_at(f, PTX_U32, to, i * step * X_RING_ROW_BYTES),
+                  ptx_pointer(f, PTX_GLOBAL, PTX_U32, row), &in_bounds, PTX_NC);
+    }
+}
+
+/* The two runs' elements of eight rows. */
+static void load_rows(x_ring *x, const ptx_val at[2], uint32_t tile, ptx_val out[2][2])
+{
+    ptx_fn *f = x->f;
+    const uint32_t byte = tile * X_RING_ROWS * X_RING_ROW_BYTES;
+    ptx_val words[4];
+    if (x->is_wide)
+        ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, at[0], byte), PTX_PLAIN);
+    for (uint32_t run = 0; run < 2 && !x->is_wide; run++)
+        ptx_load_vec(f, 2, &words[2 * run], shared_at(f, PTX_U32, at[run], byte), PTX_PLAIN);
+    for (uint32_t i = 0; i < 4; i++)
+        out[i / 2][i % 2] = ptx_as(f, PTX_B32, words[i]);
+}
+
+/* Products of a few tiles take turns, so that none waits for the one before it. */
+void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4],
+                     ptx_val sum[][X_RING_TILES][4])
+{
+    ptx_fn *f = x->f;
+    ptx_val at[2];
+    for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
+        at[run] = ptx_add(f, x->at[2 * half + run], offset);
+    for (uint32_t first = 0; first < x->rows / X_RING_ROWS; first += TILES_AT_ONCE) {
+        ptx_val rows[TILES_AT_ONCE][2][2];
+        for (uint32_t i = 0; i < TILES_AT_ONCE; i++)
+            load_rows(x, at, first + i, rows[i]);
+        for (uint32_t run = 0; run < 2; run++)
+            for (uint32_t i = 0; i < TILES_AT_ONCE * X_RING_TILES; i++)
+                tensor_multiply(f, x->type, x->has_sm_80, sum[first + i / X_RING_TILES][i % X_RING_TILES],
+                                w[i % X_RING_TILES][run], rows[i / X_RING_TILES][run],
+                                sum[first + i / X_RING_TILES][i % X_RING_TILES]);
+    }
+}
