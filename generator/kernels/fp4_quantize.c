@@ -400,8 +400,7 @@ static const kiln_rule rules[] = {
 
 const kiln_family fp4_quantize_family = {
     .name = "fp4_quantize",
-    .summary =
-        "quantise a matrix to NVFP4 or MXFP4",
+    .summary = "quantise a matrix to NVFP4 or MXFP4",
     .source = "NVFP4 as TransformerEngine and vLLM make it; OCP Microscaling Formats (MX) 1.0",
     .accuracy =
         "bit for bit what follows, every operation in f32, rounded to nearest even, and a the largest "
