@@ -108,6 +108,9 @@ SIZES = {
 }
 
 
+FILES = {"gguf_rows": "gguf_dequantize"}  # families whose rows are in another's file
+
+
 def sizes_of(variant):
     family = variant["family"]
     return SIZES.get(family) or SIZES[family.partition("_")[0]]
@@ -144,7 +147,7 @@ def committed():
     for path in sorted(HERE.glob("*.tsv")):
         for line in path.read_text(encoding="utf-8").splitlines()[1:]:
             variant, target, *counts = line.split("\t")
-            rows[path.stem, variant, target] = list(map(int, counts))
+            rows[variant.partition("/")[0], variant, target] = list(map(int, counts))
     return rows
 
 
@@ -174,10 +177,13 @@ def check(counted):
 def rebase(counted, families):
     kept = committed()
     print_changes(kept, counted)
-    for family in families or {key[0] for key in counted}:
-        rows = sorted([variant, target, *map(str, counts)] for (of, variant, target), counts in counted.items() if of == family)
-        text = "".join("\t".join(row) + "\n" for row in rows)
-        (HERE / f"{family}.tsv").write_text(f"{HEADING}\n{text}", encoding="utf-8")
+    remade = set(families or {key[0] for key in counted})
+    rows = {key: counts for key, counts in kept.items() if key[0] not in remade} | counted
+    for name in {FILES.get(family, family) for family in remade}:
+        of_file = sorted([variant, target, *map(str, counts)] for (family, variant, target), counts in rows.items()
+                         if FILES.get(family, family) == name)
+        text = "".join("\t".join(row) + "\n" for row in of_file)
+        (HERE / f"{name}.tsv").write_text(f"{HEADING}\n{text}", encoding="utf-8")
     print(f"{len(counted)} images, {len(counted.keys() - kept.keys())} of them new")
     return False
 
