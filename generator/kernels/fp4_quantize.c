@@ -33,6 +33,7 @@ typedef struct quantizer {
     uint32_t block;    /* elements */
     uint32_t elements; /* of a lane's load */
     uint32_t lanes;    /* that share a block; and loads of a round */
+    uint32_t groups;   /* of those lanes, in a warp */
     ptx_val in, packed, scale, m, k, global_scale;
     ptx_val lane, in_group, group; /* U32; lanes of a group are neighbours */
     /* Loads have an index: the block's from the warp's first on; in tiles the row. */
@@ -60,6 +61,7 @@ static quantizer init(ptx_fn *f, const kiln_variant *v)
     q.block = q.is_mx ? 32 : 16;
     q.elements = q.type == PTX_F32 ? 4 : 8;
     q.lanes = q.block / q.elements;
+    q.groups = WARP_LANES * q.elements / q.block;
     q.in = ptx_param_ptr(f, q.type, "in");
     q.packed = ptx_param_ptr(f, PTX_U8, "packed");
     q.scale = ptx_param_ptr(f, PTX_U8, "scale");
@@ -78,7 +80,7 @@ static quantizer init(ptx_fn *f, const kiln_variant *v)
 /* Blocks of a round are numbered in the order of their scales in memory. Of load s a group has number s * 32 / lanes + group. */
 static ptx_val number_of(quantizer *q, uint32_t round, uint32_t load)
 {
-    const uint32_t before = WARP_LANES * round + WARP_LANES / q->lanes * load;
+    const uint32_t before = WARP_LANES * round + q->groups * load;
     return before == 0 ? q->group : ptx_add(q->f, q->group, ptx_u32(before));
 }
 
@@ -249,7 +251,7 @@ static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
     scaling s = (q->is_mx ? scale_mxfp4 : scale_nvfp4)(q, most);
     ptx_val is_nan = ptx_gt(f, most, ptx_u32(NAN_BITS));
     ptx_val code = ptx_select(f, is_nan, ptx_u32(q->is_mx ? 0xff : 0x7f), s.code);
-    ptx_val number = ptx_mad(f, q->in_group, ptx_u32(WARP_LANES / q->lanes), q->group);
+    ptx_val number = ptx_mad(f, q->in_group, ptx_u32(q->groups), q->group);
     ptx_val at = ptx_at_bytes(f, ptx_at(f, q->scales_at, number), WARP_LANES * round);
     if (q->is_tiled) {
         ptx_val has_row = ptx_lt(f, tile_row(q, number, round), q->m);
