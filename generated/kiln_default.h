@@ -604,35 +604,35 @@ kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default
 kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
-/* nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32 */
-extern const kiln_kernel kiln_default_nf4_unpack_f32_64_low_f32_kernel;
-kiln_status kiln_default_nf4_unpack_f32_64_low_f32(kiln_loader *loader, CUstream stream,
-                                                   const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=f32,group=64,nibbles=low */
+extern const kiln_kernel kiln_default_nf4_unpack_f32_64_low_kernel;
+kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
+                                               const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=f32,group=64,nibbles=high,scale_type=f32 */
-extern const kiln_kernel kiln_default_nf4_unpack_f32_64_high_f32_kernel;
-kiln_status kiln_default_nf4_unpack_f32_64_high_f32(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=f32,group=64,nibbles=high */
+extern const kiln_kernel kiln_default_nf4_unpack_f32_64_high_kernel;
+kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream,
+                                                const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=f16,group=64,nibbles=low,scale_type=f32 */
-extern const kiln_kernel kiln_default_nf4_unpack_f16_64_low_f32_kernel;
-kiln_status kiln_default_nf4_unpack_f16_64_low_f32(kiln_loader *loader, CUstream stream,
-                                                   const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=f16,group=64,nibbles=low */
+extern const kiln_kernel kiln_default_nf4_unpack_f16_64_low_kernel;
+kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream,
+                                               const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=f16,group=64,nibbles=high,scale_type=f32 */
-extern const kiln_kernel kiln_default_nf4_unpack_f16_64_high_f32_kernel;
-kiln_status kiln_default_nf4_unpack_f16_64_high_f32(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=f16,group=64,nibbles=high */
+extern const kiln_kernel kiln_default_nf4_unpack_f16_64_high_kernel;
+kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream,
+                                                const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=bf16,group=64,nibbles=low,scale_type=f32 */
-extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_low_f32_kernel;
-kiln_status kiln_default_nf4_unpack_bf16_64_low_f32(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=bf16,group=64,nibbles=low */
+extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_low_kernel;
+kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream,
+                                                const kiln_default_nf4_unpack_args *args);
 
-/* nf4_unpack/type=bf16,group=64,nibbles=high,scale_type=f32 */
-extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_f32_kernel;
-kiln_status kiln_default_nf4_unpack_bf16_64_high_f32(kiln_loader *loader, CUstream stream,
-                                                     const kiln_default_nf4_unpack_args *args);
+/* nf4_unpack/type=bf16,group=64,nibbles=high */
+extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel;
+kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
+                                                 const kiln_default_nf4_unpack_args *args);
 
 /* nf4_scale: compute the scale of each NF4 group.
  * Source: QLoRA (arXiv:2305.14314).
@@ -816,10 +816,8 @@ kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream strea
  * + 3) * 2^-24) * |r| + (L + 6) * 2^-24 * S. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of
  * 32. This holds for every finite x while h, sums and y are normal numbers (a denormal x * r or h is also
  * off by half of the least denormal), and with q8 for |h| up to 2^111.
- * NaN and infinity: with q8, a NaN or an infinity in h makes y of its vector NaN; with exact, y follows
- * the sums of code * h and of h over sub-blocks. A NaN or an infinity in d or dmin makes y of its row NaN.
- * With norm rms, an infinity in x makes its own h a NaN and the others 0, and a NaN in x makes every h a
- * NaN, as do zeros with an eps of 0.
+ * NaN and infinity: a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row.
+ * With norm rms, one in x or in gamma does, and zeros with an eps of 0.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of 256
@@ -1004,95 +1002,80 @@ kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_defa
 kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
-                                                                                   CUstream stream,
-                                                                                   const kiln_default_nf4_gemm_args *args);
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=2,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                        const kiln_default_nf4_gemm_args *args);
 
 /* nf4_gemm_transposed: multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T.
  * Source: QLoRA (arXiv:2305.14314).
@@ -1773,35 +1756,35 @@ inline kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader,
 {
     return kiln_default_nf4_unpack_candidates(loader, &args, list, capacity, count);
 }
-inline kiln_status kiln_default_nf4_unpack_f32_64_low_f32(kiln_loader *loader, CUstream stream,
-                                                          const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_f32_64_low_f32(loader, stream, &args);
+    return kiln_default_nf4_unpack_f32_64_low(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_f32_64_high_f32(kiln_loader *loader, CUstream stream,
-                                                           const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_f32_64_high_f32(loader, stream, &args);
+    return kiln_default_nf4_unpack_f32_64_high(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_f16_64_low_f32(kiln_loader *loader, CUstream stream,
-                                                          const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_f16_64_low_f32(loader, stream, &args);
+    return kiln_default_nf4_unpack_f16_64_low(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_f16_64_high_f32(kiln_loader *loader, CUstream stream,
-                                                           const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_f16_64_high_f32(loader, stream, &args);
+    return kiln_default_nf4_unpack_f16_64_high(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_bf16_64_low_f32(kiln_loader *loader, CUstream stream,
-                                                           const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_bf16_64_low_f32(loader, stream, &args);
+    return kiln_default_nf4_unpack_bf16_64_low(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_unpack_bf16_64_high_f32(kiln_loader *loader, CUstream stream,
-                                                            const kiln_default_nf4_unpack_args &args)
+inline kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
+                                                        const kiln_default_nf4_unpack_args &args)
 {
-    return kiln_default_nf4_unpack_bf16_64_high_f32(loader, stream, &args);
+    return kiln_default_nf4_unpack_bf16_64_high(loader, stream, &args);
 }
 inline kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                           const kiln_default_nf4_scale_args &args)
@@ -1952,95 +1935,95 @@ inline kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader,
 {
     return kiln_default_nf4_gemm_workspace_max(loader, &args, workspace_bytes, counter_bytes);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                                        CUstream stream,
-                                                                                        const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_1_16_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(kiln_loader *loader,
-                                                                                        CUstream stream,
-                                                                                        const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_4_16_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f32_f32_low_f32_packed_simt_32_32_4_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_simt_1_16_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(kiln_loader *loader,
-                                                                                       CUstream stream,
-                                                                                       const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader,
+                                                                            CUstream stream,
+                                                                            const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
-                                                                                       CUstream stream,
-                                                                                       const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                            CUstream stream,
+                                                                            const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(kiln_loader *loader,
-                                                                                        CUstream stream,
-                                                                                        const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_1_32_8_aligned_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
-                                                                                       CUstream stream,
-                                                                                       const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                            CUstream stream,
+                                                                            const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_8_32_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(kiln_loader *loader,
-                                                                                        CUstream stream,
-                                                                                        const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
-                                                                                        CUstream stream,
-                                                                                        const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
-                                                                                        CUstream stream,
-                                                                                        const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_64_128_2_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(kiln_loader *loader,
-                                                                                          CUstream stream,
-                                                                                          const kiln_default_nf4_gemm_args &args)
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader,
+                                                                               CUstream stream,
+                                                                               const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_64_128_2_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(loader, stream, &args);
 }
 inline kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                                     const kiln_default_nf4_gemm_transposed_args &args)

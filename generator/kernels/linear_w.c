@@ -71,32 +71,42 @@ static ptx_val has_last_piece(linear *g)
     return ptx_lt(f, g->lane, last);
 }
 
-static void copy_piece(linear *g, ptx_val to, ptx_val from)
+/* Of a row's last tile `left` bytes are in bounds: whole pieces, or in rows that begin anywhere some bytes of one. */
+static void copy_piece(linear *g, ptx_val to, ptx_val from, const ptx_val *left)
 {
-    copy_unit(g->f, g->of.has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
+    ptx_fn *f = g->f;
+    const int hints = PTX_NC | PTX_NO_ALLOCATE;
+    if (!left) {
+        copy_unit(f, g->of.has_sm_80, to, from, NULL, hints);
+    } else if (begins_anywhere(g)) {
+        copy_cut(f, g->of.has_sm_80, to, from, *left);
+    } else {
+        ptx_val in_bounds = ptx_gt(f, *left, ptx_s32(0));
+        copy_unit(f, g->of.has_sm_80, to, from, &in_bounds, hints);
+    }
 }
 
 static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
 {
     ptx_fn *f = g->f;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
+    const bool branches = is_last && !g->of.has_sm_80;
     for (uint32_t i = 0; i < copies_of(g); i++) {
         const uint32_t byte = UNIT_BYTES * WARP_LANES * i;
         ptx_val piece_to = shared_at(f, PTX_U32, to, r * g->of.row_bytes + byte),
-                piece = ptx_at_bytes(f, from, byte);
-        ptx_val left = is_last ? ptx_sub(f, g->next_left[r], ptx_s32((int32_t)byte)) : ptx_s32(0);
+                piece = ptx_at_bytes(f, from, byte), left = {0};
+        if (is_last)
+            left = ptx_sub(f, g->next_left[r], ptx_s32((int32_t)byte));
         if (is_everyones(g, i)) {
-            is_last ? copy_cut(f, g->of.has_sm_80, piece_to, piece, left) : copy_piece(g, piece_to, piece);
-            continue;
-        }
-        if (is_last && !g->of.has_sm_80) {
+            copy_piece(g, piece_to, piece, is_last ? &left : NULL);
+        } else if (branches) {
             PTX_IF (f, g->has_last) {
-                copy_cut(f, g->of.has_sm_80, piece_to, piece, left);
+                copy_piece(g, piece_to, piece, &left);
             }
-            continue;
-        }
-        PTX_WHEN (f, g->has_last) {
-            is_last ? copy_cut(f, g->of.has_sm_80, piece_to, piece, left) : copy_piece(g, piece_to, piece);
+        } else {
+            PTX_WHEN (f, g->has_last) {
+                copy_piece(g, piece_to, piece, is_last ? &left : NULL);
+            }
         }
     }
 }

@@ -320,50 +320,38 @@ void print_instruction(text *out, const names *n, const ptx_inst *inst)
 
 /* ---- control ---------------------------------------------------------------------------------------------------- */
 
-/* With tabs, as nvcc does: at a byte each, deep loops add least to a bundle. */
-static void indent(text *out, int depth)
-{
-    for (int i = 0; i < depth; i++)
-        text_add_char(out, '\t');
-}
-
 static void print_branch(text *out, const names *n, const char *condition, ptx_val predicate)
 {
-    text_add(out, condition);
+    text_printf(out, "\t%s", condition);
     print_register(out, n, predicate.reg);
     text_add(out, " bra ");
 }
 
-/* Prints an instruction, or the branches and labels of a control instruction; returns the depth after it. */
-static int print_item(text *out, const names *n, const ptx_inst *inst, int depth)
+/* Prints an instruction, or the branches and labels of a control instruction. Blocks are not indented: in a bundle of deep
+ * loops that would be a twentieth of its bytes. */
+static void print_item(text *out, const names *n, const ptx_inst *inst)
 {
     const scope *s = fn_scope(n->f, inst->scope);
-    bool opens = inst->kind == INST_LOOP, closes = inst->kind == INST_ELSE || inst->kind == INST_END_IF;
-    indent(out, depth - (opens || closes));
     switch (inst->kind) {
     case INST_OP:
+        text_add_char(out, '\t');
         print_instruction(out, n, inst);
         break;
     case INST_NOTE:
-        text_printf(out, "// %s", inst->symbol);
+        text_printf(out, "\t// %s", inst->symbol);
         break;
     case INST_IF:
         print_branch(out, n, "@!", inst->operands[0]);
         text_printf(out, "IF_%u_%s;", s->label, s->has_else ? "ELSE" : "END");
-        depth++;
         break;
     case INST_ELSE:
-        text_printf(out, "\tbra IF_%u_END;\n", s->label);
-        indent(out, depth - 1);
-        text_printf(out, "IF_%u_ELSE:", s->label);
+        text_printf(out, "\tbra IF_%u_END;\nIF_%u_ELSE:", s->label, s->label);
         break;
     case INST_END_IF:
         text_printf(out, "IF_%u_END:", s->label);
-        depth--;
         break;
     case INST_LOOP:
         text_printf(out, "LOOP_%u:", s->label);
-        depth++;
         break;
     case INST_BREAK:
         print_branch(out, n, "@", inst->operands[0]);
@@ -372,16 +360,11 @@ static int print_item(text *out, const names *n, const ptx_inst *inst, int depth
     case INST_END_LOOP:
         print_branch(out, n, "@", inst->operands[0]);
         text_printf(out, "LOOP_%u;", s->label);
-        depth--;
-        if (s->has_break) {
-            text_add(out, "\n");
-            indent(out, depth);
-            text_printf(out, "LOOP_%u_END:", s->label);
-        }
+        if (s->has_break)
+            text_printf(out, "\nLOOP_%u_END:", s->label);
         break;
     }
     text_add_char(out, '\n');
-    return depth;
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------- */
@@ -447,11 +430,10 @@ void ptx_print_body(text *out, const ptx_fn *f)
             text_printf(out, "\t.reg %s %s<%u>;\n", classes[c].declared, classes[c].prefix, n.used[c] + 1);
     print_symbols(out, f, false);
     text_add(out, "\n");
-    int depth = 1;
     for (size_t i = 0; i < f->top.count; i++)
         if (names_has(&n, fn_inst(&f->top, i)))
-            print_item(out, &n, fn_inst(&f->top, i), depth);
+            print_item(out, &n, fn_inst(&f->top, i));
     for (size_t i = 0; i < f->body.count; i++)
-        depth = print_item(out, &n, fn_inst(&f->body, i), depth);
+        print_item(out, &n, fn_inst(&f->body, i));
     text_add(out, "\tret;\n}\n");
 }

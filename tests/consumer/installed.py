@@ -414,7 +414,7 @@ def pack(scratch):
     build(folder)
     shared = folder / "build/extra_pack.so"
     output = run(folder / "build/app", shared, driver())
-    expect(output == "nf4_unpack/type=f32,group=64,nibbles=low,scale_type=f32\nextra: 3 kernels, success, -2 0 2\n", f"the program says: {output}")
+    expect(output == "nf4_unpack/type=f32,group=64,nibbles=low\nextra: 3 kernels, success, -2 0 2\n", f"the program says: {output}")
     shown = [line.split()[-1] for line in run("nm", "-D", "--defined-only", shared).splitlines()]
     expect(shown == ["extra_index"], f"what the pack shows: {shown}")
     expect("extra_index" not in run("nm", folder / "build/app"), "the program has no kernels of its own")

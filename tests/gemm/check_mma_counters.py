@@ -55,7 +55,7 @@ def sizes_of(params, shapes):
 
 def main():
     profile, manifest, *shapes = sys.argv[1:]
-    counters.check(profile, manifest, ["scale_type=f32,rows=packed,strategy=mma"], lambda params: sizes_of(params, shapes), judge)
+    counters.check(profile, manifest, ["low,strategy=mma", "high,strategy=mma"], lambda params: sizes_of(params, shapes), judge)
 
 
 main()

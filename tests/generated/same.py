@@ -33,7 +33,7 @@ def text(kiln, config, variant, target, renamed=()):
     ptx = shown.stdout.replace(variant["entry"], "ENTRY")
     for names in renamed:
         ptx = ptx.replace(*(f"param_{name}" for name in names.split("=")))
-    return ptx.splitlines()
+    return [line.lstrip() for line in ptx.splitlines()]
 
 
 def pairs(old, new):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-VARIANT = "nf4_unpack/type=f16,group=64,nibbles=low,scale_type=f32"
+VARIANT = "nf4_unpack/type=f16,group=64,nibbles=low"
 LIMITS = ["memory", "issue", "integer", "float", "double", "special", "shared", "tensor"]
 CLASSES = ["integer", "float", "double", "half", "conversion", "special", "move", "global", "shared", "local", "const",
            "param", "generic", "control", "warp", "tensor"]
@@ -248,7 +248,7 @@ def check_refusals(c, config, folder):
             (["/nonexistent.yaml", "--variant", VARIANT], 1, "there is no /nonexistent.yaml"),
             ([__file__, "--variant", VARIANT], 1, "the generator took no bundle from"),
             ([os.path.dirname(__file__), "--variant", VARIANT], 1, "holds no manifest"),
-            ([folder, "--variant", "nf4_unpack/type=f16,group=65,nibbles=low,scale_type=f32"], 1,
+            ([folder, "--variant", "nf4_unpack/type=f16,group=65,nibbles=low"], 1,
              "has no variant nf4_unpack/type=f16,group=65", f"the nearest are: {VARIANT}\n"),
             ([config, "--variant", ""], 1, "has no variant"),
             ([folder, "--variant", "nf4_gem/tile_m=1"], 1, "the nearest are: nf4_gemm/"),
