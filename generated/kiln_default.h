@@ -914,7 +914,9 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  *   - k must be a multiple of 64
  *   - m must be at most 65535
  *   - n must be at most 2^31
- *   - k must be at most 2^31 */
+ *   - k must be at most 2^31
+ *   - workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m *
+ * tile_n (where split_k != 1) */
 
 enum {
     KILN_DEFAULT_NF4_GEMM_A_F32 = 3,
@@ -953,11 +955,12 @@ typedef struct kiln_default_nf4_gemm_args {
     CUdeviceptr out;           /* out, a[select(rows == packed, m * n, select(m * n == 0, 0, (max(m, 1) -
                                 * 1) * c_stride + n))], aligned to 2 bytes, or 4 where its elements have as
                                 * many: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32[workspace_size], only when split_k != 1: partial sums over
-                                * K; workspace and tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 32], only when split_k != 1: must be all
-                                * 0 before a launch, or C is wrong; the launch leaves them 0; one launch at
-                                * a time */
+    CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 16 bytes, only when split_k !=
+                                * 1: partial sums over K; workspace and tile_counters belong to one launch
+                                * at a time */
+    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 32], aligned to 4 bytes, only when
+                                * split_k != 1: must be all 0 before a launch, or C is wrong; the launch
+                                * leaves them 0; one launch at a time */
     uint32_t m;                /* u32: rows of A and C */
     uint32_t n;                /* u32: columns of C */
     uint32_t k;                /* u32: columns of A */
@@ -1058,23 +1061,23 @@ kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1
                                                                                  CUstream stream,
                                                                                  const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=2 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_2_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_2(kiln_loader *loader,
                                                                                  CUstream stream,
                                                                                  const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=2 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_2_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_2(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_args *args);
 
 /* nf4_gemm/a=f16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
 extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel;
 kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
                                                                                  CUstream stream,
                                                                                  const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_args *args);
 
 /* nf4_gemm/a=bf16,acc=f32,nibbles=low,scale_type=f32,rows=packed,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
 extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1_kernel;
@@ -1990,23 +1993,23 @@ inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_comp
 {
     return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_8_32_8_compact_2_1(loader, stream, &args);
 }
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
+inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_2(kiln_loader *loader,
                                                                                         CUstream stream,
                                                                                         const kiln_default_nf4_gemm_args &args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_1(loader, stream, &args);
+    return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_16_64_8_compact_2_2(loader, stream, &args);
+}
+inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_2(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_nf4_gemm_args &args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_2(loader, stream, &args);
 }
 inline kiln_status kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
                                                                                         CUstream stream,
                                                                                         const kiln_default_nf4_gemm_args &args)
 {
     return kiln_default_nf4_gemm_f16_f32_low_f32_packed_mma_32_64_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_16_64_8_compact_2_1(loader, stream, &args);
 }
 inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_f32_packed_mma_32_64_8_compact_2_1(kiln_loader *loader,
                                                                                          CUstream stream,
