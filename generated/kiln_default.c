@@ -32636,6 +32636,1843 @@ kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
     return kernel ? kernel->run(loader, stream, args) : status;
 }
 
+/* ==== linear ============================================================================================ */
+
+static const char linear_name[] = "linear";
+
+static const char linear_pointers_texts[] =
+    "in is null\000"
+    "in must be aligned to 16 bytes\000"
+    "w must be aligned to 16 bytes\000"
+    "out is null\000";
+static const kiln_pointer linear_pointers_rows[] = {
+    {offsetof(kiln_default_linear_args, in), 16, 0, 11},
+    {offsetof(kiln_default_linear_args, w), 16, 42, 42},
+    {offsetof(kiln_default_linear_args, out), 1, 72, 84},
+};
+static const kiln_pointers linear_pointers = {linear_pointers_texts, linear_pointers_rows, 3};
+
+static const char linear_pointers_1_texts[] =
+    "w is null\000"
+    "out must be aligned to 2 bytes\000";
+static const kiln_pointer linear_pointers_1_rows[] = {
+    {offsetof(kiln_default_linear_args, w), 1, 0, 10},
+    {offsetof(kiln_default_linear_args, out), 2, 10, 10},
+};
+static const kiln_pointers linear_pointers_1 = {linear_pointers_1_texts, linear_pointers_1_rows, 2};
+
+/* What every variant asks of its arguments. */
+static kiln_status check_linear(kiln_loader *loader, const kiln_default_linear_args *a)
+{
+    const kiln_status status = kiln_begin(loader, a, linear_name);
+    if (status != KILN_OK)
+        return status;
+    if (!((uint64_t)a->k >= 32 && (uint64_t)a->k <= 1048576)) {
+        static const char detail[] = "k must be from 32 to 2^20";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, linear_name, detail);
+    }
+    if (!((uint64_t)a->m <= 65535)) {
+        static const char detail[] = "m must be at most 65535";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, linear_name, detail);
+    }
+    if (!((uint64_t)a->n <= 16777216)) {
+        static const char detail[] = "n must be at most 2^24";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, linear_name, detail);
+    }
+    if (!((uint64_t)a->n > 0 || (uint64_t)a->n_2 + (uint64_t)a->n_3 == 0)) {
+        static const char detail[] = "n is 0 only where n_2 and n_3 are";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, linear_name, detail);
+    }
+    if ((uint64_t)a->m == 0 || (uint64_t)a->n == 0)
+        return KILN_OK;
+    return kiln_check_pointers(loader, linear_name, &linear_pointers, a,
+                               0x4u | ((uint64_t)a->k != 0 ? 0x1u : 0));
+}
+
+/* What one variant's function does; the numbers and the text say what the variant has. */
+static kiln_status call_linear(kiln_loader *loader, CUstream stream, const kiln_default_linear_args *a,
+                               const kiln_kernel *kernel, uint32_t its_format, uint32_t its_norm,
+                               uint32_t its_activation, uint32_t its_x, uint32_t its_y, uint32_t its_epilogue,
+                               uint32_t its_matrices, uint32_t its_scale, const char *has)
+{
+    kiln_status status = check_linear(loader, a);
+    if (status != KILN_OK || (uint64_t)a->m == 0 || (uint64_t)a->n == 0)
+        return status;
+    if ((a->format != 0 && a->format != its_format) || (a->norm != 0 && a->norm != its_norm) ||
+        (a->activation != 0 && a->activation != its_activation) || (a->x != 0 && a->x != its_x) ||
+        (a->y != 0 && a->y != its_y) || (a->epilogue != 0 && a->epilogue != its_epilogue) ||
+        (a->matrices != 0 && a->matrices != its_matrices) || (a->scale != 0 && a->scale != its_scale))
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, linear_name, has);
+    return kernel->run(loader, stream, a);
+}
+
+/* linear/format=q4_k,norm=none,activation=q8,x=f16,y=f16,epilogue=none,strategy=simt,vectors=1,rows=2,chunk=65536,tile_m=8,tile_n=64,k_warps=2,stages=2 */
+
+static const char linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_id[] =
+    "linear/format=q4_k,norm=none,activation=q8,x=f16,y=f16,epilogue=none,strategy=simt,vectors=1,rows=2,chunk=65536,tile_m=8,tile_n=64,k_warps=2,stages=2";
+static const char linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_entry[] =
+    "linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2";
+
+static const char linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_sm_75[] =
+".version 7.4\n"
+".target sm_75\n"
+".address_size 64\n"
+"\n"
+".extern .shared .align 16 .b32 dynamic_shared[];\n"
+".visible .entry linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(\n"
+"	.param .u64 param_in,\n"
+"	.param .u64 param_w,\n"
+"	.param .u64 param_out,\n"
+"	.param .u32 param_m,\n"
+"	.param .u32 param_n,\n"
+"	.param .u32 param_k\n"
+")\n"
+".maxntid 256, 1, 1\n"
+".minnctapersm 2\n"
+"{\n"
+"	.reg .pred %p<63>;\n"
+"	.reg .b16 %h<22>;\n"
+"	.reg .b32 %r<472>;\n"
+"	.reg .b32 %f<120>;\n"
+"	.reg .b64 %rd<35>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_in];\n"
+"	ld.param.u64 %rd2, [param_w];\n"
+"	ld.param.u64 %rd3, [param_out];\n"
+"	ld.param.u32 %r1, [param_m];\n"
+"	ld.param.u32 %r2, [param_n];\n"
+"	ld.param.u32 %r3, [param_k];\n"
+"	mov.b32 %r4, dynamic_shared;\n"
+"	mov.u32 %r5, %tid.x;\n"
+"	mov.u32 %r6, %laneid;\n"
+"	mov.u32 %r7, %tid.x;\n"
+"	shr.u32 %r8, %r7, 5;\n"
+"	div.u32 %r9, %r3, 256;\n"
+"	mul.lo.u32 %r10, %r9, 144;\n"
+"	mad.lo.u32 %r11, %r8, 4608, %r4;\n"
+"	add.u32 %r12, %r4, 36864;\n"
+"	add.u32 %r13, %r12, 1024;\n"
+"	add.u32 %r14, %r13, 32;\n"
+"	add.u32 %r15, %r14, 32;\n"
+"	mov.u32 %r16, %ctaid.y;\n"
+"	mul.lo.u32 %r17, %r16, 1;\n"
+"	sub.u32 %r18, %r1, %r17;\n"
+"	add.u32 %r19, %r17, 0;\n"
+"	sub.u32 %r20, %r1, 1;\n"
+"	min.u32 %r21, %r19, %r20;\n"
+"	mul.wide.u32 %rd4, %r21, %r3;\n"
+"	shl.b64 %rd5, %rd4, 1;\n"
+"	add.u64 %rd6, %rd5, %rd1;\n"
+"	and.b32 %r22, %r6, 3;\n"
+"	mul.lo.u32 %r23, %r22, 32;\n"
+"	and.b32 %r24, %r22, 1;\n"
+"	setp.ne.u32 %p1, %r24, 0;\n"
+"	and.b32 %r25, %r22, 2;\n"
+"	setp.ne.u32 %p2, %r25, 0;\n"
+"	selp.b32 %r26, 30258, 21520, %p1;\n"
+"	selp.b32 %r27, 0x30303030, 0x3f3f3f3f, %p2;\n"
+"	selp.b32 %r28, 0x0f0f0f0f, 0, %p2;\n"
+"	mad.lo.u32 %r29, %r6, 80, %r15;\n"
+"	mov.u32 %r30, %nctaid.x;\n"
+"	mov.u32 %r31, %ctaid.x;\n"
+"	add.u32 %r32, %r2, 1;\n"
+"	div.u32 %r33, %r32, 2;\n"
+"	add.u32 %r34, %r33, %r30;\n"
+"	sub.u32 %r35, %r34, 1;\n"
+"	div.u32 %r36, %r35, %r30;\n"
+"	mul.lo.u32 %r37, %r36, 2;\n"
+"	mul.lo.u32 %r38, %r31, %r37;\n"
+"	add.u32 %r39, %r38, %r37;\n"
+"	min.u32 %r40, %r39, %r2;\n"
+"	mov.b32 %r41, %r38;\n"
+"	setp.lt.u32 %p3, %r41, %r40;\n"
+"	@!%p3 bra IF_1_END;\n"
+"LOOP_2:\n"
+"	sub.u32 %r42, %r40, %r41;\n"
+"	min.u32 %r43, %r42, 256;\n"
+"	add.u32 %r44, %r43, 1;\n"
+"	div.u32 %r45, %r44, 2;\n"
+"	setp.eq.u32 %p4, %r41, %r38;\n"
+"	mov.b32 %r46, 0;\n"
+"	setp.lt.u32 %p5, %r46, %r3;\n"
+"	@!%p5 bra IF_3_END;\n"
+"LOOP_4:\n"
+"	sub.u32 %r47, %r3, %r46;\n"
+"	min.u32 %r48, %r47, 0x00010000;\n"
+"	add.u32 %r49, %r48, 2047;\n"
+"	div.u32 %r50, %r49, 2048;\n"
+"	div.u32 %r51, %r48, 64;\n"
+"	div.u32 %r52, %r46, 256;\n"
+"	mul.lo.u32 %r53, %r52, 144;\n"
+"	div.u32 %r54, %r48, 256;\n"
+"	mul.lo.u32 %r55, %r54, 144;\n"
+"	bar.warp.sync 0xffffffff;\n"
+"	mov.b32 %r56, %r8;\n"
+"	mov.b32 %r57, %r50;\n"
+"	and.b32 %r58, %r10, 15;\n"
+"	setp.ne.u32 %p6, %r58, 0;\n"
+"	selp.b32 %r59, 1, 0, %p6;\n"
+"	add.u32 %r60, %r59, 8;\n"
+"	setp.lt.u32 %p7, %r6, %r60;\n"
+"	mul.lo.u32 %r61, %r6, 16;\n"
+"	cvt.u64.u32 %rd7, %r53;\n"
+"	add.u64 %rd8, %rd2, %rd7;\n"
+"	mad.lo.u32 %r62, %r56, 2, 0;\n"
+"	sub.u32 %r63, %r43, 1;\n"
+"	min.u32 %r64, %r62, %r63;\n"
+"	add.u32 %r65, %r64, %r41;\n"
+"	mad.wide.u32 %rd9, %r65, %r10, %rd8;\n"
+"	sub.u32 %r66, %r55, %r61;\n"
+"	cvt.u64.u32 %rd10, %r61;\n"
+"	add.u64 %rd11, %rd9, %rd10;\n"
+"	mov.b32 %r67, %r66;\n"
+"	mad.lo.u32 %r68, %r56, 2, 1;\n"
+"	sub.u32 %r69, %r43, 1;\n"
+"	min.u32 %r70, %r68, %r69;\n"
+"	add.u32 %r71, %r70, %r41;\n"
+"	mad.wide.u32 %rd12, %r71, %r10, %rd8;\n"
+"	sub.u32 %r72, %r55, %r61;\n"
+"	cvt.u64.u32 %rd13, %r61;\n"
+"	add.u64 %rd14, %rd12, %rd13;\n"
+"	mov.b32 %r73, %r72;\n"
+"	mov.b32 %r74, 0;\n"
+"LOOP_5:\n"
+"	mad.lo.u32 %r75, %r6, 16, %r11;\n"
+"	add.u32 %r76, %r75, %r74;\n"
+"	setp.lt.u32 %p8, %r56, %r45;\n"
+"	@!%p8 bra IF_6_END;\n"
+"	setp.eq.u32 %p9, %r57, 1;\n"
+"	@!%p9 bra IF_7_ELSE;\n"
+"	sub.s32 %r77, %r67, 0;\n"
+"	setp.gt.s32 %p10, %r77, 0;\n"
+"	mov.b32 %r78, 0;\n"
+"	mov.b32 %r79, 0;\n"
+"	mov.b32 %r80, 0;\n"
+"	mov.b32 %r81, 0;\n"
+"	@%p10 ld.global.nc.L1::no_allocate.v4.u32 {%r78, %r79, %r80, %r81}, [%rd11];\n"
+"	st.shared.v4.u32 [%r76], {%r78, %r79, %r80, %r81};\n"
+"	sub.s32 %r82, %r67, 512;\n"
+"	setp.gt.s32 %p11, %r82, 0;\n"
+"	mov.b32 %r83, 0;\n"
+"	mov.b32 %r84, 0;\n"
+"	mov.b32 %r85, 0;\n"
+"	mov.b32 %r86, 0;\n"
+"	@%p11 ld.global.nc.L1::no_allocate.v4.u32 {%r83, %r84, %r85, %r86}, [%rd11+512];\n"
+"	st.shared.v4.u32 [%r76+512], {%r83, %r84, %r85, %r86};\n"
+"	sub.s32 %r87, %r67, 1024;\n"
+"	@!%p7 bra IF_8_END;\n"
+"	setp.gt.s32 %p12, %r87, 0;\n"
+"	mov.b32 %r88, 0;\n"
+"	mov.b32 %r89, 0;\n"
+"	mov.b32 %r90, 0;\n"
+"	mov.b32 %r91, 0;\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v4.u32 {%r88, %r89, %r90, %r91}, [%rd11+1024];\n"
+"	st.shared.v4.u32 [%r76+1024], {%r88, %r89, %r90, %r91};\n"
+"IF_8_END:\n"
+"	sub.s32 %r92, %r73, 0;\n"
+"	setp.gt.s32 %p13, %r92, 0;\n"
+"	mov.b32 %r93, 0;\n"
+"	mov.b32 %r94, 0;\n"
+"	mov.b32 %r95, 0;\n"
+"	mov.b32 %r96, 0;\n"
+"	@%p13 ld.global.nc.L1::no_allocate.v4.u32 {%r93, %r94, %r95, %r96}, [%rd14];\n"
+"	st.shared.v4.u32 [%r76+1152], {%r93, %r94, %r95, %r96};\n"
+"	sub.s32 %r97, %r73, 512;\n"
+"	setp.gt.s32 %p14, %r97, 0;\n"
+"	mov.b32 %r98, 0;\n"
+"	mov.b32 %r99, 0;\n"
+"	mov.b32 %r100, 0;\n"
+"	mov.b32 %r101, 0;\n"
+"	@%p14 ld.global.nc.L1::no_allocate.v4.u32 {%r98, %r99, %r100, %r101}, [%rd14+512];\n"
+"	st.shared.v4.u32 [%r76+1664], {%r98, %r99, %r100, %r101};\n"
+"	sub.s32 %r102, %r73, 1024;\n"
+"	@!%p7 bra IF_9_END;\n"
+"	setp.gt.s32 %p15, %r102, 0;\n"
+"	mov.b32 %r103, 0;\n"
+"	mov.b32 %r104, 0;\n"
+"	mov.b32 %r105, 0;\n"
+"	mov.b32 %r106, 0;\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v4.u32 {%r103, %r104, %r105, %r106}, [%rd14+1024];\n"
+"	st.shared.v4.u32 [%r76+2176], {%r103, %r104, %r105, %r106};\n"
+"IF_9_END:\n"
+"	mov.b32 %r57, %r50;\n"
+"	add.u32 %r56, %r56, 8;\n"
+"	mul.lo.u32 %r107, %r6, 16;\n"
+"	cvt.u64.u32 %rd15, %r53;\n"
+"	add.u64 %rd16, %rd2, %rd15;\n"
+"	mad.lo.u32 %r108, %r56, 2, 0;\n"
+"	sub.u32 %r109, %r43, 1;\n"
+"	min.u32 %r110, %r108, %r109;\n"
+"	add.u32 %r111, %r110, %r41;\n"
+"	mad.wide.u32 %rd17, %r111, %r10, %rd16;\n"
+"	sub.u32 %r112, %r55, %r107;\n"
+"	cvt.u64.u32 %rd18, %r107;\n"
+"	add.u64 %rd11, %rd17, %rd18;\n"
+"	mov.b32 %r67, %r112;\n"
+"	mad.lo.u32 %r113, %r56, 2, 1;\n"
+"	sub.u32 %r114, %r43, 1;\n"
+"	min.u32 %r115, %r113, %r114;\n"
+"	add.u32 %r116, %r115, %r41;\n"
+"	mad.wide.u32 %rd19, %r116, %r10, %rd16;\n"
+"	sub.u32 %r117, %r55, %r107;\n"
+"	cvt.u64.u32 %rd20, %r107;\n"
+"	add.u64 %rd14, %rd19, %rd20;\n"
+"	mov.b32 %r73, %r117;\n"
+"	bra IF_7_END;\n"
+"IF_7_ELSE:\n"
+"	ld.global.nc.L1::no_allocate.v4.u32 {%r118, %r119, %r120, %r121}, [%rd11];\n"
+"	st.shared.v4.u32 [%r76], {%r118, %r119, %r120, %r121};\n"
+"	ld.global.nc.L1::no_allocate.v4.u32 {%r122, %r123, %r124, %r125}, [%rd11+512];\n"
+"	st.shared.v4.u32 [%r76+512], {%r122, %r123, %r124, %r125};\n"
+"	@%p7 ld.global.nc.L1::no_allocate.v4.u32 {%r126, %r127, %r128, %r129}, [%rd11+1024];\n"
+"	@%p7 st.shared.v4.u32 [%r76+1024], {%r126, %r127, %r128, %r129};\n"
+"	add.u64 %rd11, %rd11, 1152;\n"
+"	sub.s32 %r67, %r67, 1152;\n"
+"	ld.global.nc.L1::no_allocate.v4.u32 {%r130, %r131, %r132, %r133}, [%rd14];\n"
+"	st.shared.v4.u32 [%r76+1152], {%r130, %r131, %r132, %r133};\n"
+"	ld.global.nc.L1::no_allocate.v4.u32 {%r134, %r135, %r136, %r137}, [%rd14+512];\n"
+"	st.shared.v4.u32 [%r76+1664], {%r134, %r135, %r136, %r137};\n"
+"	@%p7 ld.global.nc.L1::no_allocate.v4.u32 {%r138, %r139, %r140, %r141}, [%rd14+1024];\n"
+"	@%p7 st.shared.v4.u32 [%r76+2176], {%r138, %r139, %r140, %r141};\n"
+"	add.u64 %rd14, %rd14, 1152;\n"
+"	sub.s32 %r73, %r73, 1152;\n"
+"	sub.u32 %r57, %r57, 1;\n"
+"IF_7_END:\n"
+"IF_6_END:\n"
+"	add.u32 %r74, %r74, 2304;\n"
+"	setp.lt.u32 %p16, %r74, 2304;\n"
+"	@%p16 bra LOOP_5;\n"
+"	mov.b32 %r142, 2304;\n"
+"	setp.eq.u32 %p17, %r46, 0;\n"
+"	and.pred %p18, %p4, %p17;\n"
+"	setp.gt.u32 %p19, %r3, 0x00010000;\n"
+"	or.pred %p20, %p18, %p19;\n"
+"	@!%p20 bra IF_10_END;\n"
+"	bar.sync 0;\n"
+"	mul.lo.u32 %r143, %r5, 4;\n"
+"	div.u32 %r144, %r143, 64;\n"
+"	div.u32 %r145, %r143, 32;\n"
+"	and.b32 %r146, %r145, 1;\n"
+"	mad.lo.u32 %r147, %r144, 80, %r15;\n"
+"	mad.lo.u32 %r148, %r146, 32, %r147;\n"
+"	and.b32 %r149, %r143, 31;\n"
+"	mad.lo.u32 %r150, %r149, 1, %r148;\n"
+"	and.b32 %r151, %r6, 7;\n"
+"	div.u32 %r152, %r151, 8;\n"
+"	mad.lo.u32 %r153, %r152, 80, %r147;\n"
+"	mad.lo.u32 %r154, %r146, 8, %r153;\n"
+"	add.u32 %r155, %r154, 64;\n"
+"	mul.lo.u32 %r156, %r8, 128;\n"
+"	setp.lt.u32 %p21, %r156, %r48;\n"
+"	@!%p21 bra IF_11_END;\n"
+"LOOP_12:\n"
+"	mad.lo.u32 %r157, %r6, 4, %r156;\n"
+"	setp.lt.u32 %p22, %r157, %r48;\n"
+"	add.u32 %r158, %r157, %r46;\n"
+"	mad.wide.u32 %rd21, %r158, 2, %rd6;\n"
+"	mov.b32 %r159, 0;\n"
+"	mov.b32 %r160, 0;\n"
+"	@%p22 ld.global.nc.v2.u32 {%r159, %r160}, [%rd21];\n"
+"	add.u32 %r161, %r157, 1024;\n"
+"	setp.lt.u32 %p23, %r161, %r48;\n"
+"	add.u32 %r162, %r161, %r46;\n"
+"	mad.wide.u32 %rd22, %r162, 2, %rd6;\n"
+"	mov.b32 %r163, 0;\n"
+"	mov.b32 %r164, 0;\n"
+"	@%p23 ld.global.nc.v2.u32 {%r163, %r164}, [%rd22];\n"
+"	add.u32 %r165, %r157, 2048;\n"
+"	setp.lt.u32 %p24, %r165, %r48;\n"
+"	add.u32 %r166, %r165, %r46;\n"
+"	mad.wide.u32 %rd23, %r166, 2, %rd6;\n"
+"	mov.b32 %r167, 0;\n"
+"	mov.b32 %r168, 0;\n"
+"	@%p24 ld.global.nc.v2.u32 {%r167, %r168}, [%rd23];\n"
+"	add.u32 %r169, %r157, 3072;\n"
+"	setp.lt.u32 %p25, %r169, %r48;\n"
+"	add.u32 %r170, %r169, %r46;\n"
+"	mad.wide.u32 %rd24, %r170, 2, %rd6;\n"
+"	mov.b32 %r171, 0;\n"
+"	mov.b32 %r172, 0;\n"
+"	@%p25 ld.global.nc.v2.u32 {%r171, %r172}, [%rd24];\n"
+"	setp.lt.u32 %p26, %r156, %r48;\n"
+"	@!%p26 bra IF_13_END;\n"
+"	mov.b32 {%h1, %h2}, %r159;\n"
+"	cvt.f32.f16 %f1, %h1;\n"
+"	cvt.f32.f16 %f2, %h2;\n"
+"	mov.b32 {%h3, %h4}, %r160;\n"
+"	cvt.f32.f16 %f3, %h3;\n"
+"	cvt.f32.f16 %f4, %h4;\n"
+"	setp.lt.u32 %p27, %r156, %r48;\n"
+"	@!%p27 bra IF_14_END;\n"
+"	abs.f32 %f5, %f1;\n"
+"	abs.f32 %f6, %f2;\n"
+"	max.u32 %r173, %f5, %f6;\n"
+"	abs.f32 %f7, %f3;\n"
+"	max.u32 %r174, %r173, %f7;\n"
+"	abs.f32 %f8, %f4;\n"
+"	max.u32 %r175, %r174, %f8;\n"
+"	shfl.sync.bfly.b32 %r176, %r175, 4, 31, 0xffffffff;\n"
+"	max.u32 %r177, %r175, %r176;\n"
+"	shfl.sync.bfly.b32 %r178, %r177, 2, 31, 0xffffffff;\n"
+"	max.u32 %r179, %r177, %r178;\n"
+"	shfl.sync.bfly.b32 %r180, %r179, 1, 31, 0xffffffff;\n"
+"	max.u32 %r181, %r179, %r180;\n"
+"	max.u32 %r182, %r181, 0x04800000;\n"
+"	mul.rn.f32 %f9, %r182, 0f3C010204;\n"
+"	rcp.approx.f32 %f10, %r182;\n"
+"	mul.rn.f32 %f11, %f10, 0f42FE0000;\n"
+"	fma.rn.f32 %f12, %f1, %f11, 0f4B400000;\n"
+"	fma.rn.f32 %f13, %f2, %f11, 0f4B400000;\n"
+"	fma.rn.f32 %f14, %f3, %f11, 0f4B400000;\n"
+"	fma.rn.f32 %f15, %f4, %f11, 0f4B400000;\n"
+"	prmt.b32 %r183, %f12, %f13, 64;\n"
+"	prmt.b32 %r184, %f14, %f15, 64;\n"
+"	prmt.b32 %r185, %r183, %r184, 21520;\n"
+"	st.shared.u32 [%r150], %r185;\n"
+"	dp4a.s32.s32 %r186, %r185, 16843009, 0;\n"
+"	shfl.sync.bfly.b32 %r187, %r186, 4, 31, 0xffffffff;\n"
+"	add.s32 %r188, %r186, %r187;\n"
+"	shfl.sync.bfly.b32 %r189, %r188, 2, 31, 0xffffffff;\n"
+"	add.s32 %r190, %r188, %r189;\n"
+"	shfl.sync.bfly.b32 %r191, %r190, 1, 31, 0xffffffff;\n"
+"	add.s32 %r192, %r190, %r191;\n"
+"	cvt.rn.f32.s32 %f16, %r192;\n"
+"	mul.rn.f32 %f17, %f9, %f16;\n"
+"	and.b32 %r193, %r6, 7;\n"
+"	setp.eq.u32 %p28, %r193, 0;\n"
+"	@%p28 st.shared.v2.f32 [%r155], {%f9, %f17};\n"
+"IF_14_END:\n"
+"IF_13_END:\n"
+"	add.u32 %r194, %r156, 1024;\n"
+"	setp.lt.u32 %p29, %r194, %r48;\n"
+"	@!%p29 bra IF_15_END;\n"
+"	mov.b32 {%h5, %h6}, %r163;\n"
+"	cvt.f32.f16 %f18, %h5;\n"
+"	cvt.f32.f16 %f19, %h6;\n"
+"	mov.b32 {%h7, %h8}, %r164;\n"
+"	cvt.f32.f16 %f20, %h7;\n"
+"	cvt.f32.f16 %f21, %h8;\n"
+"	setp.lt.u32 %p30, %r194, %r48;\n"
+"	@!%p30 bra IF_16_END;\n"
+"	abs.f32 %f22, %f18;\n"
+"	abs.f32 %f23, %f19;\n"
+"	max.u32 %r195, %f22, %f23;\n"
+"	abs.f32 %f24, %f20;\n"
+"	max.u32 %r196, %r195, %f24;\n"
+"	abs.f32 %f25, %f21;\n"
+"	max.u32 %r197, %r196, %f25;\n"
+"	shfl.sync.bfly.b32 %r198, %r197, 4, 31, 0xffffffff;\n"
+"	max.u32 %r199, %r197, %r198;\n"
+"	shfl.sync.bfly.b32 %r200, %r199, 2, 31, 0xffffffff;\n"
+"	max.u32 %r201, %r199, %r200;\n"
+"	shfl.sync.bfly.b32 %r202, %r201, 1, 31, 0xffffffff;\n"
+"	max.u32 %r203, %r201, %r202;\n"
+"	max.u32 %r204, %r203, 0x04800000;\n"
+"	mul.rn.f32 %f26, %r204, 0f3C010204;\n"
+"	rcp.approx.f32 %f27, %r204;\n"
+"	mul.rn.f32 %f28, %f27, 0f42FE0000;\n"
+"	fma.rn.f32 %f29, %f18, %f28, 0f4B400000;\n"
+"	fma.rn.f32 %f30, %f19, %f28, 0f4B400000;\n"
+"	fma.rn.f32 %f31, %f20, %f28, 0f4B400000;\n"
+"	fma.rn.f32 %f32, %f21, %f28, 0f4B400000;\n"
+"	prmt.b32 %r205, %f29, %f30, 64;\n"
+"	prmt.b32 %r206, %f31, %f32, 64;\n"
+"	prmt.b32 %r207, %r205, %r206, 21520;\n"
+"	st.shared.u32 [%r150+1280], %r207;\n"
+"	dp4a.s32.s32 %r208, %r207, 16843009, 0;\n"
+"	shfl.sync.bfly.b32 %r209, %r208, 4, 31, 0xffffffff;\n"
+"	add.s32 %r210, %r208, %r209;\n"
+"	shfl.sync.bfly.b32 %r211, %r210, 2, 31, 0xffffffff;\n"
+"	add.s32 %r212, %r210, %r211;\n"
+"	shfl.sync.bfly.b32 %r213, %r212, 1, 31, 0xffffffff;\n"
+"	add.s32 %r214, %r212, %r213;\n"
+"	cvt.rn.f32.s32 %f33, %r214;\n"
+"	mul.rn.f32 %f34, %f26, %f33;\n"
+"	and.b32 %r215, %r6, 7;\n"
+"	setp.eq.u32 %p31, %r215, 0;\n"
+"	@%p31 st.shared.v2.f32 [%r155+1280], {%f26, %f34};\n"
+"IF_16_END:\n"
+"IF_15_END:\n"
+"	add.u32 %r216, %r156, 2048;\n"
+"	setp.lt.u32 %p32, %r216, %r48;\n"
+"	@!%p32 bra IF_17_END;\n"
+"	mov.b32 {%h9, %h10}, %r167;\n"
+"	cvt.f32.f16 %f35, %h9;\n"
+"	cvt.f32.f16 %f36, %h10;\n"
+"	mov.b32 {%h11, %h12}, %r168;\n"
+"	cvt.f32.f16 %f37, %h11;\n"
+"	cvt.f32.f16 %f38, %h12;\n"
+"	setp.lt.u32 %p33, %r216, %r48;\n"
+"	@!%p33 bra IF_18_END;\n"
+"	abs.f32 %f39, %f35;\n"
+"	abs.f32 %f40, %f36;\n"
+"	max.u32 %r217, %f39, %f40;\n"
+"	abs.f32 %f41, %f37;\n"
+"	max.u32 %r218, %r217, %f41;\n"
+"	abs.f32 %f42, %f38;\n"
+"	max.u32 %r219, %r218, %f42;\n"
+"	shfl.sync.bfly.b32 %r220, %r219, 4, 31, 0xffffffff;\n"
+"	max.u32 %r221, %r219, %r220;\n"
+"	shfl.sync.bfly.b32 %r222, %r221, 2, 31, 0xffffffff;\n"
+"	max.u32 %r223, %r221, %r222;\n"
+"	shfl.sync.bfly.b32 %r224, %r223, 1, 31, 0xffffffff;\n"
+"	max.u32 %r225, %r223, %r224;\n"
+"	max.u32 %r226, %r225, 0x04800000;\n"
+"	mul.rn.f32 %f43, %r226, 0f3C010204;\n"
+"	rcp.approx.f32 %f44, %r226;\n"
+"	mul.rn.f32 %f45, %f44, 0f42FE0000;\n"
+"	fma.rn.f32 %f46, %f35, %f45, 0f4B400000;\n"
+"	fma.rn.f32 %f47, %f36, %f45, 0f4B400000;\n"
+"	fma.rn.f32 %f48, %f37, %f45, 0f4B400000;\n"
+"	fma.rn.f32 %f49, %f38, %f45, 0f4B400000;\n"
+"	prmt.b32 %r227, %f46, %f47, 64;\n"
+"	prmt.b32 %r228, %f48, %f49, 64;\n"
+"	prmt.b32 %r229, %r227, %r228, 21520;\n"
+"	st.shared.u32 [%r150+2560], %r229;\n"
+"	dp4a.s32.s32 %r230, %r229, 16843009, 0;\n"
+"	shfl.sync.bfly.b32 %r231, %r230, 4, 31, 0xffffffff;\n"
+"	add.s32 %r232, %r230, %r231;\n"
+"	shfl.sync.bfly.b32 %r233, %r232, 2, 31, 0xffffffff;\n"
+"	add.s32 %r234, %r232, %r233;\n"
+"	shfl.sync.bfly.b32 %r235, %r234, 1, 31, 0xffffffff;\n"
+"	add.s32 %r236, %r234, %r235;\n"
+"	cvt.rn.f32.s32 %f50, %r236;\n"
+"	mul.rn.f32 %f51, %f43, %f50;\n"
+"	and.b32 %r237, %r6, 7;\n"
+"	setp.eq.u32 %p34, %r237, 0;\n"
+"	@%p34 st.shared.v2.f32 [%r155+2560], {%f43, %f51};\n"
+"IF_18_END:\n"
+"IF_17_END:\n"
+"	add.u32 %r238, %r156, 3072;\n"
+"	setp.lt.u32 %p35, %r238, %r48;\n"
+"	@!%p35 bra IF_19_END;\n"
+"	mov.b32 {%h13, %h14}, %r171;\n"
+"	cvt.f32.f16 %f52, %h13;\n"
+"	cvt.f32.f16 %f53, %h14;\n"
+"	mov.b32 {%h15, %h16}, %r172;\n"
+"	cvt.f32.f16 %f54, %h15;\n"
+"	cvt.f32.f16 %f55, %h16;\n"
+"	setp.lt.u32 %p36, %r238, %r48;\n"
+"	@!%p36 bra IF_20_END;\n"
+"	abs.f32 %f56, %f52;\n"
+"	abs.f32 %f57, %f53;\n"
+"	max.u32 %r239, %f56, %f57;\n"
+"	abs.f32 %f58, %f54;\n"
+"	max.u32 %r240, %r239, %f58;\n"
+"	abs.f32 %f59, %f55;\n"
+"	max.u32 %r241, %r240, %f59;\n"
+"	shfl.sync.bfly.b32 %r242, %r241, 4, 31, 0xffffffff;\n"
+"	max.u32 %r243, %r241, %r242;\n"
+"	shfl.sync.bfly.b32 %r244, %r243, 2, 31, 0xffffffff;\n"
+"	max.u32 %r245, %r243, %r244;\n"
+"	shfl.sync.bfly.b32 %r246, %r245, 1, 31, 0xffffffff;\n"
+"	max.u32 %r247, %r245, %r246;\n"
+"	max.u32 %r248, %r247, 0x04800000;\n"
+"	mul.rn.f32 %f60, %r248, 0f3C010204;\n"
+"	rcp.approx.f32 %f61, %r248;\n"
+"	mul.rn.f32 %f62, %f61, 0f42FE0000;\n"
+"	fma.rn.f32 %f63, %f52, %f62, 0f4B400000;\n"
+"	fma.rn.f32 %f64, %f53, %f62, 0f4B400000;\n"
+"	fma.rn.f32 %f65, %f54, %f62, 0f4B400000;\n"
+"	fma.rn.f32 %f66, %f55, %f62, 0f4B400000;\n"
+"	prmt.b32 %r249, %f63, %f64, 64;\n"
+"	prmt.b32 %r250, %f65, %f66, 64;\n"
+"	prmt.b32 %r251, %r249, %r250, 21520;\n"
+"	st.shared.u32 [%r150+3840], %r251;\n"
+"	dp4a.s32.s32 %r252, %r251, 16843009, 0;\n"
+"	shfl.sync.bfly.b32 %r253, %r252, 4, 31, 0xffffffff;\n"
+"	add.s32 %r254, %r252, %r253;\n"
+"	shfl.sync.bfly.b32 %r255, %r254, 2, 31, 0xffffffff;\n"
+"	add.s32 %r256, %r254, %r255;\n"
+"	shfl.sync.bfly.b32 %r257, %r256, 1, 31, 0xffffffff;\n"
+"	add.s32 %r258, %r256, %r257;\n"
+"	cvt.rn.f32.s32 %f67, %r258;\n"
+"	mul.rn.f32 %f68, %f60, %f67;\n"
+"	and.b32 %r259, %r6, 7;\n"
+"	setp.eq.u32 %p37, %r259, 0;\n"
+"	@%p37 st.shared.v2.f32 [%r155+3840], {%f60, %f68};\n"
+"IF_20_END:\n"
+"IF_19_END:\n"
+"	add.u32 %r150, %r150, 5120;\n"
+"	add.u32 %r155, %r155, 5120;\n"
+"	add.u32 %r156, %r156, 4096;\n"
+"	setp.lt.u32 %p38, %r156, %r48;\n"
+"	@%p38 bra LOOP_12;\n"
+"IF_11_END:\n"
+"	bar.sync 0;\n"
+"IF_10_END:\n"
+"	mov.b32 %r260, %r8;\n"
+"	setp.lt.u32 %p39, %r260, %r45;\n"
+"	@!%p39 bra IF_21_END;\n"
+"LOOP_22:\n"
+"	mov.b32 %f69, 0f00000000;\n"
+"	mov.b32 %f70, 0f00000000;\n"
+"	div.u32 %r261, %r6, 4;\n"
+"	mad.lo.u32 %r262, %r261, 144, %r11;\n"
+"	add.u32 %r263, %r23, %r262;\n"
+"	add.u32 %r264, %r23, %r262;\n"
+"	add.u32 %r265, %r29, 0;\n"
+"	mov.b32 %r266, 0;\n"
+"	setp.lt.u32 %p40, %r266, %r51;\n"
+"	@!%p40 bra IF_23_END;\n"
+"LOOP_24:\n"
+"	bar.warp.sync 0xffffffff;\n"
+"	mad.lo.u32 %r267, %r6, 16, %r11;\n"
+"	add.u32 %r268, %r267, %r142;\n"
+"	setp.lt.u32 %p41, %r56, %r45;\n"
+"	@!%p41 bra IF_25_END;\n"
+"	setp.eq.u32 %p42, %r57, 1;\n"
+"	@!%p42 bra IF_26_ELSE;\n"
+"	sub.s32 %r269, %r67, 0;\n"
+"	setp.gt.s32 %p43, %r269, 0;\n"
+"	mov.b32 %r270, 0;\n"
+"	mov.b32 %r271, 0;\n"
+"	mov.b32 %r272, 0;\n"
+"	mov.b32 %r273, 0;\n"
+"	@%p43 ld.global.nc.L1::no_allocate.v4.u32 {%r270, %r271, %r272, %r273}, [%rd11];\n"
+"	st.shared.v4.u32 [%r268], {%r270, %r271, %r272, %r273};\n"
+"	sub.s32 %r274, %r67, 512;\n"
+"	setp.gt.s32 %p44, %r274, 0;\n"
+"	mov.b32 %r275, 0;\n"
+"	mov.b32 %r276, 0;\n"
+"	mov.b32 %r277, 0;\n"
+"	mov.b32 %r278, 0;\n"
+"	@%p44 ld.global.nc.L1::no_allocate.v4.u32 {%r275, %r276, %r277, %r278}, [%rd11+512];\n"
+"	st.shared.v4.u32 [%r268+512], {%r275, %r276, %r277, %r278};\n"
+"	sub.s32 %r279, %r67, 1024;\n"
+"	@!%p7 bra IF_27_END;\n"
+"	setp.gt.s32 %p45, %r279, 0;\n"
+"	mov.b32 %r280, 0;\n"
+"	mov.b32 %r281, 0;\n"
+"	mov.b32 %r282, 0;\n"
+"	mov.b32 %r283, 0;\n"
+"	@%p45 ld.global.nc.L1::no_allocate.v4.u32 {%r280, %r281, %r282, %r283}, [%rd11+1024];\n"
+"	st.shared.v4.u32 [%r268+1024], {%r280, %r281, %r282, %r283};\n"
+"IF_27_END:\n"
+"	sub.s32 %r284, %r73, 0;\n"
+"	setp.gt.s32 %p46, %r284, 0;\n"
+"	mov.b32 %r285, 0;\n"
+"	mov.b32 %r286, 0;\n"
+"	mov.b32 %r287, 0;\n"
+"	mov.b32 %r288, 0;\n"
+"	@%p46 ld.global.nc.L1::no_allocate.v4.u32 {%r285, %r286, %r287, %r288}, [%rd14];\n"
+"	st.shared.v4.u32 [%r268+1152], {%r285, %r286, %r287, %r288};\n"
+"	sub.s32 %r289, %r73, 512;\n"
+"	setp.gt.s32 %p47, %r289, 0;\n"
+"	mov.b32 %r290, 0;\n"
+"	mov.b32 %r291, 0;\n"
+"	mov.b32 %r292, 0;\n"
+"	mov.b32 %r293, 0;\n"
+"	@%p47 ld.global.nc.L1::no_allocate.v4.u32 {%r290, %r291, %r292, %r293}, [%rd14+512];\n"
+"	st.shared.v4.u32 [%r268+1664], {%r290, %r291, %r292, %r293};\n"
+"	sub.s32 %r294, %r73, 1024;\n"
+"	@!%p7 bra IF_28_END;\n"
+"	setp.gt.s32 %p48, %r294, 0;\n"
+"	mov.b32 %r295, 0;\n"
+"	mov.b32 %r296, 0;\n"
+"	mov.b32 %r297, 0;\n"
+"	mov.b32 %r298, 0;\n"
+"	@%p48 ld.global.nc.L1::no_allocate.v4.u32 {%r295, %r296, %r297, %r298}, [%rd14+1024];\n"
+"	st.shared.v4.u32 [%r268+2176], {%r295, %r296, %r297, %r298};\n"
+"IF_28_END:\n"
+"	mov.b32 %r57, %r50;\n"
+"	add.u32 %r56, %r56, 8;\n"
+"	mul.lo.u32 %r299, %r6, 16;\n"
+"	cvt.u64.u32 %rd25, %r53;\n"
+"	add.u64 %rd26, %rd2, %rd25;\n"
+"	mad.lo.u32 %r300, %r56, 2, 0;\n"
+"	sub.u32 %r301, %r43, 1;\n"
+"	min.u32 %r302, %r300, %r301;\n"
+"	add.u32 %r303, %r302, %r41;\n"
+"	mad.wide.u32 %rd27, %r303, %r10, %rd26;\n"
+"	sub.u32 %r304, %r55, %r299;\n"
+"	cvt.u64.u32 %rd28, %r299;\n"
+"	add.u64 %rd11, %rd27, %rd28;\n"
+"	mov.b32 %r67, %r304;\n"
+"	mad.lo.u32 %r305, %r56, 2, 1;\n"
+"	sub.u32 %r306, %r43, 1;\n"
+"	min.u32 %r307, %r305, %r306;\n"
+"	add.u32 %r308, %r307, %r41;\n"
+"	mad.wide.u32 %rd29, %r308, %r10, %rd26;\n"
+"	sub.u32 %r309, %r55, %r299;\n"
+"	cvt.u64.u32 %rd30, %r299;\n"
+"	add.u64 %rd14, %rd29, %rd30;\n"
+"	mov.b32 %r73, %r309;\n"
+"	bra IF_26_END;\n"
+"IF_26_ELSE:\n"
+"	ld.global.nc.L1::no_allocate.v4.u32 {%r310, %r311, %r312, %r313}, [%rd11];\n"
+"	st.shared.v4.u32 [%r268], {%r310, %r311, %r312, %r313};\n"
+"	ld.global.nc.L1::no_allocate.v4.u32 {%r314, %r315, %r316, %r317}, [%rd11+512];\n"
+"	st.shared.v4.u32 [%r268+512], {%r314, %r315, %r316, %r317};\n"
+"	@%p7 ld.global.nc.L1::no_allocate.v4.u32 {%r318, %r319, %r320, %r321}, [%rd11+1024];\n"
+"	@%p7 st.shared.v4.u32 [%r268+1024], {%r318, %r319, %r320, %r321};\n"
+"	add.u64 %rd11, %rd11, 1152;\n"
+"	sub.s32 %r67, %r67, 1152;\n"
+"	ld.global.nc.L1::no_allocate.v4.u32 {%r322, %r323, %r324, %r325}, [%rd14];\n"
+"	st.shared.v4.u32 [%r268+1152], {%r322, %r323, %r324, %r325};\n"
+"	ld.global.nc.L1::no_allocate.v4.u32 {%r326, %r327, %r328, %r329}, [%rd14+512];\n"
+"	st.shared.v4.u32 [%r268+1664], {%r326, %r327, %r328, %r329};\n"
+"	@%p7 ld.global.nc.L1::no_allocate.v4.u32 {%r330, %r331, %r332, %r333}, [%rd14+1024];\n"
+"	@%p7 st.shared.v4.u32 [%r268+2176], {%r330, %r331, %r332, %r333};\n"
+"	add.u64 %rd14, %rd14, 1152;\n"
+"	sub.s32 %r73, %r73, 1152;\n"
+"	sub.u32 %r57, %r57, 1;\n"
+"IF_26_END:\n"
+"IF_25_END:\n"
+"	add.u32 %r334, %r142, 2304;\n"
+"	setp.eq.u32 %p49, %r334, 4608;\n"
+"	selp.b32 %r142, 0, %r334, %p49;\n"
+"	add.u32 %r335, %r266, %r6;\n"
+"	setp.lt.u32 %p50, %r335, %r51;\n"
+"	@!%p50 bra IF_29_END;\n"
+"	add.u32 %r336, %r142, %r262;\n"
+"	add.u32 %r337, %r23, %r336;\n"
+"	ld.shared.v4.u32 {%r338, %r339, %r340, %r341}, [%r337+16];\n"
+"	ld.shared.v4.u32 {%r342, %r343, %r344, %r345}, [%r337+32];\n"
+"	and.b32 %r346, %r338, 0x0f0f0f0f;\n"
+"	and.b32 %r347, %r338, 0xf0f0f0f0;\n"
+"	and.b32 %r348, %r339, 0x0f0f0f0f;\n"
+"	and.b32 %r349, %r339, 0xf0f0f0f0;\n"
+"	and.b32 %r350, %r340, 0x0f0f0f0f;\n"
+"	and.b32 %r351, %r340, 0xf0f0f0f0;\n"
+"	and.b32 %r352, %r341, 0x0f0f0f0f;\n"
+"	and.b32 %r353, %r341, 0xf0f0f0f0;\n"
+"	and.b32 %r354, %r342, 0x0f0f0f0f;\n"
+"	and.b32 %r355, %r342, 0xf0f0f0f0;\n"
+"	and.b32 %r356, %r343, 0x0f0f0f0f;\n"
+"	and.b32 %r357, %r343, 0xf0f0f0f0;\n"
+"	and.b32 %r358, %r344, 0x0f0f0f0f;\n"
+"	and.b32 %r359, %r344, 0xf0f0f0f0;\n"
+"	and.b32 %r360, %r345, 0x0f0f0f0f;\n"
+"	and.b32 %r361, %r345, 0xf0f0f0f0;\n"
+"	ld.shared.v4.u32 {%r362, %r363, %r364, %r365}, [%r336];\n"
+"	prmt.b32 %r366, %r363, %r364, %r26;\n"
+"	shr.u32 %r367, %r365, 4;\n"
+"	prmt.b32 %r368, %r365, %r367, %r26;\n"
+"	shr.u32 %r369, %r366, %r25;\n"
+"	and.b32 %r370, %r369, %r27;\n"
+"	lop3.b32 %r371, %r368, %r28, %r370, 234;\n"
+"	mov.b32 {%h17, %h18}, %r362;\n"
+"	cvt.f32.f16 %f71, %h17;\n"
+"	cvt.f32.f16 %f72, %h18;\n"
+"	mul.rn.f32 %f73, %f71, 0fC7000000;\n"
+"	prmt.b32 %r372, %r371, 0x47000000, 29700;\n"
+"	fma.rn.f32 %f74, %r372, %f71, %f73;\n"
+"	mul.rn.f32 %f75, %f71, 0f3D800000;\n"
+"	mul.rn.f32 %f76, %f75, 0fC7000000;\n"
+"	prmt.b32 %r373, %r371, 0x47000000, 29716;\n"
+"	fma.rn.f32 %f77, %r373, %f75, %f76;\n"
+"	neg.f32 %f78, %f72;\n"
+"	mul.rn.f32 %f79, %f78, 0fC7000000;\n"
+"	prmt.b32 %r374, %r371, 0x47000000, 29732;\n"
+"	fma.rn.f32 %f80, %r374, %f78, %f79;\n"
+"	prmt.b32 %r375, %r371, 0x47000000, 29748;\n"
+"	fma.rn.f32 %f81, %r375, %f78, %f79;\n"
+"	add.u32 %r376, %r142, %r262;\n"
+"	add.u32 %r377, %r23, %r376;\n"
+"	ld.shared.v4.u32 {%r378, %r379, %r380, %r381}, [%r377+1168];\n"
+"	ld.shared.v4.u32 {%r382, %r383, %r384, %r385}, [%r377+1184];\n"
+"	and.b32 %r386, %r378, 0x0f0f0f0f;\n"
+"	and.b32 %r387, %r378, 0xf0f0f0f0;\n"
+"	and.b32 %r388, %r379, 0x0f0f0f0f;\n"
+"	and.b32 %r389, %r379, 0xf0f0f0f0;\n"
+"	and.b32 %r390, %r380, 0x0f0f0f0f;\n"
+"	and.b32 %r391, %r380, 0xf0f0f0f0;\n"
+"	and.b32 %r392, %r381, 0x0f0f0f0f;\n"
+"	and.b32 %r393, %r381, 0xf0f0f0f0;\n"
+"	and.b32 %r394, %r382, 0x0f0f0f0f;\n"
+"	and.b32 %r395, %r382, 0xf0f0f0f0;\n"
+"	and.b32 %r396, %r383, 0x0f0f0f0f;\n"
+"	and.b32 %r397, %r383, 0xf0f0f0f0;\n"
+"	and.b32 %r398, %r384, 0x0f0f0f0f;\n"
+"	and.b32 %r399, %r384, 0xf0f0f0f0;\n"
+"	and.b32 %r400, %r385, 0x0f0f0f0f;\n"
+"	and.b32 %r401, %r385, 0xf0f0f0f0;\n"
+"	ld.shared.v4.u32 {%r402, %r403, %r404, %r405}, [%r376+1152];\n"
+"	prmt.b32 %r406, %r403, %r404, %r26;\n"
+"	shr.u32 %r407, %r405, 4;\n"
+"	prmt.b32 %r408, %r405, %r407, %r26;\n"
+"	shr.u32 %r409, %r406, %r25;\n"
+"	and.b32 %r410, %r409, %r27;\n"
+"	lop3.b32 %r411, %r408, %r28, %r410, 234;\n"
+"	mov.b32 {%h19, %h20}, %r402;\n"
+"	cvt.f32.f16 %f82, %h19;\n"
+"	cvt.f32.f16 %f83, %h20;\n"
+"	mul.rn.f32 %f84, %f82, 0fC7000000;\n"
+"	prmt.b32 %r412, %r411, 0x47000000, 29700;\n"
+"	fma.rn.f32 %f85, %r412, %f82, %f84;\n"
+"	mul.rn.f32 %f86, %f82, 0f3D800000;\n"
+"	mul.rn.f32 %f87, %f86, 0fC7000000;\n"
+"	prmt.b32 %r413, %r411, 0x47000000, 29716;\n"
+"	fma.rn.f32 %f88, %r413, %f86, %f87;\n"
+"	neg.f32 %f89, %f83;\n"
+"	mul.rn.f32 %f90, %f89, 0fC7000000;\n"
+"	prmt.b32 %r414, %r411, 0x47000000, 29732;\n"
+"	fma.rn.f32 %f91, %r414, %f89, %f90;\n"
+"	prmt.b32 %r415, %r411, 0x47000000, 29748;\n"
+"	fma.rn.f32 %f92, %r415, %f89, %f90;\n"
+"	ld.shared.v4.s32 {%r416, %r417, %r418, %r419}, [%r265];\n"
+"	ld.shared.v4.s32 {%r420, %r421, %r422, %r423}, [%r265+16];\n"
+"	ld.shared.v2.f32 {%f93, %f94}, [%r265+64];\n"
+"	dp4a.u32.s32 %r424, %r346, %r416, 1262485504;\n"
+"	dp4a.u32.s32 %r425, %r348, %r417, %r424;\n"
+"	dp4a.u32.s32 %r426, %r350, %r418, %r425;\n"
+"	dp4a.u32.s32 %r427, %r352, %r419, %r426;\n"
+"	dp4a.u32.s32 %r428, %r354, %r420, %r427;\n"
+"	dp4a.u32.s32 %r429, %r356, %r421, %r428;\n"
+"	dp4a.u32.s32 %r430, %r358, %r422, %r429;\n"
+"	dp4a.u32.s32 %r431, %r360, %r423, %r430;\n"
+"	sub.rn.f32 %f95, %r431, 0f4B400000;\n"
+"	mul.rn.f32 %f96, %f95, %f93;\n"
+"	fma.rn.f32 %f69, %f74, %f96, %f69;\n"
+"	dp4a.u32.s32 %r432, %r386, %r416, 1262485504;\n"
+"	dp4a.u32.s32 %r433, %r388, %r417, %r432;\n"
+"	dp4a.u32.s32 %r434, %r390, %r418, %r433;\n"
+"	dp4a.u32.s32 %r435, %r392, %r419, %r434;\n"
+"	dp4a.u32.s32 %r436, %r394, %r420, %r435;\n"
+"	dp4a.u32.s32 %r437, %r396, %r421, %r436;\n"
+"	dp4a.u32.s32 %r438, %r398, %r422, %r437;\n"
+"	dp4a.u32.s32 %r439, %r400, %r423, %r438;\n"
+"	sub.rn.f32 %f97, %r439, 0f4B400000;\n"
+"	mul.rn.f32 %f98, %f97, %f93;\n"
+"	fma.rn.f32 %f70, %f85, %f98, %f70;\n"
+"	fma.rn.f32 %f69, %f80, %f94, %f69;\n"
+"	fma.rn.f32 %f70, %f91, %f94, %f70;\n"
+"	ld.shared.v4.s32 {%r440, %r441, %r442, %r443}, [%r265+32];\n"
+"	ld.shared.v4.s32 {%r444, %r445, %r446, %r447}, [%r265+48];\n"
+"	ld.shared.v2.f32 {%f99, %f100}, [%r265+72];\n"
+"	dp4a.u32.s32 %r448, %r347, %r440, 1262485504;\n"
+"	dp4a.u32.s32 %r449, %r349, %r441, %r448;\n"
+"	dp4a.u32.s32 %r450, %r351, %r442, %r449;\n"
+"	dp4a.u32.s32 %r451, %r353, %r443, %r450;\n"
+"	dp4a.u32.s32 %r452, %r355, %r444, %r451;\n"
+"	dp4a.u32.s32 %r453, %r357, %r445, %r452;\n"
+"	dp4a.u32.s32 %r454, %r359, %r446, %r453;\n"
+"	dp4a.u32.s32 %r455, %r361, %r447, %r454;\n"
+"	sub.rn.f32 %f101, %r455, 0f4B400000;\n"
+"	mul.rn.f32 %f102, %f101, %f99;\n"
+"	fma.rn.f32 %f69, %f77, %f102, %f69;\n"
+"	dp4a.u32.s32 %r456, %r387, %r440, 1262485504;\n"
+"	dp4a.u32.s32 %r457, %r389, %r441, %r456;\n"
+"	dp4a.u32.s32 %r458, %r391, %r442, %r457;\n"
+"	dp4a.u32.s32 %r459, %r393, %r443, %r458;\n"
+"	dp4a.u32.s32 %r460, %r395, %r444, %r459;\n"
+"	dp4a.u32.s32 %r461, %r397, %r445, %r460;\n"
+"	dp4a.u32.s32 %r462, %r399, %r446, %r461;\n"
+"	dp4a.u32.s32 %r463, %r401, %r447, %r462;\n"
+"	sub.rn.f32 %f103, %r463, 0f4B400000;\n"
+"	mul.rn.f32 %f104, %f103, %f99;\n"
+"	fma.rn.f32 %f70, %f88, %f104, %f70;\n"
+"	fma.rn.f32 %f69, %f81, %f100, %f69;\n"
+"	fma.rn.f32 %f70, %f92, %f100, %f70;\n"
+"IF_29_END:\n"
+"	add.u32 %r265, %r265, 2560;\n"
+"	add.u32 %r266, %r266, 32;\n"
+"	setp.lt.u32 %p51, %r266, %r51;\n"
+"	@%p51 bra LOOP_24;\n"
+"IF_23_END:\n"
+"	div.u32 %r464, %r6, 16;\n"
+"	and.b32 %r465, %r6, 15;\n"
+"	mad.lo.u32 %r466, %r260, 2, %r464;\n"
+"	mad.lo.u32 %r467, %r466, 4, %r12;\n"
+"	setp.eq.u32 %p52, %r465, 0;\n"
+"	setp.lt.u32 %p53, %r466, %r43;\n"
+"	and.pred %p54, %p52, %p53;\n"
+"	setp.gt.u32 %p55, %r46, 0;\n"
+"	and.pred %p56, %p55, %p54;\n"
+"	and.b32 %r468, %r6, 16;\n"
+"	setp.ne.u32 %p57, %r468, 0;\n"
+"	selp.b32 %f105, %f70, %f69, %p57;\n"
+"	selp.b32 %f106, %f69, %f70, %p57;\n"
+"	shfl.sync.bfly.b32 %f107, %f106, 16, 31, 0xffffffff;\n"
+"	add.rn.f32 %f108, %f105, %f107;\n"
+"	shfl.sync.bfly.b32 %f109, %f108, 8, 31, 0xffffffff;\n"
+"	add.rn.f32 %f110, %f108, %f109;\n"
+"	shfl.sync.bfly.b32 %f111, %f110, 4, 31, 0xffffffff;\n"
+"	add.rn.f32 %f112, %f110, %f111;\n"
+"	shfl.sync.bfly.b32 %f113, %f112, 2, 31, 0xffffffff;\n"
+"	add.rn.f32 %f114, %f112, %f113;\n"
+"	shfl.sync.bfly.b32 %f115, %f114, 1, 31, 0xffffffff;\n"
+"	add.rn.f32 %f116, %f114, %f115;\n"
+"	@%p56 ld.shared.f32 %f117, [%r467];\n"
+"	@%p56 add.rn.f32 %f116, %f116, %f117;\n"
+"	@%p54 st.shared.f32 [%r467], %f116;\n"
+"	add.u32 %r260, %r260, 8;\n"
+"	setp.lt.u32 %p58, %r260, %r45;\n"
+"	@%p58 bra LOOP_22;\n"
+"IF_21_END:\n"
+"	add.u32 %r46, %r46, 0x00010000;\n"
+"	setp.lt.u32 %p59, %r46, %r3;\n"
+"	@%p59 bra LOOP_4;\n"
+"IF_3_END:\n"
+"	bar.sync 0;\n"
+"	setp.lt.u32 %p60, %r5, %r43;\n"
+"	@!%p60 bra IF_30_END;\n"
+"	mad.lo.u32 %r469, %r5, 4, %r12;\n"
+"	add.u32 %r470, %r5, %r41;\n"
+"	cvt.u64.u32 %rd31, %r470;\n"
+"	setp.gt.u32 %p61, %r18, 0;\n"
+"	@!%p61 bra IF_31_END;\n"
+"	add.u32 %r471, %r17, 0;\n"
+"	mad.wide.u32 %rd32, %r471, %r2, %rd31;\n"
+"	ld.shared.f32 %f118, [%r469];\n"
+"	fma.rn.f32 %f119, %f118, 0f00000000, %f118;\n"
+"	shl.b64 %rd33, %rd32, 1;\n"
+"	add.u64 %rd34, %rd33, %rd3;\n"
+"	cvt.rn.f16.f32 %h21, %f119;\n"
+"	st.global.b16 [%rd34], %h21;\n"
+"IF_31_END:\n"
+"IF_30_END:\n"
+"	bar.sync 0;\n"
+"	add.u32 %r41, %r41, 256;\n"
+"	setp.lt.u32 %p62, %r41, %r40;\n"
+"	@%p62 bra LOOP_2;\n"
+"IF_1_END:\n"
+"	ret;\n"
+"}\n";
+
+static const char linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_sm_80[] =
+".version 7.0\n"
+".target sm_80\n"
+".address_size 64\n"
+"\n"
+".extern .shared .align 16 .b32 dynamic_shared[];\n"
+".visible .entry linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(\n"
+"	.param .u64 param_in,\n"
+"	.param .u64 param_w,\n"
+"	.param .u64 param_out,\n"
+"	.param .u32 param_m,\n"
+"	.param .u32 param_n,\n"
+"	.param .u32 param_k\n"
+")\n"
+".maxntid 256, 1, 1\n"
+".minnctapersm 2\n"
+"{\n"
+"	.reg .pred %p<63>;\n"
+"	.reg .b16 %h<22>;\n"
+"	.reg .b32 %r<348>;\n"
+"	.reg .b32 %f<160>;\n"
+"	.reg .b64 %rd<35>;\n"
+"\n"
+"	ld.param.u64 %rd1, [param_in];\n"
+"	ld.param.u64 %rd2, [param_w];\n"
+"	ld.param.u64 %rd3, [param_out];\n"
+"	ld.param.u32 %r1, [param_m];\n"
+"	ld.param.u32 %r2, [param_n];\n"
+"	ld.param.u32 %r3, [param_k];\n"
+"	mov.b32 %r4, dynamic_shared;\n"
+"	mov.u32 %r5, %tid.x;\n"
+"	mov.u32 %r6, %laneid;\n"
+"	mov.u32 %r7, %tid.x;\n"
+"	shr.u32 %r8, %r7, 5;\n"
+"	div.u32 %r9, %r3, 256;\n"
+"	mul.lo.u32 %r10, %r9, 144;\n"
+"	mad.lo.u32 %r11, %r8, 4608, %r4;\n"
+"	add.u32 %r12, %r4, 36864;\n"
+"	add.u32 %r13, %r12, 1024;\n"
+"	add.u32 %r14, %r13, 32;\n"
+"	add.u32 %r15, %r14, 32;\n"
+"	mov.u32 %r16, %ctaid.y;\n"
+"	mul.lo.u32 %r17, %r16, 1;\n"
+"	sub.u32 %r18, %r1, %r17;\n"
+"	add.u32 %r19, %r17, 0;\n"
+"	sub.u32 %r20, %r1, 1;\n"
+"	min.u32 %r21, %r19, %r20;\n"
+"	mul.wide.u32 %rd4, %r21, %r3;\n"
+"	shl.b64 %rd5, %rd4, 1;\n"
+"	add.u64 %rd6, %rd5, %rd1;\n"
+"	and.b32 %r22, %r6, 3;\n"
+"	mul.lo.u32 %r23, %r22, 32;\n"
+"	and.b32 %r24, %r22, 1;\n"
+"	setp.ne.u32 %p1, %r24, 0;\n"
+"	and.b32 %r25, %r22, 2;\n"
+"	setp.ne.u32 %p2, %r25, 0;\n"
+"	selp.b32 %r26, 30258, 21520, %p1;\n"
+"	selp.b32 %r27, 0x30303030, 0x3f3f3f3f, %p2;\n"
+"	selp.b32 %r28, 0x0f0f0f0f, 0, %p2;\n"
+"	mad.lo.u32 %r29, %r6, 80, %r15;\n"
+"	mov.u32 %r30, %nctaid.x;\n"
+"	mov.u32 %r31, %ctaid.x;\n"
+"	add.u32 %r32, %r2, 1;\n"
+"	div.u32 %r33, %r32, 2;\n"
+"	add.u32 %r34, %r33, %r30;\n"
+"	sub.u32 %r35, %r34, 1;\n"
+"	div.u32 %r36, %r35, %r30;\n"
+"	mul.lo.u32 %r37, %r36, 2;\n"
+"	mul.lo.u32 %r38, %r31, %r37;\n"
+"	add.u32 %r39, %r38, %r37;\n"
+"	min.u32 %r40, %r39, %r2;\n"
+"	mov.b32 %r41, %r38;\n"
+"	setp.lt.u32 %p3, %r41, %r40;\n"
+"	@!%p3 bra IF_1_END;\n"
+"LOOP_2:\n"
+"	sub.u32 %r42, %r40, %r41;\n"
+"	min.u32 %r43, %r42, 256;\n"
+"	add.u32 %r44, %r43, 1;\n"
+"	div.u32 %r45, %r44, 2;\n"
+"	setp.eq.u32 %p4, %r41, %r38;\n"
+"	mov.b32 %r46, 0;\n"
+"	setp.lt.u32 %p5, %r46, %r3;\n"
+"	@!%p5 bra IF_3_END;\n"
+"LOOP_4:\n"
+"	sub.u32 %r47, %r3, %r46;\n"
+"	min.u32 %r48, %r47, 0x00010000;\n"
+"	add.u32 %r49, %r48, 2047;\n"
+"	div.u32 %r50, %r49, 2048;\n"
+"	div.u32 %r51, %r48, 64;\n"
+"	div.u32 %r52, %r46, 256;\n"
+"	mul.lo.u32 %r53, %r52, 144;\n"
+"	div.u32 %r54, %r48, 256;\n"
+"	mul.lo.u32 %r55, %r54, 144;\n"
+"	bar.warp.sync 0xffffffff;\n"
+"	mov.b32 %r56, %r8;\n"
+"	mov.b32 %r57, %r50;\n"
+"	and.b32 %r58, %r10, 15;\n"
+"	setp.ne.u32 %p6, %r58, 0;\n"
+"	selp.b32 %r59, 1, 0, %p6;\n"
+"	add.u32 %r60, %r59, 8;\n"
+"	setp.lt.u32 %p7, %r6, %r60;\n"
+"	mul.lo.u32 %r61, %r6, 16;\n"
+"	cvt.u64.u32 %rd7, %r53;\n"
+"	add.u64 %rd8, %rd2, %rd7;\n"
+"	mad.lo.u32 %r62, %r56, 2, 0;\n"
+"	sub.u32 %r63, %r43, 1;\n"
+"	min.u32 %r64, %r62, %r63;\n"
+"	add.u32 %r65, %r64, %r41;\n"
+"	mad.wide.u32 %rd9, %r65, %r10, %rd8;\n"
+"	sub.u32 %r66, %r55, %r61;\n"
+"	cvt.u64.u32 %rd10, %r61;\n"
+"	add.u64 %rd11, %rd9, %rd10;\n"
+"	mov.b32 %r67, %r66;\n"
+"	mad.lo.u32 %r68, %r56, 2, 1;\n"
+"	sub.u32 %r69, %r43, 1;\n"
+"	min.u32 %r70, %r68, %r69;\n"
+"	add.u32 %r71, %r70, %r41;\n"
+"	mad.wide.u32 %rd12, %r71, %r10, %rd8;\n"
+"	sub.u32 %r72, %r55, %r61;\n"
+"	cvt.u64.u32 %rd13, %r61;\n"
+"	add.u64 %rd14, %rd12, %rd13;\n"
+"	mov.b32 %r73, %r72;\n"
+"	mov.b32 %r74, 0;\n"
+"LOOP_5:\n"
+"	mad.lo.u32 %r75, %r6, 16, %r11;\n"
+"	add.u32 %r76, %r75, %r74;\n"
+"	setp.lt.u32 %p8, %r56, %r45;\n"
+"	@!%p8 bra IF_6_END;\n"
+"	setp.eq.u32 %p9, %r57, 1;\n"
+"	@!%p9 bra IF_7_ELSE;\n"
+"	sub.s32 %r77, %r67, 0;\n"
+"	setp.gt.s32 %p10, %r77, 0;\n"
+"	selp.b32 %r78, 16, 0, %p10;\n"
+"	cp.async.cg.shared.global [%r76], [%rd11], 16, %r78;\n"
+"	sub.s32 %r79, %r67, 512;\n"
+"	setp.gt.s32 %p11, %r79, 0;\n"
+"	selp.b32 %r80, 16, 0, %p11;\n"
+"	cp.async.cg.shared.global [%r76+512], [%rd11+512], 16, %r80;\n"
+"	sub.s32 %r81, %r67, 1024;\n"
+"	@%p7 setp.gt.s32 %p12, %r81, 0;\n"
+"	@%p7 selp.b32 %r82, 16, 0, %p12;\n"
+"	@%p7 cp.async.cg.shared.global [%r76+1024], [%rd11+1024], 16, %r82;\n"
+"	sub.s32 %r83, %r73, 0;\n"
+"	setp.gt.s32 %p13, %r83, 0;\n"
+"	selp.b32 %r84, 16, 0, %p13;\n"
+"	cp.async.cg.shared.global [%r76+1152], [%rd14], 16, %r84;\n"
+"	sub.s32 %r85, %r73, 512;\n"
+"	setp.gt.s32 %p14, %r85, 0;\n"
+"	selp.b32 %r86, 16, 0, %p14;\n"
+"	cp.async.cg.shared.global [%r76+1664], [%rd14+512], 16, %r86;\n"
+"	sub.s32 %r87, %r73, 1024;\n"
+"	@%p7 setp.gt.s32 %p15, %r87, 0;\n"
+"	@%p7 selp.b32 %r88, 16, 0, %p15;\n"
+"	@%p7 cp.async.cg.shared.global [%r76+2176], [%rd14+1024], 16, %r88;\n"
+"	mov.b32 %r57, %r50;\n"
+"	add.u32 %r56, %r56, 8;\n"
+"	mul.lo.u32 %r89, %r6, 16;\n"
+"	cvt.u64.u32 %rd15, %r53;\n"
+"	add.u64 %rd16, %rd2, %rd15;\n"
+"	mad.lo.u32 %r90, %r56, 2, 0;\n"
+"	sub.u32 %r91, %r43, 1;\n"
+"	min.u32 %r92, %r90, %r91;\n"
+"	add.u32 %r93, %r92, %r41;\n"
+"	mad.wide.u32 %rd17, %r93, %r10, %rd16;\n"
+"	sub.u32 %r94, %r55, %r89;\n"
+"	cvt.u64.u32 %rd18, %r89;\n"
+"	add.u64 %rd11, %rd17, %rd18;\n"
+"	mov.b32 %r67, %r94;\n"
+"	mad.lo.u32 %r95, %r56, 2, 1;\n"
+"	sub.u32 %r96, %r43, 1;\n"
+"	min.u32 %r97, %r95, %r96;\n"
+"	add.u32 %r98, %r97, %r41;\n"
+"	mad.wide.u32 %rd19, %r98, %r10, %rd16;\n"
+"	sub.u32 %r99, %r55, %r89;\n"
+"	cvt.u64.u32 %rd20, %r89;\n"
+"	add.u64 %rd14, %rd19, %rd20;\n"
+"	mov.b32 %r73, %r99;\n"
+"	bra IF_7_END;\n"
+"IF_7_ELSE:\n"
+"	cp.async.cg.shared.global [%r76], [%rd11], 16;\n"
+"	cp.async.cg.shared.global [%r76+512], [%rd11+512], 16;\n"
+"	@%p7 cp.async.cg.shared.global [%r76+1024], [%rd11+1024], 16;\n"
+"	add.u64 %rd11, %rd11, 1152;\n"
+"	sub.s32 %r67, %r67, 1152;\n"
+"	cp.async.cg.shared.global [%r76+1152], [%rd14], 16;\n"
+"	cp.async.cg.shared.global [%r76+1664], [%rd14+512], 16;\n"
+"	@%p7 cp.async.cg.shared.global [%r76+2176], [%rd14+1024], 16;\n"
+"	add.u64 %rd14, %rd14, 1152;\n"
+"	sub.s32 %r73, %r73, 1152;\n"
+"	sub.u32 %r57, %r57, 1;\n"
+"IF_7_END:\n"
+"IF_6_END:\n"
+"	cp.async.commit_group;\n"
+"	add.u32 %r74, %r74, 2304;\n"
+"	setp.lt.u32 %p16, %r74, 2304;\n"
+"	@%p16 bra LOOP_5;\n"
+"	mov.b32 %r100, 2304;\n"
+"	setp.eq.u32 %p17, %r46, 0;\n"
+"	and.pred %p18, %p4, %p17;\n"
+"	setp.gt.u32 %p19, %r3, 0x00010000;\n"
+"	or.pred %p20, %p18, %p19;\n"
+"	@!%p20 bra IF_8_END;\n"
+"	bar.sync 0;\n"
+"	mul.lo.u32 %r101, %r5, 4;\n"
+"	div.u32 %r102, %r101, 64;\n"
+"	div.u32 %r103, %r101, 32;\n"
+"	and.b32 %r104, %r103, 1;\n"
+"	mad.lo.u32 %r105, %r102, 80, %r15;\n"
+"	mad.lo.u32 %r106, %r104, 32, %r105;\n"
+"	and.b32 %r107, %r101, 31;\n"
+"	mad.lo.u32 %r108, %r107, 1, %r106;\n"
+"	and.b32 %r109, %r6, 7;\n"
+"	div.u32 %r110, %r109, 8;\n"
+"	mad.lo.u32 %r111, %r110, 80, %r105;\n"
+"	mad.lo.u32 %r112, %r104, 8, %r111;\n"
+"	add.u32 %r113, %r112, 64;\n"
+"	mul.lo.u32 %r114, %r8, 128;\n"
+"	setp.lt.u32 %p21, %r114, %r48;\n"
+"	@!%p21 bra IF_9_END;\n"
+"LOOP_10:\n"
+"	mad.lo.u32 %r115, %r6, 4, %r114;\n"
+"	setp.lt.u32 %p22, %r115, %r48;\n"
+"	add.u32 %r116, %r115, %r46;\n"
+"	mad.wide.u32 %rd21, %r116, 2, %rd6;\n"
+"	mov.b32 %r117, 0;\n"
+"	mov.b32 %r118, 0;\n"
+"	@%p22 ld.global.nc.v2.u32 {%r117, %r118}, [%rd21];\n"
+"	add.u32 %r119, %r115, 1024;\n"
+"	setp.lt.u32 %p23, %r119, %r48;\n"
+"	add.u32 %r120, %r119, %r46;\n"
+"	mad.wide.u32 %rd22, %r120, 2, %rd6;\n"
+"	mov.b32 %r121, 0;\n"
+"	mov.b32 %r122, 0;\n"
+"	@%p23 ld.global.nc.v2.u32 {%r121, %r122}, [%rd22];\n"
+"	add.u32 %r123, %r115, 2048;\n"
+"	setp.lt.u32 %p24, %r123, %r48;\n"
+"	add.u32 %r124, %r123, %r46;\n"
+"	mad.wide.u32 %rd23, %r124, 2, %rd6;\n"
+"	mov.b32 %r125, 0;\n"
+"	mov.b32 %r126, 0;\n"
+"	@%p24 ld.global.nc.v2.u32 {%r125, %r126}, [%rd23];\n"
+"	add.u32 %r127, %r115, 3072;\n"
+"	setp.lt.u32 %p25, %r127, %r48;\n"
+"	add.u32 %r128, %r127, %r46;\n"
+"	mad.wide.u32 %rd24, %r128, 2, %rd6;\n"
+"	mov.b32 %r129, 0;\n"
+"	mov.b32 %r130, 0;\n"
+"	@%p25 ld.global.nc.v2.u32 {%r129, %r130}, [%rd24];\n"
+"	setp.lt.u32 %p26, %r114, %r48;\n"
+"	@!%p26 bra IF_11_END;\n"
+"	mov.b32 {%h1, %h2}, %r117;\n"
+"	cvt.f32.f16 %f1, %h1;\n"
+"	cvt.f32.f16 %f2, %h2;\n"
+"	mov.b32 {%h3, %h4}, %r118;\n"
+"	cvt.f32.f16 %f3, %h3;\n"
+"	cvt.f32.f16 %f4, %h4;\n"
+"	setp.lt.u32 %p27, %r114, %r48;\n"
+"	@!%p27 bra IF_12_END;\n"
+"	abs.f32 %f5, %f1;\n"
+"	abs.f32 %f6, %f2;\n"
+"	max.NaN.f32 %f7, %f5, %f6;\n"
+"	abs.f32 %f8, %f3;\n"
+"	max.NaN.f32 %f9, %f7, %f8;\n"
+"	abs.f32 %f10, %f4;\n"
+"	max.NaN.f32 %f11, %f9, %f10;\n"
+"	shfl.sync.bfly.b32 %f12, %f11, 4, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f13, %f11, %f12;\n"
+"	shfl.sync.bfly.b32 %f14, %f13, 2, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f15, %f13, %f14;\n"
+"	shfl.sync.bfly.b32 %f16, %f15, 1, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f17, %f15, %f16;\n"
+"	max.NaN.f32 %f18, %f17, 0f04800000;\n"
+"	mul.rn.f32 %f19, %f18, 0f3C010204;\n"
+"	rcp.approx.f32 %f20, %f18;\n"
+"	mul.rn.f32 %f21, %f20, 0f42FE0000;\n"
+"	fma.rn.f32 %f22, %f1, %f21, 0f4B400000;\n"
+"	fma.rn.f32 %f23, %f2, %f21, 0f4B400000;\n"
+"	fma.rn.f32 %f24, %f3, %f21, 0f4B400000;\n"
+"	fma.rn.f32 %f25, %f4, %f21, 0f4B400000;\n"
+"	prmt.b32 %r131, %f22, %f23, 64;\n"
+"	prmt.b32 %r132, %f24, %f25, 64;\n"
+"	prmt.b32 %r133, %r131, %r132, 21520;\n"
+"	st.shared.u32 [%r108], %r133;\n"
+"	dp4a.s32.s32 %r134, %r133, 16843009, 0;\n"
+"	shfl.sync.bfly.b32 %r135, %r134, 4, 31, 0xffffffff;\n"
+"	add.s32 %r136, %r134, %r135;\n"
+"	shfl.sync.bfly.b32 %r137, %r136, 2, 31, 0xffffffff;\n"
+"	add.s32 %r138, %r136, %r137;\n"
+"	shfl.sync.bfly.b32 %r139, %r138, 1, 31, 0xffffffff;\n"
+"	add.s32 %r140, %r138, %r139;\n"
+"	cvt.rn.f32.s32 %f26, %r140;\n"
+"	mul.rn.f32 %f27, %f19, %f26;\n"
+"	and.b32 %r141, %r6, 7;\n"
+"	setp.eq.u32 %p28, %r141, 0;\n"
+"	@%p28 st.shared.v2.f32 [%r113], {%f19, %f27};\n"
+"IF_12_END:\n"
+"IF_11_END:\n"
+"	add.u32 %r142, %r114, 1024;\n"
+"	setp.lt.u32 %p29, %r142, %r48;\n"
+"	@!%p29 bra IF_13_END;\n"
+"	mov.b32 {%h5, %h6}, %r121;\n"
+"	cvt.f32.f16 %f28, %h5;\n"
+"	cvt.f32.f16 %f29, %h6;\n"
+"	mov.b32 {%h7, %h8}, %r122;\n"
+"	cvt.f32.f16 %f30, %h7;\n"
+"	cvt.f32.f16 %f31, %h8;\n"
+"	setp.lt.u32 %p30, %r142, %r48;\n"
+"	@!%p30 bra IF_14_END;\n"
+"	abs.f32 %f32, %f28;\n"
+"	abs.f32 %f33, %f29;\n"
+"	max.NaN.f32 %f34, %f32, %f33;\n"
+"	abs.f32 %f35, %f30;\n"
+"	max.NaN.f32 %f36, %f34, %f35;\n"
+"	abs.f32 %f37, %f31;\n"
+"	max.NaN.f32 %f38, %f36, %f37;\n"
+"	shfl.sync.bfly.b32 %f39, %f38, 4, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f40, %f38, %f39;\n"
+"	shfl.sync.bfly.b32 %f41, %f40, 2, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f42, %f40, %f41;\n"
+"	shfl.sync.bfly.b32 %f43, %f42, 1, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f44, %f42, %f43;\n"
+"	max.NaN.f32 %f45, %f44, 0f04800000;\n"
+"	mul.rn.f32 %f46, %f45, 0f3C010204;\n"
+"	rcp.approx.f32 %f47, %f45;\n"
+"	mul.rn.f32 %f48, %f47, 0f42FE0000;\n"
+"	fma.rn.f32 %f49, %f28, %f48, 0f4B400000;\n"
+"	fma.rn.f32 %f50, %f29, %f48, 0f4B400000;\n"
+"	fma.rn.f32 %f51, %f30, %f48, 0f4B400000;\n"
+"	fma.rn.f32 %f52, %f31, %f48, 0f4B400000;\n"
+"	prmt.b32 %r143, %f49, %f50, 64;\n"
+"	prmt.b32 %r144, %f51, %f52, 64;\n"
+"	prmt.b32 %r145, %r143, %r144, 21520;\n"
+"	st.shared.u32 [%r108+1280], %r145;\n"
+"	dp4a.s32.s32 %r146, %r145, 16843009, 0;\n"
+"	shfl.sync.bfly.b32 %r147, %r146, 4, 31, 0xffffffff;\n"
+"	add.s32 %r148, %r146, %r147;\n"
+"	shfl.sync.bfly.b32 %r149, %r148, 2, 31, 0xffffffff;\n"
+"	add.s32 %r150, %r148, %r149;\n"
+"	shfl.sync.bfly.b32 %r151, %r150, 1, 31, 0xffffffff;\n"
+"	add.s32 %r152, %r150, %r151;\n"
+"	cvt.rn.f32.s32 %f53, %r152;\n"
+"	mul.rn.f32 %f54, %f46, %f53;\n"
+"	and.b32 %r153, %r6, 7;\n"
+"	setp.eq.u32 %p31, %r153, 0;\n"
+"	@%p31 st.shared.v2.f32 [%r113+1280], {%f46, %f54};\n"
+"IF_14_END:\n"
+"IF_13_END:\n"
+"	add.u32 %r154, %r114, 2048;\n"
+"	setp.lt.u32 %p32, %r154, %r48;\n"
+"	@!%p32 bra IF_15_END;\n"
+"	mov.b32 {%h9, %h10}, %r125;\n"
+"	cvt.f32.f16 %f55, %h9;\n"
+"	cvt.f32.f16 %f56, %h10;\n"
+"	mov.b32 {%h11, %h12}, %r126;\n"
+"	cvt.f32.f16 %f57, %h11;\n"
+"	cvt.f32.f16 %f58, %h12;\n"
+"	setp.lt.u32 %p33, %r154, %r48;\n"
+"	@!%p33 bra IF_16_END;\n"
+"	abs.f32 %f59, %f55;\n"
+"	abs.f32 %f60, %f56;\n"
+"	max.NaN.f32 %f61, %f59, %f60;\n"
+"	abs.f32 %f62, %f57;\n"
+"	max.NaN.f32 %f63, %f61, %f62;\n"
+"	abs.f32 %f64, %f58;\n"
+"	max.NaN.f32 %f65, %f63, %f64;\n"
+"	shfl.sync.bfly.b32 %f66, %f65, 4, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f67, %f65, %f66;\n"
+"	shfl.sync.bfly.b32 %f68, %f67, 2, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f69, %f67, %f68;\n"
+"	shfl.sync.bfly.b32 %f70, %f69, 1, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f71, %f69, %f70;\n"
+"	max.NaN.f32 %f72, %f71, 0f04800000;\n"
+"	mul.rn.f32 %f73, %f72, 0f3C010204;\n"
+"	rcp.approx.f32 %f74, %f72;\n"
+"	mul.rn.f32 %f75, %f74, 0f42FE0000;\n"
+"	fma.rn.f32 %f76, %f55, %f75, 0f4B400000;\n"
+"	fma.rn.f32 %f77, %f56, %f75, 0f4B400000;\n"
+"	fma.rn.f32 %f78, %f57, %f75, 0f4B400000;\n"
+"	fma.rn.f32 %f79, %f58, %f75, 0f4B400000;\n"
+"	prmt.b32 %r155, %f76, %f77, 64;\n"
+"	prmt.b32 %r156, %f78, %f79, 64;\n"
+"	prmt.b32 %r157, %r155, %r156, 21520;\n"
+"	st.shared.u32 [%r108+2560], %r157;\n"
+"	dp4a.s32.s32 %r158, %r157, 16843009, 0;\n"
+"	shfl.sync.bfly.b32 %r159, %r158, 4, 31, 0xffffffff;\n"
+"	add.s32 %r160, %r158, %r159;\n"
+"	shfl.sync.bfly.b32 %r161, %r160, 2, 31, 0xffffffff;\n"
+"	add.s32 %r162, %r160, %r161;\n"
+"	shfl.sync.bfly.b32 %r163, %r162, 1, 31, 0xffffffff;\n"
+"	add.s32 %r164, %r162, %r163;\n"
+"	cvt.rn.f32.s32 %f80, %r164;\n"
+"	mul.rn.f32 %f81, %f73, %f80;\n"
+"	and.b32 %r165, %r6, 7;\n"
+"	setp.eq.u32 %p34, %r165, 0;\n"
+"	@%p34 st.shared.v2.f32 [%r113+2560], {%f73, %f81};\n"
+"IF_16_END:\n"
+"IF_15_END:\n"
+"	add.u32 %r166, %r114, 3072;\n"
+"	setp.lt.u32 %p35, %r166, %r48;\n"
+"	@!%p35 bra IF_17_END;\n"
+"	mov.b32 {%h13, %h14}, %r129;\n"
+"	cvt.f32.f16 %f82, %h13;\n"
+"	cvt.f32.f16 %f83, %h14;\n"
+"	mov.b32 {%h15, %h16}, %r130;\n"
+"	cvt.f32.f16 %f84, %h15;\n"
+"	cvt.f32.f16 %f85, %h16;\n"
+"	setp.lt.u32 %p36, %r166, %r48;\n"
+"	@!%p36 bra IF_18_END;\n"
+"	abs.f32 %f86, %f82;\n"
+"	abs.f32 %f87, %f83;\n"
+"	max.NaN.f32 %f88, %f86, %f87;\n"
+"	abs.f32 %f89, %f84;\n"
+"	max.NaN.f32 %f90, %f88, %f89;\n"
+"	abs.f32 %f91, %f85;\n"
+"	max.NaN.f32 %f92, %f90, %f91;\n"
+"	shfl.sync.bfly.b32 %f93, %f92, 4, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f94, %f92, %f93;\n"
+"	shfl.sync.bfly.b32 %f95, %f94, 2, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f96, %f94, %f95;\n"
+"	shfl.sync.bfly.b32 %f97, %f96, 1, 31, 0xffffffff;\n"
+"	max.NaN.f32 %f98, %f96, %f97;\n"
+"	max.NaN.f32 %f99, %f98, 0f04800000;\n"
+"	mul.rn.f32 %f100, %f99, 0f3C010204;\n"
+"	rcp.approx.f32 %f101, %f99;\n"
+"	mul.rn.f32 %f102, %f101, 0f42FE0000;\n"
+"	fma.rn.f32 %f103, %f82, %f102, 0f4B400000;\n"
+"	fma.rn.f32 %f104, %f83, %f102, 0f4B400000;\n"
+"	fma.rn.f32 %f105, %f84, %f102, 0f4B400000;\n"
+"	fma.rn.f32 %f106, %f85, %f102, 0f4B400000;\n"
+"	prmt.b32 %r167, %f103, %f104, 64;\n"
+"	prmt.b32 %r168, %f105, %f106, 64;\n"
+"	prmt.b32 %r169, %r167, %r168, 21520;\n"
+"	st.shared.u32 [%r108+3840], %r169;\n"
+"	dp4a.s32.s32 %r170, %r169, 16843009, 0;\n"
+"	shfl.sync.bfly.b32 %r171, %r170, 4, 31, 0xffffffff;\n"
+"	add.s32 %r172, %r170, %r171;\n"
+"	shfl.sync.bfly.b32 %r173, %r172, 2, 31, 0xffffffff;\n"
+"	add.s32 %r174, %r172, %r173;\n"
+"	shfl.sync.bfly.b32 %r175, %r174, 1, 31, 0xffffffff;\n"
+"	add.s32 %r176, %r174, %r175;\n"
+"	cvt.rn.f32.s32 %f107, %r176;\n"
+"	mul.rn.f32 %f108, %f100, %f107;\n"
+"	and.b32 %r177, %r6, 7;\n"
+"	setp.eq.u32 %p37, %r177, 0;\n"
+"	@%p37 st.shared.v2.f32 [%r113+3840], {%f100, %f108};\n"
+"IF_18_END:\n"
+"IF_17_END:\n"
+"	add.u32 %r108, %r108, 5120;\n"
+"	add.u32 %r113, %r113, 5120;\n"
+"	add.u32 %r114, %r114, 4096;\n"
+"	setp.lt.u32 %p38, %r114, %r48;\n"
+"	@%p38 bra LOOP_10;\n"
+"IF_9_END:\n"
+"	bar.sync 0;\n"
+"IF_8_END:\n"
+"	mov.b32 %r178, %r8;\n"
+"	setp.lt.u32 %p39, %r178, %r45;\n"
+"	@!%p39 bra IF_19_END;\n"
+"LOOP_20:\n"
+"	mov.b32 %f109, 0f00000000;\n"
+"	mov.b32 %f110, 0f00000000;\n"
+"	div.u32 %r179, %r6, 4;\n"
+"	mad.lo.u32 %r180, %r179, 144, %r11;\n"
+"	add.u32 %r181, %r23, %r180;\n"
+"	add.u32 %r182, %r23, %r180;\n"
+"	add.u32 %r183, %r29, 0;\n"
+"	mov.b32 %r184, 0;\n"
+"	setp.lt.u32 %p40, %r184, %r51;\n"
+"	@!%p40 bra IF_21_END;\n"
+"LOOP_22:\n"
+"	cp.async.wait_group 0;\n"
+"	bar.warp.sync 0xffffffff;\n"
+"	mad.lo.u32 %r185, %r6, 16, %r11;\n"
+"	add.u32 %r186, %r185, %r100;\n"
+"	setp.lt.u32 %p41, %r56, %r45;\n"
+"	@!%p41 bra IF_23_END;\n"
+"	setp.eq.u32 %p42, %r57, 1;\n"
+"	@!%p42 bra IF_24_ELSE;\n"
+"	sub.s32 %r187, %r67, 0;\n"
+"	setp.gt.s32 %p43, %r187, 0;\n"
+"	selp.b32 %r188, 16, 0, %p43;\n"
+"	cp.async.cg.shared.global [%r186], [%rd11], 16, %r188;\n"
+"	sub.s32 %r189, %r67, 512;\n"
+"	setp.gt.s32 %p44, %r189, 0;\n"
+"	selp.b32 %r190, 16, 0, %p44;\n"
+"	cp.async.cg.shared.global [%r186+512], [%rd11+512], 16, %r190;\n"
+"	sub.s32 %r191, %r67, 1024;\n"
+"	@%p7 setp.gt.s32 %p45, %r191, 0;\n"
+"	@%p7 selp.b32 %r192, 16, 0, %p45;\n"
+"	@%p7 cp.async.cg.shared.global [%r186+1024], [%rd11+1024], 16, %r192;\n"
+"	sub.s32 %r193, %r73, 0;\n"
+"	setp.gt.s32 %p46, %r193, 0;\n"
+"	selp.b32 %r194, 16, 0, %p46;\n"
+"	cp.async.cg.shared.global [%r186+1152], [%rd14], 16, %r194;\n"
+"	sub.s32 %r195, %r73, 512;\n"
+"	setp.gt.s32 %p47, %r195, 0;\n"
+"	selp.b32 %r196, 16, 0, %p47;\n"
+"	cp.async.cg.shared.global [%r186+1664], [%rd14+512], 16, %r196;\n"
+"	sub.s32 %r197, %r73, 1024;\n"
+"	@%p7 setp.gt.s32 %p48, %r197, 0;\n"
+"	@%p7 selp.b32 %r198, 16, 0, %p48;\n"
+"	@%p7 cp.async.cg.shared.global [%r186+2176], [%rd14+1024], 16, %r198;\n"
+"	mov.b32 %r57, %r50;\n"
+"	add.u32 %r56, %r56, 8;\n"
+"	mul.lo.u32 %r199, %r6, 16;\n"
+"	cvt.u64.u32 %rd25, %r53;\n"
+"	add.u64 %rd26, %rd2, %rd25;\n"
+"	mad.lo.u32 %r200, %r56, 2, 0;\n"
+"	sub.u32 %r201, %r43, 1;\n"
+"	min.u32 %r202, %r200, %r201;\n"
+"	add.u32 %r203, %r202, %r41;\n"
+"	mad.wide.u32 %rd27, %r203, %r10, %rd26;\n"
+"	sub.u32 %r204, %r55, %r199;\n"
+"	cvt.u64.u32 %rd28, %r199;\n"
+"	add.u64 %rd11, %rd27, %rd28;\n"
+"	mov.b32 %r67, %r204;\n"
+"	mad.lo.u32 %r205, %r56, 2, 1;\n"
+"	sub.u32 %r206, %r43, 1;\n"
+"	min.u32 %r207, %r205, %r206;\n"
+"	add.u32 %r208, %r207, %r41;\n"
+"	mad.wide.u32 %rd29, %r208, %r10, %rd26;\n"
+"	sub.u32 %r209, %r55, %r199;\n"
+"	cvt.u64.u32 %rd30, %r199;\n"
+"	add.u64 %rd14, %rd29, %rd30;\n"
+"	mov.b32 %r73, %r209;\n"
+"	bra IF_24_END;\n"
+"IF_24_ELSE:\n"
+"	cp.async.cg.shared.global [%r186], [%rd11], 16;\n"
+"	cp.async.cg.shared.global [%r186+512], [%rd11+512], 16;\n"
+"	@%p7 cp.async.cg.shared.global [%r186+1024], [%rd11+1024], 16;\n"
+"	add.u64 %rd11, %rd11, 1152;\n"
+"	sub.s32 %r67, %r67, 1152;\n"
+"	cp.async.cg.shared.global [%r186+1152], [%rd14], 16;\n"
+"	cp.async.cg.shared.global [%r186+1664], [%rd14+512], 16;\n"
+"	@%p7 cp.async.cg.shared.global [%r186+2176], [%rd14+1024], 16;\n"
+"	add.u64 %rd14, %rd14, 1152;\n"
+"	sub.s32 %r73, %r73, 1152;\n"
+"	sub.u32 %r57, %r57, 1;\n"
+"IF_24_END:\n"
+"IF_23_END:\n"
+"	cp.async.commit_group;\n"
+"	add.u32 %r210, %r100, 2304;\n"
+"	setp.eq.u32 %p49, %r210, 4608;\n"
+"	selp.b32 %r100, 0, %r210, %p49;\n"
+"	add.u32 %r211, %r184, %r6;\n"
+"	setp.lt.u32 %p50, %r211, %r51;\n"
+"	@!%p50 bra IF_25_END;\n"
+"	add.u32 %r212, %r100, %r180;\n"
+"	add.u32 %r213, %r23, %r212;\n"
+"	ld.shared.v4.u32 {%r214, %r215, %r216, %r217}, [%r213+16];\n"
+"	ld.shared.v4.u32 {%r218, %r219, %r220, %r221}, [%r213+32];\n"
+"	and.b32 %r222, %r214, 0x0f0f0f0f;\n"
+"	and.b32 %r223, %r214, 0xf0f0f0f0;\n"
+"	and.b32 %r224, %r215, 0x0f0f0f0f;\n"
+"	and.b32 %r225, %r215, 0xf0f0f0f0;\n"
+"	and.b32 %r226, %r216, 0x0f0f0f0f;\n"
+"	and.b32 %r227, %r216, 0xf0f0f0f0;\n"
+"	and.b32 %r228, %r217, 0x0f0f0f0f;\n"
+"	and.b32 %r229, %r217, 0xf0f0f0f0;\n"
+"	and.b32 %r230, %r218, 0x0f0f0f0f;\n"
+"	and.b32 %r231, %r218, 0xf0f0f0f0;\n"
+"	and.b32 %r232, %r219, 0x0f0f0f0f;\n"
+"	and.b32 %r233, %r219, 0xf0f0f0f0;\n"
+"	and.b32 %r234, %r220, 0x0f0f0f0f;\n"
+"	and.b32 %r235, %r220, 0xf0f0f0f0;\n"
+"	and.b32 %r236, %r221, 0x0f0f0f0f;\n"
+"	and.b32 %r237, %r221, 0xf0f0f0f0;\n"
+"	ld.shared.v4.u32 {%r238, %r239, %r240, %r241}, [%r212];\n"
+"	prmt.b32 %r242, %r239, %r240, %r26;\n"
+"	shr.u32 %r243, %r241, 4;\n"
+"	prmt.b32 %r244, %r241, %r243, %r26;\n"
+"	shr.u32 %r245, %r242, %r25;\n"
+"	and.b32 %r246, %r245, %r27;\n"
+"	lop3.b32 %r247, %r244, %r28, %r246, 234;\n"
+"	mov.b32 {%h17, %h18}, %r238;\n"
+"	cvt.f32.f16 %f111, %h17;\n"
+"	cvt.f32.f16 %f112, %h18;\n"
+"	mul.rn.f32 %f113, %f111, 0fC7000000;\n"
+"	prmt.b32 %r248, %r247, 0x47000000, 29700;\n"
+"	fma.rn.f32 %f114, %r248, %f111, %f113;\n"
+"	mul.rn.f32 %f115, %f111, 0f3D800000;\n"
+"	mul.rn.f32 %f116, %f115, 0fC7000000;\n"
+"	prmt.b32 %r249, %r247, 0x47000000, 29716;\n"
+"	fma.rn.f32 %f117, %r249, %f115, %f116;\n"
+"	neg.f32 %f118, %f112;\n"
+"	mul.rn.f32 %f119, %f118, 0fC7000000;\n"
+"	prmt.b32 %r250, %r247, 0x47000000, 29732;\n"
+"	fma.rn.f32 %f120, %r250, %f118, %f119;\n"
+"	prmt.b32 %r251, %r247, 0x47000000, 29748;\n"
+"	fma.rn.f32 %f121, %r251, %f118, %f119;\n"
+"	add.u32 %r252, %r100, %r180;\n"
+"	add.u32 %r253, %r23, %r252;\n"
+"	ld.shared.v4.u32 {%r254, %r255, %r256, %r257}, [%r253+1168];\n"
+"	ld.shared.v4.u32 {%r258, %r259, %r260, %r261}, [%r253+1184];\n"
+"	and.b32 %r262, %r254, 0x0f0f0f0f;\n"
+"	and.b32 %r263, %r254, 0xf0f0f0f0;\n"
+"	and.b32 %r264, %r255, 0x0f0f0f0f;\n"
+"	and.b32 %r265, %r255, 0xf0f0f0f0;\n"
+"	and.b32 %r266, %r256, 0x0f0f0f0f;\n"
+"	and.b32 %r267, %r256, 0xf0f0f0f0;\n"
+"	and.b32 %r268, %r257, 0x0f0f0f0f;\n"
+"	and.b32 %r269, %r257, 0xf0f0f0f0;\n"
+"	and.b32 %r270, %r258, 0x0f0f0f0f;\n"
+"	and.b32 %r271, %r258, 0xf0f0f0f0;\n"
+"	and.b32 %r272, %r259, 0x0f0f0f0f;\n"
+"	and.b32 %r273, %r259, 0xf0f0f0f0;\n"
+"	and.b32 %r274, %r260, 0x0f0f0f0f;\n"
+"	and.b32 %r275, %r260, 0xf0f0f0f0;\n"
+"	and.b32 %r276, %r261, 0x0f0f0f0f;\n"
+"	and.b32 %r277, %r261, 0xf0f0f0f0;\n"
+"	ld.shared.v4.u32 {%r278, %r279, %r280, %r281}, [%r252+1152];\n"
+"	prmt.b32 %r282, %r279, %r280, %r26;\n"
+"	shr.u32 %r283, %r281, 4;\n"
+"	prmt.b32 %r284, %r281, %r283, %r26;\n"
+"	shr.u32 %r285, %r282, %r25;\n"
+"	and.b32 %r286, %r285, %r27;\n"
+"	lop3.b32 %r287, %r284, %r28, %r286, 234;\n"
+"	mov.b32 {%h19, %h20}, %r278;\n"
+"	cvt.f32.f16 %f122, %h19;\n"
+"	cvt.f32.f16 %f123, %h20;\n"
+"	mul.rn.f32 %f124, %f122, 0fC7000000;\n"
+"	prmt.b32 %r288, %r287, 0x47000000, 29700;\n"
+"	fma.rn.f32 %f125, %r288, %f122, %f124;\n"
+"	mul.rn.f32 %f126, %f122, 0f3D800000;\n"
+"	mul.rn.f32 %f127, %f126, 0fC7000000;\n"
+"	prmt.b32 %r289, %r287, 0x47000000, 29716;\n"
+"	fma.rn.f32 %f128, %r289, %f126, %f127;\n"
+"	neg.f32 %f129, %f123;\n"
+"	mul.rn.f32 %f130, %f129, 0fC7000000;\n"
+"	prmt.b32 %r290, %r287, 0x47000000, 29732;\n"
+"	fma.rn.f32 %f131, %r290, %f129, %f130;\n"
+"	prmt.b32 %r291, %r287, 0x47000000, 29748;\n"
+"	fma.rn.f32 %f132, %r291, %f129, %f130;\n"
+"	ld.shared.v4.s32 {%r292, %r293, %r294, %r295}, [%r183];\n"
+"	ld.shared.v4.s32 {%r296, %r297, %r298, %r299}, [%r183+16];\n"
+"	ld.shared.v2.f32 {%f133, %f134}, [%r183+64];\n"
+"	dp4a.u32.s32 %r300, %r222, %r292, 1262485504;\n"
+"	dp4a.u32.s32 %r301, %r224, %r293, %r300;\n"
+"	dp4a.u32.s32 %r302, %r226, %r294, %r301;\n"
+"	dp4a.u32.s32 %r303, %r228, %r295, %r302;\n"
+"	dp4a.u32.s32 %r304, %r230, %r296, %r303;\n"
+"	dp4a.u32.s32 %r305, %r232, %r297, %r304;\n"
+"	dp4a.u32.s32 %r306, %r234, %r298, %r305;\n"
+"	dp4a.u32.s32 %r307, %r236, %r299, %r306;\n"
+"	sub.rn.f32 %f135, %r307, 0f4B400000;\n"
+"	mul.rn.f32 %f136, %f135, %f133;\n"
+"	fma.rn.f32 %f109, %f114, %f136, %f109;\n"
+"	dp4a.u32.s32 %r308, %r262, %r292, 1262485504;\n"
+"	dp4a.u32.s32 %r309, %r264, %r293, %r308;\n"
+"	dp4a.u32.s32 %r310, %r266, %r294, %r309;\n"
+"	dp4a.u32.s32 %r311, %r268, %r295, %r310;\n"
+"	dp4a.u32.s32 %r312, %r270, %r296, %r311;\n"
+"	dp4a.u32.s32 %r313, %r272, %r297, %r312;\n"
+"	dp4a.u32.s32 %r314, %r274, %r298, %r313;\n"
+"	dp4a.u32.s32 %r315, %r276, %r299, %r314;\n"
+"	sub.rn.f32 %f137, %r315, 0f4B400000;\n"
+"	mul.rn.f32 %f138, %f137, %f133;\n"
+"	fma.rn.f32 %f110, %f125, %f138, %f110;\n"
+"	fma.rn.f32 %f109, %f120, %f134, %f109;\n"
+"	fma.rn.f32 %f110, %f131, %f134, %f110;\n"
+"	ld.shared.v4.s32 {%r316, %r317, %r318, %r319}, [%r183+32];\n"
+"	ld.shared.v4.s32 {%r320, %r321, %r322, %r323}, [%r183+48];\n"
+"	ld.shared.v2.f32 {%f139, %f140}, [%r183+72];\n"
+"	dp4a.u32.s32 %r324, %r223, %r316, 1262485504;\n"
+"	dp4a.u32.s32 %r325, %r225, %r317, %r324;\n"
+"	dp4a.u32.s32 %r326, %r227, %r318, %r325;\n"
+"	dp4a.u32.s32 %r327, %r229, %r319, %r326;\n"
+"	dp4a.u32.s32 %r328, %r231, %r320, %r327;\n"
+"	dp4a.u32.s32 %r329, %r233, %r321, %r328;\n"
+"	dp4a.u32.s32 %r330, %r235, %r322, %r329;\n"
+"	dp4a.u32.s32 %r331, %r237, %r323, %r330;\n"
+"	sub.rn.f32 %f141, %r331, 0f4B400000;\n"
+"	mul.rn.f32 %f142, %f141, %f139;\n"
+"	fma.rn.f32 %f109, %f117, %f142, %f109;\n"
+"	dp4a.u32.s32 %r332, %r263, %r316, 1262485504;\n"
+"	dp4a.u32.s32 %r333, %r265, %r317, %r332;\n"
+"	dp4a.u32.s32 %r334, %r267, %r318, %r333;\n"
+"	dp4a.u32.s32 %r335, %r269, %r319, %r334;\n"
+"	dp4a.u32.s32 %r336, %r271, %r320, %r335;\n"
+"	dp4a.u32.s32 %r337, %r273, %r321, %r336;\n"
+"	dp4a.u32.s32 %r338, %r275, %r322, %r337;\n"
+"	dp4a.u32.s32 %r339, %r277, %r323, %r338;\n"
+"	sub.rn.f32 %f143, %r339, 0f4B400000;\n"
+"	mul.rn.f32 %f144, %f143, %f139;\n"
+"	fma.rn.f32 %f110, %f128, %f144, %f110;\n"
+"	fma.rn.f32 %f109, %f121, %f140, %f109;\n"
+"	fma.rn.f32 %f110, %f132, %f140, %f110;\n"
+"IF_25_END:\n"
+"	add.u32 %r183, %r183, 2560;\n"
+"	add.u32 %r184, %r184, 32;\n"
+"	setp.lt.u32 %p51, %r184, %r51;\n"
+"	@%p51 bra LOOP_22;\n"
+"IF_21_END:\n"
+"	div.u32 %r340, %r6, 16;\n"
+"	and.b32 %r341, %r6, 15;\n"
+"	mad.lo.u32 %r342, %r178, 2, %r340;\n"
+"	mad.lo.u32 %r343, %r342, 4, %r12;\n"
+"	setp.eq.u32 %p52, %r341, 0;\n"
+"	setp.lt.u32 %p53, %r342, %r43;\n"
+"	and.pred %p54, %p52, %p53;\n"
+"	setp.gt.u32 %p55, %r46, 0;\n"
+"	and.pred %p56, %p55, %p54;\n"
+"	and.b32 %r344, %r6, 16;\n"
+"	setp.ne.u32 %p57, %r344, 0;\n"
+"	selp.b32 %f145, %f110, %f109, %p57;\n"
+"	selp.b32 %f146, %f109, %f110, %p57;\n"
+"	shfl.sync.bfly.b32 %f147, %f146, 16, 31, 0xffffffff;\n"
+"	add.rn.f32 %f148, %f145, %f147;\n"
+"	shfl.sync.bfly.b32 %f149, %f148, 8, 31, 0xffffffff;\n"
+"	add.rn.f32 %f150, %f148, %f149;\n"
+"	shfl.sync.bfly.b32 %f151, %f150, 4, 31, 0xffffffff;\n"
+"	add.rn.f32 %f152, %f150, %f151;\n"
+"	shfl.sync.bfly.b32 %f153, %f152, 2, 31, 0xffffffff;\n"
+"	add.rn.f32 %f154, %f152, %f153;\n"
+"	shfl.sync.bfly.b32 %f155, %f154, 1, 31, 0xffffffff;\n"
+"	add.rn.f32 %f156, %f154, %f155;\n"
+"	@%p56 ld.shared.f32 %f157, [%r343];\n"
+"	@%p56 add.rn.f32 %f156, %f156, %f157;\n"
+"	@%p54 st.shared.f32 [%r343], %f156;\n"
+"	add.u32 %r178, %r178, 8;\n"
+"	setp.lt.u32 %p58, %r178, %r45;\n"
+"	@%p58 bra LOOP_20;\n"
+"IF_19_END:\n"
+"	add.u32 %r46, %r46, 0x00010000;\n"
+"	setp.lt.u32 %p59, %r46, %r3;\n"
+"	@%p59 bra LOOP_4;\n"
+"IF_3_END:\n"
+"	bar.sync 0;\n"
+"	setp.lt.u32 %p60, %r5, %r43;\n"
+"	@!%p60 bra IF_26_END;\n"
+"	mad.lo.u32 %r345, %r5, 4, %r12;\n"
+"	add.u32 %r346, %r5, %r41;\n"
+"	cvt.u64.u32 %rd31, %r346;\n"
+"	setp.gt.u32 %p61, %r18, 0;\n"
+"	@!%p61 bra IF_27_END;\n"
+"	add.u32 %r347, %r17, 0;\n"
+"	mad.wide.u32 %rd32, %r347, %r2, %rd31;\n"
+"	ld.shared.f32 %f158, [%r345];\n"
+"	fma.rn.f32 %f159, %f158, 0f00000000, %f158;\n"
+"	shl.b64 %rd33, %rd32, 1;\n"
+"	add.u64 %rd34, %rd33, %rd3;\n"
+"	cvt.rn.f16.f32 %h21, %f159;\n"
+"	st.global.b16 [%rd34], %h21;\n"
+"IF_27_END:\n"
+"IF_26_END:\n"
+"	bar.sync 0;\n"
+"	add.u32 %r41, %r41, 256;\n"
+"	setp.lt.u32 %p62, %r41, %r40;\n"
+"	@%p62 bra LOOP_2;\n"
+"IF_1_END:\n"
+"	ret;\n"
+"}\n";
+
+static const kiln_image linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_images[] = {
+    {.data = linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_sm_75,
+     .bytes = sizeof linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_sm_75 - 1,
+     .hash_high = 0xde58b31babf492e1,
+     .hash_low = 0x28de71a7b5109570,
+     .min_driver = 11040,
+     .sm = 75,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+    {.data = linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_sm_80,
+     .bytes = sizeof linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_sm_80 - 1,
+     .hash_high = 0x7e5154e7c5b18317,
+     .hash_low = 0x0ad640edf732e706,
+     .min_driver = 11000,
+     .sm = 80,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+
+static const kiln_module linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_module = {
+    .images = linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_images,
+    .image_count = 2,
+    .slot = 50,
+};
+
+static kiln_status run_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(kiln_loader *loader,
+                                                                                CUstream stream,
+                                                                                const void *args)
+{
+    const kiln_default_linear_args *a = args;
+    if (!((uint64_t)a->k % 256 == 0)) {
+        static const char detail[] = "k must be a multiple of the format's block: 32 or 256 elements";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, linear_name, detail);
+    }
+    const kiln_status status = kiln_check_pointers(loader, linear_name, &linear_pointers_1, a,
+                                                   ((uint64_t)a->k * 144 >= 256 ? 0x1u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->n, 16), maximum(1,
+                              quotient((uint64_t)loader->device.multiprocessors * maximum(1,
+                              minimum(minimum(2, (uint64_t)loader->device.multiprocessor_threads / 256),
+                              quotient((uint64_t)loader->device.multiprocessor_shared_bytes,
+                              119872 - (65536 - ceil_div(minimum((uint64_t)a->k, 65536),
+                              256) * 256) / 64 * 80 + 1024))), (uint64_t)a->m))), (uint64_t)a->m, 1};
+    const void *const params[] = {&a->in, &a->w, &a->out, &a->m, &a->n, &a->k};
+    return kiln_launch(loader, &kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_kernel,
+                       stream, grid,
+                       119872 - (65536 - ceil_div(minimum((uint64_t)a->k, 65536), 256) * 256) / 64 * 80,
+                       params);
+}
+
+kiln_status kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_linear_args *a)
+{
+    static const char has[] =
+        "this variant has format q4_k, norm none, activation q8, x f16, y f16, epilogue none, matrices 1, scale none";
+    return call_linear(loader, stream, a,
+                       &kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_kernel,
+                       KILN_DEFAULT_LINEAR_FORMAT_Q4_K, KILN_DEFAULT_LINEAR_NORM_NONE,
+                       KILN_DEFAULT_LINEAR_ACTIVATION_Q8, KILN_DEFAULT_LINEAR_X_F16,
+                       KILN_DEFAULT_LINEAR_Y_F16, KILN_DEFAULT_LINEAR_EPILOGUE_NONE, 1,
+                       KILN_DEFAULT_LINEAR_SCALE_NONE, has);
+}
+
+static kiln_status launch_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const void *args)
+{
+    return kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(loader, stream, args);
+}
+
+const kiln_kernel kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_kernel = {
+    .key = 0x3bc0fad7e6050b71,
+    .id = linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_id,
+    .entry = linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_entry,
+    .module = &linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_module,
+    .launch = launch_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2,
+    .run = run_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2,
+    .pointers = &linear_pointers_1,
+    .block = {256, 1, 1},
+    .slot = 50,
+    .max_shared_bytes = 119872,
+    .min_shared_bytes = 38272,
+    .blocks_per_multiprocessor = 2,
+};
+
+/* Every variant that has what the caller names, and how long it would take. */
+static void consider_linear(kiln_choice *c, kiln_default_linear_args a)
+{
+    const kiln_device device = c->loader->device;
+    if (a.format == 0)
+        a.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K;
+    if (a.norm == 0)
+        a.norm = KILN_DEFAULT_LINEAR_NORM_NONE;
+    if (a.activation == 0)
+        a.activation = KILN_DEFAULT_LINEAR_ACTIVATION_Q8;
+    if (a.x == 0)
+        a.x = KILN_DEFAULT_LINEAR_X_F16;
+    if (a.y == 0)
+        a.y = KILN_DEFAULT_LINEAR_Y_F16;
+    if (a.epilogue == 0)
+        a.epilogue = KILN_DEFAULT_LINEAR_EPILOGUE_NONE;
+    if (a.matrices == 0)
+        a.matrices = 1;
+    if (a.scale == 0)
+        a.scale = KILN_DEFAULT_LINEAR_SCALE_NONE;
+    if (a.format == KILN_DEFAULT_LINEAR_FORMAT_Q4_K && a.norm == KILN_DEFAULT_LINEAR_NORM_NONE &&
+        a.activation == KILN_DEFAULT_LINEAR_ACTIVATION_Q8 && a.x == KILN_DEFAULT_LINEAR_X_F16 &&
+        a.y == KILN_DEFAULT_LINEAR_Y_F16 && a.epilogue == KILN_DEFAULT_LINEAR_EPILOGUE_NONE &&
+        a.matrices == 1 && a.scale == KILN_DEFAULT_LINEAR_SCALE_NONE) {
+        {
+            static const char why_1[] = "k must be a multiple of the format's block: 32 or 256 elements";
+            static const char why_2[] = "the device has less shared memory than this call takes";
+            kiln_consider(c, &device,
+                          &kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_kernel,
+                          kiln_is_sure(&device, 75, 11040, 38272),
+                          !((uint64_t)a.k % 256 == 0) ? why_1 : 119872 - (65536 - ceil_div(minimum((uint64_t)a.k,
+                          65536), 256) * 256) / 64 * 80 > (uint64_t)device.max_shared_bytes ? why_2 : NULL,
+                          NULL, NULL);
+        }
+        return;
+    }
+}
+
+/* Which variant serves these arguments on this device; of those that none serves, one that says why. */
+static kiln_status choose_linear(kiln_loader *loader, kiln_default_linear_args a, const kiln_kernel **kernel)
+{
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
+    consider_linear(&choice, a);
+    *kernel = choice.best ? choice.best : choice.fallback;
+    if (!*kernel) {
+        static const char detail[] =
+            "the bundle has format q4_k, norm none, activation q8, x f16, y f16, epilogue none, matrices 1, scale none";
+        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, linear_name, detail);
+    }
+    return KILN_OK;
+}
+
+static kiln_status find_linear(kiln_loader *loader, const kiln_default_linear_args *args,
+                               const kiln_kernel **kernel)
+{
+    *kernel = NULL;
+    kiln_status status = check_linear(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
+        return status;
+    return choose_linear(loader, *args, kernel);
+}
+
+kiln_status kiln_default_linear_pick(kiln_loader *loader, const kiln_default_linear_args *args,
+                                     const kiln_kernel **kernel)
+{
+    if (!kernel) {
+        static const char detail[] = "kernel is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, linear_name, detail);
+    }
+    kiln_status status = find_linear(loader, args, kernel);
+    if (*kernel)
+        status = (*kernel)->run(loader, KILN_NO_LAUNCH, args);
+    if (status != KILN_OK)
+        *kernel = NULL;
+    return status;
+}
+
+kiln_status kiln_default_linear_candidates(kiln_loader *loader, const kiln_default_linear_args *args,
+                                           kiln_candidate *list, size_t capacity, size_t *count)
+{
+    if (!count || (capacity > 0 && !list)) {
+        static const char detail[] = "count, or list with a capacity, is null";
+        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, linear_name, detail);
+    }
+    *count = 0;
+    kiln_status status = check_linear(loader, args);
+    if (status != KILN_OK || (uint64_t)args->m == 0 || (uint64_t)args->n == 0)
+        return status;
+    kiln_candidate none;
+    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
+    consider_linear(&choice, *args);
+    *count = choice.count;
+    return KILN_OK;
+}
+
+kiln_status kiln_default_linear(kiln_loader *loader, CUstream stream, const kiln_default_linear_args *args)
+{
+    const kiln_kernel *kernel;
+    const kiln_status status = find_linear(loader, args, &kernel);
+    return kernel ? kernel->run(loader, stream, args) : status;
+}
+
 /* ==== nf4_gemm ========================================================================================== */
 
 static const char nf4_gemm_name[] = "nf4_gemm";
@@ -32676,6 +34513,24 @@ static const kiln_pointer nf4_gemm_pointers_2_rows[] = {
     {offsetof(kiln_default_nf4_gemm_args, out), 1, 58, 70},
 };
 static const kiln_pointers nf4_gemm_pointers_2 = {nf4_gemm_pointers_2_texts, nf4_gemm_pointers_2_rows, 3};
+
+static const char nf4_gemm_pointers_3_texts[] =
+    "in is null\000"
+    "scale is null\000"
+    "scale must be aligned to 4 bytes\000"
+    "out is null\000"
+    "workspace is null\000"
+    "workspace must be aligned to 16 bytes\000"
+    "tile_counters is null\000"
+    "tile_counters must be aligned to 4 bytes\000";
+static const kiln_pointer nf4_gemm_pointers_3_rows[] = {
+    {offsetof(kiln_default_nf4_gemm_args, in), 1, 0, 11},
+    {offsetof(kiln_default_nf4_gemm_args, scale), 4, 11, 25},
+    {offsetof(kiln_default_nf4_gemm_args, out), 1, 58, 70},
+    {offsetof(kiln_default_nf4_gemm_args, workspace), 16, 70, 88},
+    {offsetof(kiln_default_nf4_gemm_args, tile_counters), 4, 126, 148},
+};
+static const kiln_pointers nf4_gemm_pointers_3 = {nf4_gemm_pointers_3_texts, nf4_gemm_pointers_3_rows, 5};
 
 /* What every variant asks of its arguments. */
 static kiln_status rules_nf4_gemm(kiln_loader *loader, const kiln_default_nf4_gemm_args *a)
@@ -33442,7 +35297,7 @@ static const kiln_image nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_images[] = 
 static const kiln_module nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_module = {
     .images = nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 50,
+    .slot = 51,
 };
 
 static kiln_status run_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -33489,7 +35344,7 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kern
     .run = run_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_1,
     .block = {256, 1, 1},
-    .slot = 50,
+    .slot = 51,
     .max_shared_bytes = 50432,
     .min_shared_bytes = 50432,
     .blocks_per_multiprocessor = 3,
@@ -34813,7 +36668,7 @@ static const kiln_image nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_images[] = 
 static const kiln_module nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_module = {
     .images = nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 51,
+    .slot = 52,
 };
 
 static kiln_status run_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -34860,7 +36715,7 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kern
     .run = run_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_1,
     .block = {256, 1, 1},
-    .slot = 51,
+    .slot = 52,
     .max_shared_bytes = 53504,
     .min_shared_bytes = 53504,
     .blocks_per_multiprocessor = 2,
@@ -36223,7 +38078,7 @@ static const kiln_image nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_images[] =
 static const kiln_module nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_module = {
     .images = nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_images,
     .image_count = 1,
-    .slot = 52,
+    .slot = 53,
 };
 
 static kiln_status run_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -36267,7 +38122,7 @@ const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_ker
     .run = run_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1,
     .pointers = &nf4_gemm_pointers_1,
     .block = {128, 1, 1},
-    .slot = 52,
+    .slot = 53,
     .max_shared_bytes = 29184,
     .min_shared_bytes = 29184,
     .blocks_per_multiprocessor = 3,
@@ -37698,7 +39553,7 @@ static const kiln_image nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_images[] =
 static const kiln_module nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_module = {
     .images = nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_images,
     .image_count = 2,
-    .slot = 53,
+    .slot = 54,
 };
 
 static kiln_status run_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -37746,7 +39601,7 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_ker
     .run = run_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 53,
+    .slot = 54,
     .max_shared_bytes = 50432,
     .min_shared_bytes = 50432,
     .blocks_per_multiprocessor = 3,
@@ -39485,7 +41340,7 @@ static const kiln_image nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_images[] = {
 static const kiln_module nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_module = {
     .images = nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_images,
     .image_count = 2,
-    .slot = 54,
+    .slot = 55,
 };
 
 static kiln_status run_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -39528,7 +41383,7 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kerne
     .run = run_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 54,
+    .slot = 55,
     .max_shared_bytes = 49696,
     .min_shared_bytes = 49696,
     .blocks_per_multiprocessor = 2,
@@ -40255,7 +42110,7 @@ static const kiln_image nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_images[] = {
 static const kiln_module nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_module = {
     .images = nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_images,
     .image_count = 1,
-    .slot = 55,
+    .slot = 56,
 };
 
 static kiln_status run_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
@@ -40298,7 +42153,7 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kerne
     .run = run_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 55,
+    .slot = 56,
     .max_shared_bytes = 83488,
     .min_shared_bytes = 83488,
     .blocks_per_multiprocessor = 2,
@@ -41025,7 +42880,7 @@ static const kiln_image nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_images[] = 
 static const kiln_module nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_module = {
     .images = nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_images,
     .image_count = 1,
-    .slot = 56,
+    .slot = 57,
 };
 
 static kiln_status run_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
@@ -41068,7 +42923,7 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kern
     .run = run_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 56,
+    .slot = 57,
     .max_shared_bytes = 83488,
     .min_shared_bytes = 83488,
     .blocks_per_multiprocessor = 2,
@@ -41666,7 +43521,7 @@ static const kiln_image nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_images[] = {
 static const kiln_module nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_module = {
     .images = nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 57,
+    .slot = 58,
 };
 
 static kiln_status run_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -41709,7 +43564,7 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kerne
     .run = run_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 57,
+    .slot = 58,
     .max_shared_bytes = 74496,
     .min_shared_bytes = 74496,
     .blocks_per_multiprocessor = 2,
@@ -42307,7 +44162,7 @@ static const kiln_image nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_images[] = 
 static const kiln_module nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_module = {
     .images = nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 58,
+    .slot = 59,
 };
 
 static kiln_status run_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -42350,31 +44205,33 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kern
     .run = run_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 58,
+    .slot = 59,
     .max_shared_bytes = 74496,
     .min_shared_bytes = 74496,
     .blocks_per_multiprocessor = 2,
 };
 
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=2 */
 
-static const char nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_id[] =
-    "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_entry[] =
-    "nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1";
+static const char nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_id[] =
+    "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=2";
+static const char nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_entry[] =
+    "nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2";
 
-static const char nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_sm_80[] =
+static const char nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_sm_80[] =
 ".version 7.4\n"
 ".target sm_80\n"
 ".address_size 64\n"
 "\n"
 ".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
-".visible .entry nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1(\n"
+".global .align 4 .b32 nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_global_2[256] = {0xbc00bc00, 0xbc00b992, 0xbc00b833, 0xbc00b652, 0xbc00b48d, 0xbc00b1ea, 0xbc00add4, 0xbc000000, 0xbc002d18, 0xbc003126, 0xbc0033e0, 0xbc003568, 0xbc00370d, 0xbc003880, 0xbc0039c9, 0xbc003c00, 0xb992bc00, 0xb992b992, 0xb992b833, 0xb992b652, 0xb992b48d, 0xb992b1ea, 0xb992add4, 0xb9920000, 0xb9922d18, 0xb9923126, 0xb99233e0, 0xb9923568, 0xb992370d, 0xb9923880, 0xb99239c9, 0xb9923c00, 0xb833bc00, 0xb833b992, 0xb833b833, 0xb833b652, 0xb833b48d, 0xb833b1ea, 0xb833add4, 0xb8330000, 0xb8332d18, 0xb8333126, 0xb83333e0, 0xb8333568, 0xb833370d, 0xb8333880, 0xb83339c9, 0xb8333c00, 0xb652bc00, 0xb652b992, 0xb652b833, 0xb652b652, 0xb652b48d, 0xb652b1ea, 0xb652add4, 0xb6520000, 0xb6522d18, 0xb6523126, 0xb65233e0, 0xb6523568, 0xb652370d, 0xb6523880, 0xb65239c9, 0xb6523c00, 0xb48dbc00, 0xb48db992, 0xb48db833, 0xb48db652, 0xb48db48d, 0xb48db1ea, 0xb48dadd4, 0xb48d0000, 0xb48d2d18, 0xb48d3126, 0xb48d33e0, 0xb48d3568, 0xb48d370d, 0xb48d3880, 0xb48d39c9, 0xb48d3c00, 0xb1eabc00, 0xb1eab992, 0xb1eab833, 0xb1eab652, 0xb1eab48d, 0xb1eab1ea, 0xb1eaadd4, 0xb1ea0000, 0xb1ea2d18, 0xb1ea3126, 0xb1ea33e0, 0xb1ea3568, 0xb1ea370d, 0xb1ea3880, 0xb1ea39c9, 0xb1ea3c00, 0xadd4bc00, 0xadd4b992, 0xadd4b833, 0xadd4b652, 0xadd4b48d, 0xadd4b1ea, 0xadd4add4, 0xadd40000, 0xadd42d18, 0xadd43126, 0xadd433e0, 0xadd43568, 0xadd4370d, 0xadd43880, 0xadd439c9, 0xadd43c00, 48128, 47506, 47155, 46674, 46221, 45546, 44500, 0, 11544, 12582, 13280, 13672, 14093, 14464, 14793, 15360, 0x2d18bc00, 0x2d18b992, 0x2d18b833, 0x2d18b652, 0x2d18b48d, 0x2d18b1ea, 0x2d18add4, 0x2d180000, 0x2d182d18, 0x2d183126, 0x2d1833e0, 0x2d183568, 0x2d18370d, 0x2d183880, 0x2d1839c9, 0x2d183c00, 0x3126bc00, 0x3126b992, 0x3126b833, 0x3126b652, 0x3126b48d, 0x3126b1ea, 0x3126add4, 0x31260000, 0x31262d18, 0x31263126, 0x312633e0, 0x31263568, 0x3126370d, 0x31263880, 0x312639c9, 0x31263c00, 0x33e0bc00, 0x33e0b992, 0x33e0b833, 0x33e0b652, 0x33e0b48d, 0x33e0b1ea, 0x33e0add4, 0x33e00000, 0x33e02d18, 0x33e03126, 0x33e033e0, 0x33e03568, 0x33e0370d, 0x33e03880, 0x33e039c9, 0x33e03c00, 0x3568bc00, 0x3568b992, 0x3568b833, 0x3568b652, 0x3568b48d, 0x3568b1ea, 0x3568add4, 0x35680000, 0x35682d18, 0x35683126, 0x356833e0, 0x35683568, 0x3568370d, 0x35683880, 0x356839c9, 0x35683c00, 0x370dbc00, 0x370db992, 0x370db833, 0x370db652, 0x370db48d, 0x370db1ea, 0x370dadd4, 0x370d0000, 0x370d2d18, 0x370d3126, 0x370d33e0, 0x370d3568, 0x370d370d, 0x370d3880, 0x370d39c9, 0x370d3c00, 0x3880bc00, 0x3880b992, 0x3880b833, 0x3880b652, 0x3880b48d, 0x3880b1ea, 0x3880add4, 0x38800000, 0x38802d18, 0x38803126, 0x388033e0, 0x38803568, 0x3880370d, 0x38803880, 0x388039c9, 0x38803c00, 0x39c9bc00, 0x39c9b992, 0x39c9b833, 0x39c9b652, 0x39c9b48d, 0x39c9b1ea, 0x39c9add4, 0x39c90000, 0x39c92d18, 0x39c93126, 0x39c933e0, 0x39c93568, 0x39c9370d, 0x39c93880, 0x39c939c9, 0x39c93c00, 0x3c00bc00, 0x3c00b992, 0x3c00b833, 0x3c00b652, 0x3c00b48d, 0x3c00b1ea, 0x3c00add4, 0x3c000000, 0x3c002d18, 0x3c003126, 0x3c0033e0, 0x3c003568, 0x3c00370d, 0x3c003880, 0x3c0039c9, 0x3c003c00};\n"
+".visible .entry nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2(\n"
 "	.param .u64 param_in,\n"
 "	.param .u64 param_packed,\n"
 "	.param .u64 param_scale,\n"
 "	.param .u64 param_out,\n"
+"	.param .u64 param_workspace,\n"
+"	.param .u64 param_tile_counters,\n"
 "	.param .u32 param_m,\n"
 "	.param .u32 param_n,\n"
 "	.param .u32 param_k,\n"
@@ -42383,183 +44240,195 @@ static const char nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_sm_80[] =
 ".maxntid 512, 1, 1\n"
 ".minnctapersm 1\n"
 "{\n"
-"	.reg .pred %p<21>;\n"
+"	.reg .pred %p<25>;\n"
 "	.reg .b16 %h<3>;\n"
-"	.reg .b32 %r<353>;\n"
-"	.reg .b32 %f<184>;\n"
-"	.reg .b64 %rd<40>;\n"
+"	.reg .b32 %r<370>;\n"
+"	.reg .b32 %f<186>;\n"
+"	.reg .b64 %rd<48>;\n"
+"	.shared .align 4 .b32 shared_3[1];\n"
 "\n"
 "	ld.param.u64 %rd1, [param_in];\n"
 "	ld.param.u64 %rd2, [param_packed];\n"
 "	ld.param.u64 %rd3, [param_scale];\n"
 "	ld.param.u64 %rd4, [param_out];\n"
+"	ld.param.u64 %rd5, [param_workspace];\n"
+"	ld.param.u64 %rd6, [param_tile_counters];\n"
 "	ld.param.u32 %r1, [param_m];\n"
 "	ld.param.u32 %r2, [param_n];\n"
 "	ld.param.u32 %r3, [param_k];\n"
 "	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_global_2;\n"
-"	shr.u32 %r5, %r3, 6;\n"
-"	mov.u32 %r6, %tid.x;\n"
-"	mov.u32 %r7, %laneid;\n"
-"	shr.u32 %r8, %r7, 2;\n"
-"	and.b32 %r9, %r7, 3;\n"
-"	mov.u32 %r10, %tid.x;\n"
-"	shr.u32 %r11, %r10, 5;\n"
-"	shfl.sync.idx.b32 %r12, %r11, 0, 31, 0xffffffff;\n"
-"	div.u32 %r13, %r12, 2;\n"
-"	rem.u32 %r14, %r12, 2;\n"
-"	mov.u32 %r15, %ctaid.y;\n"
-"	mul.lo.u32 %r16, %r15, 16;\n"
-"	mov.u32 %r17, %ctaid.x;\n"
-"	mul.lo.u32 %r18, %r17, 64;\n"
-"	sub.s32 %r19, %r5, %r13;\n"
-"	sub.s32 %r20, %r19, 0;\n"
-"	sub.s32 %r21, %r19, 8;\n"
-"	sub.s32 %r22, %r19, 16;\n"
-"	sub.s32 %r23, %r19, 24;\n"
-"	add.u32 %r24, %r4, 32768;\n"
-"	mad.lo.u32 %r25, %r14, 32, %r8;\n"
-"	mad.lo.u32 %r26, %r13, 8, %r24;\n"
-"	mad.lo.u32 %r27, %r25, 144, %r26;\n"
-"	add.u32 %r28, %r24, 9216;\n"
-"	mad.lo.u32 %r29, %r13, 128, %r28;\n"
-"	mad.lo.u32 %r30, %r8, 1040, %r29;\n"
-"	mad.lo.u32 %r31, %r9, 32, %r30;\n"
-"	mad.lo.u32 %r32, %r27, 2, 64;\n"
-"	mad.lo.u32 %r33, %r14, 32, %r18;\n"
-"	add.u32 %r34, %r33, %r8;\n"
-"	add.u32 %r35, 0, %r13;\n"
-"	mul.lo.u32 %r36, %r35, 32;\n"
-"	mad.lo.u32 %r37, %r9, 8, %r36;\n"
-"	shr.u32 %r38, %r3, 1;\n"
-"	add.u32 %r39, %r34, 0;\n"
-"	sub.u32 %r40, %r2, 1;\n"
-"	min.u32 %r41, %r39, %r40;\n"
-"	mul.wide.u32 %rd6, %r41, %r38;\n"
-"	add.u64 %rd7, %rd6, %rd2;\n"
-"	mad.wide.u32 %rd8, %r37, 1, %rd7;\n"
-"	mov.b32 %r42, 0;\n"
-"	mov.b32 %r43, 0;\n"
-"	mov.b32 %r44, 0;\n"
-"	mov.b32 %r45, 0;\n"
-"	add.u32 %r46, %r34, 8;\n"
-"	sub.u32 %r47, %r2, 1;\n"
-"	min.u32 %r48, %r46, %r47;\n"
-"	mul.wide.u32 %rd9, %r48, %r38;\n"
-"	add.u64 %rd10, %rd9, %rd2;\n"
-"	mad.wide.u32 %rd11, %r37, 1, %rd10;\n"
-"	mov.b32 %r49, 0;\n"
+"	mov.b64 %rd7, nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_global_2;\n"
+"	mov.b32 %r5, shared_3;\n"
+"	shr.u32 %r6, %r3, 6;\n"
+"	mov.u32 %r7, %ctaid.z;\n"
+"	div.u32 %r8, %r6, 2;\n"
+"	rem.u32 %r9, %r6, 2;\n"
+"	min.u32 %r10, %r7, %r9;\n"
+"	mad.lo.u32 %r11, %r7, %r8, %r10;\n"
+"	setp.lt.u32 %p1, %r7, %r9;\n"
+"	selp.b32 %r12, 1, 0, %p1;\n"
+"	add.u32 %r13, %r8, %r12;\n"
+"	mov.u32 %r14, %tid.x;\n"
+"	mov.u32 %r15, %laneid;\n"
+"	shr.u32 %r16, %r15, 2;\n"
+"	and.b32 %r17, %r15, 3;\n"
+"	mov.u32 %r18, %tid.x;\n"
+"	shr.u32 %r19, %r18, 5;\n"
+"	shfl.sync.idx.b32 %r20, %r19, 0, 31, 0xffffffff;\n"
+"	div.u32 %r21, %r20, 2;\n"
+"	rem.u32 %r22, %r20, 2;\n"
+"	mov.u32 %r23, %ctaid.y;\n"
+"	mul.lo.u32 %r24, %r23, 16;\n"
+"	mov.u32 %r25, %ctaid.x;\n"
+"	mul.lo.u32 %r26, %r25, 64;\n"
+"	sub.s32 %r27, %r13, %r21;\n"
+"	sub.s32 %r28, %r27, 0;\n"
+"	sub.s32 %r29, %r27, 8;\n"
+"	sub.s32 %r30, %r27, 16;\n"
+"	sub.s32 %r31, %r27, 24;\n"
+"	add.u32 %r32, %r4, 32768;\n"
+"	mad.lo.u32 %r33, %r22, 32, %r16;\n"
+"	mad.lo.u32 %r34, %r21, 8, %r32;\n"
+"	mad.lo.u32 %r35, %r33, 144, %r34;\n"
+"	add.u32 %r36, %r32, 9216;\n"
+"	mad.lo.u32 %r37, %r21, 128, %r36;\n"
+"	mad.lo.u32 %r38, %r16, 1040, %r37;\n"
+"	mad.lo.u32 %r39, %r17, 32, %r38;\n"
+"	mad.lo.u32 %r40, %r35, 2, 64;\n"
+"	mad.lo.u32 %r41, %r22, 32, %r26;\n"
+"	add.u32 %r42, %r41, %r16;\n"
+"	add.u32 %r43, %r11, %r21;\n"
+"	mul.lo.u32 %r44, %r43, 32;\n"
+"	mad.lo.u32 %r45, %r17, 8, %r44;\n"
+"	shr.u32 %r46, %r3, 1;\n"
+"	add.u32 %r47, %r42, 0;\n"
+"	sub.u32 %r48, %r2, 1;\n"
+"	min.u32 %r49, %r47, %r48;\n"
+"	mul.wide.u32 %rd8, %r49, %r46;\n"
+"	add.u64 %rd9, %rd8, %rd2;\n"
+"	mad.wide.u32 %rd10, %r45, 1, %rd9;\n"
 "	mov.b32 %r50, 0;\n"
 "	mov.b32 %r51, 0;\n"
 "	mov.b32 %r52, 0;\n"
-"	add.u32 %r53, %r34, 16;\n"
-"	sub.u32 %r54, %r2, 1;\n"
-"	min.u32 %r55, %r53, %r54;\n"
-"	mul.wide.u32 %rd12, %r55, %r38;\n"
-"	add.u64 %rd13, %rd12, %rd2;\n"
-"	mad.wide.u32 %rd14, %r37, 1, %rd13;\n"
-"	mov.b32 %r56, 0;\n"
+"	mov.b32 %r53, 0;\n"
+"	add.u32 %r54, %r42, 8;\n"
+"	sub.u32 %r55, %r2, 1;\n"
+"	min.u32 %r56, %r54, %r55;\n"
+"	mul.wide.u32 %rd11, %r56, %r46;\n"
+"	add.u64 %rd12, %rd11, %rd2;\n"
+"	mad.wide.u32 %rd13, %r45, 1, %rd12;\n"
 "	mov.b32 %r57, 0;\n"
 "	mov.b32 %r58, 0;\n"
 "	mov.b32 %r59, 0;\n"
-"	add.u32 %r60, %r34, 24;\n"
-"	sub.u32 %r61, %r2, 1;\n"
-"	min.u32 %r62, %r60, %r61;\n"
-"	mul.wide.u32 %rd15, %r62, %r38;\n"
-"	add.u64 %rd16, %rd15, %rd2;\n"
-"	mad.wide.u32 %rd17, %r37, 1, %rd16;\n"
-"	mov.b32 %r63, 0;\n"
+"	mov.b32 %r60, 0;\n"
+"	add.u32 %r61, %r42, 16;\n"
+"	sub.u32 %r62, %r2, 1;\n"
+"	min.u32 %r63, %r61, %r62;\n"
+"	mul.wide.u32 %rd14, %r63, %r46;\n"
+"	add.u64 %rd15, %rd14, %rd2;\n"
+"	mad.wide.u32 %rd16, %r45, 1, %rd15;\n"
 "	mov.b32 %r64, 0;\n"
 "	mov.b32 %r65, 0;\n"
 "	mov.b32 %r66, 0;\n"
-"	and.b32 %r67, %r6, 15;\n"
-"	div.u32 %r68, %r6, 16;\n"
-"	add.u32 %r69, %r68, %r18;\n"
-"	sub.u32 %r70, %r2, 1;\n"
-"	min.u32 %r71, %r69, %r70;\n"
-"	add.u32 %r72, %r67, 0;\n"
-"	shr.u32 %r73, %r3, 6;\n"
-"	mul.wide.u32 %rd18, %r71, %r73;\n"
-"	shl.b64 %rd19, %rd18, 2;\n"
-"	add.u64 %rd20, %rd19, %rd3;\n"
-"	mad.wide.u32 %rd21, %r72, 4, %rd20;\n"
-"	shl.b32 %r74, %r73, 2;\n"
-"	sub.u32 %r75, %r2, 1;\n"
-"	sub.u32 %r76, %r75, %r71;\n"
-"	and.b32 %r77, %r67, 7;\n"
-"	and.b32 %r78, %r67, 15;\n"
-"	div.u32 %r79, %r78, 8;\n"
-"	and.b32 %r80, %r67, 0xfffffff0;\n"
-"	mad.lo.u32 %r81, %r77, 2, %r79;\n"
-"	add.u32 %r82, %r81, %r80;\n"
-"	mad.lo.u32 %r83, %r68, 144, %r24;\n"
-"	mad.lo.u32 %r84, %r82, 4, %r83;\n"
-"	sub.s32 %r85, %r5, %r67;\n"
-"	sub.s32 %r86, %r85, 16;\n"
-"	mad.lo.u32 %r87, %r84, 2, 64;\n"
-"	and.b32 %r88, %r6, 63;\n"
-"	div.u32 %r89, %r6, 64;\n"
-"	mul.lo.u32 %r90, 0, 64;\n"
-"	mad.lo.u32 %r91, %r88, 8, %r90;\n"
-"	add.u32 %r92, %r89, %r16;\n"
-"	mul.wide.u32 %rd22, %r92, %r3;\n"
-"	shl.b64 %rd23, %rd22, 1;\n"
-"	add.u64 %rd24, %rd23, %rd1;\n"
-"	mad.wide.u32 %rd25, %r91, 2, %rd24;\n"
-"	mul.wide.u32 %rd26, %r3, 16;\n"
-"	add.u32 %r93, %r92, 0;\n"
-"	setp.lt.u32 %p1, %r93, %r1;\n"
-"	selp.b32 %r94, 16, 0, %p1;\n"
-"	add.u32 %r95, %r92, 8;\n"
-"	setp.lt.u32 %p2, %r95, %r1;\n"
-"	selp.b32 %r96, 16, 0, %p2;\n"
-"	mad.lo.u32 %r97, %r89, 1040, %r28;\n"
-"	mad.lo.u32 %r98, %r88, 16, %r97;\n"
-"	div.u32 %r99, %r88, 8;\n"
-"	sub.s32 %r100, %r5, %r99;\n"
-"	sub.s32 %r101, %r100, 0;\n"
-"	sub.s32 %r102, %r100, 8;\n"
-"	sub.s32 %r103, %r100, 16;\n"
-"	setp.gt.s32 %p3, %r20, 0;\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17];\n"
-"	setp.gt.s32 %p4, %r21, 0;\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+256];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+256];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+256];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+256];\n"
-"	setp.gt.s32 %p5, %r85, 0;\n"
-"	selp.b32 %r104, 4, 0, %p5;\n"
-"	cp.async.ca.shared.global [%r84], [%rd21], 4, %r104;\n"
-"	min.u32 %r105, %r76, 32;\n"
-"	mad.wide.u32 %rd27, %r105, %r74, %rd21;\n"
-"	cp.async.ca.shared.global [%r84+4608], [%rd27], 4, %r104;\n"
-"	add.u64 %rd21, %rd21, 64;\n"
-"	setp.gt.s32 %p6, %r101, 0;\n"
-"	@!%p6 bra IF_1_END;\n"
-"	cp.async.cg.shared.global [%r98], [%rd25], 16, %r94;\n"
-"	add.u64 %rd28, %rd26, %rd25;\n"
-"	cp.async.cg.shared.global [%r98+8320], [%rd28], 16, %r96;\n"
+"	mov.b32 %r67, 0;\n"
+"	add.u32 %r68, %r42, 24;\n"
+"	sub.u32 %r69, %r2, 1;\n"
+"	min.u32 %r70, %r68, %r69;\n"
+"	mul.wide.u32 %rd17, %r70, %r46;\n"
+"	add.u64 %rd18, %rd17, %rd2;\n"
+"	mad.wide.u32 %rd19, %r45, 1, %rd18;\n"
+"	mov.b32 %r71, 0;\n"
+"	mov.b32 %r72, 0;\n"
+"	mov.b32 %r73, 0;\n"
+"	mov.b32 %r74, 0;\n"
+"	and.b32 %r75, %r14, 15;\n"
+"	div.u32 %r76, %r14, 16;\n"
+"	add.u32 %r77, %r76, %r26;\n"
+"	sub.u32 %r78, %r2, 1;\n"
+"	min.u32 %r79, %r77, %r78;\n"
+"	add.u32 %r80, %r75, %r11;\n"
+"	shr.u32 %r81, %r3, 6;\n"
+"	mul.wide.u32 %rd20, %r79, %r81;\n"
+"	shl.b64 %rd21, %rd20, 2;\n"
+"	add.u64 %rd22, %rd21, %rd3;\n"
+"	mad.wide.u32 %rd23, %r80, 4, %rd22;\n"
+"	shl.b32 %r82, %r81, 2;\n"
+"	sub.u32 %r83, %r2, 1;\n"
+"	sub.u32 %r84, %r83, %r79;\n"
+"	and.b32 %r85, %r75, 7;\n"
+"	and.b32 %r86, %r75, 15;\n"
+"	div.u32 %r87, %r86, 8;\n"
+"	and.b32 %r88, %r75, 0xfffffff0;\n"
+"	mad.lo.u32 %r89, %r85, 2, %r87;\n"
+"	add.u32 %r90, %r89, %r88;\n"
+"	mad.lo.u32 %r91, %r76, 144, %r32;\n"
+"	mad.lo.u32 %r92, %r90, 4, %r91;\n"
+"	sub.s32 %r93, %r13, %r75;\n"
+"	sub.s32 %r94, %r93, 16;\n"
+"	mad.lo.u32 %r95, %r92, 2, 64;\n"
+"	and.b32 %r96, %r14, 63;\n"
+"	div.u32 %r97, %r14, 64;\n"
+"	mul.lo.u32 %r98, %r11, 64;\n"
+"	mad.lo.u32 %r99, %r96, 8, %r98;\n"
+"	add.u32 %r100, %r97, %r24;\n"
+"	mul.wide.u32 %rd24, %r100, %r3;\n"
+"	shl.b64 %rd25, %rd24, 1;\n"
+"	add.u64 %rd26, %rd25, %rd1;\n"
+"	mad.wide.u32 %rd27, %r99, 2, %rd26;\n"
+"	mul.wide.u32 %rd28, %r3, 16;\n"
+"	add.u32 %r101, %r100, 0;\n"
+"	setp.lt.u32 %p2, %r101, %r1;\n"
+"	selp.b32 %r102, 16, 0, %p2;\n"
+"	add.u32 %r103, %r100, 8;\n"
+"	setp.lt.u32 %p3, %r103, %r1;\n"
+"	selp.b32 %r104, 16, 0, %p3;\n"
+"	mad.lo.u32 %r105, %r97, 1040, %r36;\n"
+"	mad.lo.u32 %r106, %r96, 16, %r105;\n"
+"	div.u32 %r107, %r96, 8;\n"
+"	sub.s32 %r108, %r13, %r107;\n"
+"	sub.s32 %r109, %r108, 0;\n"
+"	sub.s32 %r110, %r108, 8;\n"
+"	sub.s32 %r111, %r108, 16;\n"
+"	setp.gt.s32 %p4, %r28, 0;\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r50, %r51}, [%rd10];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r57, %r58}, [%rd13];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r64, %r65}, [%rd16];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r71, %r72}, [%rd19];\n"
+"	setp.gt.s32 %p5, %r29, 0;\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r52, %r53}, [%rd10+256];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r59, %r60}, [%rd13+256];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r66, %r67}, [%rd16+256];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r73, %r74}, [%rd19+256];\n"
+"	setp.gt.s32 %p6, %r93, 0;\n"
+"	selp.b32 %r112, 4, 0, %p6;\n"
+"	cp.async.ca.shared.global [%r92], [%rd23], 4, %r112;\n"
+"	min.u32 %r113, %r84, 32;\n"
+"	mad.wide.u32 %rd29, %r113, %r82, %rd23;\n"
+"	cp.async.ca.shared.global [%r92+4608], [%rd29], 4, %r112;\n"
+"	add.u64 %rd23, %rd23, 64;\n"
+"	setp.gt.s32 %p7, %r109, 0;\n"
+"	@!%p7 bra IF_1_END;\n"
+"	cp.async.cg.shared.global [%r106], [%rd27], 16, %r102;\n"
+"	add.u64 %rd30, %rd28, %rd27;\n"
+"	cp.async.cg.shared.global [%r106+8320], [%rd30], 16, %r104;\n"
 "IF_1_END:\n"
 "	cp.async.commit_group;\n"
-"	sub.u32 %r84, %r87, %r84;\n"
-"	and.b32 %r106, %r7, 31;\n"
-"	mad.lo.u32 %r107, %r106, 4, %r4;\n"
-"	shr.u32 %r108, %r6, 3;\n"
-"	mad.wide.u32 %rd29, %r108, 4, %rd5;\n"
-"	mad.lo.u32 %r109, %r6, 16, %r4;\n"
-"	ld.global.nc.u32 %r110, [%rd29];\n"
-"	st.shared.v4.u32 [%r109], {%r110, %r110, %r110, %r110};\n"
-"	ld.global.nc.u32 %r111, [%rd29+256];\n"
-"	st.shared.v4.u32 [%r109+8192], {%r111, %r111, %r111, %r111};\n"
-"	ld.global.nc.u32 %r112, [%rd29+512];\n"
-"	st.shared.v4.u32 [%r109+16384], {%r112, %r112, %r112, %r112};\n"
-"	ld.global.nc.u32 %r113, [%rd29+768];\n"
-"	st.shared.v4.u32 [%r109+24576], {%r113, %r113, %r113, %r113};\n"
+"	sub.u32 %r92, %r95, %r92;\n"
+"	and.b32 %r114, %r15, 31;\n"
+"	mad.lo.u32 %r115, %r114, 4, %r4;\n"
+"	shr.u32 %r116, %r14, 3;\n"
+"	mad.wide.u32 %rd31, %r116, 4, %rd7;\n"
+"	mad.lo.u32 %r117, %r14, 16, %r4;\n"
+"	ld.global.nc.u32 %r118, [%rd31];\n"
+"	st.shared.v4.u32 [%r117], {%r118, %r118, %r118, %r118};\n"
+"	ld.global.nc.u32 %r119, [%rd31+256];\n"
+"	st.shared.v4.u32 [%r117+8192], {%r119, %r119, %r119, %r119};\n"
+"	ld.global.nc.u32 %r120, [%rd31+512];\n"
+"	st.shared.v4.u32 [%r117+16384], {%r120, %r120, %r120, %r120};\n"
+"	ld.global.nc.u32 %r121, [%rd31+768];\n"
+"	st.shared.v4.u32 [%r117+24576], {%r121, %r121, %r121, %r121};\n"
 "	mov.b32 %f1, 0f00000000;\n"
-"	mov.b32 %r114, 0;\n"
+"	mov.b32 %r122, 0;\n"
 "	mov.b32 %f2, 0f00000000;\n"
 "	mov.b32 %f3, 0f00000000;\n"
 "	mov.b32 %f4, 0f00000000;\n"
@@ -42576,475 +44445,1254 @@ static const char nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_sm_80[] =
 "	mov.b32 %f15, 0f00000000;\n"
 "	mov.b32 %f16, 0f00000000;\n"
 "	mov.b32 %f17, 0f00000000;\n"
-"	mov.b32 %r115, 0;\n"
-"	setp.lt.s32 %p7, %r115, %r5;\n"
-"	@!%p7 bra IF_2_END;\n"
+"	mov.b32 %r123, 0;\n"
+"	setp.lt.s32 %p8, %r123, %r13;\n"
+"	@!%p8 bra IF_2_END;\n"
 "LOOP_3:\n"
 "	cp.async.wait_group 0;\n"
 "	bar.sync 0;\n"
-"	setp.gt.s32 %p8, %r86, %r115;\n"
-"	selp.b32 %r116, 4, 0, %p8;\n"
-"	cp.async.ca.shared.global [%r84], [%rd21], 4, %r116;\n"
-"	min.u32 %r117, %r76, 32;\n"
-"	mad.wide.u32 %rd30, %r117, %r74, %rd21;\n"
-"	cp.async.ca.shared.global [%r84+4608], [%rd30], 4, %r116;\n"
-"	add.u64 %rd21, %rd21, 64;\n"
-"	setp.gt.s32 %p9, %r102, %r115;\n"
-"	@!%p9 bra IF_4_END;\n"
-"	cp.async.cg.shared.global [%r98+16640], [%rd25+1024], 16, %r94;\n"
-"	add.u64 %rd31, %rd26, %rd25;\n"
-"	cp.async.cg.shared.global [%r98+24960], [%rd31+1024], 16, %r96;\n"
+"	setp.gt.s32 %p9, %r94, %r123;\n"
+"	selp.b32 %r124, 4, 0, %p9;\n"
+"	cp.async.ca.shared.global [%r92], [%rd23], 4, %r124;\n"
+"	min.u32 %r125, %r84, 32;\n"
+"	mad.wide.u32 %rd32, %r125, %r82, %rd23;\n"
+"	cp.async.ca.shared.global [%r92+4608], [%rd32], 4, %r124;\n"
+"	add.u64 %rd23, %rd23, 64;\n"
+"	setp.gt.s32 %p10, %r110, %r123;\n"
+"	@!%p10 bra IF_4_END;\n"
+"	cp.async.cg.shared.global [%r106+16640], [%rd27+1024], 16, %r102;\n"
+"	add.u64 %rd33, %rd28, %rd27;\n"
+"	cp.async.cg.shared.global [%r106+24960], [%rd33+1024], 16, %r104;\n"
 "IF_4_END:\n"
 "	cp.async.commit_group;\n"
-"	ld.shared.f32 %f18, [%r27];\n"
-"	ld.shared.f32 %f19, [%r27+1152];\n"
-"	ld.shared.f32 %f20, [%r27+2304];\n"
-"	ld.shared.f32 %f21, [%r27+3456];\n"
-"	setp.gt.s32 %p10, %r20, %r115;\n"
-"	@!%p10 bra IF_5_END;\n"
-"	prmt.b32 %r118, %r42, 0, 17472;\n"
-"	mad.lo.u32 %r119, %r118, 128, %r107;\n"
-"	ld.shared.u32 %r120, [%r119];\n"
-"	prmt.b32 %r121, %r42, 0, 17473;\n"
-"	mad.lo.u32 %r122, %r121, 128, %r107;\n"
-"	ld.shared.u32 %r123, [%r122];\n"
-"	prmt.b32 %r124, %r42, 0, 17474;\n"
-"	mad.lo.u32 %r125, %r124, 128, %r107;\n"
-"	ld.shared.u32 %r126, [%r125];\n"
-"	prmt.b32 %r127, %r42, 0, 17475;\n"
-"	mad.lo.u32 %r128, %r127, 128, %r107;\n"
-"	ld.shared.u32 %r129, [%r128];\n"
-"	prmt.b32 %r130, %r43, 0, 17472;\n"
-"	mad.lo.u32 %r131, %r130, 128, %r107;\n"
-"	ld.shared.u32 %r132, [%r131];\n"
-"	prmt.b32 %r133, %r43, 0, 17473;\n"
-"	mad.lo.u32 %r134, %r133, 128, %r107;\n"
-"	ld.shared.u32 %r135, [%r134];\n"
-"	prmt.b32 %r136, %r43, 0, 17474;\n"
-"	mad.lo.u32 %r137, %r136, 128, %r107;\n"
-"	ld.shared.u32 %r138, [%r137];\n"
-"	prmt.b32 %r139, %r43, 0, 17475;\n"
-"	mad.lo.u32 %r140, %r139, 128, %r107;\n"
-"	ld.shared.u32 %r141, [%r140];\n"
-"	prmt.b32 %r142, %r49, 0, 17472;\n"
-"	mad.lo.u32 %r143, %r142, 128, %r107;\n"
-"	ld.shared.u32 %r144, [%r143];\n"
-"	prmt.b32 %r145, %r49, 0, 17473;\n"
-"	mad.lo.u32 %r146, %r145, 128, %r107;\n"
-"	ld.shared.u32 %r147, [%r146];\n"
-"	prmt.b32 %r148, %r49, 0, 17474;\n"
-"	mad.lo.u32 %r149, %r148, 128, %r107;\n"
-"	ld.shared.u32 %r150, [%r149];\n"
-"	prmt.b32 %r151, %r49, 0, 17475;\n"
-"	mad.lo.u32 %r152, %r151, 128, %r107;\n"
-"	ld.shared.u32 %r153, [%r152];\n"
-"	prmt.b32 %r154, %r50, 0, 17472;\n"
-"	mad.lo.u32 %r155, %r154, 128, %r107;\n"
-"	ld.shared.u32 %r156, [%r155];\n"
-"	prmt.b32 %r157, %r50, 0, 17473;\n"
-"	mad.lo.u32 %r158, %r157, 128, %r107;\n"
-"	ld.shared.u32 %r159, [%r158];\n"
-"	prmt.b32 %r160, %r50, 0, 17474;\n"
-"	mad.lo.u32 %r161, %r160, 128, %r107;\n"
-"	ld.shared.u32 %r162, [%r161];\n"
-"	prmt.b32 %r163, %r50, 0, 17475;\n"
-"	mad.lo.u32 %r164, %r163, 128, %r107;\n"
-"	ld.shared.u32 %r165, [%r164];\n"
-"	prmt.b32 %r166, %r56, 0, 17472;\n"
-"	mad.lo.u32 %r167, %r166, 128, %r107;\n"
-"	ld.shared.u32 %r168, [%r167];\n"
-"	prmt.b32 %r169, %r56, 0, 17473;\n"
-"	mad.lo.u32 %r170, %r169, 128, %r107;\n"
-"	ld.shared.u32 %r171, [%r170];\n"
-"	prmt.b32 %r172, %r56, 0, 17474;\n"
-"	mad.lo.u32 %r173, %r172, 128, %r107;\n"
-"	ld.shared.u32 %r174, [%r173];\n"
-"	prmt.b32 %r175, %r56, 0, 17475;\n"
-"	mad.lo.u32 %r176, %r175, 128, %r107;\n"
-"	ld.shared.u32 %r177, [%r176];\n"
-"	prmt.b32 %r178, %r57, 0, 17472;\n"
-"	mad.lo.u32 %r179, %r178, 128, %r107;\n"
-"	ld.shared.u32 %r180, [%r179];\n"
-"	prmt.b32 %r181, %r57, 0, 17473;\n"
-"	mad.lo.u32 %r182, %r181, 128, %r107;\n"
-"	ld.shared.u32 %r183, [%r182];\n"
-"	prmt.b32 %r184, %r57, 0, 17474;\n"
-"	mad.lo.u32 %r185, %r184, 128, %r107;\n"
-"	ld.shared.u32 %r186, [%r185];\n"
-"	prmt.b32 %r187, %r57, 0, 17475;\n"
-"	mad.lo.u32 %r188, %r187, 128, %r107;\n"
-"	ld.shared.u32 %r189, [%r188];\n"
-"	prmt.b32 %r190, %r63, 0, 17472;\n"
-"	mad.lo.u32 %r191, %r190, 128, %r107;\n"
-"	ld.shared.u32 %r192, [%r191];\n"
-"	prmt.b32 %r193, %r63, 0, 17473;\n"
-"	mad.lo.u32 %r194, %r193, 128, %r107;\n"
-"	ld.shared.u32 %r195, [%r194];\n"
-"	prmt.b32 %r196, %r63, 0, 17474;\n"
-"	mad.lo.u32 %r197, %r196, 128, %r107;\n"
-"	ld.shared.u32 %r198, [%r197];\n"
-"	prmt.b32 %r199, %r63, 0, 17475;\n"
-"	mad.lo.u32 %r200, %r199, 128, %r107;\n"
-"	ld.shared.u32 %r201, [%r200];\n"
-"	prmt.b32 %r202, %r64, 0, 17472;\n"
-"	mad.lo.u32 %r203, %r202, 128, %r107;\n"
-"	ld.shared.u32 %r204, [%r203];\n"
-"	prmt.b32 %r205, %r64, 0, 17473;\n"
-"	mad.lo.u32 %r206, %r205, 128, %r107;\n"
-"	ld.shared.u32 %r207, [%r206];\n"
-"	prmt.b32 %r208, %r64, 0, 17474;\n"
-"	mad.lo.u32 %r209, %r208, 128, %r107;\n"
-"	ld.shared.u32 %r210, [%r209];\n"
-"	prmt.b32 %r211, %r64, 0, 17475;\n"
-"	mad.lo.u32 %r212, %r211, 128, %r107;\n"
-"	ld.shared.u32 %r213, [%r212];\n"
-"	ld.shared.v4.u32 {%r214, %r215, %r216, %r217}, [%r31];\n"
-"	ld.shared.v4.u32 {%r218, %r219, %r220, %r221}, [%r31+16];\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f22, %f23, %f24, %f25}, {%r120, %r144, %r123, %r147}, {%r214, %r215}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f26, %f27, %f28, %f29}, {%r126, %r150, %r129, %r153}, {%r216, %r217}, {%f22, %f23, %f24, %f25};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f30, %f31, %f32, %f33}, {%r132, %r156, %r135, %r159}, {%r218, %r219}, {%f26, %f27, %f28, %f29};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f34, %f35, %f36, %f37}, {%r138, %r162, %r141, %r165}, {%r220, %r221}, {%f30, %f31, %f32, %f33};\n"
+"	ld.shared.f32 %f18, [%r35];\n"
+"	ld.shared.f32 %f19, [%r35+1152];\n"
+"	ld.shared.f32 %f20, [%r35+2304];\n"
+"	ld.shared.f32 %f21, [%r35+3456];\n"
+"	setp.gt.s32 %p11, %r28, %r123;\n"
+"	@!%p11 bra IF_5_END;\n"
+"	prmt.b32 %r126, %r50, 0, 17472;\n"
+"	mad.lo.u32 %r127, %r126, 128, %r115;\n"
+"	ld.shared.u32 %r128, [%r127];\n"
+"	prmt.b32 %r129, %r50, 0, 17473;\n"
+"	mad.lo.u32 %r130, %r129, 128, %r115;\n"
+"	ld.shared.u32 %r131, [%r130];\n"
+"	prmt.b32 %r132, %r50, 0, 17474;\n"
+"	mad.lo.u32 %r133, %r132, 128, %r115;\n"
+"	ld.shared.u32 %r134, [%r133];\n"
+"	prmt.b32 %r135, %r50, 0, 17475;\n"
+"	mad.lo.u32 %r136, %r135, 128, %r115;\n"
+"	ld.shared.u32 %r137, [%r136];\n"
+"	prmt.b32 %r138, %r51, 0, 17472;\n"
+"	mad.lo.u32 %r139, %r138, 128, %r115;\n"
+"	ld.shared.u32 %r140, [%r139];\n"
+"	prmt.b32 %r141, %r51, 0, 17473;\n"
+"	mad.lo.u32 %r142, %r141, 128, %r115;\n"
+"	ld.shared.u32 %r143, [%r142];\n"
+"	prmt.b32 %r144, %r51, 0, 17474;\n"
+"	mad.lo.u32 %r145, %r144, 128, %r115;\n"
+"	ld.shared.u32 %r146, [%r145];\n"
+"	prmt.b32 %r147, %r51, 0, 17475;\n"
+"	mad.lo.u32 %r148, %r147, 128, %r115;\n"
+"	ld.shared.u32 %r149, [%r148];\n"
+"	prmt.b32 %r150, %r57, 0, 17472;\n"
+"	mad.lo.u32 %r151, %r150, 128, %r115;\n"
+"	ld.shared.u32 %r152, [%r151];\n"
+"	prmt.b32 %r153, %r57, 0, 17473;\n"
+"	mad.lo.u32 %r154, %r153, 128, %r115;\n"
+"	ld.shared.u32 %r155, [%r154];\n"
+"	prmt.b32 %r156, %r57, 0, 17474;\n"
+"	mad.lo.u32 %r157, %r156, 128, %r115;\n"
+"	ld.shared.u32 %r158, [%r157];\n"
+"	prmt.b32 %r159, %r57, 0, 17475;\n"
+"	mad.lo.u32 %r160, %r159, 128, %r115;\n"
+"	ld.shared.u32 %r161, [%r160];\n"
+"	prmt.b32 %r162, %r58, 0, 17472;\n"
+"	mad.lo.u32 %r163, %r162, 128, %r115;\n"
+"	ld.shared.u32 %r164, [%r163];\n"
+"	prmt.b32 %r165, %r58, 0, 17473;\n"
+"	mad.lo.u32 %r166, %r165, 128, %r115;\n"
+"	ld.shared.u32 %r167, [%r166];\n"
+"	prmt.b32 %r168, %r58, 0, 17474;\n"
+"	mad.lo.u32 %r169, %r168, 128, %r115;\n"
+"	ld.shared.u32 %r170, [%r169];\n"
+"	prmt.b32 %r171, %r58, 0, 17475;\n"
+"	mad.lo.u32 %r172, %r171, 128, %r115;\n"
+"	ld.shared.u32 %r173, [%r172];\n"
+"	prmt.b32 %r174, %r64, 0, 17472;\n"
+"	mad.lo.u32 %r175, %r174, 128, %r115;\n"
+"	ld.shared.u32 %r176, [%r175];\n"
+"	prmt.b32 %r177, %r64, 0, 17473;\n"
+"	mad.lo.u32 %r178, %r177, 128, %r115;\n"
+"	ld.shared.u32 %r179, [%r178];\n"
+"	prmt.b32 %r180, %r64, 0, 17474;\n"
+"	mad.lo.u32 %r181, %r180, 128, %r115;\n"
+"	ld.shared.u32 %r182, [%r181];\n"
+"	prmt.b32 %r183, %r64, 0, 17475;\n"
+"	mad.lo.u32 %r184, %r183, 128, %r115;\n"
+"	ld.shared.u32 %r185, [%r184];\n"
+"	prmt.b32 %r186, %r65, 0, 17472;\n"
+"	mad.lo.u32 %r187, %r186, 128, %r115;\n"
+"	ld.shared.u32 %r188, [%r187];\n"
+"	prmt.b32 %r189, %r65, 0, 17473;\n"
+"	mad.lo.u32 %r190, %r189, 128, %r115;\n"
+"	ld.shared.u32 %r191, [%r190];\n"
+"	prmt.b32 %r192, %r65, 0, 17474;\n"
+"	mad.lo.u32 %r193, %r192, 128, %r115;\n"
+"	ld.shared.u32 %r194, [%r193];\n"
+"	prmt.b32 %r195, %r65, 0, 17475;\n"
+"	mad.lo.u32 %r196, %r195, 128, %r115;\n"
+"	ld.shared.u32 %r197, [%r196];\n"
+"	prmt.b32 %r198, %r71, 0, 17472;\n"
+"	mad.lo.u32 %r199, %r198, 128, %r115;\n"
+"	ld.shared.u32 %r200, [%r199];\n"
+"	prmt.b32 %r201, %r71, 0, 17473;\n"
+"	mad.lo.u32 %r202, %r201, 128, %r115;\n"
+"	ld.shared.u32 %r203, [%r202];\n"
+"	prmt.b32 %r204, %r71, 0, 17474;\n"
+"	mad.lo.u32 %r205, %r204, 128, %r115;\n"
+"	ld.shared.u32 %r206, [%r205];\n"
+"	prmt.b32 %r207, %r71, 0, 17475;\n"
+"	mad.lo.u32 %r208, %r207, 128, %r115;\n"
+"	ld.shared.u32 %r209, [%r208];\n"
+"	prmt.b32 %r210, %r72, 0, 17472;\n"
+"	mad.lo.u32 %r211, %r210, 128, %r115;\n"
+"	ld.shared.u32 %r212, [%r211];\n"
+"	prmt.b32 %r213, %r72, 0, 17473;\n"
+"	mad.lo.u32 %r214, %r213, 128, %r115;\n"
+"	ld.shared.u32 %r215, [%r214];\n"
+"	prmt.b32 %r216, %r72, 0, 17474;\n"
+"	mad.lo.u32 %r217, %r216, 128, %r115;\n"
+"	ld.shared.u32 %r218, [%r217];\n"
+"	prmt.b32 %r219, %r72, 0, 17475;\n"
+"	mad.lo.u32 %r220, %r219, 128, %r115;\n"
+"	ld.shared.u32 %r221, [%r220];\n"
+"	ld.shared.v4.u32 {%r222, %r223, %r224, %r225}, [%r39];\n"
+"	ld.shared.v4.u32 {%r226, %r227, %r228, %r229}, [%r39+16];\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f22, %f23, %f24, %f25}, {%r128, %r152, %r131, %r155}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f26, %f27, %f28, %f29}, {%r134, %r158, %r137, %r161}, {%r224, %r225}, {%f22, %f23, %f24, %f25};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f30, %f31, %f32, %f33}, {%r140, %r164, %r143, %r167}, {%r226, %r227}, {%f26, %f27, %f28, %f29};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f34, %f35, %f36, %f37}, {%r146, %r170, %r149, %r173}, {%r228, %r229}, {%f30, %f31, %f32, %f33};\n"
 "	fma.rn.f32 %f2, %f34, %f18, %f2;\n"
 "	fma.rn.f32 %f3, %f35, %f18, %f3;\n"
 "	fma.rn.f32 %f4, %f36, %f19, %f4;\n"
 "	fma.rn.f32 %f5, %f37, %f19, %f5;\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f38, %f39, %f40, %f41}, {%r168, %r192, %r171, %r195}, {%r214, %r215}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f42, %f43, %f44, %f45}, {%r174, %r198, %r177, %r201}, {%r216, %r217}, {%f38, %f39, %f40, %f41};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f46, %f47, %f48, %f49}, {%r180, %r204, %r183, %r207}, {%r218, %r219}, {%f42, %f43, %f44, %f45};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f50, %f51, %f52, %f53}, {%r186, %r210, %r189, %r213}, {%r220, %r221}, {%f46, %f47, %f48, %f49};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f38, %f39, %f40, %f41}, {%r176, %r200, %r179, %r203}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f42, %f43, %f44, %f45}, {%r182, %r206, %r185, %r209}, {%r224, %r225}, {%f38, %f39, %f40, %f41};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f46, %f47, %f48, %f49}, {%r188, %r212, %r191, %r215}, {%r226, %r227}, {%f42, %f43, %f44, %f45};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f50, %f51, %f52, %f53}, {%r194, %r218, %r197, %r221}, {%r228, %r229}, {%f46, %f47, %f48, %f49};\n"
 "	fma.rn.f32 %f6, %f50, %f20, %f6;\n"
 "	fma.rn.f32 %f7, %f51, %f20, %f7;\n"
 "	fma.rn.f32 %f8, %f52, %f21, %f8;\n"
 "	fma.rn.f32 %f9, %f53, %f21, %f9;\n"
-"	ld.shared.v4.u32 {%r222, %r223, %r224, %r225}, [%r31+8320];\n"
-"	ld.shared.v4.u32 {%r226, %r227, %r228, %r229}, [%r31+8336];\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f54, %f55, %f56, %f57}, {%r120, %r144, %r123, %r147}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f58, %f59, %f60, %f61}, {%r126, %r150, %r129, %r153}, {%r224, %r225}, {%f54, %f55, %f56, %f57};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f62, %f63, %f64, %f65}, {%r132, %r156, %r135, %r159}, {%r226, %r227}, {%f58, %f59, %f60, %f61};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f66, %f67, %f68, %f69}, {%r138, %r162, %r141, %r165}, {%r228, %r229}, {%f62, %f63, %f64, %f65};\n"
+"	ld.shared.v4.u32 {%r230, %r231, %r232, %r233}, [%r39+8320];\n"
+"	ld.shared.v4.u32 {%r234, %r235, %r236, %r237}, [%r39+8336];\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f54, %f55, %f56, %f57}, {%r128, %r152, %r131, %r155}, {%r230, %r231}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f58, %f59, %f60, %f61}, {%r134, %r158, %r137, %r161}, {%r232, %r233}, {%f54, %f55, %f56, %f57};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f62, %f63, %f64, %f65}, {%r140, %r164, %r143, %r167}, {%r234, %r235}, {%f58, %f59, %f60, %f61};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f66, %f67, %f68, %f69}, {%r146, %r170, %r149, %r173}, {%r236, %r237}, {%f62, %f63, %f64, %f65};\n"
 "	fma.rn.f32 %f10, %f66, %f18, %f10;\n"
 "	fma.rn.f32 %f11, %f67, %f18, %f11;\n"
 "	fma.rn.f32 %f12, %f68, %f19, %f12;\n"
 "	fma.rn.f32 %f13, %f69, %f19, %f13;\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f70, %f71, %f72, %f73}, {%r168, %r192, %r171, %r195}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f74, %f75, %f76, %f77}, {%r174, %r198, %r177, %r201}, {%r224, %r225}, {%f70, %f71, %f72, %f73};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f78, %f79, %f80, %f81}, {%r180, %r204, %r183, %r207}, {%r226, %r227}, {%f74, %f75, %f76, %f77};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f82, %f83, %f84, %f85}, {%r186, %r210, %r189, %r213}, {%r228, %r229}, {%f78, %f79, %f80, %f81};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f70, %f71, %f72, %f73}, {%r176, %r200, %r179, %r203}, {%r230, %r231}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f74, %f75, %f76, %f77}, {%r182, %r206, %r185, %r209}, {%r232, %r233}, {%f70, %f71, %f72, %f73};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f78, %f79, %f80, %f81}, {%r188, %r212, %r191, %r215}, {%r234, %r235}, {%f74, %f75, %f76, %f77};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f82, %f83, %f84, %f85}, {%r194, %r218, %r197, %r221}, {%r236, %r237}, {%f78, %f79, %f80, %f81};\n"
 "	fma.rn.f32 %f14, %f82, %f20, %f14;\n"
 "	fma.rn.f32 %f15, %f83, %f20, %f15;\n"
 "	fma.rn.f32 %f16, %f84, %f21, %f16;\n"
 "	fma.rn.f32 %f17, %f85, %f21, %f17;\n"
 "IF_5_END:\n"
-"	setp.gt.s32 %p11, %r22, %r115;\n"
-"	@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8+512];\n"
-"	@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11+512];\n"
-"	@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14+512];\n"
-"	@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17+512];\n"
+"	setp.gt.s32 %p12, %r30, %r123;\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r50, %r51}, [%rd10+512];\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r57, %r58}, [%rd13+512];\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r64, %r65}, [%rd16+512];\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r71, %r72}, [%rd19+512];\n"
 "	cp.async.wait_group 0;\n"
 "	bar.sync 0;\n"
-"	setp.gt.s32 %p12, %r103, %r115;\n"
-"	@!%p12 bra IF_6_END;\n"
-"	cp.async.cg.shared.global [%r98], [%rd25+2048], 16, %r94;\n"
-"	add.u64 %rd32, %rd26, %rd25;\n"
-"	cp.async.cg.shared.global [%r98+8320], [%rd32+2048], 16, %r96;\n"
+"	setp.gt.s32 %p13, %r111, %r123;\n"
+"	@!%p13 bra IF_6_END;\n"
+"	cp.async.cg.shared.global [%r106], [%rd27+2048], 16, %r102;\n"
+"	add.u64 %rd34, %rd28, %rd27;\n"
+"	cp.async.cg.shared.global [%r106+8320], [%rd34+2048], 16, %r104;\n"
 "IF_6_END:\n"
 "	cp.async.commit_group;\n"
-"	ld.shared.f32 %f86, [%r27+4];\n"
-"	ld.shared.f32 %f87, [%r27+1156];\n"
-"	ld.shared.f32 %f88, [%r27+2308];\n"
-"	ld.shared.f32 %f89, [%r27+3460];\n"
-"	setp.gt.s32 %p13, %r21, %r115;\n"
-"	@!%p13 bra IF_7_END;\n"
-"	prmt.b32 %r230, %r44, 0, 17472;\n"
-"	mad.lo.u32 %r231, %r230, 128, %r107;\n"
-"	ld.shared.u32 %r232, [%r231];\n"
-"	prmt.b32 %r233, %r44, 0, 17473;\n"
-"	mad.lo.u32 %r234, %r233, 128, %r107;\n"
-"	ld.shared.u32 %r235, [%r234];\n"
-"	prmt.b32 %r236, %r44, 0, 17474;\n"
-"	mad.lo.u32 %r237, %r236, 128, %r107;\n"
-"	ld.shared.u32 %r238, [%r237];\n"
-"	prmt.b32 %r239, %r44, 0, 17475;\n"
-"	mad.lo.u32 %r240, %r239, 128, %r107;\n"
-"	ld.shared.u32 %r241, [%r240];\n"
-"	prmt.b32 %r242, %r45, 0, 17472;\n"
-"	mad.lo.u32 %r243, %r242, 128, %r107;\n"
-"	ld.shared.u32 %r244, [%r243];\n"
-"	prmt.b32 %r245, %r45, 0, 17473;\n"
-"	mad.lo.u32 %r246, %r245, 128, %r107;\n"
-"	ld.shared.u32 %r247, [%r246];\n"
-"	prmt.b32 %r248, %r45, 0, 17474;\n"
-"	mad.lo.u32 %r249, %r248, 128, %r107;\n"
-"	ld.shared.u32 %r250, [%r249];\n"
-"	prmt.b32 %r251, %r45, 0, 17475;\n"
-"	mad.lo.u32 %r252, %r251, 128, %r107;\n"
-"	ld.shared.u32 %r253, [%r252];\n"
-"	prmt.b32 %r254, %r51, 0, 17472;\n"
-"	mad.lo.u32 %r255, %r254, 128, %r107;\n"
-"	ld.shared.u32 %r256, [%r255];\n"
-"	prmt.b32 %r257, %r51, 0, 17473;\n"
-"	mad.lo.u32 %r258, %r257, 128, %r107;\n"
-"	ld.shared.u32 %r259, [%r258];\n"
-"	prmt.b32 %r260, %r51, 0, 17474;\n"
-"	mad.lo.u32 %r261, %r260, 128, %r107;\n"
-"	ld.shared.u32 %r262, [%r261];\n"
-"	prmt.b32 %r263, %r51, 0, 17475;\n"
-"	mad.lo.u32 %r264, %r263, 128, %r107;\n"
-"	ld.shared.u32 %r265, [%r264];\n"
-"	prmt.b32 %r266, %r52, 0, 17472;\n"
-"	mad.lo.u32 %r267, %r266, 128, %r107;\n"
-"	ld.shared.u32 %r268, [%r267];\n"
-"	prmt.b32 %r269, %r52, 0, 17473;\n"
-"	mad.lo.u32 %r270, %r269, 128, %r107;\n"
-"	ld.shared.u32 %r271, [%r270];\n"
-"	prmt.b32 %r272, %r52, 0, 17474;\n"
-"	mad.lo.u32 %r273, %r272, 128, %r107;\n"
-"	ld.shared.u32 %r274, [%r273];\n"
-"	prmt.b32 %r275, %r52, 0, 17475;\n"
-"	mad.lo.u32 %r276, %r275, 128, %r107;\n"
-"	ld.shared.u32 %r277, [%r276];\n"
-"	prmt.b32 %r278, %r58, 0, 17472;\n"
-"	mad.lo.u32 %r279, %r278, 128, %r107;\n"
-"	ld.shared.u32 %r280, [%r279];\n"
-"	prmt.b32 %r281, %r58, 0, 17473;\n"
-"	mad.lo.u32 %r282, %r281, 128, %r107;\n"
-"	ld.shared.u32 %r283, [%r282];\n"
-"	prmt.b32 %r284, %r58, 0, 17474;\n"
-"	mad.lo.u32 %r285, %r284, 128, %r107;\n"
-"	ld.shared.u32 %r286, [%r285];\n"
-"	prmt.b32 %r287, %r58, 0, 17475;\n"
-"	mad.lo.u32 %r288, %r287, 128, %r107;\n"
-"	ld.shared.u32 %r289, [%r288];\n"
-"	prmt.b32 %r290, %r59, 0, 17472;\n"
-"	mad.lo.u32 %r291, %r290, 128, %r107;\n"
-"	ld.shared.u32 %r292, [%r291];\n"
-"	prmt.b32 %r293, %r59, 0, 17473;\n"
-"	mad.lo.u32 %r294, %r293, 128, %r107;\n"
-"	ld.shared.u32 %r295, [%r294];\n"
-"	prmt.b32 %r296, %r59, 0, 17474;\n"
-"	mad.lo.u32 %r297, %r296, 128, %r107;\n"
-"	ld.shared.u32 %r298, [%r297];\n"
-"	prmt.b32 %r299, %r59, 0, 17475;\n"
-"	mad.lo.u32 %r300, %r299, 128, %r107;\n"
-"	ld.shared.u32 %r301, [%r300];\n"
-"	prmt.b32 %r302, %r65, 0, 17472;\n"
-"	mad.lo.u32 %r303, %r302, 128, %r107;\n"
-"	ld.shared.u32 %r304, [%r303];\n"
-"	prmt.b32 %r305, %r65, 0, 17473;\n"
-"	mad.lo.u32 %r306, %r305, 128, %r107;\n"
-"	ld.shared.u32 %r307, [%r306];\n"
-"	prmt.b32 %r308, %r65, 0, 17474;\n"
-"	mad.lo.u32 %r309, %r308, 128, %r107;\n"
-"	ld.shared.u32 %r310, [%r309];\n"
-"	prmt.b32 %r311, %r65, 0, 17475;\n"
-"	mad.lo.u32 %r312, %r311, 128, %r107;\n"
-"	ld.shared.u32 %r313, [%r312];\n"
-"	prmt.b32 %r314, %r66, 0, 17472;\n"
-"	mad.lo.u32 %r315, %r314, 128, %r107;\n"
-"	ld.shared.u32 %r316, [%r315];\n"
-"	prmt.b32 %r317, %r66, 0, 17473;\n"
-"	mad.lo.u32 %r318, %r317, 128, %r107;\n"
-"	ld.shared.u32 %r319, [%r318];\n"
-"	prmt.b32 %r320, %r66, 0, 17474;\n"
-"	mad.lo.u32 %r321, %r320, 128, %r107;\n"
-"	ld.shared.u32 %r322, [%r321];\n"
-"	prmt.b32 %r323, %r66, 0, 17475;\n"
-"	mad.lo.u32 %r324, %r323, 128, %r107;\n"
-"	ld.shared.u32 %r325, [%r324];\n"
-"	ld.shared.v4.u32 {%r326, %r327, %r328, %r329}, [%r31+16640];\n"
-"	ld.shared.v4.u32 {%r330, %r331, %r332, %r333}, [%r31+16656];\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f90, %f91, %f92, %f93}, {%r232, %r256, %r235, %r259}, {%r326, %r327}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f94, %f95, %f96, %f97}, {%r238, %r262, %r241, %r265}, {%r328, %r329}, {%f90, %f91, %f92, %f93};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f98, %f99, %f100, %f101}, {%r244, %r268, %r247, %r271}, {%r330, %r331}, {%f94, %f95, %f96, %f97};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f102, %f103, %f104, %f105}, {%r250, %r274, %r253, %r277}, {%r332, %r333}, {%f98, %f99, %f100, %f101};\n"
+"	ld.shared.f32 %f86, [%r35+4];\n"
+"	ld.shared.f32 %f87, [%r35+1156];\n"
+"	ld.shared.f32 %f88, [%r35+2308];\n"
+"	ld.shared.f32 %f89, [%r35+3460];\n"
+"	setp.gt.s32 %p14, %r29, %r123;\n"
+"	@!%p14 bra IF_7_END;\n"
+"	prmt.b32 %r238, %r52, 0, 17472;\n"
+"	mad.lo.u32 %r239, %r238, 128, %r115;\n"
+"	ld.shared.u32 %r240, [%r239];\n"
+"	prmt.b32 %r241, %r52, 0, 17473;\n"
+"	mad.lo.u32 %r242, %r241, 128, %r115;\n"
+"	ld.shared.u32 %r243, [%r242];\n"
+"	prmt.b32 %r244, %r52, 0, 17474;\n"
+"	mad.lo.u32 %r245, %r244, 128, %r115;\n"
+"	ld.shared.u32 %r246, [%r245];\n"
+"	prmt.b32 %r247, %r52, 0, 17475;\n"
+"	mad.lo.u32 %r248, %r247, 128, %r115;\n"
+"	ld.shared.u32 %r249, [%r248];\n"
+"	prmt.b32 %r250, %r53, 0, 17472;\n"
+"	mad.lo.u32 %r251, %r250, 128, %r115;\n"
+"	ld.shared.u32 %r252, [%r251];\n"
+"	prmt.b32 %r253, %r53, 0, 17473;\n"
+"	mad.lo.u32 %r254, %r253, 128, %r115;\n"
+"	ld.shared.u32 %r255, [%r254];\n"
+"	prmt.b32 %r256, %r53, 0, 17474;\n"
+"	mad.lo.u32 %r257, %r256, 128, %r115;\n"
+"	ld.shared.u32 %r258, [%r257];\n"
+"	prmt.b32 %r259, %r53, 0, 17475;\n"
+"	mad.lo.u32 %r260, %r259, 128, %r115;\n"
+"	ld.shared.u32 %r261, [%r260];\n"
+"	prmt.b32 %r262, %r59, 0, 17472;\n"
+"	mad.lo.u32 %r263, %r262, 128, %r115;\n"
+"	ld.shared.u32 %r264, [%r263];\n"
+"	prmt.b32 %r265, %r59, 0, 17473;\n"
+"	mad.lo.u32 %r266, %r265, 128, %r115;\n"
+"	ld.shared.u32 %r267, [%r266];\n"
+"	prmt.b32 %r268, %r59, 0, 17474;\n"
+"	mad.lo.u32 %r269, %r268, 128, %r115;\n"
+"	ld.shared.u32 %r270, [%r269];\n"
+"	prmt.b32 %r271, %r59, 0, 17475;\n"
+"	mad.lo.u32 %r272, %r271, 128, %r115;\n"
+"	ld.shared.u32 %r273, [%r272];\n"
+"	prmt.b32 %r274, %r60, 0, 17472;\n"
+"	mad.lo.u32 %r275, %r274, 128, %r115;\n"
+"	ld.shared.u32 %r276, [%r275];\n"
+"	prmt.b32 %r277, %r60, 0, 17473;\n"
+"	mad.lo.u32 %r278, %r277, 128, %r115;\n"
+"	ld.shared.u32 %r279, [%r278];\n"
+"	prmt.b32 %r280, %r60, 0, 17474;\n"
+"	mad.lo.u32 %r281, %r280, 128, %r115;\n"
+"	ld.shared.u32 %r282, [%r281];\n"
+"	prmt.b32 %r283, %r60, 0, 17475;\n"
+"	mad.lo.u32 %r284, %r283, 128, %r115;\n"
+"	ld.shared.u32 %r285, [%r284];\n"
+"	prmt.b32 %r286, %r66, 0, 17472;\n"
+"	mad.lo.u32 %r287, %r286, 128, %r115;\n"
+"	ld.shared.u32 %r288, [%r287];\n"
+"	prmt.b32 %r289, %r66, 0, 17473;\n"
+"	mad.lo.u32 %r290, %r289, 128, %r115;\n"
+"	ld.shared.u32 %r291, [%r290];\n"
+"	prmt.b32 %r292, %r66, 0, 17474;\n"
+"	mad.lo.u32 %r293, %r292, 128, %r115;\n"
+"	ld.shared.u32 %r294, [%r293];\n"
+"	prmt.b32 %r295, %r66, 0, 17475;\n"
+"	mad.lo.u32 %r296, %r295, 128, %r115;\n"
+"	ld.shared.u32 %r297, [%r296];\n"
+"	prmt.b32 %r298, %r67, 0, 17472;\n"
+"	mad.lo.u32 %r299, %r298, 128, %r115;\n"
+"	ld.shared.u32 %r300, [%r299];\n"
+"	prmt.b32 %r301, %r67, 0, 17473;\n"
+"	mad.lo.u32 %r302, %r301, 128, %r115;\n"
+"	ld.shared.u32 %r303, [%r302];\n"
+"	prmt.b32 %r304, %r67, 0, 17474;\n"
+"	mad.lo.u32 %r305, %r304, 128, %r115;\n"
+"	ld.shared.u32 %r306, [%r305];\n"
+"	prmt.b32 %r307, %r67, 0, 17475;\n"
+"	mad.lo.u32 %r308, %r307, 128, %r115;\n"
+"	ld.shared.u32 %r309, [%r308];\n"
+"	prmt.b32 %r310, %r73, 0, 17472;\n"
+"	mad.lo.u32 %r311, %r310, 128, %r115;\n"
+"	ld.shared.u32 %r312, [%r311];\n"
+"	prmt.b32 %r313, %r73, 0, 17473;\n"
+"	mad.lo.u32 %r314, %r313, 128, %r115;\n"
+"	ld.shared.u32 %r315, [%r314];\n"
+"	prmt.b32 %r316, %r73, 0, 17474;\n"
+"	mad.lo.u32 %r317, %r316, 128, %r115;\n"
+"	ld.shared.u32 %r318, [%r317];\n"
+"	prmt.b32 %r319, %r73, 0, 17475;\n"
+"	mad.lo.u32 %r320, %r319, 128, %r115;\n"
+"	ld.shared.u32 %r321, [%r320];\n"
+"	prmt.b32 %r322, %r74, 0, 17472;\n"
+"	mad.lo.u32 %r323, %r322, 128, %r115;\n"
+"	ld.shared.u32 %r324, [%r323];\n"
+"	prmt.b32 %r325, %r74, 0, 17473;\n"
+"	mad.lo.u32 %r326, %r325, 128, %r115;\n"
+"	ld.shared.u32 %r327, [%r326];\n"
+"	prmt.b32 %r328, %r74, 0, 17474;\n"
+"	mad.lo.u32 %r329, %r328, 128, %r115;\n"
+"	ld.shared.u32 %r330, [%r329];\n"
+"	prmt.b32 %r331, %r74, 0, 17475;\n"
+"	mad.lo.u32 %r332, %r331, 128, %r115;\n"
+"	ld.shared.u32 %r333, [%r332];\n"
+"	ld.shared.v4.u32 {%r334, %r335, %r336, %r337}, [%r39+16640];\n"
+"	ld.shared.v4.u32 {%r338, %r339, %r340, %r341}, [%r39+16656];\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f90, %f91, %f92, %f93}, {%r240, %r264, %r243, %r267}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f94, %f95, %f96, %f97}, {%r246, %r270, %r249, %r273}, {%r336, %r337}, {%f90, %f91, %f92, %f93};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f98, %f99, %f100, %f101}, {%r252, %r276, %r255, %r279}, {%r338, %r339}, {%f94, %f95, %f96, %f97};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f102, %f103, %f104, %f105}, {%r258, %r282, %r261, %r285}, {%r340, %r341}, {%f98, %f99, %f100, %f101};\n"
 "	fma.rn.f32 %f2, %f102, %f86, %f2;\n"
 "	fma.rn.f32 %f3, %f103, %f86, %f3;\n"
 "	fma.rn.f32 %f4, %f104, %f87, %f4;\n"
 "	fma.rn.f32 %f5, %f105, %f87, %f5;\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f106, %f107, %f108, %f109}, {%r280, %r304, %r283, %r307}, {%r326, %r327}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f110, %f111, %f112, %f113}, {%r286, %r310, %r289, %r313}, {%r328, %r329}, {%f106, %f107, %f108, %f109};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f114, %f115, %f116, %f117}, {%r292, %r316, %r295, %r319}, {%r330, %r331}, {%f110, %f111, %f112, %f113};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f118, %f119, %f120, %f121}, {%r298, %r322, %r301, %r325}, {%r332, %r333}, {%f114, %f115, %f116, %f117};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f106, %f107, %f108, %f109}, {%r288, %r312, %r291, %r315}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f110, %f111, %f112, %f113}, {%r294, %r318, %r297, %r321}, {%r336, %r337}, {%f106, %f107, %f108, %f109};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f114, %f115, %f116, %f117}, {%r300, %r324, %r303, %r327}, {%r338, %r339}, {%f110, %f111, %f112, %f113};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f118, %f119, %f120, %f121}, {%r306, %r330, %r309, %r333}, {%r340, %r341}, {%f114, %f115, %f116, %f117};\n"
 "	fma.rn.f32 %f6, %f118, %f88, %f6;\n"
 "	fma.rn.f32 %f7, %f119, %f88, %f7;\n"
 "	fma.rn.f32 %f8, %f120, %f89, %f8;\n"
 "	fma.rn.f32 %f9, %f121, %f89, %f9;\n"
-"	ld.shared.v4.u32 {%r334, %r335, %r336, %r337}, [%r31+24960];\n"
-"	ld.shared.v4.u32 {%r338, %r339, %r340, %r341}, [%r31+24976];\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f122, %f123, %f124, %f125}, {%r232, %r256, %r235, %r259}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f126, %f127, %f128, %f129}, {%r238, %r262, %r241, %r265}, {%r336, %r337}, {%f122, %f123, %f124, %f125};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f130, %f131, %f132, %f133}, {%r244, %r268, %r247, %r271}, {%r338, %r339}, {%f126, %f127, %f128, %f129};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f134, %f135, %f136, %f137}, {%r250, %r274, %r253, %r277}, {%r340, %r341}, {%f130, %f131, %f132, %f133};\n"
+"	ld.shared.v4.u32 {%r342, %r343, %r344, %r345}, [%r39+24960];\n"
+"	ld.shared.v4.u32 {%r346, %r347, %r348, %r349}, [%r39+24976];\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f122, %f123, %f124, %f125}, {%r240, %r264, %r243, %r267}, {%r342, %r343}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f126, %f127, %f128, %f129}, {%r246, %r270, %r249, %r273}, {%r344, %r345}, {%f122, %f123, %f124, %f125};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f130, %f131, %f132, %f133}, {%r252, %r276, %r255, %r279}, {%r346, %r347}, {%f126, %f127, %f128, %f129};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f134, %f135, %f136, %f137}, {%r258, %r282, %r261, %r285}, {%r348, %r349}, {%f130, %f131, %f132, %f133};\n"
 "	fma.rn.f32 %f10, %f134, %f86, %f10;\n"
 "	fma.rn.f32 %f11, %f135, %f86, %f11;\n"
 "	fma.rn.f32 %f12, %f136, %f87, %f12;\n"
 "	fma.rn.f32 %f13, %f137, %f87, %f13;\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f138, %f139, %f140, %f141}, {%r280, %r304, %r283, %r307}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f142, %f143, %f144, %f145}, {%r286, %r310, %r289, %r313}, {%r336, %r337}, {%f138, %f139, %f140, %f141};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f146, %f147, %f148, %f149}, {%r292, %r316, %r295, %r319}, {%r338, %r339}, {%f142, %f143, %f144, %f145};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f150, %f151, %f152, %f153}, {%r298, %r322, %r301, %r325}, {%r340, %r341}, {%f146, %f147, %f148, %f149};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f138, %f139, %f140, %f141}, {%r288, %r312, %r291, %r315}, {%r342, %r343}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f142, %f143, %f144, %f145}, {%r294, %r318, %r297, %r321}, {%r344, %r345}, {%f138, %f139, %f140, %f141};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f146, %f147, %f148, %f149}, {%r300, %r324, %r303, %r327}, {%r346, %r347}, {%f142, %f143, %f144, %f145};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f150, %f151, %f152, %f153}, {%r306, %r330, %r309, %r333}, {%r348, %r349}, {%f146, %f147, %f148, %f149};\n"
 "	fma.rn.f32 %f14, %f150, %f88, %f14;\n"
 "	fma.rn.f32 %f15, %f151, %f88, %f15;\n"
 "	fma.rn.f32 %f16, %f152, %f89, %f16;\n"
 "	fma.rn.f32 %f17, %f153, %f89, %f17;\n"
 "IF_7_END:\n"
-"	setp.gt.s32 %p14, %r23, %r115;\n"
-"	@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+768];\n"
-"	@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+768];\n"
-"	@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+768];\n"
-"	@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+768];\n"
-"	add.u64 %rd8, %rd8, 512;\n"
-"	add.u64 %rd11, %rd11, 512;\n"
-"	add.u64 %rd14, %rd14, 512;\n"
-"	add.u64 %rd17, %rd17, 512;\n"
-"	sub.u32 %r27, %r32, %r27;\n"
-"	sub.u32 %r84, %r87, %r84;\n"
-"	add.u64 %rd25, %rd25, 2048;\n"
-"	add.s32 %r115, %r115, 16;\n"
-"	setp.lt.s32 %p15, %r115, %r5;\n"
-"	@%p15 bra LOOP_3;\n"
+"	setp.gt.s32 %p15, %r31, %r123;\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r52, %r53}, [%rd10+768];\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r59, %r60}, [%rd13+768];\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r66, %r67}, [%rd16+768];\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r73, %r74}, [%rd19+768];\n"
+"	add.u64 %rd10, %rd10, 512;\n"
+"	add.u64 %rd13, %rd13, 512;\n"
+"	add.u64 %rd16, %rd16, 512;\n"
+"	add.u64 %rd19, %rd19, 512;\n"
+"	sub.u32 %r35, %r40, %r35;\n"
+"	sub.u32 %r92, %r95, %r92;\n"
+"	add.u64 %rd27, %rd27, 2048;\n"
+"	add.s32 %r123, %r123, 16;\n"
+"	setp.lt.s32 %p16, %r123, %r13;\n"
+"	@%p16 bra LOOP_3;\n"
 "IF_2_END:\n"
 "	cp.async.wait_group 0;\n"
-"	div.u32 %r342, %r6, 64;\n"
-"	and.b32 %r343, %r6, 63;\n"
-"	mad.lo.u32 %r344, %r342, 272, %r4;\n"
-"	mad.lo.u32 %r345, %r343, 4, %r344;\n"
-"	add.u32 %r346, %r343, %r18;\n"
-"	setp.lt.u32 %p16, %r346, %r2;\n"
+"	div.u32 %r350, %r14, 64;\n"
+"	and.b32 %r351, %r14, 63;\n"
+"	mad.lo.u32 %r352, %r350, 272, %r4;\n"
+"	mad.lo.u32 %r353, %r351, 4, %r352;\n"
+"	add.u32 %r354, %r351, %r26;\n"
+"	setp.lt.u32 %p17, %r354, %r2;\n"
 "	bar.sync 0;\n"
-"	mad.lo.u32 %r347, %r14, 32, %r8;\n"
-"	mad.lo.u32 %r348, %r13, 4352, %r4;\n"
-"	mad.lo.u32 %r349, %r9, 544, %r348;\n"
-"	mad.lo.u32 %r350, %r347, 4, %r349;\n"
-"	st.shared.f32 [%r350], %f2;\n"
-"	st.shared.f32 [%r350+272], %f3;\n"
-"	st.shared.f32 [%r350+32], %f4;\n"
-"	st.shared.f32 [%r350+304], %f5;\n"
-"	st.shared.f32 [%r350+64], %f6;\n"
-"	st.shared.f32 [%r350+336], %f7;\n"
-"	st.shared.f32 [%r350+96], %f8;\n"
-"	st.shared.f32 [%r350+368], %f9;\n"
-"	st.shared.f32 [%r350+2176], %f10;\n"
-"	st.shared.f32 [%r350+2448], %f11;\n"
-"	st.shared.f32 [%r350+2208], %f12;\n"
-"	st.shared.f32 [%r350+2480], %f13;\n"
-"	st.shared.f32 [%r350+2240], %f14;\n"
-"	st.shared.f32 [%r350+2512], %f15;\n"
-"	st.shared.f32 [%r350+2272], %f16;\n"
-"	st.shared.f32 [%r350+2544], %f17;\n"
+"	mad.lo.u32 %r355, %r22, 32, %r16;\n"
+"	mad.lo.u32 %r356, %r21, 4352, %r4;\n"
+"	mad.lo.u32 %r357, %r17, 544, %r356;\n"
+"	mad.lo.u32 %r358, %r355, 4, %r357;\n"
+"	st.shared.f32 [%r358], %f2;\n"
+"	st.shared.f32 [%r358+272], %f3;\n"
+"	st.shared.f32 [%r358+32], %f4;\n"
+"	st.shared.f32 [%r358+304], %f5;\n"
+"	st.shared.f32 [%r358+64], %f6;\n"
+"	st.shared.f32 [%r358+336], %f7;\n"
+"	st.shared.f32 [%r358+96], %f8;\n"
+"	st.shared.f32 [%r358+368], %f9;\n"
+"	st.shared.f32 [%r358+2176], %f10;\n"
+"	st.shared.f32 [%r358+2448], %f11;\n"
+"	st.shared.f32 [%r358+2208], %f12;\n"
+"	st.shared.f32 [%r358+2480], %f13;\n"
+"	st.shared.f32 [%r358+2240], %f14;\n"
+"	st.shared.f32 [%r358+2512], %f15;\n"
+"	st.shared.f32 [%r358+2272], %f16;\n"
+"	st.shared.f32 [%r358+2544], %f17;\n"
 "	bar.sync 0;\n"
 "	mov.b32 %f154, 0f00000000;\n"
 "	mov.b32 %f155, 0f00000000;\n"
-"	ld.shared.f32 %f156, [%r345];\n"
-"	ld.shared.f32 %f157, [%r345+4352];\n"
+"	ld.shared.f32 %f156, [%r353];\n"
+"	ld.shared.f32 %f157, [%r353+4352];\n"
 "	add.rn.f32 %f158, %f156, %f157;\n"
-"	ld.shared.f32 %f159, [%r345+8704];\n"
+"	ld.shared.f32 %f159, [%r353+8704];\n"
 "	add.rn.f32 %f160, %f158, %f159;\n"
-"	ld.shared.f32 %f161, [%r345+13056];\n"
+"	ld.shared.f32 %f161, [%r353+13056];\n"
 "	add.rn.f32 %f162, %f160, %f161;\n"
-"	ld.shared.f32 %f163, [%r345+17408];\n"
+"	ld.shared.f32 %f163, [%r353+17408];\n"
 "	add.rn.f32 %f164, %f162, %f163;\n"
-"	ld.shared.f32 %f165, [%r345+21760];\n"
+"	ld.shared.f32 %f165, [%r353+21760];\n"
 "	add.rn.f32 %f166, %f164, %f165;\n"
-"	ld.shared.f32 %f167, [%r345+26112];\n"
+"	ld.shared.f32 %f167, [%r353+26112];\n"
 "	add.rn.f32 %f168, %f166, %f167;\n"
-"	ld.shared.f32 %f169, [%r345+30464];\n"
+"	ld.shared.f32 %f169, [%r353+30464];\n"
 "	add.rn.f32 %f154, %f168, %f169;\n"
-"	ld.shared.f32 %f170, [%r345+2176];\n"
-"	ld.shared.f32 %f171, [%r345+6528];\n"
+"	ld.shared.f32 %f170, [%r353+2176];\n"
+"	ld.shared.f32 %f171, [%r353+6528];\n"
 "	add.rn.f32 %f172, %f170, %f171;\n"
-"	ld.shared.f32 %f173, [%r345+10880];\n"
+"	ld.shared.f32 %f173, [%r353+10880];\n"
 "	add.rn.f32 %f174, %f172, %f173;\n"
-"	ld.shared.f32 %f175, [%r345+15232];\n"
+"	ld.shared.f32 %f175, [%r353+15232];\n"
 "	add.rn.f32 %f176, %f174, %f175;\n"
-"	ld.shared.f32 %f177, [%r345+19584];\n"
+"	ld.shared.f32 %f177, [%r353+19584];\n"
 "	add.rn.f32 %f178, %f176, %f177;\n"
-"	ld.shared.f32 %f179, [%r345+23936];\n"
+"	ld.shared.f32 %f179, [%r353+23936];\n"
 "	add.rn.f32 %f180, %f178, %f179;\n"
-"	ld.shared.f32 %f181, [%r345+28288];\n"
+"	ld.shared.f32 %f181, [%r353+28288];\n"
 "	add.rn.f32 %f182, %f180, %f181;\n"
-"	ld.shared.f32 %f183, [%r345+32640];\n"
+"	ld.shared.f32 %f183, [%r353+32640];\n"
 "	add.rn.f32 %f155, %f182, %f183;\n"
-"	add.u32 %r351, %r342, %r16;\n"
-"	mul.wide.u32 %rd33, %r351, %r2;\n"
-"	shl.b64 %rd34, %rd33, 1;\n"
-"	add.u64 %rd35, %rd34, %rd4;\n"
-"	mad.wide.u32 %rd36, %r346, 2, %rd35;\n"
-"	mul.wide.u32 %rd37, %r2, 8;\n"
-"	sub.s32 %r352, %r1, %r351;\n"
-"	setp.gt.s32 %p17, %r352, 0;\n"
-"	and.pred %p18, %p17, %p16;\n"
+"	mov.u32 %r359, %ctaid.x;\n"
+"	mov.u32 %r360, %ctaid.y;\n"
+"	mov.u32 %r361, %nctaid.x;\n"
+"	mad.lo.u32 %r362, %r360, %r361, %r359;\n"
+"	mov.u32 %r363, %ctaid.z;\n"
+"	mul.wide.u32 %rd35, %r362, 2048;\n"
+"	shl.b64 %rd36, %rd35, 2;\n"
+"	add.u64 %rd37, %rd36, %rd5;\n"
+"	mul.lo.u32 %r364, %r14, 2;\n"
+"	mad.wide.u32 %rd38, %r364, 4, %rd37;\n"
+"	mul.lo.u32 %r365, %r363, 1024;\n"
+"	mad.wide.u32 %rd39, %r365, 4, %rd38;\n"
+"	st.global.v2.f32 [%rd39], {%f154, %f155};\n"
+"	bar.sync 0;\n"
+"	setp.eq.u32 %p18, %r14, 0;\n"
+"	@!%p18 bra IF_8_END;\n"
+"	mad.wide.u32 %rd40, %r362, 4, %rd6;\n"
+"	atom.acq_rel.gpu.global.inc.u32 %r366, [%rd40], 1;\n"
+"	st.shared.u32 [%r5], %r366;\n"
+"IF_8_END:\n"
+"	bar.sync 0;\n"
+"	ld.shared.u32 %r367, [%r5];\n"
+"	setp.eq.u32 %p19, %r367, 1;\n"
+"	@!%p19 bra IF_9_END;\n"
+"	ld.global.cg.v2.f32 {%f154, %f155}, [%rd38];\n"
+"	ld.global.cg.v2.f32 {%f184, %f185}, [%rd38+4096];\n"
+"	add.rn.f32 %f154, %f154, %f184;\n"
+"	add.rn.f32 %f155, %f155, %f185;\n"
+"IF_9_END:\n"
+"	and.pred %p20, %p17, %p19;\n"
+"	add.u32 %r368, %r350, %r24;\n"
+"	mul.wide.u32 %rd41, %r368, %r2;\n"
+"	shl.b64 %rd42, %rd41, 1;\n"
+"	add.u64 %rd43, %rd42, %rd4;\n"
+"	mad.wide.u32 %rd44, %r354, 2, %rd43;\n"
+"	mul.wide.u32 %rd45, %r2, 8;\n"
+"	sub.s32 %r369, %r1, %r368;\n"
+"	setp.gt.s32 %p21, %r369, 0;\n"
+"	and.pred %p22, %p21, %p20;\n"
 "	cvt.rn.f16.f32 %h1, %f154;\n"
-"	@%p18 st.global.b16 [%rd36], %h1;\n"
-"	shl.b64 %rd38, %rd37, 1;\n"
-"	add.u64 %rd39, %rd38, %rd36;\n"
-"	setp.gt.s32 %p19, %r352, 8;\n"
-"	and.pred %p20, %p19, %p16;\n"
+"	@%p22 st.global.b16 [%rd44], %h1;\n"
+"	shl.b64 %rd46, %rd45, 1;\n"
+"	add.u64 %rd47, %rd46, %rd44;\n"
+"	setp.gt.s32 %p23, %r369, 8;\n"
+"	and.pred %p24, %p23, %p20;\n"
 "	cvt.rn.f16.f32 %h2, %f155;\n"
-"	@%p20 st.global.b16 [%rd39], %h2;\n"
+"	@%p24 st.global.b16 [%rd47], %h2;\n"
 "	ret;\n"
 "}\n";
 
-static const kiln_image nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_sm_80 - 1,
-     .hash_high = 0x5e739e6d5f6b1250,
-     .hash_low = 0x3000b8a5f1893472,
+static const kiln_image nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_images[] = {
+    {.data = nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_sm_80,
+     .bytes = sizeof nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_sm_80 - 1,
+     .hash_high = 0x87e63035e568cde3,
+     .hash_low = 0x78c367b451e32a73,
      .min_driver = 11040,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
 };
 
-static const kiln_module nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_module = {
-    .images = nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_images,
+static const kiln_module nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_module = {
+    .images = nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_images,
     .image_count = 1,
-    .slot = 59,
+    .slot = 60,
 };
 
-static kiln_status run_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
+static kiln_status run_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2(kiln_loader *loader, CUstream stream,
                                                                     const void *args)
 {
     const kiln_default_nf4_gemm_args *a = args;
-    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
-                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
+    if (!(a->workspace_size >= ceil_div((uint64_t)a->m, 16) * ceil_div((uint64_t)a->n, 64) * 2 * 16 * 64)) {
+        static const char detail[] =
+            "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n, with tile_m=16, tile_n=64, split_k=2";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
+    }
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_3, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0) | (a->workspace_size != 0 ? 0x8u : 0) | (a->workspace_size >= 32 ? 0x10u : 0));
     if (status != KILN_OK)
         return status;
-    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 1};
-    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
-                                  &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_kernel, stream,
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 2};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->workspace, &a->tile_counters,
+                                  &a->m, &a->n, &a->k, &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_kernel, stream,
                        grid, 75264, params);
 }
 
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2(kiln_loader *loader, CUstream stream,
                                                                       const kiln_default_nf4_gemm_args *a)
 {
     static const char has[] = "this variant has a f16, acc f32, nibbles low, scale_type f32, rows packed";
-    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_kernel,
+    return call_nf4_gemm(loader, stream, a, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_kernel,
                          KILN_DEFAULT_NF4_GEMM_A_F16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
                          KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
                          KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
 }
 
-static kiln_status launch_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
+static kiln_status launch_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2(kiln_loader *loader, CUstream stream,
                                                                        const void *args)
 {
-    return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1(loader, stream, args);
+    return kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2(loader, stream, args);
 }
 
-const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_kernel = {
-    .key = 0xadf06caefc5d9f6c,
-    .id = nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_id,
-    .entry = nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_entry,
-    .module = &nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1,
-    .run = run_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1,
-    .pointers = &nf4_gemm_pointers_2,
+const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_kernel = {
+    .key = 0x2bf3339beb8f44c2,
+    .id = nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_id,
+    .entry = nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_entry,
+    .module = &nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_module,
+    .launch = launch_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2,
+    .run = run_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2,
+    .pointers = &nf4_gemm_pointers_3,
     .block = {512, 1, 1},
-    .slot = 59,
+    .slot = 60,
     .max_shared_bytes = 75264,
     .min_shared_bytes = 75264,
+    .static_shared_bytes = 4,
+    .blocks_per_multiprocessor = 1,
+};
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=2 */
+
+static const char nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_id[] =
+    "nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=2";
+static const char nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_entry[] =
+    "nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2";
+
+static const char nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_sm_80[] =
+".version 7.4\n"
+".target sm_80\n"
+".address_size 64\n"
+"\n"
+".extern .shared .align 16 .b32 dynamic_shared[];\n"
+".global .align 4 .b32 nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
+".visible .entry nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2(\n"
+"	.param .u64 param_in,\n"
+"	.param .u64 param_packed,\n"
+"	.param .u64 param_scale,\n"
+"	.param .u64 param_out,\n"
+"	.param .u64 param_workspace,\n"
+"	.param .u64 param_tile_counters,\n"
+"	.param .u32 param_m,\n"
+"	.param .u32 param_n,\n"
+"	.param .u32 param_k,\n"
+"	.param .u64 param_workspace_size\n"
+")\n"
+".maxntid 512, 1, 1\n"
+".minnctapersm 1\n"
+"{\n"
+"	.reg .pred %p<25>;\n"
+"	.reg .b16 %h<3>;\n"
+"	.reg .b32 %r<370>;\n"
+"	.reg .b32 %f<186>;\n"
+"	.reg .b64 %rd<48>;\n"
+"	.shared .align 4 .b32 shared_3[1];\n"
+"\n"
+"	ld.param.u64 %rd1, [param_in];\n"
+"	ld.param.u64 %rd2, [param_packed];\n"
+"	ld.param.u64 %rd3, [param_scale];\n"
+"	ld.param.u64 %rd4, [param_out];\n"
+"	ld.param.u64 %rd5, [param_workspace];\n"
+"	ld.param.u64 %rd6, [param_tile_counters];\n"
+"	ld.param.u32 %r1, [param_m];\n"
+"	ld.param.u32 %r2, [param_n];\n"
+"	ld.param.u32 %r3, [param_k];\n"
+"	mov.b32 %r4, dynamic_shared;\n"
+"	mov.b64 %rd7, nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_global_2;\n"
+"	mov.b32 %r5, shared_3;\n"
+"	shr.u32 %r6, %r3, 6;\n"
+"	mov.u32 %r7, %ctaid.z;\n"
+"	div.u32 %r8, %r6, 2;\n"
+"	rem.u32 %r9, %r6, 2;\n"
+"	min.u32 %r10, %r7, %r9;\n"
+"	mad.lo.u32 %r11, %r7, %r8, %r10;\n"
+"	setp.lt.u32 %p1, %r7, %r9;\n"
+"	selp.b32 %r12, 1, 0, %p1;\n"
+"	add.u32 %r13, %r8, %r12;\n"
+"	mov.u32 %r14, %tid.x;\n"
+"	mov.u32 %r15, %laneid;\n"
+"	shr.u32 %r16, %r15, 2;\n"
+"	and.b32 %r17, %r15, 3;\n"
+"	mov.u32 %r18, %tid.x;\n"
+"	shr.u32 %r19, %r18, 5;\n"
+"	shfl.sync.idx.b32 %r20, %r19, 0, 31, 0xffffffff;\n"
+"	div.u32 %r21, %r20, 2;\n"
+"	rem.u32 %r22, %r20, 2;\n"
+"	mov.u32 %r23, %ctaid.y;\n"
+"	mul.lo.u32 %r24, %r23, 16;\n"
+"	mov.u32 %r25, %ctaid.x;\n"
+"	mul.lo.u32 %r26, %r25, 64;\n"
+"	sub.s32 %r27, %r13, %r21;\n"
+"	sub.s32 %r28, %r27, 0;\n"
+"	sub.s32 %r29, %r27, 8;\n"
+"	sub.s32 %r30, %r27, 16;\n"
+"	sub.s32 %r31, %r27, 24;\n"
+"	add.u32 %r32, %r4, 32768;\n"
+"	mad.lo.u32 %r33, %r22, 32, %r16;\n"
+"	mad.lo.u32 %r34, %r21, 8, %r32;\n"
+"	mad.lo.u32 %r35, %r33, 144, %r34;\n"
+"	add.u32 %r36, %r32, 9216;\n"
+"	mad.lo.u32 %r37, %r21, 128, %r36;\n"
+"	mad.lo.u32 %r38, %r16, 1040, %r37;\n"
+"	mad.lo.u32 %r39, %r17, 32, %r38;\n"
+"	mad.lo.u32 %r40, %r35, 2, 64;\n"
+"	mad.lo.u32 %r41, %r22, 32, %r26;\n"
+"	add.u32 %r42, %r41, %r16;\n"
+"	add.u32 %r43, %r11, %r21;\n"
+"	mul.lo.u32 %r44, %r43, 32;\n"
+"	mad.lo.u32 %r45, %r17, 8, %r44;\n"
+"	shr.u32 %r46, %r3, 1;\n"
+"	add.u32 %r47, %r42, 0;\n"
+"	sub.u32 %r48, %r2, 1;\n"
+"	min.u32 %r49, %r47, %r48;\n"
+"	mul.wide.u32 %rd8, %r49, %r46;\n"
+"	add.u64 %rd9, %rd8, %rd2;\n"
+"	mad.wide.u32 %rd10, %r45, 1, %rd9;\n"
+"	mov.b32 %r50, 0;\n"
+"	mov.b32 %r51, 0;\n"
+"	mov.b32 %r52, 0;\n"
+"	mov.b32 %r53, 0;\n"
+"	add.u32 %r54, %r42, 8;\n"
+"	sub.u32 %r55, %r2, 1;\n"
+"	min.u32 %r56, %r54, %r55;\n"
+"	mul.wide.u32 %rd11, %r56, %r46;\n"
+"	add.u64 %rd12, %rd11, %rd2;\n"
+"	mad.wide.u32 %rd13, %r45, 1, %rd12;\n"
+"	mov.b32 %r57, 0;\n"
+"	mov.b32 %r58, 0;\n"
+"	mov.b32 %r59, 0;\n"
+"	mov.b32 %r60, 0;\n"
+"	add.u32 %r61, %r42, 16;\n"
+"	sub.u32 %r62, %r2, 1;\n"
+"	min.u32 %r63, %r61, %r62;\n"
+"	mul.wide.u32 %rd14, %r63, %r46;\n"
+"	add.u64 %rd15, %rd14, %rd2;\n"
+"	mad.wide.u32 %rd16, %r45, 1, %rd15;\n"
+"	mov.b32 %r64, 0;\n"
+"	mov.b32 %r65, 0;\n"
+"	mov.b32 %r66, 0;\n"
+"	mov.b32 %r67, 0;\n"
+"	add.u32 %r68, %r42, 24;\n"
+"	sub.u32 %r69, %r2, 1;\n"
+"	min.u32 %r70, %r68, %r69;\n"
+"	mul.wide.u32 %rd17, %r70, %r46;\n"
+"	add.u64 %rd18, %rd17, %rd2;\n"
+"	mad.wide.u32 %rd19, %r45, 1, %rd18;\n"
+"	mov.b32 %r71, 0;\n"
+"	mov.b32 %r72, 0;\n"
+"	mov.b32 %r73, 0;\n"
+"	mov.b32 %r74, 0;\n"
+"	and.b32 %r75, %r14, 15;\n"
+"	div.u32 %r76, %r14, 16;\n"
+"	add.u32 %r77, %r76, %r26;\n"
+"	sub.u32 %r78, %r2, 1;\n"
+"	min.u32 %r79, %r77, %r78;\n"
+"	add.u32 %r80, %r75, %r11;\n"
+"	shr.u32 %r81, %r3, 6;\n"
+"	mul.wide.u32 %rd20, %r79, %r81;\n"
+"	shl.b64 %rd21, %rd20, 2;\n"
+"	add.u64 %rd22, %rd21, %rd3;\n"
+"	mad.wide.u32 %rd23, %r80, 4, %rd22;\n"
+"	shl.b32 %r82, %r81, 2;\n"
+"	sub.u32 %r83, %r2, 1;\n"
+"	sub.u32 %r84, %r83, %r79;\n"
+"	and.b32 %r85, %r75, 7;\n"
+"	and.b32 %r86, %r75, 15;\n"
+"	div.u32 %r87, %r86, 8;\n"
+"	and.b32 %r88, %r75, 0xfffffff0;\n"
+"	mad.lo.u32 %r89, %r85, 2, %r87;\n"
+"	add.u32 %r90, %r89, %r88;\n"
+"	mad.lo.u32 %r91, %r76, 144, %r32;\n"
+"	mad.lo.u32 %r92, %r90, 4, %r91;\n"
+"	sub.s32 %r93, %r13, %r75;\n"
+"	sub.s32 %r94, %r93, 16;\n"
+"	mad.lo.u32 %r95, %r92, 2, 64;\n"
+"	and.b32 %r96, %r14, 63;\n"
+"	div.u32 %r97, %r14, 64;\n"
+"	mul.lo.u32 %r98, %r11, 64;\n"
+"	mad.lo.u32 %r99, %r96, 8, %r98;\n"
+"	add.u32 %r100, %r97, %r24;\n"
+"	mul.wide.u32 %rd24, %r100, %r3;\n"
+"	shl.b64 %rd25, %rd24, 1;\n"
+"	add.u64 %rd26, %rd25, %rd1;\n"
+"	mad.wide.u32 %rd27, %r99, 2, %rd26;\n"
+"	mul.wide.u32 %rd28, %r3, 16;\n"
+"	add.u32 %r101, %r100, 0;\n"
+"	setp.lt.u32 %p2, %r101, %r1;\n"
+"	selp.b32 %r102, 16, 0, %p2;\n"
+"	add.u32 %r103, %r100, 8;\n"
+"	setp.lt.u32 %p3, %r103, %r1;\n"
+"	selp.b32 %r104, 16, 0, %p3;\n"
+"	mad.lo.u32 %r105, %r97, 1040, %r36;\n"
+"	mad.lo.u32 %r106, %r96, 16, %r105;\n"
+"	div.u32 %r107, %r96, 8;\n"
+"	sub.s32 %r108, %r13, %r107;\n"
+"	sub.s32 %r109, %r108, 0;\n"
+"	sub.s32 %r110, %r108, 8;\n"
+"	sub.s32 %r111, %r108, 16;\n"
+"	setp.gt.s32 %p4, %r28, 0;\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r50, %r51}, [%rd10];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r57, %r58}, [%rd13];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r64, %r65}, [%rd16];\n"
+"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r71, %r72}, [%rd19];\n"
+"	setp.gt.s32 %p5, %r29, 0;\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r52, %r53}, [%rd10+256];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r59, %r60}, [%rd13+256];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r66, %r67}, [%rd16+256];\n"
+"	@%p5 ld.global.nc.L1::no_allocate.v2.u32 {%r73, %r74}, [%rd19+256];\n"
+"	setp.gt.s32 %p6, %r93, 0;\n"
+"	selp.b32 %r112, 4, 0, %p6;\n"
+"	cp.async.ca.shared.global [%r92], [%rd23], 4, %r112;\n"
+"	min.u32 %r113, %r84, 32;\n"
+"	mad.wide.u32 %rd29, %r113, %r82, %rd23;\n"
+"	cp.async.ca.shared.global [%r92+4608], [%rd29], 4, %r112;\n"
+"	add.u64 %rd23, %rd23, 64;\n"
+"	setp.gt.s32 %p7, %r109, 0;\n"
+"	@!%p7 bra IF_1_END;\n"
+"	cp.async.cg.shared.global [%r106], [%rd27], 16, %r102;\n"
+"	add.u64 %rd30, %rd28, %rd27;\n"
+"	cp.async.cg.shared.global [%r106+8320], [%rd30], 16, %r104;\n"
+"IF_1_END:\n"
+"	cp.async.commit_group;\n"
+"	sub.u32 %r92, %r95, %r92;\n"
+"	and.b32 %r114, %r15, 31;\n"
+"	mad.lo.u32 %r115, %r114, 4, %r4;\n"
+"	shr.u32 %r116, %r14, 3;\n"
+"	mad.wide.u32 %rd31, %r116, 4, %rd7;\n"
+"	mad.lo.u32 %r117, %r14, 16, %r4;\n"
+"	ld.global.nc.u32 %r118, [%rd31];\n"
+"	st.shared.v4.u32 [%r117], {%r118, %r118, %r118, %r118};\n"
+"	ld.global.nc.u32 %r119, [%rd31+256];\n"
+"	st.shared.v4.u32 [%r117+8192], {%r119, %r119, %r119, %r119};\n"
+"	ld.global.nc.u32 %r120, [%rd31+512];\n"
+"	st.shared.v4.u32 [%r117+16384], {%r120, %r120, %r120, %r120};\n"
+"	ld.global.nc.u32 %r121, [%rd31+768];\n"
+"	st.shared.v4.u32 [%r117+24576], {%r121, %r121, %r121, %r121};\n"
+"	mov.b32 %f1, 0f00000000;\n"
+"	mov.b32 %r122, 0;\n"
+"	mov.b32 %f2, 0f00000000;\n"
+"	mov.b32 %f3, 0f00000000;\n"
+"	mov.b32 %f4, 0f00000000;\n"
+"	mov.b32 %f5, 0f00000000;\n"
+"	mov.b32 %f6, 0f00000000;\n"
+"	mov.b32 %f7, 0f00000000;\n"
+"	mov.b32 %f8, 0f00000000;\n"
+"	mov.b32 %f9, 0f00000000;\n"
+"	mov.b32 %f10, 0f00000000;\n"
+"	mov.b32 %f11, 0f00000000;\n"
+"	mov.b32 %f12, 0f00000000;\n"
+"	mov.b32 %f13, 0f00000000;\n"
+"	mov.b32 %f14, 0f00000000;\n"
+"	mov.b32 %f15, 0f00000000;\n"
+"	mov.b32 %f16, 0f00000000;\n"
+"	mov.b32 %f17, 0f00000000;\n"
+"	mov.b32 %r123, 0;\n"
+"	setp.lt.s32 %p8, %r123, %r13;\n"
+"	@!%p8 bra IF_2_END;\n"
+"LOOP_3:\n"
+"	cp.async.wait_group 0;\n"
+"	bar.sync 0;\n"
+"	setp.gt.s32 %p9, %r94, %r123;\n"
+"	selp.b32 %r124, 4, 0, %p9;\n"
+"	cp.async.ca.shared.global [%r92], [%rd23], 4, %r124;\n"
+"	min.u32 %r125, %r84, 32;\n"
+"	mad.wide.u32 %rd32, %r125, %r82, %rd23;\n"
+"	cp.async.ca.shared.global [%r92+4608], [%rd32], 4, %r124;\n"
+"	add.u64 %rd23, %rd23, 64;\n"
+"	setp.gt.s32 %p10, %r110, %r123;\n"
+"	@!%p10 bra IF_4_END;\n"
+"	cp.async.cg.shared.global [%r106+16640], [%rd27+1024], 16, %r102;\n"
+"	add.u64 %rd33, %rd28, %rd27;\n"
+"	cp.async.cg.shared.global [%r106+24960], [%rd33+1024], 16, %r104;\n"
+"IF_4_END:\n"
+"	cp.async.commit_group;\n"
+"	ld.shared.f32 %f18, [%r35];\n"
+"	ld.shared.f32 %f19, [%r35+1152];\n"
+"	ld.shared.f32 %f20, [%r35+2304];\n"
+"	ld.shared.f32 %f21, [%r35+3456];\n"
+"	setp.gt.s32 %p11, %r28, %r123;\n"
+"	@!%p11 bra IF_5_END;\n"
+"	prmt.b32 %r126, %r50, 0, 17472;\n"
+"	mad.lo.u32 %r127, %r126, 128, %r115;\n"
+"	ld.shared.u32 %r128, [%r127];\n"
+"	prmt.b32 %r129, %r50, 0, 17473;\n"
+"	mad.lo.u32 %r130, %r129, 128, %r115;\n"
+"	ld.shared.u32 %r131, [%r130];\n"
+"	prmt.b32 %r132, %r50, 0, 17474;\n"
+"	mad.lo.u32 %r133, %r132, 128, %r115;\n"
+"	ld.shared.u32 %r134, [%r133];\n"
+"	prmt.b32 %r135, %r50, 0, 17475;\n"
+"	mad.lo.u32 %r136, %r135, 128, %r115;\n"
+"	ld.shared.u32 %r137, [%r136];\n"
+"	prmt.b32 %r138, %r51, 0, 17472;\n"
+"	mad.lo.u32 %r139, %r138, 128, %r115;\n"
+"	ld.shared.u32 %r140, [%r139];\n"
+"	prmt.b32 %r141, %r51, 0, 17473;\n"
+"	mad.lo.u32 %r142, %r141, 128, %r115;\n"
+"	ld.shared.u32 %r143, [%r142];\n"
+"	prmt.b32 %r144, %r51, 0, 17474;\n"
+"	mad.lo.u32 %r145, %r144, 128, %r115;\n"
+"	ld.shared.u32 %r146, [%r145];\n"
+"	prmt.b32 %r147, %r51, 0, 17475;\n"
+"	mad.lo.u32 %r148, %r147, 128, %r115;\n"
+"	ld.shared.u32 %r149, [%r148];\n"
+"	prmt.b32 %r150, %r57, 0, 17472;\n"
+"	mad.lo.u32 %r151, %r150, 128, %r115;\n"
+"	ld.shared.u32 %r152, [%r151];\n"
+"	prmt.b32 %r153, %r57, 0, 17473;\n"
+"	mad.lo.u32 %r154, %r153, 128, %r115;\n"
+"	ld.shared.u32 %r155, [%r154];\n"
+"	prmt.b32 %r156, %r57, 0, 17474;\n"
+"	mad.lo.u32 %r157, %r156, 128, %r115;\n"
+"	ld.shared.u32 %r158, [%r157];\n"
+"	prmt.b32 %r159, %r57, 0, 17475;\n"
+"	mad.lo.u32 %r160, %r159, 128, %r115;\n"
+"	ld.shared.u32 %r161, [%r160];\n"
+"	prmt.b32 %r162, %r58, 0, 17472;\n"
+"	mad.lo.u32 %r163, %r162, 128, %r115;\n"
+"	ld.shared.u32 %r164, [%r163];\n"
+"	prmt.b32 %r165, %r58, 0, 17473;\n"
+"	mad.lo.u32 %r166, %r165, 128, %r115;\n"
+"	ld.shared.u32 %r167, [%r166];\n"
+"	prmt.b32 %r168, %r58, 0, 17474;\n"
+"	mad.lo.u32 %r169, %r168, 128, %r115;\n"
+"	ld.shared.u32 %r170, [%r169];\n"
+"	prmt.b32 %r171, %r58, 0, 17475;\n"
+"	mad.lo.u32 %r172, %r171, 128, %r115;\n"
+"	ld.shared.u32 %r173, [%r172];\n"
+"	prmt.b32 %r174, %r64, 0, 17472;\n"
+"	mad.lo.u32 %r175, %r174, 128, %r115;\n"
+"	ld.shared.u32 %r176, [%r175];\n"
+"	prmt.b32 %r177, %r64, 0, 17473;\n"
+"	mad.lo.u32 %r178, %r177, 128, %r115;\n"
+"	ld.shared.u32 %r179, [%r178];\n"
+"	prmt.b32 %r180, %r64, 0, 17474;\n"
+"	mad.lo.u32 %r181, %r180, 128, %r115;\n"
+"	ld.shared.u32 %r182, [%r181];\n"
+"	prmt.b32 %r183, %r64, 0, 17475;\n"
+"	mad.lo.u32 %r184, %r183, 128, %r115;\n"
+"	ld.shared.u32 %r185, [%r184];\n"
+"	prmt.b32 %r186, %r65, 0, 17472;\n"
+"	mad.lo.u32 %r187, %r186, 128, %r115;\n"
+"	ld.shared.u32 %r188, [%r187];\n"
+"	prmt.b32 %r189, %r65, 0, 17473;\n"
+"	mad.lo.u32 %r190, %r189, 128, %r115;\n"
+"	ld.shared.u32 %r191, [%r190];\n"
+"	prmt.b32 %r192, %r65, 0, 17474;\n"
+"	mad.lo.u32 %r193, %r192, 128, %r115;\n"
+"	ld.shared.u32 %r194, [%r193];\n"
+"	prmt.b32 %r195, %r65, 0, 17475;\n"
+"	mad.lo.u32 %r196, %r195, 128, %r115;\n"
+"	ld.shared.u32 %r197, [%r196];\n"
+"	prmt.b32 %r198, %r71, 0, 17472;\n"
+"	mad.lo.u32 %r199, %r198, 128, %r115;\n"
+"	ld.shared.u32 %r200, [%r199];\n"
+"	prmt.b32 %r201, %r71, 0, 17473;\n"
+"	mad.lo.u32 %r202, %r201, 128, %r115;\n"
+"	ld.shared.u32 %r203, [%r202];\n"
+"	prmt.b32 %r204, %r71, 0, 17474;\n"
+"	mad.lo.u32 %r205, %r204, 128, %r115;\n"
+"	ld.shared.u32 %r206, [%r205];\n"
+"	prmt.b32 %r207, %r71, 0, 17475;\n"
+"	mad.lo.u32 %r208, %r207, 128, %r115;\n"
+"	ld.shared.u32 %r209, [%r208];\n"
+"	prmt.b32 %r210, %r72, 0, 17472;\n"
+"	mad.lo.u32 %r211, %r210, 128, %r115;\n"
+"	ld.shared.u32 %r212, [%r211];\n"
+"	prmt.b32 %r213, %r72, 0, 17473;\n"
+"	mad.lo.u32 %r214, %r213, 128, %r115;\n"
+"	ld.shared.u32 %r215, [%r214];\n"
+"	prmt.b32 %r216, %r72, 0, 17474;\n"
+"	mad.lo.u32 %r217, %r216, 128, %r115;\n"
+"	ld.shared.u32 %r218, [%r217];\n"
+"	prmt.b32 %r219, %r72, 0, 17475;\n"
+"	mad.lo.u32 %r220, %r219, 128, %r115;\n"
+"	ld.shared.u32 %r221, [%r220];\n"
+"	ld.shared.v4.u32 {%r222, %r223, %r224, %r225}, [%r39];\n"
+"	ld.shared.v4.u32 {%r226, %r227, %r228, %r229}, [%r39+16];\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f22, %f23, %f24, %f25}, {%r128, %r152, %r131, %r155}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f26, %f27, %f28, %f29}, {%r134, %r158, %r137, %r161}, {%r224, %r225}, {%f22, %f23, %f24, %f25};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f30, %f31, %f32, %f33}, {%r140, %r164, %r143, %r167}, {%r226, %r227}, {%f26, %f27, %f28, %f29};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f34, %f35, %f36, %f37}, {%r146, %r170, %r149, %r173}, {%r228, %r229}, {%f30, %f31, %f32, %f33};\n"
+"	fma.rn.f32 %f2, %f34, %f18, %f2;\n"
+"	fma.rn.f32 %f3, %f35, %f18, %f3;\n"
+"	fma.rn.f32 %f4, %f36, %f19, %f4;\n"
+"	fma.rn.f32 %f5, %f37, %f19, %f5;\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f38, %f39, %f40, %f41}, {%r176, %r200, %r179, %r203}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f42, %f43, %f44, %f45}, {%r182, %r206, %r185, %r209}, {%r224, %r225}, {%f38, %f39, %f40, %f41};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f46, %f47, %f48, %f49}, {%r188, %r212, %r191, %r215}, {%r226, %r227}, {%f42, %f43, %f44, %f45};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f50, %f51, %f52, %f53}, {%r194, %r218, %r197, %r221}, {%r228, %r229}, {%f46, %f47, %f48, %f49};\n"
+"	fma.rn.f32 %f6, %f50, %f20, %f6;\n"
+"	fma.rn.f32 %f7, %f51, %f20, %f7;\n"
+"	fma.rn.f32 %f8, %f52, %f21, %f8;\n"
+"	fma.rn.f32 %f9, %f53, %f21, %f9;\n"
+"	ld.shared.v4.u32 {%r230, %r231, %r232, %r233}, [%r39+8320];\n"
+"	ld.shared.v4.u32 {%r234, %r235, %r236, %r237}, [%r39+8336];\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f54, %f55, %f56, %f57}, {%r128, %r152, %r131, %r155}, {%r230, %r231}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f58, %f59, %f60, %f61}, {%r134, %r158, %r137, %r161}, {%r232, %r233}, {%f54, %f55, %f56, %f57};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f62, %f63, %f64, %f65}, {%r140, %r164, %r143, %r167}, {%r234, %r235}, {%f58, %f59, %f60, %f61};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f66, %f67, %f68, %f69}, {%r146, %r170, %r149, %r173}, {%r236, %r237}, {%f62, %f63, %f64, %f65};\n"
+"	fma.rn.f32 %f10, %f66, %f18, %f10;\n"
+"	fma.rn.f32 %f11, %f67, %f18, %f11;\n"
+"	fma.rn.f32 %f12, %f68, %f19, %f12;\n"
+"	fma.rn.f32 %f13, %f69, %f19, %f13;\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f70, %f71, %f72, %f73}, {%r176, %r200, %r179, %r203}, {%r230, %r231}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f74, %f75, %f76, %f77}, {%r182, %r206, %r185, %r209}, {%r232, %r233}, {%f70, %f71, %f72, %f73};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f78, %f79, %f80, %f81}, {%r188, %r212, %r191, %r215}, {%r234, %r235}, {%f74, %f75, %f76, %f77};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f82, %f83, %f84, %f85}, {%r194, %r218, %r197, %r221}, {%r236, %r237}, {%f78, %f79, %f80, %f81};\n"
+"	fma.rn.f32 %f14, %f82, %f20, %f14;\n"
+"	fma.rn.f32 %f15, %f83, %f20, %f15;\n"
+"	fma.rn.f32 %f16, %f84, %f21, %f16;\n"
+"	fma.rn.f32 %f17, %f85, %f21, %f17;\n"
+"IF_5_END:\n"
+"	setp.gt.s32 %p12, %r30, %r123;\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r50, %r51}, [%rd10+512];\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r57, %r58}, [%rd13+512];\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r64, %r65}, [%rd16+512];\n"
+"	@%p12 ld.global.nc.L1::no_allocate.v2.u32 {%r71, %r72}, [%rd19+512];\n"
+"	cp.async.wait_group 0;\n"
+"	bar.sync 0;\n"
+"	setp.gt.s32 %p13, %r111, %r123;\n"
+"	@!%p13 bra IF_6_END;\n"
+"	cp.async.cg.shared.global [%r106], [%rd27+2048], 16, %r102;\n"
+"	add.u64 %rd34, %rd28, %rd27;\n"
+"	cp.async.cg.shared.global [%r106+8320], [%rd34+2048], 16, %r104;\n"
+"IF_6_END:\n"
+"	cp.async.commit_group;\n"
+"	ld.shared.f32 %f86, [%r35+4];\n"
+"	ld.shared.f32 %f87, [%r35+1156];\n"
+"	ld.shared.f32 %f88, [%r35+2308];\n"
+"	ld.shared.f32 %f89, [%r35+3460];\n"
+"	setp.gt.s32 %p14, %r29, %r123;\n"
+"	@!%p14 bra IF_7_END;\n"
+"	prmt.b32 %r238, %r52, 0, 17472;\n"
+"	mad.lo.u32 %r239, %r238, 128, %r115;\n"
+"	ld.shared.u32 %r240, [%r239];\n"
+"	prmt.b32 %r241, %r52, 0, 17473;\n"
+"	mad.lo.u32 %r242, %r241, 128, %r115;\n"
+"	ld.shared.u32 %r243, [%r242];\n"
+"	prmt.b32 %r244, %r52, 0, 17474;\n"
+"	mad.lo.u32 %r245, %r244, 128, %r115;\n"
+"	ld.shared.u32 %r246, [%r245];\n"
+"	prmt.b32 %r247, %r52, 0, 17475;\n"
+"	mad.lo.u32 %r248, %r247, 128, %r115;\n"
+"	ld.shared.u32 %r249, [%r248];\n"
+"	prmt.b32 %r250, %r53, 0, 17472;\n"
+"	mad.lo.u32 %r251, %r250, 128, %r115;\n"
+"	ld.shared.u32 %r252, [%r251];\n"
+"	prmt.b32 %r253, %r53, 0, 17473;\n"
+"	mad.lo.u32 %r254, %r253, 128, %r115;\n"
+"	ld.shared.u32 %r255, [%r254];\n"
+"	prmt.b32 %r256, %r53, 0, 17474;\n"
+"	mad.lo.u32 %r257, %r256, 128, %r115;\n"
+"	ld.shared.u32 %r258, [%r257];\n"
+"	prmt.b32 %r259, %r53, 0, 17475;\n"
+"	mad.lo.u32 %r260, %r259, 128, %r115;\n"
+"	ld.shared.u32 %r261, [%r260];\n"
+"	prmt.b32 %r262, %r59, 0, 17472;\n"
+"	mad.lo.u32 %r263, %r262, 128, %r115;\n"
+"	ld.shared.u32 %r264, [%r263];\n"
+"	prmt.b32 %r265, %r59, 0, 17473;\n"
+"	mad.lo.u32 %r266, %r265, 128, %r115;\n"
+"	ld.shared.u32 %r267, [%r266];\n"
+"	prmt.b32 %r268, %r59, 0, 17474;\n"
+"	mad.lo.u32 %r269, %r268, 128, %r115;\n"
+"	ld.shared.u32 %r270, [%r269];\n"
+"	prmt.b32 %r271, %r59, 0, 17475;\n"
+"	mad.lo.u32 %r272, %r271, 128, %r115;\n"
+"	ld.shared.u32 %r273, [%r272];\n"
+"	prmt.b32 %r274, %r60, 0, 17472;\n"
+"	mad.lo.u32 %r275, %r274, 128, %r115;\n"
+"	ld.shared.u32 %r276, [%r275];\n"
+"	prmt.b32 %r277, %r60, 0, 17473;\n"
+"	mad.lo.u32 %r278, %r277, 128, %r115;\n"
+"	ld.shared.u32 %r279, [%r278];\n"
+"	prmt.b32 %r280, %r60, 0, 17474;\n"
+"	mad.lo.u32 %r281, %r280, 128, %r115;\n"
+"	ld.shared.u32 %r282, [%r281];\n"
+"	prmt.b32 %r283, %r60, 0, 17475;\n"
+"	mad.lo.u32 %r284, %r283, 128, %r115;\n"
+"	ld.shared.u32 %r285, [%r284];\n"
+"	prmt.b32 %r286, %r66, 0, 17472;\n"
+"	mad.lo.u32 %r287, %r286, 128, %r115;\n"
+"	ld.shared.u32 %r288, [%r287];\n"
+"	prmt.b32 %r289, %r66, 0, 17473;\n"
+"	mad.lo.u32 %r290, %r289, 128, %r115;\n"
+"	ld.shared.u32 %r291, [%r290];\n"
+"	prmt.b32 %r292, %r66, 0, 17474;\n"
+"	mad.lo.u32 %r293, %r292, 128, %r115;\n"
+"	ld.shared.u32 %r294, [%r293];\n"
+"	prmt.b32 %r295, %r66, 0, 17475;\n"
+"	mad.lo.u32 %r296, %r295, 128, %r115;\n"
+"	ld.shared.u32 %r297, [%r296];\n"
+"	prmt.b32 %r298, %r67, 0, 17472;\n"
+"	mad.lo.u32 %r299, %r298, 128, %r115;\n"
+"	ld.shared.u32 %r300, [%r299];\n"
+"	prmt.b32 %r301, %r67, 0, 17473;\n"
+"	mad.lo.u32 %r302, %r301, 128, %r115;\n"
+"	ld.shared.u32 %r303, [%r302];\n"
+"	prmt.b32 %r304, %r67, 0, 17474;\n"
+"	mad.lo.u32 %r305, %r304, 128, %r115;\n"
+"	ld.shared.u32 %r306, [%r305];\n"
+"	prmt.b32 %r307, %r67, 0, 17475;\n"
+"	mad.lo.u32 %r308, %r307, 128, %r115;\n"
+"	ld.shared.u32 %r309, [%r308];\n"
+"	prmt.b32 %r310, %r73, 0, 17472;\n"
+"	mad.lo.u32 %r311, %r310, 128, %r115;\n"
+"	ld.shared.u32 %r312, [%r311];\n"
+"	prmt.b32 %r313, %r73, 0, 17473;\n"
+"	mad.lo.u32 %r314, %r313, 128, %r115;\n"
+"	ld.shared.u32 %r315, [%r314];\n"
+"	prmt.b32 %r316, %r73, 0, 17474;\n"
+"	mad.lo.u32 %r317, %r316, 128, %r115;\n"
+"	ld.shared.u32 %r318, [%r317];\n"
+"	prmt.b32 %r319, %r73, 0, 17475;\n"
+"	mad.lo.u32 %r320, %r319, 128, %r115;\n"
+"	ld.shared.u32 %r321, [%r320];\n"
+"	prmt.b32 %r322, %r74, 0, 17472;\n"
+"	mad.lo.u32 %r323, %r322, 128, %r115;\n"
+"	ld.shared.u32 %r324, [%r323];\n"
+"	prmt.b32 %r325, %r74, 0, 17473;\n"
+"	mad.lo.u32 %r326, %r325, 128, %r115;\n"
+"	ld.shared.u32 %r327, [%r326];\n"
+"	prmt.b32 %r328, %r74, 0, 17474;\n"
+"	mad.lo.u32 %r329, %r328, 128, %r115;\n"
+"	ld.shared.u32 %r330, [%r329];\n"
+"	prmt.b32 %r331, %r74, 0, 17475;\n"
+"	mad.lo.u32 %r332, %r331, 128, %r115;\n"
+"	ld.shared.u32 %r333, [%r332];\n"
+"	ld.shared.v4.u32 {%r334, %r335, %r336, %r337}, [%r39+16640];\n"
+"	ld.shared.v4.u32 {%r338, %r339, %r340, %r341}, [%r39+16656];\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f90, %f91, %f92, %f93}, {%r240, %r264, %r243, %r267}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f94, %f95, %f96, %f97}, {%r246, %r270, %r249, %r273}, {%r336, %r337}, {%f90, %f91, %f92, %f93};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f98, %f99, %f100, %f101}, {%r252, %r276, %r255, %r279}, {%r338, %r339}, {%f94, %f95, %f96, %f97};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f102, %f103, %f104, %f105}, {%r258, %r282, %r261, %r285}, {%r340, %r341}, {%f98, %f99, %f100, %f101};\n"
+"	fma.rn.f32 %f2, %f102, %f86, %f2;\n"
+"	fma.rn.f32 %f3, %f103, %f86, %f3;\n"
+"	fma.rn.f32 %f4, %f104, %f87, %f4;\n"
+"	fma.rn.f32 %f5, %f105, %f87, %f5;\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f106, %f107, %f108, %f109}, {%r288, %r312, %r291, %r315}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f110, %f111, %f112, %f113}, {%r294, %r318, %r297, %r321}, {%r336, %r337}, {%f106, %f107, %f108, %f109};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f114, %f115, %f116, %f117}, {%r300, %r324, %r303, %r327}, {%r338, %r339}, {%f110, %f111, %f112, %f113};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f118, %f119, %f120, %f121}, {%r306, %r330, %r309, %r333}, {%r340, %r341}, {%f114, %f115, %f116, %f117};\n"
+"	fma.rn.f32 %f6, %f118, %f88, %f6;\n"
+"	fma.rn.f32 %f7, %f119, %f88, %f7;\n"
+"	fma.rn.f32 %f8, %f120, %f89, %f8;\n"
+"	fma.rn.f32 %f9, %f121, %f89, %f9;\n"
+"	ld.shared.v4.u32 {%r342, %r343, %r344, %r345}, [%r39+24960];\n"
+"	ld.shared.v4.u32 {%r346, %r347, %r348, %r349}, [%r39+24976];\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f122, %f123, %f124, %f125}, {%r240, %r264, %r243, %r267}, {%r342, %r343}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f126, %f127, %f128, %f129}, {%r246, %r270, %r249, %r273}, {%r344, %r345}, {%f122, %f123, %f124, %f125};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f130, %f131, %f132, %f133}, {%r252, %r276, %r255, %r279}, {%r346, %r347}, {%f126, %f127, %f128, %f129};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f134, %f135, %f136, %f137}, {%r258, %r282, %r261, %r285}, {%r348, %r349}, {%f130, %f131, %f132, %f133};\n"
+"	fma.rn.f32 %f10, %f134, %f86, %f10;\n"
+"	fma.rn.f32 %f11, %f135, %f86, %f11;\n"
+"	fma.rn.f32 %f12, %f136, %f87, %f12;\n"
+"	fma.rn.f32 %f13, %f137, %f87, %f13;\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f138, %f139, %f140, %f141}, {%r288, %r312, %r291, %r315}, {%r342, %r343}, {%f1, %f1, %f1, %f1};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f142, %f143, %f144, %f145}, {%r294, %r318, %r297, %r321}, {%r344, %r345}, {%f138, %f139, %f140, %f141};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f146, %f147, %f148, %f149}, {%r300, %r324, %r303, %r327}, {%r346, %r347}, {%f142, %f143, %f144, %f145};\n"
+"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f150, %f151, %f152, %f153}, {%r306, %r330, %r309, %r333}, {%r348, %r349}, {%f146, %f147, %f148, %f149};\n"
+"	fma.rn.f32 %f14, %f150, %f88, %f14;\n"
+"	fma.rn.f32 %f15, %f151, %f88, %f15;\n"
+"	fma.rn.f32 %f16, %f152, %f89, %f16;\n"
+"	fma.rn.f32 %f17, %f153, %f89, %f17;\n"
+"IF_7_END:\n"
+"	setp.gt.s32 %p15, %r31, %r123;\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r52, %r53}, [%rd10+768];\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r59, %r60}, [%rd13+768];\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r66, %r67}, [%rd16+768];\n"
+"	@%p15 ld.global.nc.L1::no_allocate.v2.u32 {%r73, %r74}, [%rd19+768];\n"
+"	add.u64 %rd10, %rd10, 512;\n"
+"	add.u64 %rd13, %rd13, 512;\n"
+"	add.u64 %rd16, %rd16, 512;\n"
+"	add.u64 %rd19, %rd19, 512;\n"
+"	sub.u32 %r35, %r40, %r35;\n"
+"	sub.u32 %r92, %r95, %r92;\n"
+"	add.u64 %rd27, %rd27, 2048;\n"
+"	add.s32 %r123, %r123, 16;\n"
+"	setp.lt.s32 %p16, %r123, %r13;\n"
+"	@%p16 bra LOOP_3;\n"
+"IF_2_END:\n"
+"	cp.async.wait_group 0;\n"
+"	div.u32 %r350, %r14, 64;\n"
+"	and.b32 %r351, %r14, 63;\n"
+"	mad.lo.u32 %r352, %r350, 272, %r4;\n"
+"	mad.lo.u32 %r353, %r351, 4, %r352;\n"
+"	add.u32 %r354, %r351, %r26;\n"
+"	setp.lt.u32 %p17, %r354, %r2;\n"
+"	bar.sync 0;\n"
+"	mad.lo.u32 %r355, %r22, 32, %r16;\n"
+"	mad.lo.u32 %r356, %r21, 4352, %r4;\n"
+"	mad.lo.u32 %r357, %r17, 544, %r356;\n"
+"	mad.lo.u32 %r358, %r355, 4, %r357;\n"
+"	st.shared.f32 [%r358], %f2;\n"
+"	st.shared.f32 [%r358+272], %f3;\n"
+"	st.shared.f32 [%r358+32], %f4;\n"
+"	st.shared.f32 [%r358+304], %f5;\n"
+"	st.shared.f32 [%r358+64], %f6;\n"
+"	st.shared.f32 [%r358+336], %f7;\n"
+"	st.shared.f32 [%r358+96], %f8;\n"
+"	st.shared.f32 [%r358+368], %f9;\n"
+"	st.shared.f32 [%r358+2176], %f10;\n"
+"	st.shared.f32 [%r358+2448], %f11;\n"
+"	st.shared.f32 [%r358+2208], %f12;\n"
+"	st.shared.f32 [%r358+2480], %f13;\n"
+"	st.shared.f32 [%r358+2240], %f14;\n"
+"	st.shared.f32 [%r358+2512], %f15;\n"
+"	st.shared.f32 [%r358+2272], %f16;\n"
+"	st.shared.f32 [%r358+2544], %f17;\n"
+"	bar.sync 0;\n"
+"	mov.b32 %f154, 0f00000000;\n"
+"	mov.b32 %f155, 0f00000000;\n"
+"	ld.shared.f32 %f156, [%r353];\n"
+"	ld.shared.f32 %f157, [%r353+4352];\n"
+"	add.rn.f32 %f158, %f156, %f157;\n"
+"	ld.shared.f32 %f159, [%r353+8704];\n"
+"	add.rn.f32 %f160, %f158, %f159;\n"
+"	ld.shared.f32 %f161, [%r353+13056];\n"
+"	add.rn.f32 %f162, %f160, %f161;\n"
+"	ld.shared.f32 %f163, [%r353+17408];\n"
+"	add.rn.f32 %f164, %f162, %f163;\n"
+"	ld.shared.f32 %f165, [%r353+21760];\n"
+"	add.rn.f32 %f166, %f164, %f165;\n"
+"	ld.shared.f32 %f167, [%r353+26112];\n"
+"	add.rn.f32 %f168, %f166, %f167;\n"
+"	ld.shared.f32 %f169, [%r353+30464];\n"
+"	add.rn.f32 %f154, %f168, %f169;\n"
+"	ld.shared.f32 %f170, [%r353+2176];\n"
+"	ld.shared.f32 %f171, [%r353+6528];\n"
+"	add.rn.f32 %f172, %f170, %f171;\n"
+"	ld.shared.f32 %f173, [%r353+10880];\n"
+"	add.rn.f32 %f174, %f172, %f173;\n"
+"	ld.shared.f32 %f175, [%r353+15232];\n"
+"	add.rn.f32 %f176, %f174, %f175;\n"
+"	ld.shared.f32 %f177, [%r353+19584];\n"
+"	add.rn.f32 %f178, %f176, %f177;\n"
+"	ld.shared.f32 %f179, [%r353+23936];\n"
+"	add.rn.f32 %f180, %f178, %f179;\n"
+"	ld.shared.f32 %f181, [%r353+28288];\n"
+"	add.rn.f32 %f182, %f180, %f181;\n"
+"	ld.shared.f32 %f183, [%r353+32640];\n"
+"	add.rn.f32 %f155, %f182, %f183;\n"
+"	mov.u32 %r359, %ctaid.x;\n"
+"	mov.u32 %r360, %ctaid.y;\n"
+"	mov.u32 %r361, %nctaid.x;\n"
+"	mad.lo.u32 %r362, %r360, %r361, %r359;\n"
+"	mov.u32 %r363, %ctaid.z;\n"
+"	mul.wide.u32 %rd35, %r362, 2048;\n"
+"	shl.b64 %rd36, %rd35, 2;\n"
+"	add.u64 %rd37, %rd36, %rd5;\n"
+"	mul.lo.u32 %r364, %r14, 2;\n"
+"	mad.wide.u32 %rd38, %r364, 4, %rd37;\n"
+"	mul.lo.u32 %r365, %r363, 1024;\n"
+"	mad.wide.u32 %rd39, %r365, 4, %rd38;\n"
+"	st.global.v2.f32 [%rd39], {%f154, %f155};\n"
+"	bar.sync 0;\n"
+"	setp.eq.u32 %p18, %r14, 0;\n"
+"	@!%p18 bra IF_8_END;\n"
+"	mad.wide.u32 %rd40, %r362, 4, %rd6;\n"
+"	atom.acq_rel.gpu.global.inc.u32 %r366, [%rd40], 1;\n"
+"	st.shared.u32 [%r5], %r366;\n"
+"IF_8_END:\n"
+"	bar.sync 0;\n"
+"	ld.shared.u32 %r367, [%r5];\n"
+"	setp.eq.u32 %p19, %r367, 1;\n"
+"	@!%p19 bra IF_9_END;\n"
+"	ld.global.cg.v2.f32 {%f154, %f155}, [%rd38];\n"
+"	ld.global.cg.v2.f32 {%f184, %f185}, [%rd38+4096];\n"
+"	add.rn.f32 %f154, %f154, %f184;\n"
+"	add.rn.f32 %f155, %f155, %f185;\n"
+"IF_9_END:\n"
+"	and.pred %p20, %p17, %p19;\n"
+"	add.u32 %r368, %r350, %r24;\n"
+"	mul.wide.u32 %rd41, %r368, %r2;\n"
+"	shl.b64 %rd42, %rd41, 1;\n"
+"	add.u64 %rd43, %rd42, %rd4;\n"
+"	mad.wide.u32 %rd44, %r354, 2, %rd43;\n"
+"	mul.wide.u32 %rd45, %r2, 8;\n"
+"	sub.s32 %r369, %r1, %r368;\n"
+"	setp.gt.s32 %p21, %r369, 0;\n"
+"	and.pred %p22, %p21, %p20;\n"
+"	cvt.rn.bf16.f32 %h1, %f154;\n"
+"	@%p22 st.global.b16 [%rd44], %h1;\n"
+"	shl.b64 %rd46, %rd45, 1;\n"
+"	add.u64 %rd47, %rd46, %rd44;\n"
+"	setp.gt.s32 %p23, %r369, 8;\n"
+"	and.pred %p24, %p23, %p20;\n"
+"	cvt.rn.bf16.f32 %h2, %f155;\n"
+"	@%p24 st.global.b16 [%rd47], %h2;\n"
+"	ret;\n"
+"}\n";
+
+static const kiln_image nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_images[] = {
+    {.data = nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_sm_80,
+     .bytes = sizeof nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_sm_80 - 1,
+     .hash_high = 0x0297d30f7f02ab13,
+     .hash_low = 0xe7bdfaae8c2bbb8d,
+     .min_driver = 11040,
+     .sm = 80,
+     .kind = KILN_TARGET_BASE,
+     .format = KILN_IMAGE_PTX},
+};
+
+static const kiln_module nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_module = {
+    .images = nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_images,
+    .image_count = 1,
+    .slot = 61,
+};
+
+static kiln_status run_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2(kiln_loader *loader, CUstream stream,
+                                                                     const void *args)
+{
+    const kiln_default_nf4_gemm_args *a = args;
+    if (!(a->workspace_size >= ceil_div((uint64_t)a->m, 16) * ceil_div((uint64_t)a->n, 64) * 2 * 16 * 64)) {
+        static const char detail[] =
+            "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n, with tile_m=16, tile_n=64, split_k=2";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, nf4_gemm_name, detail);
+    }
+    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_3, a,
+                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0) | (a->workspace_size != 0 ? 0x8u : 0) | (a->workspace_size >= 32 ? 0x10u : 0));
+    if (status != KILN_OK)
+        return status;
+    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 2};
+    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->workspace, &a->tile_counters,
+                                  &a->m, &a->n, &a->k, &a->workspace_size};
+    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_kernel, stream,
+                       grid, 75264, params);
+}
+
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *a)
+{
+    static const char has[] = "this variant has a bf16, acc f32, nibbles low, scale_type f32, rows packed";
+    return call_nf4_gemm(loader, stream, a,
+                         &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_kernel,
+                         KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
+                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
+                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
+}
+
+static kiln_status launch_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2(kiln_loader *loader, CUstream stream,
+                                                                        const void *args)
+{
+    return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2(loader, stream, args);
+}
+
+const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_kernel = {
+    .key = 0x800e8d6840deb519,
+    .id = nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_id,
+    .entry = nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_entry,
+    .module = &nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_module,
+    .launch = launch_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2,
+    .run = run_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2,
+    .pointers = &nf4_gemm_pointers_3,
+    .block = {512, 1, 1},
+    .slot = 61,
+    .max_shared_bytes = 75264,
+    .min_shared_bytes = 75264,
+    .static_shared_bytes = 4,
     .blocks_per_multiprocessor = 1,
 };
 
@@ -43859,7 +46507,7 @@ static const kiln_image nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1_images[] = 
 static const kiln_module nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1_module = {
     .images = nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 60,
+    .slot = 62,
 };
 
 static kiln_status run_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -43902,702 +46550,9 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1_kern
     .run = run_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {512, 1, 1},
-    .slot = 60,
+    .slot = 62,
     .max_shared_bytes = 108544,
     .min_shared_bytes = 108544,
-    .blocks_per_multiprocessor = 1,
-};
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-
-static const char nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_id[] =
-    "nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1";
-static const char nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_entry[] =
-    "nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1";
-
-static const char nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_sm_80[] =
-".version 7.4\n"
-".target sm_80\n"
-".address_size 64\n"
-"\n"
-".extern .shared .align 16 .b32 dynamic_shared[];\n"
-".global .align 4 .b32 nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_global_2[256] = {0xbf80bf80, 0xbf80bf32, 0xbf80bf06, 0xbf80beca, 0xbf80be92, 0xbf80be3d, 0xbf80bdba, 0xbf800000, 0xbf803da3, 0xbf803e25, 0xbf803e7c, 0xbf803ead, 0xbf803ee2, 0xbf803f10, 0xbf803f39, 0xbf803f80, 0xbf32bf80, 0xbf32bf32, 0xbf32bf06, 0xbf32beca, 0xbf32be92, 0xbf32be3d, 0xbf32bdba, 0xbf320000, 0xbf323da3, 0xbf323e25, 0xbf323e7c, 0xbf323ead, 0xbf323ee2, 0xbf323f10, 0xbf323f39, 0xbf323f80, 0xbf06bf80, 0xbf06bf32, 0xbf06bf06, 0xbf06beca, 0xbf06be92, 0xbf06be3d, 0xbf06bdba, 0xbf060000, 0xbf063da3, 0xbf063e25, 0xbf063e7c, 0xbf063ead, 0xbf063ee2, 0xbf063f10, 0xbf063f39, 0xbf063f80, 0xbecabf80, 0xbecabf32, 0xbecabf06, 0xbecabeca, 0xbecabe92, 0xbecabe3d, 0xbecabdba, 0xbeca0000, 0xbeca3da3, 0xbeca3e25, 0xbeca3e7c, 0xbeca3ead, 0xbeca3ee2, 0xbeca3f10, 0xbeca3f39, 0xbeca3f80, 0xbe92bf80, 0xbe92bf32, 0xbe92bf06, 0xbe92beca, 0xbe92be92, 0xbe92be3d, 0xbe92bdba, 0xbe920000, 0xbe923da3, 0xbe923e25, 0xbe923e7c, 0xbe923ead, 0xbe923ee2, 0xbe923f10, 0xbe923f39, 0xbe923f80, 0xbe3dbf80, 0xbe3dbf32, 0xbe3dbf06, 0xbe3dbeca, 0xbe3dbe92, 0xbe3dbe3d, 0xbe3dbdba, 0xbe3d0000, 0xbe3d3da3, 0xbe3d3e25, 0xbe3d3e7c, 0xbe3d3ead, 0xbe3d3ee2, 0xbe3d3f10, 0xbe3d3f39, 0xbe3d3f80, 0xbdbabf80, 0xbdbabf32, 0xbdbabf06, 0xbdbabeca, 0xbdbabe92, 0xbdbabe3d, 0xbdbabdba, 0xbdba0000, 0xbdba3da3, 0xbdba3e25, 0xbdba3e7c, 0xbdba3ead, 0xbdba3ee2, 0xbdba3f10, 0xbdba3f39, 0xbdba3f80, 49024, 48946, 48902, 48842, 48786, 48701, 48570, 0, 15779, 15909, 15996, 16045, 16098, 16144, 16185, 16256, 0x3da3bf80, 0x3da3bf32, 0x3da3bf06, 0x3da3beca, 0x3da3be92, 0x3da3be3d, 0x3da3bdba, 0x3da30000, 0x3da33da3, 0x3da33e25, 0x3da33e7c, 0x3da33ead, 0x3da33ee2, 0x3da33f10, 0x3da33f39, 0x3da33f80, 0x3e25bf80, 0x3e25bf32, 0x3e25bf06, 0x3e25beca, 0x3e25be92, 0x3e25be3d, 0x3e25bdba, 0x3e250000, 0x3e253da3, 0x3e253e25, 0x3e253e7c, 0x3e253ead, 0x3e253ee2, 0x3e253f10, 0x3e253f39, 0x3e253f80, 0x3e7cbf80, 0x3e7cbf32, 0x3e7cbf06, 0x3e7cbeca, 0x3e7cbe92, 0x3e7cbe3d, 0x3e7cbdba, 0x3e7c0000, 0x3e7c3da3, 0x3e7c3e25, 0x3e7c3e7c, 0x3e7c3ead, 0x3e7c3ee2, 0x3e7c3f10, 0x3e7c3f39, 0x3e7c3f80, 0x3eadbf80, 0x3eadbf32, 0x3eadbf06, 0x3eadbeca, 0x3eadbe92, 0x3eadbe3d, 0x3eadbdba, 0x3ead0000, 0x3ead3da3, 0x3ead3e25, 0x3ead3e7c, 0x3ead3ead, 0x3ead3ee2, 0x3ead3f10, 0x3ead3f39, 0x3ead3f80, 0x3ee2bf80, 0x3ee2bf32, 0x3ee2bf06, 0x3ee2beca, 0x3ee2be92, 0x3ee2be3d, 0x3ee2bdba, 0x3ee20000, 0x3ee23da3, 0x3ee23e25, 0x3ee23e7c, 0x3ee23ead, 0x3ee23ee2, 0x3ee23f10, 0x3ee23f39, 0x3ee23f80, 0x3f10bf80, 0x3f10bf32, 0x3f10bf06, 0x3f10beca, 0x3f10be92, 0x3f10be3d, 0x3f10bdba, 0x3f100000, 0x3f103da3, 0x3f103e25, 0x3f103e7c, 0x3f103ead, 0x3f103ee2, 0x3f103f10, 0x3f103f39, 0x3f103f80, 0x3f39bf80, 0x3f39bf32, 0x3f39bf06, 0x3f39beca, 0x3f39be92, 0x3f39be3d, 0x3f39bdba, 0x3f390000, 0x3f393da3, 0x3f393e25, 0x3f393e7c, 0x3f393ead, 0x3f393ee2, 0x3f393f10, 0x3f393f39, 0x3f393f80, 0x3f80bf80, 0x3f80bf32, 0x3f80bf06, 0x3f80beca, 0x3f80be92, 0x3f80be3d, 0x3f80bdba, 0x3f800000, 0x3f803da3, 0x3f803e25, 0x3f803e7c, 0x3f803ead, 0x3f803ee2, 0x3f803f10, 0x3f803f39, 0x3f803f80};\n"
-".visible .entry nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1(\n"
-"	.param .u64 param_in,\n"
-"	.param .u64 param_packed,\n"
-"	.param .u64 param_scale,\n"
-"	.param .u64 param_out,\n"
-"	.param .u32 param_m,\n"
-"	.param .u32 param_n,\n"
-"	.param .u32 param_k,\n"
-"	.param .u64 param_workspace_size\n"
-")\n"
-".maxntid 512, 1, 1\n"
-".minnctapersm 1\n"
-"{\n"
-"	.reg .pred %p<21>;\n"
-"	.reg .b16 %h<3>;\n"
-"	.reg .b32 %r<353>;\n"
-"	.reg .b32 %f<184>;\n"
-"	.reg .b64 %rd<40>;\n"
-"\n"
-"	ld.param.u64 %rd1, [param_in];\n"
-"	ld.param.u64 %rd2, [param_packed];\n"
-"	ld.param.u64 %rd3, [param_scale];\n"
-"	ld.param.u64 %rd4, [param_out];\n"
-"	ld.param.u32 %r1, [param_m];\n"
-"	ld.param.u32 %r2, [param_n];\n"
-"	ld.param.u32 %r3, [param_k];\n"
-"	mov.b32 %r4, dynamic_shared;\n"
-"	mov.b64 %rd5, nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_global_2;\n"
-"	shr.u32 %r5, %r3, 6;\n"
-"	mov.u32 %r6, %tid.x;\n"
-"	mov.u32 %r7, %laneid;\n"
-"	shr.u32 %r8, %r7, 2;\n"
-"	and.b32 %r9, %r7, 3;\n"
-"	mov.u32 %r10, %tid.x;\n"
-"	shr.u32 %r11, %r10, 5;\n"
-"	shfl.sync.idx.b32 %r12, %r11, 0, 31, 0xffffffff;\n"
-"	div.u32 %r13, %r12, 2;\n"
-"	rem.u32 %r14, %r12, 2;\n"
-"	mov.u32 %r15, %ctaid.y;\n"
-"	mul.lo.u32 %r16, %r15, 16;\n"
-"	mov.u32 %r17, %ctaid.x;\n"
-"	mul.lo.u32 %r18, %r17, 64;\n"
-"	sub.s32 %r19, %r5, %r13;\n"
-"	sub.s32 %r20, %r19, 0;\n"
-"	sub.s32 %r21, %r19, 8;\n"
-"	sub.s32 %r22, %r19, 16;\n"
-"	sub.s32 %r23, %r19, 24;\n"
-"	add.u32 %r24, %r4, 32768;\n"
-"	mad.lo.u32 %r25, %r14, 32, %r8;\n"
-"	mad.lo.u32 %r26, %r13, 8, %r24;\n"
-"	mad.lo.u32 %r27, %r25, 144, %r26;\n"
-"	add.u32 %r28, %r24, 9216;\n"
-"	mad.lo.u32 %r29, %r13, 128, %r28;\n"
-"	mad.lo.u32 %r30, %r8, 1040, %r29;\n"
-"	mad.lo.u32 %r31, %r9, 32, %r30;\n"
-"	mad.lo.u32 %r32, %r27, 2, 64;\n"
-"	mad.lo.u32 %r33, %r14, 32, %r18;\n"
-"	add.u32 %r34, %r33, %r8;\n"
-"	add.u32 %r35, 0, %r13;\n"
-"	mul.lo.u32 %r36, %r35, 32;\n"
-"	mad.lo.u32 %r37, %r9, 8, %r36;\n"
-"	shr.u32 %r38, %r3, 1;\n"
-"	add.u32 %r39, %r34, 0;\n"
-"	sub.u32 %r40, %r2, 1;\n"
-"	min.u32 %r41, %r39, %r40;\n"
-"	mul.wide.u32 %rd6, %r41, %r38;\n"
-"	add.u64 %rd7, %rd6, %rd2;\n"
-"	mad.wide.u32 %rd8, %r37, 1, %rd7;\n"
-"	mov.b32 %r42, 0;\n"
-"	mov.b32 %r43, 0;\n"
-"	mov.b32 %r44, 0;\n"
-"	mov.b32 %r45, 0;\n"
-"	add.u32 %r46, %r34, 8;\n"
-"	sub.u32 %r47, %r2, 1;\n"
-"	min.u32 %r48, %r46, %r47;\n"
-"	mul.wide.u32 %rd9, %r48, %r38;\n"
-"	add.u64 %rd10, %rd9, %rd2;\n"
-"	mad.wide.u32 %rd11, %r37, 1, %rd10;\n"
-"	mov.b32 %r49, 0;\n"
-"	mov.b32 %r50, 0;\n"
-"	mov.b32 %r51, 0;\n"
-"	mov.b32 %r52, 0;\n"
-"	add.u32 %r53, %r34, 16;\n"
-"	sub.u32 %r54, %r2, 1;\n"
-"	min.u32 %r55, %r53, %r54;\n"
-"	mul.wide.u32 %rd12, %r55, %r38;\n"
-"	add.u64 %rd13, %rd12, %rd2;\n"
-"	mad.wide.u32 %rd14, %r37, 1, %rd13;\n"
-"	mov.b32 %r56, 0;\n"
-"	mov.b32 %r57, 0;\n"
-"	mov.b32 %r58, 0;\n"
-"	mov.b32 %r59, 0;\n"
-"	add.u32 %r60, %r34, 24;\n"
-"	sub.u32 %r61, %r2, 1;\n"
-"	min.u32 %r62, %r60, %r61;\n"
-"	mul.wide.u32 %rd15, %r62, %r38;\n"
-"	add.u64 %rd16, %rd15, %rd2;\n"
-"	mad.wide.u32 %rd17, %r37, 1, %rd16;\n"
-"	mov.b32 %r63, 0;\n"
-"	mov.b32 %r64, 0;\n"
-"	mov.b32 %r65, 0;\n"
-"	mov.b32 %r66, 0;\n"
-"	and.b32 %r67, %r6, 15;\n"
-"	div.u32 %r68, %r6, 16;\n"
-"	add.u32 %r69, %r68, %r18;\n"
-"	sub.u32 %r70, %r2, 1;\n"
-"	min.u32 %r71, %r69, %r70;\n"
-"	add.u32 %r72, %r67, 0;\n"
-"	shr.u32 %r73, %r3, 6;\n"
-"	mul.wide.u32 %rd18, %r71, %r73;\n"
-"	shl.b64 %rd19, %rd18, 2;\n"
-"	add.u64 %rd20, %rd19, %rd3;\n"
-"	mad.wide.u32 %rd21, %r72, 4, %rd20;\n"
-"	shl.b32 %r74, %r73, 2;\n"
-"	sub.u32 %r75, %r2, 1;\n"
-"	sub.u32 %r76, %r75, %r71;\n"
-"	and.b32 %r77, %r67, 7;\n"
-"	and.b32 %r78, %r67, 15;\n"
-"	div.u32 %r79, %r78, 8;\n"
-"	and.b32 %r80, %r67, 0xfffffff0;\n"
-"	mad.lo.u32 %r81, %r77, 2, %r79;\n"
-"	add.u32 %r82, %r81, %r80;\n"
-"	mad.lo.u32 %r83, %r68, 144, %r24;\n"
-"	mad.lo.u32 %r84, %r82, 4, %r83;\n"
-"	sub.s32 %r85, %r5, %r67;\n"
-"	sub.s32 %r86, %r85, 16;\n"
-"	mad.lo.u32 %r87, %r84, 2, 64;\n"
-"	and.b32 %r88, %r6, 63;\n"
-"	div.u32 %r89, %r6, 64;\n"
-"	mul.lo.u32 %r90, 0, 64;\n"
-"	mad.lo.u32 %r91, %r88, 8, %r90;\n"
-"	add.u32 %r92, %r89, %r16;\n"
-"	mul.wide.u32 %rd22, %r92, %r3;\n"
-"	shl.b64 %rd23, %rd22, 1;\n"
-"	add.u64 %rd24, %rd23, %rd1;\n"
-"	mad.wide.u32 %rd25, %r91, 2, %rd24;\n"
-"	mul.wide.u32 %rd26, %r3, 16;\n"
-"	add.u32 %r93, %r92, 0;\n"
-"	setp.lt.u32 %p1, %r93, %r1;\n"
-"	selp.b32 %r94, 16, 0, %p1;\n"
-"	add.u32 %r95, %r92, 8;\n"
-"	setp.lt.u32 %p2, %r95, %r1;\n"
-"	selp.b32 %r96, 16, 0, %p2;\n"
-"	mad.lo.u32 %r97, %r89, 1040, %r28;\n"
-"	mad.lo.u32 %r98, %r88, 16, %r97;\n"
-"	div.u32 %r99, %r88, 8;\n"
-"	sub.s32 %r100, %r5, %r99;\n"
-"	sub.s32 %r101, %r100, 0;\n"
-"	sub.s32 %r102, %r100, 8;\n"
-"	sub.s32 %r103, %r100, 16;\n"
-"	setp.gt.s32 %p3, %r20, 0;\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14];\n"
-"	@%p3 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17];\n"
-"	setp.gt.s32 %p4, %r21, 0;\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+256];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+256];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+256];\n"
-"	@%p4 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+256];\n"
-"	setp.gt.s32 %p5, %r85, 0;\n"
-"	selp.b32 %r104, 4, 0, %p5;\n"
-"	cp.async.ca.shared.global [%r84], [%rd21], 4, %r104;\n"
-"	min.u32 %r105, %r76, 32;\n"
-"	mad.wide.u32 %rd27, %r105, %r74, %rd21;\n"
-"	cp.async.ca.shared.global [%r84+4608], [%rd27], 4, %r104;\n"
-"	add.u64 %rd21, %rd21, 64;\n"
-"	setp.gt.s32 %p6, %r101, 0;\n"
-"	@!%p6 bra IF_1_END;\n"
-"	cp.async.cg.shared.global [%r98], [%rd25], 16, %r94;\n"
-"	add.u64 %rd28, %rd26, %rd25;\n"
-"	cp.async.cg.shared.global [%r98+8320], [%rd28], 16, %r96;\n"
-"IF_1_END:\n"
-"	cp.async.commit_group;\n"
-"	sub.u32 %r84, %r87, %r84;\n"
-"	and.b32 %r106, %r7, 31;\n"
-"	mad.lo.u32 %r107, %r106, 4, %r4;\n"
-"	shr.u32 %r108, %r6, 3;\n"
-"	mad.wide.u32 %rd29, %r108, 4, %rd5;\n"
-"	mad.lo.u32 %r109, %r6, 16, %r4;\n"
-"	ld.global.nc.u32 %r110, [%rd29];\n"
-"	st.shared.v4.u32 [%r109], {%r110, %r110, %r110, %r110};\n"
-"	ld.global.nc.u32 %r111, [%rd29+256];\n"
-"	st.shared.v4.u32 [%r109+8192], {%r111, %r111, %r111, %r111};\n"
-"	ld.global.nc.u32 %r112, [%rd29+512];\n"
-"	st.shared.v4.u32 [%r109+16384], {%r112, %r112, %r112, %r112};\n"
-"	ld.global.nc.u32 %r113, [%rd29+768];\n"
-"	st.shared.v4.u32 [%r109+24576], {%r113, %r113, %r113, %r113};\n"
-"	mov.b32 %f1, 0f00000000;\n"
-"	mov.b32 %r114, 0;\n"
-"	mov.b32 %f2, 0f00000000;\n"
-"	mov.b32 %f3, 0f00000000;\n"
-"	mov.b32 %f4, 0f00000000;\n"
-"	mov.b32 %f5, 0f00000000;\n"
-"	mov.b32 %f6, 0f00000000;\n"
-"	mov.b32 %f7, 0f00000000;\n"
-"	mov.b32 %f8, 0f00000000;\n"
-"	mov.b32 %f9, 0f00000000;\n"
-"	mov.b32 %f10, 0f00000000;\n"
-"	mov.b32 %f11, 0f00000000;\n"
-"	mov.b32 %f12, 0f00000000;\n"
-"	mov.b32 %f13, 0f00000000;\n"
-"	mov.b32 %f14, 0f00000000;\n"
-"	mov.b32 %f15, 0f00000000;\n"
-"	mov.b32 %f16, 0f00000000;\n"
-"	mov.b32 %f17, 0f00000000;\n"
-"	mov.b32 %r115, 0;\n"
-"	setp.lt.s32 %p7, %r115, %r5;\n"
-"	@!%p7 bra IF_2_END;\n"
-"LOOP_3:\n"
-"	cp.async.wait_group 0;\n"
-"	bar.sync 0;\n"
-"	setp.gt.s32 %p8, %r86, %r115;\n"
-"	selp.b32 %r116, 4, 0, %p8;\n"
-"	cp.async.ca.shared.global [%r84], [%rd21], 4, %r116;\n"
-"	min.u32 %r117, %r76, 32;\n"
-"	mad.wide.u32 %rd30, %r117, %r74, %rd21;\n"
-"	cp.async.ca.shared.global [%r84+4608], [%rd30], 4, %r116;\n"
-"	add.u64 %rd21, %rd21, 64;\n"
-"	setp.gt.s32 %p9, %r102, %r115;\n"
-"	@!%p9 bra IF_4_END;\n"
-"	cp.async.cg.shared.global [%r98+16640], [%rd25+1024], 16, %r94;\n"
-"	add.u64 %rd31, %rd26, %rd25;\n"
-"	cp.async.cg.shared.global [%r98+24960], [%rd31+1024], 16, %r96;\n"
-"IF_4_END:\n"
-"	cp.async.commit_group;\n"
-"	ld.shared.f32 %f18, [%r27];\n"
-"	ld.shared.f32 %f19, [%r27+1152];\n"
-"	ld.shared.f32 %f20, [%r27+2304];\n"
-"	ld.shared.f32 %f21, [%r27+3456];\n"
-"	setp.gt.s32 %p10, %r20, %r115;\n"
-"	@!%p10 bra IF_5_END;\n"
-"	prmt.b32 %r118, %r42, 0, 17472;\n"
-"	mad.lo.u32 %r119, %r118, 128, %r107;\n"
-"	ld.shared.u32 %r120, [%r119];\n"
-"	prmt.b32 %r121, %r42, 0, 17473;\n"
-"	mad.lo.u32 %r122, %r121, 128, %r107;\n"
-"	ld.shared.u32 %r123, [%r122];\n"
-"	prmt.b32 %r124, %r42, 0, 17474;\n"
-"	mad.lo.u32 %r125, %r124, 128, %r107;\n"
-"	ld.shared.u32 %r126, [%r125];\n"
-"	prmt.b32 %r127, %r42, 0, 17475;\n"
-"	mad.lo.u32 %r128, %r127, 128, %r107;\n"
-"	ld.shared.u32 %r129, [%r128];\n"
-"	prmt.b32 %r130, %r43, 0, 17472;\n"
-"	mad.lo.u32 %r131, %r130, 128, %r107;\n"
-"	ld.shared.u32 %r132, [%r131];\n"
-"	prmt.b32 %r133, %r43, 0, 17473;\n"
-"	mad.lo.u32 %r134, %r133, 128, %r107;\n"
-"	ld.shared.u32 %r135, [%r134];\n"
-"	prmt.b32 %r136, %r43, 0, 17474;\n"
-"	mad.lo.u32 %r137, %r136, 128, %r107;\n"
-"	ld.shared.u32 %r138, [%r137];\n"
-"	prmt.b32 %r139, %r43, 0, 17475;\n"
-"	mad.lo.u32 %r140, %r139, 128, %r107;\n"
-"	ld.shared.u32 %r141, [%r140];\n"
-"	prmt.b32 %r142, %r49, 0, 17472;\n"
-"	mad.lo.u32 %r143, %r142, 128, %r107;\n"
-"	ld.shared.u32 %r144, [%r143];\n"
-"	prmt.b32 %r145, %r49, 0, 17473;\n"
-"	mad.lo.u32 %r146, %r145, 128, %r107;\n"
-"	ld.shared.u32 %r147, [%r146];\n"
-"	prmt.b32 %r148, %r49, 0, 17474;\n"
-"	mad.lo.u32 %r149, %r148, 128, %r107;\n"
-"	ld.shared.u32 %r150, [%r149];\n"
-"	prmt.b32 %r151, %r49, 0, 17475;\n"
-"	mad.lo.u32 %r152, %r151, 128, %r107;\n"
-"	ld.shared.u32 %r153, [%r152];\n"
-"	prmt.b32 %r154, %r50, 0, 17472;\n"
-"	mad.lo.u32 %r155, %r154, 128, %r107;\n"
-"	ld.shared.u32 %r156, [%r155];\n"
-"	prmt.b32 %r157, %r50, 0, 17473;\n"
-"	mad.lo.u32 %r158, %r157, 128, %r107;\n"
-"	ld.shared.u32 %r159, [%r158];\n"
-"	prmt.b32 %r160, %r50, 0, 17474;\n"
-"	mad.lo.u32 %r161, %r160, 128, %r107;\n"
-"	ld.shared.u32 %r162, [%r161];\n"
-"	prmt.b32 %r163, %r50, 0, 17475;\n"
-"	mad.lo.u32 %r164, %r163, 128, %r107;\n"
-"	ld.shared.u32 %r165, [%r164];\n"
-"	prmt.b32 %r166, %r56, 0, 17472;\n"
-"	mad.lo.u32 %r167, %r166, 128, %r107;\n"
-"	ld.shared.u32 %r168, [%r167];\n"
-"	prmt.b32 %r169, %r56, 0, 17473;\n"
-"	mad.lo.u32 %r170, %r169, 128, %r107;\n"
-"	ld.shared.u32 %r171, [%r170];\n"
-"	prmt.b32 %r172, %r56, 0, 17474;\n"
-"	mad.lo.u32 %r173, %r172, 128, %r107;\n"
-"	ld.shared.u32 %r174, [%r173];\n"
-"	prmt.b32 %r175, %r56, 0, 17475;\n"
-"	mad.lo.u32 %r176, %r175, 128, %r107;\n"
-"	ld.shared.u32 %r177, [%r176];\n"
-"	prmt.b32 %r178, %r57, 0, 17472;\n"
-"	mad.lo.u32 %r179, %r178, 128, %r107;\n"
-"	ld.shared.u32 %r180, [%r179];\n"
-"	prmt.b32 %r181, %r57, 0, 17473;\n"
-"	mad.lo.u32 %r182, %r181, 128, %r107;\n"
-"	ld.shared.u32 %r183, [%r182];\n"
-"	prmt.b32 %r184, %r57, 0, 17474;\n"
-"	mad.lo.u32 %r185, %r184, 128, %r107;\n"
-"	ld.shared.u32 %r186, [%r185];\n"
-"	prmt.b32 %r187, %r57, 0, 17475;\n"
-"	mad.lo.u32 %r188, %r187, 128, %r107;\n"
-"	ld.shared.u32 %r189, [%r188];\n"
-"	prmt.b32 %r190, %r63, 0, 17472;\n"
-"	mad.lo.u32 %r191, %r190, 128, %r107;\n"
-"	ld.shared.u32 %r192, [%r191];\n"
-"	prmt.b32 %r193, %r63, 0, 17473;\n"
-"	mad.lo.u32 %r194, %r193, 128, %r107;\n"
-"	ld.shared.u32 %r195, [%r194];\n"
-"	prmt.b32 %r196, %r63, 0, 17474;\n"
-"	mad.lo.u32 %r197, %r196, 128, %r107;\n"
-"	ld.shared.u32 %r198, [%r197];\n"
-"	prmt.b32 %r199, %r63, 0, 17475;\n"
-"	mad.lo.u32 %r200, %r199, 128, %r107;\n"
-"	ld.shared.u32 %r201, [%r200];\n"
-"	prmt.b32 %r202, %r64, 0, 17472;\n"
-"	mad.lo.u32 %r203, %r202, 128, %r107;\n"
-"	ld.shared.u32 %r204, [%r203];\n"
-"	prmt.b32 %r205, %r64, 0, 17473;\n"
-"	mad.lo.u32 %r206, %r205, 128, %r107;\n"
-"	ld.shared.u32 %r207, [%r206];\n"
-"	prmt.b32 %r208, %r64, 0, 17474;\n"
-"	mad.lo.u32 %r209, %r208, 128, %r107;\n"
-"	ld.shared.u32 %r210, [%r209];\n"
-"	prmt.b32 %r211, %r64, 0, 17475;\n"
-"	mad.lo.u32 %r212, %r211, 128, %r107;\n"
-"	ld.shared.u32 %r213, [%r212];\n"
-"	ld.shared.v4.u32 {%r214, %r215, %r216, %r217}, [%r31];\n"
-"	ld.shared.v4.u32 {%r218, %r219, %r220, %r221}, [%r31+16];\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f22, %f23, %f24, %f25}, {%r120, %r144, %r123, %r147}, {%r214, %r215}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f26, %f27, %f28, %f29}, {%r126, %r150, %r129, %r153}, {%r216, %r217}, {%f22, %f23, %f24, %f25};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f30, %f31, %f32, %f33}, {%r132, %r156, %r135, %r159}, {%r218, %r219}, {%f26, %f27, %f28, %f29};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f34, %f35, %f36, %f37}, {%r138, %r162, %r141, %r165}, {%r220, %r221}, {%f30, %f31, %f32, %f33};\n"
-"	fma.rn.f32 %f2, %f34, %f18, %f2;\n"
-"	fma.rn.f32 %f3, %f35, %f18, %f3;\n"
-"	fma.rn.f32 %f4, %f36, %f19, %f4;\n"
-"	fma.rn.f32 %f5, %f37, %f19, %f5;\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f38, %f39, %f40, %f41}, {%r168, %r192, %r171, %r195}, {%r214, %r215}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f42, %f43, %f44, %f45}, {%r174, %r198, %r177, %r201}, {%r216, %r217}, {%f38, %f39, %f40, %f41};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f46, %f47, %f48, %f49}, {%r180, %r204, %r183, %r207}, {%r218, %r219}, {%f42, %f43, %f44, %f45};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f50, %f51, %f52, %f53}, {%r186, %r210, %r189, %r213}, {%r220, %r221}, {%f46, %f47, %f48, %f49};\n"
-"	fma.rn.f32 %f6, %f50, %f20, %f6;\n"
-"	fma.rn.f32 %f7, %f51, %f20, %f7;\n"
-"	fma.rn.f32 %f8, %f52, %f21, %f8;\n"
-"	fma.rn.f32 %f9, %f53, %f21, %f9;\n"
-"	ld.shared.v4.u32 {%r222, %r223, %r224, %r225}, [%r31+8320];\n"
-"	ld.shared.v4.u32 {%r226, %r227, %r228, %r229}, [%r31+8336];\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f54, %f55, %f56, %f57}, {%r120, %r144, %r123, %r147}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f58, %f59, %f60, %f61}, {%r126, %r150, %r129, %r153}, {%r224, %r225}, {%f54, %f55, %f56, %f57};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f62, %f63, %f64, %f65}, {%r132, %r156, %r135, %r159}, {%r226, %r227}, {%f58, %f59, %f60, %f61};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f66, %f67, %f68, %f69}, {%r138, %r162, %r141, %r165}, {%r228, %r229}, {%f62, %f63, %f64, %f65};\n"
-"	fma.rn.f32 %f10, %f66, %f18, %f10;\n"
-"	fma.rn.f32 %f11, %f67, %f18, %f11;\n"
-"	fma.rn.f32 %f12, %f68, %f19, %f12;\n"
-"	fma.rn.f32 %f13, %f69, %f19, %f13;\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f70, %f71, %f72, %f73}, {%r168, %r192, %r171, %r195}, {%r222, %r223}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f74, %f75, %f76, %f77}, {%r174, %r198, %r177, %r201}, {%r224, %r225}, {%f70, %f71, %f72, %f73};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f78, %f79, %f80, %f81}, {%r180, %r204, %r183, %r207}, {%r226, %r227}, {%f74, %f75, %f76, %f77};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f82, %f83, %f84, %f85}, {%r186, %r210, %r189, %r213}, {%r228, %r229}, {%f78, %f79, %f80, %f81};\n"
-"	fma.rn.f32 %f14, %f82, %f20, %f14;\n"
-"	fma.rn.f32 %f15, %f83, %f20, %f15;\n"
-"	fma.rn.f32 %f16, %f84, %f21, %f16;\n"
-"	fma.rn.f32 %f17, %f85, %f21, %f17;\n"
-"IF_5_END:\n"
-"	setp.gt.s32 %p11, %r22, %r115;\n"
-"	@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r42, %r43}, [%rd8+512];\n"
-"	@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r49, %r50}, [%rd11+512];\n"
-"	@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r56, %r57}, [%rd14+512];\n"
-"	@%p11 ld.global.nc.L1::no_allocate.v2.u32 {%r63, %r64}, [%rd17+512];\n"
-"	cp.async.wait_group 0;\n"
-"	bar.sync 0;\n"
-"	setp.gt.s32 %p12, %r103, %r115;\n"
-"	@!%p12 bra IF_6_END;\n"
-"	cp.async.cg.shared.global [%r98], [%rd25+2048], 16, %r94;\n"
-"	add.u64 %rd32, %rd26, %rd25;\n"
-"	cp.async.cg.shared.global [%r98+8320], [%rd32+2048], 16, %r96;\n"
-"IF_6_END:\n"
-"	cp.async.commit_group;\n"
-"	ld.shared.f32 %f86, [%r27+4];\n"
-"	ld.shared.f32 %f87, [%r27+1156];\n"
-"	ld.shared.f32 %f88, [%r27+2308];\n"
-"	ld.shared.f32 %f89, [%r27+3460];\n"
-"	setp.gt.s32 %p13, %r21, %r115;\n"
-"	@!%p13 bra IF_7_END;\n"
-"	prmt.b32 %r230, %r44, 0, 17472;\n"
-"	mad.lo.u32 %r231, %r230, 128, %r107;\n"
-"	ld.shared.u32 %r232, [%r231];\n"
-"	prmt.b32 %r233, %r44, 0, 17473;\n"
-"	mad.lo.u32 %r234, %r233, 128, %r107;\n"
-"	ld.shared.u32 %r235, [%r234];\n"
-"	prmt.b32 %r236, %r44, 0, 17474;\n"
-"	mad.lo.u32 %r237, %r236, 128, %r107;\n"
-"	ld.shared.u32 %r238, [%r237];\n"
-"	prmt.b32 %r239, %r44, 0, 17475;\n"
-"	mad.lo.u32 %r240, %r239, 128, %r107;\n"
-"	ld.shared.u32 %r241, [%r240];\n"
-"	prmt.b32 %r242, %r45, 0, 17472;\n"
-"	mad.lo.u32 %r243, %r242, 128, %r107;\n"
-"	ld.shared.u32 %r244, [%r243];\n"
-"	prmt.b32 %r245, %r45, 0, 17473;\n"
-"	mad.lo.u32 %r246, %r245, 128, %r107;\n"
-"	ld.shared.u32 %r247, [%r246];\n"
-"	prmt.b32 %r248, %r45, 0, 17474;\n"
-"	mad.lo.u32 %r249, %r248, 128, %r107;\n"
-"	ld.shared.u32 %r250, [%r249];\n"
-"	prmt.b32 %r251, %r45, 0, 17475;\n"
-"	mad.lo.u32 %r252, %r251, 128, %r107;\n"
-"	ld.shared.u32 %r253, [%r252];\n"
-"	prmt.b32 %r254, %r51, 0, 17472;\n"
-"	mad.lo.u32 %r255, %r254, 128, %r107;\n"
-"	ld.shared.u32 %r256, [%r255];\n"
-"	prmt.b32 %r257, %r51, 0, 17473;\n"
-"	mad.lo.u32 %r258, %r257, 128, %r107;\n"
-"	ld.shared.u32 %r259, [%r258];\n"
-"	prmt.b32 %r260, %r51, 0, 17474;\n"
-"	mad.lo.u32 %r261, %r260, 128, %r107;\n"
-"	ld.shared.u32 %r262, [%r261];\n"
-"	prmt.b32 %r263, %r51, 0, 17475;\n"
-"	mad.lo.u32 %r264, %r263, 128, %r107;\n"
-"	ld.shared.u32 %r265, [%r264];\n"
-"	prmt.b32 %r266, %r52, 0, 17472;\n"
-"	mad.lo.u32 %r267, %r266, 128, %r107;\n"
-"	ld.shared.u32 %r268, [%r267];\n"
-"	prmt.b32 %r269, %r52, 0, 17473;\n"
-"	mad.lo.u32 %r270, %r269, 128, %r107;\n"
-"	ld.shared.u32 %r271, [%r270];\n"
-"	prmt.b32 %r272, %r52, 0, 17474;\n"
-"	mad.lo.u32 %r273, %r272, 128, %r107;\n"
-"	ld.shared.u32 %r274, [%r273];\n"
-"	prmt.b32 %r275, %r52, 0, 17475;\n"
-"	mad.lo.u32 %r276, %r275, 128, %r107;\n"
-"	ld.shared.u32 %r277, [%r276];\n"
-"	prmt.b32 %r278, %r58, 0, 17472;\n"
-"	mad.lo.u32 %r279, %r278, 128, %r107;\n"
-"	ld.shared.u32 %r280, [%r279];\n"
-"	prmt.b32 %r281, %r58, 0, 17473;\n"
-"	mad.lo.u32 %r282, %r281, 128, %r107;\n"
-"	ld.shared.u32 %r283, [%r282];\n"
-"	prmt.b32 %r284, %r58, 0, 17474;\n"
-"	mad.lo.u32 %r285, %r284, 128, %r107;\n"
-"	ld.shared.u32 %r286, [%r285];\n"
-"	prmt.b32 %r287, %r58, 0, 17475;\n"
-"	mad.lo.u32 %r288, %r287, 128, %r107;\n"
-"	ld.shared.u32 %r289, [%r288];\n"
-"	prmt.b32 %r290, %r59, 0, 17472;\n"
-"	mad.lo.u32 %r291, %r290, 128, %r107;\n"
-"	ld.shared.u32 %r292, [%r291];\n"
-"	prmt.b32 %r293, %r59, 0, 17473;\n"
-"	mad.lo.u32 %r294, %r293, 128, %r107;\n"
-"	ld.shared.u32 %r295, [%r294];\n"
-"	prmt.b32 %r296, %r59, 0, 17474;\n"
-"	mad.lo.u32 %r297, %r296, 128, %r107;\n"
-"	ld.shared.u32 %r298, [%r297];\n"
-"	prmt.b32 %r299, %r59, 0, 17475;\n"
-"	mad.lo.u32 %r300, %r299, 128, %r107;\n"
-"	ld.shared.u32 %r301, [%r300];\n"
-"	prmt.b32 %r302, %r65, 0, 17472;\n"
-"	mad.lo.u32 %r303, %r302, 128, %r107;\n"
-"	ld.shared.u32 %r304, [%r303];\n"
-"	prmt.b32 %r305, %r65, 0, 17473;\n"
-"	mad.lo.u32 %r306, %r305, 128, %r107;\n"
-"	ld.shared.u32 %r307, [%r306];\n"
-"	prmt.b32 %r308, %r65, 0, 17474;\n"
-"	mad.lo.u32 %r309, %r308, 128, %r107;\n"
-"	ld.shared.u32 %r310, [%r309];\n"
-"	prmt.b32 %r311, %r65, 0, 17475;\n"
-"	mad.lo.u32 %r312, %r311, 128, %r107;\n"
-"	ld.shared.u32 %r313, [%r312];\n"
-"	prmt.b32 %r314, %r66, 0, 17472;\n"
-"	mad.lo.u32 %r315, %r314, 128, %r107;\n"
-"	ld.shared.u32 %r316, [%r315];\n"
-"	prmt.b32 %r317, %r66, 0, 17473;\n"
-"	mad.lo.u32 %r318, %r317, 128, %r107;\n"
-"	ld.shared.u32 %r319, [%r318];\n"
-"	prmt.b32 %r320, %r66, 0, 17474;\n"
-"	mad.lo.u32 %r321, %r320, 128, %r107;\n"
-"	ld.shared.u32 %r322, [%r321];\n"
-"	prmt.b32 %r323, %r66, 0, 17475;\n"
-"	mad.lo.u32 %r324, %r323, 128, %r107;\n"
-"	ld.shared.u32 %r325, [%r324];\n"
-"	ld.shared.v4.u32 {%r326, %r327, %r328, %r329}, [%r31+16640];\n"
-"	ld.shared.v4.u32 {%r330, %r331, %r332, %r333}, [%r31+16656];\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f90, %f91, %f92, %f93}, {%r232, %r256, %r235, %r259}, {%r326, %r327}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f94, %f95, %f96, %f97}, {%r238, %r262, %r241, %r265}, {%r328, %r329}, {%f90, %f91, %f92, %f93};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f98, %f99, %f100, %f101}, {%r244, %r268, %r247, %r271}, {%r330, %r331}, {%f94, %f95, %f96, %f97};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f102, %f103, %f104, %f105}, {%r250, %r274, %r253, %r277}, {%r332, %r333}, {%f98, %f99, %f100, %f101};\n"
-"	fma.rn.f32 %f2, %f102, %f86, %f2;\n"
-"	fma.rn.f32 %f3, %f103, %f86, %f3;\n"
-"	fma.rn.f32 %f4, %f104, %f87, %f4;\n"
-"	fma.rn.f32 %f5, %f105, %f87, %f5;\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f106, %f107, %f108, %f109}, {%r280, %r304, %r283, %r307}, {%r326, %r327}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f110, %f111, %f112, %f113}, {%r286, %r310, %r289, %r313}, {%r328, %r329}, {%f106, %f107, %f108, %f109};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f114, %f115, %f116, %f117}, {%r292, %r316, %r295, %r319}, {%r330, %r331}, {%f110, %f111, %f112, %f113};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f118, %f119, %f120, %f121}, {%r298, %r322, %r301, %r325}, {%r332, %r333}, {%f114, %f115, %f116, %f117};\n"
-"	fma.rn.f32 %f6, %f118, %f88, %f6;\n"
-"	fma.rn.f32 %f7, %f119, %f88, %f7;\n"
-"	fma.rn.f32 %f8, %f120, %f89, %f8;\n"
-"	fma.rn.f32 %f9, %f121, %f89, %f9;\n"
-"	ld.shared.v4.u32 {%r334, %r335, %r336, %r337}, [%r31+24960];\n"
-"	ld.shared.v4.u32 {%r338, %r339, %r340, %r341}, [%r31+24976];\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f122, %f123, %f124, %f125}, {%r232, %r256, %r235, %r259}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f126, %f127, %f128, %f129}, {%r238, %r262, %r241, %r265}, {%r336, %r337}, {%f122, %f123, %f124, %f125};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f130, %f131, %f132, %f133}, {%r244, %r268, %r247, %r271}, {%r338, %r339}, {%f126, %f127, %f128, %f129};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f134, %f135, %f136, %f137}, {%r250, %r274, %r253, %r277}, {%r340, %r341}, {%f130, %f131, %f132, %f133};\n"
-"	fma.rn.f32 %f10, %f134, %f86, %f10;\n"
-"	fma.rn.f32 %f11, %f135, %f86, %f11;\n"
-"	fma.rn.f32 %f12, %f136, %f87, %f12;\n"
-"	fma.rn.f32 %f13, %f137, %f87, %f13;\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f138, %f139, %f140, %f141}, {%r280, %r304, %r283, %r307}, {%r334, %r335}, {%f1, %f1, %f1, %f1};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f142, %f143, %f144, %f145}, {%r286, %r310, %r289, %r313}, {%r336, %r337}, {%f138, %f139, %f140, %f141};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f146, %f147, %f148, %f149}, {%r292, %r316, %r295, %r319}, {%r338, %r339}, {%f142, %f143, %f144, %f145};\n"
-"	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f150, %f151, %f152, %f153}, {%r298, %r322, %r301, %r325}, {%r340, %r341}, {%f146, %f147, %f148, %f149};\n"
-"	fma.rn.f32 %f14, %f150, %f88, %f14;\n"
-"	fma.rn.f32 %f15, %f151, %f88, %f15;\n"
-"	fma.rn.f32 %f16, %f152, %f89, %f16;\n"
-"	fma.rn.f32 %f17, %f153, %f89, %f17;\n"
-"IF_7_END:\n"
-"	setp.gt.s32 %p14, %r23, %r115;\n"
-"	@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r44, %r45}, [%rd8+768];\n"
-"	@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r51, %r52}, [%rd11+768];\n"
-"	@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r58, %r59}, [%rd14+768];\n"
-"	@%p14 ld.global.nc.L1::no_allocate.v2.u32 {%r65, %r66}, [%rd17+768];\n"
-"	add.u64 %rd8, %rd8, 512;\n"
-"	add.u64 %rd11, %rd11, 512;\n"
-"	add.u64 %rd14, %rd14, 512;\n"
-"	add.u64 %rd17, %rd17, 512;\n"
-"	sub.u32 %r27, %r32, %r27;\n"
-"	sub.u32 %r84, %r87, %r84;\n"
-"	add.u64 %rd25, %rd25, 2048;\n"
-"	add.s32 %r115, %r115, 16;\n"
-"	setp.lt.s32 %p15, %r115, %r5;\n"
-"	@%p15 bra LOOP_3;\n"
-"IF_2_END:\n"
-"	cp.async.wait_group 0;\n"
-"	div.u32 %r342, %r6, 64;\n"
-"	and.b32 %r343, %r6, 63;\n"
-"	mad.lo.u32 %r344, %r342, 272, %r4;\n"
-"	mad.lo.u32 %r345, %r343, 4, %r344;\n"
-"	add.u32 %r346, %r343, %r18;\n"
-"	setp.lt.u32 %p16, %r346, %r2;\n"
-"	bar.sync 0;\n"
-"	mad.lo.u32 %r347, %r14, 32, %r8;\n"
-"	mad.lo.u32 %r348, %r13, 4352, %r4;\n"
-"	mad.lo.u32 %r349, %r9, 544, %r348;\n"
-"	mad.lo.u32 %r350, %r347, 4, %r349;\n"
-"	st.shared.f32 [%r350], %f2;\n"
-"	st.shared.f32 [%r350+272], %f3;\n"
-"	st.shared.f32 [%r350+32], %f4;\n"
-"	st.shared.f32 [%r350+304], %f5;\n"
-"	st.shared.f32 [%r350+64], %f6;\n"
-"	st.shared.f32 [%r350+336], %f7;\n"
-"	st.shared.f32 [%r350+96], %f8;\n"
-"	st.shared.f32 [%r350+368], %f9;\n"
-"	st.shared.f32 [%r350+2176], %f10;\n"
-"	st.shared.f32 [%r350+2448], %f11;\n"
-"	st.shared.f32 [%r350+2208], %f12;\n"
-"	st.shared.f32 [%r350+2480], %f13;\n"
-"	st.shared.f32 [%r350+2240], %f14;\n"
-"	st.shared.f32 [%r350+2512], %f15;\n"
-"	st.shared.f32 [%r350+2272], %f16;\n"
-"	st.shared.f32 [%r350+2544], %f17;\n"
-"	bar.sync 0;\n"
-"	mov.b32 %f154, 0f00000000;\n"
-"	mov.b32 %f155, 0f00000000;\n"
-"	ld.shared.f32 %f156, [%r345];\n"
-"	ld.shared.f32 %f157, [%r345+4352];\n"
-"	add.rn.f32 %f158, %f156, %f157;\n"
-"	ld.shared.f32 %f159, [%r345+8704];\n"
-"	add.rn.f32 %f160, %f158, %f159;\n"
-"	ld.shared.f32 %f161, [%r345+13056];\n"
-"	add.rn.f32 %f162, %f160, %f161;\n"
-"	ld.shared.f32 %f163, [%r345+17408];\n"
-"	add.rn.f32 %f164, %f162, %f163;\n"
-"	ld.shared.f32 %f165, [%r345+21760];\n"
-"	add.rn.f32 %f166, %f164, %f165;\n"
-"	ld.shared.f32 %f167, [%r345+26112];\n"
-"	add.rn.f32 %f168, %f166, %f167;\n"
-"	ld.shared.f32 %f169, [%r345+30464];\n"
-"	add.rn.f32 %f154, %f168, %f169;\n"
-"	ld.shared.f32 %f170, [%r345+2176];\n"
-"	ld.shared.f32 %f171, [%r345+6528];\n"
-"	add.rn.f32 %f172, %f170, %f171;\n"
-"	ld.shared.f32 %f173, [%r345+10880];\n"
-"	add.rn.f32 %f174, %f172, %f173;\n"
-"	ld.shared.f32 %f175, [%r345+15232];\n"
-"	add.rn.f32 %f176, %f174, %f175;\n"
-"	ld.shared.f32 %f177, [%r345+19584];\n"
-"	add.rn.f32 %f178, %f176, %f177;\n"
-"	ld.shared.f32 %f179, [%r345+23936];\n"
-"	add.rn.f32 %f180, %f178, %f179;\n"
-"	ld.shared.f32 %f181, [%r345+28288];\n"
-"	add.rn.f32 %f182, %f180, %f181;\n"
-"	ld.shared.f32 %f183, [%r345+32640];\n"
-"	add.rn.f32 %f155, %f182, %f183;\n"
-"	add.u32 %r351, %r342, %r16;\n"
-"	mul.wide.u32 %rd33, %r351, %r2;\n"
-"	shl.b64 %rd34, %rd33, 1;\n"
-"	add.u64 %rd35, %rd34, %rd4;\n"
-"	mad.wide.u32 %rd36, %r346, 2, %rd35;\n"
-"	mul.wide.u32 %rd37, %r2, 8;\n"
-"	sub.s32 %r352, %r1, %r351;\n"
-"	setp.gt.s32 %p17, %r352, 0;\n"
-"	and.pred %p18, %p17, %p16;\n"
-"	cvt.rn.bf16.f32 %h1, %f154;\n"
-"	@%p18 st.global.b16 [%rd36], %h1;\n"
-"	shl.b64 %rd38, %rd37, 1;\n"
-"	add.u64 %rd39, %rd38, %rd36;\n"
-"	setp.gt.s32 %p19, %r352, 8;\n"
-"	and.pred %p20, %p19, %p16;\n"
-"	cvt.rn.bf16.f32 %h2, %f155;\n"
-"	@%p20 st.global.b16 [%rd39], %h2;\n"
-"	ret;\n"
-"}\n";
-
-static const kiln_image nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_images[] = {
-    {.data = nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_sm_80,
-     .bytes = sizeof nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_sm_80 - 1,
-     .hash_high = 0x5c6e6937293ae937,
-     .hash_low = 0x4cb12bf94efde6e5,
-     .min_driver = 11040,
-     .sm = 80,
-     .kind = KILN_TARGET_BASE,
-     .format = KILN_IMAGE_PTX},
-};
-
-static const kiln_module nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_module = {
-    .images = nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_images,
-    .image_count = 1,
-    .slot = 61,
-};
-
-static kiln_status run_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const void *args)
-{
-    const kiln_default_nf4_gemm_args *a = args;
-    const kiln_status status = kiln_check_pointers(loader, nf4_gemm_name, &nf4_gemm_pointers_2, a,
-                                                   ((uint64_t)a->m * (uint64_t)a->k != 0 ? 0x1u : 0) | ((uint64_t)a->k >= 64 ? 0x2u : 0) | ((uint64_t)a->m * (uint64_t)a->n != 0 ? 0x4u : 0));
-    if (status != KILN_OK)
-        return status;
-    const uint64_t grid[3] = {ceil_div((uint64_t)a->n, 64), ceil_div((uint64_t)a->m, 16), 1};
-    const void *const params[] = {&a->in, &a->packed, &a->scale, &a->out, &a->m, &a->n, &a->k,
-                                  &a->workspace_size};
-    return kiln_launch(loader, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_kernel, stream,
-                       grid, 75264, params);
-}
-
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *a)
-{
-    static const char has[] = "this variant has a bf16, acc f32, nibbles low, scale_type f32, rows packed";
-    return call_nf4_gemm(loader, stream, a,
-                         &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_kernel,
-                         KILN_DEFAULT_NF4_GEMM_A_BF16, KILN_DEFAULT_NF4_GEMM_ACC_F32,
-                         KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW, KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32,
-                         KILN_DEFAULT_NF4_GEMM_ROWS_PACKED, has);
-}
-
-static kiln_status launch_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                        const void *args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1(loader, stream, args);
-}
-
-const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_kernel = {
-    .key = 0xb54a598da0684c95,
-    .id = nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_id,
-    .entry = nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_entry,
-    .module = &nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_module,
-    .launch = launch_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1,
-    .run = run_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1,
-    .pointers = &nf4_gemm_pointers_2,
-    .block = {512, 1, 1},
-    .slot = 61,
-    .max_shared_bytes = 75264,
-    .min_shared_bytes = 75264,
     .blocks_per_multiprocessor = 1,
 };
 
@@ -45412,7 +47367,7 @@ static const kiln_image nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1_images[] =
 static const kiln_module nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1_module = {
     .images = nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1_images,
     .image_count = 1,
-    .slot = 62,
+    .slot = 63,
 };
 
 static kiln_status run_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -45456,7 +47411,7 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1_ker
     .run = run_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {512, 1, 1},
-    .slot = 62,
+    .slot = 63,
     .max_shared_bytes = 108544,
     .min_shared_bytes = 108544,
     .blocks_per_multiprocessor = 1,
@@ -46756,7 +48711,7 @@ static const kiln_image nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_images[] =
 static const kiln_module nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_module = {
     .images = nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_images,
     .image_count = 1,
-    .slot = 63,
+    .slot = 64,
 };
 
 static kiln_status run_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -46800,7 +48755,7 @@ const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_ker
     .run = run_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 63,
+    .slot = 64,
     .max_shared_bytes = 86016,
     .min_shared_bytes = 86016,
     .blocks_per_multiprocessor = 1,
@@ -48100,7 +50055,7 @@ static const kiln_image nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_images[] 
 static const kiln_module nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_module = {
     .images = nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_images,
     .image_count = 1,
-    .slot = 64,
+    .slot = 65,
 };
 
 static kiln_status run_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1(kiln_loader *loader, CUstream stream,
@@ -48144,7 +50099,7 @@ const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_ke
     .run = run_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1,
     .pointers = &nf4_gemm_pointers_2,
     .block = {256, 1, 1},
-    .slot = 64,
+    .slot = 65,
     .max_shared_bytes = 86016,
     .min_shared_bytes = 86016,
     .blocks_per_multiprocessor = 1,
@@ -48269,15 +50224,21 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{324, 150, 138, 256}, {0, 0, 0, 0}, {337, 183, 81, 0}, 16, 128, 8, 2};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_kernel,
-                          kiln_is_sure(&device, 80, 11040, 75264), NULL, &code,
-                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m, 16),
-                          .resident = maximum(1,
+            static const char why_1[] =
+                "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
+            static const kiln_code code = {{324, 150, 138, 256}, {0, 0, 0, 0}, {391, 208, 85, 0}, 16, 128, 8, 2};
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_kernel,
+                          kiln_is_sure(&device, 80, 11040, 75268),
+                          !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
+                          64) * 2 * 16 * 64) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m,
+                          16) * 2, .resident = maximum(1,
                           minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 512),
-                          (uint64_t)device.multiprocessor_shared_bytes / 76288)), .length = (uint64_t)a.k,
-                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 68,
-                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+                          (uint64_t)device.multiprocessor_shared_bytes / 76288)),
+                          .length = ceil_div((uint64_t)a.k, 2), .repeats = 1, .wait = 200,
+                          .block_bytes = ceil_div((uint64_t)a.k, 2) * 68,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
+                          .extra = 2628});
         }
         {
             static const kiln_code code = {{406, 154, 186, 512}, {0, 0, 0, 0}, {423, 219, 123, 0}, 16, 128, 8, 2};
@@ -48340,15 +50301,21 @@ static void consider_nf4_gemm(kiln_choice *c, kiln_default_nf4_gemm_args a)
                           .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
         }
         {
-            static const kiln_code code = {{324, 150, 138, 256}, {0, 0, 0, 0}, {337, 183, 81, 0}, 16, 128, 8, 2};
-            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_kernel,
-                          kiln_is_sure(&device, 80, 11040, 75264), NULL, &code,
-                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m, 16),
-                          .resident = maximum(1,
+            static const char why_1[] =
+                "workspace_size must be at least ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n";
+            static const kiln_code code = {{324, 150, 138, 256}, {0, 0, 0, 0}, {391, 208, 85, 0}, 16, 128, 8, 2};
+            kiln_consider(c, &device, &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_kernel,
+                          kiln_is_sure(&device, 80, 11040, 75268),
+                          !(a.workspace_size >= ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n,
+                          64) * 2 * 16 * 64) ? why_1 : NULL, &code,
+                          &(kiln_work){.blocks = ceil_div((uint64_t)a.n, 64) * ceil_div((uint64_t)a.m,
+                          16) * 2, .resident = maximum(1,
                           minimum(minimum(1, (uint64_t)device.multiprocessor_threads / 512),
-                          (uint64_t)device.multiprocessor_shared_bytes / 76288)), .length = (uint64_t)a.k,
-                          .repeats = 1, .wait = 200, .block_bytes = (uint64_t)a.k * 68,
-                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n});
+                          (uint64_t)device.multiprocessor_shared_bytes / 76288)),
+                          .length = ceil_div((uint64_t)a.k, 2), .repeats = 1, .wait = 200,
+                          .block_bytes = ceil_div((uint64_t)a.k, 2) * 68,
+                          .bytes = 2 * (uint64_t)a.m * (uint64_t)a.k + (uint64_t)a.n * ((uint64_t)a.k / 2) + 4 * (uint64_t)a.n * ((uint64_t)a.k / 64) + 2 * (uint64_t)a.m * (uint64_t)a.n,
+                          .extra = 2628});
         }
         {
             static const kiln_code code = {{406, 154, 186, 512}, {0, 0, 0, 0}, {423, 219, 123, 0}, 16, 128, 8, 2};
@@ -48456,7 +50423,24 @@ static void need_nf4_gemm(const kiln_kernel *kernel, kiln_default_nf4_gemm_args 
         a.scale_type = KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32;
     if (a.rows == 0)
         a.rows = KILN_DEFAULT_NF4_GEMM_ROWS_PACKED;
-    (void)kernel, (void)a, (void)workspace_bytes, (void)counter_bytes;
+    if (kernel ? kernel == &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_kernel
+               : a.a == KILN_DEFAULT_NF4_GEMM_A_F16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
+                 a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW &&
+                 a.scale_type == KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 &&
+                 a.rows == KILN_DEFAULT_NF4_GEMM_ROWS_PACKED) {
+        a.workspace_size = ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 2 * 16 * 64;
+        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
+        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 32 * 4);
+    }
+    if (kernel ? kernel == &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_kernel
+               : a.a == KILN_DEFAULT_NF4_GEMM_A_BF16 && a.acc == KILN_DEFAULT_NF4_GEMM_ACC_F32 &&
+                 a.nibbles == KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW &&
+                 a.scale_type == KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 &&
+                 a.rows == KILN_DEFAULT_NF4_GEMM_ROWS_PACKED) {
+        a.workspace_size = ceil_div((uint64_t)a.m, 16) * ceil_div((uint64_t)a.n, 64) * 2 * 16 * 64;
+        *workspace_bytes = maximum(*workspace_bytes, a.workspace_size * 4);
+        *counter_bytes = maximum(*counter_bytes, a.workspace_size / 32 * 4);
+    }
 }
 
 kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
@@ -50776,7 +52760,7 @@ static const kiln_image nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any
 static const kiln_module nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_module = {
     .images = nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_images,
     .image_count = 1,
-    .slot = 65,
+    .slot = 66,
 };
 
 static kiln_status run_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
@@ -50818,7 +52802,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_comp
     .launch = launch_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any,
     .run = run_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any,
     .block = {256, 1, 1},
-    .slot = 65,
+    .slot = 66,
     .max_shared_bytes = 34816,
     .min_shared_bytes = 34816,
     .blocks_per_multiprocessor = 1,
@@ -51798,7 +53782,7 @@ static const kiln_image nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any
 static const kiln_module nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_module = {
     .images = nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_images,
     .image_count = 1,
-    .slot = 66,
+    .slot = 67,
 };
 
 static kiln_status run_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
@@ -51840,7 +53824,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_comp
     .launch = launch_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any,
     .run = run_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any,
     .block = {256, 1, 1},
-    .slot = 66,
+    .slot = 67,
     .max_shared_bytes = 34816,
     .min_shared_bytes = 34816,
     .blocks_per_multiprocessor = 2,
@@ -53790,7 +55774,7 @@ static const kiln_image nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_an
 static const kiln_module nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_module = {
     .images = nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_images,
     .image_count = 2,
-    .slot = 67,
+    .slot = 68,
 };
 
 static kiln_status run_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
@@ -53832,7 +55816,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_com
     .launch = launch_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any,
     .run = run_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any,
     .block = {256, 1, 1},
-    .slot = 67,
+    .slot = 68,
     .max_shared_bytes = 34816,
     .min_shared_bytes = 34816,
     .blocks_per_multiprocessor = 2,
@@ -54943,7 +56927,7 @@ static const kiln_image nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any
 static const kiln_module nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_module = {
     .images = nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_images,
     .image_count = 1,
-    .slot = 68,
+    .slot = 69,
 };
 
 static kiln_status run_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
@@ -54985,7 +56969,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_comp
     .launch = launch_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any,
     .run = run_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any,
     .block = {256, 1, 1},
-    .slot = 68,
+    .slot = 69,
     .max_shared_bytes = 57600,
     .min_shared_bytes = 57600,
     .blocks_per_multiprocessor = 1,
@@ -55908,7 +57892,7 @@ static const kiln_image nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_an
 static const kiln_module nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_module = {
     .images = nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_images,
     .image_count = 1,
-    .slot = 69,
+    .slot = 70,
 };
 
 static kiln_status run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
@@ -55950,7 +57934,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_com
     .launch = launch_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any,
     .run = run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any,
     .block = {256, 1, 1},
-    .slot = 69,
+    .slot = 70,
     .max_shared_bytes = 57600,
     .min_shared_bytes = 57600,
     .blocks_per_multiprocessor = 1,
@@ -57362,7 +59346,7 @@ static const kiln_image nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any
 static const kiln_module nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_module = {
     .images = nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_images,
     .image_count = 1,
-    .slot = 70,
+    .slot = 71,
 };
 
 static kiln_status run_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
@@ -57419,7 +59403,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_comp
     .run = run_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any,
     .pointers = &nf4_gemm_transposed_pointers_2,
     .block = {256, 1, 1},
-    .slot = 70,
+    .slot = 71,
     .max_shared_bytes = 57600,
     .min_shared_bytes = 57600,
     .static_shared_bytes = 4,
@@ -58634,7 +60618,7 @@ static const kiln_image nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_an
 static const kiln_module nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_module = {
     .images = nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_images,
     .image_count = 1,
-    .slot = 71,
+    .slot = 72,
 };
 
 static kiln_status run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
@@ -58691,7 +60675,7 @@ const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_com
     .run = run_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any,
     .pointers = &nf4_gemm_transposed_pointers_2,
     .block = {256, 1, 1},
-    .slot = 71,
+    .slot = 72,
     .max_shared_bytes = 57600,
     .min_shared_bytes = 57600,
     .static_shared_bytes = 4,
@@ -60146,7 +62130,7 @@ static const kiln_image nvfp4_gemv_f16_software_simt_32_4_1_images[] = {
 static const kiln_module nvfp4_gemv_f16_software_simt_32_4_1_module = {
     .images = nvfp4_gemv_f16_software_simt_32_4_1_images,
     .image_count = 2,
-    .slot = 72,
+    .slot = 73,
 };
 
 static kiln_status run_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
@@ -60196,7 +62180,7 @@ const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel = {
     .run = run_nvfp4_gemv_f16_software_simt_32_4_1,
     .pointers = &nvfp4_gemv_pointers_1,
     .block = {256, 1, 1},
-    .slot = 72,
+    .slot = 73,
     .max_shared_bytes = 18432,
     .blocks_per_multiprocessor = 4,
 };
@@ -61890,7 +63874,7 @@ static const kiln_image nvfp4_gemv_bf16_software_simt_32_4_1_images[] = {
 static const kiln_module nvfp4_gemv_bf16_software_simt_32_4_1_module = {
     .images = nvfp4_gemv_bf16_software_simt_32_4_1_images,
     .image_count = 3,
-    .slot = 73,
+    .slot = 74,
 };
 
 static kiln_status run_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
@@ -61940,7 +63924,7 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel = {
     .run = run_nvfp4_gemv_bf16_software_simt_32_4_1,
     .pointers = &nvfp4_gemv_pointers_1,
     .block = {256, 1, 1},
-    .slot = 73,
+    .slot = 74,
     .max_shared_bytes = 18432,
     .blocks_per_multiprocessor = 4,
 };
@@ -62620,7 +64604,7 @@ static const kiln_image nvfp4_gemv_f16_software_simt_32_1_4_images[] = {
 static const kiln_module nvfp4_gemv_f16_software_simt_32_1_4_module = {
     .images = nvfp4_gemv_f16_software_simt_32_1_4_images,
     .image_count = 2,
-    .slot = 74,
+    .slot = 75,
 };
 
 static kiln_status run_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
@@ -62671,7 +64655,7 @@ const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel = {
     .run = run_nvfp4_gemv_f16_software_simt_32_1_4,
     .pointers = &nvfp4_gemv_pointers_1,
     .block = {256, 1, 1},
-    .slot = 74,
+    .slot = 75,
     .max_shared_bytes = 18432,
     .static_shared_bytes = 32,
 };
@@ -63696,7 +65680,7 @@ static const kiln_image nvfp4_gemv_bf16_software_simt_32_1_4_images[] = {
 static const kiln_module nvfp4_gemv_bf16_software_simt_32_1_4_module = {
     .images = nvfp4_gemv_bf16_software_simt_32_1_4_images,
     .image_count = 3,
-    .slot = 75,
+    .slot = 76,
 };
 
 static kiln_status run_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
@@ -63747,7 +65731,7 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel = {
     .run = run_nvfp4_gemv_bf16_software_simt_32_1_4,
     .pointers = &nvfp4_gemv_pointers_1,
     .block = {256, 1, 1},
-    .slot = 75,
+    .slot = 76,
     .max_shared_bytes = 18432,
     .static_shared_bytes = 32,
 };
@@ -64543,7 +66527,7 @@ static const kiln_image nvfp4_gemv_f16_software_simt_16_2_1_images[] = {
 static const kiln_module nvfp4_gemv_f16_software_simt_16_2_1_module = {
     .images = nvfp4_gemv_f16_software_simt_16_2_1_images,
     .image_count = 2,
-    .slot = 76,
+    .slot = 77,
 };
 
 static kiln_status run_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
@@ -64593,7 +66577,7 @@ const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel = {
     .run = run_nvfp4_gemv_f16_software_simt_16_2_1,
     .pointers = &nvfp4_gemv_pointers_1,
     .block = {256, 1, 1},
-    .slot = 76,
+    .slot = 77,
     .max_shared_bytes = 18432,
 };
 
@@ -65798,7 +67782,7 @@ static const kiln_image nvfp4_gemv_bf16_software_simt_16_2_1_images[] = {
 static const kiln_module nvfp4_gemv_bf16_software_simt_16_2_1_module = {
     .images = nvfp4_gemv_bf16_software_simt_16_2_1_images,
     .image_count = 3,
-    .slot = 77,
+    .slot = 78,
 };
 
 static kiln_status run_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
@@ -65848,7 +67832,7 @@ const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel = {
     .run = run_nvfp4_gemv_bf16_software_simt_16_2_1,
     .pointers = &nvfp4_gemv_pointers_1,
     .block = {256, 1, 1},
-    .slot = 77,
+    .slot = 78,
     .max_shared_bytes = 18432,
 };
 
@@ -69243,7 +71227,7 @@ static const kiln_image attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_images
 static const kiln_module attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_module = {
     .images = attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_images,
     .image_count = 2,
-    .slot = 78,
+    .slot = 79,
 };
 
 static kiln_status run_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
@@ -69302,7 +71286,7 @@ const kiln_kernel kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa
     .launch = launch_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa,
     .run = run_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa,
     .block = {64, 1, 1},
-    .slot = 78,
+    .slot = 79,
     .max_shared_bytes = 26112,
     .min_shared_bytes = 26112,
     .blocks_per_multiprocessor = 4,
@@ -72282,7 +74266,7 @@ static const kiln_image attention_f16_128_causal_mma_32_32_1_nopack_gqa_images[]
 static const kiln_module attention_f16_128_causal_mma_32_32_1_nopack_gqa_module = {
     .images = attention_f16_128_causal_mma_32_32_1_nopack_gqa_images,
     .image_count = 2,
-    .slot = 79,
+    .slot = 80,
 };
 
 static kiln_status run_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
@@ -72340,7 +74324,7 @@ const kiln_kernel kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_k
     .launch = launch_attention_f16_128_causal_mma_32_32_1_nopack_gqa,
     .run = run_attention_f16_128_causal_mma_32_32_1_nopack_gqa,
     .block = {64, 1, 1},
-    .slot = 79,
+    .slot = 80,
     .max_shared_bytes = 26112,
     .min_shared_bytes = 26112,
     .blocks_per_multiprocessor = 4,
@@ -73873,7 +75857,7 @@ static const kiln_image attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_image
 static const kiln_module attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_module = {
     .images = attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa_images,
     .image_count = 1,
-    .slot = 80,
+    .slot = 81,
 };
 
 static kiln_status run_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
@@ -73933,7 +75917,7 @@ const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gq
     .launch = launch_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa,
     .run = run_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa,
     .block = {128, 1, 1},
-    .slot = 80,
+    .slot = 81,
     .max_shared_bytes = 52224,
     .min_shared_bytes = 52224,
     .blocks_per_multiprocessor = 2,
@@ -75482,7 +77466,7 @@ static const kiln_image attention_bf16_128_causal_mma_64_64_1_nopack_gqa_images[
 static const kiln_module attention_bf16_128_causal_mma_64_64_1_nopack_gqa_module = {
     .images = attention_bf16_128_causal_mma_64_64_1_nopack_gqa_images,
     .image_count = 1,
-    .slot = 81,
+    .slot = 82,
 };
 
 static kiln_status run_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
@@ -75541,7 +77525,7 @@ const kiln_kernel kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_
     .launch = launch_attention_bf16_128_causal_mma_64_64_1_nopack_gqa,
     .run = run_attention_bf16_128_causal_mma_64_64_1_nopack_gqa,
     .block = {128, 1, 1},
-    .slot = 81,
+    .slot = 82,
     .max_shared_bytes = 52224,
     .min_shared_bytes = 52224,
     .blocks_per_multiprocessor = 2,
@@ -76634,7 +78618,7 @@ static const kiln_image attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_images
 static const kiln_module attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_module = {
     .images = attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_images,
     .image_count = 1,
-    .slot = 82,
+    .slot = 83,
 };
 
 static kiln_status run_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
@@ -76693,7 +78677,7 @@ const kiln_kernel kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa
     .launch = launch_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa,
     .run = run_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa,
     .block = {128, 1, 1},
-    .slot = 82,
+    .slot = 83,
     .max_shared_bytes = 27648,
     .min_shared_bytes = 27648,
     .blocks_per_multiprocessor = 3,
@@ -77802,7 +79786,7 @@ static const kiln_image attention_bf16_64_causal_mma_64_64_1_nopack_gqa_images[]
 static const kiln_module attention_bf16_64_causal_mma_64_64_1_nopack_gqa_module = {
     .images = attention_bf16_64_causal_mma_64_64_1_nopack_gqa_images,
     .image_count = 1,
-    .slot = 83,
+    .slot = 84,
 };
 
 static kiln_status run_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
@@ -77860,7 +79844,7 @@ const kiln_kernel kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_k
     .launch = launch_attention_bf16_64_causal_mma_64_64_1_nopack_gqa,
     .run = run_attention_bf16_64_causal_mma_64_64_1_nopack_gqa,
     .block = {128, 1, 1},
-    .slot = 83,
+    .slot = 84,
     .max_shared_bytes = 27648,
     .min_shared_bytes = 27648,
     .blocks_per_multiprocessor = 3,
@@ -79795,7 +81779,7 @@ static const kiln_image attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_images
 static const kiln_module attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_module = {
     .images = attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_images,
     .image_count = 1,
-    .slot = 84,
+    .slot = 85,
 };
 
 static kiln_status run_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader, CUstream stream,
@@ -79876,7 +81860,7 @@ const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa
     .run = run_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa,
     .pointers = &attention_pointers_2,
     .block = {64, 1, 1},
-    .slot = 84,
+    .slot = 85,
     .max_shared_bytes = 26112,
     .min_shared_bytes = 26112,
     .static_shared_bytes = 4,
@@ -80176,7 +82160,7 @@ kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream str
 const kiln_bundle kiln_default_bundle = {
     .layout_version = 2,
     .kernel_count = KILN_DEFAULT_KERNELS,
-    .module_count = 85,
+    .module_count = 86,
     .slot_count = KILN_DEFAULT_SLOTS,
     .name = "kiln_default",
 };
@@ -80232,6 +82216,7 @@ static const kiln_kernel *const kernels[] = {
     &kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel,
     &kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel,
     &kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel,
+    &kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_kernel,
     &kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel,
     &kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel,
     &kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel,
@@ -80241,9 +82226,9 @@ static const kiln_kernel *const kernels[] = {
     &kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel,
     &kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel,
     &kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_1_kernel,
+    &kiln_default_nf4_gemm_f16_f32_low_mma_16_64_8_compact_2_2_kernel,
+    &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_2_kernel,
     &kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1_kernel,
-    &kiln_default_nf4_gemm_bf16_f32_low_mma_16_64_8_compact_2_1_kernel,
     &kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1_kernel,
     &kiln_default_nf4_gemm_f16_f32_low_mma_64_128_2_compact_2_1_kernel,
     &kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_2_compact_2_1_kernel,
@@ -80271,22 +82256,22 @@ static const kiln_kernel *const kernels[] = {
 
 /* The place of a kernel, from 1, by key & mask; 0 is free. */
 static const uint32_t table[] = {
-    0, 0, 0, 66, 0, 0, 16, 0, 38, 20, 0, 78, 0, 0, 0, 6,
-    21, 34, 0, 0, 0, 0, 0, 0, 32, 41, 5, 25, 0, 0, 0, 0,
+    0, 0, 0, 67, 0, 0, 16, 0, 38, 20, 0, 79, 0, 0, 0, 6,
+    21, 34, 0, 0, 0, 0, 0, 0, 32, 41, 5, 25, 62, 0, 0, 0,
     50, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, 23, 0, 0, 68, 75, 0, 0, 0, 0, 65, 36, 76, 52, 24,
-    28, 77, 79, 0, 0, 43, 0, 0, 0, 0, 0, 0, 57, 22, 13, 39,
-    69, 0, 0, 51, 0, 3, 0, 82, 0, 0, 0, 74, 0, 0, 0, 0,
-    0, 0, 84, 0, 0, 0, 0, 0, 0, 7, 44, 85, 19, 46, 60, 48,
-    55, 63, 0, 61, 0, 0, 0, 27, 0, 42, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 71, 67, 0, 0, 73, 12, 45, 80, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 62, 0, 0, 0, 0, 31, 0, 0, 35, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 54, 18,
-    0, 0, 0, 0, 0, 0, 0, 40, 47, 29, 72, 14, 53, 0, 26, 2,
-    0, 0, 59, 4, 0, 0, 0, 0, 0, 64, 0, 0, 0, 11, 0, 81,
+    0, 0, 23, 0, 0, 69, 76, 0, 0, 0, 0, 66, 36, 77, 53, 24,
+    28, 78, 80, 0, 0, 43, 0, 0, 0, 0, 0, 0, 58, 22, 13, 39,
+    70, 0, 0, 52, 0, 3, 0, 83, 0, 0, 0, 75, 0, 0, 0, 0,
+    0, 0, 85, 0, 0, 0, 0, 0, 0, 7, 44, 86, 19, 46, 0, 48,
+    56, 51, 64, 63, 0, 0, 0, 27, 0, 42, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 72, 68, 0, 0, 74, 12, 45, 81, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 31, 0, 0, 35, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 55, 18,
+    0, 0, 0, 0, 0, 0, 0, 40, 47, 29, 73, 14, 54, 0, 26, 2,
+    0, 0, 60, 4, 61, 0, 0, 0, 0, 65, 0, 0, 0, 11, 0, 82,
     17, 37, 0, 0, 0, 15, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0,
-    0, 0, 33, 0, 70, 0, 8, 0, 30, 10, 0, 0, 0, 56, 58, 0,
-    0, 0, 49, 0, 83, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 33, 0, 71, 0, 8, 0, 30, 10, 0, 0, 0, 57, 59, 0,
+    0, 0, 49, 0, 84, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 };
 
 static kiln_status index_int4_quantize(kiln_loader *loader, CUstream stream, const void *args)
@@ -80391,6 +82376,16 @@ static kiln_status index_rmsnorm_q4k_gemv_pick(kiln_loader *loader, const void *
     return kiln_default_rmsnorm_q4k_gemv_pick(loader, args, kernel);
 }
 
+static kiln_status index_linear(kiln_loader *loader, CUstream stream, const void *args)
+{
+    return kiln_default_linear(loader, stream, args);
+}
+
+static kiln_status index_linear_pick(kiln_loader *loader, const void *args, const kiln_kernel **kernel)
+{
+    return kiln_default_linear_pick(loader, args, kernel);
+}
+
 static kiln_status index_nf4_gemm(kiln_loader *loader, CUstream stream, const void *args)
 {
     return kiln_default_nf4_gemm(loader, stream, args);
@@ -80438,8 +82433,9 @@ static const char texts[] =
     "32\0" "128\0" "nibbles\0" "low\0" "int4_quantize\0" "int4_unpack\0" "int4_scale\0" "int4_pack\0"
     "64\0" "high\0" "nf4_quantize\0" "scale_type\0" "nf4_unpack\0" "nf4_scale\0" "nf4_pack\0" "q4k_dequantize\0"
     "norm\0" "rms\0" "x\0" "activation\0" "q8\0" "exact\0" "batch\0" "y\0"
-    "rmsnorm_q4k_gemv\0" "a\0" "acc\0" "rows\0" "packed\0" "nf4_gemm\0" "nf4_gemm_transposed\0" "c\0"
-    "scale_layout\0" "global_scale\0" "nvfp4_gemv\0" "head_dim\0" "causal\0" "attention\0";
+    "rmsnorm_q4k_gemv\0" "format\0" "q4_k\0" "none\0" "epilogue\0" "matrices\0" "scale\0" "linear\0"
+    "a\0" "acc\0" "rows\0" "packed\0" "nf4_gemm\0" "nf4_gemm_transposed\0" "c\0" "scale_layout\0"
+    "global_scale\0" "nvfp4_gemv\0" "head_dim\0" "causal\0" "attention\0";
 static const kiln_index_family families[] = {
     {index_int4_quantize, index_int4_quantize_pick, 57, 64, 0, 10, 0, 4},
     {index_int4_unpack, index_int4_unpack_pick, 71, 64, 10, 10, 4, 4},
@@ -80451,10 +82447,11 @@ static const kiln_index_family families[] = {
     {index_nf4_pack, index_nf4_pack_pick, 157, 56, 42, 2, 24, 3},
     {index_q4k_dequantize, index_q4k_dequantize_pick, 166, 32, 44, 3, 27, 1},
     {index_rmsnorm_q4k_gemv, index_rmsnorm_q4k_gemv_pick, 220, 64, 47, 3, 28, 5},
-    {index_nf4_gemm, index_nf4_gemm_pick, 255, 128, 50, 15, 33, 5},
-    {index_nf4_gemm_transposed, index_nf4_gemm_transposed_pick, 264, 88, 65, 7, 38, 3},
-    {index_nvfp4_gemv, index_nvfp4_gemv_pick, 312, 72, 72, 6, 41, 3},
-    {index_attention, index_attention_pick, 339, 192, 78, 7, 44, 3},
+    {index_linear, index_linear_pick, 278, 176, 50, 1, 33, 8},
+    {index_nf4_gemm, index_nf4_gemm_pick, 303, 128, 51, 15, 41, 5},
+    {index_nf4_gemm_transposed, index_nf4_gemm_transposed_pick, 312, 88, 66, 7, 46, 3},
+    {index_nvfp4_gemv, index_nvfp4_gemv_pick, 360, 72, 73, 6, 49, 3},
+    {index_attention, index_attention_pick, 387, 192, 79, 7, 52, 3},
 };
 static const uint32_t family_kernels[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
@@ -80462,7 +82459,7 @@ static const uint32_t family_kernels[] = {
     32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
     48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63,
     64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79,
-    80, 81, 82, 83, 84,
+    80, 81, 82, 83, 84, 85,
 };
 static const kiln_selector selectors[] = {
     {0, 48, 0, 3},
@@ -80498,20 +82495,28 @@ static const kiln_selector selectors[] = {
     {192, 52, 53, 2},
     {212, 56, 55, 0},
     {218, 60, 55, 2},
-    {237, 104, 57, 3},
-    {239, 108, 60, 1},
-    {45, 112, 61, 1},
-    {125, 116, 62, 1},
-    {243, 120, 63, 1},
-    {237, 76, 64, 3},
-    {239, 80, 67, 1},
-    {45, 84, 68, 1},
-    {284, 60, 69, 2},
-    {286, 64, 71, 1},
-    {299, 68, 72, 0},
-    {0, 176, 72, 2},
-    {323, 180, 74, 0},
-    {332, 184, 74, 0},
+    {237, 144, 57, 1},
+    {181, 148, 58, 1},
+    {192, 152, 59, 1},
+    {190, 156, 60, 1},
+    {218, 160, 61, 1},
+    {254, 164, 62, 1},
+    {263, 168, 63, 0},
+    {272, 172, 63, 1},
+    {285, 104, 64, 3},
+    {287, 108, 67, 1},
+    {45, 112, 68, 1},
+    {125, 116, 69, 1},
+    {291, 120, 70, 1},
+    {285, 76, 71, 3},
+    {287, 80, 74, 1},
+    {45, 84, 75, 1},
+    {332, 60, 76, 2},
+    {334, 64, 78, 1},
+    {347, 68, 79, 0},
+    {0, 176, 79, 2},
+    {371, 180, 81, 0},
+    {380, 184, 81, 0},
 };
 static const kiln_word words[] = {
     {5, 3},
@@ -80571,13 +82576,20 @@ static const kiln_word words[] = {
     {206, 1},
     {9, 1},
     {13, 2},
+    {244, 8},
+    {249, 1},
+    {203, 2},
+    {9, 1},
+    {9, 1},
+    {249, 1},
+    {249, 1},
     {5, 3},
     {13, 2},
     {9, 1},
     {5, 3},
     {53, 1},
     {5, 3},
-    {248, 1},
+    {296, 1},
     {5, 3},
     {9, 1},
     {13, 2},
@@ -80585,7 +82597,7 @@ static const kiln_word words[] = {
     {53, 1},
     {9, 1},
     {13, 2},
-    {243, 1},
+    {291, 1},
     {9, 1},
     {13, 2},
 };
@@ -80595,7 +82607,7 @@ const kiln_index kiln_default_index = {
     .kernels = kernels,
     .table = table,
     .table_mask = 255,
-    .family_count = 14,
+    .family_count = 15,
     .families = families,
     .family_kernels = family_kernels,
     .selectors = selectors,

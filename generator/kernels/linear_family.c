@@ -298,7 +298,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 const kiln_family linear_family = {
     .name = "linear",
-    .summary = "multiply rows of activations by GGUF weights, with a norm before and a sum or a gate behind",
+    .summary = "multiply rows by GGUF weights, a norm before and a sum or gate behind",
     .source =
         "GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU "
         "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",

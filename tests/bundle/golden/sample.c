@@ -84,17 +84,17 @@ static const char axpy_sm_75[] =
 "	setp.lt.u64 %p1, %rd5, %rd1;\n"
 "	mov.b32 %f2, 0f00000000;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		shl.b64 %rd6, %rd5, 2;\n"
-"		add.u64 %rd7, %rd6, %rd2;\n"
-"		ld.global.f32 %f2, [%rd7];\n"
-"	IF_1_END:\n"
+"	shl.b64 %rd6, %rd5, 2;\n"
+"	add.u64 %rd7, %rd6, %rd2;\n"
+"	ld.global.f32 %f2, [%rd7];\n"
+"IF_1_END:\n"
 "	@!%p1 bra IF_2_END;\n"
-"		shl.b64 %rd8, %rd5, 2;\n"
-"		add.u64 %rd9, %rd8, %rd3;\n"
-"		ld.global.f32 %f3, [%rd9];\n"
-"		fma.rn.f32 %f4, %f1, %f2, %f3;\n"
-"		st.global.f32 [%rd9], %f4;\n"
-"	IF_2_END:\n"
+"	shl.b64 %rd8, %rd5, 2;\n"
+"	add.u64 %rd9, %rd8, %rd3;\n"
+"	ld.global.f32 %f3, [%rd9];\n"
+"	fma.rn.f32 %f4, %f1, %f2, %f3;\n"
+"	st.global.f32 [%rd9], %f4;\n"
+"IF_2_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -127,34 +127,34 @@ static const char axpy_sm_90[] =
 "	setp.lt.u64 %p1, %rd5, %rd1;\n"
 "	mov.b32 %f2, 0f00000000;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		shl.b64 %rd6, %rd5, 2;\n"
-"		add.u64 %rd7, %rd6, %rd2;\n"
-"		ld.global.f32 %f2, [%rd7];\n"
-"	IF_1_END:\n"
+"	shl.b64 %rd6, %rd5, 2;\n"
+"	add.u64 %rd7, %rd6, %rd2;\n"
+"	ld.global.f32 %f2, [%rd7];\n"
+"IF_1_END:\n"
 "	griddepcontrol.wait;\n"
 "	@!%p1 bra IF_2_END;\n"
-"		shl.b64 %rd8, %rd5, 2;\n"
-"		add.u64 %rd9, %rd8, %rd3;\n"
-"		ld.global.f32 %f3, [%rd9];\n"
-"		fma.rn.f32 %f4, %f1, %f2, %f3;\n"
-"		st.global.f32 [%rd9], %f4;\n"
-"	IF_2_END:\n"
+"	shl.b64 %rd8, %rd5, 2;\n"
+"	add.u64 %rd9, %rd8, %rd3;\n"
+"	ld.global.f32 %f3, [%rd9];\n"
+"	fma.rn.f32 %f4, %f1, %f2, %f3;\n"
+"	st.global.f32 [%rd9], %f4;\n"
+"IF_2_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image axpy_images[] = {
     {.data = axpy_sm_75,
      .bytes = sizeof axpy_sm_75 - 1,
-     .hash_high = 0x94714ae454c2e17b,
-     .hash_low = 0xb3bea18cfab2712c,
+     .hash_high = 0xc1c2997837b35423,
+     .hash_low = 0x67837201ac6cd300,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = axpy_sm_90,
      .bytes = sizeof axpy_sm_90 - 1,
-     .hash_high = 0x2075c558d1029775,
-     .hash_low = 0x90ae3ff049e3da6a,
+     .hash_high = 0x18706101ae024ea1,
+     .hash_low = 0x0561858d791afe31,
      .min_driver = 11080,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -307,11 +307,11 @@ static const char blend_f32_f32_64_noclamp_narrow_sm_75[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"		ld.global.f32 %f1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"		st.global.f32 [%rd4], %f1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"	ld.global.f32 %f1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"	st.global.f32 [%rd4], %f1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -344,27 +344,27 @@ static const char blend_f32_f32_64_noclamp_narrow_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"		ld.global.f32 %f1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"		st.global.f32 [%rd4], %f1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"	ld.global.f32 %f1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"	st.global.f32 [%rd4], %f1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f32_f32_64_noclamp_narrow_images[] = {
     {.data = blend_f32_f32_64_noclamp_narrow_sm_75,
      .bytes = sizeof blend_f32_f32_64_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0xb572e4a7ddd66fac,
-     .hash_low = 0xec3dbb8172a63ea8,
+     .hash_high = 0x830b49f3595bd498,
+     .hash_low = 0xac9b1273787cd9f8,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f32_f32_64_noclamp_narrow_sm_90,
      .bytes = sizeof blend_f32_f32_64_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0x1fe156f80296b2e7,
-     .hash_low = 0x5921b4251579eb69,
+     .hash_high = 0xb64caaa6281b2e67,
+     .hash_low = 0x1bc0d98b0c43b4be,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -461,11 +461,11 @@ static const char blend_f32_f32_64_noclamp_wide_sm_80[] =
 "	mad.lo.u32 %r4, %r2, 256, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"		ld.global.f32 %f1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"		st.global.f32 [%rd4], %f1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"	ld.global.f32 %f1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"	st.global.f32 [%rd4], %f1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -498,27 +498,27 @@ static const char blend_f32_f32_64_noclamp_wide_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 256, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"		ld.global.f32 %f1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"		st.global.f32 [%rd4], %f1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"	ld.global.f32 %f1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"	st.global.f32 [%rd4], %f1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f32_f32_64_noclamp_wide_images[] = {
     {.data = blend_f32_f32_64_noclamp_wide_sm_80,
      .bytes = sizeof blend_f32_f32_64_noclamp_wide_sm_80 - 1,
-     .hash_high = 0x2c0410b2e07991cb,
-     .hash_low = 0xd6d692ec080f9241,
+     .hash_high = 0x5b680b663cfc360a,
+     .hash_low = 0x0b0d7556bac30f53,
      .min_driver = 10000,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f32_f32_64_noclamp_wide_sm_90,
      .bytes = sizeof blend_f32_f32_64_noclamp_wide_sm_90 - 1,
-     .hash_high = 0x988a40e2b3759884,
-     .hash_low = 0x7c0a17b7b417d164,
+     .hash_high = 0xec6fca934feed756,
+     .hash_low = 0x2d007160ba95e266,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -620,11 +620,11 @@ static const char blend_f32_f32_128_noclamp_narrow_sm_75[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"		ld.global.f32 %f1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"		st.global.f32 [%rd4], %f1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"	ld.global.f32 %f1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"	st.global.f32 [%rd4], %f1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -657,27 +657,27 @@ static const char blend_f32_f32_128_noclamp_narrow_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"		ld.global.f32 %f1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"		st.global.f32 [%rd4], %f1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"	ld.global.f32 %f1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"	st.global.f32 [%rd4], %f1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f32_f32_128_noclamp_narrow_images[] = {
     {.data = blend_f32_f32_128_noclamp_narrow_sm_75,
      .bytes = sizeof blend_f32_f32_128_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0x91b438a3278af60d,
-     .hash_low = 0x5a4e0120b66bd516,
+     .hash_high = 0x1ed884bb60137dae,
+     .hash_low = 0xb803ea824528a645,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f32_f32_128_noclamp_narrow_sm_90,
      .bytes = sizeof blend_f32_f32_128_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0xb8d5b0b21efce404,
-     .hash_low = 0xd79b163cbab32e3d,
+     .hash_high = 0x0f8ca7bcd84b5429,
+     .hash_low = 0x2838da78ce9801bf,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -775,11 +775,11 @@ static const char blend_f32_f32_128_noclamp_wide_sm_80[] =
 "	mad.lo.u32 %r4, %r2, 256, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"		ld.global.f32 %f1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"		st.global.f32 [%rd4], %f1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"	ld.global.f32 %f1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"	st.global.f32 [%rd4], %f1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -812,27 +812,27 @@ static const char blend_f32_f32_128_noclamp_wide_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 256, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
-"		ld.global.f32 %f1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
-"		st.global.f32 [%rd4], %f1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 4, %rd1;\n"
+"	ld.global.f32 %f1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 4, %rd2;\n"
+"	st.global.f32 [%rd4], %f1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f32_f32_128_noclamp_wide_images[] = {
     {.data = blend_f32_f32_128_noclamp_wide_sm_80,
      .bytes = sizeof blend_f32_f32_128_noclamp_wide_sm_80 - 1,
-     .hash_high = 0xf3d151d84e476f3d,
-     .hash_low = 0xf593e77a185433d1,
+     .hash_high = 0x5149fa5a82222b75,
+     .hash_low = 0xbfb24169536315ba,
      .min_driver = 10000,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f32_f32_128_noclamp_wide_sm_90,
      .bytes = sizeof blend_f32_f32_128_noclamp_wide_sm_90 - 1,
-     .hash_high = 0xde0aa468ecea3d4e,
-     .hash_low = 0x3e5dbd4d8cd6e4e0,
+     .hash_high = 0x495bef263caf432a,
+     .hash_low = 0xeb5dea53c8b6cf76,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -934,11 +934,11 @@ static const char blend_f16_f32_64_noclamp_narrow_sm_75[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"		ld.global.b16 %h1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"		st.global.b16 [%rd4], %h1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"	ld.global.b16 %h1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"	st.global.b16 [%rd4], %h1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -971,27 +971,27 @@ static const char blend_f16_f32_64_noclamp_narrow_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"		ld.global.b16 %h1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"		st.global.b16 [%rd4], %h1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"	ld.global.b16 %h1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"	st.global.b16 [%rd4], %h1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f16_f32_64_noclamp_narrow_images[] = {
     {.data = blend_f16_f32_64_noclamp_narrow_sm_75,
      .bytes = sizeof blend_f16_f32_64_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0xe9ff55fc581c7099,
-     .hash_low = 0xabaab33b6da05150,
+     .hash_high = 0x118a18912efa04b2,
+     .hash_low = 0x32cfbd0ceb329120,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f16_f32_64_noclamp_narrow_sm_90,
      .bytes = sizeof blend_f16_f32_64_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0x3a26aa925d67a47b,
-     .hash_low = 0x6c14f0309e14c236,
+     .hash_high = 0x67b7c41f71073456,
+     .hash_low = 0xe93c05850a70de4c,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -1088,11 +1088,11 @@ static const char blend_f16_f32_64_noclamp_wide_sm_80[] =
 "	mad.lo.u32 %r4, %r2, 256, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"		ld.global.b16 %h1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"		st.global.b16 [%rd4], %h1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"	ld.global.b16 %h1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"	st.global.b16 [%rd4], %h1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -1125,27 +1125,27 @@ static const char blend_f16_f32_64_noclamp_wide_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 256, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"		ld.global.b16 %h1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"		st.global.b16 [%rd4], %h1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"	ld.global.b16 %h1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"	st.global.b16 [%rd4], %h1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f16_f32_64_noclamp_wide_images[] = {
     {.data = blend_f16_f32_64_noclamp_wide_sm_80,
      .bytes = sizeof blend_f16_f32_64_noclamp_wide_sm_80 - 1,
-     .hash_high = 0xc56065b9ed360ace,
-     .hash_low = 0xfe0cb32216205043,
+     .hash_high = 0x90810eaf66d5906d,
+     .hash_low = 0x11c916993c651ee1,
      .min_driver = 10000,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f16_f32_64_noclamp_wide_sm_90,
      .bytes = sizeof blend_f16_f32_64_noclamp_wide_sm_90 - 1,
-     .hash_high = 0x661005f4e69e38d1,
-     .hash_low = 0xfd8a6096d70415c8,
+     .hash_high = 0xccc6b9f1810daaef,
+     .hash_low = 0x504e48980ce8c5f6,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -1247,11 +1247,11 @@ static const char blend_f16_f32_128_noclamp_narrow_sm_75[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"		ld.global.b16 %h1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"		st.global.b16 [%rd4], %h1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"	ld.global.b16 %h1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"	st.global.b16 [%rd4], %h1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -1284,27 +1284,27 @@ static const char blend_f16_f32_128_noclamp_narrow_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"		ld.global.b16 %h1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"		st.global.b16 [%rd4], %h1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"	ld.global.b16 %h1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"	st.global.b16 [%rd4], %h1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f16_f32_128_noclamp_narrow_images[] = {
     {.data = blend_f16_f32_128_noclamp_narrow_sm_75,
      .bytes = sizeof blend_f16_f32_128_noclamp_narrow_sm_75 - 1,
-     .hash_high = 0xbac2d7b6147d13a4,
-     .hash_low = 0x6b5818184dcf8cc1,
+     .hash_high = 0xf79118ae7d29ab7c,
+     .hash_low = 0x9ecf6f39cc6d2a56,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f16_f32_128_noclamp_narrow_sm_90,
      .bytes = sizeof blend_f16_f32_128_noclamp_narrow_sm_90 - 1,
-     .hash_high = 0xf5f5f3de20a17797,
-     .hash_low = 0x0c56fa9ee0f2367f,
+     .hash_high = 0xb806bb351a663b79,
+     .hash_low = 0xdb35c24329a86bf1,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -1402,11 +1402,11 @@ static const char blend_f16_f32_128_noclamp_wide_sm_80[] =
 "	mad.lo.u32 %r4, %r2, 256, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"		ld.global.b16 %h1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"		st.global.b16 [%rd4], %h1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"	ld.global.b16 %h1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"	st.global.b16 [%rd4], %h1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -1439,27 +1439,27 @@ static const char blend_f16_f32_128_noclamp_wide_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 256, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
-"		ld.global.b16 %h1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
-"		st.global.b16 [%rd4], %h1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 2, %rd1;\n"
+"	ld.global.b16 %h1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 2, %rd2;\n"
+"	st.global.b16 [%rd4], %h1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f16_f32_128_noclamp_wide_images[] = {
     {.data = blend_f16_f32_128_noclamp_wide_sm_80,
      .bytes = sizeof blend_f16_f32_128_noclamp_wide_sm_80 - 1,
-     .hash_high = 0x06dbc5a648188b12,
-     .hash_low = 0x6c84836408124f09,
+     .hash_high = 0xc656136eccf5e46f,
+     .hash_low = 0xf574ebc45afc5e8d,
      .min_driver = 10000,
      .sm = 80,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f16_f32_128_noclamp_wide_sm_90,
      .bytes = sizeof blend_f16_f32_128_noclamp_wide_sm_90 - 1,
-     .hash_high = 0x513a5c1ca1e6de70,
-     .hash_low = 0x955c3a2de9f5233c,
+     .hash_high = 0xcb4ee864268df1b3,
+     .hash_low = 0xd34287dd0174eeb1,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
@@ -1562,11 +1562,11 @@ static const char blend_f64_f64_64_clamp_narrow_sm_75[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 8, %rd1;\n"
-"		ld.global.f64 %fd1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 8, %rd2;\n"
-"		st.global.f64 [%rd4], %fd1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 8, %rd1;\n"
+"	ld.global.f64 %fd1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 8, %rd2;\n"
+"	st.global.f64 [%rd4], %fd1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
@@ -1600,27 +1600,27 @@ static const char blend_f64_f64_64_clamp_narrow_sm_90[] =
 "	mad.lo.u32 %r4, %r2, 64, %r3;\n"
 "	setp.lt.u32 %p1, %r4, %r1;\n"
 "	@!%p1 bra IF_1_END;\n"
-"		mad.wide.u32 %rd3, %r4, 8, %rd1;\n"
-"		ld.global.f64 %fd1, [%rd3];\n"
-"		mad.wide.u32 %rd4, %r4, 8, %rd2;\n"
-"		st.global.f64 [%rd4], %fd1;\n"
-"	IF_1_END:\n"
+"	mad.wide.u32 %rd3, %r4, 8, %rd1;\n"
+"	ld.global.f64 %fd1, [%rd3];\n"
+"	mad.wide.u32 %rd4, %r4, 8, %rd2;\n"
+"	st.global.f64 [%rd4], %fd1;\n"
+"IF_1_END:\n"
 "	ret;\n"
 "}\n";
 
 static const kiln_image blend_f64_f64_64_clamp_narrow_images[] = {
     {.data = blend_f64_f64_64_clamp_narrow_sm_75,
      .bytes = sizeof blend_f64_f64_64_clamp_narrow_sm_75 - 1,
-     .hash_high = 0x9a8f5752a3489c73,
-     .hash_low = 0x2acc04499ccd31ee,
+     .hash_high = 0x6d96a0304ffdd91e,
+     .hash_low = 0xe1af0d3e403a1ab2,
      .min_driver = 10000,
      .sm = 75,
      .kind = KILN_TARGET_BASE,
      .format = KILN_IMAGE_PTX},
     {.data = blend_f64_f64_64_clamp_narrow_sm_90,
      .bytes = sizeof blend_f64_f64_64_clamp_narrow_sm_90 - 1,
-     .hash_high = 0x71311652f6aedf16,
-     .hash_low = 0x0e5e2b1a6b86616c,
+     .hash_high = 0x184b1ba93d2161c1,
+     .hash_low = 0x7fb21dca5c21efd0,
      .min_driver = 10000,
      .sm = 90,
      .kind = KILN_TARGET_BASE,
