@@ -45,7 +45,7 @@ def gguf_rows(_):
 
 def product(params):
     tile_m, split_k = int(params["tile_m"]), params["split_k"] != "1"
-    strides = ",a_stride={},c_stride={}" if params["rows"] == "strided" else ""
+    strides = ",a_stride={},c_stride={}" if params.get("rows") == "strided" else ""
     return [f"m={m},n={n},k={k},workspace_size={split_k * 16 * (m + 64) * (n + 128)}" + strides.format(k + 8, n + 8)
             for m, n, k in ((tile_m, 256, 2048), (tile_m + 1, 200, 2112))]
 
@@ -70,9 +70,9 @@ def gguf(params):
 
 def linear(params):
     """K so that the vectors have room on the device that has the least."""
-    count = int(params["matrices"])
+    count = int(params.get("matrices", 1))
     scales = ["w_scale", "w_scale_2", "w_scale_3"][:count] + ["gate_scale"] * params["epilogue"].endswith("glu")
-    beside = "".join(f",{name}=0.5" for name in scales if params["scale"] == "tensor")
+    beside = "".join(f",{name}=0.5" for name in scales if params.get("scale") == "tensor")
     beside += "".join(f",n_{i}=40" for i in range(2, count + 1))
     if params["strategy"] != "simt":
         return [f"m={m},n={n},k={k}{beside}" for m, n, k in ((int(params["tile_m"]), 256, 1024), (int(params["tile_m"]) + 1, 99, 768))]

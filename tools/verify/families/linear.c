@@ -427,13 +427,18 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
 /* Of several matrices the others have fewer rows, down to none. */
-static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
+static void set_sizes(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     problem_find(plan->problem, "m")->integer = m;
     problem_find(plan->problem, "n")->integer = n;
     for (uint32_t i = 1; i < MOST_MATRICES && find_of(plan->problem, "n", i); i++)
         find_of(plan->problem, "n", i)->integer = n / (i + 1);
     problem_find(plan->problem, "k")->integer = k;
+}
+
+static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
+{
+    set_sizes(plan, m, n, k);
     size_plan_add(plan);
 }
 
@@ -458,6 +463,15 @@ static void plan_mma(size_plan *plan)
     add(plan, 1, plan->limits.big / 256, 256);
 }
 
+/* Of one row all steps of a trip over x, and tiles of W before the last. */
+static void add_steps(size_plan *plan)
+{
+    for (uint64_t k = 3328; k <= 4096; k += 768) {
+        set_sizes(plan, 1, 1, k);
+        size_plan_add_always(plan);
+    }
+}
+
 /* Rows of x around those of a thread block; rows of W around those of a warp, a thread block and two; rows that are less than
  * a tile, one, and some; rows that begin at any byte, the last of which ends where W does. */
 static void plan_sizes(size_plan *plan)
@@ -476,6 +490,7 @@ static void plan_sizes(size_plan *plan)
         add(plan, m, ns[m % 8], format->elements * 3);
     add(plan, 0, 5, 256);
     add(plan, 2, 0, 256);
+    add_steps(plan);
     add(plan, vectors, 66, 512);
     add(plan, 1, 3, 2048 + 256);
     add(plan, 1, 2, 8192 + 256);

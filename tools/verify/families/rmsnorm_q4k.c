@@ -425,7 +425,7 @@ static void add(size_plan *plan, uint64_t n, uint64_t k)
 
 /* Rows around those of a warp, a thread block and two, and more than one has at once; tiles of 8 super-blocks, and chunks
  * of 8 and more; rows that begin in the middle of a sector; and the longest row that is promised. Of one row the norm takes
- * a second step of 1024, and the last copy of a tile ends where W does. */
+ * its four steps of 1024, and the last copy of a tile ends where W does. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t rows[] = {0, 3, 8, 9, 16, 17, 33, 66},
@@ -445,6 +445,8 @@ static void plan_sizes(size_plan *plan)
     problem_find(plan->problem, "k")->integer = 256 * 8;
     size_plan_add_always(plan);
     problem_find(plan->problem, "k")->integer = 256 * 9;
+    size_plan_add_always(plan);
+    problem_find(plan->problem, "k")->integer = 256 * 15;
     size_plan_add_always(plan);
     problem_find(plan->problem, "k")->integer = 65536 + 256; /* longer than any chunk */
     size_plan_add_always(plan);
