@@ -111,29 +111,44 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
     }
 }
 
+static void copy_last_tile(linear *g, ptx_val to)
+{
+    for (uint32_t r = 0; r < g->of.rows; r++)
+        copy_row(g, to, r, true);
+    ptx_set(g->f, g->next_tiles, g->tiles);
+    ptx_add_to(g->f, g->next_group, ptx_u32(LINEAR_WARPS));
+    find_next_rows(g);
+}
+
+static void copy_tile(linear *g, ptx_val to)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t r = 0; r < g->of.rows; r++) {
+        copy_row(g, to, r, false);
+        ptx_add_to(f, g->next_from[r], ptx_u64(g->of.tile_bytes));
+        ptx_sub_to(f, g->next_left[r], ptx_s32((int32_t)g->of.tile_bytes));
+    }
+    ptx_sub_to(f, g->next_tiles, ptx_u32(1));
+}
+
 /* Starts to copy the next tile, if there is one, to the stage at `offset`. */
 static void fill_stage(linear *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
+    const bool has_one = g->of.chunk <= WARP_LANES * format_group_elements(g->of.format);
     ptx_val lane_to = ptx_mad(f, g->lane, ptx_u32(UNIT_BYTES), g->stages);
     ptx_val to = ptx_add(f, lane_to, offset);
     PTX_IF (f, ptx_lt(f, g->next_group, g->groups_of_rows)) {
-        ptx_val is_last = ptx_eq(f, g->next_tiles, ptx_u32(1));
-        PTX_IF (f, is_last) {
-            ptx_rarely(f);
-            for (uint32_t r = 0; r < g->of.rows; r++)
-                copy_row(g, to, r, true);
-            ptx_set(f, g->next_tiles, g->tiles);
-            ptx_add_to(f, g->next_group, ptx_u32(LINEAR_WARPS));
-            find_next_rows(g);
-        }
-        PTX_ELSE (f) {
-            for (uint32_t r = 0; r < g->of.rows; r++) {
-                copy_row(g, to, r, false);
-                ptx_add_to(f, g->next_from[r], ptx_u64(g->of.tile_bytes));
-                ptx_sub_to(f, g->next_left[r], ptx_s32((int32_t)g->of.tile_bytes));
+        if (has_one) {
+            copy_last_tile(g, to);
+        } else {
+            PTX_IF (f, ptx_eq(f, g->next_tiles, ptx_u32(1))) {
+                ptx_rarely(f);
+                copy_last_tile(g, to);
             }
-            ptx_sub_to(f, g->next_tiles, ptx_u32(1));
+            PTX_ELSE (f) {
+                copy_tile(g, to);
+            }
         }
     }
     copy_commit(f, g->of.has_sm_80);

@@ -329,10 +329,12 @@ static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
         make_step(g, p, s, s == 0 ? first : ptx_add(f, first, ptx_u32(s * LINEAR_TRIP)), x[s], &gamma[s]);
 }
 
-/* Trips whose loads are issued together. */
+/* Steps whose loads are issued together: no more than a chunk has. */
 static uint32_t steps_of(const linear *g)
 {
-    return g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors;
+    const uint32_t most = g->of.vectors >= MOST_STEPS ? 1 : MOST_STEPS / g->of.vectors,
+                   of_chunk = g->of.chunk / LINEAR_TRIP;
+    return most < of_chunk ? most : of_chunk;
 }
 
 /* Ends with a barrier. */
