@@ -1,4 +1,4 @@
-/* Rows of quantised weights, a stage of each at a time, from any byte on into a ring in shared memory. W's pieces of 16 bytes lie
+/* Rows of quantised weights, a stage of each at a time, from any byte on into a ring in shared memory. Pieces of 16 bytes lie
  * there as they do in global memory, from the sector on that a row's first byte in the stage is in; a row's tail is zeros. */
 #ifndef DEVICE_ROW_RING_H
 #define DEVICE_ROW_RING_H

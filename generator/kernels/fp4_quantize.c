@@ -22,7 +22,7 @@ enum {
     MOST_LANES = 8,
     MOST_ELEMENTS = 8, /* of a lane's load */
     TILE_PLACES = 8,   /* of a round in tiles */
-    NAN_BITS = 0x7f800000
+    INFINITY_BITS = 0x7f800000
 };
 
 /* A variant while it is emitted. */
@@ -249,7 +249,7 @@ static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
 {
     ptx_fn *f = q->f;
     scaling s = (q->is_mx ? scale_mxfp4 : scale_nvfp4)(q, most);
-    ptx_val is_nan = ptx_gt(f, most, ptx_u32(NAN_BITS));
+    ptx_val is_nan = ptx_gt(f, most, ptx_u32(INFINITY_BITS));
     ptx_val code = ptx_select(f, is_nan, ptx_u32(q->is_mx ? 0xff : 0x7f), s.code);
     ptx_val number = ptx_mad(f, q->in_group, ptx_u32(q->groups), q->group);
     ptx_val at = ptx_at_bytes(f, ptx_at(f, q->scales_at, number), WARP_LANES * round);
@@ -407,7 +407,7 @@ const kiln_family fp4_quantize_family = {
     .accuracy =
         "bit for bit what follows, every operation in f32, rounded to nearest even, and a the largest "
         "magnitude of a block. nvfp4: scale = e4m3(a * (1/6) * global_scale), at most 448; code = e2m1(x * "
-        "(global_scale / scale)), at most 6, and 0 where the scale is 0. mxfp4: scale = 2^(floor(log2(a)) - 2), "
+        "(global_scale / scale)), with a quotient of at most the largest f32, at most 6, and 0 where the scale is 0. mxfp4: scale = 2^(floor(log2(a)) - 2), "
         "from 2^-127 on, and code = e2m1(x / scale), which is exact. Codes keep the sign of x, also of a zero",
     .nonfinite =
         "a NaN makes the scale of its block a NaN (0x7f; mxfp4: 0xff) and has code 7; the other codes of the "

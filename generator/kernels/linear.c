@@ -9,7 +9,7 @@
  * NORM. The factor 1 / rms of a vector multiplies its sums at the end, so that the weights need not wait for it: one pass over
  * x makes both.
  *
- * ACTIVATION HALF is for tensor cores, which is linear_mma.c.
+ * ACTIVATION HALF is for tensor cores: linear_mma.c, and for many rows of x linear_tiles.c.
  *
  * CHUNKS. Where `chunk` is less than k, all this repeats for each chunk of k, and shared memory accumulates the sums of 256
  * rows. Then every 256 rows make the shares again.

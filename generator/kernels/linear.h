@@ -103,9 +103,9 @@ void linear_emit_simt(linear *g);
 /* Bytes of one vector's part of a share. */
 uint32_t linear_vector_bytes(const weight_format *format, bool is_q8);
 
-/* Makes the shares of the chunk, and in the first pass over the first chunk what the norm needs of all of x. Ends with a
- * barrier. */
-void linear_make_shares(linear *g, ptx_val is_first_pass);
+/* Makes the shares of the chunk, and at the start, in the first pass over the first chunk, what the norm needs of all of x. Ends
+ * with a barrier. */
+void linear_make_shares(linear *g, ptx_val is_start);
 
 /* The norm's factor of a vector, which the sums are multiplied by. */
 ptx_val linear_factor(linear *g, uint32_t vector);
@@ -149,7 +149,7 @@ void linear_find_rows(linear *g, ptx_val group);
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
-/* ---- linear_tiles.c: strategy tiles, with the same of l ------------------------------------------------------------ */
+/* ---- linear_tiles.c: strategy tiles; l as for mma ----------------------------------------------------------------- */
 
 void linear_emit_tiles(linear *l, const kiln_variant *v);
 void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format);
@@ -194,7 +194,7 @@ void linear_store(linear *g, const linear_column *column, const ptx_val sum[], p
 
 /* ---- linear_products.c -------------------------------------------------------------------------------------------- */
 
-/* Adds the products of the tile, whose first share is at `shares` for this lane, to the sums. */
+/* Adds the products of the tile, whose first share is at `share` for this lane, to the sums. */
 void linear_multiply_tile(linear *g, ptx_val share);
 
 #endif

@@ -220,7 +220,8 @@ static const kiln_param params[] = {
      .role = KILN_ROLE_TUNING,
      .words = "2 3 4",
      .default_value = "2",
-     .summary = "mma, tiles: copies of tiles in shared memory, all but one of them on the way"},
+     .summary =
+         "mma, tiles: copies of tiles in shared memory, all but one of them on the way; tiles: of x, and of four all but two"},
     {.name = NULL},
 };
 

@@ -36,7 +36,6 @@ enum {
     QUAD_LANES = 4,            /* t */
     X_UNIT = 8,                /* elements of x in a copy */
     X_PAD_BYTES = 32,          /* so that four rows of x are in different banks */
-    SUM_PAD = 4,               /* numbers */
     MOST_ROW_TILES = 8,
     MOST_GROUPS = 16, /* of a row and stage */
     MOST_HALVES = 2   /* of a group's units: t and t + 4 */
@@ -59,7 +58,7 @@ typedef struct mma {
     ptx_fn *f;
     ptx_type type;
     bool has_sm_80;
-    ptx_val tid, g, t, k_warp, column_warp;
+    ptx_val g, t, k_warp, column_warp;
     ptx_val first_x, first_w; /* rows */
     ptx_val shared, stage;    /* address of the ring; offset of the stage that is multiplied */
 
@@ -419,8 +418,7 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
               .l = l,
               .f = f,
               .type = l->x_type,
-              .has_sm_80 = l->of.has_sm_80,
-              .tid = l->tid},
+              .has_sm_80 = l->of.has_sm_80},
         *g = &of;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_warp(g);

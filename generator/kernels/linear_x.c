@@ -15,7 +15,7 @@
  *
  * NORM. h is x * gamma here; the factor 1 / sqrt(mean(x^2) + eps) multiplies the sums when they are stored. The squares are
  * summed in the pass that makes the shares. Those of f32 and bf16 may leave the range of f32, or x * gamma may where h does
- * not. So where some mean is not between 2^-40 and 2^40, the pass is made again, with x times a power of two that puts the
+ * not. So where some mean is not between 2^-16 and 2^40, the pass is made again, with x times a power of two that puts the
  * larger of |x| and the square root of eps between 1/2 and 4 (but for denormals); it divides out. f16 needs none of this.
  *
  * LOADS. A thread takes four neighbouring elements. All loads of a trip are issued before the first is used: several trips'

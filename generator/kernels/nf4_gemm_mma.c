@@ -750,7 +750,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
         "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps; 16 with tile_m of at most 32 and tile_n of at most 64");
     kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
                  "strategy tile_m tile_n stages",
-                 "stages 4 needs tile_n of at least 64 and tile_m of at most 16");
+                 "stages 4 needs tile_n of at least 64, or tile_m 16, and tile_m of at most 16");
     kiln_require(s, !is_mma || s->shared_bytes <= ROOM, "strategy tile_m tile_n k_warps table stages split_k",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
 }
