@@ -61,11 +61,12 @@ def gguf(params):
     """K so that h has room on the device that has the least."""
     rows, batch = int(params["rows"]), int(params["batch"])
     room = 101376 if rows == 4 else 65536
-    stages = 18432 * rows * (2 if rows == 1 and batch <= 2 else 1)
-    of_512 = 8 * (80 if params["activation"] == "q8" else 272)
-    steps = (room - stages - 1072 * batch) // (batch * of_512)
+    stage = 9216 * rows
+    stages = stage * max(2, (9216 if batch > 4 else 18432) // stage + 1)
+    share = batch * (80 if params["activation"] == "q8" else 272) | 16
+    most = (room - stages - 1056 * batch - 32) // (4 * share)  # blocks of k
     eps = ",eps=1e-5" if params["norm"] == "rms" else ""
-    return [f"n={n},k={k}{eps}" for n, k in ((256, 512 * min(steps, 4)), (100, 512 * min(steps, 8) - 256))]
+    return [f"n={n},k={k}{eps}" for n, k in ((256, 256 * min(most, 8)), (100, 256 * (min(most, 15))))]
 
 
 def linear(params):
