@@ -6,6 +6,9 @@
 
 enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */ };
 
+/* Bytes that a thread block may have: on sm_75; on sm_86, sm_89 and sm_120, the least from sm_80 on; on sm_80. */
+enum { SHARED_SM_75 = 65536, SHARED_SM_86 = 101376, SHARED_SM_80 = 166912 };
+
 ptx_val shared_at(ptx_fn *f, ptx_type type, ptx_val address, uint32_t bytes);
 
 /* Layout of rows: a unit of padding after every `padded` rows, against bank conflicts; 0: none. */

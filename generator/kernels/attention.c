@@ -1,6 +1,7 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention.h"
 
+#include "device/shared.h"
 #include <kiln/author/families.h>
 
 /* clang-format off */
@@ -138,14 +139,13 @@ static const kiln_call calls[] = {
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    enum { SM_75_ROOM = 65536, MMA_ROOM = 101376 };
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f64 = kiln_is(v, "type", "f64");
     const bool is_bf16 = kiln_is(v, "type", "bf16"), is_half = is_bf16 || kiln_is(v, "type", "f16");
     const uint32_t tile_q = kiln_int(v, "tile_q"), tile_k = kiln_int(v, "tile_k"),
                    head_dim = kiln_int(v, "head_dim");
     const bool is_split = kiln_int(v, "split_k") > 1, pack_gqa = kiln_bool(v, "pack_gqa");
     (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
-    s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SM_75_ROOM) ? 80 : 75;
+    s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SHARED_SM_75) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
@@ -158,7 +158,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128,
                  "head_dim tile_q tile_k",
                  "tile_q 128 with head_dim from 104 to 120 needs tile_k 32: registers");
-    kiln_require(s, !is_mma || s->shared_bytes + 16 * is_split <= MMA_ROOM,
+    kiln_require(s, !is_mma || s->shared_bytes + 16 * is_split <= SHARED_SM_86,
                  "head_dim strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
 }

@@ -268,11 +268,10 @@ void linear_emit_simt(linear *g)
 
 void linear_shape_simt(kiln_shape *s, const linear_geometry *g)
 {
-    enum { SM_75_ROOM = 64 * 1024 }; /* shared memory of a thread block */
     s->block[0] = LINEAR_THREADS;
     s->shared_bytes = shared_bytes(g, g->chunk);
     s->least_shared_bytes = shared_bytes(g, 256);
-    s->min_sm = s->least_shared_bytes > SM_75_ROOM ? 80 : 75;
+    s->min_sm = s->least_shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = WARP_LANES * format_group_elements(g->format);
     s->blocks_per_multiprocessor =
         g->rows * g->vectors <= (g->format->parts == 4 ? 2 : 4) ? 2 : 1; /* else some spill */

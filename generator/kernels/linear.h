@@ -168,6 +168,9 @@ typedef struct linear_sums {
     ptx_val (*sum)[LINEAR_MMA_TILES][4];
 } linear_sums;
 
+/* Starts the sums of `rows` rows of x from 0. */
+void linear_init_sums(ptx_fn *f, uint32_t rows, ptx_val sum[][LINEAR_MMA_TILES][4]);
+
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
 
 /* Stores the tile of y. */

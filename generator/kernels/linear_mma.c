@@ -392,14 +392,6 @@ static void init_reads(mma *g)
     g->x_at = ptx_mad(f, element, ptx_u32(2), x_at);
 }
 
-static void clear_sums(mma *g)
-{
-    g->zero = ptx_var(g->f, ptx_f32(0));
-    for (uint32_t tile = 0; tile < g->of.row_tiles; tile++)
-        for (uint32_t i = 0; i < 4 * TILES; i++)
-            g->sum[tile][i / 4][i % 4] = ptx_var(g->f, ptx_f32(0));
-}
-
 /* The stage before this one is free once all threads are here. */
 static void next_stage(mma *g)
 {
@@ -429,7 +421,8 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
         fill_stage(g, ptx_u32(offset));
     g->stage = ptx_var(f, ptx_u32(last));
     init_reads(g);
-    clear_sums(g);
+    g->zero = ptx_var(f, ptx_f32(0));
+    linear_init_sums(f, g->of.tile_m, g->sum);
     PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(g->of.stage)) {
         ptx_main_loop(f);
         next_stage(g);
@@ -452,20 +445,20 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
 
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format)
 {
-    enum { SM_75_ROOM = 65536, MOST_ROOM = 166912 };
     const bool is_mma = kiln_is(v, "strategy", "mma");
     const mma_geometry g = geometry_of(v, format);
     kiln_require(s, !is_mma || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
                  "strategy mma needs tile_n times k_warps of 128 or 256");
     kiln_require(s, !is_mma || g.tile_m < 64 || (g.tile_m == 64 && g.k_warps == 4), "strategy tile_m k_warps",
                  "strategy mma has tile_m up to 64, which needs k_warps 4: registers");
-    kiln_require(s, !is_mma || shared_bytes(&g) <= MOST_ROOM, "strategy format tile_m tile_n k_warps stages",
+    kiln_require(s, !is_mma || shared_bytes(&g) <= SHARED_SM_80,
+                 "strategy format tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
     if (!is_mma)
         return;
     s->block[0] = g.threads;
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
+    s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 128
                                                            : g.tile_m == 16 ? 168

@@ -13,6 +13,13 @@ static uint32_t row_bytes_of(uint32_t columns)
     return 4 * (columns + SUM_PAD);
 }
 
+void linear_init_sums(ptx_fn *f, uint32_t rows, ptx_val sum[][LINEAR_MMA_TILES][4])
+{
+    for (uint32_t tile = 0; tile < rows / ROWS; tile++)
+        for (uint32_t i = 0; i < 4 * LINEAR_MMA_TILES; i++)
+            sum[tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+}
+
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
 {
     return k_warps * rows * row_bytes_of(columns);

@@ -285,13 +285,6 @@ static void init_rows(tiles *g)
     }
 }
 
-static void clear_sums(tiles *g)
-{
-    for (uint32_t tile = 0; tile < g->of.tile_m / X_RING_ROWS; tile++)
-        for (uint32_t i = 0; i < 4 * X_RING_TILES; i++)
-            g->sum[tile][i / 4][i % 4] = ptx_var(g->f, ptx_f32(0));
-}
-
 void linear_emit_tiles(linear *l, const kiln_variant *v)
 {
     ptx_fn *f = l->f;
@@ -301,7 +294,7 @@ void linear_emit_tiles(linear *l, const kiln_variant *v)
     init_warp(g);
     init_copies(g);
     init_rows(g);
-    clear_sums(g);
+    linear_init_sums(f, g->of.tile_m, g->sum);
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
     PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(X_RING_STEP)) {
@@ -327,20 +320,19 @@ void linear_emit_tiles(linear *l, const kiln_variant *v)
 
 void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format)
 {
-    enum { SM_75_ROOM = 65536, MOST_ROOM = 166912 };
     const bool is_tiles = kiln_is(v, "strategy", "tiles");
     const tiles_geometry g = geometry_of(v, format);
     kiln_require(s, !is_tiles || (g.tile_m >= 64 && g.tile_n >= 128), "strategy tile_m tile_n",
                  "strategy tiles needs tile_m of at least 64 and tile_n of at least 128");
     kiln_require(s, !is_tiles || kiln_int(v, "k_warps") == 2, "strategy k_warps",
                  "k_warps 4 needs strategy mma");
-    kiln_require(s, !is_tiles || shared_bytes(&g) <= MOST_ROOM, "strategy format tile_m tile_n stages",
+    kiln_require(s, !is_tiles || shared_bytes(&g) <= SHARED_SM_80, "strategy format tile_m tile_n stages",
                  "tile_m, tile_n and stages of strategy tiles fit 163 KB of shared memory");
     if (!is_tiles)
         return;
     s->block[0] = g.threads;
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
+    s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = X_RING_STEP;
     const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS; /* Q5_K: else it spills */
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 64 && !has_many_words ? 168 : 255);

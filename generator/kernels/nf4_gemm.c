@@ -1,6 +1,7 @@
 /* nf4_gemm: a matrix times NF4 weights, C[m,n] = A[m,k] * B[k,n]. */
 #include "nf4_gemm.h"
 
+#include "device/shared.h"
 #include <kiln/author/families.h>
 
 /* clang-format off */
@@ -94,7 +95,6 @@ static const kiln_rule rules[] = {
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    enum { COMPACT_ROOM = 65536, ALIGNED_ROOM = 101376 };
     const bool is_simt = kiln_is(v, "strategy", "simt"), is_f32 = kiln_is(v, "a", "f32");
     const bool is_compact = kiln_is(v, "table", "compact"), has_f32_sums = kiln_is(v, "acc", "f32");
     const uint32_t tile_m = kiln_int(v, "tile_m"), tile_n = kiln_int(v, "tile_n"),
@@ -106,11 +106,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     if (is_simt)
         (is_wide ? nf4_gemm_shape_wide : nf4_gemm_shape_simt)(s, v);
     if (is_simt)
-        s->min_sm = s->shared_bytes > COMPACT_ROOM ? 80 : 75;
+        s->min_sm = s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     kiln_require(s, !is_simt || (tile_m <= 32 && tile_n <= 64 && k_warps >= 4),
                  "strategy tile_m tile_n k_warps",
                  "strategy simt needs tile_m of at most 32, tile_n of at most 64 and k_warps of at least 4");
-    kiln_require(s, !is_simt || s->shared_bytes <= (is_compact ? COMPACT_ROOM : ALIGNED_ROOM),
+    kiln_require(s, !is_simt || s->shared_bytes <= (is_compact ? SHARED_SM_75 : SHARED_SM_86),
                  "a acc strategy tile_m tile_n k_warps table",
                  "tile_m, tile_n and k_warps fit 64 KB of shared memory, with table aligned 99 KB");
     kiln_require(s, has_f32_sums || is_compact, "acc table", "acc f64 needs table compact");

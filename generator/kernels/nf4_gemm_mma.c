@@ -722,12 +722,12 @@ static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
-    enum { K_WARPS_OF_NARROW = 8, ROOM = 166912, SM_75_ROOM = 65536 };
+    enum { K_WARPS_OF_NARROW = 8 };
     const mma_gemm g = geometry(NULL, v);
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide;
     s->block[0] = g.threads;
     s->shared_bytes = shared_bytes(&g);
-    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SM_75_ROOM ? 80 : 75;
+    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     if (is_mma && g.is_wide && g.tile_m < 64 && g.threads < MOST_THREADS)
         s->registers = g.tile_m == ROWS ? 128 : 168;
@@ -751,7 +751,8 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
                  "strategy tile_m tile_n stages",
                  "stages 4 needs tile_n of at least 64, or tile_m 16, and tile_m of at most 16");
-    kiln_require(s, !is_mma || s->shared_bytes <= ROOM, "strategy tile_m tile_n k_warps table stages split_k",
+    kiln_require(s, !is_mma || s->shared_bytes <= SHARED_SM_80,
+                 "strategy tile_m tile_n k_warps table stages split_k",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
 }
 

@@ -9,6 +9,7 @@
  */
 #include "nf4_gemm_transposed.h"
 
+#include "device/shared.h"
 #include <kiln/author/families.h>
 
 /* clang-format off */
@@ -88,11 +89,7 @@ static const kiln_rule rules[] = {
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    enum {
-        COMPACT_ROOM = 65536,
-        ALIGNED_ROOM = 101376,
-        MOST_LANE_SUMS = 4096 /* words, by k_warps and lanes */
-    };
+    enum { MOST_LANE_SUMS = 4096 /* words, by k_warps and lanes */ };
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f32 = kiln_is(v, "a", "f32"),
                is_f16 = kiln_is(v, "a", "f16");
     const bool is_aligned = kiln_is(v, "table", "aligned"), is_any = kiln_is(v, "scales", "any");
@@ -113,7 +110,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_mma || vector == 1, "strategy vector", "vector 8 needs strategy mma");
     kiln_require(s, is_any || (is_mma && is_f16), "a strategy scales",
                  "scales normal needs strategy mma and a f16");
-    kiln_require(s, s->shared_bytes <= (is_aligned ? ALIGNED_ROOM : COMPACT_ROOM),
+    kiln_require(s, s->shared_bytes <= (is_aligned ? SHARED_SM_86 : SHARED_SM_75),
                  "acc strategy tile_m k_warps table",
                  "tile_m and k_warps fit 64 KB of shared memory, with table aligned 99 KB");
     kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m",
