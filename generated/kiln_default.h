@@ -814,8 +814,9 @@ kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream strea
  * an ulp of y's type, L_n = 4 * ceil(k / 1024) + 13 and L = 4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k /
  * chunk), 32 more with exact products. The error of an element of y is at most u * |r| + (2^-22 + (L_n / 2
  * + 3) * 2^-24) * |r| + (L + 6) * 2^-24 * S. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of
- * 32. This holds for every finite x while h, sums and y are normal numbers (a denormal x * r or h is also
- * off by half of the least denormal), and with q8 for |h| up to 2^111.
+ * 32, with a scale of at least 2^-118 / 127, and with the norm up to 2^-106 / 127 (x in f16: 2^-94 / 127).
+ * This holds for every finite x while h, sums and y are normal numbers (a denormal x * r or h is also off
+ * by half of the least denormal), and with q8 for |h| up to 2^111.
  * NaN and infinity: a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row.
  * With norm rms, one in x or in gamma does, and zeros with an eps of 0.
  * When n == 0 there is nothing to do: KILN_OK without a launch.

@@ -22,7 +22,7 @@ enum {
     VECTORS = 8,
     BLOCK_BYTES = 144,
     LEAST_EXPONENT = -118,
-    NORM_LEAST_EXPONENT = -94
+    NORM_LEAST_EXPONENT = -106
 };
 
 typedef struct buffers {

@@ -89,10 +89,14 @@ static void make_h(problem *p, uint64_t number, vector *v)
     }
 }
 
-/* h as its codes have it. With the norm a block of very small h has a scale that is known only to be small. */
-static void round_to_codes(vector *v, uint64_t k, bool has_norm)
+/* h as its codes have it. With the norm a block of very small h has a scale that is known only to be small: it is raised before
+ * the norm's factor, which is at most 2^24 for f16 and else 2^12. */
+static void round_to_codes(vector *v, uint64_t k, bool has_norm, element_type x)
 {
-    const double least = has_norm ? 0x1p-94 : 0x1p-118, near = has_norm ? 0x1p-20 : 0x1p-21;
+    const double least = !has_norm          ? 0x1p-118
+                         : x == ELEMENT_F16 ? 0x1p-94
+                                            : 0x1p-106,
+                 near = has_norm ? 0x1p-20 : 0x1p-21;
     for (uint64_t first = 0; v->is_finite && first < k; first += Q8_BLOCK) {
         double most = 0;
         for (uint64_t i = first; i < first + Q8_BLOCK; i++)
@@ -158,7 +162,8 @@ static void expect(problem *p, const input_pattern *pattern)
         if (i % n == 0) {
             make_h(p, i / n, &v);
             if (is_q8)
-                round_to_codes(&v, k, problem_has_parameter(p, "norm", "rms"));
+                round_to_codes(&v, k, problem_has_parameter(p, "norm", "rms"),
+                               problem_find(p, "in")->about->type);
         }
         row_sums s = multiply((const unsigned char *)w->host + i % n * row_bytes, k, &v);
         out->expected_value[i] = s.product;
