@@ -62,7 +62,7 @@ void pointers_make(arena *a, bundle_family *f)
 {
     for (size_t i = 0; i < f->field_count; i++) {
         bundle_field *field = &f->fields[i];
-        if (field->arg && field->arg->kind != KILN_ARG_VALUE && field->arg->kind != KILN_ARG_OPTIONAL_OUT)
+        if (field->arg && field->arg->kind != KILN_ARG_VALUE && !arg_may_be_null(field->arg))
             field->has_elements = expression_has_elements(a, f->family, field->arg);
     }
     f->pointers = arena_alloc(a, (f->variant_count + 1) * sizeof *f->pointers);

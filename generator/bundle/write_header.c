@@ -61,6 +61,7 @@ static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg 
         [KILN_ARG_IN] = "in, ",
         [KILN_ARG_OUT] = "out, ",
         [KILN_ARG_INOUT] = "in and out, ",
+        [KILN_ARG_OPTIONAL_IN] = "in, may be null, ",
         [KILN_ARG_OPTIONAL_OUT] = "out, may be null, ",
         [KILN_ARG_SCRATCH] = "scratch, ",
         [KILN_ARG_CONSTANT] = "in, constant, ",

@@ -349,7 +349,7 @@ static void check_call(arena *a, const kiln_family *family, const kiln_call *cal
     CHECK(family, count <= KILN_MAX_ARGS, "call '%s' has more than %d arguments", call->name, KILN_MAX_ARGS);
     for (const kiln_arg *arg = family->args; arg->name; arg++)
         CHECK(family,
-              arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT || arg->when ||
+              arg->kind == KILN_ARG_VALUE || arg_may_be_null(arg) || arg->when ||
                   arg_find(call->args, arg->name),
               "call '%s' leaves '%s' null", call->name, arg->name);
     check_call_values(a, family, call);

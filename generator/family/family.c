@@ -59,10 +59,16 @@ const char *arg_direction(kiln_arg_kind kind)
                                         [KILN_ARG_IN] = "in",
                                         [KILN_ARG_OUT] = "out",
                                         [KILN_ARG_INOUT] = "inout",
+                                        [KILN_ARG_OPTIONAL_IN] = "optional_in",
                                         [KILN_ARG_OPTIONAL_OUT] = "optional_out",
                                         [KILN_ARG_SCRATCH] = "scratch",
                                         [KILN_ARG_CONSTANT] = "in"};
     return names[kind];
+}
+
+bool arg_may_be_null(const kiln_arg *arg)
+{
+    return arg->kind == KILN_ARG_OPTIONAL_IN || arg->kind == KILN_ARG_OPTIONAL_OUT;
 }
 
 const char *family_shared_bytes(const kiln_family *family)

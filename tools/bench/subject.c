@@ -140,7 +140,7 @@ static int fill_first_set(subject *s, problem *small)
             a->real = tile->real;
             continue;
         }
-        if (tile->bytes && (a->about->direction == DIRECTION_IN || a->about->direction == DIRECTION_INOUT))
+        if (tile->bytes && manifest_is_input(a->about))
             result = spread(s, at, a->bytes, tile->host, tile->bytes);
         at += align_up(a->bytes);
     }

@@ -73,8 +73,9 @@ typedef enum kiln_arg_kind {
     KILN_ARG_IN,    /* device pointers, by direction */
     KILN_ARG_OUT,
     KILN_ARG_INOUT,
-    KILN_ARG_OPTIONAL_OUT, /* may be null */
-    KILN_ARG_SCRATCH,      /* memory to work in: what is there before does not matter, nor what is after */
+    KILN_ARG_OPTIONAL_IN, /* these two may be null */
+    KILN_ARG_OPTIONAL_OUT,
+    KILN_ARG_SCRATCH, /* memory to work in: what is there before does not matter, nor what is after */
     /* As KILN_ARG_IN, for weights and tables: callers promise that the launches in front of this one do not write it, unless
      * something waits for them: a copy, an event, the host. So a kernel may read it before ptx_grid_wait. */
     KILN_ARG_CONSTANT
