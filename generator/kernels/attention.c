@@ -16,7 +16,7 @@ static const kiln_param params[] = {
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
      .summary = "queries per thread block; K and V are read once for each such tile"},
-    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
+    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
      .summary = "keys that a thread block takes at a time"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace"},
@@ -155,6 +155,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         "head_dim strategy tile_q split_k pack_gqa",
         "strategy simt with head_dim above 192, and pack_gqa or split_k above 1, needs tile_q 32: registers");
     kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 needs strategy mma");
+    kiln_require(s, tile_k < 128 || (is_mma && head_dim <= 64), "head_dim strategy tile_k",
+                 "tile_k 128 needs strategy mma and head_dim at most 64: registers");
     kiln_require(s, tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128,
                  "head_dim tile_q tile_k",
                  "tile_q 128 with head_dim from 104 to 120 needs tile_k 32: registers");

@@ -36,7 +36,7 @@ enum {
     MOST_BLOCKS = 2,
     UNIT = 8,              /* elements of 16 bytes, a row of a matrix of ldmatrix */
     MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
-    MOST_OCTETS = 64 / 8,  /* of keys in a tile */
+    MOST_OCTETS = 128 / 8, /* of keys in a tile */
     MOST_SMALL = 128       /* up to this head_dim registers hold rows of Q, or two blocks */
 };
 
@@ -392,7 +392,8 @@ static mma geometry(attention of)
     m.q_lines = attention_strips(m.a.tile_q, m.a.head_dim / UNIT);
     m.lines = attention_strips(m.a.tile_k, m.a.head_dim / UNIT);
     m.octet_bytes = 8 * m.lines.row_bytes;
-    m.blocks = m.a.tile_q == 128 && m.a.head_dim <= MOST_SMALL ? 2 : 1;
+    bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
+    m.blocks = has_two && m.a.head_dim <= MOST_SMALL ? 2 : 1;
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
 }
@@ -469,7 +470,8 @@ static uint32_t blocks_per_multiprocessor(const mma *m)
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k > 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
     uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
-    uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
+    uint32_t registers = numbers + others < 256 ? numbers + others : 256;
+    uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads(m);
     return blocks < 1 ? 1 : blocks;
 }
