@@ -62,10 +62,16 @@ static const kiln_arg args[] = {
     {"tile_counters", KILN_ARG_INOUT, "u32", TILES, 4, "split_k > 1",
      "must be all 0 before a launch, or O is wrong; the launch leaves them 0; one launch at a time"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head; 0: neither is given, and the keys are not split"},
+    {"window_left", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this in front of its own; 0: all of them"},
+    {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this behind its own; 0: all of them, or with causal none"},
+    {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
+    {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
+    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, without a row of V"},
     {.name = NULL},
 };
 
 #define LONGEST "1073741824"
+#define WIDEST  "536870912"
 /* What a tile is made of: a head's queries; packed, those of the heads that share one of K and V. */
 #define GROUP "(q_heads / max(kv_heads, 1))"
 #define HEADS "select(pack_gqa, kv_heads, q_heads)"
@@ -95,6 +101,8 @@ static const kiln_rule rules[] = {
     {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
     {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
     {"out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
+    {"window_left <= " WIDEST, "window_left must be at most 2^29"},
+    {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
     {NULL, NULL},
 };
 

@@ -25,6 +25,7 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_copy.h"
+#include "attention_keys.h"
 #include "attention_split.h"
 #include "attention_total.h"
 #include "device/lanes.h"
@@ -148,27 +149,24 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-/* Row r, counted from the lane's first, sees a key where the key's number less the number of keys that the first row sees
- * is below r. With pack_gqa a row's query decides instead. */
+/* The lane's scores of a tile: keys 2 * quarter and the next of each octet, for each of its rows. */
 static void mask_scores(mma *m, ptx_val key)
 {
     ptx_fn *f = m->f;
-    ptx_val first = first_row(m, 0), beyond[2 * MOST_BLOCKS] = {{0}};
+    ptx_val first = first_row(m, 0), *score[2 * MOST_BLOCKS][2 * MOST_OCTETS];
     ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
-    bool is_each = m->a.is_causal && m->a.pack_gqa;
-    for (uint32_t i = 0; i < (is_each ? 2 * m->blocks : 1); i++) {
-        ptx_val seen = attention_visible(&m->a, i == 0 ? first : ptx_add(f, first, ptx_u32(8 * i)));
-        beyond[i] = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
+    attention_scores rows[2 * MOST_BLOCKS];
+    uint32_t offsets[2 * MOST_OCTETS];
+    for (uint32_t n = 0; n < 2 * m->octets; n++)
+        offsets[n] = n / 2 * UNIT + n % 2;
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        for (uint32_t n = 0; n < 2 * m->octets; n++)
+            score[i][n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
+        ptx_val row = i == 0 ? first : ptx_add(f, first, ptx_u32(8 * i));
+        rows[i] = (attention_scores){row, mine, offsets, score[i], 2 * m->octets};
     }
-    for (uint32_t i = 0; i < m->blocks * m->octets * 4; i++) {
-        uint32_t block = i / 4 / m->octets, octet = i / 4 % m->octets, row = 2 * block + i % 4 / 2;
-        ptx_val *score = &m->score[block][octet][i % 4];
-        int32_t limit = m->a.is_causal && !is_each ? (int32_t)(8 * row) : 0;
-        ptx_val is_seen =
-            ptx_lt(f, beyond[is_each ? row : 0], ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
-        ptx_set(f, *score, ptx_select(f, is_seen, *score, softmax_none(m->a.wide)));
-    }
+    attention_mask_scores(&m->a, key, rows, 2 * m->blocks);
 }
 
 static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
@@ -237,16 +235,15 @@ static void wait_for_copies(mma *m)
     ptx_barrier(m->f);
 }
 
-static void add_tile(mma *m, ptx_val key)
+static void add_tile(mma *m, ptx_val counted)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val none = ptx_u32(0);
+    ptx_val none = ptx_u32(0), key = attention_key(a, counted);
     wait_for_copies(m);
     attention_copy_rows(&m->v, key, a->keys, none);
     multiply_scores(m);
-    ptx_val end = ptx_add(f, key, ptx_u32(a->tile_k));
-    PTX_IF (f, ptx_gt(f, end, a->all_see)) {
+    PTX_IF (f, attention_is_masked(a, key)) {
         ptx_rarely(f);
         mask_scores(m, key);
     }
@@ -254,7 +251,8 @@ static void add_tile(mma *m, ptx_val key)
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
     wait_for_copies(m);
-    attention_copy_rows(&m->k, end, a->keys, none);
+    ptx_val next = attention_key(a, ptx_add(f, counted, ptx_u32(a->tile_k)));
+    attention_copy_rows(&m->k, next, a->keys, none);
     multiply_values(m);
 }
 
@@ -444,7 +442,7 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
     init_lane(m, q_to, k_to, v_to);
     attention_copy_rows(&q, a->first, a->q_end, none);
-    attention_copy_rows(&m->k, a->first_key, a->keys, none);
+    attention_copy_rows(&m->k, attention_key(a, a->first_key), a->keys, none);
     wait_for_copies(m);
     for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
         load_q(m, 0, step, m->q[step]);
@@ -469,7 +467,7 @@ static ptx_val is_long(const mma *m)
 {
     ptx_fn *f = m->f;
     ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(ATTENTION_CHUNK));
-    return ptx_gt(f, m->a.keys, end);
+    return ptx_gt(f, m->a.end, end);
 }
 
 static void add_tiles(mma *m)
@@ -484,9 +482,9 @@ static void add_tiles(mma *m)
         ptx_rarely(f);
         attention_clear_total(&total);
     }
-    PTX_FOR (f, chunk, a->first_key, a->keys, ptx_u32(ATTENTION_CHUNK)) {
+    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(ATTENTION_CHUNK)) {
         ptx_val behind = ptx_add(f, chunk, ptx_u32(ATTENTION_CHUNK));
-        ptx_val end = ptx_min(f, behind, a->keys);
+        ptx_val end = ptx_min(f, behind, a->end);
         PTX_FOR (f, key, chunk, end, ptx_u32(a->tile_k)) {
             ptx_main_loop(f);
             add_tile(m, key);

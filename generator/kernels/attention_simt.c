@@ -16,6 +16,7 @@
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
+#include "attention_keys.h"
 #include "attention_split.h"
 #include "device/narrow.h"
 
@@ -117,26 +118,22 @@ static void multiply_scores(simt *s, ptx_val key)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-/* Row r sees a key where the key's number less the number of keys that row 0 sees is below r. With pack_gqa a row's query
- * decides instead. */
 static void mask_scores(simt *s, ptx_val key)
 {
     ptx_fn *f = s->f;
-    const attention *a = &s->a;
-    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), a->first), beyond[MOST_ROWS] = {{0}};
-    ptx_val mine = ptx_as(f, PTX_S32, ptx_add(f, key, s->lane));
-    bool is_each = a->is_causal && a->pack_gqa;
-    for (uint32_t r = 0; r < (is_each ? s->rows : 1); r++) {
+    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), s->a.first), *score[MOST_ROWS][MOST_KEYS];
+    ptx_val mine = ptx_add(f, key, s->lane);
+    attention_scores rows[MOST_ROWS];
+    uint32_t offsets[MOST_KEYS];
+    for (uint32_t c = 0; c < s->keys; c++)
+        offsets[c] = c * GROUP_LANES;
+    for (uint32_t r = 0; r < s->rows; r++) {
+        for (uint32_t c = 0; c < s->keys; c++)
+            score[r][c] = &s->score[r][c];
         ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
-        ptx_val seen = attention_visible(a, row);
-        beyond[r] = ptx_sub(f, mine, seen);
+        rows[r] = (attention_scores){row, mine, offsets, score[r], s->keys};
     }
-    for (uint32_t i = 0; i < s->rows * s->keys; i++) {
-        uint32_t r = i % s->rows, c = i / s->rows;
-        int32_t limit = (a->is_causal && !is_each ? (int32_t)r : 0) - (int32_t)(c * GROUP_LANES);
-        ptx_val is_seen = ptx_lt(f, beyond[is_each ? r : 0], ptx_s32(limit));
-        ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], softmax_none(a->wide)));
-    }
+    attention_mask_scores(&s->a, key, rows, s->rows);
 }
 
 static void weigh_row(simt *s, uint32_t r)
@@ -369,11 +366,11 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     simt s = geometry(attention_init(f, v));
     init_thread(&s);
-    PTX_FOR (f, key, s.a.first_key, s.a.keys, ptx_u32(s.a.tile_k)) {
+    PTX_FOR (f, counted, s.a.first_key, s.a.end, ptx_u32(s.a.tile_k)) {
         ptx_main_loop(f);
+        ptx_val key = attention_key(&s.a, counted);
         multiply_scores(&s, key);
-        ptx_val end = ptx_add(f, key, ptx_u32(s.a.tile_k));
-        PTX_IF (f, ptx_gt(f, end, s.a.all_see)) {
+        PTX_IF (f, attention_is_masked(&s.a, key)) {
             ptx_rarely(f);
             mask_scores(&s, key);
         }

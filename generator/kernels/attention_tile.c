@@ -1,5 +1,6 @@
 /* attention: arguments, and a thread block's tile. */
 #include "attention.h"
+#include "attention_keys.h"
 
 static const double log2_e = 0x1.71547652b82fep+0;
 
@@ -24,45 +25,6 @@ static ptx_val find_tile(attention *a)
         return tile;
     ptx_val last = ptx_sub(f, count, ptx_u32(1)); /* the longest first */
     return ptx_sub(f, last, tile);
-}
-
-/* Whole tiles of keys; the last parts may have none. */
-static void init_part(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val up = ptx_add(f, a->keys, ptx_u32(a->split_k * a->tile_k - 1));
-    ptx_val tiles = ptx_div(f, up, ptx_u32(a->split_k * a->tile_k));
-    ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
-    a->first_key = ptx_mul(f, a->part, count);
-    ptx_val end = ptx_add(f, a->first_key, count);
-    a->keys = ptx_min(f, a->keys, end);
-}
-
-/* The number of keys that a row sees, plus q_length, so that it is not below 0. */
-static ptx_val seen_and_more(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    ptx_val query = a->pack_gqa ? ptx_div(f, row, a->group) : row;
-    ptx_val next = ptx_add(f, query, ptx_u32(1));
-    return ptx_add(f, next, a->k_length);
-}
-
-static void init_tile(attention *a)
-{
-    ptx_fn *f = a->f;
-    a->first = ptx_mul(f, find_tile(a), ptx_u32(a->tile_q));
-    a->keys = a->all_see = a->k_length;
-    if (a->is_causal) {
-        ptx_val end = ptx_add(f, a->first, ptx_u32(a->tile_q - 1));
-        ptx_val behind = ptx_sub(f, a->rows, ptx_u32(1));
-        ptx_val most = seen_and_more(a, ptx_min(f, end, behind));
-        a->keys = ptx_sub(f, ptx_max(f, most, a->q_length), a->q_length);
-        ptx_val least = seen_and_more(a, a->first);
-        a->all_see = ptx_sub(f, ptx_max(f, least, a->q_length), a->q_length);
-    }
-    a->first_key = ptx_u32(0);
-    if (a->split_k > 1)
-        init_part(a);
 }
 
 /* With pack_gqa, a thread block has a head of K and V, and all heads of Q and O that share it. */
@@ -155,8 +117,14 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
         a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
+    a.window_left = ptx_as(f, PTX_S32, ptx_param(f, PTX_U32, "window_left"));
+    a.window_right = ptx_as(f, PTX_S32, ptx_param(f, PTX_U32, "window_right"));
+    a.first_keys = ptx_param(f, PTX_U32, "first_keys");
+    a.causal_offset = ptx_param(f, PTX_S32, "causal_offset");
+    a.sinks = ptx_param_ptr(f, a.wide, "sinks");
     init_head(&a, q_heads, kv_heads, strides);
-    init_tile(&a);
+    a.first = ptx_mul(f, find_tile(&a), ptx_u32(a.tile_q));
+    attention_find_keys(&a);
     scale_scores(&a, scale);
     return a;
 }
@@ -180,13 +148,4 @@ ptx_val attention_log_at(const attention *a, ptx_val row)
         return ptx_at(f, at, row);
     ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
     return ptx_at(f, ptx_at(f, at, ptx_mul_wide(f, head, a->q_length)), query);
-}
-
-ptx_val attention_visible(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    if (!a->is_causal)
-        return ptx_as(f, PTX_S32, a->k_length);
-    ptx_val end = seen_and_more(a, row);
-    return ptx_as(f, PTX_S32, ptx_sub(f, end, a->q_length));
 }
