@@ -49,7 +49,7 @@ typedef struct attention {
         full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
     /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
     attention_shaping shaping;
-    ptx_val factor, inner;
+    ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
     /* With split_k, attention_split.h: */

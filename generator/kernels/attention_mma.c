@@ -53,6 +53,7 @@ typedef struct mma {
     attention_copier copier;
     attention_panel k, v;
     ptx_val lane, warp;
+    ptx_val key;                              /* the tile's first, whose rows of K are on their way */
     ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
     softmax_row row[MOST_BLOCKS][2];
@@ -257,7 +258,7 @@ static void add_tile(mma *m, ptx_val counted)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val none = ptx_u32(0), key = attention_key(a, counted);
+    ptx_val none = ptx_u32(0), key = m->key;
     wait_for_copies(m);
     attention_copy_rows(&m->v, key, a->keys, none);
     multiply_scores(m);
@@ -269,6 +270,7 @@ static void add_tile(mma *m, ptx_val counted)
     ptx_val next = attention_key(a, ptx_add(f, counted, ptx_u32(a->tile_k)));
     attention_copy_rows(&m->k, next, a->keys, none);
     multiply_values(m);
+    ptx_set(f, m->key, next);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
@@ -470,7 +472,8 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
     init_lane(m, q_to, k_to, v_to);
     attention_copy_rows(&q, a->first, a->q_end, none);
-    attention_copy_rows(&m->k, attention_key(a, a->first_key), a->keys, none);
+    m->key = ptx_var(f, attention_key(a, a->first_key));
+    attention_copy_rows(&m->k, m->key, a->keys, none);
     wait_for_copies(m);
     for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
         load_q(m, 0, step, m->q[step]);
