@@ -11,7 +11,7 @@ static const kiln_param params[] = {
     {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 8,
      .default_value = "128", .summary = "elements of a row of Q, K, V and O"},
     {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
-     .summary = "query i sees keys j <= i + k_length - q_length; false: all keys"},
+     .summary = "a query sees no keys behind its own, i + k_length - q_length + causal_offset; false: all keys"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
@@ -22,6 +22,9 @@ static const kiln_param params[] = {
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
      .summary = "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"},
+    {.name = "score", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "plain softcap alibi mask", .numbers = "1 2 3 4",
+     .default_value = "plain", .is_later = true,
+     .summary = "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask"},
     {.name = NULL},
 };
 
@@ -29,6 +32,10 @@ static const kiln_param params[] = {
 #define SPAN(matrix, heads, length)                                                                                    \
     "select(batch * " heads " * " length " == 0, 0, " LAST("batch") " * " matrix "_batch_stride + " LAST(heads) " * "  \
     matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
+
+#define MASK_SPAN                                                                                                      \
+    "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
+    " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
 
 #define WORKSPACE "batch * q_heads * q_length * split_k * (head_dim + 8)"
 #define TILES     "batch * q_heads * ceil_div(q_length, 32)"
@@ -62,10 +69,22 @@ static const kiln_arg args[] = {
     {"tile_counters", KILN_ARG_INOUT, "u32", TILES, 4, "split_k > 1",
      "must be all 0 before a launch, or O is wrong; the launch leaves them 0; one launch at a time"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head; 0: neither is given, and the keys are not split"},
+    {"window_left", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this in front of its own; 0: all of them"},
+    {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this behind its own; 0: all of them, or with causal none"},
+    {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
+    {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
+    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; not +infinity"},
+    {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite"},
+    {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
+    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
+    {"mask_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "score == mask", "elements of mask from row to row; 0: all queries share it"},
+    {"mask_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from head to head of Q"},
+    {"mask_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from batch to batch"},
     {.name = NULL},
 };
 
 #define LONGEST "1073741824"
+#define WIDEST  "536870912"
 /* What a tile is made of: a head's queries; packed, those of the heads that share one of K and V. */
 #define GROUP "(q_heads / max(kv_heads, 1))"
 #define HEADS "select(pack_gqa, kv_heads, q_heads)"
@@ -95,6 +114,9 @@ static const kiln_rule rules[] = {
     {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
     {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
     {"out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
+    {"window_left <= " WIDEST, "window_left must be at most 2^29"},
+    {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
+    {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
     {NULL, NULL},
 };
 
@@ -183,10 +205,12 @@ const kiln_family attention_family = {
         "grows by 2^-25 * sum |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c "
         "+ 2 * split_k + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
         "min(k_length, 4096) / 4 + k_length / 4096. This holds while scale is 0 or a normal number, and "
-        "sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64)",
+        "sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). "
+        "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
+        "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)",
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
-        "others. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
+        "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
         "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it",
     .params = params,
     .args = args,

@@ -12,6 +12,13 @@ typedef struct attention_matrix {
     bool pack_gqa;
 } attention_matrix;
 
+typedef enum attention_shaping {
+    ATTENTION_PLAIN,
+    ATTENTION_SOFTCAP, /* softcap * tanh(score / softcap) */
+    ATTENTION_ALIBI,   /* score - slope * |distance to the query's own key| */
+    ATTENTION_MASK     /* score + an element of a matrix of queries and keys */
+} attention_shaping;
+
 /* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
  * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
@@ -22,20 +29,31 @@ typedef struct attention {
 
     attention_matrix q, k, v, out;
     ptx_val lse;                /* first element, of all heads; may be null */
+    ptx_val sinks;              /* of each head of Q; may be null */
     ptx_val group;              /* U32 */
     ptx_val q_length, k_length; /* U32 */
     ptx_val rows;               /* U32: q_length, with pack_gqa times group */
     ptx_val head;               /* U32: head, or group of packed heads, counted over all batches */
     ptx_val q_heads;            /* U32 */
-    ptx_val before;  /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
-    ptx_val first;   /* the tile's first row */
-    ptx_val q_end;   /* rows of Q that count: none of them when scale is 0 */
-    ptx_val keys;    /* end of this part's keys that some query of the tile sees: no others are read */
-    ptx_val all_see; /* how many keys all queries of the tile see */
-    ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
+    ptx_val before; /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
+    ptx_val first;  /* the tile's first row */
+    ptx_val q_end;  /* rows of Q that count: none of them when scale is 0 */
+    /* attention_keys.h: */
+    ptx_val window_left, window_right, causal_offset; /* S32 */
+    ptx_val first_keys;
+    ptx_val diagonal;       /* the key at which query 0 stands; S32 */
+    ptx_val first_key, end; /* of this part, as keys are counted */
+    ptx_val kept, gap;      /* keys counted from `kept` on are numbered `gap` higher */
+    ptx_val keys;           /* end of the keys, by number, that this part reads */
+    ptx_val full_first,
+        full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
+    /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
+    attention_shaping shaping;
+    ptx_val factor, inner, cap;
+    ptx_val alibi_slopes; /* of each head of Q */
+    attention_matrix mask;
     /* With split_k, attention_split.h: */
     ptx_val workspace, tile_counters, part, tile; /* U32, the tile counted over all heads and batches */
-    ptx_val first_key;                            /* of this part; else 0 */
 } attention;
 
 /* Only what is known before a launch; f may be null. */
@@ -46,14 +64,14 @@ attention attention_init(ptx_fn *f, const kiln_variant *v);
 /* Sets `before`. Call it after the loop over the keys, which would keep registers for it. */
 void attention_find_before(attention *a);
 
+/* The head of Q that a row belongs to, U32. */
+ptx_val attention_head_of(const attention *a, ptx_val row);
+
 /* `at`, moved to a row. */
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
 
 /* Points to a row's log-sum-exp. */
 ptx_val attention_log_at(const attention *a, ptx_val row);
-
-/* How many keys, S32 and not clamped, a row sees. */
-ptx_val attention_visible(const attention *a, ptx_val row);
 
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v);
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v);
