@@ -17,7 +17,7 @@ static const kiln_param params[] = {
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
      .summary = "queries per thread block; K and V are read once for each such tile"},
     {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
-     .summary = "keys that a thread block takes at a time"},
+     .summary = "keys that a thread block takes at a time; 128 from sm_80 on"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
@@ -167,7 +167,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim = kiln_int(v, "head_dim");
     const bool is_split = kiln_int(v, "split_k") > 1, pack_gqa = kiln_bool(v, "pack_gqa");
     (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
-    s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SHARED_SM_75) ? 80 : 75;
+    s->min_sm = is_mma && (is_bf16 || tile_k == 128 || s->shared_bytes > SHARED_SM_75) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",

@@ -1,9 +1,11 @@
 /* attention on tensor cores: f16 from sm_75 on, bf16 from sm_80 on.
  *
- * A warp makes a block of 16 rows of O. It makes two where tile_q is 128 and registers allow, so that a fragment of K or V
- * serves 32 rows. All warps go over the keys together, in tiles of tile_k. Scores stay in the registers in which the first
- * product leaves them: rounded to pairs they are the A operand of the second one. Each lane has parts of two rows of a
- * block, eight apart; four lanes share a row.
+ * A warp makes a block of 16 rows of O. It makes two where registers allow, so that a fragment of K or V serves 32 rows:
+ * with one, loads of fragments keep the multiprocessor's shared memory as busy as the products keep its tensor cores. But
+ * tile_q 32 would be a single warp; nor does tile_q 64 leave enough warps with more than 32 keys. All warps of a thread
+ * block go over the keys together, in tiles of tile_k. Scores stay in the registers in which the first product leaves
+ * them: rounded to pairs they are the A operand of the second one. Each lane has parts of two rows of a block, eight apart;
+ * four lanes share a row.
  *
  * SHARED MEMORY holds the tile of Q, and one tile each of K and V. V is copied during the first product, the next K during
  * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers. Tiles lie in strips of 16
@@ -491,14 +493,15 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
 }
 
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
- * Besides sums, scores and Q there are addresses and offsets; below sm_80 also the data being copied, and more with
- * pack_gqa. */
+ * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
+ * the data being copied, and more with pack_gqa. */
 static uint32_t blocks_per_multiprocessor(const mma *m)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k > 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
-    uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
+    uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
+                       (m->has_tail ? 8 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads(m);
