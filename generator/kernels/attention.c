@@ -22,23 +22,33 @@ static const kiln_param params[] = {
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
      .summary = "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"},
+    {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged", .numbers = "1 2",
+     .default_value = "dense", .is_later = true,
+     .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, offsets and lengths on the device"},
     {.name = NULL},
 };
 
 #define LAST(count)          "(max(" count ", 1) - 1)"
-#define SPAN(matrix, heads, length)                                                                                    \
-    "select(batch * " heads " * " length " == 0, 0, " LAST("batch") " * " matrix "_batch_stride + " LAST(heads) " * "  \
-    matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
+#define SPAN(matrix, outer, heads, rows)                                                                               \
+    "select(" outer " * " heads " * " rows " == 0, 0, " LAST(outer) " * " matrix "_batch_stride + " LAST(heads) " * "  \
+    matrix "_head_stride + " LAST(rows) " * " matrix "_row_stride + head_dim)"
 
-#define WORKSPACE "batch * q_heads * q_length * split_k * (head_dim + 8)"
+/* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
+#define Q_BATCH "select(layout == dense, batch, 1)"
+#define Q_ROWS  "select(layout == dense, q_length, q_rows)"
+#define K_BATCH "select(layout == ragged && k_rows > 0, 1, batch)"
+#define K_ROWS  "select(layout == ragged && k_rows > 0, k_rows, k_length)"
+
+#define ROWS      Q_BATCH " * q_heads * " Q_ROWS
+#define WORKSPACE ROWS " * split_k * (head_dim + 8)"
 #define TILES     "batch * q_heads * ceil_div(q_length, 32)"
 
 static const kiln_arg args[] = {
-    {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
-    {"k", KILN_ARG_IN, "$type", SPAN("k", "kv_heads", "k_length"), 16, NULL, "K"},
-    {"v", KILN_ARG_IN, "$type", SPAN("v", "kv_heads", "k_length"), 16, NULL, "V"},
-    {"out", KILN_ARG_OUT, "$type", SPAN("out", "q_heads", "q_length"), 16, NULL, "O"},
-    {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", "batch, q_heads, q_length", 4, NULL,
+    {"q", KILN_ARG_IN, "$type", SPAN("q", Q_BATCH, "q_heads", Q_ROWS), 16, NULL, "Q"},
+    {"k", KILN_ARG_IN, "$type", SPAN("k", K_BATCH, "kv_heads", K_ROWS), 16, NULL, "K"},
+    {"v", KILN_ARG_IN, "$type", SPAN("v", K_BATCH, "kv_heads", K_ROWS), 16, NULL, "V"},
+    {"out", KILN_ARG_OUT, "$type", SPAN("out", Q_BATCH, "q_heads", Q_ROWS), 16, NULL, "O"},
+    {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", Q_BATCH ", q_heads, " Q_ROWS, 4, NULL,
      "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
     {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head"},
     {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q and O"},
@@ -67,6 +77,11 @@ static const kiln_arg args[] = {
     {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
     {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
     {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, without a row of V"},
+    {"q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
+    {"k_offsets", KILN_ARG_IN, "u32", "select(k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
+    {"k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: all its rows. Rows behind them are not read"},
+    {"q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
+    {"k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: without k_offsets, sequences are a batch stride apart"},
     {.name = NULL},
 };
 
@@ -81,7 +96,7 @@ static const kiln_arg args[] = {
 /* A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
 static const kiln_workspace workspace = {
     "workspace", "tile_counters", "workspace_size",
-    "min(batch * q_heads * q_length, 68719476736) * split_k * (head_dim + 8)",
+    "min(" ROWS ", 68719476736) * split_k * (head_dim + 8)",
     "min(" TILES ", 2147483648)"};
 
 static const kiln_rule rules[] = {
@@ -95,14 +110,15 @@ static const kiln_rule rules[] = {
     {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
-    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
+    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (head_dim + 8) for each row of O"},
     {"split_k == 1 || " TILES " <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
     {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
-    {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
+    {"out_row_stride >= head_dim || " Q_ROWS " <= 1", "out_row_stride must be at least head_dim"},
     {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
-    {"out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
+    {"layout != dense || out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
     {"window_left <= " WIDEST, "window_left must be at most 2^29"},
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
+    {"layout == dense || q_rows >= q_length", "q_rows must be at least q_length"},
     {NULL, NULL},
 };
 
@@ -132,6 +148,7 @@ static const kiln_value single_head_values[] = {
     {"kv_heads", "1"},
     {"q_length", "seq_len"},
     {"k_length", "seq_len"},
+    {"q_rows", "seq_len"},
     {"q_row_stride", "head_dim"},
     {"k_row_stride", "head_dim"},
     {"v_row_stride", "head_dim"},
@@ -171,9 +188,19 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "strategy mma's tiles fit 99 KB of shared memory");
 }
 
+/* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    (kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt)(f, v);
+    void (*const emit_tile)(const attention *a) =
+        kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt;
+    const attention a = attention_init(f, v);
+    if (a.is_dense) {
+        emit_tile(&a);
+        return;
+    }
+    PTX_IF (f, ptx_lt(f, a.first, a.rows)) {
+        emit_tile(&a);
+    }
 }
 
 const kiln_family attention_family = {
@@ -206,9 +233,8 @@ const kiln_family attention_family = {
              .block_bytes = "(2 * " PART_KEYS " + 2 * tile_q) * head_dim * " TYPE_BYTES,
              .extra = "select(split_k == 1, 0, 3500 + split_k * tile_q * head_dim / 32)"},
     .calls = calls,
-    .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
-             .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES
-                                         " * batch * q_heads * q_length",
+    .cost = {.bytes_read = TYPE_BYTES " * head_dim * (" ROWS " + 2 * kv_heads * " K_BATCH " * " K_ROWS ")",
+             .bytes_written = "(" TYPE_BYTES " * head_dim + " WIDE_BYTES ") * " ROWS,
              .elements = "batch * q_heads * q_length * k_length"},
     .min_sm = 75,
     .emit = emit,

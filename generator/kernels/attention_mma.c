@@ -387,9 +387,10 @@ static mma geometry(attention of)
     return m;
 }
 
-static mma init_mma(ptx_fn *f, const kiln_variant *v)
+static mma init_mma(const attention *a)
 {
-    mma m = geometry(attention_init(f, v));
+    ptx_fn *f = a->f;
+    mma m = geometry(*a);
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
@@ -509,9 +510,10 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->trip = m.a.tile_k;
 }
 
-void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
+void attention_emit_mma(const attention *a)
 {
-    mma m = init_mma(f, v);
+    ptx_fn *f = a->f;
+    mma m = init_mma(a);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&m, shared, tid);
     add_tiles(&m);

@@ -362,9 +362,10 @@ void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->trip = g.a.tile_k;
 }
 
-void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
+void attention_emit_simt(const attention *a)
 {
-    simt s = geometry(attention_init(f, v));
+    ptx_fn *f = a->f;
+    simt s = geometry(*a);
     init_thread(&s);
     PTX_FOR (f, counted, s.a.first_key, s.a.end, ptx_u32(s.a.tile_k)) {
         ptx_main_loop(f);
