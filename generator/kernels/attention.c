@@ -22,6 +22,9 @@ static const kiln_param params[] = {
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
      .summary = "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"},
+    {.name = "score", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "plain softcap alibi mask", .numbers = "1 2 3 4",
+     .default_value = "plain", .is_later = true,
+     .summary = "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask"},
     {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged", .numbers = "1 2",
      .default_value = "dense", .is_later = true,
      .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, offsets and lengths on the device"},
@@ -41,6 +44,10 @@ static const kiln_param params[] = {
 
 #define ROWS      Q_BATCH " * q_heads * " Q_ROWS
 #define WORKSPACE ROWS " * split_k * (head_dim + 8)"
+#define MASK_SPAN                                                                                                      \
+    "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
+    " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
+
 #define TILES     "batch * q_heads * ceil_div(q_length, 32)"
 
 static const kiln_arg args[] = {
@@ -76,12 +83,18 @@ static const kiln_arg args[] = {
     {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this behind its own; 0: all of them, or with causal none"},
     {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
     {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
-    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, without a row of V"},
+    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; not +infinity"},
     {"q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
     {"k_offsets", KILN_ARG_IN, "u32", "select(k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
     {"k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: all its rows. Rows behind them are not read"},
     {"q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
     {"k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: without k_offsets, sequences are a batch stride apart"},
+    {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite"},
+    {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
+    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
+    {"mask_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "score == mask", "elements of mask from row to row; 0: all queries share it"},
+    {"mask_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from head to head of Q"},
+    {"mask_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from batch to batch"},
     {.name = NULL},
 };
 
@@ -118,6 +131,7 @@ static const kiln_rule rules[] = {
     {"layout != dense || out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
     {"window_left <= " WIDEST, "window_left must be at most 2^29"},
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
+    {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
     {"layout == dense || q_rows >= q_length", "q_rows must be at least q_length"},
     {NULL, NULL},
 };
