@@ -1,5 +1,6 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention.h"
+#include "attention_pages.h"
 
 #include "device/shared.h"
 #include <kiln/author/families.h>
@@ -25,9 +26,9 @@ static const kiln_param params[] = {
     {.name = "score", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "plain softcap alibi mask", .numbers = "1 2 3 4",
      .default_value = "plain", .is_later = true,
      .summary = "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask"},
-    {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged", .numbers = "1 2",
+    {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged paged", .numbers = "1 2 3",
      .default_value = "dense", .is_later = true,
-     .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, offsets and lengths on the device"},
+     .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages"},
     {.name = NULL},
 };
 
@@ -39,8 +40,8 @@ static const kiln_param params[] = {
 /* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
 #define Q_BATCH "select(layout == dense, batch, 1)"
 #define Q_ROWS  "select(layout == dense, q_length, q_rows)"
-#define K_BATCH "select(layout == ragged && k_rows > 0, 1, batch)"
-#define K_ROWS  "select(layout == ragged && k_rows > 0, k_rows, k_length)"
+#define K_BATCH "select(layout == paged, pages, select(layout == ragged && k_rows > 0, 1, batch))"
+#define K_ROWS  "select(layout == paged, page_size, select(layout == ragged && k_rows > 0, k_rows, k_length))"
 
 #define ROWS      Q_BATCH " * q_heads * " Q_ROWS
 #define WORKSPACE ROWS " * split_k * (head_dim + 8)"
@@ -87,8 +88,14 @@ static const kiln_arg args[] = {
     {"q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
     {"k_offsets", KILN_ARG_IN, "u32", "select(k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
     {"k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: all its rows. Rows behind them are not read"},
+    {"page_table", KILN_ARG_IN, "i32", "page_entries", 4, "layout == paged", "pages of each sequence, in the order of its keys. Entries behind its last key are not read"},
+    {"page_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "where the entries of each sequence begin, and their end; null: page_table_stride apart"},
     {"q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
     {"k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: without k_offsets, sequences are a batch stride apart"},
+    {"page_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of page_table"},
+    {"page_table_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of page_table from sequence to sequence"},
+    {"pages", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages that K and V have room for, a batch stride apart"},
+    {"page_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8. A row lies in one piece: keys that are split into groups of x elements, as in vLLM's old layout, are not taken"},
     {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite"},
     {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
     {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
@@ -133,6 +140,9 @@ static const kiln_rule rules[] = {
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
     {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
     {"layout == dense || q_rows >= q_length", "q_rows must be at least q_length"},
+    {"layout != paged || (page_size >= 8 && page_size % 8 == 0)", "page_size must be a multiple of 8, and not 0"},
+    {"layout != paged || page_entries * page_size >= k_length", "page_table must have entries for k_length keys"},
+    {"layout != paged || pages >= 1 || k_length == 0", "pages must be at least 1"},
     {NULL, NULL},
 };
 
@@ -183,8 +193,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const uint32_t tile_q = kiln_int(v, "tile_q"), tile_k = kiln_int(v, "tile_k"),
                    head_dim = kiln_int(v, "head_dim");
     const bool is_split = kiln_int(v, "split_k") > 1, pack_gqa = kiln_bool(v, "pack_gqa");
+    const uint32_t static_bytes =
+        16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
     (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
-    s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SHARED_SM_75) ? 80 : 75;
+    s->min_sm = is_mma && (is_bf16 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
@@ -197,7 +209,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128,
                  "head_dim tile_q tile_k",
                  "tile_q 128 with head_dim from 104 to 120 needs tile_k 32: registers");
-    kiln_require(s, !is_mma || s->shared_bytes + 16 * is_split <= SHARED_SM_86,
+    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= SHARED_SM_86,
                  "head_dim strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
 }
@@ -208,7 +220,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     void (*const emit_tile)(const attention *a) =
         kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt;
     const attention a = attention_init(f, v);
-    if (a.is_dense) {
+    if (a.layout == ATTENTION_DENSE) {
         emit_tile(&a);
         return;
     }

@@ -10,6 +10,9 @@ typedef struct attention_matrix {
     ptx_val row_stride;  /* elements, U32 */
     ptx_val head_stride; /* elements, U64 */
     ptx_val first_row;   /* of this sequence, U32; attention_layout.h */
+    bool is_paged;       /* attention_pages.h: */
+    ptx_val page_stride; /* elements, U64 */
+    uint32_t in_entry;   /* bytes */
     bool pack_gqa;
 } attention_matrix;
 
@@ -20,13 +23,16 @@ typedef enum attention_shaping {
     ATTENTION_MASK     /* score + an element of a matrix of queries and keys */
 } attention_shaping;
 
+typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAGED } attention_layout;
+
 /* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
  * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
     ptx_fn *f;
     ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
     uint32_t head_dim, tile_q, tile_k, split_k;
-    bool has_sm_80, is_causal, pack_gqa, is_dense;
+    bool has_sm_80, is_causal, pack_gqa;
+    attention_layout layout;
 
     attention_matrix q, k, v, out;
     ptx_val lse;                /* first element, of all heads; may be null */
@@ -44,7 +50,10 @@ typedef struct attention {
     /* attention_layout.h: */
     ptx_val most_queries, most_keys; /* of any sequence; U32 */
     ptx_val q_offsets, q_rows;       /* not of dense ones */
-    ptx_val kv_batch;                /* by whose batch stride K and V begin; U32 */
+    ptx_val kv_batch;                /* by whose batch stride K and V begin; U32; not of pages */
+    /* attention_pages.h: */
+    ptx_val page_table, page_size; /* of the sequence; rows, U32 */
+    ptx_val octets;                /* of the tile that copies are for; U32 */
     /* attention_keys.h: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
@@ -56,7 +65,7 @@ typedef struct attention {
         full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
     /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
     attention_shaping shaping;
-    ptx_val factor, inner;
+    ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
     /* With split_k, attention_split.h: */
@@ -67,6 +76,9 @@ typedef struct attention {
 attention attention_geometry(ptx_fn *f, const kiln_variant *v);
 
 attention attention_init(ptx_fn *f, const kiln_variant *v);
+
+/* Of an element of Q, K, V or O. */
+uint32_t attention_bytes(const attention *a);
 
 /* Sets `before`. Call it after the loop over the keys, which would keep registers for it. */
 void attention_find_before(attention *a);

@@ -62,7 +62,7 @@ static ptx_val round_down(const attention *a, ptx_val keys)
 static ptx_val shared_keys(const attention *a)
 {
     ptx_fn *f = a->f;
-    if (a->is_dense)
+    if (a->layout == ATTENTION_DENSE)
         return a->end;
     ptx_val first = ptx_min(f, a->first_keys, a->most_keys);
     ptx_val more = ptx_add(f, ptx_as(f, PTX_U32, a->window_left), ptx_u32(a->tile_q + 2 * a->tile_k));

@@ -25,6 +25,7 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_copy.h"
+#include "attention_pages.h"
 #include "attention_score.h"
 #include "attention_split.h"
 #include "attention_total.h"
@@ -52,6 +53,7 @@ typedef struct mma {
     uint32_t octet_bytes; /* of eight rows */
     attention_copier copier;
     attention_panel k, v;
+    attention_pages pages;
     ptx_val lane, warp;
     ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
@@ -258,16 +260,22 @@ static void add_tile(mma *m, ptx_val counted)
     ptx_fn *f = m->f;
     const attention *a = &m->a;
     ptx_val none = ptx_u32(0), key = attention_key(a, counted);
+    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k));
     wait_for_copies(m);
+    if (a->layout == ATTENTION_PAGED)
+        m->a.octets = attention_octets_of(&m->pages, counted);
     attention_copy_rows(&m->v, key, a->keys, none);
+    if (a->layout == ATTENTION_PAGED)
+        attention_lay_out(&m->pages, behind);
     multiply_scores(m);
     shape_and_mask(m, key);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
     wait_for_copies(m);
-    ptx_val next = attention_key(a, ptx_add(f, counted, ptx_u32(a->tile_k)));
-    attention_copy_rows(&m->k, next, a->keys, none);
+    if (a->layout == ATTENTION_PAGED)
+        m->a.octets = attention_octets_of(&m->pages, behind);
+    attention_copy_rows(&m->k, attention_key(a, behind), a->keys, none);
     multiply_values(m);
 }
 
@@ -470,6 +478,11 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
     init_lane(m, q_to, k_to, v_to);
+    if (a->layout == ATTENTION_PAGED) {
+        m->pages = attention_init_pages(a, tid);
+        m->a.octets = attention_octets_of(&m->pages, a->first_key);
+        ptx_barrier(f);
+    }
     attention_copy_rows(&q, a->first, a->q_end, none);
     attention_copy_rows(&m->k, attention_key(a, a->first_key), a->keys, none);
     wait_for_copies(m);

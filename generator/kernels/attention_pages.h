@@ -1,6 +1,6 @@
-/* Page tables: where the keys of a tile are. A page holds page_size rows of K and V, a multiple of eight, so that the eight
- * keys of an octet lie together. For each octet of two tiles, shared memory has the offsets of its rows: threads fill those
- * of the next tile while copies read those of this one. */
+/* Page tables: where the rows of a tile of keys are. A page has a multiple of eight rows, so the eight keys of an octet lie
+ * together. For each octet of a tile shared memory has where its rows of K and V begin. There is room for two tiles: one is
+ * laid out while the other is copied, and the pages of the tile after that are on their way from the table. */
 #ifndef KERNELS_ATTENTION_PAGES_H
 #define KERNELS_ATTENTION_PAGES_H
 
@@ -8,22 +8,29 @@
 
 typedef struct attention_pages {
     const attention *a;
-    ptx_val page_size, reciprocal; /* U32 */
-    ptx_val table;                 /* the sequence's pages */
-    ptx_val key;                   /* this thread's of a tile: one in eight has one */
-    ptx_val has_key;
-    ptx_val octets;        /* in shared memory, U32 */
-    ptx_val page, in_page; /* variables: of this thread's key of the next tile that is laid out */
+    ptx_val octets;     /* in shared memory; U32 */
+    ptx_val key;        /* this thread's octet begins so many keys behind a tile's first */
+    ptx_val has_key;    /* of a few threads */
+    ptx_val reciprocal; /* of the page size */
+    ptx_val page, row;  /* variables, of the next tile's octet: its page, its first row there */
 } attention_pages;
 
-/* Bytes of shared memory. */
-uint32_t attention_pages_bytes(const attention *a);
+/* Bytes of static shared memory. */
+uint32_t attention_pages_bytes(uint32_t tile_k);
 
-/* Lays out the first tile. A barrier must follow before copies. */
+/* Lays out the first tile. */
 attention_pages attention_init_pages(const attention *a, ptx_val tid);
 
-/* Lays out the tile that begins at the key that is counted as `counted`; call it for one after the other. Barriers must be
- * between it and the copies of that tile, and the copies of the tile before the last. */
+/* Lays out the tile that begins at a counted key: one after the other. A barrier must come before, behind the copies of the
+ * tile before the last one, and one after, in front of the copies of this. */
 void attention_lay_out(attention_pages *p, ptx_val counted);
+
+/* The octets of the tile that begins at a counted key, for attention.octets. */
+ptx_val attention_octets_of(const attention_pages *p, ptx_val counted);
+
+/* Bytes in front of the octet that a row is in. The octet of a row that is `rows` behind it, a multiple of eight, is a
+ * constant away. */
+ptx_val attention_octet_at(const attention *a, ptx_val row);
+ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows);
 
 #endif

@@ -40,20 +40,22 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     a->rows = a->pack_gqa ? ptx_mul(f, a->q_length, a->group) : a->q_length;
     head = ptx_cvt(f, PTX_U64, head);
     kv_head = ptx_cvt(f, PTX_U64, kv_head);
-    if (a->is_dense)
-        a->kv_batch = batch;
+    bool is_dense = a->layout == ATTENTION_DENSE, is_paged = a->layout == ATTENTION_PAGED;
     ptx_val kv_batch = ptx_cvt(f, PTX_U64, a->kv_batch);
     attention_matrix *const all[] = {&a->q, &a->k, &a->v, &a->out};
     for (int i = 0; i < 4; i++) {
         bool is_q = i == 0 || i == 3;
         ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
-        if (a->is_dense || !is_q)
+        if (is_dense || (!is_q && !is_paged))
             element = ptx_mad(f, kv_batch, strides[i].batch, element);
-        if (!a->is_dense)
+        if (!is_dense && (is_q || !is_paged))
             element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
         all[i]->first = ptx_at(f, all[i]->first, element);
         all[i]->head_stride = strides[i].head;
         all[i]->pack_gqa = is_q && a->pack_gqa;
+        all[i]->is_paged = !is_q && is_paged;
+        all[i]->page_stride = strides[i].batch;
+        all[i]->in_entry = i == 2 ? 8 : 0;
     }
 }
 
@@ -62,7 +64,7 @@ void attention_find_before(attention *a)
     ptx_fn *f = a->f;
     ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
-    if (a->is_dense) {
+    if (a->layout == ATTENTION_DENSE) {
         ptx_val of_all = ptx_mad(f, batch, a->q_heads, head);
         a->before = a->log_before = ptx_mul_wide(f, of_all, a->q_length);
         a->log_rows = a->q_length;
@@ -86,7 +88,9 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
                    .split_k = kiln_int(v, "split_k"),
                    .is_causal = kiln_bool(v, "causal"),
                    .pack_gqa = kiln_bool(v, "pack_gqa"),
-                   .is_dense = kiln_is(v, "layout", "dense"),
+                   .layout = kiln_is(v, "layout", "paged")    ? ATTENTION_PAGED
+                             : kiln_is(v, "layout", "ragged") ? ATTENTION_RAGGED
+                                                              : ATTENTION_DENSE,
                    .shaping = attention_shaping_of(v)};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     return a;
@@ -145,6 +149,11 @@ ptx_val attention_head_of(const attention *a, ptx_val row)
         return block;
     ptx_val in_group = ptx_rem(f, row, a->group);
     return ptx_mad(f, block, a->group, in_group);
+}
+
+uint32_t attention_bytes(const attention *a)
+{
+    return a->type == PTX_F64 ? 8 : a->type == PTX_F32 ? 4 : 2;
 }
 
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)

@@ -184,6 +184,7 @@ static void shape_score(problem *p, query *t, uint64_t j)
     long double *score = &t->score[j];
     t->shaping[j] = 0;
     if (problem_has_parameter(p, "score", "softcap")) {
+        t->size[j] = isinf((double)*score) ? 0 : t->size[j]; /* the cap of an infinity is exact */
         *score = cap > 0 ? cap * tanhl(*score / cap) : isnan(*score) ? *score : 0;
         t->shaping[j] = 12 * cap;
     } else if (problem_has_parameter(p, "score", "alibi")) {

@@ -43,6 +43,18 @@ static bool is_dense(const problem *p)
     return problem_has_parameter(p, "layout", "dense");
 }
 
+static bool is_paged(const problem *p)
+{
+    return problem_has_parameter(p, "layout", "paged");
+}
+
+/* Where in page_table the page of key j is. */
+static uint64_t entry_of(problem *p, uint64_t batch, uint64_t j)
+{
+    uint64_t even = batch * problem_integer(p, "page_table_stride");
+    return number_of(p, "page_starts", batch, even) + j / problem_integer(p, "page_size");
+}
+
 uint64_t attention_query_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
                             uint64_t i)
 {
@@ -56,6 +68,10 @@ uint64_t attention_key_at(problem *p, const attention_sequence *s, const char *m
 {
     uint64_t first = problem_integer(p, "k_rows") > 0 ? s->k_first * stride(p, matrix, "_row_stride")
                                                       : s->batch * stride(p, matrix, "_batch_stride");
+    if (is_paged(p)) {
+        first = number_of(p, "page_table", entry_of(p, s->batch, j), 0) * stride(p, matrix, "_batch_stride");
+        j %= problem_integer(p, "page_size");
+    }
     return first + head * stride(p, matrix, "_head_stride") + j * stride(p, matrix, "_row_stride");
 }
 
@@ -107,6 +123,30 @@ static uint64_t unused_rows(problem *p)
     return problem_find(p, "k_lengths")->is_null ? 0 : UNUSED_ROWS;
 }
 
+static uint64_t pages_of(problem *p, uint64_t keys)
+{
+    const uint64_t size = problem_integer(p, "page_size");
+    return (keys + size - 1) / size;
+}
+
+/* Entries of a sequence beside each other, or as far apart as the longest one needs, and one more. */
+static void plan_pages(problem *p, attention_lengths how)
+{
+    static const uint64_t sizes[] = {8, 24, 16, 40, 64, 256};
+    uint64_t batches = problem_integer(p, "batch"), most = problem_integer(p, "k_length"), entries = 0;
+    uint64_t number = problem_integer(p, "q_length") + most;
+    problem_find(p, "page_size")->integer = sizes[number % (sizeof sizes / sizeof *sizes)];
+    problem_find(p, "k_lengths")->is_null = how == LENGTHS_ALL;
+    problem_find(p, "page_starts")->is_null = how == LENGTHS_ALL || how == LENGTHS_IN_SLOTS;
+    problem_find(p, "page_table_stride")->integer = pages_of(p, most) + 1;
+    for (uint64_t batch = 0; batch < batches; batch++)
+        entries += pages_of(p, least(keys_of(p, most, batch), most));
+    if (problem_find(p, "page_starts")->is_null)
+        entries = batches * (pages_of(p, most) + 1);
+    problem_find(p, "page_entries")->integer = entries > pages_of(p, most) ? entries : pages_of(p, most);
+    problem_find(p, "pages")->integer = entries + 2;
+}
+
 void attention_plan_layout(problem *p, attention_lengths how)
 {
     if (is_dense(p))
@@ -119,6 +159,10 @@ void attention_plan_layout(problem *p, attention_lengths how)
     if (by_offsets)
         queries = make_offsets(p, "q_offsets", "q_length", queries_of, 0);
     problem_find(p, "q_rows")->integer = queries > most ? queries : most;
+    if (is_paged(p)) {
+        plan_pages(p, how);
+        return;
+    }
     problem_find(p, "k_rows")->integer =
         by_offsets ? make_offsets(p, "k_offsets", "k_length", keys_of, unused_rows(p)) : 0;
 }
@@ -130,11 +174,46 @@ uint64_t attention_query_rows(problem *p)
 
 uint64_t attention_key_rows(problem *p)
 {
+    if (is_paged(p))
+        return problem_integer(p, "page_size");
     uint64_t rows = problem_integer(p, "k_rows");
     return rows > 0 ? rows : problem_integer(p, "k_length");
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
+
+/* A step through all pages that comes to each once. */
+static uint64_t step_through(uint64_t pages)
+{
+    for (uint64_t step = pages * 5 / 8 + 1;; step++) {
+        uint64_t a = pages, b = step;
+        while (b > 0) {
+            uint64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1)
+            return step;
+    }
+}
+
+/* Each sequence has pages here and there. Entries behind its last key are no pages. */
+static void make_pages(problem *p)
+{
+    argument *table = problem_find(p, "page_table"), *starts = problem_find(p, "page_starts");
+    uint64_t most = problem_integer(p, "k_length"), pages = problem_integer(p, "pages");
+    uint64_t step = step_through(pages), start = 0, used = 0;
+    for (uint64_t i = 0; i < table->count; i++)
+        element_set_bits(table->about->type, table->host, i, UINT64_MAX);
+    for (uint64_t batch = 0; batch <= problem_integer(p, "batch"); batch++) {
+        if (starts->count > 0)
+            element_set_bits(starts->about->type, starts->host, batch, start);
+        uint64_t keys = batch < problem_integer(p, "batch") ? attention_sequence_of(p, batch).k_length : 0;
+        start += pages_of(p, least(keys, most));
+        for (uint64_t j = 0; j < keys; j += problem_integer(p, "page_size"))
+            element_set_bits(table->about->type, table->host, entry_of(p, batch, j), ++used * step % pages);
+    }
+}
 
 void attention_make_layout(problem *p)
 {
@@ -142,10 +221,13 @@ void attention_make_layout(problem *p)
         return;
     argument *lengths = problem_find(p, "k_lengths");
     make_offsets(p, "q_offsets", "q_length", queries_of, 0);
-    make_offsets(p, "k_offsets", "k_length", keys_of, unused_rows(p));
+    if (!is_paged(p))
+        make_offsets(p, "k_offsets", "k_length", keys_of, unused_rows(p));
     for (uint64_t batch = 0; batch < lengths->count; batch++)
         element_set_bits(lengths->about->type, lengths->host, batch,
                          keys_of(p, problem_integer(p, "k_length"), batch));
+    if (is_paged(p))
+        make_pages(p);
 }
 
 static void poison(problem *p, const char *matrix)
