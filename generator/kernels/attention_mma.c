@@ -55,6 +55,7 @@ typedef struct mma {
     attention_panel k, v;
     attention_pages pages;
     ptx_val lane, warp;
+    ptx_val key;                              /* the tile's first, whose rows of K are on their way */
     ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
     softmax_row row[MOST_BLOCKS][2];
@@ -259,24 +260,22 @@ static void add_tile(mma *m, ptx_val counted)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val none = ptx_u32(0), key = attention_key(a, counted);
-    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k));
+    ptx_val none = ptx_u32(0), key = m->key;
     wait_for_copies(m);
-    if (a->layout == ATTENTION_PAGED)
-        m->a.octets = attention_octets_of(&m->pages, counted);
+    attention_turn_pages(&m->pages, counted);
     attention_copy_rows(&m->v, key, a->keys, none);
-    if (a->layout == ATTENTION_PAGED)
-        attention_lay_out(&m->pages, behind);
+    attention_lay_out_next(&m->pages, counted);
     multiply_scores(m);
     shape_and_mask(m, key);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
     wait_for_copies(m);
-    if (a->layout == ATTENTION_PAGED)
-        m->a.octets = attention_octets_of(&m->pages, behind);
-    attention_copy_rows(&m->k, attention_key(a, behind), a->keys, none);
+    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k)), next = attention_key(a, behind);
+    attention_turn_pages(&m->pages, behind);
+    attention_copy_rows(&m->k, next, a->keys, none);
     multiply_values(m);
+    ptx_set(f, m->key, next);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
@@ -478,13 +477,10 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
     init_lane(m, q_to, k_to, v_to);
-    if (a->layout == ATTENTION_PAGED) {
-        m->pages = attention_init_pages(a, tid);
-        m->a.octets = attention_octets_of(&m->pages, a->first_key);
-        ptx_barrier(f);
-    }
+    m->pages = attention_init_pages(&m->a, tid);
     attention_copy_rows(&q, a->first, a->q_end, none);
-    attention_copy_rows(&m->k, attention_key(a, a->first_key), a->keys, none);
+    m->key = ptx_var(f, attention_key(a, a->first_key));
+    attention_copy_rows(&m->k, m->key, a->keys, none);
     wait_for_copies(m);
     for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
         load_q(m, 0, step, m->q[step]);

@@ -28,7 +28,7 @@ static void fetch(attention_pages *p, ptx_val counted)
     }
 }
 
-ptx_val attention_octets_of(const attention_pages *p, ptx_val counted)
+static ptx_val tile_at(const attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
     ptx_val is_odd = ptx_and(f, counted, ptx_u32(p->a->tile_k));
@@ -43,22 +43,23 @@ static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m)
     return ptx_mul(f, elements, ptx_u64(attention_bytes(p->a)));
 }
 
-void attention_lay_out(attention_pages *p, ptx_val counted)
+/* And fetches the pages of the next tile. */
+static void lay_out(attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
-    PTX_IF (f, p->has_key) {
-        ptx_val k = bytes_before(p, &p->a->k), v = bytes_before(p, &p->a->v);
-        const ptx_val entry[2] = {k, v};
-        ptx_val to = ptx_mad(f, p->key, ptx_u32(UNIT_BYTES / OCTET), attention_octets_of(p, counted));
-        ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
-        fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
-    }
+    ptx_val k = bytes_before(p, &p->a->k), v = bytes_before(p, &p->a->v);
+    const ptx_val entry[2] = {k, v};
+    ptx_val to = ptx_mad(f, p->key, ptx_u32(UNIT_BYTES / OCTET), tile_at(p, counted));
+    ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
+    fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
 }
 
-attention_pages attention_init_pages(const attention *a, ptx_val tid)
+attention_pages attention_init_pages(attention *a, ptx_val tid)
 {
     ptx_fn *f = a->f;
     attention_pages p = {.a = a};
+    if (a->layout != ATTENTION_PAGED)
+        return p;
     p.octets = ptx_address(f, ptx_shared(f, PTX_U64, attention_pages_bytes(a->tile_k) / 8, UNIT_BYTES));
     p.key = ptx_mul(f, tid, ptx_u32(OCTET));
     p.has_key = ptx_lt(f, tid, ptx_u32(a->tile_k / OCTET));
@@ -67,9 +68,27 @@ attention_pages attention_init_pages(const attention *a, ptx_val tid)
     p.row = ptx_var(f, ptx_u32(0));
     PTX_IF (f, p.has_key) {
         fetch(&p, a->first_key);
+        lay_out(&p, a->first_key);
     }
-    attention_lay_out(&p, a->first_key);
+    attention_turn_pages(&p, a->first_key);
+    ptx_barrier(f);
     return p;
+}
+
+void attention_turn_pages(attention_pages *p, ptx_val counted)
+{
+    if (p->a->layout == ATTENTION_PAGED)
+        p->a->octets = tile_at(p, counted);
+}
+
+void attention_lay_out_next(attention_pages *p, ptx_val counted)
+{
+    ptx_fn *f = p->a->f;
+    if (p->a->layout != ATTENTION_PAGED)
+        return;
+    PTX_IF (f, p->has_key) {
+        lay_out(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
+    }
 }
 
 ptx_val attention_octet_at(const attention *a, ptx_val row)

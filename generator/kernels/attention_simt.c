@@ -387,17 +387,13 @@ void attention_emit_simt(const attention *a)
 {
     ptx_fn *f = a->f;
     simt s = geometry(*a);
-    const bool is_paged = a->layout == ATTENTION_PAGED;
     init_thread(&s);
-    if (is_paged)
-        s.pages = attention_init_pages(&s.a, s.copier.tid);
+    s.pages = attention_init_pages(&s.a, s.copier.tid);
     PTX_FOR (f, counted, s.a.first_key, s.a.end, ptx_u32(s.a.tile_k)) {
         ptx_main_loop(f);
         ptx_val key = attention_key(&s.a, counted);
-        if (is_paged) {
-            s.a.octets = attention_octets_of(&s.pages, counted);
-            attention_lay_out(&s.pages, ptx_add(f, counted, ptx_u32(s.a.tile_k)));
-        }
+        attention_turn_pages(&s.pages, counted);
+        attention_lay_out_next(&s.pages, counted);
         multiply_scores(&s, key);
         shape_and_mask(&s, key);
         for (uint32_t r = 0; r < s.rows; r++)
