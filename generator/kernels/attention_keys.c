@@ -57,11 +57,28 @@ static ptx_val round_down(const attention *a, ptx_val keys)
     return ptx_and(a->f, keys, ptx_u32(~(a->tile_k - 1)));
 }
 
+/* The keys that parts share. Of sequences with lengths of their own it is the most that any tile of any of them may have:
+ * so their parts, and with them the bits of the result, do not depend on each other. */
+static ptx_val shared_keys(const attention *a)
+{
+    ptx_fn *f = a->f;
+    if (a->layout == ATTENTION_DENSE)
+        return a->end;
+    ptx_val first = ptx_min(f, a->first_keys, a->most_keys);
+    ptx_val more = ptx_add(f, ptx_as(f, PTX_U32, a->window_left), ptx_u32(a->tile_q + 2 * a->tile_k));
+    ptx_val most = ptx_add(f, first, more), has_both = has_limit(a, a->window_left);
+    if (!a->is_causal) {
+        most = ptx_add(f, most, ptx_as(f, PTX_U32, a->window_right));
+        has_both = ptx_and(f, has_both, has_limit(a, a->window_right));
+    }
+    return ptx_select(f, has_both, ptx_min(f, most, a->most_keys), a->most_keys);
+}
+
 /* Whole tiles of keys; the last parts may have none. */
 static void find_part(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val up = ptx_add(f, a->end, ptx_u32(a->split_k * a->tile_k - 1));
+    ptx_val up = ptx_add(f, shared_keys(a), ptx_u32(a->split_k * a->tile_k - 1));
     ptx_val tiles = ptx_div(f, up, ptx_u32(a->split_k * a->tile_k));
     ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
     a->first_key = ptx_mul(f, a->part, count);

@@ -26,6 +26,7 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_copy.h"
+#include "attention_pages.h"
 #include "attention_score.h"
 #include "attention_split.h"
 #include "attention_total.h"
@@ -54,6 +55,7 @@ typedef struct mma {
     uint32_t octet_bytes;           /* from a row to the eighth after it */
     attention_copier copier;
     attention_panel k, v;
+    attention_pages pages;
     ptx_val lane, warp;
     ptx_val key;                              /* the tile's first, whose rows of K are on their way */
     ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
@@ -262,14 +264,17 @@ static void add_tile(mma *m, ptx_val counted)
     const attention *a = &m->a;
     ptx_val none = ptx_u32(0), key = m->key;
     wait_for_copies(m);
+    attention_turn_pages(&m->pages, counted);
     attention_copy_rows(&m->v, key, a->keys, none);
+    attention_lay_out_next(&m->pages, counted);
     multiply_scores(m);
     shape_and_mask(m, key);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
     wait_for_copies(m);
-    ptx_val next = attention_key(a, ptx_add(f, counted, ptx_u32(a->tile_k)));
+    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k)), next = attention_key(a, behind);
+    attention_turn_pages(&m->pages, behind);
     attention_copy_rows(&m->k, next, a->keys, none);
     multiply_values(m);
     ptx_set(f, m->key, next);
@@ -434,9 +439,10 @@ static uint32_t tile_bytes(const mma *m, attention_lines lines, uint32_t rows)
     return lines.strip_bytes ? units / 2 * lines.strip_bytes : rows * lines.row_bytes;
 }
 
-static mma init_mma(ptx_fn *f, const kiln_variant *v)
+static mma init_mma(const attention *a)
 {
-    mma m = geometry(attention_init(f, v));
+    ptx_fn *f = a->f;
+    mma m = geometry(*a);
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
@@ -484,6 +490,7 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
     init_lane(m, q_to, k_to, v_to);
+    m->pages = attention_init_pages(&m->a, tid);
     attention_copy_rows(&q, a->first, a->q_end, none);
     m->key = ptx_var(f, attention_key(a, a->first_key));
     attention_copy_rows(&m->k, m->key, a->keys, none);
@@ -555,9 +562,10 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->trip = m.a.tile_k;
 }
 
-void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
+void attention_emit_mma(const attention *a)
 {
-    mma m = init_mma(f, v);
+    ptx_fn *f = a->f;
+    mma m = init_mma(a);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&m, shared, tid);
     add_tiles(&m);
