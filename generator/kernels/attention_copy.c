@@ -36,6 +36,11 @@ attention_lines attention_strips(uint32_t rows, uint32_t units)
     return (attention_lines){2 * UNIT_BYTES, UNIT_BYTES, rows * 2 * UNIT_BYTES + 16 / team % 8 * UNIT_BYTES};
 }
 
+uint32_t attention_lines_bytes(attention_lines lines, uint32_t rows, uint32_t units)
+{
+    return lines.strip_bytes ? units / 2 * lines.strip_bytes : rows * lines.row_bytes;
+}
+
 uint32_t attention_unit_bytes(attention_lines lines, uint32_t unit)
 {
     return lines.strip_bytes ? unit / 2 * lines.strip_bytes : unit * lines.unit_bytes;

@@ -28,6 +28,8 @@ typedef struct attention_lines {
  * conflict anyway. */
 attention_lines attention_strips(uint32_t rows, uint32_t units);
 
+uint32_t attention_lines_bytes(attention_lines lines, uint32_t rows, uint32_t units);
+
 /* Bytes from a row's first unit to another, with strips one of an even number. */
 uint32_t attention_unit_bytes(attention_lines lines, uint32_t unit);
 

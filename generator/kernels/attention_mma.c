@@ -47,18 +47,17 @@ enum {
 typedef struct mma {
     attention a;
     ptx_fn *f;
-    bool q_stays;                   /* in registers */
-    uint32_t blocks;                /* of 16 rows, per warp */
-    uint32_t steps, octets;         /* 16 elements of head_dim; 8 keys */
-    bool has_tail;                  /* head_dim has 8 elements more */
-    attention_lines q_lines, lines; /* of the tile of Q; of those of K and V */
-    uint32_t octet_bytes;           /* from a row to the eighth after it */
+    bool q_stays;                    /* in registers */
+    uint32_t blocks;                 /* of 16 rows, per warp */
+    uint32_t steps, v_steps, octets; /* 16 elements of head_dim, of head_dim_v; 8 keys */
+    bool has_tail, v_has_tail;       /* they have 8 elements more */
+    attention_lines q_lines, k_lines, v_lines, out_lines;
     attention_copier copier;
     attention_panel k, v;
     attention_pages pages;
     ptx_val lane, warp;
-    ptx_val key;                              /* the tile's first, whose rows of K are on their way */
-    ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
+    ptx_val key;                                      /* the tile's first, whose rows of K are on their way */
+    ptx_val q_at, k_at, v_at, q_tail, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
     softmax_row row[MOST_BLOCKS][2];
     ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
@@ -85,11 +84,26 @@ static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, p
         ptx_mma_to(f, tensor_shape(m->a.type, false), sums, a + 2, b + 1);
 }
 
+/* From a row to the eighth after it. */
+static uint32_t octet_bytes(attention_lines lines)
+{
+    return UNIT * lines.row_bytes;
+}
+
+/* Of a block's sums of O, eight columns each. */
+static uint32_t fragments(const mma *m)
+{
+    return 2 * m->v_steps + m->v_has_tail;
+}
+
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
-    uint32_t rows = 2 * block * m->octet_bytes;
-    ptx_ldmatrix(m->f, step < m->steps ? 4 : 2, q,
-                 shared_at(m->f, m->a.type, m->q_at, rows + attention_unit_bytes(m->q_lines, 2 * step)));
+    uint32_t rows = 2 * block * octet_bytes(m->q_lines);
+    if (step < m->steps)
+        ptx_ldmatrix(m->f, 4, q,
+                     shared_at(m->f, m->a.type, m->q_at, rows + attention_unit_bytes(m->q_lines, 2 * step)));
+    else
+        ptx_ldmatrix(m->f, 2, q, shared_at(m->f, m->a.type, m->q_tail, rows));
 }
 
 static void multiply_scores(mma *m)
@@ -97,11 +111,11 @@ static void multiply_scores(mma *m)
     ptx_fn *f = m->f;
     ptx_val q[MOST_BLOCKS][4], k[4];
     for (uint32_t step = 0; step < m->steps; step++) {
-        uint32_t column = attention_unit_bytes(m->lines, 2 * step);
+        uint32_t column = attention_unit_bytes(m->k_lines, 2 * step);
         for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
             load_q(m, b, step, q[b]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_at, o * m->octet_bytes + column));
+            ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_at, o * octet_bytes(m->k_lines) + column));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
                 multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
@@ -114,7 +128,7 @@ static void multiply_scores(mma *m)
     for (uint32_t b = 0; b < m->blocks; b++)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
-        ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_tail, o * m->octet_bytes));
+        ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_tail, o * octet_bytes(m->k_lines)));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
             ptx_mma_to(f, tensor_shape(m->a.type, false), m->score[i / 4][o + i % 4], q[i / 4], &k[i % 4]);
     }
@@ -126,8 +140,8 @@ static void multiply_values(mma *m)
     ptx_fn *f = m->f;
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
-        for (uint32_t step = 0; step < m->steps; step++) {
-            uint32_t byte = o * m->octet_bytes + attention_unit_bytes(m->lines, 2 * step);
+        for (uint32_t step = 0; step < m->v_steps; step++) {
+            uint32_t byte = o * octet_bytes(m->v_lines) + attention_unit_bytes(m->v_lines, 2 * step);
             ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_at, byte));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
@@ -135,11 +149,11 @@ static void multiply_values(mma *m)
             }
         }
     }
-    for (uint32_t o = 0; m->has_tail && o < m->octets; o += 4) {
-        ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_tail, o * m->octet_bytes));
+    for (uint32_t o = 0; m->v_has_tail && o < m->octets; o += 4) {
+        ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_tail, o * octet_bytes(m->v_lines)));
         for (uint32_t b = 0; b < m->blocks; b++) {
-            multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->steps], false);
-            multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->steps], false);
+            multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->v_steps], false);
+            multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->v_steps], false);
         }
     }
 }
@@ -208,7 +222,7 @@ static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
     ptx_fn *f = m->f;
     ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[b][r], shift);
     ptx_mul_to(f, m->row[b][r].sum, shrink);
-    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
+    for (uint32_t n = 0; n < fragments(m); n++)
         for (uint32_t i = 0; i < 2; i++)
             ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
 }
@@ -289,11 +303,12 @@ static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
     for (uint32_t r = 0; r < 2; r++) {
         ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
         share = ptx_mul(f, share, m->shrink[2 * b + r]);
-        for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
+        for (uint32_t n = 0; n < fragments(m); n++) {
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
             ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
-            uint32_t byte = attention_unit_bytes(m->q_lines, n - n % 2) + (2 * b + r) * m->octet_bytes;
+            uint32_t byte =
+                attention_unit_bytes(m->out_lines, n - n % 2) + (2 * b + r) * octet_bytes(m->out_lines);
             ptx_store(f, ptx_at_bytes(f, at[n % 2], byte), word);
         }
     }
@@ -306,10 +321,13 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
     ptx_val first = ptx_mad(f, quarter, ptx_u32(4), shared), at[2];
     for (uint32_t odd = 0; odd < 2; odd++) {
-        ptx_val unit = attention_unit_at(f, m->q_lines, in_tile, ptx_u32(odd));
+        ptx_val unit = attention_unit_at(f, m->out_lines, in_tile, ptx_u32(odd));
         at[odd] = shared_at(f, PTX_U32, ptx_add(f, unit, first), 0);
     }
-    ptx_warp_barrier(f);
+    if (m->a.head_dim_v == m->a.head_dim)
+        ptx_warp_barrier(f);
+    else
+        ptx_barrier(f); /* it takes the place of other warps' rows of Q */
     for (uint32_t b = 0; b < m->blocks; b++)
         stage_block(m, b, at);
     ptx_warp_barrier(f);
@@ -319,7 +337,7 @@ static void store_unit(mma *m, ptx_val shared, ptx_val row, ptx_val unit, const 
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val in_tile = attention_unit_at(f, m->q_lines, row, unit);
+    ptx_val in_tile = attention_unit_at(f, m->out_lines, row, unit);
     ptx_val from = shared_at(f, PTX_U32, ptx_add(f, in_tile, shared), 0);
     ptx_val words[4], number = ptx_add(f, row, a->first);
     ptx_val in_bounds = ptx_lt(f, number, a->rows);
@@ -337,7 +355,7 @@ static void store_unit(mma *m, ptx_val shared, ptx_val row, ptx_val unit, const 
 static void store_rows(mma *m, ptx_val shared)
 {
     ptx_fn *f = m->f;
-    uint32_t row_units = m->a.head_dim / UNIT, rows = m->blocks * BLOCK_ROWS,
+    uint32_t row_units = m->a.head_dim_v / UNIT, rows = m->blocks * BLOCK_ROWS,
              team = attention_team(row_units);
     ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
     for (uint32_t i = 0; i < rows * team; i += WARP_LANES) {
@@ -403,7 +421,7 @@ static void store_parts(mma *m, ptx_val shared, ptx_val tid)
     ptx_val sums[2 * MOST_BLOCKS][4 * MOST_STEPS], row = first_row(m, 0);
     ptx_val column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        uint32_t count = 2 * m->steps + m->has_tail, block = i / 2, r = i % 2;
+        uint32_t count = fragments(m), block = i / 2, r = i % 2;
         for (uint32_t n = 0; n < 2 * count; n++)
             sums[i][n] = m->sum[block][n / 2][2 * r + n % 2];
         ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
@@ -423,20 +441,35 @@ static mma geometry(attention of)
     mma m = {.a = of, .f = of.f};
     m.steps = m.a.head_dim / 16;
     m.has_tail = m.a.head_dim % 16 != 0;
+    m.v_steps = m.a.head_dim_v / 16;
+    m.v_has_tail = m.a.head_dim_v % 16 != 0;
     m.octets = m.a.tile_k / 8;
     m.q_lines = attention_strips(m.a.tile_q, m.a.head_dim / UNIT);
-    m.lines = attention_strips(m.a.tile_k, m.a.head_dim / UNIT);
-    m.octet_bytes = 8 * m.lines.row_bytes;
+    m.k_lines = attention_strips(m.a.tile_k, m.a.head_dim / UNIT);
+    m.v_lines = attention_strips(m.a.tile_k, m.a.head_dim_v / UNIT);
+    m.out_lines = attention_strips(m.a.tile_q, m.a.head_dim_v / UNIT);
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
-    m.blocks = has_two && m.a.head_dim <= MOST_SMALL ? 2 : 1;
+    m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
 }
 
-static uint32_t tile_bytes(const mma *m, attention_lines lines, uint32_t rows)
+/* The tile of Q, in whose place that of O is staged. */
+static uint32_t q_bytes(const mma *m)
 {
-    uint32_t units = m->a.head_dim / UNIT;
-    return lines.strip_bytes ? units / 2 * lines.strip_bytes : rows * lines.row_bytes;
+    uint32_t q = attention_lines_bytes(m->q_lines, m->a.tile_q, m->a.head_dim / UNIT);
+    uint32_t out = attention_lines_bytes(m->out_lines, m->a.tile_q, m->a.head_dim_v / UNIT);
+    return q > out ? q : out;
+}
+
+static uint32_t k_bytes(const mma *m)
+{
+    return attention_lines_bytes(m->k_lines, m->a.tile_k, m->a.head_dim / UNIT);
+}
+
+static uint32_t v_bytes(const mma *m)
+{
+    return attention_lines_bytes(m->v_lines, m->a.tile_k, m->a.head_dim_v / UNIT);
 }
 
 static mma init_mma(const attention *a)
@@ -447,7 +480,7 @@ static mma init_mma(const attention *a)
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
             softmax_init_row(f, m.a.wide, &m.row[b][r]);
-        for (uint32_t i = 0; i < 4 * (2 * m.steps + m.has_tail); i++)
+        for (uint32_t i = 0; i < 4 * (fragments(&m)); i++)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
     return m;
@@ -468,11 +501,16 @@ static void init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
     m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
-    m->k_at = ptx_add(f, attention_unit_at(f, m->lines, k_row, odd), k);
-    m->v_at = ptx_add(f, attention_unit_at(f, m->lines, in_16, upper), v);
+    m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), k);
+    m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), v);
     if (m->has_tail) {
-        ptx_val tail = attention_unit_at(f, m->lines, m->lane, ptx_u32(2 * m->steps));
+        ptx_val tail = attention_unit_at(f, m->k_lines, m->lane, ptx_u32(2 * m->steps));
         m->k_tail = ptx_add(f, tail, k);
+        tail = attention_unit_at(f, m->q_lines, q_row, ptx_u32(2 * m->steps));
+        m->q_tail = ptx_add(f, tail, q);
+    }
+    if (m->v_has_tail) {
+        ptx_val tail = attention_unit_at(f, m->v_lines, m->lane, ptx_u32(2 * m->v_steps));
         m->v_tail = ptx_add(f, tail, v);
     }
 }
@@ -481,14 +519,14 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val k_to = ptx_add(f, q_to, ptx_u32(tile_bytes(m, m->q_lines, a->tile_q)));
-    ptx_val v_to = ptx_add(f, k_to, ptx_u32(tile_bytes(m, m->lines, a->tile_k))), none = ptx_u32(0);
+    ptx_val k_to = ptx_add(f, q_to, ptx_u32(q_bytes(m)));
+    ptx_val v_to = ptx_add(f, k_to, ptx_u32(k_bytes(m))), none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
     attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->q_lines);
-    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
-    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
+    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->k_lines);
+    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, v_to, m->v_lines);
     init_lane(m, q_to, k_to, v_to);
     m->pages = attention_init_pages(&m->a, tid);
     attention_copy_rows(&q, a->first, a->q_end, none);
@@ -507,8 +545,8 @@ static uint32_t blocks_per_multiprocessor(const mma *m)
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k > 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
-    uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
-                       (m->has_tail ? 8 : 0);
+    uint32_t numbers = m->blocks * (a->head_dim_v + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
+                       (m->has_tail || m->v_has_tail ? 8 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads(m);
@@ -530,7 +568,7 @@ static void add_tiles(mma *m)
     attention_sums sums[MOST_BLOCKS];
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
-    attention_total total = attention_init_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
+    attention_total total = attention_init_total(a, sums, m->blocks, fragments(m));
     PTX_IF (f, is_long(m)) {
         ptx_rarely(f);
         attention_clear_total(&total);
@@ -557,7 +595,7 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     const mma m = geometry(attention_geometry(NULL, v));
     s->block[0] = threads(&m);
-    s->shared_bytes = tile_bytes(&m, m.q_lines, m.a.tile_q) + 2 * tile_bytes(&m, m.lines, m.a.tile_k);
+    s->shared_bytes = q_bytes(&m) + k_bytes(&m) + v_bytes(&m);
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&m);
     s->trip = m.a.tile_k;
 }
