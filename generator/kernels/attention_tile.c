@@ -41,13 +41,13 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     head = ptx_cvt(f, PTX_U64, head);
     kv_head = ptx_cvt(f, PTX_U64, kv_head);
     bool is_dense = a->layout == ATTENTION_DENSE, is_paged = a->layout == ATTENTION_PAGED;
-    ptx_val kv_batch = ptx_cvt(f, PTX_U64, a->kv_batch);
+    batch = ptx_cvt(f, PTX_U64, a->layout == ATTENTION_RAGGED ? a->kv_batch : batch);
     attention_matrix *const all[] = {&a->q, &a->k, &a->v, &a->out};
     for (int i = 0; i < 4; i++) {
         bool is_q = i == 0 || i == 3;
         ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
         if (is_dense || (!is_q && !is_paged))
-            element = ptx_mad(f, kv_batch, strides[i].batch, element);
+            element = ptx_mad(f, batch, strides[i].batch, element);
         if (!is_dense && (is_q || !is_paged))
             element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
         all[i]->first = ptx_at(f, all[i]->first, element);
