@@ -1,8 +1,8 @@
 /* rope: rotates queries and keys by their positions, and appends keys and values to a cache.
  *
- * GEOMETRY. A thread block has a token. It first makes the cosines and sines of all pairs, in shared memory. Then each warp
- * takes tasks: as many heads of Q, K or V as its lanes have room for. A lane of a head has two chunks of 16 bytes, such that
- * both elements of a pair are in one lane, and neighbours have neighbouring chunks. Few tokens have several thread blocks each.
+ * GEOMETRY. A warp has as many heads of a token's Q, K or V as its lanes have room for. A lane of a head has two chunks of 16
+ * bytes, such that both elements of a pair are in one lane, and neighbours have neighbouring chunks. While these are on
+ * their way, the thread block makes the cosines and sines of the token's pairs, in shared memory.
  *
  * POSITIONS. A frequency is a fraction of a turn, so its product with a position wraps as the angle does, and no position
  * is too far.
@@ -15,17 +15,16 @@
 #include "device/tail.h"
 #include "device/turn.h"
 
-enum { WARPS = 4, THREADS = WARPS * WARP_LANES, PARTS = 2, MOST_ELEMENTS = 8 };
+enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, MOST_ELEMENTS = 8 };
 
 #define LEAST_MOST 0x1p-118f
 
 typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
 
-/* Heads of one token: of Q, K or V, of the output, of the cache or of its scales. */
-typedef struct heads {
-    ptx_val pointer; /* to the first */
-    ptx_val stride;  /* elements from head to head, U64 */
-} heads;
+/* How far apart pages, rows, and heads of a row are: elements, U64. */
+typedef struct strides {
+    ptx_val page, row, head;
+} strides;
 
 /* A variant while it is emitted. A lane has as many pairs as a chunk has elements: half of them are part 0, the others
  * part 1. */
@@ -38,16 +37,19 @@ typedef struct rope {
     uint32_t elements; /* of a chunk */
     uint32_t lanes;    /* of a head: those that have chunks, and more up to a power of two */
 
-    ptx_val token, rotary_dim, q_heads, k_heads, v_heads; /* U32 */
-    heads q, k, v, out, k_cache, v_cache, k_scale, v_scale;
-    ptx_val has_slot;       /* the cache has a place for the token */
-    ptx_val cosines, sines; /* of all pairs, in shared memory */
-    ptx_val lane, head;     /* number in its head; of the head, in its warp; U32 */
-    ptx_val has_chunks;     /* the head has some for this lane */
-    ptx_val chunk[PARTS];   /* the first elements of its chunks, U32 */
-    ptx_val rotated[PARTS]; /* whether the pairs of a part are */
-    ptx_val pair[PARTS];    /* the first of them, U32 */
-    ptx_val cosine[MOST_ELEMENTS], sine[MOST_ELEMENTS];
+    ptx_val q, k, v, frequencies, positions, slots, q_out, k_cache, v_cache, k_scale, v_scale;
+    ptx_val q_heads, k_heads, v_heads, rotary_dim, magnitude, pages, page_size;
+    strides of_q, of_k, of_v, of_out, of_cache, of_scale;
+
+    ptx_val token;              /* U32 */
+    ptx_val is_query, is_value; /* what the warp has; else keys */
+    ptx_val head;               /* this lane's, of the token's, U64 */
+    ptx_val lane;               /* its number in the head, U32 */
+    ptx_val in_bounds;          /* there is such a head, with chunks for this lane */
+    ptx_val chunk[PARTS];       /* the first elements of its chunks, U32 */
+    ptx_val is_rotated[PARTS];  /* whether the pairs of a part are */
+    ptx_val pair[PARTS];        /* the first of them, U32 */
+    ptx_val x[PARTS * MOST_ELEMENTS];
 } rope;
 
 /* Lanes that share a head. */
@@ -61,233 +63,247 @@ static uint32_t lanes_of_head(uint32_t head_dim, uint32_t elements)
 
 /* ---- arguments ---------------------------------------------------------------------------------------------------- */
 
-/* Moves a pointer by `index` strides. */
-static ptx_val move(ptx_fn *f, ptx_val pointer, ptx_val index, ptx_val stride)
-{
-    return ptx_at(f, pointer, ptx_mul(f, index, stride));
-}
-
-static void declare_pointers(rope *r, ptx_val *frequencies, ptx_val *positions, ptx_val *slots)
+static void declare_pointers(rope *r)
 {
     ptx_fn *f = r->f;
-    r->q.pointer = ptx_param_ptr(f, r->type, "q");
-    r->k.pointer = ptx_param_ptr(f, r->type, "k");
-    r->v.pointer = ptx_param_ptr(f, r->type, "v");
-    *frequencies = ptx_param_ptr(f, PTX_U64, "frequencies");
-    *positions = ptx_param_ptr(f, PTX_U32, "positions");
-    *slots = ptx_param_ptr(f, PTX_S64, "slots");
-    r->out.pointer = ptx_param_ptr(f, r->type, "q_out");
     const bool is_same = r->cache == SAME, is_token = r->cache == INT8_TOKEN;
     const ptx_type element = is_same ? r->type : PTX_S8;
-    r->k_cache.pointer = ptx_param_ptr(f, element, is_same ? "k_cache" : "k_codes");
-    r->v_cache.pointer = ptx_param_ptr(f, element, is_same ? "v_cache" : "v_codes");
+    r->q = ptx_param_ptr(f, r->type, "q");
+    r->k = ptx_param_ptr(f, r->type, "k");
+    r->v = ptx_param_ptr(f, r->type, "v");
+    r->frequencies = ptx_param_ptr(f, PTX_U64, "frequencies");
+    r->positions = ptx_param_ptr(f, PTX_U32, "positions");
+    r->slots = ptx_param_ptr(f, PTX_S64, "slots");
+    r->q_out = ptx_param_ptr(f, r->type, "q_out");
+    r->k_cache = ptx_param_ptr(f, element, is_same ? "k_cache" : "k_codes");
+    r->v_cache = ptx_param_ptr(f, element, is_same ? "v_cache" : "v_codes");
     if (is_same)
         return;
-    r->k_scale.pointer = ptx_param_ptr(f, PTX_F32, is_token ? "k_scales" : "k_scale");
-    r->v_scale.pointer = ptx_param_ptr(f, PTX_F32, is_token ? "v_scales" : "v_scale");
+    r->k_scale = ptx_param_ptr(f, PTX_F32, is_token ? "k_scales" : "k_scale");
+    r->v_scale = ptx_param_ptr(f, PTX_F32, is_token ? "v_scales" : "v_scale");
 }
 
-/* Moves the token's heads to where they are in a matrix. */
-static void find_row(rope *r, heads *of, const char *row_stride, const char *head_stride)
+static strides declare_strides(ptx_fn *f, const char *page, const char *row, const char *head)
 {
-    ptx_fn *f = r->f;
-    ptx_val row = ptx_param(f, PTX_U64, row_stride);
-    of->stride = ptx_param(f, PTX_U64, head_stride);
-    of->pointer = move(f, of->pointer, ptx_cvt(f, PTX_U64, r->token), row);
+    strides s = {.page = page ? ptx_param(f, PTX_U64, page) : ptx_u64(0)};
+    s.row = ptx_param(f, PTX_U64, row);
+    s.head = ptx_param(f, PTX_U64, head);
+    return s;
 }
 
-/* The same in the cache, or among its scales, for K and V. */
-static void find_slot(rope *r, heads *k, heads *v, ptx_val page, ptx_val row, const char *const strides[3])
+static void declare_numbers(rope *r)
 {
     ptx_fn *f = r->f;
-    ptx_val page_stride = ptx_param(f, PTX_U64, strides[0]), row_stride = ptx_param(f, PTX_U64, strides[1]);
-    k->stride = v->stride = ptx_param(f, PTX_U64, strides[2]);
-    ptx_val in_page = ptx_mul(f, row, row_stride);
-    ptx_val element = ptx_mad(f, page, page_stride, in_page);
-    k->pointer = ptx_at(f, k->pointer, element);
-    v->pointer = ptx_at(f, v->pointer, element);
-}
-
-/* A slot that is negative, or beyond the cache, is none. Without K and V there are no slots. */
-static ptx_val load_slot(rope *r, ptx_val slots)
-{
-    ptx_fn *f = r->f;
-    ptx_val slot = ptx_var(f, ptx_u64(UINT64_MAX));
-    ptx_val appended = ptx_or(f, r->k_heads, r->v_heads);
-    PTX_WHEN (f, ptx_ne(f, appended, ptx_u32(0))) {
-        ptx_val loaded = ptx_load_hint(f, ptx_at(f, slots, r->token), PTX_NC);
-        ptx_set(f, slot, ptx_as(f, PTX_U64, loaded));
-    }
-    return ptx_warp_uniform(f, slot);
-}
-
-static void find_cache(rope *r, ptx_val slots, ptx_val pages, ptx_val page_size)
-{
-    static const char *const cache[] = {"cache_page_stride", "cache_row_stride", "cache_head_stride"},
-                             *const scale[] = {"scale_page_stride", "scale_row_stride", "scale_head_stride"};
-    ptx_fn *f = r->f;
-    ptx_val slot = load_slot(r, slots);
-    r->has_slot = ptx_lt(f, slot, ptx_mul_wide(f, pages, page_size));
-    ptx_val low = ptx_cvt(f, PTX_U32, slot);
-    ptx_val number = ptx_div(f, low, page_size);
-    ptx_val before = ptx_mul(f, number, page_size);
-    ptx_val row = ptx_cvt(f, PTX_U64, ptx_sub(f, low, before));
-    ptx_val page = ptx_cvt(f, PTX_U64, number);
-    find_slot(r, &r->k_cache, &r->v_cache, page, row, cache);
+    ptx_param(f, PTX_U32, "n");
+    r->q_heads = ptx_param(f, PTX_U32, "q_heads");
+    r->k_heads = ptx_param(f, PTX_U32, "k_heads");
+    r->v_heads = ptx_param(f, PTX_U32, "v_heads");
+    r->rotary_dim = ptx_param(f, PTX_U32, "rotary_dim");
+    r->magnitude = ptx_param(f, PTX_F32, "magnitude");
+    r->pages = ptx_param(f, PTX_U32, "pages");
+    r->page_size = ptx_param(f, PTX_U32, "page_size");
+    r->of_q = declare_strides(f, NULL, "q_row_stride", "q_head_stride");
+    r->of_k = declare_strides(f, NULL, "k_row_stride", "k_head_stride");
+    r->of_v = declare_strides(f, NULL, "v_row_stride", "v_head_stride");
+    r->of_out = declare_strides(f, NULL, "out_row_stride", "out_head_stride");
+    r->of_cache = declare_strides(f, "cache_page_stride", "cache_row_stride", "cache_head_stride");
     if (r->cache == INT8_TOKEN)
-        find_slot(r, &r->k_scale, &r->v_scale, page, row, scale);
-    else
-        r->k_scale.stride = r->v_scale.stride = ptx_u64(1);
+        r->of_scale = declare_strides(f, "scale_page_stride", "scale_row_stride", "scale_head_stride");
 }
 
-/* ---- the lane's elements ------------------------------------------------------------------------------------------ */
+/* ---- the warp's heads --------------------------------------------------------------------------------------------- */
 
-/* Halves: of the lanes that share a head the first have the pairs, an element of each in either chunk; the others what is
- * not rotated. Neighbours: both elements of a pair are in one chunk. */
+static ptx_val warps_of(rope *r, ptx_val heads)
+{
+    const uint32_t of_warp = (uint32_t)WARP_LANES / r->lanes;
+    ptx_val raised = ptx_add(r->f, heads, ptx_u32(of_warp - 1));
+    return ptx_shr(r->f, raised, ptx_u32(lanes_log2(of_warp)));
+}
+
+/* One of three for what the warp has. */
+static ptx_val choose(rope *r, ptx_val of_q, ptx_val of_k, ptx_val of_v)
+{
+    ptx_val others = ptx_select(r->f, r->is_value, of_v, of_k);
+    return ptx_select(r->f, r->is_query, of_q, others);
+}
+
+/* The first warps of a token have heads of Q, the next ones those of K, then of V. */
+static void find_head(rope *r)
+{
+    ptx_fn *f = r->f;
+    ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
+    ptx_val warp = ptx_mad(f, block, ptx_u32(WARPS), ptx_warpid_x(f));
+    ptx_val with_q = warps_of(r, r->q_heads);
+    ptx_val with_k = ptx_add(f, with_q, warps_of(r, r->k_heads));
+    r->is_query = ptx_lt(f, warp, with_q);
+    r->is_value = ptx_ge(f, warp, with_k);
+    ptx_val before = choose(r, ptx_u32(0), with_q, with_k);
+    ptx_val of_warp =
+        ptx_shl(f, ptx_sub(f, warp, before), ptx_u32(lanes_log2((uint32_t)WARP_LANES / r->lanes)));
+    ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, ptx_u32(lanes_log2(r->lanes))));
+    r->head = ptx_cvt(f, PTX_U64, head);
+    r->lane = ptx_and(f, thread, ptx_u32(r->lanes - 1));
+    ptx_val has_head = ptx_lt(f, head, choose(r, r->q_heads, r->k_heads, r->v_heads));
+    ptx_val has_chunks = ptx_lt(f, r->lane, ptx_u32(r->head_dim / (PARTS * r->elements)));
+    r->in_bounds = ptx_and(f, has_head, has_chunks);
+}
+
+/* Halves: the first lanes of a head have the pairs, an element of each in either chunk; the others what is not rotated.
+ * Neighbours: both elements of a pair are in one chunk. */
 static void find_chunks(rope *r)
 {
     ptx_fn *f = r->f;
-    const uint32_t all = r->head_dim / (PARTS * r->elements);
-    ptx_val thread = ptx_laneid(f);
-    r->lane = ptx_and(f, thread, ptx_u32(r->lanes - 1));
-    r->head = ptx_shr(f, thread, ptx_u32(lanes_log2(r->lanes)));
-    r->has_chunks = ptx_lt(f, r->lane, ptx_u32(all));
     ptx_val first = ptx_mul(f, r->lane, ptx_u32(r->elements)), half = ptx_shr(f, r->rotary_dim, ptx_u32(1));
-    ptx_val has_pairs = ptx_lt(f, first, half);
+    ptx_val has_pairs = ptx_lt(f, first, half), moved = ptx_add(f, first, half);
     for (uint32_t part = 0; part < PARTS; part++) {
-        ptx_val behind = ptx_add(f, first, ptx_u32(part * all * r->elements));
+        ptx_val chunk = ptx_add(f, first, ptx_u32(part * r->head_dim / PARTS));
         if (r->is_halves) {
-            ptx_val moved = ptx_add(f, first, half);
-            r->chunk[part] = ptx_select(f, has_pairs, part == 0 ? first : moved, part == 0 ? moved : behind);
-            r->rotated[part] = has_pairs;
-            r->pair[part] = ptx_add(f, first, ptx_u32(part * r->elements / 2));
+            r->chunk[part] = ptx_select(f, has_pairs, part == 0 ? first : moved, part == 0 ? moved : chunk);
+            r->is_rotated[part] = has_pairs;
+            r->pair[part] = ptx_add(f, first, ptx_u32(part * r->elements / PARTS));
         } else {
-            r->chunk[part] = behind;
-            r->rotated[part] = ptx_lt(f, behind, r->rotary_dim);
-            r->pair[part] = ptx_shr(f, behind, ptx_u32(1));
+            r->chunk[part] = chunk;
+            r->is_rotated[part] = ptx_lt(f, chunk, r->rotary_dim);
+            r->pair[part] = ptx_shr(f, chunk, ptx_u32(1));
         }
     }
 }
 
-/* The elements of a pair among the lane's: */
-static uint32_t first_of_pair(const rope *r, uint32_t pair)
-{
-    return r->is_halves ? pair : 2 * pair;
-}
-
-static uint32_t second_of_pair(const rope *r, uint32_t pair)
-{
-    return r->is_halves ? pair + r->elements : 2 * pair + 1;
-}
-
-/* Zeros where they are out of bounds. */
-static void load_chunks(rope *r, ptx_val head, ptx_val in_bounds, ptx_val x[])
+/* The elements, from an address; zeros where they are out of bounds. */
+static void load_chunks(rope *r)
 {
     ptx_fn *f = r->f;
     const bool is_f32 = r->type == PTX_F32;
+    const uint32_t words = 4;
     ptx_val raw[4], pair[2];
+    ptx_val of_q = ptx_address(f, r->q), of_k = ptx_address(f, r->k), of_v = ptx_address(f, r->v);
+    ptx_val all = ptx_pointer(f, PTX_GLOBAL, r->type, choose(r, of_q, of_k, of_v));
+    ptx_val row_stride = choose(r, r->of_q.row, r->of_k.row, r->of_v.row);
+    ptx_val row = ptx_mul(f, row_stride, ptx_cvt(f, PTX_U64, r->token));
+    ptx_val stride = choose(r, r->of_q.head, r->of_k.head, r->of_v.head);
+    ptx_val head = ptx_at(f, all, ptx_mad(f, r->head, stride, row));
     for (uint32_t part = 0; part < PARTS; part++) {
-        tail_load(f, is_f32 ? PTX_F32 : PTX_U32, 4, raw, ptx_at(f, head, r->chunk[part]), &in_bounds, PTX_CS);
-        for (uint32_t i = 0; i < 4; i++) {
-            ptx_val *to = &x[part * r->elements];
+        ptx_val *x = &r->x[part * r->elements];
+        tail_load(f, is_f32 ? PTX_F32 : PTX_U32, words, raw, ptx_at(f, head, r->chunk[part]), &r->in_bounds,
+                  PTX_CS);
+        for (uint32_t i = 0; i < words; i++) {
             if (is_f32) {
-                to[i] = raw[i];
+                x[i] = raw[i];
                 continue;
             }
             widen_pair(f, r->type, raw[i], pair);
-            to[2 * i] = ptx_var(f, pair[0]);
-            to[2 * i + 1] = ptx_var(f, pair[1]);
+            x[2 * i] = ptx_var(f, pair[0]);
+            x[2 * i + 1] = ptx_var(f, pair[1]);
         }
     }
 }
 
 /* ---- rotation ----------------------------------------------------------------------------------------------------- */
 
-static void fill_table(rope *r, ptx_val frequencies, ptx_val position, ptx_val magnitude)
+typedef struct table {
+    ptx_val cosines, sines; /* of all pairs, in shared memory, times the magnitude */
+} table;
+
+static table make_table(rope *r)
 {
     ptx_fn *f = r->f;
-    r->cosines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
-    r->sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
-    ptx_val pairs = ptx_shr(f, r->rotary_dim, ptx_u32(1));
-    PTX_FOR (f, pair, ptx_tid_x(f), pairs, ptx_u32(THREADS)) {
-        ptx_val frequency = ptx_load_hint(f, ptx_at(f, frequencies, pair), PTX_NC);
-        turn_values turn = turn_evaluate(f, ptx_mul(f, frequency, position));
-        ptx_val cosine_at = ptx_at(f, r->cosines, pair), sine_at = ptx_at(f, r->sines, pair);
-        ptx_store(f, cosine_at, ptx_mul(f, turn.cosine, magnitude));
-        ptx_store(f, sine_at, ptx_mul(f, turn.sine, magnitude));
+    table t = {.cosines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16)};
+    t.sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
+    ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, ptx_u32(1));
+    PTX_IF (f, ptx_lt(f, pair, pairs)) {
+        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC);
+        ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
+        turn_values turn = turn_evaluate(f, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)));
+        ptx_val cosine_at = ptx_at(f, t.cosines, pair), sine_at = ptx_at(f, t.sines, pair);
+        ptx_store(f, cosine_at, ptx_mul(f, turn.cosine, r->magnitude));
+        ptx_store(f, sine_at, ptx_mul(f, turn.sine, r->magnitude));
     }
     ptx_barrier(f);
+    return t;
 }
 
-static void load_table(rope *r)
+static void rotate_pair(rope *r, uint32_t pair, ptx_val cosine, ptx_val sine)
 {
     ptx_fn *f = r->f;
-    const uint32_t pairs = r->elements / 2;
-    for (uint32_t part = 0; part < PARTS; part++) {
-        ptx_val has_pairs = ptx_and(f, r->rotated[part], r->has_chunks);
-        ptx_val cosine_at = ptx_at(f, r->cosines, r->pair[part]),
-                sine_at = ptx_at(f, r->sines, r->pair[part]);
-        tail_load(f, PTX_F32, pairs, &r->cosine[part * pairs], cosine_at, &has_pairs, PTX_PLAIN);
-        tail_load(f, PTX_F32, pairs, &r->sine[part * pairs], sine_at, &has_pairs, PTX_PLAIN);
-    }
+    ptx_val first = r->x[r->is_halves ? pair : 2 * pair],
+            second = r->x[r->is_halves ? pair + r->elements : 2 * pair + 1];
+    ptx_val against = ptx_neg(f, ptx_mul(f, second, sine)), along = ptx_mul(f, first, sine);
+    ptx_set(f, first, ptx_fma(f, first, cosine, against));
+    ptx_set(f, second, ptx_fma(f, second, cosine, along));
 }
 
-static void rotate(rope *r, ptx_val x[])
+static void rotate(rope *r, const table *t)
 {
     ptx_fn *f = r->f;
+    const uint32_t pairs = r->elements / PARTS;
     for (uint32_t part = 0; part < PARTS; part++) {
-        PTX_WHEN (f, r->rotated[part]) {
-            for (uint32_t i = part * r->elements / 2; i < (part + 1) * r->elements / 2; i++) {
-                ptx_val first = x[first_of_pair(r, i)], second = x[second_of_pair(r, i)];
-                ptx_val against = ptx_neg(f, ptx_mul(f, second, r->sine[i])),
-                        along = ptx_mul(f, first, r->sine[i]);
-                ptx_set(f, first, ptx_fma(f, first, r->cosine[i], against));
-                ptx_set(f, second, ptx_fma(f, second, r->cosine[i], along));
-            }
+        ptx_val keys_too = ptx_and(f, r->is_rotated[part], ptx_not(f, r->is_value));
+        PTX_IF (f, ptx_and(f, keys_too, r->in_bounds)) {
+            ptx_val cosine[4], sine[4];
+            ptx_load_vec(f, (int)pairs, cosine, ptx_at(f, t->cosines, r->pair[part]), PTX_PLAIN);
+            ptx_load_vec(f, (int)pairs, sine, ptx_at(f, t->sines, r->pair[part]), PTX_PLAIN);
+            for (uint32_t i = 0; i < pairs; i++)
+                rotate_pair(r, part * pairs + i, cosine[i], sine[i]);
         }
     }
 }
 
-/* ---- the cache ---------------------------------------------------------------------------------------------------- */
+/* ---- what is written ---------------------------------------------------------------------------------------------- */
 
-static void store_chunks(rope *r, ptx_val head, ptx_val in_bounds, const ptx_val x[])
+/* Where in the cache, or among its scales, this lane's head is. */
+static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, ptx_val k, ptx_val v)
+{
+    ptx_fn *f = r->f;
+    ptx_val low = ptx_cvt(f, PTX_U32, slot);
+    ptx_val page = ptx_div(f, low, r->page_size);
+    ptx_val row = ptx_cvt(f, PTX_U64, ptx_sub(f, low, ptx_mul(f, page, r->page_size)));
+    ptx_val of_page = ptx_mul(f, ptx_cvt(f, PTX_U64, page), s->page);
+    ptx_val of_row = ptx_mad(f, row, s->row, of_page);
+    ptx_val of_k = ptx_address(f, k), of_v = ptx_address(f, v);
+    ptx_val all = ptx_pointer(f, PTX_GLOBAL, (ptx_type)k.element, ptx_select(f, r->is_value, of_v, of_k));
+    return ptx_at(f, all, ptx_mad(f, r->head, s->head, of_row));
+}
+
+static void store_chunks(rope *r, ptx_val head, ptx_val in_bounds)
 {
     ptx_fn *f = r->f;
     for (uint32_t part = 0; part < PARTS; part++) {
         ptx_val at = ptx_at(f, head, r->chunk[part]);
-        PTX_IF (f, in_bounds) {
-            narrow_store(f, r->type, r->has_sm_80, r->elements, at, &x[part * r->elements], PTX_PLAIN);
+        PTX_WHEN (f, in_bounds) {
+            narrow_store(f, r->type, r->has_sm_80, r->elements, at, &r->x[part * r->elements], PTX_PLAIN);
         }
     }
 }
 
-static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor, const ptx_val x[])
+static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor)
 {
     ptx_fn *f = r->f;
-    const uint32_t count = r->elements / CODES;
     for (uint32_t part = 0; part < PARTS; part++) {
         ptx_val scaled[CODES], words[MOST_ELEMENTS / CODES];
         for (uint32_t i = 0; i < r->elements; i++) {
-            scaled[i % CODES] = ptx_mul(f, x[part * r->elements + i], factor);
+            scaled[i % CODES] = ptx_mul(f, r->x[part * r->elements + i], factor);
             if (i % CODES == CODES - 1)
                 words[i / CODES] =
                     r->cache == E4M3 ? codes_e4m3(f, r->has_sm_89, scaled) : codes_int8(f, scaled);
         }
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, head, r->chunk[part]), PTX_U32);
         PTX_WHEN (f, in_bounds) {
-            ptx_store_vec(f, (int)count, at, words, PTX_PLAIN);
+            if (r->elements == CODES)
+                ptx_store(f, at, words[0]);
+            else
+                ptx_store_vec(f, MOST_ELEMENTS / CODES, at, words, PTX_PLAIN);
         }
     }
 }
 
-/* What a head's elements are multiplied by: of the largest magnitude, by its bits, so that a NaN is the largest. Stores the
- * scale. */
-static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds, const ptx_val x[])
+/* Stores the scale of a token's head, and returns what its elements are multiplied by. Magnitudes are compared by their
+ * bits, so that a NaN is the largest. */
+static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = r->f;
     ptx_val most = ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST));
     for (uint32_t i = 0; i < PARTS * r->elements; i++)
-        most = ptx_max(f, ptx_as(f, PTX_U32, ptx_abs(f, x[i])), most);
+        most = ptx_max(f, ptx_as(f, PTX_U32, ptx_abs(f, r->x[i])), most);
     most = ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)r->lanes, most));
     ptx_val scale = ptx_mul(f, most, ptx_f32(1.0f / 127));
     ptx_val is_first = ptx_eq(f, r->lane, ptx_u32(0));
@@ -297,94 +313,44 @@ static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds, const ptx_val 
     return ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
 }
 
-static ptx_val load_factor(rope *r, ptx_val at, ptx_val in_bounds)
+/* The same by the scale of the head of all tokens. */
+static ptx_val load_scale(rope *r, ptx_val in_bounds)
 {
     ptx_fn *f = r->f;
-    ptx_val scale = ptx_var(f, ptx_f32(1));
-    PTX_WHEN (f, in_bounds) {
-        ptx_set(f, scale, ptx_load_hint(f, at, PTX_NC));
-    }
+    ptx_val of_k = ptx_address(f, r->k_scale), of_v = ptx_address(f, r->v_scale), scale;
+    ptx_val all = ptx_pointer(f, PTX_GLOBAL, PTX_F32, ptx_select(f, r->is_value, of_v, of_k));
+    tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &in_bounds, PTX_NC);
     return ptx_rcp(f, scale);
 }
 
-/* ---- tasks -------------------------------------------------------------------------------------------------------- */
-
-/* The first of K's where `is_key`, else of V's. */
-static ptx_val choose(ptx_fn *f, ptx_val is_key, const heads *k, const heads *v, ptx_val head)
-{
-    ptx_val of_k = ptx_address(f, k->pointer), of_v = ptx_address(f, v->pointer);
-    ptx_val at = ptx_pointer(f, PTX_GLOBAL, (ptx_type)k->pointer.element, ptx_select(f, is_key, of_k, of_v));
-    ptx_val stride = ptx_select(f, is_key, k->stride, v->stride);
-    return move(f, at, head, stride);
-}
-
-static void take_query(rope *r, ptx_val head)
+/* A slot that is negative, or beyond the cache, is none. */
+static void append(rope *r)
 {
     ptx_fn *f = r->f;
-    ptx_val x[PARTS * MOST_ELEMENTS];
-    ptx_val in_bounds = ptx_and(f, r->has_chunks, ptx_lt(f, head, r->q_heads));
-    ptx_val wide = ptx_cvt(f, PTX_U64, head);
-    load_chunks(r, move(f, r->q.pointer, wide, r->q.stride), in_bounds, x);
-    rotate(r, x);
-    store_chunks(r, move(f, r->out.pointer, wide, r->out.stride), in_bounds, x);
-}
-
-static void append(rope *r, ptx_val is_key, ptx_val head)
-{
-    ptx_fn *f = r->f;
-    ptx_val x[PARTS * MOST_ELEMENTS], factor;
-    ptx_val count = ptx_select(f, is_key, r->k_heads, r->v_heads);
-    ptx_val in_bounds = ptx_and(f, r->has_chunks, ptx_lt(f, head, count));
-    ptx_val wide = ptx_cvt(f, PTX_U64, head);
-    load_chunks(r, choose(f, is_key, &r->k, &r->v, wide), in_bounds, x);
-    PTX_IF (f, is_key) {
-        rotate(r, x);
+    ptx_val slot = ptx_var(f, ptx_u64(UINT64_MAX)), factor;
+    PTX_WHEN (f, r->in_bounds) {
+        ptx_val loaded = ptx_load_hint(f, ptx_at(f, r->slots, r->token), PTX_NC);
+        ptx_set(f, slot, ptx_as(f, PTX_U64, loaded));
     }
-    ptx_val to = choose(f, is_key, &r->k_cache, &r->v_cache, wide);
+    ptx_val has_slot = ptx_lt(f, slot, ptx_mul_wide(f, r->pages, r->page_size));
+    ptx_val to = find_slot(r, slot, &r->of_cache, r->k_cache, r->v_cache);
     if (r->cache == SAME) {
-        store_chunks(r, to, in_bounds, x);
+        store_chunks(r, to, has_slot);
         return;
     }
-    ptx_val scale_at = choose(f, is_key, &r->k_scale, &r->v_scale, wide);
     if (r->cache == INT8_TOKEN)
-        factor = make_scale(r, scale_at, in_bounds, x);
+        factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->k_scale, r->v_scale), has_slot);
     else
-        factor = load_factor(r, scale_at, in_bounds);
-    store_codes(r, to, in_bounds, factor, x);
+        factor = load_scale(r, has_slot);
+    store_codes(r, to, has_slot, factor);
 }
 
-static ptx_val tasks_of(rope *r, ptx_val count)
-{
-    const uint32_t in_task = (uint32_t)WARP_LANES / r->lanes;
-    ptx_val raised = ptx_add(r->f, count, ptx_u32(in_task - 1));
-    return ptx_shr(r->f, raised, ptx_u32(lanes_log2(in_task)));
-}
-
-/* The lane's head of the warp's task, the task counted from the first of its matrix. */
-static ptx_val head_of(rope *r, ptx_val task)
-{
-    return ptx_mad(r->f, task, ptx_u32((uint32_t)WARP_LANES / r->lanes), r->head);
-}
-
-/* A token without a slot has the tasks of Q alone. */
-static void take_tasks(rope *r)
+static void store_query(rope *r)
 {
     ptx_fn *f = r->f;
-    ptx_val warp = ptx_warpid_x(f), block = ptx_ctaid_y(f), blocks = ptx_special(f, PTX_NCTAID_Y);
-    ptx_val first = ptx_mad(f, block, ptx_u32(WARPS), warp), step = ptx_mul(f, blocks, ptx_u32(WARPS));
-    ptx_val of_q = tasks_of(r, r->q_heads);
-    ptx_val with_k = ptx_add(f, of_q, tasks_of(r, r->k_heads));
-    ptx_val all = ptx_add(f, with_k, tasks_of(r, r->v_heads));
-    PTX_FOR (f, task, first, ptx_select(f, r->has_slot, all, of_q), step) {
-        PTX_IF (f, ptx_lt(f, task, of_q)) {
-            take_query(r, head_of(r, task));
-        }
-        PTX_ELSE (f) {
-            ptx_val is_key = ptx_lt(f, task, with_k);
-            ptx_val before = ptx_select(f, is_key, of_q, with_k);
-            append(r, is_key, head_of(r, ptx_sub(f, task, before)));
-        }
-    }
+    ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r->token), r->of_out.row);
+    ptx_val element = ptx_mad(f, r->head, r->of_out.head, row);
+    store_chunks(r, ptx_at(f, r->q_out, element), r->in_bounds);
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
@@ -405,29 +371,23 @@ static void emit(ptx_fn *f, const kiln_variant *v)
               .has_sm_80 = kiln_has_sm(v, 80),
               .is_halves = kiln_is(v, "pairs", "halves"),
               .head_dim = kiln_int(v, "head_dim")};
-    ptx_val frequencies, positions, slots;
     r.has_sm_89 = r.cache == E4M3 && kiln_has_sm(v, 89);
     r.elements = r.type == PTX_F32 ? 4 : 8;
     r.lanes = lanes_of_head(r.head_dim, r.elements);
-    declare_pointers(&r, &frequencies, &positions, &slots);
-    ptx_param(f, PTX_U32, "n");
-    r.q_heads = ptx_param(f, PTX_U32, "q_heads");
-    r.k_heads = ptx_param(f, PTX_U32, "k_heads");
-    r.v_heads = ptx_param(f, PTX_U32, "v_heads");
-    r.rotary_dim = ptx_param(f, PTX_U32, "rotary_dim");
-    ptx_val magnitude = ptx_param(f, PTX_F32, "magnitude");
-    ptx_val pages = ptx_param(f, PTX_U32, "pages"), page_size = ptx_param(f, PTX_U32, "page_size");
+    declare_pointers(&r);
+    declare_numbers(&r);
     r.token = ptx_ctaid_x(f);
-    ptx_val position = ptx_load_hint(f, ptx_at(f, positions, r.token), PTX_NC);
-    find_row(&r, &r.q, "q_row_stride", "q_head_stride");
-    find_row(&r, &r.k, "k_row_stride", "k_head_stride");
-    find_row(&r, &r.v, "v_row_stride", "v_head_stride");
-    find_row(&r, &r.out, "out_row_stride", "out_head_stride");
-    find_cache(&r, slots, pages, page_size);
+    find_head(&r);
     find_chunks(&r);
-    fill_table(&r, frequencies, ptx_cvt(f, PTX_U64, position), magnitude);
-    load_table(&r);
-    take_tasks(&r);
+    load_chunks(&r);
+    table t = make_table(&r);
+    rotate(&r, &t);
+    PTX_IF (f, r.is_query) {
+        store_query(&r);
+    }
+    PTX_ELSE (f) {
+        append(&r);
+    }
 }
 
 static void shape(kiln_shape *s, const kiln_variant *v)
@@ -531,8 +491,8 @@ static const kiln_rule rules[] = {
 #define WARP_HEADS                                                                                                     \
     "select(" LANE_HEADS " > 16, 1, select(" LANE_HEADS " > 8, 2, select(" LANE_HEADS " > 4, 4, select(" LANE_HEADS " > 2, 8, " \
     "select(" LANE_HEADS " > 1, 16, 32)))))"
-#define TASKS(heads) "ceil_div(" heads ", " WARP_HEADS ")"
-#define BLOCKS       "ceil_div(" TASKS("q_heads") " + " TASKS("k_heads") " + " TASKS("v_heads") ", 4)"
+#define WARPS_OF(heads) "ceil_div(" heads ", " WARP_HEADS ")"
+#define BLOCKS       "ceil_div(" WARPS_OF("q_heads") " + " WARPS_OF("k_heads") " + " WARPS_OF("v_heads") ", 8)"
 #define TYPE_BYTES   "select(type == f32, 4, 2)"
 /* clang-format on */
 
@@ -556,7 +516,7 @@ const kiln_family rope_family = {
     .rules = rules,
     .empty = "n == 0 || q_heads + k_heads + v_heads == 0",
     .shape = shape,
-    .grid = {"n", "max(min(" BLOCKS ", ceil_div(multiprocessors * 8, max(n, 1))), 1)"},
+    .grid = {"n", BLOCKS},
     .cost = {.bytes_read =
                  "n * (q_heads + k_heads + v_heads) * head_dim * " TYPE_BYTES " + n * 12 + rotary_dim * 4",
              .bytes_written = "n * q_heads * head_dim * " TYPE_BYTES

@@ -471,7 +471,7 @@ static void add(size_plan *plan, sizes n, layout where)
     size_plan_add(plan);
 }
 
-/* Around a warp's heads, and those of all warps; every share of a head that is rotated; pages of one row and of more. */
+/* Around a warp's heads, and those of a thread block's warps; every share of a head that is rotated; pages of one row and of more. */
 static void plan_sizes(size_plan *plan)
 {
     const uint64_t dim = problem_parameter(plan->problem, "head_dim"),
@@ -500,13 +500,7 @@ static void plan_sizes(size_plan *plan)
     add(plan, (sizes){0, 2, 1, 1, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){3, 0, 0, 0, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){40, 2, 1, 1, dim, 6, 8}, FUSED);
-}
-
-/* One thread block takes all heads of a token. */
-static void plan_few(size_plan *plan)
-{
-    const uint64_t dim = problem_parameter(plan->problem, "head_dim");
-    add(plan, (sizes){8, 37, 19, 18, dim, 2, 5}, ROWS_FIRST);
+    add(plan, (sizes){1, 6 * warp_heads + 1, 7 * warp_heads, 9 * warp_heads, dim, 1, 2}, ROWS_FIRST);
 }
 
 const family_row rope_row = {
@@ -515,7 +509,6 @@ const family_row rope_row = {
         "q k v frequencies positions slots q_out n q_heads k_heads v_heads rotary_dim magnitude pages page_size",
     .patterns = patterns,
     .plan = plan_sizes,
-    .plan_few = plan_few,
     .make = make,
     .expect = expect,
     .expects_nonfinite = true};
