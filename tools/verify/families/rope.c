@@ -421,15 +421,17 @@ static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_
         a->integer = value;
 }
 
-static void set_rows(size_plan *plan, const char *of, const sizes *n, uint64_t heads, layout where)
+/* With gaps, each of Q, K and V has others. */
+static void set_rows(size_plan *plan, const char *of, const sizes *n, uint64_t heads, layout where,
+                     uint64_t gap)
 {
     const uint64_t dim = problem_parameter(plan->problem, "head_dim"),
-                   all = n->q_heads + n->k_heads + n->v_heads, gap = where == GAPS ? 8 : 0;
+                   all = n->q_heads + n->k_heads + n->v_heads, apart = where == GAPS ? gap : 0;
     set(plan, of, "_row_stride",
         where == HEADS_FIRST ? dim
         : where == FUSED     ? all * dim
-                             : heads * (dim + gap) + 2 * gap);
-    set(plan, of, "_head_stride", where == HEADS_FIRST ? n->n * dim : dim + gap);
+                             : heads * (dim + apart) + 2 * apart);
+    set(plan, of, "_head_stride", where == HEADS_FIRST ? n->n * dim : dim + apart);
 }
 
 /* Of the cache, with `width` elements for each head of a slot, or of its scales. */
@@ -462,10 +464,10 @@ static void add(size_plan *plan, sizes n, layout where)
         *rows[i].value = size_plan_value(plan, rows[i].name, *rows[i].value);
         set(plan, rows[i].name, "", *rows[i].value);
     }
-    set_rows(plan, "q", &n, n.q_heads, where);
-    set_rows(plan, "k", &n, n.k_heads, where);
-    set_rows(plan, "v", &n, n.v_heads, where);
-    set_rows(plan, "out", &n, n.q_heads, where == HEADS_FIRST ? where : ROWS_FIRST);
+    set_rows(plan, "q", &n, n.q_heads, where, 8);
+    set_rows(plan, "k", &n, n.k_heads, where, 16);
+    set_rows(plan, "v", &n, n.v_heads, where, 24);
+    set_rows(plan, "out", &n, n.q_heads, where == HEADS_FIRST ? where : ROWS_FIRST, 0);
     set_slots(plan, "cache", &n, dim, 8, where);
     set_slots(plan, "scale", &n, 1, 1, where);
     size_plan_add(plan);
@@ -500,7 +502,8 @@ static void plan_sizes(size_plan *plan)
     add(plan, (sizes){0, 2, 1, 1, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){3, 0, 0, 0, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){40, 2, 1, 1, dim, 6, 8}, FUSED);
-    add(plan, (sizes){1, 6 * warp_heads + 1, 7 * warp_heads, 9 * warp_heads, dim, 1, 2}, ROWS_FIRST);
+    add(plan, (sizes){1, 6 * warp_heads + 1, 7 * warp_heads, 10 * warp_heads, dim, 1, 2},
+        GAPS); /* all warps have heads */
 }
 
 const family_row rope_row = {
