@@ -267,9 +267,9 @@ static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, ptx_val k, ptx
 static void store_chunks(rope *r, ptx_val head, ptx_val in_bounds)
 {
     ptx_fn *f = r->f;
-    for (uint32_t part = 0; part < PARTS; part++) {
-        ptx_val at = ptx_at(f, head, r->chunk[part]);
-        PTX_WHEN (f, in_bounds) {
+    PTX_IF (f, in_bounds) {
+        for (uint32_t part = 0; part < PARTS; part++) {
+            ptx_val at = ptx_at(f, head, r->chunk[part]);
             narrow_store(f, r->type, r->has_sm_80, r->elements, at, &r->x[part * r->elements], PTX_PLAIN);
         }
     }

@@ -62,12 +62,12 @@ static int print_table(char **words)
 {
     static const char *const kinds[] = {"default", "linear", "llama3", "yarn"};
     static uint64_t frequencies[128];
-    rope_scaling s = {.theta = atof(words[2]),
-                      .factor = atof(words[3]),
-                      .length = atof(words[4]),
-                      .low = atof(words[5]),
-                      .high = atof(words[6])};
-    const uint32_t rotary_dim = (uint32_t)atoi(words[1]);
+    rope_scaling s = {.theta = strtod(words[2], NULL),
+                      .factor = strtod(words[3], NULL),
+                      .length = strtod(words[4], NULL),
+                      .low = strtod(words[5], NULL),
+                      .high = strtod(words[6], NULL)};
+    const uint32_t rotary_dim = (uint32_t)strtoul(words[1], NULL, 10);
     for (int kind = 0; kind < 4; kind++) {
         if (strcmp(words[0], kinds[kind]) == 0)
             s.kind = kind;

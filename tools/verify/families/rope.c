@@ -11,7 +11,7 @@
 #include "rope.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "inputs.h"
@@ -87,8 +87,9 @@ static rotated element_of(problem *p, const argument *in, uint64_t first, uint64
     if (i >= rotary)
         return (rotated){.value = x};
     const bool is_first = is_halves(p) ? i < half : i % 2 == 0;
-    const uint64_t distance = is_halves(p) ? half : 1, pair = is_halves(p) ? i % half : i / 2;
-    const double other = element_get(type, in->host, first + (is_first ? i + distance : i - distance));
+    const uint64_t distance = is_halves(p) ? half : 1, first_index = is_first ? i : i - distance,
+                   pair = is_halves(p) ? first_index : first_index / 2;
+    const double other = element_get(type, in->host, first + (is_first ? i + distance : first_index));
     const uint64_t position = element_bits(ELEMENT_U32, problem_find(p, "positions")->host, token),
                    frequency = element_bits(ELEMENT_U64, problem_find(p, "frequencies")->host, pair);
     return rotate(p, x, other, is_first, position * frequency);
@@ -108,7 +109,7 @@ static void expect_element(argument *out, uint64_t at, const rotated *r)
 
 static double e4m3_value(unsigned code)
 {
-    const int exponent = (int)code >> 3, fraction = code & 7;
+    const int exponent = (int)code >> 3, fraction = (int)code & 7;
     return exponent == 0 ? ldexp(fraction, -9) : ldexp(8 + fraction, exponent - 10);
 }
 
@@ -167,7 +168,7 @@ static void expect_quotient(argument *out, uint64_t at, bool is_e4m3, const rota
 static argument *find(problem *p, const char *name, const char *suffix)
 {
     char text[32];
-    strcat(strcpy(text, name), suffix);
+    snprintf(text, sizeof text, "%s%s", name, suffix);
     return problem_find(p, text);
 }
 
@@ -241,7 +242,7 @@ static void expect_as_before(problem *p, argument *a)
 static void expect_side(problem *p, const char *name)
 {
     enum { MOST_HEAD_DIM = 256 };
-    rotated x[MOST_HEAD_DIM];
+    rotated x[MOST_HEAD_DIM] = {{0}};
     const argument *in = problem_find(p, name), *slots = problem_find(p, "slots");
     const uint64_t dim = problem_parameter(p, "head_dim"),
                    all = problem_integer(p, "pages") * problem_integer(p, "page_size");
@@ -447,7 +448,7 @@ static void set_slots(size_plan *plan, const char *of, const sizes *n, uint64_t 
     set(plan, of, "_page_stride", where == FUSED ? 2 * page : page);
 }
 
-static void add(size_plan *plan, sizes n, layout where)
+static void set_sizes(size_plan *plan, sizes n, layout where)
 {
     const uint64_t dim = problem_parameter(plan->problem, "head_dim");
     const struct {
@@ -470,6 +471,11 @@ static void add(size_plan *plan, sizes n, layout where)
     set_rows(plan, "out", &n, n.q_heads, where == HEADS_FIRST ? where : ROWS_FIRST, 0);
     set_slots(plan, "cache", &n, dim, 8, where);
     set_slots(plan, "scale", &n, 1, 1, where);
+}
+
+static void add(size_plan *plan, sizes n, layout where)
+{
+    set_sizes(plan, n, where);
     size_plan_add(plan);
 }
 
@@ -502,8 +508,8 @@ static void plan_sizes(size_plan *plan)
     add(plan, (sizes){0, 2, 1, 1, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){3, 0, 0, 0, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){40, 2, 1, 1, dim, 6, 8}, FUSED);
-    add(plan, (sizes){1, 6 * warp_heads + 1, 7 * warp_heads, 10 * warp_heads, dim, 1, 2},
-        GAPS); /* all warps have heads */
+    set_sizes(plan, (sizes){1, 6 * warp_heads + 1, 7 * warp_heads, 10 * warp_heads, dim, 1, 2}, GAPS);
+    size_plan_add_always(plan); /* all warps of three thread blocks have heads */
 }
 
 const family_row rope_row = {
