@@ -25,6 +25,8 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_copy.h"
+#include "attention_pages.h"
+#include "attention_score.h"
 #include "attention_split.h"
 #include "attention_total.h"
 #include "device/lanes.h"
@@ -51,12 +53,15 @@ typedef struct mma {
     uint32_t octet_bytes; /* of eight rows */
     attention_copier copier;
     attention_panel k, v;
+    attention_pages pages;
     ptx_val lane, warp;
+    ptx_val key;                              /* the tile's first, whose rows of K are on their way */
     ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
     softmax_row row[MOST_BLOCKS][2];
     ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet */
+    ptx_val shrink[2 * MOST_BLOCKS];              /* of the rows' sums of V, by sinks */
 } mma;
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
@@ -148,26 +153,40 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-/* Row r, counted from the lane's first, sees a key where the key's number less the number of keys that the first row sees
- * is below r. With pack_gqa a row's query decides instead. */
-static void mask_scores(mma *m, ptx_val key)
+typedef struct lane_scores {
+    attention_scores rows[2 * MOST_BLOCKS];
+    uint32_t offsets[2 * MOST_OCTETS];
+    ptx_val *score[2 * MOST_BLOCKS][2 * MOST_OCTETS];
+} lane_scores;
+
+/* Of each row the lane has keys 2 * quarter and the next of each octet. */
+static void find_scores(mma *m, ptx_val key, lane_scores *of)
 {
     ptx_fn *f = m->f;
-    ptx_val first = first_row(m, 0), beyond[2 * MOST_BLOCKS] = {{0}};
-    ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
+    ptx_val row = first_row(m, 0), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
-    bool is_each = m->a.is_causal && m->a.pack_gqa;
-    for (uint32_t i = 0; i < (is_each ? 2 * m->blocks : 1); i++) {
-        ptx_val seen = attention_visible(&m->a, i == 0 ? first : ptx_add(f, first, ptx_u32(8 * i)));
-        beyond[i] = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
+    for (uint32_t n = 0; n < 2 * m->octets; n++)
+        of->offsets[n] = n / 2 * UNIT + n % 2;
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        for (uint32_t n = 0; n < 2 * m->octets; n++)
+            of->score[i][n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
+        ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+        of->rows[i] = (attention_scores){number, mine, of->offsets, of->score[i], 2 * m->octets};
     }
-    for (uint32_t i = 0; i < m->blocks * m->octets * 4; i++) {
-        uint32_t block = i / 4 / m->octets, octet = i / 4 % m->octets, row = 2 * block + i % 4 / 2;
-        ptx_val *score = &m->score[block][octet][i % 4];
-        int32_t limit = m->a.is_causal && !is_each ? (int32_t)(8 * row) : 0;
-        ptx_val is_seen =
-            ptx_lt(f, beyond[is_each ? row : 0], ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
-        ptx_set(f, *score, ptx_select(f, is_seen, *score, softmax_none(m->a.wide)));
+}
+
+static void shape_and_mask(mma *m, ptx_val key)
+{
+    ptx_fn *f = m->f;
+    lane_scores of;
+    if (m->a.shaping != ATTENTION_PLAIN) {
+        find_scores(m, key, &of);
+        attention_shape_scores(&m->a, of.rows, 2 * m->blocks);
+    }
+    PTX_IF (f, attention_is_masked(&m->a, key)) {
+        ptx_rarely(f);
+        find_scores(m, key, &of);
+        attention_mask_scores(&m->a, key, of.rows, 2 * m->blocks);
     }
 }
 
@@ -237,25 +256,26 @@ static void wait_for_copies(mma *m)
     ptx_barrier(m->f);
 }
 
-static void add_tile(mma *m, ptx_val key)
+static void add_tile(mma *m, ptx_val counted)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val none = ptx_u32(0);
+    ptx_val none = ptx_u32(0), key = m->key;
     wait_for_copies(m);
+    attention_turn_pages(&m->pages, counted);
     attention_copy_rows(&m->v, key, a->keys, none);
+    attention_lay_out_next(&m->pages, counted);
     multiply_scores(m);
-    ptx_val end = ptx_add(f, key, ptx_u32(a->tile_k));
-    PTX_IF (f, ptx_gt(f, end, a->all_see)) {
-        ptx_rarely(f);
-        mask_scores(m, key);
-    }
+    shape_and_mask(m, key);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
     wait_for_copies(m);
-    attention_copy_rows(&m->k, end, a->keys, none);
+    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k)), next = attention_key(a, behind);
+    attention_turn_pages(&m->pages, behind);
+    attention_copy_rows(&m->k, next, a->keys, none);
     multiply_values(m);
+    ptx_set(f, m->key, next);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
@@ -266,6 +286,7 @@ static void stage_block(mma *m, uint32_t b, ptx_val at)
     ptx_fn *f = m->f;
     for (uint32_t r = 0; r < 2; r++) {
         ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
+        share = ptx_mul(f, share, m->shrink[2 * b + r]);
         for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
@@ -337,8 +358,20 @@ static void store_logs(mma *m)
     }
 }
 
+static void add_sinks(mma *m)
+{
+    ptx_val numbers[2 * MOST_BLOCKS], first = first_row(m, 0);
+    softmax_row *rows[2 * MOST_BLOCKS];
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        numbers[i] = i == 0 ? first : ptx_add(m->f, first, ptx_u32(8 * i));
+        rows[i] = &m->row[i / 2][i % 2];
+    }
+    attention_add_sinks(&m->a, numbers, rows, m->shrink, 2 * m->blocks);
+}
+
 static void store_results(mma *m, ptx_val shared)
 {
+    add_sinks(m);
     stage_rows(m, shared);
     store_rows(m, shared);
     store_logs(m);
@@ -389,9 +422,10 @@ static mma geometry(attention of)
     return m;
 }
 
-static mma init_mma(ptx_fn *f, const kiln_variant *v)
+static mma init_mma(const attention *a)
 {
-    mma m = geometry(attention_init(f, v));
+    ptx_fn *f = a->f;
+    mma m = geometry(*a);
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
@@ -443,8 +477,10 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
     init_lane(m, q_to, k_to, v_to);
+    m->pages = attention_init_pages(&m->a, tid);
     attention_copy_rows(&q, a->first, a->q_end, none);
-    attention_copy_rows(&m->k, a->first_key, a->keys, none);
+    m->key = ptx_var(f, attention_key(a, a->first_key));
+    attention_copy_rows(&m->k, m->key, a->keys, none);
     wait_for_copies(m);
     for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
         load_q(m, 0, step, m->q[step]);
@@ -469,7 +505,7 @@ static ptx_val is_long(const mma *m)
 {
     ptx_fn *f = m->f;
     ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(ATTENTION_CHUNK));
-    return ptx_gt(f, m->a.keys, end);
+    return ptx_gt(f, m->a.end, end);
 }
 
 static void add_tiles(mma *m)
@@ -484,9 +520,9 @@ static void add_tiles(mma *m)
         ptx_rarely(f);
         attention_clear_total(&total);
     }
-    PTX_FOR (f, chunk, a->first_key, a->keys, ptx_u32(ATTENTION_CHUNK)) {
+    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(ATTENTION_CHUNK)) {
         ptx_val behind = ptx_add(f, chunk, ptx_u32(ATTENTION_CHUNK));
-        ptx_val end = ptx_min(f, behind, a->keys);
+        ptx_val end = ptx_min(f, behind, a->end);
         PTX_FOR (f, key, chunk, end, ptx_u32(a->tile_k)) {
             ptx_main_loop(f);
             add_tile(m, key);
@@ -511,9 +547,10 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->trip = m.a.tile_k;
 }
 
-void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
+void attention_emit_mma(const attention *a)
 {
-    mma m = init_mma(f, v);
+    ptx_fn *f = a->f;
+    mma m = init_mma(a);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&m, shared, tid);
     add_tiles(&m);

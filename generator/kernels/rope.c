@@ -498,7 +498,7 @@ static const kiln_rule rules[] = {
 
 const kiln_family rope_family = {
     .name = "rope",
-    .summary = "rotate queries and keys by their positions, and append keys and values to a cache",
+    .summary = "rotate Q and K by position, append K and V to a cache",
     .source = "RoFormer (arXiv:2104.09864); slots and pages as vLLM has them (arXiv:2309.06180)",
     .accuracy =
         "an angle is position * frequency * 2^-64 turns, exactly; its cosine c and sine s are within 2^-22. An element of a "
