@@ -28,20 +28,22 @@ typedef struct attention {
     ptx_val rows;               /* U32: q_length, with pack_gqa times group */
     ptx_val head;               /* U32: head, or group of packed heads, counted over all batches */
     ptx_val q_heads;            /* U32 */
-    ptx_val before;  /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
-    ptx_val first;   /* the tile's first row */
-    ptx_val q_end;   /* rows of Q that count: none of them when scale is 0 */
+    ptx_val before; /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
+    ptx_val first;  /* the tile's first row */
+    ptx_val q_end;  /* rows of Q that count: none of them when scale is 0 */
     /* attention_keys.h: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
-    ptx_val diagonal;               /* the key at which query 0 stands; S32 */
-    ptx_val first_key, end;         /* of this part, as keys are counted */
-    ptx_val kept, gap;              /* keys counted from `kept` on are numbered `gap` higher */
-    ptx_val keys;                   /* end of the keys, by number, that this part reads */
-    ptx_val full_first, full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
-    ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
+    ptx_val diagonal;       /* the key at which query 0 stands; S32 */
+    ptx_val first_key, end; /* of this part, as keys are counted */
+    ptx_val kept, gap;      /* keys counted from `kept` on are numbered `gap` higher */
+    ptx_val keys;           /* end of the keys, by number, that this part reads */
+    ptx_val full_first,
+        full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
+    ptx_val factor; /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
     /* With split_k, attention_split.h: */
-    ptx_val workspace, tile_counters, part, tile; /* U32, the tile counted over all heads and batches */
+    ptx_val workspace, tile_counters;
+    ptx_val parts, part, tile; /* U32, the tile counted over all heads and batches */
 } attention;
 
 /* Only what is known before a launch; f may be null. */

@@ -57,12 +57,26 @@ static ptx_val round_down(const attention *a, ptx_val keys)
     return ptx_and(a->f, keys, ptx_u32(~(a->tile_k - 1)));
 }
 
-/* Whole tiles of keys; the last parts may have none. */
+/* The most keys that any tile of the call counts. */
+static ptx_val most_keys(const attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val right = a->is_causal ? ptx_s32(1) : a->window_right, has_left = has_limit(a, a->window_left);
+    ptx_val window = ptx_as(f, PTX_U32, ptx_add(f, a->window_left, right));
+    ptx_val in_front = ptx_add(f, window, ptx_min(f, a->first_keys, a->k_length));
+    ptx_val seen = ptx_add(f, in_front, ptx_u32(a->tile_q + 2 * a->tile_k));
+    ptx_val is_limited = a->is_causal ? has_left : ptx_and(f, has_left, has_limit(a, right));
+    ptx_val fewest = ptx_min(f, a->k_length, seen);
+    return ptx_select(f, is_limited, fewest, a->k_length);
+}
+
+/* Whole tiles of keys; the last parts may have none. With split_k 0 all tiles of queries have parts of one size. */
 static void find_part(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val up = ptx_add(f, a->end, ptx_u32(a->split_k * a->tile_k - 1));
-    ptx_val tiles = ptx_div(f, up, ptx_u32(a->split_k * a->tile_k));
+    ptx_val keys = a->split_k ? a->end : most_keys(a), at_once = ptx_mul(f, a->parts, ptx_u32(a->tile_k));
+    ptx_val up = ptx_add(f, keys, ptx_sub(f, at_once, ptx_u32(1)));
+    ptx_val tiles = ptx_div(f, up, at_once);
     ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
     a->first_key = ptx_mul(f, a->part, count);
     a->end = ptx_min(f, a->end, ptx_add(f, a->first_key, count));
@@ -88,7 +102,7 @@ void attention_find_keys(attention *a)
     a->full_first = not_below_0(a, begin_of(a, last));
     ptx_val full_end = ptx_sub(f, end_of(a, a->first), ptx_s32((int32_t)a->tile_k - 1));
     a->full_count = not_below_0(a, ptx_sub(f, full_end, ptx_as(f, PTX_S32, a->full_first)));
-    if (a->split_k > 1)
+    if (a->split_k != 1)
         find_part(a);
 }
 

@@ -343,7 +343,7 @@ static void store_results(mma *m, ptx_val shared)
 }
 
 /* Stores this part: pairs of columns, eight apart, of each of the lane's rows. */
-static void store_parts(mma *m, ptx_val shared, ptx_val tid)
+static void store_parts(mma *m, ptx_val tid)
 {
     ptx_fn *f = m->f;
     attention_slice slices[2 * MOST_BLOCKS];
@@ -356,11 +356,7 @@ static void store_parts(mma *m, ptx_val shared, ptx_val tid)
         ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
         slices[i] = (attention_slice){number, column, 2, UNIT, count, &m->row[block][r], sums[i]};
     }
-    PTX_IF (f, attention_leave_part(&m->a, slices, 2 * m->blocks, tid)) {
-        ptx_rarely(f);
-        attention_join_parts(&m->a, slices, 2 * m->blocks);
-        store_results(m, shared);
-    }
+    attention_leave_part(&m->a, slices, 2 * m->blocks, tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -455,7 +451,7 @@ static uint32_t blocks_per_multiprocessor(const mma *m)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
-    uint32_t others = (a->split_k > 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
+    uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
     uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads(m);
@@ -522,8 +518,16 @@ void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
         row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
     }
     attention_find_before(&m.a);
-    if (m.a.split_k > 1)
-        store_parts(&m, shared, tid);
-    else
+    if (m.a.split_k > 1) {
+        store_parts(&m, tid);
+    } else if (m.a.split_k == 1) {
         store_results(&m, shared);
+    } else {
+        PTX_IF (f, attention_is_split(&m.a)) {
+            store_parts(&m, tid);
+        }
+        PTX_ELSE (f) {
+            store_results(&m, shared);
+        }
+    }
 }
