@@ -22,6 +22,9 @@ static const kiln_param params[] = {
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
      .summary = "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"},
+    {.name = "score", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "plain softcap alibi mask", .numbers = "1 2 3 4",
+     .default_value = "plain", .is_later = true,
+     .summary = "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask"},
     {.name = NULL},
 };
 
@@ -29,6 +32,10 @@ static const kiln_param params[] = {
 #define SPAN(matrix, heads, length)                                                                                    \
     "select(batch * " heads " * " length " == 0, 0, " LAST("batch") " * " matrix "_batch_stride + " LAST(heads) " * "  \
     matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
+
+#define MASK_SPAN                                                                                                      \
+    "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
+    " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
 
 /* Parts that the keys of a tile are cut into. With split_k 0 a call without splits has as many as make MOST_BLOCKS thread
  * blocks at most, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
@@ -79,8 +86,14 @@ static const kiln_arg args[] = {
     {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this behind its own; 0: all of them, or with causal none"},
     {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
     {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
-    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, without a row of V"},
+    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; not +infinity"},
     {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how sums are rounded: equal splits give equal bits on every device; 0: as many as suit the device"},
+    {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite"},
+    {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
+    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
+    {"mask_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "score == mask", "elements of mask from row to row; 0: all queries share it"},
+    {"mask_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from head to head of Q"},
+    {"mask_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from batch to batch"},
     {.name = NULL},
 };
 
@@ -120,6 +133,7 @@ static const kiln_rule rules[] = {
     {"out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
     {"window_left <= " WIDEST, "window_left must be at most 2^29"},
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
+    {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
     {NULL, NULL},
 };
 

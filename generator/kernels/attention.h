@@ -12,6 +12,13 @@ typedef struct attention_matrix {
     bool pack_gqa;
 } attention_matrix;
 
+typedef enum attention_shaping {
+    ATTENTION_PLAIN,
+    ATTENTION_SOFTCAP, /* softcap * tanh(score / softcap) */
+    ATTENTION_ALIBI,   /* score - slope * |distance to the query's own key| */
+    ATTENTION_MASK     /* score + an element of a matrix of queries and keys */
+} attention_shaping;
+
 /* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
  * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
@@ -40,7 +47,11 @@ typedef struct attention {
     ptx_val keys;           /* end of the keys, by number, that this part reads */
     ptx_val full_first,
         full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
-    ptx_val factor; /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
+    /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
+    attention_shaping shaping;
+    ptx_val factor, inner;
+    ptx_val alibi_slopes; /* of each head of Q */
+    attention_matrix mask;
     /* With split_k, attention_split.h: */
     ptx_val workspace, tile_counters;
     ptx_val parts, part, tile; /* U32, the tile counted over all heads and batches */
@@ -53,6 +64,9 @@ attention attention_init(ptx_fn *f, const kiln_variant *v);
 
 /* Sets `before`. Call it after the loop over the keys, which would keep registers for it. */
 void attention_find_before(attention *a);
+
+/* The head of Q that a row belongs to, U32. */
+ptx_val attention_head_of(const attention *a, ptx_val row);
 
 /* `at`, moved to a row. */
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);

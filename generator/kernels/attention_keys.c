@@ -13,7 +13,7 @@
 
 /* ---- a row ----------------------------------------------------------------------------------------------------------- */
 
-static ptx_val position_of(const attention *a, ptx_val row)
+ptx_val attention_own_key(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
     ptx_val query = a->pack_gqa ? ptx_div(f, row, a->group) : row;
@@ -29,10 +29,10 @@ static ptx_val has_limit(const attention *a, ptx_val limit)
 static ptx_val end_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val length = ptx_as(f, PTX_S32, a->k_length), position = position_of(a, row);
+    ptx_val length = ptx_as(f, PTX_S32, a->k_length), own = attention_own_key(a, row);
     if (a->is_causal)
-        return ptx_min(f, ptx_add(f, position, ptx_s32(1)), length);
-    ptx_val limited = ptx_min(f, ptx_add(f, position, a->window_right), length);
+        return ptx_min(f, ptx_add(f, own, ptx_s32(1)), length);
+    ptx_val limited = ptx_min(f, ptx_add(f, own, a->window_right), length);
     return ptx_select(f, has_limit(a, a->window_right), limited, length);
 }
 
@@ -40,7 +40,7 @@ static ptx_val end_of(const attention *a, ptx_val row)
 static ptx_val begin_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val behind = ptx_add(f, position_of(a, row), ptx_s32(1));
+    ptx_val behind = ptx_add(f, attention_own_key(a, row), ptx_s32(1));
     ptx_val limited = ptx_sub(f, behind, a->window_left);
     return ptx_select(f, has_limit(a, a->window_left), limited, ptx_s32(0));
 }

@@ -25,7 +25,7 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_copy.h"
-#include "attention_keys.h"
+#include "attention_score.h"
 #include "attention_split.h"
 #include "attention_total.h"
 #include "device/lanes.h"
@@ -58,6 +58,7 @@ typedef struct mma {
     softmax_row row[MOST_BLOCKS][2];
     ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
     ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet */
+    ptx_val shrink[2 * MOST_BLOCKS];              /* of the rows' sums of V, by sinks */
 } mma;
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
@@ -149,24 +150,41 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-/* The lane's scores of a tile: keys 2 * quarter and the next of each octet, for each of its rows. */
-static void mask_scores(mma *m, ptx_val key)
-{
-    ptx_fn *f = m->f;
-    ptx_val first = first_row(m, 0), *score[2 * MOST_BLOCKS][2 * MOST_OCTETS];
-    ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
-    ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
+typedef struct lane_scores {
     attention_scores rows[2 * MOST_BLOCKS];
     uint32_t offsets[2 * MOST_OCTETS];
+    ptx_val *score[2 * MOST_BLOCKS][2 * MOST_OCTETS];
+} lane_scores;
+
+/* Of each row the lane has keys 2 * quarter and the next of each octet. */
+static void find_scores(mma *m, ptx_val key, lane_scores *of)
+{
+    ptx_fn *f = m->f;
+    ptx_val row = first_row(m, 0), quarter = ptx_and(f, m->lane, ptx_u32(3));
+    ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
     for (uint32_t n = 0; n < 2 * m->octets; n++)
-        offsets[n] = n / 2 * UNIT + n % 2;
+        of->offsets[n] = n / 2 * UNIT + n % 2;
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
         for (uint32_t n = 0; n < 2 * m->octets; n++)
-            score[i][n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
-        ptx_val row = i == 0 ? first : ptx_add(f, first, ptx_u32(8 * i));
-        rows[i] = (attention_scores){row, mine, offsets, score[i], 2 * m->octets};
+            of->score[i][n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
+        ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+        of->rows[i] = (attention_scores){number, mine, of->offsets, of->score[i], 2 * m->octets};
     }
-    attention_mask_scores(&m->a, key, rows, 2 * m->blocks);
+}
+
+static void shape_and_mask(mma *m, ptx_val key)
+{
+    ptx_fn *f = m->f;
+    lane_scores of;
+    if (m->a.shaping != ATTENTION_PLAIN) {
+        find_scores(m, key, &of);
+        attention_shape_scores(&m->a, of.rows, 2 * m->blocks);
+    }
+    PTX_IF (f, attention_is_masked(&m->a, key)) {
+        ptx_rarely(f);
+        find_scores(m, key, &of);
+        attention_mask_scores(&m->a, key, of.rows, 2 * m->blocks);
+    }
 }
 
 static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
@@ -243,10 +261,7 @@ static void add_tile(mma *m, ptx_val counted)
     wait_for_copies(m);
     attention_copy_rows(&m->v, key, a->keys, none);
     multiply_scores(m);
-    PTX_IF (f, attention_is_masked(a, key)) {
-        ptx_rarely(f);
-        mask_scores(m, key);
-    }
+    shape_and_mask(m, key);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
@@ -264,6 +279,7 @@ static void stage_block(mma *m, uint32_t b, ptx_val at)
     ptx_fn *f = m->f;
     for (uint32_t r = 0; r < 2; r++) {
         ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
+        share = ptx_mul(f, share, m->shrink[2 * b + r]);
         for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
@@ -335,8 +351,20 @@ static void store_logs(mma *m)
     }
 }
 
+static void add_sinks(mma *m)
+{
+    ptx_val numbers[2 * MOST_BLOCKS], first = first_row(m, 0);
+    softmax_row *rows[2 * MOST_BLOCKS];
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        numbers[i] = i == 0 ? first : ptx_add(m->f, first, ptx_u32(8 * i));
+        rows[i] = &m->row[i / 2][i % 2];
+    }
+    attention_add_sinks(&m->a, numbers, rows, m->shrink, 2 * m->blocks);
+}
+
 static void store_results(mma *m, ptx_val shared)
 {
+    add_sinks(m);
     stage_rows(m, shared);
     store_rows(m, shared);
     store_logs(m);

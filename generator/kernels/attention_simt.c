@@ -16,7 +16,7 @@
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
-#include "attention_keys.h"
+#include "attention_score.h"
 #include "attention_split.h"
 #include "device/narrow.h"
 
@@ -118,22 +118,39 @@ static void multiply_scores(simt *s, ptx_val key)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-static void mask_scores(simt *s, ptx_val key)
-{
-    ptx_fn *f = s->f;
-    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), s->a.first), *score[MOST_ROWS][MOST_KEYS];
-    ptx_val mine = ptx_add(f, key, s->lane);
+typedef struct lane_scores {
     attention_scores rows[MOST_ROWS];
     uint32_t offsets[MOST_KEYS];
+    ptx_val *score[MOST_ROWS][MOST_KEYS];
+} lane_scores;
+
+static void find_scores(simt *s, ptx_val key, lane_scores *of)
+{
+    ptx_fn *f = s->f;
+    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), s->a.first), mine = ptx_add(f, key, s->lane);
     for (uint32_t c = 0; c < s->keys; c++)
-        offsets[c] = c * GROUP_LANES;
+        of->offsets[c] = c * GROUP_LANES;
     for (uint32_t r = 0; r < s->rows; r++) {
         for (uint32_t c = 0; c < s->keys; c++)
-            score[r][c] = &s->score[r][c];
+            of->score[r][c] = &s->score[r][c];
         ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
-        rows[r] = (attention_scores){row, mine, offsets, score[r], s->keys};
+        of->rows[r] = (attention_scores){row, mine, of->offsets, of->score[r], s->keys};
     }
-    attention_mask_scores(&s->a, key, rows, s->rows);
+}
+
+static void shape_and_mask(simt *s, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    lane_scores of;
+    if (s->a.shaping != ATTENTION_PLAIN) {
+        find_scores(s, key, &of);
+        attention_shape_scores(&s->a, of.rows, s->rows);
+    }
+    PTX_IF (f, attention_is_masked(&s->a, key)) {
+        ptx_rarely(f);
+        find_scores(s, key, &of);
+        attention_mask_scores(&s->a, key, of.rows, s->rows);
+    }
 }
 
 static void weigh_row(simt *s, uint32_t r)
@@ -224,8 +241,10 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
     ptx_fn *f = s->f;
     const attention *a = &s->a;
     ptx_val in_bounds = ptx_lt(f, row, a->rows);
-    ptx_val sum = s->row[r].sum;
-    ptx_val share = softmax_share(f, a->wide, sum);
+    softmax_row *of = &s->row[r];
+    ptx_val shrink;
+    attention_add_sinks(a, &row, &of, &shrink, 1);
+    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, of->sum), shrink);
     PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
         for (uint32_t i = 0; i < s->vectors; i++) {
@@ -246,7 +265,7 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
         ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
         PTX_IF (f, ptx_and(f, is_first, wanted)) {
             ptx_val at = attention_log_at(a, row);
-            ptx_store(f, at, softmax_log(f, a->wide, sum, s->row[r].shift));
+            ptx_store(f, at, softmax_log(f, a->wide, of->sum, of->shift));
         }
     }
 }
@@ -366,10 +385,7 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
         ptx_main_loop(f);
         ptx_val key = attention_key(&s.a, counted);
         multiply_scores(&s, key);
-        PTX_IF (f, attention_is_masked(&s.a, key)) {
-            ptx_rarely(f);
-            mask_scores(&s, key);
-        }
+        shape_and_mask(&s, key);
         for (uint32_t r = 0; r < s.rows; r++)
             weigh_row(&s, r);
         multiply_values(&s, key);

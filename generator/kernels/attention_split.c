@@ -6,6 +6,7 @@
  * not 256.
  */
 #include "attention_split.h"
+#include "attention_score.h"
 #include "device/narrow.h"
 #include "device/split.h"
 
@@ -142,10 +143,13 @@ static void store_record(const attention *a, const joined *j, ptx_val record, pt
     }
 }
 
-static void store_out(const attention *a, const joined *j, ptx_val number, ptx_val column)
+static void store_out(const attention *a, joined *j, ptx_val number, ptx_val column)
 {
     ptx_fn *f = a->f;
-    ptx_val share = softmax_share(f, a->wide, j->row.sum), x[4];
+    softmax_row *row = &j->row;
+    ptx_val shrink, x[4];
+    attention_add_sinks(a, &number, &row, &shrink, 1);
+    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink);
     for (uint32_t e = 0; e < vector_of(a); e++)
         x[e] = ptx_mul(f, j->x[e], share);
     ptx_val out = ptx_at(f, attention_row_at(a, &a->out, a->out.first, number), column);
@@ -154,7 +158,7 @@ static void store_out(const attention *a, const joined *j, ptx_val number, ptx_v
     ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
         ptx_val at = attention_log_at(a, number);
-        ptx_store(f, at, softmax_log(f, a->wide, j->row.sum, j->row.shift));
+        ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
     }
 }
 

@@ -1,8 +1,7 @@
 /* attention: arguments, and a thread block's tile. */
 #include "attention.h"
 #include "attention_keys.h"
-
-static const double log2_e = 0x1.71547652b82fep+0;
+#include "attention_score.h"
 
 /* Elements of a matrix from batch to batch and from head to head, U64. */
 typedef struct matrix_strides {
@@ -66,15 +65,6 @@ void attention_find_before(attention *a)
     a->before = ptx_mul_wide(f, of_all, a->q_length);
 }
 
-static void scale_scores(attention *a, ptx_val scale)
-{
-    ptx_fn *f = a->f;
-    ptx_val is_zero = ptx_eq(f, scale, ptx_number(a->wide, 0));
-    ptx_val factor = ptx_mul(f, scale, ptx_number(a->wide, log2_e));
-    a->factor = ptx_select(f, is_zero, ptx_number(a->wide, log2_e), factor);
-    a->q_end = ptx_select(f, is_zero, ptx_u32(0), a->rows);
-}
-
 attention attention_geometry(ptx_fn *f, const kiln_variant *v)
 {
     attention a = {.f = f,
@@ -85,7 +75,8 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
                    .tile_k = kiln_int(v, "tile_k"),
                    .split_k = kiln_int(v, "split_k"),
                    .is_causal = kiln_bool(v, "causal"),
-                   .pack_gqa = kiln_bool(v, "pack_gqa")};
+                   .pack_gqa = kiln_bool(v, "pack_gqa"),
+                   .shaping = attention_shaping_of(v)};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     return a;
 }
@@ -131,8 +122,18 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
     init_head(&a, q_heads, kv_heads, strides);
     a.first = ptx_mul(f, find_tile(&a), ptx_u32(a.tile_q));
     attention_find_keys(&a);
-    scale_scores(&a, scale);
+    attention_init_scores(&a, scale);
     return a;
+}
+
+ptx_val attention_head_of(const attention *a, ptx_val row)
+{
+    ptx_fn *f = a->f;
+    ptx_val block = ptx_ctaid_y(f);
+    if (!a->pack_gqa)
+        return block;
+    ptx_val in_group = ptx_rem(f, row, a->group);
+    return ptx_mad(f, block, a->group, in_group);
 }
 
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)

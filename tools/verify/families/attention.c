@@ -78,15 +78,23 @@ enum {
 /* One query against its keys. Products of f32 and narrower numbers are exact in double, whose sums lose nothing that shows
  * beside bounds of 2^-24; f64 takes long double. */
 typedef struct query {
-    uint64_t dim, seen; /* elements of a row; keys that it sees */
-    uint64_t q, k, v;   /* first elements */
+    uint64_t dim;
+    uint64_t seen; /* end of the keys that it sees: from `begin` on, and before `first_keys` */
+    uint64_t begin, first_keys;
+    double sink;      /* -infinity: none */
+    uint64_t count;   /* of the keys that it sees */
+    int64_t own;      /* the key at which it stands */
+    double slope;     /* ALiBi's */
+    uint64_t q, k, v; /* first elements */
+    uint64_t mask;
     uint64_t k_row, v_row;
     const double *keys, *values; /* all elements of K and V */
     bool is_wide;                /* f64 */
     long double *score, *weight; /* of each key: its score, e^(score - most) */
     double *size, *loss;         /* and |scale| * sum |q * k|, p_j * d_j */
+    double *shaping;             /* what shaping the score may be off by, in units in the last place of 1 */
     long double most, sum;       /* the largest score; the sum of weights */
-    double lost;                 /* sum of p_j * d_j */
+    double lost, sink_loss;      /* sum of p_j * d_j; the sink's */
     bool is_even;                /* all scores are exactly 0 */
 } query;
 
@@ -106,7 +114,7 @@ static double grow(const arithmetic *a, double n)
  * which 16 bits lose nothing: what is left is what they cut off, totals and parts, and the division. */
 static double values_lose(const arithmetic *a, const query *t)
 {
-    double keys = (double)t->seen;
+    double keys = (double)t->count;
     if (a->is_mma && t->is_even)
         return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->parts + 8));
     return a->is_mma ? a->out : a->unit * (grow(a, keys) + 4);
@@ -126,7 +134,7 @@ static double additions_lose(const query *t)
 
 static double weights_lose(const arithmetic *a, const query *t)
 {
-    double keys = (double)t->seen, chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
+    double keys = (double)t->count, chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
     if (a->drifts)
         return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->parts + 8);
     return a->unit * (grow(a, chain) + 2 * a->parts + 8);
@@ -170,18 +178,63 @@ static long double score_of(const query *t, const double *q, const double *k, do
     return sum;
 }
 
+static bool is_seen(const query *t, uint64_t j)
+{
+    return j >= t->begin || j < t->first_keys;
+}
+
+static double real_of(problem *p, const char *name)
+{
+    const argument *a = problem_find(p, name);
+    return a ? a->real : 0;
+}
+
+/* Element of a row of mask, or of the slopes or the sinks. */
+static double element_of(problem *p, const char *name, uint64_t i)
+{
+    const argument *a = problem_find(p, name);
+    return a && a->count > 0 ? element_get(a->about->type, a->host, i) : -INFINITY;
+}
+
+/* The product's error does not grow: tanh is nowhere steeper than 1. */
+static void shape_score(problem *p, query *t, uint64_t j)
+{
+    double cap = real_of(p, "softcap");
+    long double *score = &t->score[j];
+    t->shaping[j] = 0;
+    if (problem_has_parameter(p, "score", "softcap")) {
+        *score = cap > 0 ? cap * tanhl(*score / cap) : isnan(*score) ? *score : 0;
+        t->shaping[j] = 12 * cap;
+    } else if (problem_has_parameter(p, "score", "alibi")) {
+        double away = t->slope * fabs((double)(t->own - (int64_t)j));
+        *score -= away;
+        t->shaping[j] = 4 * fabs(away);
+    } else if (problem_has_parameter(p, "score", "mask")) {
+        double added = element_of(p, "mask", t->mask + j);
+        *score += added;
+        t->shaping[j] = isfinite(added) ? 4 * fabs(added) : 0;
+    }
+}
+
 static void find_scores(problem *p, query *t, double scale)
 {
     argument *q = problem_find(p, "q");
     double row[MOST_HEAD_DIM];
     for (uint64_t d = 0; d < t->dim; d++)
         row[d] = element_get(q->about->type, q->host, t->q + d);
-    t->most = -INFINITY;
-    t->is_even = true;
+    t->most = t->sink;
+    t->is_even = isinf(t->sink);
+    t->count = 0;
     for (uint64_t j = 0; j < t->seen && !isnan(t->most); j++) {
+        t->size[j] = t->shaping[j] = 0;
+        t->score[j] = -INFINITY;
+        if (!is_seen(t, j))
+            continue;
         t->score[j] = scale * score_of(t, row, t->keys + t->k + j * t->k_row, &t->size[j]);
         t->size[j] *= fabs(scale);
-        t->is_even = t->is_even && t->size[j] == 0;
+        shape_score(p, t, j);
+        t->is_even = t->is_even && t->size[j] + t->shaping[j] == 0;
+        t->count++;
         if (t->score[j] > t->most || isnan(t->score[j]))
             t->most = t->score[j];
     }
@@ -196,7 +249,8 @@ static bool is_lost(const query *t)
 static double deviation(const query *t, const arithmetic *a, uint64_t j)
 {
     double size = t->size[j];
-    return a->unit * ((grow(a, (double)t->dim) + 2) * size + 2 * (double)(t->most - t->score[j]) + 8) +
+    return a->unit * ((grow(a, (double)t->dim) + 2) * size + t->shaping[j] +
+                      2 * (double)(t->most - t->score[j]) + 8) +
            a->product * size;
 }
 
@@ -209,6 +263,12 @@ static void find_weights(query *t, const arithmetic *a)
         t->weight[j] = expl(t->score[j] - t->most);
         t->sum += t->weight[j];
     }
+    long double sink = expl(t->sink - t->most);
+    t->sum += sink;
+    t->sink_loss = sink > 0 ? (double)(sink / t->sum) * a->unit *
+                                  (2 * fabs(t->sink) + 2 * (double)(t->most - t->sink) + 8)
+                            : 0;
+    t->lost = t->sink_loss;
     for (uint64_t j = 0; j < t->seen; j++) {
         t->weight[j] /= t->sum;
         t->loss[j] = t->weight[j] > 0 ? (double)t->weight[j] * deviation(t, a, j) : 0;
@@ -261,8 +321,8 @@ static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t
         sums += (a->tiny_weight + a->least_normal) * c.v_size[d] / (double)t->sum +
                 a->smallest * (double)(t->seen + 2);
         out->expected_value[first + d] = c.r[d];
-        out->bound[first + d] =
-            c.spread[d] + sums + a->out * fabs(c.r[d]) + number_smallest(out->about->type) / 2;
+        out->bound[first + d] = c.spread[d] + t->sink_loss * fabs(c.r[d]) + sums + a->out * fabs(c.r[d]) +
+                                number_smallest(out->about->type) / 2;
     }
 }
 
@@ -278,12 +338,20 @@ static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t
     lse->bound[i] = weights_lose(a, t) + t->lost + 8 * a->unit * (double)(fabsl(log) + fabsl(t->most));
 }
 
-static uint64_t keys_seen(problem *p, uint64_t i)
+/* Query i stands at key i + k_length - q_length + causal_offset. */
+static void find_window(problem *p, query *t, uint64_t i)
 {
-    uint64_t q_length = problem_integer(p, "q_length"), k_length = problem_integer(p, "k_length");
-    if (!problem_has_parameter(p, "causal", "true"))
-        return k_length;
-    return i + 1 + k_length > q_length ? i + 1 + k_length - q_length : 0;
+    int64_t length = (int64_t)problem_integer(p, "k_length"),
+            left = (int64_t)problem_integer(p, "window_left");
+    int64_t right =
+        problem_has_parameter(p, "causal", "true") ? 1 : (int64_t)problem_integer(p, "window_right");
+    t->own = (int64_t)i + length - (int64_t)problem_integer(p, "q_length") +
+             (int32_t)problem_integer(p, "causal_offset");
+    int64_t end = right > 0 && t->own + right < length ? t->own + right : length;
+    int64_t begin = left > 0 ? t->own - left + 1 : 0;
+    t->seen = end > 0 ? (uint64_t)end : 0;
+    t->begin = begin > 0 ? (uint64_t)begin : 0;
+    t->first_keys = problem_integer(p, "first_keys");
 }
 
 static uint64_t stride(problem *p, const char *prefix, const char *suffix)
@@ -329,7 +397,8 @@ static void expect(problem *p, const input_pattern *pattern)
                .score = pool_allocate(&p->memory, keys * sizeof *t.score),
                .weight = pool_allocate(&p->memory, keys * sizeof *t.weight),
                .size = pool_allocate(&p->memory, keys * sizeof *t.size),
-               .loss = pool_allocate(&p->memory, keys * sizeof *t.loss)};
+               .loss = pool_allocate(&p->memory, keys * sizeof *t.loss),
+               .shaping = pool_allocate(&p->memory, keys * sizeof *t.shaping)};
     expect_values(p, out);
     expect_values(p, lse);
     if (problem_find(p, "tile_counters"))
@@ -339,7 +408,10 @@ static void expect(problem *p, const input_pattern *pattern)
         t.q = first_of(p, "q", batch, head) + i * problem_integer(p, "q_row_stride");
         t.k = first_of(p, "k", batch, head / group);
         t.v = first_of(p, "v", batch, head / group);
-        t.seen = keys_seen(p, i);
+        t.mask = first_of(p, "mask", batch, head) + i * problem_integer(p, "mask_row_stride");
+        t.slope = element_of(p, "alibi_slopes", head);
+        t.sink = element_of(p, "sinks", head);
+        find_window(p, &t, i);
         find_scores(p, &t, problem_find(p, "scale")->real);
         find_weights(&t, &a);
         expect_row(p, &t, &a, first_of(p, "out", batch, head) + i * problem_integer(p, "out_row_stride"));
@@ -501,6 +573,29 @@ static int kind_at(problem *p, int kind)
                                         : ATTENTION_CHUNKS_RISE;
 }
 
+/* Sinks near the scores, or far above and below them. A mask that hides one key in five, and with extremes all of some
+ * queries. */
+static void fill_shaping(problem *p, int kind, random_stream s)
+{
+    static const char *const names[] = {"sinks", "alibi_slopes", "mask"};
+    argument *cap = problem_find(p, "softcap");
+    if (cap)
+        cap->real = kind == ATTENTION_SCALE_0 ? 0 : kind == ATTENTION_EXTREME ? 0.125 : 30;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        argument *a = problem_find(p, names[n]);
+        random_stream of = random_fork(s, 10 + n);
+        for (uint64_t i = 0; a && i < a->count; i++) {
+            double normal = random_normal(of, i);
+            bool is_hit = random_below(random_fork(of, 1), i, 5) == 0;
+            double value = n == 1                      ? exp2(-1 - (double)(i % 8))
+                           : n == 2 && is_hit          ? -INFINITY
+                           : kind == ATTENTION_EXTREME ? (normal > 0 ? 300 : -300)
+                                                       : 2 * normal;
+            element_set(a->about->type, a->host, i, value);
+        }
+    }
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     static const char *const names[] = {"q", "k", "v"};
@@ -514,6 +609,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         matrix m = matrix_of(p, names[i], kind, size, random_fork(s, i + 1));
         fill(&m);
     }
+    fill_shaping(p, kind, s);
 }
 
 /* clang-format off */
@@ -553,6 +649,12 @@ typedef struct lengths {
     uint64_t batch, q_heads, kv_heads, q, k;
 } lengths;
 
+typedef struct sight {
+    uint64_t left, right, first; /* window_left, window_right, first_keys */
+    int64_t offset;
+    bool has_sinks;
+} sight;
+
 static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_t value)
 {
     char name[32];
@@ -585,7 +687,16 @@ static uint64_t records(problem *p, uint64_t rows)
     return most > asked ? most : asked;
 }
 
-static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
+/* Odd rows; one matrix for all heads where there are several batches. */
+static void set_mask(size_plan *plan, lengths n)
+{
+    uint64_t row = n.k | 1, head = n.batch > 1 ? 0 : n.q * row;
+    set(plan, "mask", "_row_stride", row);
+    set(plan, "mask", "_head_stride", head);
+    set(plan, "mask", "_batch_stride", n.q * row);
+}
+
+static void add_size(size_plan *plan, lengths n, layout where, const sight *seen, bool is_always)
 {
     static const struct {
         uint64_t q, k, v;
@@ -609,6 +720,13 @@ static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
     set(plan, "kv_heads", "", n.kv_heads);
     set(plan, "q_length", "", n.q);
     set(plan, "k_length", "", n.k);
+    set(plan, "window_left", "", seen->left);
+    set(plan, "window_right", "", seen->right);
+    set(plan, "first_keys", "", seen->first);
+    set(plan, "causal_offset", "", (uint64_t)seen->offset);
+    problem_find(plan->problem, "sinks")->is_null = !seen->has_sinks;
+    if (problem_find(plan->problem, "mask"))
+        set_mask(plan, n);
     set_strides(plan, "q", n.q_heads, n.q, of_q, gaps[where].q);
     set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
@@ -625,13 +743,13 @@ static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
 
 static void add(size_plan *plan, lengths n, layout where)
 {
-    add_size(plan, n, where, false);
+    add_size(plan, n, where, &(sight){0}, false);
 }
 
 /* Few elements, but for O's, that make a kernel do most of what it does. */
 static void add_always(size_plan *plan, lengths n, layout where)
 {
-    add_size(plan, n, where, true);
+    add_size(plan, n, where, &(sight){0}, true);
 }
 
 /* More keys than tensor cores sum at once, in every part: one query tile, and both rows of its lanes. */
@@ -698,6 +816,34 @@ static void add_masks(size_plan *plan)
     }
 }
 
+/* Windows of one key, and around a tile; first keys that fill a tile, or not; a gap of a tile between them and the window;
+ * queries that stand before the first key, see a sink alone, or stand behind the last key. */
+static void add_windows(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k"),
+                   parts = problem_parameter(p, "split_k");
+    const bool is_causal = problem_has_parameter(p, "causal", "true");
+    const uint64_t few = 9, long_k = (parts + 3) * tile_k + 7;
+    const struct {
+        lengths n;
+        sight seen;
+    } rows[] = {
+        {{1, 1, 1, tile_q + 3, 2 * tile_k + 5}, {.left = 1}},
+        {{1, 3, 1, few, long_k}, {.left = parts * tile_k + 1, .first = 3, .has_sinks = true}},
+        {{1, 1, 1, few, 4 * tile_k + 1}, {.left = tile_k - 1, .first = tile_k + 1}},
+        {{1, 1, 1, few, 3 * tile_k}, {.left = 2, .first = tile_k}},
+        {{1, 2, 1, few, tile_k + 3}, {.right = 1, .offset = -(int64_t)tile_k - 6, .has_sinks = true}},
+        {{1, 1, 1, few, tile_k + 3}, {.left = 8, .offset = 5}},
+        {{1, 1, 1, few, tile_k + 3}, {.left = 4, .first = 2, .offset = 1 << 29}},
+        {{1, 1, 1, tile_q + 1, 2 * tile_k - 1},
+         {.left = 7, .right = is_causal ? 1 : tile_k + 2, .offset = -2}},
+        {{2, 2, 1, few, tile_k + 3}, {.right = is_causal ? 0 : 2}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        add_size(plan, rows[i].n, OVERLAPPING, &rows[i].seen, true);
+}
+
 /* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
 static void plan_sizes(size_plan *plan)
 {
@@ -727,6 +873,7 @@ static void plan_sizes(size_plan *plan)
         add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
     }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
+    add_windows(plan);
     add_long(plan);
     if (problem_parameter(p, "split_k") > 1)
         add_parts(plan);
