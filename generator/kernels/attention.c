@@ -183,9 +183,15 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const uint32_t tile_q = kiln_int(v, "tile_q"), tile_k = kiln_int(v, "tile_k"),
                    head_dim = kiln_int(v, "head_dim");
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
+    const bool is_decode = tile_q == 16;
+    (!is_mma ? attention_shape_simt : is_decode ? attention_shape_decode : attention_shape_mma)(s, v);
     s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SHARED_SM_75) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
+    kiln_require(s, !is_decode || (is_mma && tile_k == 64 && head_dim % 16 == 0),
+                 "head_dim strategy tile_q tile_k",
+                 "tile_q 16 needs strategy mma, tile_k 64 and a head_dim that is a multiple of 16");
+    kiln_require(s, !is_decode || kiln_int(v, "split_k") < 2, "tile_q split_k",
+                 "tile_q 16 needs split_k 0 or 1");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
                  "type f64 with head_dim above 128 needs tile_k 32: registers");
@@ -204,7 +210,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    (kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt)(f, v);
+    const bool is_decode = kiln_int(v, "tile_q") == 16;
+    (!kiln_is(v, "strategy", "mma") ? attention_emit_simt
+     : is_decode                    ? attention_emit_decode
+                                    : attention_emit_mma)(f, v);
 }
 
 const kiln_family attention_family = {
@@ -233,9 +242,10 @@ const kiln_family attention_family = {
     .shape = shape,
     .grid = {TILES_X " * " PARTS, HEADS, "batch"},
     .time = {.length = PART_KEYS,
-             .wait = "select(strategy == simt, 400, 250)",
+             .wait = "select(strategy == simt, 400, select(tile_q == 16, 100, 250))",
              .block_bytes = "(2 * " PART_KEYS " + 2 * tile_q) * head_dim * " TYPE_BYTES,
-             .extra = "select(" PARTS " == 1, 0, 2000 + min(" PARTS ", 32) * min(tile_q, " QUERIES ") * head_dim / 16)"},
+             .extra = "select(" PARTS " == 1, 0, 2000 + min(" PARTS ", 32) * min(tile_q, " QUERIES
+                      ") * head_dim / 16)"},
     .calls = calls,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
              .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES

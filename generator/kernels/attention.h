@@ -76,7 +76,9 @@ ptx_val attention_log_at(const attention *a, ptx_val row);
 
 void attention_emit_simt(ptx_fn *f, const kiln_variant *v);
 void attention_emit_mma(ptx_fn *f, const kiln_variant *v);
+void attention_emit_decode(ptx_fn *f, const kiln_variant *v);
 void attention_shape_simt(kiln_shape *s, const kiln_variant *v);
 void attention_shape_mma(kiln_shape *s, const kiln_variant *v);
+void attention_shape_decode(kiln_shape *s, const kiln_variant *v);
 
 #endif
