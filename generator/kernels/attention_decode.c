@@ -158,7 +158,6 @@ void attention_emit_decode(ptx_fn *f, const kiln_variant *v)
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&d, shared, tid);
     attention_mma_add_tiles(&d.m, &d.ahead, add_tile, &d);
-    copy_wait(f, d.m.a.has_sm_80, 0);
     ptx_barrier(f);
     ptx_val records = shared_at(f, PTX_F32, shared, d.q_bytes);
     store_records(&d, records);

@@ -517,6 +517,8 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
         ptx_rarely(f);
         attention_take_total(&total);
     }
+    if (a->has_sm_80)
+        ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
         softmax_row *row = &m->row[i / 2][i % 2];
         row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
@@ -540,8 +542,6 @@ void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&m, shared, tid);
     attention_mma_add_tiles(&m, NULL, add_tile, &m);
-    if (m.a.has_sm_80)
-        ptx_cp_async_wait_all(f);
     attention_find_before(&m.a);
     if (m.a.split_k > 1) {
         store_parts(&m, tid);

@@ -52,7 +52,7 @@ void attention_mma_weigh(attention_mma *m, ptx_val key);
 void attention_mma_add_values(attention_mma *m);
 
 /* Goes over this part's keys: `add` takes a tile of m->keys, given its first as keys are counted. Of each tile_k the warp has
- * those that are *ahead of the first, U32; null: all. In the end all lanes of a row have the sum of its weights. */
+ * those that are *ahead of the first, U32; null: all. In the end no copy is on the way, and all lanes of a row have the sum of its weights. */
 void attention_mma_add_tiles(attention_mma *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted),
                              void *of);
 
