@@ -40,7 +40,7 @@ static const kiln_param params[] = {
 /* Parts that the keys of a tile are cut into. With split_k 0 a call without splits has as many as make MOST_BLOCKS thread
  * blocks at most, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
 #define MOST_BLOCKS "512"
-#define MOST_PARTS  "min(256, ceil_div(k_length, 2 * tile_k))"
+#define MOST_PARTS  "max(1, min(256, ceil_div(k_length, 2 * tile_k)))"
 #define IS_SPLIT    "min(splits / 2, 1)"
 
 /* Grows with the arguments alone. A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
@@ -49,9 +49,10 @@ static const kiln_param params[] = {
 #define KNOWN       "batch * q_heads * q_length * split_k * (head_dim + 8)"
 #define WORKSPACE   "(" ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (head_dim + 8)"
 #define TILES       "min(batch * q_heads * ceil_div(q_length, 32), 2147483648)"
-#define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, tile_q), 4294967296)"
-/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. */
-#define COUNTERS    "(" TILES " * (split_k != 0) + (split_k == 0) * 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
+#define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, 16), 4294967296)"
+/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants ask for as many, so that
+ * any can take the place of another. */
+#define COUNTERS    "max(" TILES ", 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
 
 static const kiln_arg args[] = {
     {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
@@ -81,7 +82,7 @@ static const kiln_arg args[] = {
     {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "split_k != 1", "partial results over the keys; workspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", COUNTERS, 4, "split_k != 1",
      "must be all 0 before a launch, or O is wrong; the launch leaves them 0; one launch at a time"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head, with split_k 0 seventeen for each tile_q of them; 0: neither is given, and the keys are not split"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head, and 17 for each 16 of them, but no more than 8704 unless splits is above 1; 0: neither is given, and the keys are not split"},
     {"window_left", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this in front of its own; 0: all of them"},
     {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this behind its own; 0: all of them, or with causal none"},
     {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},

@@ -1,21 +1,23 @@
 /* The workspace has the records of a row of O part after part, and rows in bounds only, so one query takes little. What joins
  * a group of parts stores its columns over those of the group's first part, and its shift and sum beside that part's.
  *
- * A thread joins some columns of a row, one vector at a time, and has AT_ONCE records on the way: a join takes one round trip
- * to the L2 cache for so many parts. With 16 parts to a group at most, a thread block reads 16 records of a row twice at most,
- * not 256.
+ * Sixteen lanes join a row of 16 records at most. Each takes shift and sum of one record, and then columns of all of them,
+ * whose loads are all on the way at once: a join takes one round trip to the L2 cache for so many parts. Of 256 parts a
+ * thread block reads 16, the last one 16 more.
  */
 #include "attention_split.h"
 #include "attention_score.h"
 #include "device/narrow.h"
 #include "device/split.h"
+#include "device/tail.h"
 
 enum {
     ROW_NUMBERS = 8, /* of a record behind the columns: of a part, of a group */
     GROUP_NUMBERS = 4,
-    AT_ONCE = 8,
-    FEW_PARTS = 64, /* are joined in groups of 8; more in groups of 16 */
-    COUNTERS = 17   /* of a tile: of groups, of the parts of each group */
+    LANES = 16,
+    MOST_RECORDS = LANES, /* of a row that are joined */
+    FEW_PARTS = 64,       /* are joined in groups of 8; more in groups of 16 */
+    COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
 };
 
 uint32_t attention_record(const attention *a)
@@ -30,15 +32,15 @@ typedef struct records {
     ptx_val first;              /* of the tile's first row */
     ptx_val row_stride, stride; /* from row to row; from a row's record to its next; in numbers, U32 */
     ptx_val count;              /* of a row */
-    uint32_t known_count;       /* where it is known; else 0 */
+    uint32_t most;              /* that can be there */
     ptx_val numbers;            /* where shift and sum are in each */
     int hints;
 } records;
 
-/* What is joined of a row: a vector of its columns. */
 typedef struct joined {
+    ptx_val number, in_bounds; /* the row's */
     softmax_row row;
-    ptx_val x[4];
+    ptx_val weight[MOST_RECORDS], share, out;
 } joined;
 
 static uint32_t vector_of(const attention *a)
@@ -79,114 +81,149 @@ void attention_store_slice(const attention *a, const attention_slice *s, ptx_val
     }
 }
 
-/* Adds records from `first` on, as many as are loaded at once: row = row * shrink + record * weight. The largest of the shifts
- * becomes the row's. A record that there is not counts as one without keys. */
-static void join_some(const attention *a, const records *r, ptx_val row, ptx_val column, ptx_val first,
-                      uint32_t count, joined *j)
+/* ---- joins ----------------------------------------------------------------------------------------------------------- */
+
+/* Each lane takes a record; what they make of it is the row's. */
+static void weigh_records(const attention *a, const records *r, ptx_val first, ptx_val lane, joined *j)
 {
     ptx_fn *f = a->f;
-    ptx_val numbers[AT_ONCE][2], x[AT_ONCE][4], most = j->row.shift;
-    for (uint32_t i = 0; i < count; i++) {
-        ptx_val number = i == 0 ? first : ptx_add(f, first, ptx_u32(i)), in_bounds = {0};
-        if (!r->known_count) {
-            in_bounds = ptx_lt(f, number, r->count);
-            number = ptx_select(f, in_bounds, number, first);
-        }
-        ptx_val at = ptx_at(f, row, ptx_mul(f, number, r->stride));
-        ptx_load_vec(f, (int)vector_of(a), x[i], ptx_at(f, at, column), r->hints);
-        ptx_load_vec(f, 2, numbers[i], ptx_at(f, at, r->numbers), r->hints);
-        if (!r->known_count)
-            numbers[i][0] = ptx_select(f, in_bounds, numbers[i][0], softmax_none(a->wide));
-    }
-    for (uint32_t i = 0; i < count; i++)
-        most = ptx_max(f, most, numbers[i][0]);
-    ptx_val shrink = softmax_raise(f, a->wide, &j->row, most);
+    ptx_val numbers[2], is_record = ptx_and(f, j->in_bounds, ptx_lt(f, lane, r->count));
+    ptx_val at = ptx_at(f, first, ptx_mul(f, lane, r->stride));
+    tail_load(f, a->wide, 2, numbers, ptx_at(f, at, r->numbers), &is_record, r->hints);
+    ptx_val shift = ptx_select(f, is_record, numbers[0], softmax_none(a->wide));
+    j->row.shift = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_MAX, LANES, shift));
     ptx_val minus = softmax_minus(f, a->wide, &j->row);
-    ptx_mul_to(f, j->row.sum, shrink);
-    for (uint32_t e = 0; e < vector_of(a); e++)
-        ptx_mul_to(f, j->x[e], shrink);
-    for (uint32_t i = 0; i < count; i++) {
-        ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, numbers[i][0], minus));
-        ptx_fma_to(f, j->row.sum, numbers[i][1], weight);
-        for (uint32_t e = 0; e < vector_of(a); e++)
-            ptx_fma_to(f, j->x[e], x[i][e], weight);
+    ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, shift, minus));
+    ptx_val weighed = ptx_mul(f, numbers[1], weight);
+    j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
+    for (uint32_t i = 0; i < r->most; i++)
+        j->weight[i] = ptx_shfl_idx_in(f, weight, ptx_u32(i), LANES);
+}
+
+/* A vector of columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
+static void load_columns(const attention *a, const records *r, ptx_val first, ptx_val column,
+                         ptx_val in_bounds, ptx_val x[MOST_RECORDS][4])
+{
+    ptx_fn *f = a->f;
+    ptx_val at = ptx_at(f, first, column), count = ptx_select(f, in_bounds, r->count, ptx_u32(0));
+    for (uint32_t i = 0; i < r->most; i++) {
+        ptx_val is_record = ptx_gt(f, count, ptx_u32(i));
+        if (i > 0)
+            at = ptx_at(f, at, r->stride);
+        tail_load(f, a->wide, vector_of(a), x[i], at, &is_record, r->hints);
     }
 }
 
-static joined join_row(const attention *a, const records *r, ptx_val row, ptx_val column)
+static void add_columns(const attention *a, const records *r, const joined *j, ptx_val x[MOST_RECORDS][4],
+                        ptx_val sums[4])
 {
     ptx_fn *f = a->f;
-    joined j;
-    softmax_init_row(f, a->wide, &j.row);
-    for (uint32_t e = 0; e < vector_of(a); e++)
-        j.x[e] = ptx_var(f, ptx_number(a->wide, 0));
-    if (r->known_count) {
-        for (uint32_t first = 0; first < r->known_count; first += AT_ONCE)
-            join_some(a, r, row, column, ptx_u32(first),
-                      r->known_count - first < AT_ONCE ? r->known_count - first : AT_ONCE, &j);
-        return j;
-    }
-    PTX_FOR (f, first, ptx_u32(0), r->count, ptx_u32(AT_ONCE)) {
-        join_some(a, r, row, column, first, AT_ONCE, &j);
-    }
-    return j;
-}
-
-static void store_record(const attention *a, const joined *j, ptx_val record, ptx_val column,
-                         uint32_t numbers)
-{
-    ptx_fn *f = a->f;
-    const ptx_val of_row[2] = {j->row.shift, j->row.sum};
-    ptx_store_vec(f, (int)vector_of(a), ptx_at(f, record, column), j->x, PTX_PLAIN);
-    PTX_WHEN (f, ptx_eq(f, column, ptx_u32(0))) {
-        ptx_store_vec(f, 2, ptx_at_const(f, record, numbers), of_row, PTX_PLAIN);
+    for (uint32_t e = 0; e < vector_of(a); e++) {
+        sums[e] = ptx_var(f, ptx_mul(f, x[0][e], j->weight[0]));
+        for (uint32_t i = 1; i < r->most; i++)
+            ptx_fma_to(f, sums[e], x[i][e], j->weight[i]);
     }
 }
 
-static void store_out(const attention *a, joined *j, ptx_val number, ptx_val column)
+/* Where a row of O is finished: it has its sink. */
+static void finish_row(const attention *a, joined *j, ptx_val lane)
 {
     ptx_fn *f = a->f;
-    softmax_row *row = &j->row;
-    ptx_val shrink, x[4];
-    attention_add_sinks(a, &number, &row, &shrink, 1);
-    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink);
-    for (uint32_t e = 0; e < vector_of(a); e++)
-        x[e] = ptx_mul(f, j->x[e], share);
-    ptx_val out = ptx_at(f, attention_row_at(a, &a->out, a->out.first, number), column);
-    narrow_store(f, a->type, a->has_sm_80, vector_of(a), out, x, PTX_PLAIN);
-    ptx_val is_first = ptx_eq(f, column, ptx_u32(0));
+    softmax_row *const row = &j->row;
+    ptx_val shrink;
+    attention_add_sinks(a, &j->number, &row, &shrink, 1);
+    ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink));
+    ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
     ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
-        ptx_val at = attention_log_at(a, number);
+        ptx_val at = attention_log_at(a, j->number);
         ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
     }
 }
 
-/* Joins the records of all rows in bounds, a vector of columns per thread. They go to O, or, where `keeps` holds, to `to`,
- * which may be where the first of them are. */
-static void join(const attention *a, const records *from, const records *to, uint32_t numbers, ptx_val keeps,
-                 ptx_val tid)
+static void store_numbers(const attention *a, const joined *j, ptx_val record, ptx_val lane, uint32_t offset)
+{
+    ptx_fn *f = a->f;
+    const ptx_val numbers[2] = {j->row.shift, j->row.sum};
+    ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
+    PTX_WHEN (f, is_first) {
+        ptx_store_vec(f, 2, ptx_at_const(f, record, offset), numbers, PTX_PLAIN);
+    }
+}
+
+/* Sums of columns, to O. */
+static void store_out(const attention *a, const joined *j, const ptx_val sums[4], ptx_val column)
+{
+    ptx_fn *f = a->f;
+    ptx_val x[4], out = ptx_at(f, j->out, column);
+    for (uint32_t e = 0; e < vector_of(a); e++)
+        x[e] = ptx_mul(f, sums[e], j->share);
+    narrow_store(f, a->type, a->has_sm_80, vector_of(a), out, x, PTX_PLAIN);
+}
+
+/* Where a join's records go: to O, or, where `keeps` holds, to others, which may be the first of those that are joined. */
+typedef struct destination {
+    const records *to; /* null: all to O */
+    ptx_val keeps;
+    uint32_t numbers; /* where shift and sum go */
+} destination;
+
+static void join_row(const attention *a, const records *from, const destination *d, ptx_val row, ptx_val lane,
+                     joined *j)
 {
     ptx_fn *f = a->f;
     const uint32_t vectors = a->head_dim / vector_of(a);
-    ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), ptx_u32(a->tile_q));
-    ptx_val count = ptx_mul(f, rows, ptx_u32(vectors));
-    PTX_FOR (f, i, tid, count, ptx_u32(ptx_block_x(f))) {
-        ptx_val row = ptx_div(f, i, ptx_u32(vectors));
-        ptx_val column = ptx_mul(f, ptx_rem(f, i, ptx_u32(vectors)), ptx_u32(vector_of(a)));
-        ptx_val number = ptx_add(f, a->first, row);
-        joined j = join_row(a, from, ptx_at(f, from->first, ptx_mul(f, row, from->row_stride)), column);
-        if (!to) {
-            store_out(a, &j, number, column);
+    ptx_val first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride)), record = {0};
+    if (d->to)
+        record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
+    j->share = ptx_var(f, ptx_number(a->wide, 0));
+    for (uint32_t v = 0; v < vectors; v += LANES) {
+        ptx_val x[MOST_RECORDS][4], sums[4], in_bounds = j->in_bounds;
+        ptx_val vector = v == 0 ? lane : ptx_add(f, lane, ptx_u32(v));
+        if (v + LANES > vectors)
+            in_bounds = ptx_and(f, in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
+        ptx_val column = ptx_mul(f, vector, ptx_u32(vector_of(a)));
+        load_columns(a, from, first, column, in_bounds, x);
+        if (v == 0) {
+            weigh_records(a, from, first, lane, j);
+            j->out = attention_row_at(a, &a->out, a->out.first, j->number);
+        }
+        add_columns(a, from, j, x, sums);
+        if (!d->to) {
+            if (v == 0)
+                finish_row(a, j, lane);
+            PTX_IF (f, in_bounds) {
+                store_out(a, j, sums, column);
+            }
             continue;
         }
-        PTX_IF (f, keeps) {
-            ptx_val record = ptx_at(f, to->first, ptx_mul(f, row, to->row_stride));
-            store_record(a, &j, record, column, numbers);
+        PTX_IF (f, d->keeps) {
+            if (v == 0)
+                store_numbers(a, j, record, lane, d->numbers);
+            PTX_WHEN (f, in_bounds) {
+                ptx_store_vec(f, (int)vector_of(a), ptx_at(f, record, column), sums, PTX_PLAIN);
+            }
         }
         PTX_ELSE (f) {
-            store_out(a, &j, number, column);
+            if (v == 0)
+                finish_row(a, j, lane);
+            PTX_IF (f, in_bounds) {
+                store_out(a, j, sums, column);
+            }
         }
+    }
+}
+
+/* All rows in bounds. */
+static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
+{
+    ptx_fn *f = a->f;
+    ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), ptx_u32(a->tile_q));
+    ptx_val lane = ptx_and(f, tid, ptx_u32(LANES - 1)), team = ptx_div(f, tid, ptx_u32(LANES));
+    PTX_FOR (f, first, ptx_u32(0), rows, ptx_u32(ptx_block_x(f) / LANES)) {
+        ptx_val row = ptx_add(f, first, team);
+        joined j = {.number = ptx_add(f, a->first, row), .in_bounds = ptx_lt(f, row, rows)};
+        join_row(a, from, d, row, lane, &j);
     }
 }
 
@@ -206,8 +243,9 @@ static void join_parts(const attention *a, records part, ptx_val tid)
         ptx_rarely(f);
         ptx_val before = ptx_mul(f, a->part, ptx_u32(attention_record(a)));
         part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
-        part.known_count = a->split_k;
-        join(a, &part, NULL, 0, (ptx_val){0}, tid);
+        part.count = ptx_u32(a->split_k);
+        part.most = a->split_k;
+        join(a, &part, &(destination){0}, tid);
     }
 }
 
@@ -226,6 +264,7 @@ static void join_groups(const attention *a, records part, ptx_val tid)
     ptx_val back = ptx_var(f, ptx_mul(f, ptx_sub(f, a->part, first), ptx_u32(record)));
     part.stride = ptx_var(f, part.stride);
     part.numbers = ptx_var(f, part.numbers);
+    part.most = MOST_RECORDS;
     part.count = ptx_var(f, ptx_min(f, ptx_sub(f, a->parts, first), size));
     ptx_val own = part.first;
     PTX_LOOP (f) {
@@ -235,7 +274,8 @@ static void join_groups(const attention *a, records part, ptx_val tid)
         PTX_IF (f, is_last) {
             ptx_rarely(f);
             part.first = ptx_at(f, own, ptx_neg(f, ptx_as(f, PTX_S32, back)));
-            join(a, &part, &part, a->head_dim + GROUP_NUMBERS, has_next, tid);
+            const destination d = {&part, has_next, a->head_dim + GROUP_NUMBERS};
+            join(a, &part, &d, tid);
         }
         ptx_set(f, counter, of_tile);
         ptx_set(f, left, ptx_u32(0));
@@ -272,16 +312,17 @@ void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps,
     const records shared = {.first = of_warps,
                             .row_stride = ptx_u32(record),
                             .stride = ptx_u32(a->tile_q * record),
-                            .known_count = warps,
+                            .count = ptx_u32(warps),
+                            .most = warps,
                             .numbers = ptx_u32(a->head_dim),
                             .hints = PTX_PLAIN};
     if (a->split_k == 1) {
-        join(a, &shared, NULL, 0, (ptx_val){0}, tid);
+        join(a, &shared, &(destination){0}, tid);
         return;
     }
     ptx_val is_split = attention_is_split(a);
     records part = of_part(a);
-    join(a, &shared, &part, a->head_dim, is_split, tid);
+    join(a, &shared, &(destination){&part, is_split, a->head_dim}, tid);
     PTX_IF (f, is_split) {
         join_all(a, part, tid);
     }

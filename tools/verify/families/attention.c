@@ -681,7 +681,7 @@ static uint64_t records(problem *p, uint64_t rows)
 {
     uint64_t tile_k = problem_parameter(p, "tile_k"), splits = problem_integer(p, "splits");
     uint64_t tiles = (problem_integer(p, "k_length") + 2 * tile_k - 1) / (2 * tile_k);
-    uint64_t most = rows * (tiles < MOST_PARTS ? tiles : MOST_PARTS);
+    uint64_t most = rows * (tiles < 1 ? 1 : tiles < MOST_PARTS ? tiles : MOST_PARTS);
     uint64_t few = MOST_BLOCKS * problem_parameter(p, "tile_q"), asked = splits > 1 ? rows * splits : 0;
     most = most < few ? most : few;
     return most > asked ? most : asked;
