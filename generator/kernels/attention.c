@@ -1,5 +1,6 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention.h"
+#include "attention_pages.h"
 
 #include "device/shared.h"
 #include <kiln/author/families.h>
@@ -11,7 +12,7 @@ static const kiln_param params[] = {
     {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 8,
      .default_value = "128", .summary = "elements of a row of Q, K, V and O"},
     {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
-     .summary = "query i sees keys j <= i + k_length - q_length; false: all keys"},
+     .summary = "a query sees no keys behind its own, i + k_length - q_length + causal_offset; false: all keys"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128", .default_value = "64",
@@ -25,14 +26,24 @@ static const kiln_param params[] = {
     {.name = "score", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "plain softcap alibi mask", .numbers = "1 2 3 4",
      .default_value = "plain", .is_later = true,
      .summary = "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask"},
+    {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged paged", .numbers = "1 2 3",
+     .default_value = "dense", .is_later = true,
+     .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages"},
     {.name = NULL},
 };
 
 #define LAST(count)          "(max(" count ", 1) - 1)"
-#define SPAN(matrix, heads, length)                                                                                    \
-    "select(batch * " heads " * " length " == 0, 0, " LAST("batch") " * " matrix "_batch_stride + " LAST(heads) " * "  \
-    matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
+#define SPAN(matrix, outer, heads, rows)                                                                               \
+    "select(" outer " * " heads " * " rows " == 0, 0, " LAST(outer) " * " matrix "_batch_stride + " LAST(heads) " * "  \
+    matrix "_head_stride + " LAST(rows) " * " matrix "_row_stride + head_dim)"
 
+/* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
+#define Q_BATCH "select(layout == dense, batch, 1)"
+#define Q_ROWS  "select(layout == dense, q_length, q_rows)"
+#define K_BATCH "select(layout == paged, pages, select(layout == ragged && k_rows > 0, 1, batch))"
+#define K_ROWS  "select(layout == paged, page_size, select(layout == ragged && k_rows > 0, k_rows, k_length))"
+
+#define ROWS      Q_BATCH " * q_heads * " Q_ROWS
 #define MASK_SPAN                                                                                                      \
     "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
     " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
@@ -44,10 +55,9 @@ static const kiln_param params[] = {
 #define IS_SPLIT    "min(splits / 2, 1)"
 
 /* Grows with the arguments alone. A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
-#define ROWS        "min(batch * q_heads * q_length, 68719476736)"
-#define ROW_PARTS   "max(min(" ROWS " * " MOST_PARTS ", " MOST_BLOCKS " * tile_q), " ROWS " * splits * " IS_SPLIT ")"
-#define KNOWN       "batch * q_heads * q_length * split_k * (head_dim + 8)"
-#define WORKSPACE   "(" ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (head_dim + 8)"
+#define MOST_ROWS   "min(" ROWS ", 68719476736)"
+#define ROW_PARTS   "max(min(" MOST_ROWS " * " MOST_PARTS ", " MOST_BLOCKS " * tile_q), " MOST_ROWS " * splits * " IS_SPLIT ")"
+#define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (head_dim + 8)"
 #define TILES       "min(batch * q_heads * ceil_div(q_length, 32), 2147483648)"
 #define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, 16), 4294967296)"
 /* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants ask for as many, so that
@@ -55,11 +65,11 @@ static const kiln_param params[] = {
 #define COUNTERS    "max(" TILES ", 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
 
 static const kiln_arg args[] = {
-    {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
-    {"k", KILN_ARG_IN, "$type", SPAN("k", "kv_heads", "k_length"), 16, NULL, "K"},
-    {"v", KILN_ARG_IN, "$type", SPAN("v", "kv_heads", "k_length"), 16, NULL, "V"},
-    {"out", KILN_ARG_OUT, "$type", SPAN("out", "q_heads", "q_length"), 16, NULL, "O"},
-    {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", "batch, q_heads, q_length", 4, NULL,
+    {"q", KILN_ARG_IN, "$type", SPAN("q", Q_BATCH, "q_heads", Q_ROWS), 16, NULL, "Q"},
+    {"k", KILN_ARG_IN, "$type", SPAN("k", K_BATCH, "kv_heads", K_ROWS), 16, NULL, "K"},
+    {"v", KILN_ARG_IN, "$type", SPAN("v", K_BATCH, "kv_heads", K_ROWS), 16, NULL, "V"},
+    {"out", KILN_ARG_OUT, "$type", SPAN("out", Q_BATCH, "q_heads", Q_ROWS), 16, NULL, "O"},
+    {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", Q_BATCH ", q_heads, " Q_ROWS, 4, NULL,
      "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
     {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head"},
     {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q and O"},
@@ -89,6 +99,17 @@ static const kiln_arg args[] = {
     {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
     {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; not +infinity"},
     {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how sums are rounded: equal splits give equal bits on every device; 0: as many as suit the device"},
+    {"q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
+    {"k_offsets", KILN_ARG_IN, "u32", "select(k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
+    {"k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: all its rows. Rows behind them are not read"},
+    {"page_table", KILN_ARG_IN, "i32", "page_entries", 4, "layout == paged", "pages of each sequence, in the order of its keys. Entries behind its last key are not read"},
+    {"page_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "where the entries of each sequence begin, and their end; null: page_table_stride apart"},
+    {"q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
+    {"k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: without k_offsets, sequences are a batch stride apart"},
+    {"page_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of page_table"},
+    {"page_table_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of page_table from sequence to sequence"},
+    {"pages", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages that K and V have room for, a batch stride apart"},
+    {"page_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8. A row lies in one piece: keys that are split into groups of x elements, as in vLLM's old layout, are not taken"},
     {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite"},
     {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
     {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
@@ -123,18 +144,21 @@ static const kiln_rule rules[] = {
     {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
-    {"split_k < 2 || workspace_size >= " KNOWN, "workspace_size must be at least " KNOWN},
-    {"split_k != 0 || workspace_size >= " WORKSPACE, "workspace_size must be enough for the most parts that the call may have"},
+    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
     {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
     {"splits <= 256", "splits must be at most 256"},
     {"split_k == 0 || splits == 0 || splits == split_k", "splits must be 0 or split_k, but where that is 0"},
     {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
-    {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
+    {"out_row_stride >= head_dim || " Q_ROWS " <= 1", "out_row_stride must be at least head_dim"},
     {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
-    {"out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
+    {"layout != dense || out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
     {"window_left <= " WIDEST, "window_left must be at most 2^29"},
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
     {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
+    {"layout == dense || q_rows >= q_length", "q_rows must be at least q_length"},
+    {"layout != paged || (page_size >= 8 && page_size % 8 == 0)", "page_size must be a multiple of 8, and not 0"},
+    {"layout != paged || page_entries * page_size >= k_length", "page_table must have entries for k_length keys"},
+    {"layout != paged || pages >= 1 || k_length == 0", "pages must be at least 1"},
     {NULL, NULL},
 };
 
@@ -164,6 +188,7 @@ static const kiln_value single_head_values[] = {
     {"kv_heads", "1"},
     {"q_length", "seq_len"},
     {"k_length", "seq_len"},
+    {"q_rows", "seq_len"},
     {"q_row_stride", "head_dim"},
     {"k_row_stride", "head_dim"},
     {"v_row_stride", "head_dim"},
@@ -185,8 +210,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim = kiln_int(v, "head_dim");
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
     const bool is_decode = tile_q == 16;
+    const uint32_t static_bytes =
+        16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
     (!is_mma ? attention_shape_simt : is_decode ? attention_shape_decode : attention_shape_mma)(s, v);
-    s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SHARED_SM_75) ? 80 : 75;
+    s->min_sm = is_mma && (is_bf16 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
     kiln_require(s, !is_decode || (is_mma && tile_k == 64 && head_dim % 16 == 0),
                  "head_dim strategy tile_q tile_k",
@@ -204,17 +231,26 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128,
                  "head_dim tile_q tile_k",
                  "tile_q 128 with head_dim from 104 to 120 needs tile_k 32: registers");
-    kiln_require(s, !is_mma || s->shared_bytes + 16 * is_split <= SHARED_SM_86,
+    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= SHARED_SM_86,
                  "head_dim strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
 }
 
+/* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    const bool is_decode = kiln_int(v, "tile_q") == 16;
-    (!kiln_is(v, "strategy", "mma") ? attention_emit_simt
-     : is_decode                    ? attention_emit_decode
-                                    : attention_emit_mma)(f, v);
+    void (*const emit_tile)(const attention *a) =
+        !kiln_is(v, "strategy", "mma") ? attention_emit_simt
+        : kiln_int(v, "tile_q") == 16  ? attention_emit_decode
+                                       : attention_emit_mma;
+    const attention a = attention_init(f, v);
+    if (a.layout == ATTENTION_DENSE) {
+        emit_tile(&a);
+        return;
+    }
+    PTX_IF (f, ptx_lt(f, a.first, a.rows)) {
+        emit_tile(&a);
+    }
 }
 
 const kiln_family attention_family = {
@@ -230,13 +266,16 @@ const kiln_family attention_family = {
         "grows by 2^-25 * sum |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c "
         "+ 2 * parts + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
         "min(k_length, 4096) / 4 + k_length / 4096. This holds while scale is 0 or a normal number, and "
-        "sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64)",
+        "sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). "
+        "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
+        "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)",
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
-        "others. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
+        "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
         "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it",
     .params = params,
     .args = args,
+    .groups = "window",
     .workspace = &workspace,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
@@ -248,9 +287,8 @@ const kiln_family attention_family = {
              .extra = "select(" PARTS " == 1, 0, 2000 + min(" PARTS ", 32) * min(tile_q, " QUERIES
                       ") * head_dim / 16)"},
     .calls = calls,
-    .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
-             .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES
-                                         " * batch * q_heads * q_length",
+    .cost = {.bytes_read = TYPE_BYTES " * head_dim * (" ROWS " + 2 * kv_heads * " K_BATCH " * " K_ROWS ")",
+             .bytes_written = "(" TYPE_BYTES " * head_dim + " WIDE_BYTES ") * " ROWS,
              .elements = "batch * q_heads * q_length * k_length"},
     .min_sm = 75,
     .emit = emit,

@@ -9,6 +9,10 @@ typedef struct attention_matrix {
     ptx_val first;       /* element */
     ptx_val row_stride;  /* elements, U32 */
     ptx_val head_stride; /* elements, U64 */
+    ptx_val first_row;   /* of this sequence, U32; attention_layout.h */
+    bool is_paged;       /* attention_pages.h: */
+    ptx_val page_stride; /* elements, U64 */
+    uint32_t in_entry;   /* bytes */
     bool pack_gqa;
 } attention_matrix;
 
@@ -19,6 +23,8 @@ typedef enum attention_shaping {
     ATTENTION_MASK     /* score + an element of a matrix of queries and keys */
 } attention_shaping;
 
+typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAGED } attention_layout;
+
 /* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
  * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
@@ -26,18 +32,29 @@ typedef struct attention {
     ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
     uint32_t head_dim, tile_q, tile_k, split_k;
     bool has_sm_80, is_causal, pack_gqa;
+    attention_layout layout;
 
     attention_matrix q, k, v, out;
     ptx_val lse;                /* first element, of all heads; may be null */
     ptx_val sinks;              /* of each head of Q; may be null */
     ptx_val group;              /* U32 */
-    ptx_val q_length, k_length; /* U32 */
+    ptx_val q_length, k_length; /* of the sequence; U32 */
     ptx_val rows;               /* U32: q_length, with pack_gqa times group */
     ptx_val head;               /* U32: head, or group of packed heads, counted over all batches */
     ptx_val q_heads;            /* U32 */
-    ptx_val before; /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
-    ptx_val first;  /* the tile's first row */
-    ptx_val q_end;  /* rows of Q that count: none of them when scale is 0 */
+    /* attention_find_before, U64: rows of O in front of these, as a workspace counts them and as lse does. And how many of
+     * each head lse has, U32. */
+    ptx_val before, log_before, log_rows;
+    ptx_val first; /* the tile's first row */
+    ptx_val q_end; /* rows of Q that count: none of them when scale is 0 */
+    /* attention_layout.h: */
+    ptx_val most_queries, most_keys; /* of any sequence; U32 */
+    ptx_val q_offsets, q_rows;       /* not of dense ones */
+    ptx_val kv_batch;                /* of ragged ones, by whose batch stride K and V begin; U32 */
+    /* attention_pages.h: */
+    ptx_val page_table, first_page; /* the sequence's first entry; U32 */
+    ptx_val page_size;              /* rows, U32 */
+    ptx_val octets;                 /* of the tile that copies are for; U32 */
     /* attention_keys.h: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
@@ -49,7 +66,7 @@ typedef struct attention {
         full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
     /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
     attention_shaping shaping;
-    ptx_val factor, inner;
+    ptx_val factor, inner, cap;
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
     /* With split_k, attention_split.h: */
@@ -61,6 +78,9 @@ typedef struct attention {
 attention attention_geometry(ptx_fn *f, const kiln_variant *v);
 
 attention attention_init(ptx_fn *f, const kiln_variant *v);
+
+/* Of an element of Q, K, V or O. */
+uint32_t attention_bytes(const attention *a);
 
 /* Sets `before`. Call it after the loop over the keys, which would keep registers for it. */
 void attention_find_before(attention *a);
@@ -74,9 +94,9 @@ ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val 
 /* Points to a row's log-sum-exp. */
 ptx_val attention_log_at(const attention *a, ptx_val row);
 
-void attention_emit_simt(ptx_fn *f, const kiln_variant *v);
-void attention_emit_mma(ptx_fn *f, const kiln_variant *v);
-void attention_emit_decode(ptx_fn *f, const kiln_variant *v);
+void attention_emit_simt(const attention *a);
+void attention_emit_mma(const attention *a);
+void attention_emit_decode(const attention *a);
 void attention_shape_simt(kiln_shape *s, const kiln_variant *v);
 void attention_shape_mma(kiln_shape *s, const kiln_variant *v);
 void attention_shape_decode(kiln_shape *s, const kiln_variant *v);

@@ -2,6 +2,7 @@
  * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
  * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
+#include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"
 #include "device/tail.h"
@@ -22,6 +23,30 @@ static uint32_t row_units(const attention_panel *p)
 static uint32_t units_bytes(const attention_panel *p, uint32_t units)
 {
     return units * unit_elements(p->by->a) * p->by->bytes;
+}
+
+/* Bytes are U64. */
+static ptx_val at_bytes(const attention *a, ptx_val at, ptx_val bytes)
+{
+    return ptx_cast_ptr(a->f, ptx_at(a->f, ptx_cast_ptr(a->f, at, PTX_U8), bytes), a->type);
+}
+
+/* `at`, moved to a row within its octet. */
+static ptx_val in_octet(const attention_panel *p, ptx_val at, ptx_val row)
+{
+    ptx_fn *f = p->by->a->f;
+    ptx_val in_octet = ptx_and(f, row, ptx_u32(OCTET - 1));
+    return ptx_at(f, at, ptx_mul_wide(f, in_octet, p->from.row_stride));
+}
+
+/* `at`, moved to a row. */
+static ptx_val line_at(const attention_panel *p, ptx_val at, ptx_val row)
+{
+    const attention *a = p->by->a;
+    if (!p->from.is_paged)
+        return attention_row_at(a, &p->from, at, row);
+    ptx_val octet = attention_load_octet(a, &p->from, attention_octet_at(a, row), 0);
+    return at_bytes(a, in_octet(p, at, row), octet);
 }
 
 /* ---- even rows ------------------------------------------------------------------------------------------------------- */
@@ -77,17 +102,21 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
     ptx_fn *f = p->by->a->f;
     teams t = teams_of(p);
     uint32_t rounds = row_units(p) / t.team, bytes = UNIT_BYTES / unit_elements(p->by->a);
-    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), step, in_bounds;
-    ptx_val at = attention_row_at(p->by->a, &p->from, from, mine);
+    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), at, step, octet, in_bounds;
+    if (p->from.is_paged)
+        octet = attention_octet_at(p->by->a, mine);
+    else
+        at = attention_row_at(p->by->a, &p->from, from, mine);
     if (t.rows < p->rows)
         step = ptx_mul_wide(f, p->from.row_stride, ptx_u32(t.rows * bytes));
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
         if (first > 0 && (end || p->from.pack_gqa))
             mine = ptx_add(f, mine, ptx_u32(t.rows));
-        if (first > 0)
-            at = p->from.pack_gqa
-                     ? attention_row_at(p->by->a, &p->from, from, mine)
-                     : ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), step), p->by->a->type);
+        if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
+            at = at_bytes(p->by->a, from, attention_load_octet(p->by->a, &p->from, octet, first));
+        else if (first > 0)
+            at = p->from.pack_gqa ? attention_row_at(p->by->a, &p->from, from, mine)
+                                  : at_bytes(p->by->a, at, step);
         if (end)
             in_bounds = ptx_lt(f, mine, *end);
         for (uint32_t round = 0; round < rounds; round += t.parts) {
@@ -131,7 +160,7 @@ typedef struct unit {
 static void find_unit(const attention_panel *p, ptx_val from, unit *u)
 {
     ptx_fn *f = p->by->a->f;
-    ptx_val line = attention_row_at(p->by->a, &p->from, from, u->row);
+    ptx_val line = line_at(p, from, u->row);
     ptx_val column = ptx_mul(f, u->column, ptx_u32(unit_elements(p->by->a)));
     u->at = ptx_at(f, line, column);
 }
@@ -182,7 +211,7 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = p->rows * row_units(p), threads = p->by->threads;
-    bool has_hops = units > threads && !p->from.pack_gqa;
+    bool has_hops = units > threads && !p->from.pack_gqa && !p->from.is_paged;
     unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
     ptx_val from = ptx_at(f, p->from.first, element), in_bounds;
     hops h = {0};
@@ -216,6 +245,8 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
     if (is_even(&p)) {
         ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(by->a)));
         p.at = ptx_at(f, from.first, column);
+        if (from.is_paged)
+            p.at = in_octet(&p, p.at, p.row);
     }
     ptx_val line = shared_row(f, lines, p.row), in_line = ptx_add(f, line, to);
     p.to = ptx_mad(f, p.column, ptx_u32(units_bytes(&p, 1)), in_line);

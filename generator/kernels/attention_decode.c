@@ -152,9 +152,10 @@ void attention_shape_decode(kiln_shape *s, const kiln_variant *v)
     s->loop_warps = WARPS;
 }
 
-void attention_emit_decode(ptx_fn *f, const kiln_variant *v)
+void attention_emit_decode(const attention *a)
 {
-    decode d = geometry(attention_mma_init(attention_init(f, v), WARP_KEYS));
+    ptx_fn *f = a->f;
+    decode d = geometry(attention_mma_init(a, WARP_KEYS));
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&d, shared, tid);
     attention_mma_add_tiles(&d.m, &d.ahead, add_tile, &d);

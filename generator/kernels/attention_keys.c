@@ -57,24 +57,28 @@ static ptx_val round_down(const attention *a, ptx_val keys)
     return ptx_and(a->f, keys, ptx_u32(~(a->tile_k - 1)));
 }
 
-/* The most keys that any tile of the call counts. */
-static ptx_val most_keys(const attention *a)
+/* The keys that parts share. With split_k 0, and of sequences with lengths of their own, it is the most that any tile of any
+ * of them may have: so their parts, and with them the bits of the result, do not depend on each other. */
+static ptx_val shared_keys(const attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val right = a->is_causal ? ptx_s32(1) : a->window_right, has_left = has_limit(a, a->window_left);
-    ptx_val window = ptx_as(f, PTX_U32, ptx_add(f, a->window_left, right));
-    ptx_val in_front = ptx_add(f, window, ptx_min(f, a->first_keys, a->k_length));
-    ptx_val seen = ptx_add(f, in_front, ptx_u32(a->tile_q + 2 * a->tile_k));
-    ptx_val is_limited = a->is_causal ? has_left : ptx_and(f, has_left, has_limit(a, right));
-    ptx_val fewest = ptx_min(f, a->k_length, seen);
-    return ptx_select(f, is_limited, fewest, a->k_length);
+    if (a->layout == ATTENTION_DENSE && a->split_k != 0)
+        return a->end;
+    ptx_val first = ptx_min(f, a->first_keys, a->most_keys);
+    ptx_val more = ptx_add(f, ptx_as(f, PTX_U32, a->window_left), ptx_u32(a->tile_q + 2 * a->tile_k));
+    ptx_val most = ptx_add(f, first, more), has_both = has_limit(a, a->window_left);
+    if (!a->is_causal) {
+        most = ptx_add(f, most, ptx_as(f, PTX_U32, a->window_right));
+        has_both = ptx_and(f, has_both, has_limit(a, a->window_right));
+    }
+    return ptx_select(f, has_both, ptx_min(f, most, a->most_keys), a->most_keys);
 }
 
-/* Whole tiles of keys; the last parts may have none. With split_k 0 all tiles of queries have parts of one size. */
+/* Whole tiles of keys; the last parts may have none. */
 static void find_part(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val keys = a->split_k ? a->end : most_keys(a), at_once = ptx_mul(f, a->parts, ptx_u32(a->tile_k));
+    ptx_val keys = shared_keys(a), at_once = ptx_mul(f, a->parts, ptx_u32(a->tile_k));
     ptx_val up = ptx_add(f, keys, ptx_sub(f, at_once, ptx_u32(1)));
     ptx_val tiles = ptx_div(f, up, at_once);
     ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));

@@ -239,14 +239,18 @@ static void add_tile(void *of, ptx_val counted)
     mma *m = of;
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val none = ptx_u32(0), key = attention_key(a, counted);
+    ptx_val none = ptx_u32(0), key = m->key;
     wait_for_copies(m);
+    attention_turn_pages(&m->pages, counted);
     attention_copy_rows(&m->v, key, a->keys, none);
+    attention_lay_out_next(&m->pages, counted);
     attention_mma_weigh(m, key);
     wait_for_copies(m);
-    ptx_val next = attention_key(a, ptx_add(f, counted, ptx_u32(a->tile_k)));
+    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k)), next = attention_key(a, behind);
+    attention_turn_pages(&m->pages, behind);
     attention_copy_rows(&m->k, next, a->keys, none);
     attention_mma_add_values(m);
+    ptx_set(f, m->key, next);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
@@ -394,10 +398,10 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     return m;
 }
 
-mma attention_mma_init(attention of, uint32_t keys)
+mma attention_mma_init(const attention *of, uint32_t keys)
 {
-    ptx_fn *f = of.f;
-    mma m = attention_mma_geometry(of, keys);
+    ptx_fn *f = of->f;
+    mma m = attention_mma_geometry(*of, keys);
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
@@ -455,8 +459,10 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
     attention_mma_init_lane(m, q_to, k_to, v_to);
+    m->pages = attention_init_pages(&m->a, tid);
     attention_copy_rows(&q, a->first, a->q_end, none);
-    attention_copy_rows(&m->k, attention_key(a, a->first_key), a->keys, none);
+    m->key = ptx_var(f, attention_key(a, a->first_key));
+    attention_copy_rows(&m->k, m->key, a->keys, none);
     wait_for_copies(m);
     attention_mma_hold_q(m);
 }
@@ -535,10 +541,10 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->trip = m.a.tile_k;
 }
 
-void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
+void attention_emit_mma(const attention *a)
 {
-    const attention a = attention_init(f, v);
-    mma m = attention_mma_init(a, a.tile_k);
+    ptx_fn *f = a->f;
+    mma m = attention_mma_init(a, a->tile_k);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&m, shared, tid);
     attention_mma_add_tiles(&m, NULL, add_tile, &m);

@@ -3,6 +3,7 @@
 #define KERNELS_ATTENTION_MMA_H
 
 #include "attention_copy.h"
+#include "attention_pages.h"
 #include "attention_split.h"
 
 enum {
@@ -26,7 +27,9 @@ typedef struct attention_mma {
     uint32_t octet_bytes; /* of eight rows */
     attention_copier copier;
     attention_panel k, v;
+    attention_pages pages;
     ptx_val lane, warp;
+    ptx_val key;                              /* the tile's first, whose rows of K are on their way */
     ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
     softmax_row row[MOST_BLOCKS][2];
@@ -39,7 +42,7 @@ typedef struct attention_mma {
 attention_mma attention_mma_geometry(attention of, uint32_t keys);
 
 /* The same, with rows that have seen no key. */
-attention_mma attention_mma_init(attention of, uint32_t keys);
+attention_mma attention_mma_init(const attention *of, uint32_t keys);
 
 /* Finds where the lane's rows are in tiles of Q, K and V. Needs lane, and warp: whose rows of Q it makes. */
 void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val k, ptx_val v);

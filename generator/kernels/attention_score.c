@@ -1,5 +1,5 @@
-/* The softmax is made in powers of two. A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)), and `factor` holds softcap *
- * log2(e). What is added to a score needs the score in the same unit: then `factor` is 1, and `inner` is scale * log2(e).
+/* The softmax is made in powers of two, so a shaped score is one times log2(e), and `factor` is 1. What is multiplied by
+ * scale * log2(e) before is `inner`. A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` has 2 / softcap, too.
  */
 #include "attention_score.h"
 #include "device/narrow.h"
@@ -51,7 +51,7 @@ void attention_init_scores(attention *a, ptx_val scale)
     if (a->shaping == ATTENTION_SOFTCAP) {
         ptx_val cap = ptx_param(f, a->wide, "softcap");
         ptx_val most = ptx_number(a->wide, a->wide == PTX_F64 ? DBL_MAX : (double)FLT_MAX);
-        a->factor = times(a, cap, log2_e);
+        a->cap = times(a, cap, log2_e);
         a->inner = ptx_min(f, ptx_div(f, times(a, factor, 2), cap), most); /* a cap of 0 makes all scores 0 */
     }
     if (a->shaping == ATTENTION_ALIBI)
@@ -73,7 +73,7 @@ static void cap_score(const attention *a, ptx_val *score)
     ptx_val power = softmax_exp2(f, a->wide, exponent);
     ptx_val share = ptx_add(f, power, ptx_number(a->wide, 1));
     share = a->wide == PTX_F64 ? ptx_rcp(f, share) : ptx_rcp_approx(f, share);
-    ptx_set(f, *score, ptx_fma(f, share, ptx_number(a->wide, -2), ptx_number(a->wide, 1)));
+    ptx_set(f, *score, ptx_fma(f, times(a, share, -2), a->cap, a->cap));
 }
 
 static void add_distances(const attention *a, const attention_scores *s)
@@ -98,12 +98,12 @@ static void add_mask(const attention *a, const attention_scores *s)
     ptx_val row = attention_row_at(a, &a->mask, a->mask.first, s->row), at = ptx_at(f, row, s->first);
     for (uint32_t i = 0; i < s->count; i++) {
         ptx_val key = ptx_add(f, s->first, ptx_u32(s->offsets[i]));
-        ptx_val is_key = ptx_lt(f, key, a->keys), score = ptx_mul(f, *s->score[i], a->inner);
-        ptx_set(f, *s->score[i], score);
+        ptx_val is_key = ptx_lt(f, key, a->keys);
+        ptx_mul_to(f, *s->score[i], a->inner);
         PTX_IF (f, ptx_and(f, is_key, in_rows)) {
             ptx_val from = ptx_at_const(f, at, s->offsets[i]);
             ptx_val element = a->type == PTX_F64 ? ptx_load(f, from) : widen_load(f, a->type, from);
-            ptx_set(f, *s->score[i], ptx_fma(f, element, ptx_number(a->wide, log2_e), score));
+            ptx_fma_to(f, *s->score[i], element, ptx_number(a->wide, log2_e));
         }
     }
 }

@@ -16,6 +16,7 @@
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
+#include "attention_pages.h"
 #include "attention_score.h"
 #include "attention_split.h"
 #include "device/narrow.h"
@@ -43,6 +44,7 @@ typedef struct simt {
     uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
+    attention_pages pages;
     ptx_val lane, group;    /* lane in the group */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
@@ -363,7 +365,7 @@ static void init_thread(simt *s)
 static uint32_t blocks_per_multiprocessor(const simt *s)
 {
     uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
-    uint32_t most_of_three = s->bytes == 8 || s->a.pack_gqa ? 56 : 64;
+    uint32_t most_of_three = s->bytes == 8 || s->a.pack_gqa || s->a.layout == ATTENTION_PAGED ? 56 : 64;
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
@@ -377,13 +379,17 @@ void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->trip = g.a.tile_k;
 }
 
-void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
+void attention_emit_simt(const attention *a)
 {
-    simt s = geometry(attention_init(f, v));
+    ptx_fn *f = a->f;
+    simt s = geometry(*a);
     init_thread(&s);
+    s.pages = attention_init_pages(&s.a, s.copier.tid);
     PTX_FOR (f, counted, s.a.first_key, s.a.end, ptx_u32(s.a.tile_k)) {
         ptx_main_loop(f);
         ptx_val key = attention_key(&s.a, counted);
+        attention_turn_pages(&s.pages, counted);
+        attention_lay_out_next(&s.pages, counted);
         multiply_scores(&s, key);
         shape_and_mask(&s, key);
         for (uint32_t r = 0; r < s.rows; r++)

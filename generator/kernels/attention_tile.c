@@ -1,6 +1,7 @@
 /* attention: arguments, and a thread block's tile. */
 #include "attention.h"
 #include "attention_keys.h"
+#include "attention_layout.h"
 #include "attention_score.h"
 
 /* Elements of a matrix from batch to batch and from head to head, U64. */
@@ -17,7 +18,8 @@ static ptx_val find_tile(attention *a)
     if (a->split_k != 1) {
         a->parts = ptx_u32(a->split_k);
         if (a->split_k == 0) {
-            ptx_val up = ptx_add(f, a->rows, ptx_u32(a->tile_q - 1));
+            ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
+            ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1));
             a->parts = ptx_div(f, count, ptx_div(f, up, ptx_u32(a->tile_q)));
         }
         tile = ptx_div(f, number, a->parts);
@@ -44,25 +46,23 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     a->rows = a->pack_gqa ? ptx_mul(f, a->q_length, a->group) : a->q_length;
     head = ptx_cvt(f, PTX_U64, head);
     kv_head = ptx_cvt(f, PTX_U64, kv_head);
-    batch = ptx_cvt(f, PTX_U64, batch);
+    bool is_dense = a->layout == ATTENTION_DENSE, is_paged = a->layout == ATTENTION_PAGED;
+    batch = ptx_cvt(f, PTX_U64, a->layout == ATTENTION_RAGGED ? a->kv_batch : batch);
     attention_matrix *const all[] = {&a->q, &a->k, &a->v, &a->out};
     for (int i = 0; i < 4; i++) {
         bool is_q = i == 0 || i == 3;
-        ptx_val in_batch = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
-        ptx_val element = ptx_mad(f, batch, strides[i].batch, in_batch);
+        ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
+        if (is_dense || (!is_q && !is_paged))
+            element = ptx_mad(f, batch, strides[i].batch, element);
+        if (!is_dense && (is_q || !is_paged))
+            element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
         all[i]->first = ptx_at(f, all[i]->first, element);
         all[i]->head_stride = strides[i].head;
         all[i]->pack_gqa = is_q && a->pack_gqa;
+        all[i]->is_paged = !is_q && is_paged;
+        all[i]->page_stride = strides[i].batch;
+        all[i]->in_entry = i == 2 ? 8 : 0;
     }
-}
-
-void attention_find_before(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
-    ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
-    ptx_val of_all = ptx_mad(f, batch, a->q_heads, head);
-    a->before = ptx_mul_wide(f, of_all, a->q_length);
 }
 
 attention attention_geometry(ptx_fn *f, const kiln_variant *v)
@@ -76,6 +76,9 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
                    .split_k = kiln_int(v, "split_k"),
                    .is_causal = kiln_bool(v, "causal"),
                    .pack_gqa = kiln_bool(v, "pack_gqa"),
+                   .layout = kiln_is(v, "layout", "paged")    ? ATTENTION_PAGED
+                             : kiln_is(v, "layout", "ragged") ? ATTENTION_RAGGED
+                                                              : ATTENTION_DENSE,
                    .shaping = attention_shaping_of(v)};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     return a;
@@ -119,40 +122,10 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
     a.causal_offset = ptx_param(f, PTX_S32, "causal_offset");
     a.sinks = ptx_param_ptr(f, a.wide, "sinks");
     ptx_param(f, PTX_U32, "splits"); /* for the grid */
+    attention_find_sequence(&a);
     init_head(&a, q_heads, kv_heads, strides);
     a.first = ptx_mul(f, find_tile(&a), ptx_u32(a.tile_q));
     attention_find_keys(&a);
     attention_init_scores(&a, scale);
     return a;
-}
-
-ptx_val attention_head_of(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f);
-    if (!a->pack_gqa)
-        return block;
-    ptx_val in_group = ptx_rem(f, row, a->group);
-    return ptx_mad(f, block, a->group, in_group);
-}
-
-ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    if (!m->pack_gqa)
-        return ptx_at(f, at, ptx_mul_wide(f, row, m->row_stride));
-    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
-    ptx_val of_query = ptx_mul_wide(f, query, m->row_stride);
-    head = ptx_cvt(f, PTX_U64, head);
-    return ptx_at(f, at, ptx_mad(f, head, m->head_stride, of_query));
-}
-
-ptx_val attention_log_at(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    ptx_val at = ptx_at(f, a->lse, a->before);
-    if (!a->pack_gqa)
-        return ptx_at(f, at, row);
-    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
-    return ptx_at(f, ptx_at(f, at, ptx_mul_wide(f, head, a->q_length)), query);
 }

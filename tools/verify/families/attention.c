@@ -23,6 +23,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention_layout.h"
 #include "inputs.h"
 
 enum {
@@ -81,13 +82,12 @@ typedef struct query {
     uint64_t dim;
     uint64_t seen; /* end of the keys that it sees: from `begin` on, and before `first_keys` */
     uint64_t begin, first_keys;
-    double sink;      /* -infinity: none */
-    uint64_t count;   /* of the keys that it sees */
-    int64_t own;      /* the key at which it stands */
-    double slope;     /* ALiBi's */
-    uint64_t q, k, v; /* first elements */
-    uint64_t mask;
-    uint64_t k_row, v_row;
+    double sink;                 /* -infinity: none */
+    uint64_t count;              /* of the keys that it sees */
+    int64_t own;                 /* the key at which it stands */
+    double slope;                /* ALiBi's */
+    uint64_t q, mask;            /* first elements */
+    uint64_t *k, *v;             /* those of each key's rows */
     const double *keys, *values; /* all elements of K and V */
     bool is_wide;                /* f64 */
     long double *score, *weight; /* of each key: its score, e^(score - most) */
@@ -203,6 +203,7 @@ static void shape_score(problem *p, query *t, uint64_t j)
     long double *score = &t->score[j];
     t->shaping[j] = 0;
     if (problem_has_parameter(p, "score", "softcap")) {
+        t->size[j] = isinf((double)*score) ? 0 : t->size[j]; /* the cap of an infinity is exact */
         *score = cap > 0 ? cap * tanhl(*score / cap) : isnan(*score) ? *score : 0;
         t->shaping[j] = 12 * cap;
     } else if (problem_has_parameter(p, "score", "alibi")) {
@@ -230,7 +231,7 @@ static void find_scores(problem *p, query *t, double scale)
         t->score[j] = -INFINITY;
         if (!is_seen(t, j))
             continue;
-        t->score[j] = scale * score_of(t, row, t->keys + t->k + j * t->k_row, &t->size[j]);
+        t->score[j] = scale * score_of(t, row, t->keys + t->k[j], &t->size[j]);
         t->size[j] *= fabs(scale);
         shape_score(p, t, j);
         t->is_even = t->is_even && t->size[j] + t->shaping[j] == 0;
@@ -286,7 +287,7 @@ typedef struct columns {
 static void add_values(const query *t, columns *c)
 {
     for (uint64_t j = 0; j < t->seen; j++) {
-        const double *v = t->values + t->v + j * t->v_row, weight = (double)t->weight[j];
+        const double *v = t->values + t->v[j], weight = (double)t->weight[j];
         if (t->score[j] == -INFINITY)
             continue;
         for (uint64_t d = 0; d < t->dim; d++) {
@@ -300,7 +301,7 @@ static void add_values(const query *t, columns *c)
     for (uint64_t d = 0; d < t->dim && t->is_wide; d++)
         c->r[d] = (double)c->wide[d];
     for (uint64_t j = 0; j < t->seen; j++) {
-        const double *v = t->values + t->v + j * t->v_row, loss = t->loss[j];
+        const double *v = t->values + t->v[j], loss = t->loss[j];
         for (uint64_t d = 0; d < t->dim && loss > 0; d++)
             c->spread[d] += loss * fabs(v[d] - c->r[d]);
     }
@@ -339,14 +340,12 @@ static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t
 }
 
 /* Query i stands at key i + k_length - q_length + causal_offset. */
-static void find_window(problem *p, query *t, uint64_t i)
+static void find_window(problem *p, const attention_sequence *s, query *t, uint64_t i)
 {
-    int64_t length = (int64_t)problem_integer(p, "k_length"),
-            left = (int64_t)problem_integer(p, "window_left");
+    int64_t length = (int64_t)s->k_length, left = (int64_t)problem_integer(p, "window_left");
     int64_t right =
         problem_has_parameter(p, "causal", "true") ? 1 : (int64_t)problem_integer(p, "window_right");
-    t->own = (int64_t)i + length - (int64_t)problem_integer(p, "q_length") +
-             (int32_t)problem_integer(p, "causal_offset");
+    t->own = (int64_t)i + length - (int64_t)s->q_length + (int32_t)problem_integer(p, "causal_offset");
     int64_t end = right > 0 && t->own + right < length ? t->own + right : length;
     int64_t begin = left > 0 ? t->own - left + 1 : 0;
     t->seen = end > 0 ? (uint64_t)end : 0;
@@ -354,17 +353,10 @@ static void find_window(problem *p, query *t, uint64_t i)
     t->first_keys = problem_integer(p, "first_keys");
 }
 
-static uint64_t stride(problem *p, const char *prefix, const char *suffix)
+static uint64_t mask_at(problem *p, uint64_t batch, uint64_t head, uint64_t i)
 {
-    char name[32];
-    strcpy(name, prefix);
-    strcat(name, suffix);
-    return problem_integer(p, name);
-}
-
-static uint64_t first_of(problem *p, const char *matrix, uint64_t batch, uint64_t head)
-{
-    return batch * stride(p, matrix, "_batch_stride") + head * stride(p, matrix, "_head_stride");
+    return batch * problem_integer(p, "mask_batch_stride") + head * problem_integer(p, "mask_head_stride") +
+           i * problem_integer(p, "mask_row_stride");
 }
 
 static int kind_at(problem *p, int kind);
@@ -378,19 +370,40 @@ static const double *decode(problem *p, const char *name)
     return values;
 }
 
+/* All queries of a head. */
+static void expect_head(problem *p, query *t, const arithmetic *a, uint64_t batch, uint64_t head)
+{
+    const attention_sequence s = attention_sequence_of(p, batch);
+    uint64_t kv_head = head / (problem_integer(p, "q_heads") / problem_integer(p, "kv_heads"));
+    for (uint64_t j = 0; j < s.k_length; j++) {
+        t->k[j] = attention_key_at(p, &s, "k", kv_head, j);
+        t->v[j] = attention_key_at(p, &s, "v", kv_head, j);
+    }
+    t->slope = element_of(p, "alibi_slopes", head);
+    t->sink = element_of(p, "sinks", head);
+    for (uint64_t i = 0; i < s.q_length; i++) {
+        t->q = attention_query_at(p, &s, "q", head, i);
+        t->mask = mask_at(p, batch, head, i);
+        find_window(p, &s, t, i);
+        find_scores(p, t, problem_find(p, "scale")->real);
+        find_weights(t, a);
+        expect_row(p, t, a, attention_query_at(p, &s, "out", head, i));
+        expect_log(p, t, a, attention_log_at(p, &s, head, i));
+    }
+}
+
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *lse = problem_find(p, "lse");
     uint64_t dim = problem_parameter(p, "head_dim"), heads = problem_integer(p, "q_heads");
-    uint64_t lengths = problem_integer(p, "q_length"), group = heads / problem_integer(p, "kv_heads");
     int kind = kind_at(p, pattern->number);
     arithmetic a =
         arithmetic_of(p, out->about->type, dim, kind == pattern->number && pattern->flags & PATTERN_RANDOM);
     a.drifts = kind == ATTENTION_DRIFT;
     size_t keys = (size_t)problem_integer(p, "k_length") + 1;
     query t = {.dim = dim,
-               .k_row = problem_integer(p, "k_row_stride"),
-               .v_row = problem_integer(p, "v_row_stride"),
+               .k = pool_allocate(&p->memory, keys * sizeof *t.k),
+               .v = pool_allocate(&p->memory, keys * sizeof *t.v),
                .keys = decode(p, "k"),
                .values = decode(p, "v"),
                .is_wide = out->about->type == ELEMENT_F64,
@@ -403,20 +416,8 @@ static void expect(problem *p, const input_pattern *pattern)
     expect_values(p, lse);
     if (problem_find(p, "tile_counters"))
         expect_bits(p, problem_find(p, "tile_counters")); /* all 0, as before */
-    for (uint64_t n = 0; n < lse->count; n++) {
-        uint64_t i = n % lengths, head = n / lengths % heads, batch = n / lengths / heads;
-        t.q = first_of(p, "q", batch, head) + i * problem_integer(p, "q_row_stride");
-        t.k = first_of(p, "k", batch, head / group);
-        t.v = first_of(p, "v", batch, head / group);
-        t.mask = first_of(p, "mask", batch, head) + i * problem_integer(p, "mask_row_stride");
-        t.slope = element_of(p, "alibi_slopes", head);
-        t.sink = element_of(p, "sinks", head);
-        find_window(p, &t, i);
-        find_scores(p, &t, problem_find(p, "scale")->real);
-        find_weights(&t, &a);
-        expect_row(p, &t, &a, first_of(p, "out", batch, head) + i * problem_integer(p, "out_row_stride"));
-        expect_log(p, &t, &a, n);
-    }
+    for (uint64_t n = 0; n < problem_integer(p, "batch") * heads; n++)
+        expect_head(p, &t, &a, n / heads, n % heads);
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
@@ -610,6 +611,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         fill(&m);
     }
     fill_shaping(p, kind, s);
+    attention_make_layout(p);
+    attention_poison(p);
 }
 
 /* clang-format off */
@@ -705,6 +708,11 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
                 [FAR_QUERIES] = {APART, 8, 16},
                 [ONE_VALUE] = {APART, 8, 0},
                 [ONE_ROW] = {APART, 0, 0}};
+    static const attention_lengths lengths_by[] = {
+        [HEADS_FIRST] = LENGTHS_BY_OFFSETS, [ROWS_FIRST] = LENGTHS_IN_PART,
+        [GAPS] = LENGTHS_IN_SLOTS,          [ONE_KV] = LENGTHS_ALL,
+        [OVERLAPPING] = LENGTHS_BY_OFFSETS, [FAR_QUERIES] = LENGTHS_BY_OFFSETS,
+        [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS};
     layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING ? GAPS : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
@@ -727,6 +735,9 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
     problem_find(plan->problem, "sinks")->is_null = !seen->has_sinks;
     if (problem_find(plan->problem, "mask"))
         set_mask(plan, n);
+    attention_plan_layout(plan->problem, lengths_by[where]);
+    n.q = attention_query_rows(plan->problem);
+    n.k = attention_key_rows(plan->problem);
     set_strides(plan, "q", n.q_heads, n.q, of_q, gaps[where].q);
     set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
@@ -844,6 +855,19 @@ static void add_windows(size_plan *plan)
         add_size(plan, rows[i].n, OVERLAPPING, &rows[i].seen, true);
 }
 
+/* Sequences of every length beside each other, their rows by offsets and in slots. */
+static void add_sequences(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k");
+    const sight window = {.left = tile_k / 2, .right = 1, .first = 3, .has_sinks = true};
+    enum { ALL_LENGTHS = 9 };
+    add_always(plan, (lengths){ALL_LENGTHS, 1, 1, tile_q + 5, 2 * tile_k + 5}, OVERLAPPING);
+    add_size(plan, (lengths){ALL_LENGTHS, 3, 1, 3, 4 * tile_k + 9}, OVERLAPPING, &window, true);
+    add(plan, (lengths){ALL_LENGTHS, 2, 1, 5, tile_k + 1}, ROWS_FIRST);
+    add(plan, (lengths){ALL_LENGTHS, 2, 2, 2, tile_k + 1}, GAPS);
+}
+
 /* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
 static void plan_sizes(size_plan *plan)
 {
@@ -885,6 +909,8 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
     if (problem_has_parameter(p, "pack_gqa", "true"))
         add_packed(plan);
+    if (!problem_has_parameter(p, "layout", "dense"))
+        add_sequences(plan);
     add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
     add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);
     if (dim <= 16 || plan->limits.is_full)

@@ -1,0 +1,80 @@
+#include "attention_layout.h"
+
+static ptx_val is_given(const attention *a, ptx_val pointer)
+{
+    return ptx_ne(a->f, ptx_address(a->f, pointer), ptx_u64(0));
+}
+
+/* Number `i` of an array on the device, which is the same for the thread block; `otherwise` where there is none. */
+static ptx_val load_or(const attention *a, ptx_val given, ptx_val numbers, ptx_val i, ptx_val otherwise)
+{
+    ptx_fn *f = a->f;
+    ptx_val number = ptx_var(f, otherwise), at = ptx_at(f, numbers, i);
+    PTX_WHEN (f, given) {
+        ptx_set(f, number, ptx_load_hint(f, at, PTX_NC));
+    }
+    return ptx_uniform(f, number);
+}
+
+/* The first row and the number of rows that two offsets say; `rows` each where there are none. */
+typedef struct row_range {
+    ptx_val first, count;
+} row_range;
+
+static row_range find_rows(const attention *a, ptx_val given, ptx_val offsets, ptx_val first, ptx_val rows)
+{
+    ptx_fn *f = a->f;
+    ptx_val batch = ptx_ctaid_z(f), next = ptx_add(f, first, rows);
+    ptx_val begin = load_or(a, given, offsets, batch, first);
+    ptx_val end = load_or(a, given, ptx_at_const(f, offsets, 1), batch, next);
+    return (row_range){begin, ptx_min(f, ptx_sub(f, end, begin), rows)};
+}
+
+ptx_val attention_first_query(const attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val batch = ptx_ctaid_z(f), even = ptx_mul(f, batch, a->most_queries);
+    return load_or(a, is_given(a, a->q_offsets), a->q_offsets, batch, even);
+}
+
+void attention_find_sequence(attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val k_offsets, k_rows, starts, none = ptx_u32(0);
+    bool is_paged = a->layout == ATTENTION_PAGED;
+    a->most_queries = a->q_length;
+    a->most_keys = a->k_length;
+    if (a->layout == ATTENTION_DENSE)
+        return;
+    ptx_val batch = ptx_ctaid_z(f);
+    a->q_offsets = ptx_param_ptr(f, PTX_U32, "q_offsets");
+    if (!is_paged)
+        k_offsets = ptx_param_ptr(f, PTX_U32, "k_offsets");
+    ptx_val k_lengths = ptx_param_ptr(f, PTX_U32, "k_lengths");
+    if (is_paged) {
+        a->page_table = ptx_param_ptr(f, PTX_S32, "page_table");
+        starts = ptx_param_ptr(f, PTX_U32, "page_starts");
+    }
+    a->q_rows = ptx_param(f, PTX_U32, "q_rows");
+    if (!is_paged)
+        k_rows = ptx_param(f, PTX_U32, "k_rows");
+    ptx_val even = ptx_mul(f, batch, a->most_queries);
+    row_range q = find_rows(a, is_given(a, a->q_offsets), a->q_offsets, even, a->most_queries), k;
+    if (is_paged) {
+        ptx_param(f, PTX_U32, "page_entries");
+        ptx_val first = ptx_mul(f, batch, ptx_param(f, PTX_U32, "page_table_stride"));
+        a->first_page = load_or(a, is_given(a, starts), starts, batch, first);
+        ptx_param(f, PTX_U32, "pages");
+        a->page_size = ptx_param(f, PTX_U32, "page_size");
+        k = (row_range){none, a->most_keys};
+    } else {
+        ptx_val has_rows = ptx_ne(f, k_rows, none);
+        k = find_rows(a, has_rows, k_offsets, none, a->most_keys);
+        a->kv_batch = ptx_select(f, has_rows, none, batch);
+    }
+    a->q.first_row = a->out.first_row = q.first;
+    a->q_length = q.count;
+    a->k.first_row = a->v.first_row = k.first;
+    ptx_val length = load_or(a, is_given(a, k_lengths), k_lengths, batch, k.count);
+    a->k_length = ptx_min(f, length, a->most_keys);
+}
