@@ -201,9 +201,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_split = kiln_int(v, "split_k") > 1, pack_gqa = kiln_bool(v, "pack_gqa");
     const uint32_t static_bytes =
         16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
-    (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
+    const bool is_wide = is_mma && widest > 256;
+    (is_wide ? attention_shape_wide : is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
     s->min_sm =
-        is_mma && (is_bf16 || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
+        is_mma && (is_bf16 || is_wide || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80
+                                                                                                         : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
@@ -221,7 +223,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest >= 128,
                  "head_dim head_dim_v tile_q tile_k",
                  "tile_q 128 with head_dim or head_dim_v from 104 to 120 needs tile_k 32: registers");
-    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= SHARED_SM_86,
+    kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
+                 "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
+    kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
+                 "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
+    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86),
                  "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
 }
@@ -229,9 +235,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    void (*const emit_tile)(const attention *a) =
-        kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt;
     const attention a = attention_init(f, v);
+    const bool is_wide = a.head_dim > 256 || a.head_dim_v > 256;
+    void (*const emit_tile)(const attention *) = is_wide                         ? attention_emit_wide
+                                                 : kiln_is(v, "strategy", "mma") ? attention_emit_mma
+                                                                                 : attention_emit_simt;
     if (a.layout == ATTENTION_DENSE) {
         emit_tile(&a);
         return;
