@@ -206,6 +206,25 @@ static const kiln_call calls[] = {
     {.name = NULL},
 };
 
+typedef struct strategy {
+    void (*shape)(kiln_shape *s, const kiln_variant *v);
+    void (*emit)(const attention *a);
+} strategy;
+
+static const strategy simt = {attention_shape_simt, attention_emit_simt};
+static const strategy mma = {attention_shape_mma, attention_emit_mma};
+static const strategy decode = {attention_shape_decode, attention_emit_decode};
+static const strategy wide = {attention_shape_wide, attention_emit_wide};
+
+static const strategy *strategy_of(const kiln_variant *v)
+{
+    if (!kiln_is(v, "strategy", "mma"))
+        return &simt;
+    if (kiln_int(v, "head_dim") > 256 || kiln_int(v, "head_dim_v") > 256)
+        return &wide;
+    return kiln_int(v, "tile_q") == 16 ? &decode : &mma;
+}
+
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f64 = kiln_is(v, "type", "f64");
@@ -215,12 +234,14 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim_v = given_v ? given_v : head_dim,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    const bool is_decode = tile_q == 16;
     const uint32_t static_bytes =
         16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
-    (!is_mma ? attention_shape_simt : is_decode ? attention_shape_decode : attention_shape_mma)(s, v);
+    const strategy *of = strategy_of(v);
+    const bool is_wide = of == &wide, is_decode = tile_q == 16;
+    of->shape(s, v);
     s->min_sm =
-        is_mma && (is_bf16 || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
+        is_mma && (is_bf16 || is_wide || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80
+                                                                                                         : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
     kiln_require(s, !is_decode || (is_mma && tile_k == 64 && head_dim % 16 == 0),
                  "head_dim strategy tile_q tile_k",
@@ -245,7 +266,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest >= 128,
                  "head_dim head_dim_v tile_q tile_k",
                  "tile_q 128 with head_dim or head_dim_v from 104 to 120 needs tile_k 32: registers");
-    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= SHARED_SM_86,
+    kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
+                 "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
+    kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
+                 "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
+    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86),
                  "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
 }
@@ -253,10 +278,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    void (*const emit_tile)(const attention *a) = !kiln_is(v, "strategy", "mma") ? attention_emit_simt
-                                                  : kiln_int(v, "tile_q") == 16  ? attention_emit_decode
-                                                                                 : attention_emit_mma;
     const attention a = attention_init(f, v);
+    void (*const emit_tile)(const attention *a) = strategy_of(v)->emit;
     if (a.layout == ATTENTION_DENSE) {
         emit_tile(&a);
         return;

@@ -296,3 +296,40 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
         (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
     }
 }
+
+/* ---- O ----------------------------------------------------------------------------------------------------------------- */
+
+static void store_unit(const attention *a, ptx_val from, ptx_val row, ptx_val column, const ptx_val *has_unit)
+{
+    ptx_fn *f = a->f;
+    ptx_val words[4], number = ptx_add(f, row, a->first);
+    ptx_val in_bounds = ptx_lt(f, number, a->rows);
+    if (has_unit)
+        in_bounds = ptx_and(f, in_bounds, *has_unit);
+    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
+    ptx_val to = ptx_at(f, out, ptx_mul(f, column, ptx_u32(OCTET)));
+    PTX_WHEN (f, in_bounds) {
+        ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, from, 0), PTX_PLAIN);
+        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
+    }
+}
+
+void attention_store_rows(const attention *a, attention_lines lines, ptx_val shared, ptx_val first,
+                          uint32_t rows, ptx_val thread, uint32_t threads)
+{
+    ptx_fn *f = a->f;
+    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, 8 * OCTET);
+    for (uint32_t i = 0; i < rows * team; i += threads) {
+        ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, ptx_u32(i));
+        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
+        ptx_val of_team = ptx_rem(f, position, ptx_u32(team));
+        bool is_ragged = i + threads > rows * team;
+        if (is_ragged)
+            has_unit = ptx_lt(f, thread, ptx_u32(rows * team - i));
+        for (uint32_t n = 0; n < units; n += team) {
+            ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, ptx_u32(n));
+            ptx_val from = ptx_add(f, attention_unit_at(f, lines, row, column), shared);
+            store_unit(a, from, row, column, is_ragged ? &has_unit : NULL);
+        }
+    }
+}

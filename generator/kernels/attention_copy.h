@@ -1,4 +1,4 @@
-/* Copies rows of Q, K and V into shared memory: all threads of a thread block, 16 bytes at a time. */
+/* Copies rows of Q, K and V into shared memory, and rows of O out of it, 16 bytes at a time. */
 #ifndef KERNELS_ATTENTION_COPY_H
 #define KERNELS_ATTENTION_COPY_H
 
@@ -52,5 +52,10 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
 
 /* Copies the panel whose first row is `row` and whose first column is `element`; rows from `end` on are zeros. */
 void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element);
+
+/* Stores `rows` rows of O from shared memory, from the tile's row `first` on: so many threads, of which this is number
+ * `thread`. */
+void attention_store_rows(const attention *a, attention_lines lines, ptx_val shared, ptx_val first,
+                          uint32_t rows, ptx_val thread, uint32_t threads);
 
 #endif

@@ -315,44 +315,6 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_warp_barrier(f);
 }
 
-static void store_unit(mma *m, ptx_val shared, ptx_val row, ptx_val unit, const ptx_val *has_unit)
-{
-    ptx_fn *f = m->f;
-    const attention *a = &m->a;
-    ptx_val in_tile = attention_unit_at(f, m->out_lines, row, unit);
-    ptx_val from = shared_at(f, PTX_U32, ptx_add(f, in_tile, shared), 0);
-    ptx_val words[4], number = ptx_add(f, row, a->first);
-    ptx_val in_bounds = ptx_lt(f, number, a->rows);
-    if (has_unit)
-        in_bounds = ptx_and(f, in_bounds, *has_unit);
-    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
-    ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
-    PTX_WHEN (f, in_bounds) {
-        ptx_load_vec(f, 4, words, from, PTX_PLAIN);
-        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
-    }
-}
-
-/* Stores rows to global memory, 16 bytes per lane, in teams that take neighbouring units. */
-static void store_rows(mma *m, ptx_val shared)
-{
-    ptx_fn *f = m->f;
-    uint32_t row_units = m->a.head_dim_v / UNIT, rows = m->blocks * BLOCK_ROWS,
-             team = attention_team(row_units, threads(m));
-    ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
-    for (uint32_t i = 0; i < rows * team; i += WARP_LANES) {
-        ptx_val has_unit, position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
-        ptx_val column = ptx_rem(f, position, ptx_u32(team));
-        bool is_ragged = i + WARP_LANES > rows * team;
-        if (is_ragged)
-            has_unit = ptx_lt(f, m->lane, ptx_u32(rows * team - i));
-        for (uint32_t unit = 0; unit < row_units; unit += team)
-            store_unit(m, shared, row, unit == 0 ? column : ptx_add(f, column, ptx_u32(unit)),
-                       is_ragged ? &has_unit : NULL);
-    }
-}
-
 static void store_logs(mma *m)
 {
     ptx_fn *f = m->f;
@@ -390,8 +352,10 @@ static void add_sinks(mma *m)
 static void store_results(mma *m, ptx_val shared)
 {
     add_sinks(m);
+    uint32_t rows = m->blocks * BLOCK_ROWS;
     stage_rows(m, shared);
-    store_rows(m, shared);
+    attention_store_rows(&m->a, m->out_lines, shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
+                         WARP_LANES);
     store_logs(m);
 }
 
