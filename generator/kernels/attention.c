@@ -18,7 +18,7 @@ static const kiln_param params[] = {
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128", .default_value = "64",
      .summary = "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"},
     {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
-     .summary = "keys that a thread block takes at a time; 128 from sm_80 on"},
+     .summary = "keys that a thread block takes at a time"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 4 16", .default_value = "1",
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
@@ -239,9 +239,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const strategy *of = strategy_of(v);
     const bool is_wide = of == &wide, is_decode = tile_q == 16;
     of->shape(s, v);
-    s->min_sm =
-        is_mma && (is_bf16 || is_wide || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80
-                                                                                                         : 75;
+    /* Below sm_80 registers hold what is being copied, too. */
+    const bool is_tight = tile_q == 128 && tile_k == 64 && widest == 96;
+    const bool is_large = s->shared_bytes + static_bytes > SHARED_SM_75;
+    s->min_sm = is_mma && (is_bf16 || is_wide || is_tight || is_large) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
     kiln_require(s, !is_decode || (is_mma && tile_k == 64 && head_dim % 16 == 0),
                  "head_dim strategy tile_q tile_k",
@@ -261,11 +262,14 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_mma || head_dim_v == head_dim, "head_dim head_dim_v strategy",
                  "a head_dim_v that differs from head_dim needs strategy mma");
     kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 needs strategy mma");
-    kiln_require(s, tile_k < 128 || (is_mma && widest <= 64), "head_dim head_dim_v strategy tile_k",
-                 "tile_k 128 needs strategy mma, and head_dim and head_dim_v of at most 64: registers");
-    kiln_require(s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest >= 128,
-                 "head_dim head_dim_v tile_q tile_k",
-                 "tile_q 128 with head_dim or head_dim_v from 104 to 120 needs tile_k 32: registers");
+    kiln_require(
+        s, tile_k < 128 || (is_mma && widest <= 64 && tile_q <= 64),
+        "head_dim head_dim_v strategy tile_q tile_k",
+        "tile_k 128 needs strategy mma, tile_q 32 or 64, and head_dim and head_dim_v of at most 64: registers");
+    kiln_require(
+        s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
+        "head_dim head_dim_v tile_q tile_k split_k",
+        "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k above 1, needs tile_k 32: registers");
     kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",

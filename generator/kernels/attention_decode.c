@@ -43,8 +43,8 @@ static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    d.stage_bytes = attention_lines_bytes(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
-    d.q_bytes = attention_lines_bytes(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
+    d.stage_bytes = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
+    d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
     return d;
@@ -114,7 +114,7 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     d->copier = (attention_copier){a, WARP_LANES, 2, a->has_sm_80, m->lane};
     d->rows[0] = attention_init_panel(&d->copier, a->k, WARP_KEYS, a->head_dim, ring, m->k_lines);
     d->rows[1] = attention_init_panel(&d->copier, a->v, WARP_KEYS, a->head_dim, ring, m->v_lines);
-    attention_mma_init_lane(m, shared, ring, ring);
+    attention_mma_init_lane(m, shared, ring);
     d->k_at = m->k_at;
     d->v_at = m->v_at;
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));

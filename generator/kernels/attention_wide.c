@@ -45,6 +45,7 @@ typedef struct wide {
     uint32_t fragments;      /* 8 columns of a warp */
     bool shares;             /* V takes K's place */
     attention_lines q_lines, k_lines, v_lines, out_lines, weight_lines;
+    uint32_t numbers, shared_bytes; /* where the rows' numbers begin; where they end */
     attention_copier copier;
     attention_panel k, v;
     attention_pages pages;
@@ -223,7 +224,10 @@ static void weigh_rows(wide *w)
                 ptx_add_to(f, w->own[r].sum, pair[i]);
             }
             ptx_val word = narrow_pair(f, w->a.type, true, pair[0], pair[1]);
-            ptx_store(f, shared_at(f, PTX_U32, w->weight_to[o], r * 8 * w->weight_lines.row_bytes), word);
+            ptx_store(f,
+                      shared_at(f, PTX_U32, w->weight_to[o],
+                                w->weight_lines.start + r * 8 * w->weight_lines.row_bytes),
+                      word);
         }
     }
 }
@@ -409,24 +413,23 @@ static void store_parts(wide *w, ptx_val tid)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* Offsets of the tiles in shared memory. */
-typedef struct places {
-    uint32_t k, v, weights, numbers, end;
-} places;
-
-static places places_of(const wide *w, bool shares)
+/* Q, in whose place O is staged, then K, V, weights and numbers. */
+static void lay_out_tiles(wide *w, bool shares)
 {
-    const attention *a = &w->a;
-    const uint32_t q = attention_lines_bytes(w->q_lines, a->tile_q, a->head_dim / UNIT);
-    const uint32_t out = attention_lines_bytes(w->out_lines, a->tile_q, a->head_dim_v / UNIT);
-    const uint32_t k = attention_lines_bytes(w->k_lines, a->tile_k, a->head_dim / UNIT);
-    const uint32_t v = attention_lines_bytes(w->v_lines, a->tile_k, a->head_dim_v / UNIT);
-    places at = {.k = q > out ? q : out};
-    at.v = shares ? at.k : at.k + k;
-    at.weights = shares ? at.k + (k > v ? k : v) : at.v + v;
-    at.numbers = at.weights + attention_lines_bytes(w->weight_lines, a->tile_q, a->tile_k / UNIT);
-    at.end = at.numbers + 8 * ROW_STRIDE * 4;
-    return at;
+    const uint32_t rows = w->a.tile_q, keys = w->a.tile_k, units = w->a.head_dim / UNIT;
+    const uint32_t v_units = w->a.head_dim_v / UNIT;
+    w->shares = shares;
+    w->q_lines = attention_strips(0, rows, units, THREADS);
+    w->out_lines = attention_strips(0, rows, v_units, THREADS);
+    const uint32_t q_end = attention_lines_end(w->q_lines, rows, units);
+    const uint32_t out_end = attention_lines_end(w->out_lines, rows, v_units);
+    w->k_lines = attention_strips(q_end > out_end ? q_end : out_end, keys, units, THREADS);
+    const uint32_t k_end = attention_lines_end(w->k_lines, keys, units);
+    w->v_lines = attention_strips(shares ? w->k_lines.start : k_end, keys, v_units, THREADS);
+    const uint32_t v_end = attention_lines_end(w->v_lines, keys, v_units);
+    w->weight_lines = attention_strips(v_end > k_end ? v_end : k_end, rows, keys / UNIT, THREADS);
+    w->numbers = attention_lines_end(w->weight_lines, rows, keys / UNIT);
+    w->shared_bytes = w->numbers + 8 * ROW_STRIDE * 4;
 }
 
 static wide geometry(attention of)
@@ -438,18 +441,15 @@ static wide geometry(attention of)
     w.steps = a->head_dim / 16;
     w.octets = a->tile_k / UNIT / w.groups;
     w.fragments = a->head_dim_v / UNIT / WARPS;
-    w.q_lines = attention_strips(a->tile_q, a->head_dim / UNIT, THREADS);
-    w.k_lines = attention_strips(a->tile_k, a->head_dim / UNIT, THREADS);
-    w.v_lines = attention_strips(a->tile_k, a->head_dim_v / UNIT, THREADS);
-    w.out_lines = attention_strips(a->tile_q, a->head_dim_v / UNIT, THREADS);
-    w.weight_lines = attention_strips(a->tile_q, a->tile_k / UNIT, THREADS);
-    w.shares = a->tile_q == 32 && places_of(&w, false).end > SHARED_SM_86;
+    lay_out_tiles(&w, false);
+    if (a->tile_q == 32 && w.shared_bytes > SHARED_SM_86)
+        lay_out_tiles(&w, true);
     return w;
 }
 
 /* Lane 8 * i + j points to row j of matrix i. For Q, V and weights the matrices are rows 0-7 and 8-15 of the first unit, then
  * of the second; for K the two units of keys 0-7, then of keys 8-15. */
-static void init_lane(wide *w, ptx_val shared, places at)
+static void init_lane(wide *w, ptx_val shared)
 {
     ptx_fn *f = w->f;
     ptx_val in_octet = ptx_and(f, w->lane, ptx_u32(7)), upper = ptx_shr(f, w->lane, ptx_u32(4));
@@ -461,19 +461,16 @@ static void init_lane(wide *w, ptx_val shared, places at)
         k_row = ptx_mad(f, upper, ptx_u32(UNIT), k_row);
     ptx_val v_unit = ptx_mad(f, w->warp, ptx_u32(w->fragments), upper);
     w->q_at = ptx_add(f, attention_unit_at(f, w->q_lines, q_row, upper), shared);
-    ptx_val k_at = attention_unit_at(f, w->k_lines, k_row, odd);
-    w->k_at = ptx_add(f, k_at, ptx_add(f, shared, ptx_u32(at.k)));
-    ptx_val v_at = attention_unit_at(f, w->v_lines, in_16, v_unit);
-    w->v_at = ptx_add(f, v_at, ptx_add(f, shared, ptx_u32(at.v)));
-    ptx_val weights = ptx_add(f, shared, ptx_u32(at.weights));
-    w->weight_at = ptx_add(f, attention_unit_at(f, w->weight_lines, in_16, upper), weights);
+    w->k_at = ptx_add(f, attention_unit_at(f, w->k_lines, k_row, odd), shared);
+    w->v_at = ptx_add(f, attention_unit_at(f, w->v_lines, in_16, v_unit), shared);
+    w->weight_at = ptx_add(f, attention_unit_at(f, w->weight_lines, in_16, upper), shared);
     ptx_val own_row = ptx_mad(f, w->block, ptx_u32(BLOCK_ROWS), row);
-    ptx_val pair = ptx_mad(f, ptx_and(f, w->lane, ptx_u32(3)), ptx_u32(4), weights);
+    ptx_val pair = ptx_mad(f, ptx_and(f, w->lane, ptx_u32(3)), ptx_u32(4), shared);
     for (uint32_t o = 0; o < w->octets; o++) {
         ptx_val octet = ptx_add(f, first_octet, ptx_u32(o));
         w->weight_to[o] = ptx_add(f, attention_unit_at(f, w->weight_lines, own_row, octet), pair);
     }
-    ptx_val numbers = ptx_add(f, shared, ptx_u32(at.numbers));
+    ptx_val numbers = ptx_add(f, shared, ptx_u32(w->numbers));
     w->numbers_at = ptx_mad(f, row, ptx_u32(ROW_STRIDE * 4), numbers);
     ptx_val of_block = ptx_mad(f, w->block, ptx_u32(2 * w->groups * 4), w->numbers_at);
     w->number_to = ptx_mad(f, w->group, ptx_u32(4), of_block);
@@ -483,14 +480,12 @@ static void init_copies(wide *w, ptx_val shared, ptx_val tid)
 {
     ptx_fn *f = w->f;
     attention *a = &w->a;
-    places at = places_of(w, w->shares);
-    ptx_val k_to = ptx_add(f, shared, ptx_u32(at.k)), v_to = ptx_add(f, shared, ptx_u32(at.v)),
-            none = ptx_u32(0);
+    ptx_val none = ptx_u32(0);
     w->copier = (attention_copier){a, THREADS, 2, true, tid};
     attention_panel q = attention_init_panel(&w->copier, a->q, a->tile_q, a->head_dim, shared, w->q_lines);
-    w->k = attention_init_panel(&w->copier, a->k, a->tile_k, a->head_dim, k_to, w->k_lines);
-    w->v = attention_init_panel(&w->copier, a->v, a->tile_k, a->head_dim_v, v_to, w->v_lines);
-    init_lane(w, shared, at);
+    w->k = attention_init_panel(&w->copier, a->k, a->tile_k, a->head_dim, shared, w->k_lines);
+    w->v = attention_init_panel(&w->copier, a->v, a->tile_k, a->head_dim_v, shared, w->v_lines);
+    init_lane(w, shared);
     w->pages = attention_init_pages(a, tid);
     attention_copy_rows(&q, a->first, a->q_end, none);
     w->key = ptx_var(f, attention_key(a, a->first_key));
@@ -513,7 +508,7 @@ void attention_shape_wide(kiln_shape *s, const kiln_variant *v)
 {
     const wide w = geometry(attention_geometry(NULL, v));
     s->block[0] = THREADS;
-    s->shared_bytes = places_of(&w, w.shares).end;
+    s->shared_bytes = w.shared_bytes;
     s->blocks_per_multiprocessor = 1;
     s->trip = w.a.tile_k;
 }
