@@ -29,8 +29,9 @@ typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAG
  * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
     ptx_fn *f;
-    ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
-    uint32_t head_dim, tile_q, tile_k, split_k;
+    ptx_type type, wide;           /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
+    uint32_t head_dim, head_dim_v; /* of Q and K; of V and O */
+    uint32_t tile_q, tile_k, split_k;
     bool has_sm_80, is_causal, pack_gqa;
     attention_layout layout;
 
@@ -50,10 +51,11 @@ typedef struct attention {
     /* attention_layout.h: */
     ptx_val most_queries, most_keys; /* of any sequence; U32 */
     ptx_val q_offsets, q_rows;       /* not of dense ones */
-    ptx_val kv_batch;                /* by whose batch stride K and V begin; U32; not of pages */
+    ptx_val kv_batch;                /* of ragged ones, by whose batch stride K and V begin; U32 */
     /* attention_pages.h: */
-    ptx_val page_table, page_size; /* of the sequence; rows, U32 */
-    ptx_val octets;                /* of the tile that copies are for; U32 */
+    ptx_val page_table, first_page; /* the sequence's first entry; U32 */
+    ptx_val page_size;              /* rows, U32 */
+    ptx_val octets;                 /* of the tile that copies are for; U32 */
     /* attention_keys.h: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;

@@ -37,31 +37,22 @@ ptx_val attention_first_query(const attention *a)
     return load_or(a, is_given(a, a->q_offsets), a->q_offsets, batch, even);
 }
 
-/* The first entry of the sequence's pages. */
-static void find_pages(attention *a, ptx_val table, ptx_val starts, ptx_val stride)
-{
-    ptx_fn *f = a->f;
-    ptx_val batch = ptx_ctaid_z(f), even = ptx_mul(f, batch, stride);
-    a->page_table = ptx_at(f, table, load_or(a, is_given(a, starts), starts, batch, even));
-}
-
 void attention_find_sequence(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val batch = ptx_ctaid_z(f), none = ptx_u32(0);
-    ptx_val k_offsets, k_rows, table, starts;
+    ptx_val k_offsets, k_rows, starts, none = ptx_u32(0);
     bool is_paged = a->layout == ATTENTION_PAGED;
     a->most_queries = a->q_length;
     a->most_keys = a->k_length;
-    a->kv_batch = batch;
     if (a->layout == ATTENTION_DENSE)
         return;
+    ptx_val batch = ptx_ctaid_z(f);
     a->q_offsets = ptx_param_ptr(f, PTX_U32, "q_offsets");
     if (!is_paged)
         k_offsets = ptx_param_ptr(f, PTX_U32, "k_offsets");
     ptx_val k_lengths = ptx_param_ptr(f, PTX_U32, "k_lengths");
     if (is_paged) {
-        table = ptx_param_ptr(f, PTX_S32, "page_table");
+        a->page_table = ptx_param_ptr(f, PTX_S32, "page_table");
         starts = ptx_param_ptr(f, PTX_U32, "page_starts");
     }
     a->q_rows = ptx_param(f, PTX_U32, "q_rows");
@@ -71,7 +62,8 @@ void attention_find_sequence(attention *a)
     row_range q = find_rows(a, is_given(a, a->q_offsets), a->q_offsets, even, a->most_queries), k;
     if (is_paged) {
         ptx_param(f, PTX_U32, "page_entries");
-        find_pages(a, table, starts, ptx_param(f, PTX_U32, "page_table_stride"));
+        ptx_val first = ptx_mul(f, batch, ptx_param(f, PTX_U32, "page_table_stride"));
+        a->first_page = load_or(a, is_given(a, starts), starts, batch, first);
         ptx_param(f, PTX_U32, "pages");
         a->page_size = ptx_param(f, PTX_U32, "page_size");
         k = (row_range){none, a->most_keys};

@@ -10,20 +10,33 @@ uint32_t attention_pages_bytes(uint32_t tile_k)
     return TILES * tile_k / OCTET * UNIT_BYTES;
 }
 
-/* Fetches the page of this thread's octet of a tile. The reciprocal is exact or too small by less than one part in 2^30, so
- * the quotient may be short by one. Pages behind the last key are not looked up. */
+/* Where this thread's octet of a tile is: a number of pages behind the sequence's first, and a row there. Found again when
+ * the page has come, since registers are few. */
+typedef struct place {
+    ptx_val key, page, row;
+} place;
+
+/* The reciprocal falls short by less than one part in 2^28, and so the quotient by one at most. */
+static place find_octet(const attention_pages *p, ptx_val counted)
+{
+    ptx_fn *f = p->a->f;
+    ptx_val size = p->a->page_size, key = ptx_mad(f, p->tid, ptx_u32(OCTET), attention_key(p->a, counted));
+    ptx_val page = ptx_var(f, ptx_mul_hi(f, key, p->reciprocal));
+    ptx_val row = ptx_var(f, ptx_sub(f, key, ptx_mul(f, page, size)));
+    PTX_WHEN (f, ptx_ge(f, row, size)) {
+        ptx_add_to(f, page, ptx_u32(1));
+        ptx_sub_to(f, row, size);
+    }
+    return (place){key, page, row};
+}
+
+/* Pages behind the last key are not looked up. */
 static void fetch(attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
-    ptx_val size = p->a->page_size, key = ptx_add(f, attention_key(p->a, counted), p->key);
-    ptx_val number = ptx_var(f, ptx_mul_hi(f, key, p->reciprocal));
-    ptx_set(f, p->row, ptx_sub(f, key, ptx_mul(f, number, size)));
-    PTX_WHEN (f, ptx_ge(f, p->row, size)) {
-        ptx_add_to(f, number, ptx_u32(1));
-        ptx_sub_to(f, p->row, size);
-    }
-    ptx_val from = ptx_at(f, p->a->page_table, number);
-    PTX_WHEN (f, ptx_lt(f, key, p->a->keys)) {
+    const place at = find_octet(p, counted);
+    ptx_val from = ptx_at(f, p->a->page_table, ptx_add(f, p->a->first_page, at.page));
+    PTX_WHEN (f, ptx_lt(f, at.key, p->a->keys)) {
         ptx_set(f, p->page, ptx_as(f, PTX_U32, ptx_load_hint(f, from, PTX_NC)));
     }
 }
@@ -35,10 +48,10 @@ static ptx_val tile_at(const attention_pages *p, ptx_val counted)
     return ptx_mad(f, is_odd, ptx_u32(UNIT_BYTES / OCTET), p->octets);
 }
 
-static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m)
+static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m, ptx_val row)
 {
     ptx_fn *f = p->a->f;
-    ptx_val in_page = ptx_mul_wide(f, p->row, m->row_stride), page = ptx_cvt(f, PTX_U64, p->page);
+    ptx_val in_page = ptx_mul_wide(f, row, m->row_stride), page = ptx_cvt(f, PTX_U64, p->page);
     ptx_val elements = ptx_mad(f, page, m->page_stride, in_page);
     return ptx_mul(f, elements, ptx_u64(attention_bytes(p->a)));
 }
@@ -47,26 +60,29 @@ static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m)
 static void lay_out(attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
-    ptx_val k = bytes_before(p, &p->a->k), v = bytes_before(p, &p->a->v);
+    ptx_val row = find_octet(p, counted).row;
+    ptx_val k = bytes_before(p, &p->a->k, row), v = bytes_before(p, &p->a->v, row);
     const ptx_val entry[2] = {k, v};
-    ptx_val to = ptx_mad(f, p->key, ptx_u32(UNIT_BYTES / OCTET), tile_at(p, counted));
+    ptx_val to = ptx_mad(f, p->tid, ptx_u32(UNIT_BYTES), tile_at(p, counted));
     ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
     fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
+}
+
+static ptx_val has_octet(const attention_pages *p)
+{
+    return ptx_lt(p->a->f, p->tid, ptx_u32(p->a->tile_k / OCTET));
 }
 
 attention_pages attention_init_pages(attention *a, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    attention_pages p = {.a = a};
+    attention_pages p = {.a = a, .tid = tid};
     if (a->layout != ATTENTION_PAGED)
         return p;
     p.octets = ptx_address(f, ptx_shared(f, PTX_U64, attention_pages_bytes(a->tile_k) / 8, UNIT_BYTES));
-    p.key = ptx_mul(f, tid, ptx_u32(OCTET));
-    p.has_key = ptx_lt(f, tid, ptx_u32(a->tile_k / OCTET));
     p.reciprocal = ptx_div(f, ptx_u32(UINT32_MAX), a->page_size);
     p.page = ptx_var(f, ptx_u32(0));
-    p.row = ptx_var(f, ptx_u32(0));
-    PTX_IF (f, p.has_key) {
+    PTX_IF (f, has_octet(&p)) {
         fetch(&p, a->first_key);
         lay_out(&p, a->first_key);
     }
@@ -86,7 +102,7 @@ void attention_lay_out_next(attention_pages *p, ptx_val counted)
     ptx_fn *f = p->a->f;
     if (p->a->layout != ATTENTION_PAGED)
         return;
-    PTX_IF (f, p->has_key) {
+    PTX_IF (f, has_octet(p)) {
         lay_out(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
     }
 }

@@ -10,10 +10,9 @@
 typedef struct attention_pages {
     attention *a;
     ptx_val octets;     /* in shared memory; U32 */
-    ptx_val key;        /* this thread's octet begins so many keys behind a tile's first */
-    ptx_val has_key;    /* of a few threads */
+    ptx_val tid;        /* the first threads have an octet each */
     ptx_val reciprocal; /* of the page size */
-    ptx_val page, row;  /* variables, of the next tile's octet: its page, its first row there */
+    ptx_val page;       /* variable: of this thread's octet of the next tile */
 } attention_pages;
 
 /* Bytes of static shared memory. */
