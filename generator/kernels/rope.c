@@ -487,6 +487,8 @@ static const kiln_rule rules[] = {
     {"cache_page_stride >= head_dim || pages <= 1", "cache_page_stride must be at least head_dim"},
     {"cache_row_stride >= head_dim || page_size <= 1", "cache_row_stride must be at least head_dim"},
     {"cache_head_stride >= head_dim || max(k_heads, v_heads) <= 1", "cache_head_stride must be at least head_dim"},
+    {"cache != int8_token || (scale_page_stride >= 1 || pages <= 1) && (scale_row_stride >= 1 || page_size <= 1) && "
+     "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1"},
     {NULL, NULL},
 };
 
