@@ -96,7 +96,7 @@ static void write_table(arena *a, text *out, const bundle_family *f, const point
         const size_t misaligned = texts.length;
         if (row->alignment > 1)
             text_printf(&texts, "%s must be aligned to %u bytes%c", name, (unsigned)row->alignment, '\0');
-        text_printf(&rows, "    {offsetof(%s, %s), %u, %u, %u},\n", f->args_struct, name,
+        text_printf(&rows, "    {offsetof(%s, %s), %u, %u, %u},\n", f->args_struct, row->field->member,
                     (unsigned)row->alignment, (unsigned)is_null, (unsigned)misaligned);
     }
     text_printf(out, "\nstatic const char %s_texts[] =", table->name);

@@ -71,6 +71,16 @@ bool arg_may_be_null(const kiln_arg *arg)
     return arg->kind == KILN_ARG_OPTIONAL_IN || arg->kind == KILN_ARG_OPTIONAL_OUT;
 }
 
+size_t arg_group_length(const kiln_family *family, const kiln_arg *arg)
+{
+    for (const char *w = family->groups ? family->groups : ""; *w; w += strcspn(w, " "), w += *w == ' ') {
+        const size_t length = strcspn(w, " ");
+        if (strncmp(arg->name, w, length) == 0 && arg->name[length] == '_')
+            return length;
+    }
+    return 0;
+}
+
 const char *family_shared_bytes(const kiln_family *family)
 {
     return family->shared_bytes ? family->shared_bytes : "shared_bytes";
@@ -123,7 +133,8 @@ const kiln_family *family_call_scope(arena *a, const kiln_family *family, const 
             args[count++] = (kiln_arg){.name = param->name, .type = "u32", .summary = param->summary};
     }
     args[count] = (kiln_arg){.name = NULL};
-    *scope = (kiln_family){.name = arena_format(a, "%s_%s", family->name, call->name), .args = args};
+    *scope = (kiln_family){
+        .name = arena_format(a, "%s_%s", family->name, call->name), .args = args, .groups = family->groups};
     return scope;
 }
 

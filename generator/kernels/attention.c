@@ -251,6 +251,7 @@ const kiln_family attention_family = {
         "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it",
     .params = params,
     .args = args,
+    .groups = "window",
     .workspace = &workspace,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",

@@ -59,24 +59,6 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     }
 }
 
-void attention_find_before(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
-    ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
-    if (a->layout == ATTENTION_DENSE) {
-        ptx_val of_all = ptx_mad(f, batch, a->q_heads, head);
-        a->before = a->log_before = ptx_mul_wide(f, of_all, a->q_length);
-        a->log_rows = a->q_length;
-        return;
-    }
-    ptx_val query = attention_first_query(a), of_heads = ptx_mul_wide(f, head, a->q_rows);
-    a->before = a->log_before = ptx_add(f, of_heads, ptx_cvt(f, PTX_U64, query));
-    if (a->pack_gqa)
-        a->before = ptx_mad_wide(f, query, a->group, of_heads);
-    a->log_rows = a->q_rows;
-}
-
 attention attention_geometry(ptx_fn *f, const kiln_variant *v)
 {
     attention a = {.f = f,
@@ -139,40 +121,4 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
     attention_find_keys(&a);
     attention_init_scores(&a, scale);
     return a;
-}
-
-ptx_val attention_head_of(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f);
-    if (!a->pack_gqa)
-        return block;
-    ptx_val in_group = ptx_rem(f, row, a->group);
-    return ptx_mad(f, block, a->group, in_group);
-}
-
-uint32_t attention_bytes(const attention *a)
-{
-    return a->type == PTX_F64 ? 8 : a->type == PTX_F32 ? 4 : 2;
-}
-
-ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    if (!m->pack_gqa)
-        return ptx_at(f, at, ptx_mul_wide(f, row, m->row_stride));
-    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
-    ptx_val of_query = ptx_mul_wide(f, query, m->row_stride);
-    head = ptx_cvt(f, PTX_U64, head);
-    return ptx_at(f, at, ptx_mad(f, head, m->head_stride, of_query));
-}
-
-ptx_val attention_log_at(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    ptx_val at = ptx_at(f, a->lse, a->log_before);
-    if (!a->pack_gqa)
-        return ptx_at(f, at, row);
-    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
-    return ptx_at(f, ptx_at(f, at, ptx_mul_wide(f, head, a->log_rows)), query);
 }

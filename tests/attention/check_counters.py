@@ -67,6 +67,9 @@ def main():
     profile, manifest, *shapes = sys.argv[1:]
 
     def sizes(params):
+        # Others make the same copies, beside a few loads of lengths, pages, slopes or a mask.
+        if params.get("score", "plain") != "plain" or params.get("layout", "dense") != "dense":
+            return
         dim = int(params["head_dim"])
         for shape in shapes:
             batch, q_heads, kv_heads, q, k = map(int, shape.split(","))

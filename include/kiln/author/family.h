@@ -193,6 +193,9 @@ typedef struct kiln_family {
     const char *accuracy;
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
+    /* Words, or null. Arguments WORD_name, which stand together, are members of a struct in the argument struct: a caller
+     * writes WORD.name. Everywhere else they keep their names. */
+    const char *groups;
     const kiln_alignment
         *alignments; /* of arguments that are aligned to something else in each variant; may be null */
     /* Says what a variant takes of a multiprocessor, and refuses combinations; null: one thread, any combination. */
