@@ -37,44 +37,47 @@ ptx_val attention_first_query(const attention *a)
     return load_or(a, is_given(a, a->q_offsets), a->q_offsets, batch, even);
 }
 
+static void find_pages(attention *a, ptx_val batch)
+{
+    ptx_fn *f = a->f;
+    a->page_table = ptx_param_ptr(f, PTX_S32, "pages_table");
+    ptx_val starts = ptx_param_ptr(f, PTX_U32, "pages_starts");
+    ptx_param(f, PTX_U32, "pages_entries");
+    ptx_val first = ptx_mul(f, batch, ptx_param(f, PTX_U32, "pages_stride"));
+    ptx_param(f, PTX_U32, "pages_count");
+    a->page_size = ptx_param(f, PTX_U32, "pages_size");
+    a->first_page = load_or(a, is_given(a, starts), starts, batch, first);
+}
+
 void attention_find_sequence(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val k_offsets, k_rows, starts, none = ptx_u32(0);
-    bool is_paged = a->layout == ATTENTION_PAGED;
+    const bool is_ragged = a->layout == ATTENTION_RAGGED;
+    ptx_val k_offsets, k_rows, none = ptx_u32(0);
     a->most_queries = a->q_length;
     a->most_keys = a->k_length;
     if (a->layout == ATTENTION_DENSE)
         return;
-    ptx_val batch = ptx_ctaid_z(f);
-    a->q_offsets = ptx_param_ptr(f, PTX_U32, "q_offsets");
-    if (!is_paged)
-        k_offsets = ptx_param_ptr(f, PTX_U32, "k_offsets");
-    ptx_val k_lengths = ptx_param_ptr(f, PTX_U32, "k_lengths");
-    if (is_paged) {
-        a->page_table = ptx_param_ptr(f, PTX_S32, "page_table");
-        starts = ptx_param_ptr(f, PTX_U32, "page_starts");
-    }
-    a->q_rows = ptx_param(f, PTX_U32, "q_rows");
-    if (!is_paged)
-        k_rows = ptx_param(f, PTX_U32, "k_rows");
-    ptx_val even = ptx_mul(f, batch, a->most_queries);
-    row_range q = find_rows(a, is_given(a, a->q_offsets), a->q_offsets, even, a->most_queries), k;
-    if (is_paged) {
-        ptx_param(f, PTX_U32, "page_entries");
-        ptx_val first = ptx_mul(f, batch, ptx_param(f, PTX_U32, "page_table_stride"));
-        a->first_page = load_or(a, is_given(a, starts), starts, batch, first);
-        ptx_param(f, PTX_U32, "pages");
-        a->page_size = ptx_param(f, PTX_U32, "page_size");
-        k = (row_range){none, a->most_keys};
+    a->q_offsets = ptx_param_ptr(f, PTX_U32, "sequences_q_offsets");
+    if (is_ragged)
+        k_offsets = ptx_param_ptr(f, PTX_U32, "sequences_k_offsets");
+    ptx_val k_lengths = ptx_param_ptr(f, PTX_U32, "sequences_k_lengths");
+    a->q_rows = ptx_param(f, PTX_U32, "sequences_q_rows");
+    if (is_ragged)
+        k_rows = ptx_param(f, PTX_U32, "sequences_k_rows");
+    ptx_val batch = ptx_ctaid_z(f), even = ptx_mul(f, batch, a->most_queries);
+    row_range q = find_rows(a, is_given(a, a->q_offsets), a->q_offsets, even, a->most_queries);
+    row_range k = {none, a->most_keys};
+    if (is_ragged) {
+        ptx_val has_offsets = ptx_ne(f, k_rows, none);
+        k = find_rows(a, has_offsets, k_offsets, none, a->most_keys);
+        a->kv_batch = ptx_select(f, has_offsets, none, batch);
     } else {
-        ptx_val has_rows = ptx_ne(f, k_rows, none);
-        k = find_rows(a, has_rows, k_offsets, none, a->most_keys);
-        a->kv_batch = ptx_select(f, has_rows, none, batch);
+        find_pages(a, batch);
     }
-    a->q.first_row = a->out.first_row = q.first;
-    a->q_length = q.count;
-    a->k.first_row = a->v.first_row = k.first;
     ptx_val length = load_or(a, is_given(a, k_lengths), k_lengths, batch, k.count);
+    a->q.first_row = a->out.first_row = q.first;
+    a->k.first_row = a->v.first_row = k.first;
+    a->q_length = q.count;
     a->k_length = ptx_min(f, length, a->most_keys);
 }

@@ -309,10 +309,10 @@ static attention_sample_attention_args all_sequences(const trial *t, uint32_t mo
                                              .workspace = at.workspace,
                                              .tile_counters = at.tile_counters,
                                              .workspace_size = WORKSPACE,
-                                             .q_offsets = at.q_offsets,
-                                             .k_offsets = at.k_offsets,
-                                             .q_rows = Q_ROWS + UNUSED,
-                                             .k_rows = K_ROWS,
+                                             .sequences.q_offsets = at.q_offsets,
+                                             .sequences.k_offsets = at.k_offsets,
+                                             .sequences.q_rows = Q_ROWS + UNUSED,
+                                             .sequences.k_rows = K_ROWS,
                                              .type = t->type,
                                              .head_dim = t->dim,
                                              .causal = t->is_causal,
@@ -366,11 +366,11 @@ static void run_alone(const trial *t, uint32_t b, uint32_t most_queries, uint32_
     args.k += k_offsets[b] * row_size(t, KV_HEADS);
     args.v += k_offsets[b] * row_size(t, KV_HEADS);
     args.batch = 1;
-    args.q_rows = args.q_length;
-    args.q_offsets = args.k_offsets = 0;
-    args.k_rows = 0;
+    args.sequences.q_rows = args.q_length;
+    args.sequences.q_offsets = args.sequences.k_offsets = 0;
+    args.sequences.k_rows = 0;
     if (t->has_parts) {
-        args.k_lengths = at.k_lengths + b * sizeof *k_lengths;
+        args.sequences.k_lengths = at.k_lengths + b * sizeof *k_lengths;
         args.k_length = most_keys;
     } else {
         args.layout = ATTENTION_SAMPLE_ATTENTION_LAYOUT_DENSE;
@@ -385,12 +385,12 @@ static void check_sequences(const trial *t, uint32_t most_queries, uint32_t most
     run(&args, &all, "sequences");
     args.k = at.k_pages;
     args.v = at.v_pages;
-    args.k_lengths = at.k_lengths;
-    args.page_table = at.page_table;
-    args.page_table_stride = TABLE;
-    args.page_entries = BATCH * TABLE;
-    args.pages = PAGES;
-    args.page_size = PAGE;
+    args.sequences.k_lengths = at.k_lengths;
+    args.pages.table = at.page_table;
+    args.pages.stride = TABLE;
+    args.pages.entries = BATCH * TABLE;
+    args.pages.count = PAGES;
+    args.pages.size = PAGE;
     args.k_batch_stride = args.v_batch_stride = (uint64_t)PAGE * KV_HEADS * t->dim;
     args.layout = ATTENTION_SAMPLE_ATTENTION_LAYOUT_PAGED;
     run(&args, &paged, "sequences in pages");
