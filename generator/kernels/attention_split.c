@@ -11,7 +11,7 @@ static ptx_val find_row(const attention *a, ptx_val number)
 {
     ptx_fn *f = a->f;
     ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, number));
-    ptx_val before = ptx_mul(f, row, ptx_u64(a->split_k * (a->head_dim + ROW_NUMBERS)));
+    ptx_val before = ptx_mul(f, row, ptx_u64(a->split_k * (a->head_dim_v + ROW_NUMBERS)));
     return ptx_at(f, a->workspace, before);
 }
 
@@ -19,10 +19,10 @@ static void store_slice(const attention *a, const attention_slice *s)
 {
     ptx_fn *f = a->f;
     ptx_val first = find_row(a, s->number);
-    ptx_val part = ptx_at(f, first, ptx_mul(f, a->part, ptx_u32(a->head_dim + ROW_NUMBERS)));
+    ptx_val part = ptx_at(f, first, ptx_mul(f, a->part, ptx_u32(a->head_dim_v + ROW_NUMBERS)));
     ptx_val at = ptx_at(f, part, s->column);
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
+        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim_v - s->width - i * s->step));
         PTX_WHEN (f, in_bounds) {
             ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
                           PTX_PLAIN);
@@ -30,7 +30,7 @@ static void store_slice(const attention *a, const attention_slice *s)
     }
     ptx_val numbers[2] = {s->row->shift, s->row->sum};
     PTX_WHEN (f, ptx_eq(f, s->column, ptx_u32(0))) {
-        ptx_store_vec(f, 2, ptx_at_const(f, part, a->head_dim), numbers, PTX_PLAIN);
+        ptx_store_vec(f, 2, ptx_at_const(f, part, a->head_dim_v), numbers, PTX_PLAIN);
     }
 }
 
@@ -50,8 +50,8 @@ ptx_val attention_leave_part(const attention *a, const attention_slice slices[],
 static void join_part(const attention *a, const attention_slice *s, ptx_val first, ptx_val part)
 {
     ptx_fn *f = a->f;
-    ptx_val numbers[2], at = ptx_at(f, first, ptx_mul(f, part, ptx_u32(a->head_dim + ROW_NUMBERS)));
-    ptx_load_vec(f, 2, numbers, ptx_at_const(f, at, a->head_dim), PTX_CG);
+    ptx_val numbers[2], at = ptx_at(f, first, ptx_mul(f, part, ptx_u32(a->head_dim_v + ROW_NUMBERS)));
+    ptx_load_vec(f, 2, numbers, ptx_at_const(f, at, a->head_dim_v), PTX_CG);
     ptx_val most = ptx_max(f, s->row->shift, numbers[0]);
     ptx_val is_none = ptx_eq(f, most, softmax_none(a->wide));
     ptx_val safe = ptx_select(f, is_none, ptx_number(a->wide, 0), most);
@@ -62,7 +62,7 @@ static void join_part(const attention *a, const attention_slice *s, ptx_val firs
     ptx_fma_to(f, s->row->sum, numbers[1], weight);
     for (uint32_t i = 0; i < s->count; i++) {
         ptx_val x[4], column = i == 0 ? s->column : ptx_add(f, s->column, ptx_u32(i * s->step));
-        ptx_val from = ptx_at(f, at, ptx_min(f, column, ptx_u32(a->head_dim - s->width)));
+        ptx_val from = ptx_at(f, at, ptx_min(f, column, ptx_u32(a->head_dim_v - s->width)));
         ptx_load_vec(f, (int)s->width, x, from, PTX_CG);
         for (uint32_t e = 0; e < s->width; e++) {
             ptx_mul_to(f, s->sums[i * s->width + e], shrink);
