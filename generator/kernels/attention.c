@@ -199,8 +199,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim_v = given_v ? given_v : head_dim,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
     const bool is_split = kiln_int(v, "split_k") > 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    const uint32_t static_bytes =
-        16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
+    const bool is_paged = kiln_is(v, "layout", "paged");
+    const uint32_t static_bytes = 16 * is_split + (is_paged ? attention_pages_bytes(tile_k) : 0);
     (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
     s->min_sm =
         is_mma && (is_bf16 || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
@@ -221,6 +221,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest >= 128,
                  "head_dim head_dim_v tile_q tile_k",
                  "tile_q 128 with head_dim or head_dim_v from 104 to 120 needs tile_k 32: registers");
+    kiln_require(
+        s, tile_q < 128 || tile_k == 32 || widest < 128 || !is_paged || !kiln_is(v, "score", "mask"),
+        "head_dim head_dim_v score layout tile_q tile_k",
+        "tile_q 128 with layout paged, score mask and head_dim from 128 on needs tile_k 32: registers");
     kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= SHARED_SM_86,
                  "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");

@@ -528,7 +528,7 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->k_lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, v_to, m->v_lines);
     init_lane(m, q_to, k_to, v_to);
-    m->pages = attention_init_pages(&m->a, tid);
+    m->pages = attention_init_pages(&m->a);
     attention_copy_rows(&q, a->first, a->q_end, none);
     m->key = ptx_var(f, attention_key(a, a->first_key));
     attention_copy_rows(&m->k, m->key, a->keys, none);
