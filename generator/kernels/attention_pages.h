@@ -9,17 +9,15 @@
 
 typedef struct attention_pages {
     attention *a;
-    ptx_val octets;     /* in shared memory; U32 */
-    ptx_val tid;        /* the first threads have an octet each */
-    ptx_val reciprocal; /* of the page size */
-    ptx_val page;       /* variable: of this thread's octet of the next tile */
+    ptx_val octets; /* in shared memory; U32 */
+    ptx_val page;   /* variable of the first threads: of their octets of the next tile */
 } attention_pages;
 
 /* Bytes of static shared memory. */
 uint32_t attention_pages_bytes(uint32_t tile_k);
 
 /* Lays out the first tile, and turns to it: copies may follow. */
-attention_pages attention_init_pages(attention *a, ptx_val tid);
+attention_pages attention_init_pages(attention *a);
 
 /* The copies that follow are of the tile that begins at a counted key. */
 void attention_turn_pages(attention_pages *p, ptx_val counted);
