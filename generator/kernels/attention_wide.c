@@ -395,7 +395,7 @@ static void store_results(wide *w, ptx_val shared, ptx_val tid)
 }
 
 /* Stores this part: pairs of columns, eight apart, of each of the lane's rows. */
-static void store_parts(wide *w, ptx_val shared, ptx_val tid)
+static void store_parts(wide *w, ptx_val tid)
 {
     ptx_fn *f = w->f;
     attention_slice slices[2 * MOST_BLOCKS];
@@ -408,11 +408,7 @@ static void store_parts(wide *w, ptx_val shared, ptx_val tid)
             sums[i][n] = w->sum[i / 2][n / 2][i % 2 * 2 + n % 2];
         slices[i] = (attention_slice){numbers[i], column, 2, UNIT, w->fragments, &w->row[i], sums[i]};
     }
-    PTX_IF (f, attention_leave_part(&w->a, slices, 2 * w->blocks, tid)) {
-        ptx_rarely(f);
-        attention_join_parts(&w->a, slices, 2 * w->blocks);
-        store_results(w, shared, tid);
-    }
+    attention_leave_part(&w->a, slices, 2 * w->blocks, tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -423,15 +419,15 @@ static void lay_out_tiles(wide *w, bool shares)
     const uint32_t rows = w->a.tile_q, keys = w->a.tile_k, units = w->a.head_dim / UNIT;
     const uint32_t v_units = w->a.head_dim_v / UNIT;
     w->shares = shares;
-    w->q_lines = attention_strips(0, rows, units);
-    w->out_lines = attention_strips(0, rows, v_units);
+    w->q_lines = attention_strips(0, rows, units, THREADS);
+    w->out_lines = attention_strips(0, rows, v_units, THREADS);
     const uint32_t q_end = attention_lines_end(w->q_lines, rows, units);
     const uint32_t out_end = attention_lines_end(w->out_lines, rows, v_units);
-    w->k_lines = attention_strips(q_end > out_end ? q_end : out_end, keys, units);
+    w->k_lines = attention_strips(q_end > out_end ? q_end : out_end, keys, units, THREADS);
     const uint32_t k_end = attention_lines_end(w->k_lines, keys, units);
-    w->v_lines = attention_strips(shares ? w->k_lines.start : k_end, keys, v_units);
+    w->v_lines = attention_strips(shares ? w->k_lines.start : k_end, keys, v_units, THREADS);
     const uint32_t v_end = attention_lines_end(w->v_lines, keys, v_units);
-    w->weight_lines = attention_strips(v_end > k_end ? v_end : k_end, rows, keys / UNIT);
+    w->weight_lines = attention_strips(v_end > k_end ? v_end : k_end, rows, keys / UNIT, THREADS);
     w->numbers = attention_lines_end(w->weight_lines, rows, keys / UNIT);
     w->shared_bytes = w->numbers + 8 * ROW_STRIDE * 4;
 }
@@ -531,8 +527,16 @@ void attention_emit_wide(const attention *a)
     add_tiles(&w);
     join_sums(&w);
     attention_find_before(&w.a);
-    if (w.a.split_k > 1)
-        store_parts(&w, shared, tid);
-    else
+    if (w.a.split_k > 1) {
+        store_parts(&w, tid);
+    } else if (w.a.split_k == 1) {
         store_results(&w, shared, tid);
+    } else {
+        PTX_IF (f, attention_is_split(&w.a)) {
+            store_parts(&w, tid);
+        }
+        PTX_ELSE (f) {
+            store_results(&w, shared, tid);
+        }
+    }
 }
