@@ -206,6 +206,25 @@ static const kiln_call calls[] = {
     {.name = NULL},
 };
 
+typedef struct strategy {
+    void (*shape)(kiln_shape *s, const kiln_variant *v);
+    void (*emit)(const attention *a);
+} strategy;
+
+static const strategy simt = {attention_shape_simt, attention_emit_simt};
+static const strategy mma = {attention_shape_mma, attention_emit_mma};
+static const strategy decode = {attention_shape_decode, attention_emit_decode};
+static const strategy wide = {attention_shape_wide, attention_emit_wide};
+
+static const strategy *strategy_of(const kiln_variant *v)
+{
+    if (!kiln_is(v, "strategy", "mma"))
+        return &simt;
+    if (kiln_int(v, "head_dim") > 256 || kiln_int(v, "head_dim_v") > 256)
+        return &wide;
+    return kiln_int(v, "tile_q") == 16 ? &decode : &mma;
+}
+
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f64 = kiln_is(v, "type", "f64");
@@ -215,14 +234,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim_v = given_v ? given_v : head_dim,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    const bool is_decode = tile_q == 16;
     const uint32_t static_bytes =
         16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
-    const bool is_wide = is_mma && widest > 256;
-    (!is_mma     ? attention_shape_simt
-     : is_decode ? attention_shape_decode
-     : is_wide   ? attention_shape_wide
-                 : attention_shape_mma)(s, v);
+    const strategy *of = strategy_of(v);
+    const bool is_wide = of == &wide, is_decode = tile_q == 16;
+    of->shape(s, v);
     /* Below sm_80 registers hold what is being copied, too. */
     const bool is_tight = tile_q == 128 && tile_k == 64 && widest == 96;
     const bool is_large = s->shared_bytes + static_bytes > SHARED_SM_75;
@@ -253,7 +269,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(
         s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
         "head_dim head_dim_v tile_q tile_k split_k",
-        "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k above 1, needs tile_k 32: registers");
+        "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
     kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
@@ -267,11 +283,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
     const attention a = attention_init(f, v);
-    const bool is_wide = a.head_dim > 256 || a.head_dim_v > 256;
-    void (*const emit_tile)(const attention *) = !kiln_is(v, "strategy", "mma") ? attention_emit_simt
-                                                 : a.tile_q == 16               ? attention_emit_decode
-                                                 : is_wide                      ? attention_emit_wide
-                                                                                : attention_emit_mma;
+    void (*const emit_tile)(const attention *a) = strategy_of(v)->emit;
     if (a.layout == ATTENTION_DENSE) {
         emit_tile(&a);
         return;
