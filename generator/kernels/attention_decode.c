@@ -43,9 +43,8 @@ static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    d.q_bytes = m.k_lines.start;
-    d.stage_bytes = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT) - d.q_bytes;
-    d.m.v_lines.start = d.q_bytes; /* in stages of the same ring */
+    d.stage_bytes = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
+    d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
     return d;
@@ -109,7 +108,8 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     m->warp = ptx_u32(0);
     d->warp = ptx_warpid_x(f);
     d->ahead = ptx_mul(f, d->warp, ptx_u32(WARP_KEYS));
-    ptx_val ring = ptx_mad(f, d->warp, ptx_u32(ring_bytes), shared);
+    ptx_val rings = ptx_add(f, shared, ptx_u32(d->q_bytes));
+    ptx_val ring = ptx_mad(f, d->warp, ptx_u32(ring_bytes), rings);
     attention_panel q = attention_init_panel(&by_all, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
     d->copier = (attention_copier){a, WARP_LANES, 2, a->has_sm_80, m->lane};
     d->rows[0] = attention_init_panel(&d->copier, a->k, WARP_KEYS, a->head_dim, ring, m->k_lines);

@@ -354,10 +354,10 @@ static void add_sinks(mma *m)
 static void store_results(mma *m, ptx_val shared)
 {
     add_sinks(m);
-    const uint32_t rows = m->blocks * BLOCK_ROWS;
+    uint32_t rows = m->blocks * BLOCK_ROWS;
     stage_rows(m, shared);
-    ptx_val first = ptx_mul(m->f, m->warp, ptx_u32(rows));
-    attention_store_rows(&m->a, m->out_lines, shared, first, rows, m->lane, WARP_LANES);
+    attention_store_rows(&m->a, m->out_lines, shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
+                         WARP_LANES);
     store_logs(m);
 }
 
@@ -395,14 +395,17 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.octets = keys / 8;
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
     m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
-    const uint32_t all = threads(&m), copiers = keys < m.a.tile_k ? WARP_LANES : all;
+    const bool is_shared = keys == m.a.tile_k; /* else a warp has a ring of its own */
+    const uint32_t all = threads(&m), copiers = is_shared ? all : WARP_LANES;
     const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
     m.q_lines = attention_strips(0, m.a.tile_q, units, all);
     m.out_lines = attention_strips(0, m.a.tile_q, v_units, all); /* in Q's place */
     const uint32_t q_end = attention_lines_end(m.q_lines, m.a.tile_q, units);
     const uint32_t out_end = attention_lines_end(m.out_lines, m.a.tile_q, v_units);
-    m.k_lines = attention_strips(q_end > out_end ? q_end : out_end, keys, units, copiers);
-    m.v_lines = attention_strips(attention_lines_end(m.k_lines, keys, units), keys, v_units, copiers);
+    const uint32_t end = q_end > out_end ? q_end : out_end;
+    m.k_lines = attention_strips(is_shared ? end : 0, keys, units, copiers);
+    const uint32_t k_end = attention_lines_end(m.k_lines, keys, units);
+    m.v_lines = attention_strips(is_shared ? k_end : 0, keys, v_units, copiers);
     m.shared_bytes = attention_lines_end(m.v_lines, keys, v_units);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;

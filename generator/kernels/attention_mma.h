@@ -44,8 +44,7 @@ attention_mma attention_mma_geometry(attention of, uint32_t keys);
 /* The same, with rows that have seen no key. */
 attention_mma attention_mma_init(const attention *of, uint32_t keys);
 
-/* Finds where the lane's rows are in tiles of Q, and of K and V, counted from two bases. Needs lane, and warp: whose rows of
- * Q it makes. */
+/* Finds where the lane's rows are in the tile of Q, and in those of K and V. Needs lane, and warp: whose rows of Q it makes. */
 void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val keys);
 
 /* Registers take the rows of Q, if they stay there. */
