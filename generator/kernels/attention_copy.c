@@ -320,7 +320,7 @@ void attention_store_rows(const attention *a, attention_lines lines, ptx_val sha
                           uint32_t rows, ptx_val thread, uint32_t threads)
 {
     ptx_fn *f = a->f;
-    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, 8 * OCTET);
+    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, ptx_block_x(f));
     for (uint32_t i = 0; i < rows * team; i += threads) {
         ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, ptx_u32(i));
         ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
