@@ -9,7 +9,7 @@
 static const kiln_param params[] = {
     {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64 f16 bf16",
      .default_value = "f16", .summary = "element type of Q, K, V and O"},
-    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 8,
+    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 576, .step = 8,
      .default_value = "128", .summary = "elements of a row of Q, K, V and O"},
     {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
      .summary = "a query sees no keys behind its own, i + k_length - q_length + causal_offset; false: all keys"},
@@ -17,8 +17,8 @@ static const kiln_param params[] = {
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128", .default_value = "64",
      .summary = "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"},
-    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
-     .summary = "keys that a thread block takes at a time"},
+    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
+     .summary = "keys that a thread block takes at a time; 128 from sm_80 on"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 4 16", .default_value = "1",
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
@@ -29,13 +29,16 @@ static const kiln_param params[] = {
     {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged paged", .numbers = "1 2 3",
      .default_value = "dense", .is_later = true,
      .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages"},
+    {.name = "head_dim_v", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 0, .max = 512, .step = 8,
+     .default_value = "0", .is_later = true, .summary = "elements of a row of V and O; 0: as many as head_dim"},
     {.name = NULL},
 };
 
+#define DIM_V "select(head_dim_v == 0, head_dim, head_dim_v)"
 #define LAST(count)          "(max(" count ", 1) - 1)"
-#define SPAN(matrix, outer, heads, rows)                                                                               \
+#define SPAN(matrix, outer, heads, rows, dim)                                                                               \
     "select(" outer " * " heads " * " rows " == 0, 0, " LAST(outer) " * " matrix "_batch_stride + " LAST(heads) " * "  \
-    matrix "_head_stride + " LAST(rows) " * " matrix "_row_stride + head_dim)"
+    matrix "_head_stride + " LAST(rows) " * " matrix "_row_stride + " dim ")"
 
 /* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
 #define Q_BATCH "select(layout == dense, batch, 1)"
@@ -57,7 +60,7 @@ static const kiln_param params[] = {
 /* Grows with the arguments alone. A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
 #define MOST_ROWS   "min(" ROWS ", 68719476736)"
 #define ROW_PARTS   "max(min(" MOST_ROWS " * " MOST_PARTS ", " MOST_BLOCKS " * tile_q), " MOST_ROWS " * splits * " IS_SPLIT ")"
-#define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (head_dim + 8)"
+#define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (" DIM_V " + 8)"
 #define TILES       "min(batch * q_heads * ceil_div(q_length, 32), 2147483648)"
 #define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, 16), 4294967296)"
 /* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants ask for as many, so that
@@ -65,10 +68,10 @@ static const kiln_param params[] = {
 #define COUNTERS    "max(" TILES ", 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
 
 static const kiln_arg args[] = {
-    {"q", KILN_ARG_IN, "$type", SPAN("q", Q_BATCH, "q_heads", Q_ROWS), 16, NULL, "Q"},
-    {"k", KILN_ARG_IN, "$type", SPAN("k", K_BATCH, "kv_heads", K_ROWS), 16, NULL, "K"},
-    {"v", KILN_ARG_IN, "$type", SPAN("v", K_BATCH, "kv_heads", K_ROWS), 16, NULL, "V"},
-    {"out", KILN_ARG_OUT, "$type", SPAN("out", Q_BATCH, "q_heads", Q_ROWS), 16, NULL, "O"},
+    {"q", KILN_ARG_IN, "$type", SPAN("q", Q_BATCH, "q_heads", Q_ROWS, "head_dim"), 16, NULL, "Q"},
+    {"k", KILN_ARG_IN, "$type", SPAN("k", K_BATCH, "kv_heads", K_ROWS, "head_dim"), 16, NULL, "K"},
+    {"v", KILN_ARG_IN, "$type", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, NULL, "V"},
+    {"out", KILN_ARG_OUT, "$type", SPAN("out", Q_BATCH, "q_heads", Q_ROWS, DIM_V), 16, NULL, "O"},
     {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", Q_BATCH ", q_heads, " Q_ROWS, 4, NULL,
      "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
     {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head"},
@@ -144,14 +147,14 @@ static const kiln_rule rules[] = {
     {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
-    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
+    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
     {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
     {"splits <= 256", "splits must be at most 256"},
     {"split_k == 0 || splits == 0 || splits == split_k", "splits must be 0 or split_k, but where that is 0"},
     {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
-    {"out_row_stride >= head_dim || " Q_ROWS " <= 1", "out_row_stride must be at least head_dim"},
-    {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
-    {"layout != dense || out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
+    {"out_row_stride >= " DIM_V " || " Q_ROWS " <= 1", "out_row_stride must be at least O's head_dim"},
+    {"out_head_stride >= " DIM_V " || q_heads <= 1", "out_head_stride must be at least O's head_dim"},
+    {"layout != dense || out_batch_stride >= " DIM_V " || batch <= 1", "out_batch_stride must be at least O's head_dim"},
     {"window_left <= " WIDEST, "window_left must be at most 2^29"},
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
     {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
@@ -169,13 +172,14 @@ static const kiln_rule rules[] = {
 #define PART_KEYS "ceil_div(k_length, " PARTS ")"
 /* clang-format on */
 
-#define HEAD "seq_len, head_dim"
+#define HEAD   "seq_len, head_dim"
+#define HEAD_V "seq_len, " DIM_V
 
 static const kiln_arg single_head_args[] = {
     {"q", KILN_ARG_IN, "$type", HEAD, 16, NULL, "Q"},
     {"k", KILN_ARG_IN, "$type", HEAD, 16, NULL, "K"},
-    {"v", KILN_ARG_IN, "$type", HEAD, 16, NULL, "V"},
-    {"out", KILN_ARG_OUT, "$type", HEAD, 16, NULL, "O"},
+    {"v", KILN_ARG_IN, "$type", HEAD_V, 16, NULL, "V"},
+    {"out", KILN_ARG_OUT, "$type", HEAD_V, 16, NULL, "O"},
     {"seq_len", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of each matrix, one after the other"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL,
      "factor of the scores, at least 0 and finite; usually 1 / sqrt(head_dim)"},
@@ -191,8 +195,8 @@ static const kiln_value single_head_values[] = {
     {"q_rows", "seq_len"},
     {"q_row_stride", "head_dim"},
     {"k_row_stride", "head_dim"},
-    {"v_row_stride", "head_dim"},
-    {"out_row_stride", "head_dim"},
+    {"v_row_stride", DIM_V},
+    {"out_row_stride", DIM_V},
     {.arg = NULL},
 };
 
@@ -207,17 +211,22 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f64 = kiln_is(v, "type", "f64");
     const bool is_bf16 = kiln_is(v, "type", "bf16"), is_half = is_bf16 || kiln_is(v, "type", "f16");
     const uint32_t tile_q = kiln_int(v, "tile_q"), tile_k = kiln_int(v, "tile_k"),
-                   head_dim = kiln_int(v, "head_dim");
+                   head_dim = kiln_int(v, "head_dim"), given_v = kiln_int(v, "head_dim_v"),
+                   head_dim_v = given_v ? given_v : head_dim,
+                   widest = head_dim > head_dim_v ? head_dim : head_dim_v;
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    const bool is_decode = tile_q == 16;
     const uint32_t static_bytes =
         16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
+    const bool is_decode = tile_q == 16;
     (!is_mma ? attention_shape_simt : is_decode ? attention_shape_decode : attention_shape_mma)(s, v);
-    s->min_sm = is_mma && (is_bf16 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
+    s->min_sm =
+        is_mma && (is_bf16 || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
-    kiln_require(s, !is_decode || (is_mma && tile_k == 64 && head_dim % 16 == 0),
-                 "head_dim strategy tile_q tile_k",
-                 "tile_q 16 needs strategy mma, tile_k 64 and a head_dim that is a multiple of 16");
+    kiln_require(s, !is_decode || (is_mma && tile_k == 64), "strategy tile_q tile_k",
+                 "tile_q 16 needs strategy mma and tile_k 64");
+    kiln_require(s, !is_decode || (head_dim % 16 == 0 && head_dim_v % 16 == 0 && widest <= 256),
+                 "head_dim head_dim_v tile_q",
+                 "tile_q 16 needs head_dim and head_dim_v to be multiples of 16 up to 256");
     kiln_require(s, !is_decode || kiln_int(v, "split_k") < 2, "tile_q split_k",
                  "tile_q 16 needs split_k 0 or 1");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
@@ -227,12 +236,17 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         s, (!pack_gqa && !is_split) || is_mma || tile_q == 32 || head_dim <= 192,
         "head_dim strategy tile_q split_k pack_gqa",
         "strategy simt with head_dim above 192, and pack_gqa or split_k other than 1, needs tile_q 32: registers");
+    kiln_require(s, is_mma || head_dim <= 256, "head_dim strategy", "head_dim above 256 needs strategy mma");
+    kiln_require(s, is_mma || head_dim_v == head_dim, "head_dim head_dim_v strategy",
+                 "a head_dim_v that differs from head_dim needs strategy mma");
     kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 needs strategy mma");
-    kiln_require(s, tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128,
-                 "head_dim tile_q tile_k",
-                 "tile_q 128 with head_dim from 104 to 120 needs tile_k 32: registers");
+    kiln_require(s, tile_k < 128 || (is_mma && widest <= 64), "head_dim head_dim_v strategy tile_k",
+                 "tile_k 128 needs strategy mma, and head_dim and head_dim_v of at most 64: registers");
+    kiln_require(s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest >= 128,
+                 "head_dim head_dim_v tile_q tile_k",
+                 "tile_q 128 with head_dim or head_dim_v from 104 to 120 needs tile_k 32: registers");
     kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= SHARED_SM_86,
-                 "head_dim strategy tile_q tile_k split_k",
+                 "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
 }
 
@@ -283,12 +297,13 @@ const kiln_family attention_family = {
     .grid = {TILES_X " * " PARTS, HEADS, "batch"},
     .time = {.length = PART_KEYS,
              .wait = "select(strategy == simt, 400, select(tile_q == 16, 100, 250))",
-             .block_bytes = "(2 * " PART_KEYS " + 2 * tile_q) * head_dim * " TYPE_BYTES,
+             .block_bytes = "(" PART_KEYS " + tile_q) * (head_dim + " DIM_V ") * " TYPE_BYTES,
              .extra = "select(" PARTS " == 1, 0, 2000 + min(" PARTS ", 32) * min(tile_q, " QUERIES
-                      ") * head_dim / 16)"},
+                      ") * " DIM_V " / 16)"},
     .calls = calls,
-    .cost = {.bytes_read = TYPE_BYTES " * head_dim * (" ROWS " + 2 * kv_heads * " K_BATCH " * " K_ROWS ")",
-             .bytes_written = "(" TYPE_BYTES " * head_dim + " WIDE_BYTES ") * " ROWS,
+    .cost = {.bytes_read = TYPE_BYTES " * (head_dim * " ROWS " + (head_dim + " DIM_V ") * kv_heads * " K_BATCH
+                                      " * " K_ROWS ")",
+             .bytes_written = "(" TYPE_BYTES " * " DIM_V " + " WIDE_BYTES ") * " ROWS,
              .elements = "batch * q_heads * q_length * k_length"},
     .min_sm = 75,
     .emit = emit,

@@ -29,8 +29,9 @@ typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAG
  * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
     ptx_fn *f;
-    ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
-    uint32_t head_dim, tile_q, tile_k, split_k;
+    ptx_type type, wide;           /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
+    uint32_t head_dim, head_dim_v; /* of Q and K; of V and O */
+    uint32_t tile_q, tile_k, split_k;
     bool has_sm_80, is_causal, pack_gqa;
     attention_layout layout;
 

@@ -5,6 +5,7 @@
 #include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"
+#include "device/shared.h"
 #include "device/tail.h"
 
 enum { OCTET = 8 };
@@ -19,10 +20,45 @@ static uint32_t row_units(const attention_panel *p)
     return p->elements / unit_elements(p->by->a);
 }
 
-/* Bytes in shared memory, where elements may be wider. */
-static uint32_t units_bytes(const attention_panel *p, uint32_t units)
+/* ---- lines ----------------------------------------------------------------------------------------------------------- */
+
+uint32_t attention_team(uint32_t units)
 {
-    return units * unit_elements(p->by->a) * p->by->bytes;
+    return units % 8 == 0 ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
+}
+
+attention_lines attention_strips(uint32_t rows, uint32_t units, uint32_t threads)
+{
+    uint32_t team = attention_team(units);
+    if (units % 2 != 0)
+        return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0, team};
+    while (threads / team <
+           8) /* from one of a thread's rows to its next the order in a strip must not change */
+        team /= 2;
+    /* A team's strips begin in banks that its other rows leave free. */
+    const uint32_t gap = 16 / team % 8;
+    return (attention_lines){2 * UNIT_BYTES, UNIT_BYTES, (rows * 2 + gap) * UNIT_BYTES, team};
+}
+
+uint32_t attention_lines_bytes(attention_lines lines, uint32_t rows, uint32_t units)
+{
+    return lines.strip_bytes ? units / 2 * lines.strip_bytes : rows * lines.row_bytes;
+}
+
+uint32_t attention_unit_bytes(attention_lines lines, uint32_t unit)
+{
+    return lines.strip_bytes ? unit / 2 * lines.strip_bytes : unit * lines.unit_bytes;
+}
+
+ptx_val attention_unit_at(ptx_fn *f, attention_lines lines, ptx_val row, ptx_val unit)
+{
+    ptx_val line = ptx_mul(f, row, ptx_u32(lines.row_bytes));
+    if (lines.strip_bytes == 0)
+        return ptx_mad(f, unit, ptx_u32(lines.unit_bytes), line);
+    ptx_val strip = ptx_mad(f, ptx_shr(f, unit, ptx_u32(1)), ptx_u32(lines.strip_bytes), line);
+    ptx_val upper = ptx_bfe(f, row, ptx_u32(2), ptx_u32(1));
+    ptx_val other = ptx_and(f, ptx_xor(f, unit, upper), ptx_u32(1));
+    return ptx_mad(f, other, ptx_u32(UNIT_BYTES), strip);
 }
 
 /* Bytes are U64. */
@@ -58,9 +94,7 @@ typedef struct teams {
 
 static teams teams_of(const attention_panel *p)
 {
-    uint32_t team = OCTET, rows = p->by->threads;
-    while (row_units(p) % team != 0)
-        team /= 2;
+    uint32_t team = p->lines.team ? p->lines.team : attention_team(row_units(p)), rows = p->by->threads;
     rows = rows / team < p->rows ? rows / team : p->rows;
     return (teams){team, rows, p->by->threads / team / rows};
 }
@@ -123,7 +157,8 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
             uint32_t units = round * t.team;
             copy_units(p, (rounds - round) * t.team * t.rows,
                        ptx_at_const(f, at, units * unit_elements(p->by->a)), p->to,
-                       shared_rows_bytes(p->lines, first) + units_bytes(p, units), end ? &in_bounds : NULL);
+                       first * p->lines.row_bytes + attention_unit_bytes(p->lines, units),
+                       end ? &in_bounds : NULL);
         }
     }
 }
@@ -187,7 +222,7 @@ static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
-    uint32_t line = shared_rows_bytes(p->lines, 1), gap = line - units_bytes(p, units);
+    uint32_t gap = p->lines.row_bytes - attention_unit_bytes(p->lines, units);
     u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
     if (has_row)
         u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
@@ -225,7 +260,8 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
             find_unit(p, from, &u);
         if (end)
             in_bounds = ptx_lt(f, u.row, *end);
-        copy_units(p, units - first, u.at, u.to, units_bytes(p, first), end ? &in_bounds : NULL);
+        copy_units(p, units - first, u.at, u.to, attention_unit_bytes(p->lines, first),
+                   end ? &in_bounds : NULL);
     }
 }
 
@@ -237,7 +273,7 @@ static bool is_even(const attention_panel *p)
 }
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
-                                     uint32_t elements, ptx_val to, shared_rows lines)
+                                     uint32_t elements, ptx_val to, attention_lines lines)
 {
     ptx_fn *f = by->a->f;
     attention_panel p = {by, from, rows, elements, lines, .at = from.first};
@@ -248,8 +284,7 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
         if (from.is_paged)
             p.at = in_octet(&p, p.at, p.row);
     }
-    ptx_val line = shared_row(f, lines, p.row), in_line = ptx_add(f, line, to);
-    p.to = ptx_mad(f, p.column, ptx_u32(units_bytes(&p, 1)), in_line);
+    p.to = ptx_add(f, attention_unit_at(f, lines, p.row, p.column), to);
     return p;
 }
 

@@ -11,6 +11,7 @@
 #include "attention_mma.h"
 #include "device/copy.h"
 #include "device/lanes.h"
+#include "device/shared.h"
 
 enum {
     WARPS = 4,
@@ -42,8 +43,9 @@ static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    d.stage_bytes = WARP_KEYS / 8 * m.octet_bytes;
-    d.q_bytes = m.a.tile_q / 8 * m.octet_bytes;
+    const uint32_t k_bytes = attention_mma_k_bytes(&m), v_bytes = attention_mma_v_bytes(&m);
+    d.stage_bytes = k_bytes > v_bytes ? k_bytes : v_bytes;
+    d.q_bytes = attention_mma_q_bytes(&m);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
     return d;
@@ -109,10 +111,10 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     d->ahead = ptx_mul(f, d->warp, ptx_u32(WARP_KEYS));
     ptx_val rings = ptx_add(f, shared, ptx_u32(d->q_bytes));
     ptx_val ring = ptx_mad(f, d->warp, ptx_u32(ring_bytes), rings);
-    attention_panel q = attention_init_panel(&by_all, a->q, a->tile_q, a->head_dim, shared, m->lines);
+    attention_panel q = attention_init_panel(&by_all, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
     d->copier = (attention_copier){a, WARP_LANES, 2, a->has_sm_80, m->lane};
-    d->rows[0] = attention_init_panel(&d->copier, a->k, WARP_KEYS, a->head_dim, ring, m->lines);
-    d->rows[1] = attention_init_panel(&d->copier, a->v, WARP_KEYS, a->head_dim, ring, m->lines);
+    d->rows[0] = attention_init_panel(&d->copier, a->k, WARP_KEYS, a->head_dim, ring, m->k_lines);
+    d->rows[1] = attention_init_panel(&d->copier, a->v, WARP_KEYS, a->head_dim_v, ring, m->v_lines);
     attention_mma_init_lane(m, shared, ring, ring);
     d->k_at = m->k_at;
     d->v_at = m->v_at;

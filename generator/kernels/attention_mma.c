@@ -1,15 +1,16 @@
 /* attention on tensor cores: f16 from sm_75 on, bf16 from sm_80 on.
  *
- * A warp makes a block of 16 rows of O. It makes two where tile_q is 128 and registers allow, so that a fragment of K or V
- * serves 32 rows. All warps go over the keys together, in tiles of tile_k. Scores stay in the registers in which the first
- * product leaves them: rounded to pairs they are the A operand of the second one. Each lane has parts of two rows of a
- * block, eight apart; four lanes share a row.
+ * A warp makes a block of 16 rows of O. It makes two where registers allow, so that a fragment of K or V serves 32 rows:
+ * with one, loads of fragments keep the multiprocessor's shared memory as busy as the products keep its tensor cores. But
+ * tile_q 32 would be a single warp; nor does tile_q 64 leave enough warps with more than 32 keys. All warps of a thread
+ * block go over the keys together, in tiles of tile_k. Scores stay in the registers in which the first product leaves
+ * them: rounded to pairs they are the A operand of the second one. Each lane has parts of two rows of a block, eight apart;
+ * four lanes share a row.
  *
  * SHARED MEMORY holds the tile of Q, and one tile each of K and V. V is copied during the first product, the next K during
- * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers. Padding of a unit of 16 bytes
- * follows every row of 8, 16, ... units, every second row of 4, 12, ... units, and every fourth row of 2, 6, ... units. So
- * neither the eight rows of a matrix of ldmatrix nor the eight units that eight lanes copy have a bank conflict. Every
- * address is one that the lane makes once, plus a constant.
+ * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers. Tiles lie in strips of 16
+ * columns, so that each step of a product takes its fragments from a strip, and there are no bank conflicts: see
+ * attention_lines. Every address is one that the lane makes once, plus a constant.
  *
  * MANY KEYS. Tensor cores truncate what they add. So a sum of O takes at most ATTENTION_CHUNK keys and then joins a total
  * that is rounded; so do the sums of weights, which are one addition for each key of a lane. See attention_total.h.
@@ -29,6 +30,7 @@
 #include "attention_total.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
+#include "device/shared.h"
 #include "device/tensor.h"
 
 typedef attention_mma mma;
@@ -52,11 +54,26 @@ static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, p
         ptx_mma_to(f, tensor_shape(m->a.type, false), sums, a + 2, b + 1);
 }
 
+/* From a row to the eighth after it. */
+static uint32_t octet_bytes(attention_lines lines)
+{
+    return UNIT * lines.row_bytes;
+}
+
+/* Of a block's sums of O, eight columns each. */
+static uint32_t fragments(const mma *m)
+{
+    return 2 * m->v_steps + m->v_has_tail;
+}
+
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
-    uint32_t rows = 2 * block * m->octet_bytes;
-    ptx_ldmatrix(m->f, step < m->steps ? 4 : 2, q,
-                 shared_at(m->f, m->a.type, m->q_at, rows + step * 2 * UNIT_BYTES));
+    uint32_t rows = 2 * block * octet_bytes(m->q_lines);
+    if (step < m->steps)
+        ptx_ldmatrix(m->f, 4, q,
+                     shared_at(m->f, m->a.type, m->q_at, rows + attention_unit_bytes(m->q_lines, 2 * step)));
+    else
+        ptx_ldmatrix(m->f, 2, q, shared_at(m->f, m->a.type, m->q_tail, rows));
 }
 
 static void multiply_scores(mma *m)
@@ -64,11 +81,11 @@ static void multiply_scores(mma *m)
     ptx_fn *f = m->f;
     ptx_val q[MOST_BLOCKS][4], k[4];
     for (uint32_t step = 0; step < m->steps; step++) {
+        uint32_t column = attention_unit_bytes(m->k_lines, 2 * step);
         for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
             load_q(m, b, step, q[b]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, k,
-                         shared_at(f, m->a.type, m->k_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
+            ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_at, o * octet_bytes(m->k_lines) + column));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
                 multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
@@ -81,7 +98,7 @@ static void multiply_scores(mma *m)
     for (uint32_t b = 0; b < m->blocks; b++)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
-        ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_tail, o * m->octet_bytes));
+        ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_tail, o * octet_bytes(m->k_lines)));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
             ptx_mma_to(f, tensor_shape(m->a.type, false), m->score[i / 4][o + i % 4], q[i / 4], &k[i % 4]);
     }
@@ -93,20 +110,20 @@ void attention_mma_add_values(mma *m)
     ptx_fn *f = m->f;
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
-        for (uint32_t step = 0; step < m->steps; step++) {
-            ptx_ldmatrix_trans(f, 4, v,
-                               shared_at(f, m->a.type, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
+        for (uint32_t step = 0; step < m->v_steps; step++) {
+            uint32_t byte = o * octet_bytes(m->v_lines) + attention_unit_bytes(m->v_lines, 2 * step);
+            ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_at, byte));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
                 multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
             }
         }
     }
-    for (uint32_t o = 0; m->has_tail && o < m->octets; o += 4) {
-        ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_tail, o * m->octet_bytes));
+    for (uint32_t o = 0; m->v_has_tail && o < m->octets; o += 4) {
+        ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_tail, o * octet_bytes(m->v_lines)));
         for (uint32_t b = 0; b < m->blocks; b++) {
-            multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->steps], false);
-            multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->steps], false);
+            multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->v_steps], false);
+            multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->v_steps], false);
         }
     }
 }
@@ -175,7 +192,7 @@ static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
     ptx_fn *f = m->f;
     ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[b][r], shift);
     ptx_mul_to(f, m->row[b][r].sum, shrink);
-    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
+    for (uint32_t n = 0; n < fragments(m); n++)
         for (uint32_t i = 0; i < 2; i++)
             ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
 }
@@ -255,18 +272,20 @@ static void add_tile(void *of, ptx_val counted)
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-/* Stores a block's sums of O where its rows of Q were. */
-static void stage_block(mma *m, uint32_t b, ptx_val at)
+/* Stores a block's sums of O where its rows of Q were; `at` are the lane's first pairs of an even and an odd unit. */
+static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
 {
     ptx_fn *f = m->f;
     for (uint32_t r = 0; r < 2; r++) {
         ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
         share = ptx_mul(f, share, m->shrink[2 * b + r]);
-        for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
+        for (uint32_t n = 0; n < fragments(m); n++) {
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
             ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
-            ptx_store(f, ptx_at_bytes(f, at, n * UNIT_BYTES + (2 * b + r) * m->octet_bytes), word);
+            uint32_t byte =
+                attention_unit_bytes(m->out_lines, n - n % 2) + (2 * b + r) * octet_bytes(m->out_lines);
+            ptx_store(f, ptx_at_bytes(f, at[n % 2], byte), word);
         }
     }
 }
@@ -276,37 +295,55 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_fn *f = m->f;
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
-    ptx_val start = ptx_add(f, shared_row(f, m->lines, in_tile), shared);
-    ptx_val at = shared_at(f, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start), 0);
-    ptx_warp_barrier(f);
+    ptx_val first = ptx_mad(f, quarter, ptx_u32(4), shared), at[2];
+    for (uint32_t odd = 0; odd < 2; odd++) {
+        ptx_val unit = attention_unit_at(f, m->out_lines, in_tile, ptx_u32(odd));
+        at[odd] = shared_at(f, PTX_U32, ptx_add(f, unit, first), 0);
+    }
+    if (m->a.head_dim_v == m->a.head_dim)
+        ptx_warp_barrier(f);
+    else
+        ptx_barrier(f); /* it takes the place of other warps' rows of Q */
     for (uint32_t b = 0; b < m->blocks; b++)
         stage_block(m, b, at);
     ptx_warp_barrier(f);
 }
 
-/* Stores rows to global memory, 16 bytes per lane, row after row. */
-static void store_rows(mma *m, ptx_val shared)
+static void store_unit(mma *m, ptx_val shared, ptx_val row, ptx_val unit, const ptx_val *has_unit)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    uint32_t row_units = a->head_dim / UNIT, rows = m->blocks * BLOCK_ROWS, units = rows * row_units;
+    ptx_val in_tile = attention_unit_at(f, m->out_lines, row, unit);
+    ptx_val from = shared_at(f, PTX_U32, ptx_add(f, in_tile, shared), 0);
+    ptx_val words[4], number = ptx_add(f, row, a->first);
+    ptx_val in_bounds = ptx_lt(f, number, a->rows);
+    if (has_unit)
+        in_bounds = ptx_and(f, in_bounds, *has_unit);
+    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
+    ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
+    PTX_WHEN (f, in_bounds) {
+        ptx_load_vec(f, 4, words, from, PTX_PLAIN);
+        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
+    }
+}
+
+/* Stores rows to global memory, 16 bytes per lane, in teams that take neighbouring units. */
+static void store_rows(mma *m, ptx_val shared)
+{
+    ptx_fn *f = m->f;
+    uint32_t row_units = m->a.head_dim_v / UNIT, rows = m->blocks * BLOCK_ROWS,
+             team = attention_team(row_units);
     ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
-    for (uint32_t i = 0; i < units; i += WARP_LANES) {
-        ptx_val words[4], position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(row_units)), first);
-        ptx_val unit = ptx_rem(f, position, ptx_u32(row_units));
-        ptx_val line = ptx_add(f, shared_row(f, m->lines, row), shared);
-        ptx_val from = shared_at(f, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line), 0);
-        ptx_val number = ptx_add(f, row, a->first);
-        ptx_val in_bounds = ptx_lt(f, number, a->rows);
-        if (i + WARP_LANES > units)
-            in_bounds = ptx_and(f, in_bounds, ptx_lt(f, m->lane, ptx_u32(units - i)));
-        ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
-        ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
-        PTX_WHEN (f, in_bounds) {
-            ptx_load_vec(f, 4, words, from, PTX_PLAIN);
-            ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
-        }
+    for (uint32_t i = 0; i < rows * team; i += WARP_LANES) {
+        ptx_val has_unit, position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
+        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
+        ptx_val column = ptx_rem(f, position, ptx_u32(team));
+        bool is_ragged = i + WARP_LANES > rows * team;
+        if (is_ragged)
+            has_unit = ptx_lt(f, m->lane, ptx_u32(rows * team - i));
+        for (uint32_t unit = 0; unit < row_units; unit += team)
+            store_unit(m, shared, row, unit == 0 ? column : ptx_add(f, column, ptx_u32(unit)),
+                       is_ragged ? &has_unit : NULL);
     }
 }
 
@@ -358,7 +395,7 @@ void attention_mma_slice(mma *m, attention_mma_slices *slices)
     ptx_fn *f = m->f;
     ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        uint32_t count = 2 * m->steps + m->has_tail, block = i / 2, r = i % 2;
+        uint32_t count = fragments(m), block = i / 2, r = i % 2;
         ptx_val *sums = slices->sums[i];
         for (uint32_t n = 0; n < 2 * count; n++)
             sums[n] = m->sum[block][n / 2][2 * r + n % 2];
@@ -376,13 +413,10 @@ static void store_parts(mma *m, ptx_val tid)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* Padding follows 8 units, or 16, 24, ... */
-static shared_rows lines_of(uint32_t units)
+/* That copy a tile together. */
+static uint32_t threads(const mma *m)
 {
-    uint32_t rows = 8;
-    for (uint32_t n = units; n % 2 == 0 && rows > 1; n /= 2)
-        rows /= 2;
-    return (shared_rows){units * UNIT_BYTES, rows == 8 ? 0 : rows};
+    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
 }
 
 mma attention_mma_geometry(attention of, uint32_t keys)
@@ -390,12 +424,35 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     mma m = {.a = of, .f = of.f, .keys = keys};
     m.steps = m.a.head_dim / 16;
     m.has_tail = m.a.head_dim % 16 != 0;
+    m.v_steps = m.a.head_dim_v / 16;
+    m.v_has_tail = m.a.head_dim_v % 16 != 0;
     m.octets = keys / 8;
-    m.lines = lines_of(m.a.head_dim / UNIT);
-    m.octet_bytes = shared_rows_bytes(m.lines, 8);
-    m.blocks = m.a.tile_q == 128 && m.a.head_dim <= MOST_SMALL ? 2 : 1;
+    bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
+    m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
+    m.q_lines = attention_strips(m.a.tile_q, m.a.head_dim / UNIT, threads(&m));
+    m.k_lines = attention_strips(keys, m.a.head_dim / UNIT, threads(&m));
+    m.v_lines = attention_strips(keys, m.a.head_dim_v / UNIT, threads(&m));
+    m.out_lines = attention_strips(m.a.tile_q, m.a.head_dim_v / UNIT, threads(&m));
     return m;
+}
+
+/* The tile of Q, in whose place that of O is staged. */
+uint32_t attention_mma_q_bytes(const mma *m)
+{
+    uint32_t q = attention_lines_bytes(m->q_lines, m->a.tile_q, m->a.head_dim / UNIT);
+    uint32_t out = attention_lines_bytes(m->out_lines, m->a.tile_q, m->a.head_dim_v / UNIT);
+    return q > out ? q : out;
+}
+
+uint32_t attention_mma_k_bytes(const mma *m)
+{
+    return attention_lines_bytes(m->k_lines, m->keys, m->a.head_dim / UNIT);
+}
+
+uint32_t attention_mma_v_bytes(const mma *m)
+{
+    return attention_lines_bytes(m->v_lines, m->keys, m->a.head_dim_v / UNIT);
 }
 
 mma attention_mma_init(const attention *of, uint32_t keys)
@@ -406,15 +463,10 @@ mma attention_mma_init(const attention *of, uint32_t keys)
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
             softmax_init_row(f, m.a.wide, &m.row[b][r]);
-        for (uint32_t i = 0; i < 4 * (2 * m.steps + m.has_tail); i++)
+        for (uint32_t i = 0; i < 4 * (fragments(&m)); i++)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
     return m;
-}
-
-static uint32_t threads(const mma *m)
-{
-    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
 }
 
 /* Lane 8 * i + j points to row j of matrix i. For Q and V the matrices are rows 0-7 and 8-15 of the first unit, then of the
@@ -426,17 +478,18 @@ void attention_mma_init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
-    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES));
-    ptx_val odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
-    ptx_val q_line = shared_row(f, m->lines, q_row), k_line = shared_row(f, m->lines, k_row);
-    ptx_val v_line = shared_row(f, m->lines, in_16);
-    m->q_at = ptx_add(f, q_line, ptx_add(f, q, upper_bytes));
-    m->v_at = ptx_add(f, v_line, ptx_add(f, v, upper_bytes));
-    m->k_at = ptx_add(f, k_line, ptx_add(f, k, odd_bytes));
+    m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
+    m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), k);
+    m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), v);
     if (m->has_tail) {
-        ptx_val line = shared_row(f, m->lines, m->lane);
-        m->k_tail = ptx_add(f, line, ptx_add(f, k, ptx_u32(m->steps * 2 * UNIT_BYTES)));
-        m->v_tail = ptx_add(f, line, ptx_add(f, v, ptx_u32(m->steps * 2 * UNIT_BYTES)));
+        ptx_val tail = attention_unit_at(f, m->k_lines, m->lane, ptx_u32(2 * m->steps));
+        m->k_tail = ptx_add(f, tail, k);
+        tail = attention_unit_at(f, m->q_lines, q_row, ptx_u32(2 * m->steps));
+        m->q_tail = ptx_add(f, tail, q);
+    }
+    if (m->v_has_tail) {
+        ptx_val tail = attention_unit_at(f, m->v_lines, m->lane, ptx_u32(2 * m->v_steps));
+        m->v_tail = ptx_add(f, tail, v);
     }
 }
 
@@ -450,14 +503,14 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val k_to = ptx_add(f, q_to, ptx_u32(a->tile_q / 8 * m->octet_bytes));
-    ptx_val v_to = ptx_add(f, k_to, ptx_u32(a->tile_k / 8 * m->octet_bytes)), none = ptx_u32(0);
+    ptx_val k_to = ptx_add(f, q_to, ptx_u32(attention_mma_q_bytes(m)));
+    ptx_val v_to = ptx_add(f, k_to, ptx_u32(attention_mma_k_bytes(m))), none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
-    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
-    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
-    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
+    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->q_lines);
+    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->k_lines);
+    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, v_to, m->v_lines);
     attention_mma_init_lane(m, q_to, k_to, v_to);
     m->pages = attention_init_pages(&m->a, tid);
     attention_copy_rows(&q, a->first, a->q_end, none);
@@ -468,15 +521,17 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
 }
 
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
- * Besides sums, scores and Q there are addresses and offsets; below sm_80 also the data being copied, and more with
- * pack_gqa. */
+ * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
+ * the data being copied, and more with pack_gqa. */
 uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
-    uint32_t numbers = m->blocks * (a->head_dim + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
-    uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
+    uint32_t numbers = m->blocks * (a->head_dim_v + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
+                       (m->has_tail || m->v_has_tail ? 8 : 0);
+    uint32_t registers = numbers + others < 256 ? numbers + others : 256;
+    uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads;
     return blocks < 1 ? 1 : blocks;
 }
@@ -502,7 +557,7 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     attention_sums sums[MOST_BLOCKS];
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
-    attention_total total = attention_init_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
+    attention_total total = attention_init_total(a, sums, m->blocks, fragments(m));
     PTX_IF (f, is_long(m)) {
         ptx_rarely(f);
         attention_clear_total(&total);
@@ -536,7 +591,7 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
     const attention a = attention_geometry(NULL, v);
     const mma m = attention_mma_geometry(a, a.tile_k);
     s->block[0] = threads(&m);
-    s->shared_bytes = (m.a.tile_q + 2 * m.a.tile_k) / 8 * m.octet_bytes;
+    s->shared_bytes = attention_mma_q_bytes(&m) + attention_mma_k_bytes(&m) + attention_mma_v_bytes(&m);
     s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
     s->trip = m.a.tile_k;
 }

@@ -11,26 +11,25 @@ enum {
     MOST_BLOCKS = 2,
     UNIT = 8,              /* elements of 16 bytes, a row of a matrix of ldmatrix */
     MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
-    MOST_OCTETS = 64 / 8,  /* of keys in a tile */
+    MOST_OCTETS = 128 / 8, /* of keys in a tile */
     MOST_SMALL = 128       /* up to this head_dim registers hold rows of Q, or two blocks */
 };
 
 typedef struct attention_mma {
     attention a;
     ptx_fn *f;
-    bool q_stays;           /* in registers */
-    uint32_t blocks;        /* of 16 rows, per warp */
-    uint32_t keys;          /* of a tile: tile_k, or the part of them that a warp has for itself */
-    uint32_t steps, octets; /* 16 elements of head_dim; 8 keys */
-    bool has_tail;          /* head_dim has 8 elements more */
-    shared_rows lines;
-    uint32_t octet_bytes; /* of eight rows */
+    bool q_stays;                    /* in registers */
+    uint32_t blocks;                 /* of 16 rows, per warp */
+    uint32_t keys;                   /* of a tile: tile_k, or the part of them that a warp has for itself */
+    uint32_t steps, v_steps, octets; /* 16 elements of head_dim, of head_dim_v; 8 keys */
+    bool has_tail, v_has_tail;       /* they have 8 elements more */
+    attention_lines q_lines, k_lines, v_lines, out_lines;
     attention_copier copier;
     attention_panel k, v;
     attention_pages pages;
     ptx_val lane, warp;
-    ptx_val key;                              /* the tile's first, whose rows of K are on their way */
-    ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
+    ptx_val key;                                      /* the tile's first, whose rows of K are on their way */
+    ptx_val q_at, k_at, v_at, q_tail, k_tail, v_tail; /* this lane's rows for ldmatrix */
     ptx_val zero, q[MOST_STEPS][4];
     softmax_row row[MOST_BLOCKS][2];
     ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
@@ -43,6 +42,11 @@ attention_mma attention_mma_geometry(attention of, uint32_t keys);
 
 /* The same, with rows that have seen no key. */
 attention_mma attention_mma_init(const attention *of, uint32_t keys);
+
+/* Bytes of shared memory: of the tile of Q, or of O, where it is staged; of a tile of K; of V. */
+uint32_t attention_mma_q_bytes(const attention_mma *m);
+uint32_t attention_mma_k_bytes(const attention_mma *m);
+uint32_t attention_mma_v_bytes(const attention_mma *m);
 
 /* Finds where the lane's rows are in tiles of Q, K and V. Needs lane, and warp: whose rows of Q it makes. */
 void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val k, ptx_val v);

@@ -20,6 +20,7 @@
 #include "attention_score.h"
 #include "attention_split.h"
 #include "device/narrow.h"
+#include "device/shared.h"
 
 enum {
     THREADS = 128,
@@ -40,7 +41,7 @@ typedef struct simt {
     uint32_t vector, vectors;        /* columns of O in a vector; vectors */
     uint32_t bytes, unit;            /* of a wide element; wide elements in 16 bytes */
     uint32_t panel_keys;             /* of V */
-    shared_rows lines;               /* of panels of Q and K */
+    attention_lines lines;           /* of panels of Q and K */
     uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
@@ -313,8 +314,9 @@ static simt geometry(attention of)
     while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
         s.vector /= 2;
     s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
-    s.lines = (shared_rows){PANEL * s.bytes, 1};
-    s.row_bytes = shared_rows_bytes(s.lines, 1);
+    s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
+    s.lines = (attention_lines){.row_bytes = s.row_bytes,
+                                .unit_bytes = a->type == a->wide ? UNIT_BYTES : 2 * UNIT_BYTES};
     s.v_row_bytes = a->head_dim * s.bytes;
     s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
     return s;
@@ -340,8 +342,9 @@ static void init_thread(simt *s)
         s->q = init_q(s, PANEL);
         s->k = init_k(s, PANEL);
     }
-    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
-                                (shared_rows){s->v_row_bytes, 0});
+    s->v = attention_init_panel(
+        &s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
+        (attention_lines){.row_bytes = s->v_row_bytes, .unit_bytes = s->lines.unit_bytes});
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
     s->k_from = ptx_add(f, k_row, ptx_u32(k_start));

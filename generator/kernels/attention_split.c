@@ -22,7 +22,7 @@ enum {
 
 uint32_t attention_record(const attention *a)
 {
-    return a->head_dim + ROW_NUMBERS;
+    return a->head_dim_v + ROW_NUMBERS;
 }
 
 /* ---- records --------------------------------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static records of_part(const attention *a)
     return (records){.first = ptx_at(f, tile, ptx_mul(f, a->part, ptx_u32(record))),
                      .row_stride = row_stride,
                      .stride = ptx_u32(record),
-                     .numbers = ptx_u32(a->head_dim),
+                     .numbers = ptx_u32(a->head_dim_v),
                      .hints = PTX_CG};
 }
 
@@ -69,7 +69,7 @@ void attention_store_slice(const attention *a, const attention_slice *s, ptx_val
     ptx_fn *f = a->f;
     ptx_val at = ptx_at(f, record, s->column);
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
+        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim_v - s->width - i * s->step));
         PTX_WHEN (f, in_bounds) {
             ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
                           PTX_PLAIN);
@@ -77,7 +77,7 @@ void attention_store_slice(const attention *a, const attention_slice *s, ptx_val
     }
     ptx_val numbers[2] = {s->row->shift, s->row->sum};
     PTX_WHEN (f, ptx_eq(f, s->column, ptx_u32(0))) {
-        ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim), numbers, PTX_PLAIN);
+        ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim_v), numbers, PTX_PLAIN);
     }
 }
 
@@ -172,7 +172,7 @@ static void join_row(const attention *a, const records *from, const destination 
                      joined *j)
 {
     ptx_fn *f = a->f;
-    const uint32_t vectors = a->head_dim / vector_of(a);
+    const uint32_t vectors = a->head_dim_v / vector_of(a);
     ptx_val first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride)), record = {0};
     if (d->to)
         record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
@@ -274,14 +274,14 @@ static void join_groups(const attention *a, records part, ptx_val tid)
         PTX_IF (f, is_last) {
             ptx_rarely(f);
             part.first = ptx_at(f, own, ptx_neg(f, ptx_as(f, PTX_S32, back)));
-            const destination d = {&part, has_next, a->head_dim + GROUP_NUMBERS};
+            const destination d = {&part, has_next, a->head_dim_v + GROUP_NUMBERS};
             join(a, &part, &d, tid);
         }
         ptx_set(f, counter, of_tile);
         ptx_set(f, left, ptx_u32(0));
         ptx_set(f, back, ptx_mul(f, a->part, ptx_u32(record)));
         ptx_set(f, part.stride, ptx_mul(f, size, ptx_u32(record)));
-        ptx_set(f, part.numbers, ptx_u32(a->head_dim + GROUP_NUMBERS));
+        ptx_set(f, part.numbers, ptx_u32(a->head_dim_v + GROUP_NUMBERS));
         ptx_set(f, part.count, groups);
         ptx_repeat_if(f, ptx_and(f, is_last, has_next));
     }
@@ -314,7 +314,7 @@ void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps,
                             .stride = ptx_u32(a->tile_q * record),
                             .count = ptx_u32(warps),
                             .most = warps,
-                            .numbers = ptx_u32(a->head_dim),
+                            .numbers = ptx_u32(a->head_dim_v),
                             .hints = PTX_PLAIN};
     if (a->split_k == 1) {
         join(a, &shared, &(destination){0}, tid);
@@ -322,7 +322,7 @@ void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps,
     }
     ptx_val is_split = attention_is_split(a);
     records part = of_part(a);
-    join(a, &shared, &(destination){&part, is_split, a->head_dim}, tid);
+    join(a, &shared, &(destination){&part, is_split, a->head_dim_v}, tid);
     PTX_IF (f, is_split) {
         join_all(a, part, tid);
     }

@@ -71,6 +71,7 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
                    .type = kiln_type(v, "type"),
                    .has_sm_80 = kiln_has_sm(v, 80),
                    .head_dim = kiln_int(v, "head_dim"),
+                   .head_dim_v = kiln_int(v, kiln_int(v, "head_dim_v") ? "head_dim_v" : "head_dim"),
                    .tile_q = kiln_int(v, "tile_q"),
                    .tile_k = kiln_int(v, "tile_k"),
                    .split_k = kiln_int(v, "split_k"),

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What attention moves, as the emulated driver counts it: each argument's bytes exactly as the tiles say (K and
 V once per tile of queries, and no key that none of them sees), shared memory without conflicts on tensor
-cores.
+cores. And what rope moves: each byte of the tensors once, by whole sectors, and the table once per thread block.
 
 usage: check_counters.py PROFILE MANIFEST BATCH,Q_HEADS,KV_HEADS,Q_LENGTH,K_LENGTH...
+       check_counters.py PROFILE MANIFEST rope TOKENS,Q_HEADS,KV_HEADS...
 """
 import pathlib
 import sys
@@ -64,7 +65,47 @@ def judge(count):
     ]
 
 
+def rope_sizes(params, shape):
+    """Q, K and V are parts of one matrix; pages of 16 tokens."""
+    dim, (n, q_heads, kv_heads) = int(params["head_dim"]), map(int, shape.split(","))
+    row, pages = dim * (q_heads + 2 * kv_heads), -(-n // 16)
+    scalars = {"n": n, "q_heads": q_heads, "k_heads": kv_heads, "v_heads": kv_heads, "rotary_dim": dim, "magnitude": 1,
+               "pages": pages, "page_size": 16, "out_row_stride": dim * q_heads,
+               **{f"{name}_row_stride": row for name in "qkv"},
+               **{f"{name}_head_stride": dim for name in ("q", "k", "v", "out", "cache")},
+               "cache_page_stride": 16 * kv_heads * dim, "cache_row_stride": kv_heads * dim}
+    if params["cache"] == "int8_token":
+        scalars |= {"scale_page_stride": 16 * kv_heads, "scale_row_stride": kv_heads, "scale_head_stride": 1}
+    return ",".join(f"{name}={value}" for name, value in scalars.items())
+
+
+def judge_rope(count):
+    params, args = count.params, count.args
+    wide = BYTES[params["type"]]
+    tensors = ["q", "k", "v", "q_out"] + [name for name in ("k_cache", "v_cache", "k_codes", "v_codes") if name in count.arguments]
+    dim, elements = int(params["head_dim"]), args["n"] * int(params["head_dim"])
+    heads = args["q_heads"] + 2 * args["k_heads"]
+    written = elements * (args["q_heads"] * wide + 2 * args["k_heads"] * (wide if params["cache"] == "same" else 1))
+    scales = 8 * args["n"] * args["k_heads"] * (params["cache"] == "int8_token")
+    read = elements * heads * wide
+    # else both chunks of some lanes are in one sector
+    is_whole = dim * (wide if params["cache"] == "same" else 1) % 64 == 0
+    return [
+        counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
+                       (read + 12 * args["n"] + 4 * dim, written + scales)),
+        counters.equal("bytes", count.total("bytes_used", tensors), read + written),
+        counters.at_most("moved", count.moved_over(read + written, tensors), counters.MOST_MOVED if is_whole else 2),
+        counters.at_least("use", count.sector_use(tensors), counters.LEAST_USED if is_whole else 0.5),
+        counters.equal("table's bytes", count.total("bytes_used", ["frequencies"]), 4 * dim * count.blocks),
+        counters.at_most("all moved", count.moved_over(read + written), 1.1 if is_whole else 2.1),
+        counters.at_most("wavefronts", count.wavefronts_over_ideal(), 2),
+    ]
+
+
 def main():
+    if sys.argv[3] == "rope":
+        profile, manifest, _, *shapes = sys.argv[1:]
+        counters.check(profile, manifest, ["rope/"], lambda params: [rope_sizes(params, shape) for shape in shapes], judge_rope)
     profile, manifest, *shapes = sys.argv[1:]
 
     def sizes(params):

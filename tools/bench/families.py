@@ -132,6 +132,24 @@ def attention():
                workspace=attention_workspace)
 
 
+def rope_shape(n, q_heads, heads):
+    """Q, K and V as parts of a row; pages of 16 tokens."""
+    def stride(count):
+        return lambda parameters: int(parameters["head_dim"]) * count
+    row = q_heads + 2 * heads
+    return {"n": n, "q_heads": q_heads, "k_heads": heads, "v_heads": heads, "rotary_dim": stride(1), "pages": -(-n // 16),
+            "page_size": 16, **{f"{name}_row_stride": stride(row) for name in "qkv"}, "out_row_stride": stride(q_heads),
+            **{f"{name}_head_stride": stride(1) for name in ("q", "k", "v", "out", "cache")},
+            "cache_page_stride": stride(16 * heads), "cache_row_stride": stride(heads), "scale_page_stride": 16 * heads,
+            "scale_row_stride": heads, "scale_head_stride": 1}
+
+
+def rope():
+    """A prompt, and a token of each of 64 sequences."""
+    return Row(timed={}, shown={"type": ["f16", "bf16"]}, shapes=[rope_shape(n, 32, 8) for n in (8192, 64)],
+               quick=rope_shape(5, 4, 2), baselines=[])
+
+
 FAMILIES = {
     "int4_scale":          quantiser("torch_range"),
     "int4_pack":           quantiser("torch_narrow"),
@@ -150,6 +168,7 @@ FAMILIES = {
     "linear":              linear(),
     "nvfp4_gemv":          nvfp4_gemv(),
     "fp4_quantize":        fp4_quantize(),
+    "rope":                rope(),
     "attention":           attention(),
 }
 

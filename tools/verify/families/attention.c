@@ -27,7 +27,7 @@
 #include "inputs.h"
 
 enum {
-    MOST_HEAD_DIM = 256,
+    MOST_HEAD_DIM = 576,
     MOST_PARTS = 256,
     MOST_BLOCKS = 512, /* of which a call without splits has more than one to a tile */
     CHUNK = 4096,      /* keys that tensor cores sum before a total takes them */
@@ -79,8 +79,8 @@ enum {
 /* One query against its keys. Products of f32 and narrower numbers are exact in double, whose sums lose nothing that shows
  * beside bounds of 2^-24; f64 takes long double. */
 typedef struct query {
-    uint64_t dim;
-    uint64_t seen; /* end of the keys that it sees: from `begin` on, and before `first_keys` */
+    uint64_t dim, dim_v; /* of a row of K, of V */
+    uint64_t seen;       /* end of the keys that it sees: from `begin` on, and before `first_keys` */
     uint64_t begin, first_keys;
     double sink;                 /* -infinity: none */
     uint64_t count;              /* of the keys that it sees */
@@ -290,19 +290,19 @@ static void add_values(const query *t, columns *c)
         const double *v = t->values + t->v[j], weight = (double)t->weight[j];
         if (t->score[j] == -INFINITY)
             continue;
-        for (uint64_t d = 0; d < t->dim; d++) {
+        for (uint64_t d = 0; d < t->dim_v; d++) {
             c->r[d] += weight * v[d];
             c->p_size[d] += weight * fabs(v[d]);
             c->v_size[d] += fabs(v[d]);
         }
-        for (uint64_t d = 0; d < t->dim && t->is_wide; d++)
+        for (uint64_t d = 0; d < t->dim_v && t->is_wide; d++)
             c->wide[d] += t->weight[j] * v[d];
     }
-    for (uint64_t d = 0; d < t->dim && t->is_wide; d++)
+    for (uint64_t d = 0; d < t->dim_v && t->is_wide; d++)
         c->r[d] = (double)c->wide[d];
     for (uint64_t j = 0; j < t->seen; j++) {
         const double *v = t->values + t->v[j], loss = t->loss[j];
-        for (uint64_t d = 0; d < t->dim && loss > 0; d++)
+        for (uint64_t d = 0; d < t->dim_v && loss > 0; d++)
             c->spread[d] += loss * fabs(v[d] - c->r[d]);
     }
 }
@@ -310,14 +310,14 @@ static void add_values(const query *t, columns *c)
 static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t first)
 {
     argument *out = problem_find(p, "out");
-    for (uint64_t d = 0; d < t->dim && !isfinite(t->most); d++)
+    for (uint64_t d = 0; d < t->dim_v && !isfinite(t->most); d++)
         out->expected_value[first + d] = is_lost(t) ? NAN : 0;
     if (!isfinite(t->most))
         return;
     columns c;
     memset(&c, 0, sizeof c);
     add_values(t, &c);
-    for (uint64_t d = 0; d < t->dim; d++) {
+    for (uint64_t d = 0; d < t->dim_v; d++) {
         double sums = values_lose(a, t) * c.p_size[d];
         sums += (a->tiny_weight + a->least_normal) * c.v_size[d] / (double)t->sum +
                 a->smallest * (double)(t->seen + 2);
@@ -402,6 +402,7 @@ static void expect(problem *p, const input_pattern *pattern)
     a.drifts = kind == ATTENTION_DRIFT;
     size_t keys = (size_t)problem_integer(p, "k_length") + 1;
     query t = {.dim = dim,
+               .dim_v = attention_dim(p, "v"),
                .k = pool_allocate(&p->memory, keys * sizeof *t.k),
                .v = pool_allocate(&p->memory, keys * sizeof *t.v),
                .keys = decode(p, "k"),
@@ -543,7 +544,7 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
 {
     char stride[32];
     strcat(strcpy(stride, name), "_row_stride");
-    uint64_t dim = problem_parameter(p, "head_dim"), apart = problem_integer(p, stride);
+    uint64_t dim = attention_dim(p, name), apart = problem_integer(p, stride);
     matrix m = {.a = problem_find(p, name),
                 .kind = kind,
                 .size = size,
@@ -669,7 +670,7 @@ static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_
 static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uint64_t rows, layout where,
                         uint64_t gap)
 {
-    uint64_t dim = problem_parameter(plan->problem, "head_dim"), row = dim + gap, head;
+    uint64_t dim = attention_dim(plan->problem, prefix), row = dim + gap, head;
     if (where >= OVERLAPPING)
         row = gap;
     head = where == ROWS_FIRST ? dim : rows * row + 3 * gap;
@@ -742,13 +743,12 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
     set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
-    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q,
-             dim = problem_parameter(plan->problem, "head_dim");
+    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q;
     set(plan, "workspace_size", "",
         (split_k == 0  ? records(plan->problem, rows)
          : split_k > 1 ? rows * split_k
                        : 0) *
-            (dim + 8));
+            (attention_dim(plan->problem, "out") + 8));
     (is_always ? size_plan_add_always : size_plan_add)(plan);
 }
 

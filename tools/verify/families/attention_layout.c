@@ -38,6 +38,13 @@ static uint64_t stride(problem *p, const char *matrix, const char *suffix)
     return problem_integer(p, name);
 }
 
+uint64_t attention_dim(const problem *p, const char *matrix)
+{
+    uint64_t of_v = problem_parameter(p, "head_dim_v");
+    bool is_of_v = strcmp(matrix, "v") == 0 || strcmp(matrix, "out") == 0;
+    return is_of_v && of_v > 0 ? of_v : problem_parameter(p, "head_dim");
+}
+
 static bool is_dense(const problem *p)
 {
     return problem_has_parameter(p, "layout", "dense");
@@ -233,7 +240,7 @@ void attention_make_layout(problem *p)
 static void poison(problem *p, const char *matrix)
 {
     argument *a = problem_find(p, matrix);
-    uint64_t dim = problem_parameter(p, "head_dim");
+    uint64_t dim = attention_dim(p, matrix);
     unsigned char *is_seen = pool_allocate(&p->memory, (size_t)a->count + 1);
     for (uint64_t batch = 0; batch < problem_integer(p, "batch"); batch++) {
         attention_sequence s = attention_sequence_of(p, batch);

@@ -11,6 +11,9 @@ typedef struct attention_sequence {
 
 attention_sequence attention_sequence_of(problem *p, uint64_t batch);
 
+/* Elements of a row. */
+uint64_t attention_dim(const problem *p, const char *matrix);
+
 /* The element at which the row of query i begins in "q" or "out", that of key j in "k" or "v"; the query's place in lse. */
 uint64_t attention_query_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
                             uint64_t i);
