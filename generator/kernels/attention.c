@@ -215,9 +215,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim_v = given_v ? given_v : head_dim,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
+    const bool is_decode = tile_q == 16;
     const uint32_t static_bytes =
         16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
-    const bool is_decode = tile_q == 16;
     (!is_mma ? attention_shape_simt : is_decode ? attention_shape_decode : attention_shape_mma)(s, v);
     s->min_sm =
         is_mma && (is_bf16 || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
@@ -253,10 +253,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    void (*const emit_tile)(const attention *a) =
-        !kiln_is(v, "strategy", "mma") ? attention_emit_simt
-        : kiln_int(v, "tile_q") == 16  ? attention_emit_decode
-                                       : attention_emit_mma;
+    void (*const emit_tile)(const attention *a) = !kiln_is(v, "strategy", "mma") ? attention_emit_simt
+                                                  : kiln_int(v, "tile_q") == 16  ? attention_emit_decode
+                                                                                 : attention_emit_mma;
     const attention a = attention_init(f, v);
     if (a.layout == ATTENTION_DENSE) {
         emit_tile(&a);

@@ -1,4 +1,5 @@
-/* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, takes neighbouring units, and each
+/* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, and 4 of a single warp, takes
+ * neighbouring units, and each
  * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
  * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
@@ -22,22 +23,18 @@ static uint32_t row_units(const attention_panel *p)
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-uint32_t attention_team(uint32_t units)
+uint32_t attention_team(uint32_t units, uint32_t threads)
 {
-    return units % 8 == 0 ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
+    return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
 }
 
 attention_lines attention_strips(uint32_t rows, uint32_t units, uint32_t threads)
 {
-    uint32_t team = attention_team(units);
+    const uint32_t team = attention_team(units, threads);
     if (units % 2 != 0)
-        return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0, team};
-    while (threads / team <
-           8) /* from one of a thread's rows to its next the order in a strip must not change */
-        team /= 2;
+        return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0};
     /* A team's strips begin in banks that its other rows leave free. */
-    const uint32_t gap = 16 / team % 8;
-    return (attention_lines){2 * UNIT_BYTES, UNIT_BYTES, (rows * 2 + gap) * UNIT_BYTES, team};
+    return (attention_lines){2 * UNIT_BYTES, UNIT_BYTES, rows * 2 * UNIT_BYTES + 16 / team % 8 * UNIT_BYTES};
 }
 
 uint32_t attention_lines_bytes(attention_lines lines, uint32_t rows, uint32_t units)
@@ -94,7 +91,7 @@ typedef struct teams {
 
 static teams teams_of(const attention_panel *p)
 {
-    uint32_t team = p->lines.team ? p->lines.team : attention_team(row_units(p)), rows = p->by->threads;
+    uint32_t team = attention_team(row_units(p), p->by->threads), rows = p->by->threads;
     rows = rows / team < p->rows ? rows / team : p->rows;
     return (teams){team, rows, p->by->threads / team / rows};
 }

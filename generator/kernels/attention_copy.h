@@ -12,8 +12,9 @@ typedef struct attention_copier {
     ptx_val tid;
 } attention_copier;
 
-/* How many lanes take neighbouring units of a row of so many: 8, 4 or 2; all of an odd number. */
-uint32_t attention_team(uint32_t units);
+/* How many of so many threads take neighbouring units of a row: 8, 4 or 2; all of an odd number. At least eight rows are
+ * taken at once: so a thread's rows are whole octets apart, which neither pages nor strips turn about. */
+uint32_t attention_team(uint32_t units, uint32_t threads);
 
 /* Where the rows of a tile lie in shared memory: one after the other, or, on tensor cores, in strips of two units of every
  * row. Rows 4 to 7 of every eight have the two of a strip in the other order, and a gap follows each strip: neither eight
@@ -22,10 +23,9 @@ uint32_t attention_team(uint32_t units);
 typedef struct attention_lines {
     uint32_t row_bytes, unit_bytes;
     uint32_t strip_bytes; /* from strip to strip; 0: no strips */
-    uint32_t team;        /* lanes that copy neighbouring units of a row; 0: attention_team */
 } attention_lines;
 
-/* Strips of so many rows, of `units` units of 16 bytes each, that so many threads at least copy. An odd number of units has no strips: such rows have no bank
+/* Strips of so many rows, of `units` units of 16 bytes each, that so many threads copy. An odd number of units has no strips: such rows have no bank
  * conflict anyway. */
 attention_lines attention_strips(uint32_t rows, uint32_t units, uint32_t threads);
 

@@ -43,9 +43,10 @@ static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    const uint32_t k_bytes = attention_mma_k_bytes(&m), v_bytes = attention_mma_v_bytes(&m);
+    const uint32_t k_bytes = attention_lines_bytes(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
+    const uint32_t v_bytes = attention_lines_bytes(m.v_lines, WARP_KEYS, m.a.head_dim_v / UNIT);
     d.stage_bytes = k_bytes > v_bytes ? k_bytes : v_bytes;
-    d.q_bytes = attention_mma_q_bytes(&m);
+    d.q_bytes = attention_lines_bytes(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
     return d;

@@ -66,6 +66,12 @@ static uint32_t fragments(const mma *m)
     return 2 * m->v_steps + m->v_has_tail;
 }
 
+/* Of a thread block whose warps have rows of their own; a warp that has keys of its own copies them by itself. */
+static uint32_t threads(const mma *m)
+{
+    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
+}
+
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
     uint32_t rows = 2 * block * octet_bytes(m->q_lines);
@@ -332,7 +338,7 @@ static void store_rows(mma *m, ptx_val shared)
 {
     ptx_fn *f = m->f;
     uint32_t row_units = m->a.head_dim_v / UNIT, rows = m->blocks * BLOCK_ROWS,
-             team = attention_team(row_units);
+             team = attention_team(row_units, threads(m));
     ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
     for (uint32_t i = 0; i < rows * team; i += WARP_LANES) {
         ptx_val has_unit, position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
@@ -413,12 +419,6 @@ static void store_parts(mma *m, ptx_val tid)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* That copy a tile together. */
-static uint32_t threads(const mma *m)
-{
-    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
-}
-
 mma attention_mma_geometry(attention of, uint32_t keys)
 {
     mma m = {.a = of, .f = of.f, .keys = keys};
@@ -429,28 +429,29 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.octets = keys / 8;
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
     m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
+    const uint32_t all = threads(&m), copiers = keys < m.a.tile_k ? WARP_LANES : all;
+    m.q_lines = attention_strips(m.a.tile_q, m.a.head_dim / UNIT, all);
+    m.k_lines = attention_strips(keys, m.a.head_dim / UNIT, copiers);
+    m.v_lines = attention_strips(keys, m.a.head_dim_v / UNIT, copiers);
+    m.out_lines = attention_strips(m.a.tile_q, m.a.head_dim_v / UNIT, all);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
-    m.q_lines = attention_strips(m.a.tile_q, m.a.head_dim / UNIT, threads(&m));
-    m.k_lines = attention_strips(keys, m.a.head_dim / UNIT, threads(&m));
-    m.v_lines = attention_strips(keys, m.a.head_dim_v / UNIT, threads(&m));
-    m.out_lines = attention_strips(m.a.tile_q, m.a.head_dim_v / UNIT, threads(&m));
     return m;
 }
 
 /* The tile of Q, in whose place that of O is staged. */
-uint32_t attention_mma_q_bytes(const mma *m)
+static uint32_t q_bytes(const mma *m)
 {
     uint32_t q = attention_lines_bytes(m->q_lines, m->a.tile_q, m->a.head_dim / UNIT);
     uint32_t out = attention_lines_bytes(m->out_lines, m->a.tile_q, m->a.head_dim_v / UNIT);
     return q > out ? q : out;
 }
 
-uint32_t attention_mma_k_bytes(const mma *m)
+static uint32_t k_bytes(const mma *m)
 {
     return attention_lines_bytes(m->k_lines, m->keys, m->a.head_dim / UNIT);
 }
 
-uint32_t attention_mma_v_bytes(const mma *m)
+static uint32_t v_bytes(const mma *m)
 {
     return attention_lines_bytes(m->v_lines, m->keys, m->a.head_dim_v / UNIT);
 }
@@ -503,8 +504,8 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val k_to = ptx_add(f, q_to, ptx_u32(attention_mma_q_bytes(m)));
-    ptx_val v_to = ptx_add(f, k_to, ptx_u32(attention_mma_k_bytes(m))), none = ptx_u32(0);
+    ptx_val k_to = ptx_add(f, q_to, ptx_u32(q_bytes(m)));
+    ptx_val v_to = ptx_add(f, k_to, ptx_u32(k_bytes(m))), none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
@@ -591,7 +592,7 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
     const attention a = attention_geometry(NULL, v);
     const mma m = attention_mma_geometry(a, a.tile_k);
     s->block[0] = threads(&m);
-    s->shared_bytes = attention_mma_q_bytes(&m) + attention_mma_k_bytes(&m) + attention_mma_v_bytes(&m);
+    s->shared_bytes = q_bytes(&m) + k_bytes(&m) + v_bytes(&m);
     s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
     s->trip = m.a.tile_k;
 }

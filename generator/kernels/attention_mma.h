@@ -43,11 +43,6 @@ attention_mma attention_mma_geometry(attention of, uint32_t keys);
 /* The same, with rows that have seen no key. */
 attention_mma attention_mma_init(const attention *of, uint32_t keys);
 
-/* Bytes of shared memory: of the tile of Q, or of O, where it is staged; of a tile of K; of V. */
-uint32_t attention_mma_q_bytes(const attention_mma *m);
-uint32_t attention_mma_k_bytes(const attention_mma *m);
-uint32_t attention_mma_v_bytes(const attention_mma *m);
-
 /* Finds where the lane's rows are in tiles of Q, K and V. Needs lane, and warp: whose rows of Q it makes. */
 void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val k, ptx_val v);
 

@@ -743,12 +743,13 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
     set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
-    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q;
+    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q,
+             dim = attention_dim(plan->problem, "out");
     set(plan, "workspace_size", "",
         (split_k == 0  ? records(plan->problem, rows)
          : split_k > 1 ? rows * split_k
                        : 0) *
-            (attention_dim(plan->problem, "out") + 8));
+            (dim + 8));
     (is_always ? size_plan_add_always : size_plan_add)(plan);
 }
 
