@@ -16,8 +16,9 @@
 enum {
     WARPS = 4,
     WARP_KEYS = 16, /* of a tile */
+    WARP_OCTETS = WARP_KEYS / 8,
     MOST_STAGES = 5,
-    STATIC_BYTES = 32 /* of shared memory, of what joins parts */
+    STATIC_BYTES = 512 /* of shared memory: of what joins parts, and of a tile's pages */
 };
 
 typedef struct decode {
@@ -62,8 +63,13 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     const uint32_t tiles = count / 2;
     attention_panel rows = d->rows[count % 2];
     rows.to = ptx_add(f, rows.to, to);
-    ptx_val later = tiles == 0 ? counted : ptx_add(f, counted, ptx_u32(tiles * a->tile_k));
+    ptx_val later = tiles == 0 ? counted : ptx_add(f, counted, ptx_u32(tiles * a->tile_k)), tile = later;
+    if (a->layout == ATTENTION_PAGED)
+        tile = ptx_sub(f, later, d->ahead);
+    attention_turn_pages(&d->m.pages, tile);
     attention_copy_rows(&rows, attention_key(a, later), a->keys, ptx_u32(0));
+    if (count % 2 == 1)
+        attention_lay_out_next(&d->m.pages, tile);
     copy_commit(f, a->has_sm_80);
 }
 
@@ -119,11 +125,16 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     attention_mma_init_lane(m, shared, ring, ring);
     d->k_at = m->k_at;
     d->v_at = m->v_at;
+    ptx_val octet = ptx_mad(f, d->warp, ptx_u32(WARP_OCTETS), m->lane);
+    ptx_val has_octet = ptx_lt(f, m->lane, ptx_u32(WARP_OCTETS));
+    m->pages = attention_init_pages(&m->a, ptx_select(f, has_octet, octet, ptx_u32(WARPS * WARP_OCTETS)));
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);
-    for (uint32_t i = 0; i < d->stages - 1; i++)
+    for (uint32_t i = 0; i < d->stages - 1; i++) {
+        ptx_warp_barrier(f);
         copy_stage(d, first, i, ptx_u32(i * d->stage_bytes));
+    }
     d->stage = ptx_var(f, ptx_u32(0));
     d->free_stage = ptx_var(f, ptx_u32((d->stages - 1) * d->stage_bytes));
     copy_wait(f, a->has_sm_80, d->stages - 1);

@@ -20,7 +20,7 @@ typedef struct place {
 static place find_octet(const attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
-    ptx_val size = p->a->page_size, key = ptx_mad(f, p->tid, ptx_u32(OCTET), attention_key(p->a, counted));
+    ptx_val size = p->a->page_size, key = ptx_mad(f, p->octet, ptx_u32(OCTET), attention_key(p->a, counted));
     ptx_val page = ptx_var(f, ptx_mul_hi(f, key, p->reciprocal));
     ptx_val row = ptx_var(f, ptx_sub(f, key, ptx_mul(f, page, size)));
     PTX_WHEN (f, ptx_ge(f, row, size)) {
@@ -63,20 +63,20 @@ static void lay_out(attention_pages *p, ptx_val counted)
     ptx_val row = find_octet(p, counted).row;
     ptx_val k = bytes_before(p, &p->a->k, row), v = bytes_before(p, &p->a->v, row);
     const ptx_val entry[2] = {k, v};
-    ptx_val to = ptx_mad(f, p->tid, ptx_u32(UNIT_BYTES), tile_at(p, counted));
+    ptx_val to = ptx_mad(f, p->octet, ptx_u32(UNIT_BYTES), tile_at(p, counted));
     ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
     fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
 }
 
 static ptx_val has_octet(const attention_pages *p)
 {
-    return ptx_lt(p->a->f, p->tid, ptx_u32(p->a->tile_k / OCTET));
+    return ptx_lt(p->a->f, p->octet, ptx_u32(p->a->tile_k / OCTET));
 }
 
-attention_pages attention_init_pages(attention *a, ptx_val tid)
+attention_pages attention_init_pages(attention *a, ptx_val octet)
 {
     ptx_fn *f = a->f;
-    attention_pages p = {.a = a, .tid = tid};
+    attention_pages p = {.a = a, .octet = octet};
     if (a->layout != ATTENTION_PAGED)
         return p;
     p.octets = ptx_address(f, ptx_shared(f, PTX_U64, attention_pages_bytes(a->tile_k) / 8, UNIT_BYTES));

@@ -9,8 +9,8 @@
 
 typedef struct attention_pages {
     attention *a;
-    ptx_val octets;     /* in shared memory; U32 */
-    ptx_val tid;        /* the first threads have an octet each */
+    ptx_val octets; /* in shared memory; U32 */
+    ptx_val octet;  /* this thread's of a tile; some threads have none, which is any number behind the last */
     ptx_val reciprocal; /* of the page size */
     ptx_val page;       /* variable: of this thread's octet of the next tile */
 } attention_pages;
@@ -19,7 +19,7 @@ typedef struct attention_pages {
 uint32_t attention_pages_bytes(uint32_t tile_k);
 
 /* Lays out the first tile, and turns to it: copies may follow. */
-attention_pages attention_init_pages(attention *a, ptx_val tid);
+attention_pages attention_init_pages(attention *a, ptx_val octet);
 
 /* The copies that follow are of the tile that begins at a counted key. */
 void attention_turn_pages(attention_pages *p, ptx_val counted);
