@@ -244,11 +244,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_large = s->shared_bytes + static_bytes > SHARED_SM_75;
     s->min_sm = is_mma && (is_bf16 || is_wide || is_tight || is_large) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
-    kiln_require(s, !is_decode || (is_mma && tile_k == 64 && head_dim % 16 == 0),
-                 "head_dim strategy tile_q tile_k",
-                 "tile_q 16 needs strategy mma, tile_k 64 and a head_dim that is a multiple of 16");
-    kiln_require(s, !is_decode || (head_dim <= 256 && head_dim_v == head_dim), "head_dim head_dim_v tile_q",
-                 "tile_q 16 needs a head_dim of at most 256, also of V");
+    kiln_require(s, !is_decode || (is_mma && tile_k == 64), "strategy tile_q tile_k",
+                 "tile_q 16 needs strategy mma and tile_k 64");
+    kiln_require(s, !is_decode || (head_dim % 16 == 0 && head_dim_v % 16 == 0 && widest <= 256),
+                 "head_dim head_dim_v tile_q",
+                 "tile_q 16 needs head_dim and head_dim_v to be multiples of 16 up to 256");
     kiln_require(s, !is_decode || kiln_int(v, "split_k") < 2, "tile_q split_k",
                  "tile_q 16 needs split_k 0 or 1");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
