@@ -14,6 +14,7 @@ import counters
 
 SCALE = 1e-4
 SPLITS = 3 # where the variant leaves them to the call
+MOST_BLOCKS = 512 # for which a workspace has room there
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
@@ -125,9 +126,12 @@ def main():
             strides = {f"{name}_{of}_stride": row * size for name, row, heads, rows in
                        (("q", dim, q_heads, q), ("k", dim, kv_heads, k), ("v", dim_v, kv_heads, k), ("out", dim_v, q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
+            row_parts = batch * q_heads * q * (int(params["split_k"]) or SPLITS)
+            if params["split_k"] == "0":
+                row_parts = max(row_parts, MOST_BLOCKS * int(params["tile_q"]))
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
                        "scale": SCALE, "splits": 0 if int(params["split_k"]) else SPLITS,
-                       "workspace_size": batch * q_heads * q * (int(params["split_k"]) or SPLITS) * (dim_v + 8),
+                       "workspace_size": row_parts * (dim_v + 8),
                        **strides}
             yield ",".join(f"{name}={value}" for name, value in scalars.items())
 
