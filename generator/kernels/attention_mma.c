@@ -467,7 +467,7 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, shared, m->v_lines);
     attention_mma_init_lane(m, shared, shared);
-    m->pages = attention_init_pages(&m->a, tid);
+    m->pages = attention_init_pages(&m->a, 0);
     attention_copy_rows(&q, a->first, a->q_end, none);
     m->key = ptx_var(f, attention_key(a, a->first_key));
     attention_copy_rows(&m->k, m->key, a->keys, none);

@@ -15,16 +15,18 @@ static ptx_val find_tile(attention *a)
     ptx_fn *f = a->f;
     ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
     ptx_val tile = number;
-    if (a->split_k != 1) {
+    if (a->split_k > 1) {
         a->parts = ptx_u32(a->split_k);
-        if (a->split_k == 0) {
-            ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
-            ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1));
-            a->parts = ptx_div(f, count, ptx_div(f, up, ptx_u32(a->tile_q)));
-        }
-        tile = ptx_div(f, number, a->parts);
-        a->part = ptx_rem(f, number, a->parts);
         count = ptx_div(f, count, a->parts);
+    } else if (a->split_k == 0) {
+        ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
+        ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1)), all = count;
+        count = ptx_div(f, up, ptx_u32(a->tile_q));
+        a->parts = ptx_div(f, all, count);
+    }
+    if (a->split_k != 1) {
+        tile = ptx_div(f, number, a->parts);
+        a->part = ptx_sub(f, number, ptx_mul(f, tile, a->parts));
         a->tile = ptx_mad(f, a->head, count, tile);
     }
     if (!a->is_causal)
@@ -51,17 +53,19 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     attention_matrix *const all[] = {&a->q, &a->k, &a->v, &a->out};
     for (int i = 0; i < 4; i++) {
         bool is_q = i == 0 || i == 3;
+        all[i]->head_stride = strides[i].head;
+        all[i]->pack_gqa = is_q && a->pack_gqa;
+        all[i]->is_paged = !is_q && is_paged;
+        all[i]->page_stride = strides[i].batch;
+        all[i]->in_entry = i == 2 ? 8 : 0;
+        if (i == 3 && !is_dense)
+            continue; /* until attention_find_before */
         ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
         if (is_dense || (!is_q && !is_paged))
             element = ptx_mad(f, batch, strides[i].batch, element);
         if (!is_dense && (is_q || !is_paged))
             element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
         all[i]->first = ptx_at(f, all[i]->first, element);
-        all[i]->head_stride = strides[i].head;
-        all[i]->pack_gqa = is_q && a->pack_gqa;
-        all[i]->is_paged = !is_q && is_paged;
-        all[i]->page_stride = strides[i].batch;
-        all[i]->in_entry = i == 2 ? 8 : 0;
     }
 }
 
