@@ -71,7 +71,8 @@ typedef struct attention {
     ptx_val alibi_slopes; /* of each head of Q */
     attention_matrix mask;
     /* With split_k, attention_split.h: */
-    ptx_val workspace, tile_counters, part, tile; /* U32, the tile counted over all heads and batches */
+    ptx_val workspace, tile_counters;
+    ptx_val parts, part, tile; /* U32, the tile counted over all heads and batches */
 } attention;
 
 /* Only what is known before a launch; f may be null. */
@@ -96,7 +97,11 @@ ptx_val attention_log_at(const attention *a, ptx_val row);
 
 void attention_emit_simt(const attention *a);
 void attention_emit_mma(const attention *a);
+void attention_emit_decode(const attention *a);
+void attention_emit_wide(const attention *a);
 void attention_shape_simt(kiln_shape *s, const kiln_variant *v);
 void attention_shape_mma(kiln_shape *s, const kiln_variant *v);
+void attention_shape_decode(kiln_shape *s, const kiln_variant *v);
+void attention_shape_wide(kiln_shape *s, const kiln_variant *v);
 
 #endif

@@ -57,12 +57,12 @@ static ptx_val round_down(const attention *a, ptx_val keys)
     return ptx_and(a->f, keys, ptx_u32(~(a->tile_k - 1)));
 }
 
-/* The keys that parts share. Of sequences with lengths of their own it is the most that any tile of any of them may have:
- * so their parts, and with them the bits of the result, do not depend on each other. */
+/* The keys that parts share. With split_k 0, and of sequences with lengths of their own, it is the most that any tile of any
+ * of them may have: so their parts, and with them the bits of the result, do not depend on each other. */
 static ptx_val shared_keys(const attention *a)
 {
     ptx_fn *f = a->f;
-    if (a->layout == ATTENTION_DENSE)
+    if (a->layout == ATTENTION_DENSE && a->split_k != 0)
         return a->end;
     ptx_val first = ptx_min(f, a->first_keys, a->most_keys);
     ptx_val more = ptx_add(f, ptx_as(f, PTX_U32, a->window_left), ptx_u32(a->tile_q + 2 * a->tile_k));
@@ -78,8 +78,9 @@ static ptx_val shared_keys(const attention *a)
 static void find_part(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val up = ptx_add(f, shared_keys(a), ptx_u32(a->split_k * a->tile_k - 1));
-    ptx_val tiles = ptx_div(f, up, ptx_u32(a->split_k * a->tile_k));
+    ptx_val keys = shared_keys(a), at_once = ptx_mul(f, a->parts, ptx_u32(a->tile_k));
+    ptx_val up = ptx_add(f, keys, ptx_sub(f, at_once, ptx_u32(1)));
+    ptx_val tiles = ptx_div(f, up, at_once);
     ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
     a->first_key = ptx_mul(f, a->part, count);
     a->end = ptx_min(f, a->end, ptx_add(f, a->first_key, count));
@@ -105,7 +106,7 @@ void attention_find_keys(attention *a)
     a->full_first = not_below_0(a, begin_of(a, last));
     ptx_val full_end = ptx_sub(f, end_of(a, a->first), ptx_s32((int32_t)a->tile_k - 1));
     a->full_count = not_below_0(a, ptx_sub(f, full_end, ptx_as(f, PTX_S32, a->full_first)));
-    if (a->split_k > 1)
+    if (a->split_k != 1)
         find_part(a);
 }
 

@@ -25,45 +25,15 @@
  * largest score has grown; and per tile: addresses of copies, two barriers, the loop. Scaling the sums of O would take
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
-#include "attention_copy.h"
-#include "attention_pages.h"
+#include "attention_mma.h"
 #include "attention_score.h"
-#include "attention_split.h"
 #include "attention_total.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/shared.h"
 #include "device/tensor.h"
 
-enum {
-    BLOCK_ROWS = 16,
-    MOST_BLOCKS = 2,
-    UNIT = 8,              /* elements of 16 bytes, a row of a matrix of ldmatrix */
-    MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
-    MOST_OCTETS = 128 / 8, /* of keys in a tile */
-    MOST_SMALL = 128       /* up to this head_dim registers hold rows of Q, or two blocks */
-};
-
-typedef struct mma {
-    attention a;
-    ptx_fn *f;
-    bool q_stays;                    /* in registers */
-    uint32_t blocks;                 /* of 16 rows, per warp */
-    uint32_t steps, v_steps, octets; /* 16 elements of head_dim, of head_dim_v; 8 keys */
-    bool has_tail, v_has_tail;       /* they have 8 elements more */
-    attention_lines q_lines, k_lines, v_lines, out_lines;
-    attention_copier copier;
-    attention_panel k, v;
-    attention_pages pages;
-    ptx_val lane, warp;
-    ptx_val key;                                      /* the tile's first, whose rows of K are on their way */
-    ptx_val q_at, k_at, v_at, q_tail, k_tail, v_tail; /* this lane's rows for ldmatrix */
-    ptx_val zero, q[MOST_STEPS][4];
-    softmax_row row[MOST_BLOCKS][2];
-    ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
-    ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet */
-    ptx_val shrink[2 * MOST_BLOCKS];              /* of the rows' sums of V, by sinks */
-} mma;
+typedef attention_mma mma;
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
 
@@ -94,6 +64,12 @@ static uint32_t octet_bytes(attention_lines lines)
 static uint32_t fragments(const mma *m)
 {
     return 2 * m->v_steps + m->v_has_tail;
+}
+
+/* Of a thread block whose warps have rows of their own; a warp that has keys of its own copies them by itself. */
+static uint32_t threads(const mma *m)
+{
+    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
 }
 
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
@@ -128,14 +104,15 @@ static void multiply_scores(mma *m)
     for (uint32_t b = 0; b < m->blocks; b++)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
-        ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_tail, o * octet_bytes(m->k_lines)));
+        ptx_ldmatrix(f, 4, k,
+                     shared_at(f, m->a.type, m->k_tail, m->k_lines.start + o * octet_bytes(m->k_lines)));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
             ptx_mma_to(f, tensor_shape(m->a.type, false), m->score[i / 4][o + i % 4], q[i / 4], &k[i % 4]);
     }
 }
 
 /* O += weights * V. */
-static void multiply_values(mma *m)
+void attention_mma_add_values(mma *m)
 {
     ptx_fn *f = m->f;
     ptx_val v[4];
@@ -150,7 +127,8 @@ static void multiply_values(mma *m)
         }
     }
     for (uint32_t o = 0; m->v_has_tail && o < m->octets; o += 4) {
-        ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_tail, o * octet_bytes(m->v_lines)));
+        ptx_ldmatrix_trans(
+            f, 4, v, shared_at(f, m->a.type, m->v_tail, m->v_lines.start + o * octet_bytes(m->v_lines)));
         for (uint32_t b = 0; b < m->blocks; b++) {
             multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->v_steps], false);
             multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->v_steps], false);
@@ -263,6 +241,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
     }
 }
 
+void attention_mma_weigh(mma *m, ptx_val key)
+{
+    multiply_scores(m);
+    shape_and_mask(m, key);
+    raise_rows(m);
+    for (uint32_t i = 0; i < 2 * m->blocks; i++)
+        weigh_row(m, i / 2, i % 2);
+}
+
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
 
 static void wait_for_copies(mma *m)
@@ -272,8 +259,9 @@ static void wait_for_copies(mma *m)
     ptx_barrier(m->f);
 }
 
-static void add_tile(mma *m, ptx_val counted)
+static void add_tile(void *of, ptx_val counted)
 {
+    mma *m = of;
     ptx_fn *f = m->f;
     const attention *a = &m->a;
     ptx_val none = ptx_u32(0), key = m->key;
@@ -281,16 +269,12 @@ static void add_tile(mma *m, ptx_val counted)
     attention_turn_pages(&m->pages, counted);
     attention_copy_rows(&m->v, key, a->keys, none);
     attention_lay_out_next(&m->pages, counted);
-    multiply_scores(m);
-    shape_and_mask(m, key);
-    raise_rows(m);
-    for (uint32_t i = 0; i < 2 * m->blocks; i++)
-        weigh_row(m, i / 2, i % 2);
+    attention_mma_weigh(m, key);
     wait_for_copies(m);
     ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k)), next = attention_key(a, behind);
     attention_turn_pages(&m->pages, behind);
     attention_copy_rows(&m->k, next, a->keys, none);
-    multiply_values(m);
+    attention_mma_add_values(m);
     ptx_set(f, m->key, next);
 }
 
@@ -333,44 +317,6 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_warp_barrier(f);
 }
 
-static void store_unit(mma *m, ptx_val shared, ptx_val row, ptx_val unit, const ptx_val *has_unit)
-{
-    ptx_fn *f = m->f;
-    const attention *a = &m->a;
-    ptx_val in_tile = attention_unit_at(f, m->out_lines, row, unit);
-    ptx_val from = shared_at(f, PTX_U32, ptx_add(f, in_tile, shared), 0);
-    ptx_val words[4], number = ptx_add(f, row, a->first);
-    ptx_val in_bounds = ptx_lt(f, number, a->rows);
-    if (has_unit)
-        in_bounds = ptx_and(f, in_bounds, *has_unit);
-    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
-    ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
-    PTX_WHEN (f, in_bounds) {
-        ptx_load_vec(f, 4, words, from, PTX_PLAIN);
-        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
-    }
-}
-
-/* Stores rows to global memory, 16 bytes per lane, in teams that take neighbouring units. */
-static void store_rows(mma *m, ptx_val shared)
-{
-    ptx_fn *f = m->f;
-    uint32_t row_units = m->a.head_dim_v / UNIT, rows = m->blocks * BLOCK_ROWS,
-             team = attention_team(row_units);
-    ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
-    for (uint32_t i = 0; i < rows * team; i += WARP_LANES) {
-        ptx_val has_unit, position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
-        ptx_val column = ptx_rem(f, position, ptx_u32(team));
-        bool is_ragged = i + WARP_LANES > rows * team;
-        if (is_ragged)
-            has_unit = ptx_lt(f, m->lane, ptx_u32(rows * team - i));
-        for (uint32_t unit = 0; unit < row_units; unit += team)
-            store_unit(m, shared, row, unit == 0 ? column : ptx_add(f, column, ptx_u32(unit)),
-                       is_ragged ? &has_unit : NULL);
-    }
-}
-
 static void store_logs(mma *m)
 {
     ptx_fn *f = m->f;
@@ -408,74 +354,67 @@ static void add_sinks(mma *m)
 static void store_results(mma *m, ptx_val shared)
 {
     add_sinks(m);
+    uint32_t rows = m->blocks * BLOCK_ROWS;
     stage_rows(m, shared);
-    store_rows(m, shared);
+    attention_store_rows(&m->a, m->out_lines, shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
+                         WARP_LANES);
     store_logs(m);
 }
 
-/* Stores this part: pairs of columns, eight apart, of each of the lane's rows. */
-static void store_parts(mma *m, ptx_val shared, ptx_val tid)
+/* Pairs of columns, eight apart, of each of the lane's rows. */
+void attention_mma_slice(mma *m, attention_mma_slices *slices)
 {
     ptx_fn *f = m->f;
-    attention_slice slices[2 * MOST_BLOCKS];
-    ptx_val sums[2 * MOST_BLOCKS][4 * MOST_STEPS], row = first_row(m, 0);
-    ptx_val column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
+    ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
         uint32_t count = fragments(m), block = i / 2, r = i % 2;
+        ptx_val *sums = slices->sums[i];
         for (uint32_t n = 0; n < 2 * count; n++)
-            sums[i][n] = m->sum[block][n / 2][2 * r + n % 2];
+            sums[n] = m->sum[block][n / 2][2 * r + n % 2];
         ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-        slices[i] = (attention_slice){number, column, 2, UNIT, count, &m->row[block][r], sums[i]};
+        slices->of[i] = (attention_slice){number, column, 2, UNIT, count, &m->row[block][r], sums};
     }
-    PTX_IF (f, attention_leave_part(&m->a, slices, 2 * m->blocks, tid)) {
-        ptx_rarely(f);
-        attention_join_parts(&m->a, slices, 2 * m->blocks);
-        store_results(m, shared);
-    }
+}
+
+static void store_parts(mma *m, ptx_val tid)
+{
+    attention_mma_slices slices;
+    attention_mma_slice(m, &slices);
+    attention_leave_part(&m->a, slices.of, 2 * m->blocks, tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-static mma geometry(attention of)
+mma attention_mma_geometry(attention of, uint32_t keys)
 {
-    mma m = {.a = of, .f = of.f};
+    mma m = {.a = of, .f = of.f, .keys = keys};
     m.steps = m.a.head_dim / 16;
     m.has_tail = m.a.head_dim % 16 != 0;
     m.v_steps = m.a.head_dim_v / 16;
     m.v_has_tail = m.a.head_dim_v % 16 != 0;
-    m.octets = m.a.tile_k / 8;
-    m.q_lines = attention_strips(m.a.tile_q, m.a.head_dim / UNIT);
-    m.k_lines = attention_strips(m.a.tile_k, m.a.head_dim / UNIT);
-    m.v_lines = attention_strips(m.a.tile_k, m.a.head_dim_v / UNIT);
-    m.out_lines = attention_strips(m.a.tile_q, m.a.head_dim_v / UNIT);
+    m.octets = keys / 8;
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
     m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
+    const bool is_shared = keys == m.a.tile_k; /* else a warp has a ring of its own */
+    const uint32_t all = threads(&m), copiers = is_shared ? all : WARP_LANES;
+    const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
+    m.q_lines = attention_strips(0, m.a.tile_q, units, all);
+    m.out_lines = attention_strips(0, m.a.tile_q, v_units, all); /* in Q's place */
+    const uint32_t q_end = attention_lines_end(m.q_lines, m.a.tile_q, units);
+    const uint32_t out_end = attention_lines_end(m.out_lines, m.a.tile_q, v_units);
+    const uint32_t end = q_end > out_end ? q_end : out_end;
+    m.k_lines = attention_strips(is_shared ? end : 0, keys, units, copiers);
+    const uint32_t k_end = attention_lines_end(m.k_lines, keys, units);
+    m.v_lines = attention_strips(is_shared ? k_end : 0, keys, v_units, copiers);
+    m.shared_bytes = attention_lines_end(m.v_lines, keys, v_units);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
 }
 
-/* The tile of Q, in whose place that of O is staged. */
-static uint32_t q_bytes(const mma *m)
+mma attention_mma_init(const attention *of, uint32_t keys)
 {
-    uint32_t q = attention_lines_bytes(m->q_lines, m->a.tile_q, m->a.head_dim / UNIT);
-    uint32_t out = attention_lines_bytes(m->out_lines, m->a.tile_q, m->a.head_dim_v / UNIT);
-    return q > out ? q : out;
-}
-
-static uint32_t k_bytes(const mma *m)
-{
-    return attention_lines_bytes(m->k_lines, m->a.tile_k, m->a.head_dim / UNIT);
-}
-
-static uint32_t v_bytes(const mma *m)
-{
-    return attention_lines_bytes(m->v_lines, m->a.tile_k, m->a.head_dim_v / UNIT);
-}
-
-static mma init_mma(const attention *a)
-{
-    ptx_fn *f = a->f;
-    mma m = geometry(*a);
+    ptx_fn *f = of->f;
+    mma m = attention_mma_geometry(*of, keys);
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
@@ -486,14 +425,9 @@ static mma init_mma(const attention *a)
     return m;
 }
 
-static uint32_t threads(const mma *m)
-{
-    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
-}
-
 /* Lane 8 * i + j points to row j of matrix i. For Q and V the matrices are rows 0-7 and 8-15 of the first unit, then of the
  * second; for K the two units of keys 0-7, then of keys 8-15; for the tails one unit of 32 keys. */
-static void init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
+void attention_mma_init_lane(mma *m, ptx_val q, ptx_val keys)
 {
     ptx_fn *f = m->f;
     ptx_val in_octet = ptx_and(f, m->lane, ptx_u32(7)), upper = ptx_shr(f, m->lane, ptx_u32(4));
@@ -501,67 +435,77 @@ static void init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
     m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
-    m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), k);
-    m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), v);
+    m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), keys);
+    m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), keys);
     if (m->has_tail) {
         ptx_val tail = attention_unit_at(f, m->k_lines, m->lane, ptx_u32(2 * m->steps));
-        m->k_tail = ptx_add(f, tail, k);
+        m->k_tail = ptx_add(f, tail, keys);
         tail = attention_unit_at(f, m->q_lines, q_row, ptx_u32(2 * m->steps));
         m->q_tail = ptx_add(f, tail, q);
     }
     if (m->v_has_tail) {
         ptx_val tail = attention_unit_at(f, m->v_lines, m->lane, ptx_u32(2 * m->v_steps));
-        m->v_tail = ptx_add(f, tail, v);
+        m->v_tail = ptx_add(f, tail, keys);
     }
 }
 
-static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
+void attention_mma_hold_q(mma *m)
+{
+    for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
+        load_q(m, 0, step, m->q[step]);
+}
+
+static void init_copies(mma *m, ptx_val shared, ptx_val tid)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val k_to = ptx_add(f, q_to, ptx_u32(q_bytes(m)));
-    ptx_val v_to = ptx_add(f, k_to, ptx_u32(k_bytes(m))), none = ptx_u32(0);
+    ptx_val none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
-    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->q_lines);
-    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->k_lines);
-    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, v_to, m->v_lines);
-    init_lane(m, q_to, k_to, v_to);
+    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
+    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
+    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, shared, m->v_lines);
+    attention_mma_init_lane(m, shared, shared);
     m->pages = attention_init_pages(&m->a);
     attention_copy_rows(&q, a->first, a->q_end, none);
     m->key = ptx_var(f, attention_key(a, a->first_key));
     attention_copy_rows(&m->k, m->key, a->keys, none);
     wait_for_copies(m);
-    for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
-        load_q(m, 0, step, m->q[step]);
+    attention_mma_hold_q(m);
 }
 
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
  * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
  * the data being copied, and more with pack_gqa. */
-static uint32_t blocks_per_multiprocessor(const mma *m)
+uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
-    uint32_t others = (a->split_k > 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
-    uint32_t numbers = m->blocks * (a->head_dim_v + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
-                       (m->has_tail || m->v_has_tail ? 8 : 0);
+    uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
+    uint32_t numbers = m->blocks * (a->head_dim_v + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
+                       (m->has_tail || m->v_has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
-    uint32_t blocks = warps * WARP_LANES / threads(m);
+    uint32_t blocks = warps * WARP_LANES / threads;
     return blocks < 1 ? 1 : blocks;
+}
+
+/* Of the thread block, of which a warp may have a part. */
+static uint32_t chunk_keys(const mma *m)
+{
+    return ATTENTION_CHUNK / m->keys * m->a.tile_k;
 }
 
 /* Whether there are more keys than one chunk takes. */
 static ptx_val is_long(const mma *m)
 {
     ptx_fn *f = m->f;
-    ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(ATTENTION_CHUNK));
+    ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(chunk_keys(m)));
     return ptx_gt(f, m->a.end, end);
 }
 
-static void add_tiles(mma *m)
+void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
@@ -573,12 +517,12 @@ static void add_tiles(mma *m)
         ptx_rarely(f);
         attention_clear_total(&total);
     }
-    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(ATTENTION_CHUNK)) {
-        ptx_val behind = ptx_add(f, chunk, ptx_u32(ATTENTION_CHUNK));
-        ptx_val end = ptx_min(f, behind, a->end);
-        PTX_FOR (f, key, chunk, end, ptx_u32(a->tile_k)) {
+    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(chunk_keys(m))) {
+        ptx_val behind = ptx_add(f, chunk, ptx_u32(chunk_keys(m)));
+        ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
+        PTX_FOR (f, counted, first, end, ptx_u32(a->tile_k)) {
             ptx_main_loop(f);
-            add_tile(m, key);
+            add(of, counted);
         }
         PTX_IF (f, is_long(m)) {
             ptx_rarely(f);
@@ -589,33 +533,42 @@ static void add_tiles(mma *m)
         ptx_rarely(f);
         attention_take_total(&total);
     }
+    if (a->has_sm_80)
+        ptx_cp_async_wait_all(f);
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        softmax_row *row = &m->row[i / 2][i % 2];
+        row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
+    }
 }
 
 void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
-    const mma m = geometry(attention_geometry(NULL, v));
+    const attention a = attention_geometry(NULL, v);
+    const mma m = attention_mma_geometry(a, a.tile_k);
     s->block[0] = threads(&m);
-    s->shared_bytes = q_bytes(&m) + k_bytes(&m) + v_bytes(&m);
-    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&m);
+    s->shared_bytes = m.shared_bytes;
+    s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
     s->trip = m.a.tile_k;
 }
 
 void attention_emit_mma(const attention *a)
 {
     ptx_fn *f = a->f;
-    mma m = init_mma(a);
+    mma m = attention_mma_init(a, a->tile_k);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&m, shared, tid);
-    add_tiles(&m);
-    if (m.a.has_sm_80)
-        ptx_cp_async_wait_all(f);
-    for (uint32_t i = 0; i < 2 * m.blocks; i++) {
-        softmax_row *row = &m.row[i / 2][i % 2];
-        row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
-    }
+    attention_mma_add_tiles(&m, NULL, add_tile, &m);
     attention_find_before(&m.a);
-    if (m.a.split_k > 1)
-        store_parts(&m, shared, tid);
-    else
+    if (m.a.split_k > 1) {
+        store_parts(&m, tid);
+    } else if (m.a.split_k == 1) {
         store_results(&m, shared);
+    } else {
+        PTX_IF (f, attention_is_split(&m.a)) {
+            store_parts(&m, tid);
+        }
+        PTX_ELSE (f) {
+            store_results(&m, shared);
+        }
+    }
 }

@@ -289,11 +289,7 @@ static void store_parts(simt *s, ptx_val first)
         uint32_t step = GROUP_LANES * s->vector;
         slices[r] = (attention_slice){number, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
     }
-    PTX_IF (f, attention_leave_part(&s->a, slices, s->rows, s->copier.tid)) {
-        ptx_rarely(f);
-        attention_join_parts(&s->a, slices, s->rows);
-        store_rows(s, first);
-    }
+    attention_leave_part(&s->a, slices, s->rows, s->copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -407,8 +403,16 @@ void attention_emit_simt(const attention *a)
     ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
     for (uint32_t r = 0; r < s.rows; r++)
         s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
-    if (s.a.split_k > 1)
+    if (s.a.split_k > 1) {
         store_parts(&s, first);
-    else
+    } else if (s.a.split_k == 1) {
         store_rows(&s, first);
+    } else {
+        PTX_IF (f, attention_is_split(&s.a)) {
+            store_parts(&s, first);
+        }
+        PTX_ELSE (f) {
+            store_rows(&s, first);
+        }
+    }
 }

@@ -15,10 +15,16 @@ static ptx_val find_tile(attention *a)
     ptx_fn *f = a->f;
     ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
     ptx_val tile = number;
-    if (a->split_k > 1) {
-        tile = ptx_div(f, number, ptx_u32(a->split_k));
-        a->part = ptx_rem(f, number, ptx_u32(a->split_k));
-        count = ptx_div(f, count, ptx_u32(a->split_k));
+    if (a->split_k != 1) {
+        a->parts = ptx_u32(a->split_k);
+        if (a->split_k == 0) {
+            ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
+            ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1));
+            a->parts = ptx_div(f, count, ptx_div(f, up, ptx_u32(a->tile_q)));
+        }
+        tile = ptx_div(f, number, a->parts);
+        a->part = ptx_rem(f, number, a->parts);
+        count = ptx_div(f, count, a->parts);
         a->tile = ptx_mad(f, a->head, count, tile);
     }
     if (!a->is_causal)
@@ -108,7 +114,7 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
     strides[2].head = ptx_param(f, PTX_U64, "v_head_stride");
     strides[3].batch = ptx_param(f, PTX_U64, "out_batch_stride");
     strides[3].head = ptx_param(f, PTX_U64, "out_head_stride");
-    if (a.split_k > 1) {
+    if (a.split_k != 1) {
         a.workspace = ptx_param_ptr(f, a.wide, "workspace");
         a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
@@ -118,6 +124,7 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
     a.first_keys = ptx_param(f, PTX_U32, "first_keys");
     a.causal_offset = ptx_param(f, PTX_S32, "causal_offset");
     a.sinks = ptx_param_ptr(f, a.wide, "sinks");
+    ptx_param(f, PTX_U32, "splits"); /* for the grid */
     attention_find_sequence(&a);
     init_head(&a, q_heads, kv_heads, strides);
     a.first = ptx_mul(f, find_tile(&a), ptx_u32(a.tile_q));

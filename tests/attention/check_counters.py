@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import counters
 
 SCALE = 1e-4
+SPLITS = 3 # where the variant leaves them to the call
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
@@ -40,13 +41,13 @@ def expected_bytes(params, args):
     keys = sum(seen for _, seen in tiles(params, args))
     turns = {"mma": lambda seen: 1, "simt": lambda seen: -(-seen // int(params["tile_k"]))}[params["strategy"]]
     queries = sum(count * turns(seen) for count, seen in tiles(params, args))
-    split_k, wide = int(params["split_k"]), max(4, BYTES[params["type"]])
+    parts, wide = int(params["split_k"]) or SPLITS, max(4, BYTES[params["type"]])
     shared = {}
-    if split_k > 1:  # each part is written once and read once; a block of each part arrives, and looks for a Q
+    if parts > 1:  # each part is written once and read once; a block of each part arrives, and looks for a Q
         tile_count = sum(1 for _ in tiles(params, args))
-        numbers = heads * rows * split_k * (int(params["head_dim"]) + 2)
-        shared = {"workspace": 2 * wide * numbers, "tile_counters": 4 * heads * split_k * tile_count}
-        queries *= split_k if params["strategy"] == "mma" else 1
+        numbers = heads * rows * parts * (int(params["head_dim"]) + 2)
+        shared = {"workspace": 2 * wide * numbers, "tile_counters": 4 * heads * parts * tile_count}
+        queries *= parts if params["strategy"] == "mma" else 1
     return {**shared, "q": row * heads * queries, "k": row * heads * keys, "v": row * heads * keys,
             "out": row * heads * rows, "lse": wide * heads * rows}
 
@@ -118,7 +119,8 @@ def main():
                        (("q", q_heads, q), ("k", kv_heads, k), ("v", kv_heads, k), ("out", q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
-                       "scale": SCALE, "workspace_size": batch * q_heads * q * int(params["split_k"]) * (dim + 8),
+                       "scale": SCALE, "splits": 0 if int(params["split_k"]) else SPLITS,
+                       "workspace_size": batch * q_heads * q * (int(params["split_k"]) or SPLITS) * (dim + 8),
                        **strides}
             yield ",".join(f"{name}={value}" for name, value in scalars.items())
 

@@ -11,9 +11,10 @@
  * for each key of a chunk of 4096 at most: the rounding of weights leaves that room. The logarithm of the sum of
  * exponentials is within
  *
- *     sum of p_j * d_j  +  u * (g(n) + 2 * split_k + 8 + 8 * (|lse| + |m|))
+ *     sum of p_j * d_j  +  u * (g(n) + 2 * parts + 8 + 8 * (|lse| + |m|))
  *
- * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096. Weights below
+ * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096, and parts
+ * are those of the keys, with tile_q 16 four more for the warps. Weights below
  * the least normal number may be 0, and each addition and product may be off by the smallest number: that is in the bounds
  * too, and is nothing elsewhere.
  */
@@ -27,15 +28,33 @@
 
 enum {
     MOST_HEAD_DIM = 576,
-    CHUNK = 4096, /* keys that tensor cores sum before a total takes them */
-    APART = 2000  /* elements from row to row of Q */
+    MOST_PARTS = 256,
+    MOST_BLOCKS = 512, /* of which a call without splits has more than one to a tile */
+    CHUNK = 4096,      /* keys that tensor cores sum before a total takes them */
+    APART = 2000       /* elements from row to row of Q */
 };
+
+/* Warps of a thread block that share its keys. */
+static uint64_t key_warps(const problem *p)
+{
+    return problem_parameter(p, "tile_q") == 16 ? 4 : 1;
+}
+
+/* The most parts that the keys are cut into. */
+static uint64_t parts_of(problem *p)
+{
+    uint64_t split_k = problem_parameter(p, "split_k"), splits = problem_integer(p, "splits");
+    uint64_t most = problem_integer(p, "k_length") / 2 / problem_parameter(p, "tile_k") + 1;
+    if (split_k > 0)
+        return split_k;
+    return splits > 0 ? splits : most < MOST_PARTS ? most : MOST_PARTS;
+}
 
 /* More keys in every part than tensor cores sum before a total takes them. */
 static bool is_long(problem *p)
 {
     return problem_has_parameter(p, "strategy", "mma") &&
-           problem_integer(p, "k_length") > problem_parameter(p, "split_k") * CHUNK;
+           problem_integer(p, "k_length") > parts_of(p) * key_warps(p) * CHUNK;
 }
 
 enum {
@@ -81,7 +100,7 @@ typedef struct query {
 
 typedef struct arithmetic {
     double unit, out, product; /* u; u_T; (D / 16) * 2^-20 with mma */
-    double split_k;
+    double parts;
     double tiny_weight, least_normal, smallest;
     bool is_mma, is_random, drifts;
 } arithmetic;
@@ -97,7 +116,7 @@ static double values_lose(const arithmetic *a, const query *t)
 {
     double keys = (double)t->count;
     if (a->is_mma && t->is_even)
-        return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->split_k + 8));
+        return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->parts + 8));
     return a->is_mma ? a->out : a->unit * (grow(a, keys) + 4);
 }
 
@@ -117,11 +136,11 @@ static double weights_lose(const arithmetic *a, const query *t)
 {
     double keys = (double)t->count, chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
     if (a->drifts)
-        return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->split_k + 8);
-    return a->unit * (grow(a, chain) + 2 * a->split_k + 8);
+        return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->parts + 8);
+    return a->unit * (grow(a, chain) + 2 * a->parts + 8);
 }
 
-static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t dim, bool is_random)
+static arithmetic arithmetic_of(problem *p, element_type type, uint64_t dim, bool is_random)
 {
     bool is_mma = problem_has_parameter(p, "strategy", "mma"), is_f64 = type == ELEMENT_F64;
     double unit = is_f64 ? 0x1p-53 : 0x1p-24, of_type = number_unit(type);
@@ -131,7 +150,7 @@ static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t di
                         .tiny_weight = is_mma && type == ELEMENT_F16 ? 0x1p-25 : 0,
                         .least_normal = is_f64 ? 0x1p-1022 : 0x1p-126,
                         .smallest = is_f64 ? 0x1p-1074 : 0x1p-149,
-                        .split_k = (double)problem_parameter(p, "split_k"),
+                        .parts = (double)(parts_of(p) + (key_warps(p) > 1 ? key_warps(p) : 0)),
                         .is_mma = is_mma,
                         .is_random = is_random};
 }
@@ -661,6 +680,17 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
         where == ONE_KV ? 0 : heads * (where == ROWS_FIRST ? rows * dim : head) + 5 * gap);
 }
 
+/* Of the parts that a call without splits may have, or of its splits. */
+static uint64_t records(problem *p, uint64_t rows)
+{
+    uint64_t tile_k = problem_parameter(p, "tile_k"), splits = problem_integer(p, "splits");
+    uint64_t tiles = (problem_integer(p, "k_length") + 2 * tile_k - 1) / (2 * tile_k);
+    uint64_t most = rows * (tiles < 1 ? 1 : tiles < MOST_PARTS ? tiles : MOST_PARTS);
+    uint64_t few = MOST_BLOCKS * problem_parameter(p, "tile_q"), asked = splits > 1 ? rows * splits : 0;
+    most = most < few ? most : few;
+    return most > asked ? most : asked;
+}
+
 /* Odd rows; one matrix for all heads where there are several batches. */
 static void set_mask(size_plan *plan, lengths n)
 {
@@ -713,9 +743,13 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
     set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
-    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q;
+    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q,
+             dim = attention_dim(plan->problem, "out");
     set(plan, "workspace_size", "",
-        split_k > 1 ? rows * split_k * (attention_dim(plan->problem, "out") + 16) : 0);
+        (split_k == 0  ? records(plan->problem, rows)
+         : split_k > 1 ? rows * split_k
+                       : 0) *
+            (dim + 8));
     (is_always ? size_plan_add_always : size_plan_add)(plan);
 }
 
@@ -735,10 +769,12 @@ static void add_long(size_plan *plan)
 {
     const problem *p = plan->problem;
     uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
-    uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1;
-    lengths n = {1, group, 1, group == 3 ? 3 : 9, split_k * CHUNK + tile_k + 3};
+    uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1, parts = split_k ? split_k : 1;
+    lengths n = {1, group, 1, group == 3 ? 3 : 9, parts * key_warps(p) * CHUNK + tile_k + 3};
+    set(plan, "splits", "", !split_k);
     if (problem_has_parameter(p, "strategy", "mma"))
         split_k > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
+    set(plan, "splits", "", 0);
 }
 
 static void add_parts(size_plan *plan)
@@ -748,6 +784,20 @@ static void add_parts(size_plan *plan)
     for (uint64_t i = 1; i <= 2; i++) /* a part has one key, and none */
         add_always(plan, (lengths){1, 2, 1, 5, (split_k - i) * tile_k + 1}, OVERLAPPING);
     add_always(plan, (lengths){1, 3, 1, 3, 128 * split_k + 5}, OVERLAPPING);
+}
+
+/* Parts that a call asks for: groups of them, which the last of each joins, have one part, some, all; and parts without keys.
+ * What a call leaves open is in all other sizes. */
+static void add_splits(size_plan *plan)
+{
+    static const uint64_t splits[] = {1, 2, 3, 7, 9, 64, 65, 256};
+    uint64_t tile_k = problem_parameter(plan->problem, "tile_k");
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        set(plan, "splits", "", splits[i]);
+        add_always(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING);
+        add(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST);
+    }
+    set(plan, "splits", "", 0);
 }
 
 /* A tile's rows, one more, and a head's queries in two tiles. */
@@ -853,6 +903,8 @@ static void plan_sizes(size_plan *plan)
     add_long(plan);
     if (problem_parameter(p, "split_k") > 1)
         add_parts(plan);
+    if (problem_parameter(p, "split_k") == 0)
+        add_splits(plan);
     add_always(plan, (lengths){2, 4, 2, 1, 3}, OVERLAPPING); /* heads and batches at little cost */
     add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
     add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
@@ -869,7 +921,7 @@ static void plan_sizes(size_plan *plan)
 
 const family_row attention_row = {
     .name = "attention",
-    .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size",
+    .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size splits",
     .patterns = patterns,
     .plan = plan_sizes,
     .make = make,
