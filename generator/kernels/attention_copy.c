@@ -144,9 +144,11 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
         if (first > 0 && (end || p->from.pack_gqa))
             mine = ptx_add(f, mine, ptx_u32(t.rows));
-        if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
+        if (p->from.is_paged)
             at = at_bytes(p->by->a, from, attention_load_octet(p->by->a, &p->from, octet, first));
-        else if (first > 0)
+        if (p->from.is_paged && first % OCTET != 0)
+            at = ptx_at(f, at, ptx_mul_wide(f, p->from.row_stride, ptx_u32(first % OCTET)));
+        if (first > 0 && !p->from.is_paged)
             at = p->from.pack_gqa ? attention_row_at(p->by->a, &p->from, from, mine)
                                   : at_bytes(p->by->a, at, step);
         if (end)

@@ -9,6 +9,7 @@
  */
 #include "attention_keys.h"
 #include "attention_mma.h"
+#include "attention_pages.h"
 #include "device/copy.h"
 #include "device/lanes.h"
 #include "device/shared.h"
@@ -25,6 +26,7 @@ typedef struct decode {
     uint32_t stages, stage_bytes, q_bytes; /* a stage: 16 rows of K or of V */
     attention_copier copier;
     attention_panel rows[2]; /* of K, of V; to the first stage */
+    attention_pages pages;
     ptx_val warp, ahead;
     ptx_val k_at, v_at;        /* the lane's rows of the first stage */
     ptx_val stage, free_stage; /* offsets of the next one to read, and of the one before it */
@@ -42,7 +44,9 @@ static uint32_t bytes(const decode *d)
 static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
-    const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
+    const uint32_t pages_bytes = m.a.layout == ATTENTION_PAGED ? attention_pages_bytes(m.a.tile_k) : 0;
+    const uint32_t device = m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86,
+                   most = device - STATIC_BYTES - pages_bytes;
     d.stage_bytes = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
     d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
@@ -61,6 +65,9 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     attention_panel rows = d->rows[count % 2];
     rows.to = ptx_add(f, rows.to, to);
     ptx_val later = tiles == 0 ? counted : ptx_add(f, counted, ptx_u32(tiles * a->tile_k));
+    if (count % 2 == 0)
+        attention_lay_out_warp(&d->pages, later);
+    attention_turn_pages(&d->pages, later);
     attention_copy_rows(&rows, attention_key(a, later), a->keys, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
 }
@@ -120,6 +127,7 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);
+    d->pages = attention_init_warp_pages(&m->a, WARP_KEYS, first);
     for (uint32_t i = 0; i < d->stages - 1; i++)
         copy_stage(d, first, i, ptx_u32(i * d->stage_bytes));
     d->stage = ptx_var(f, ptx_u32(0));
