@@ -244,11 +244,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_large = s->shared_bytes + static_bytes > SHARED_SM_75;
     s->min_sm = is_mma && (is_bf16 || is_wide || is_tight || is_large) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
-    kiln_require(s, !is_decode || (is_mma && tile_k == 64 && head_dim % 16 == 0),
-                 "head_dim strategy tile_q tile_k",
-                 "tile_q 16 needs strategy mma, tile_k 64 and a head_dim that is a multiple of 16");
-    kiln_require(s, !is_decode || (head_dim <= 256 && head_dim_v == head_dim), "head_dim head_dim_v tile_q",
-                 "tile_q 16 needs a head_dim of at most 256, also of V");
+    kiln_require(s, !is_decode || (is_mma && tile_k == 64), "strategy tile_q tile_k",
+                 "tile_q 16 needs strategy mma and tile_k 64");
+    kiln_require(s, !is_decode || (head_dim % 16 == 0 && head_dim_v % 16 == 0 && widest <= 256),
+                 "head_dim head_dim_v tile_q",
+                 "tile_q 16 needs head_dim and head_dim_v to be multiples of 16 up to 256");
     kiln_require(s, !is_decode || kiln_int(v, "split_k") < 2, "tile_q split_k",
                  "tile_q 16 needs split_k 0 or 1");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
@@ -269,7 +269,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(
         s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
         "head_dim head_dim_v tile_q tile_k split_k",
-        "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k above 1, needs tile_k 32: registers");
+        "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
     kiln_require(
         s, tile_q < 128 || tile_k == 32 || widest < 128 || !is_paged || !kiln_is(v, "score", "mask"),
         "head_dim head_dim_v score layout tile_q tile_k",
@@ -278,6 +278,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
                  "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
+    kiln_require(
+        s, tile_q < 128 || tile_k == 32 || widest < 128 || !is_paged || !kiln_is(v, "score", "mask"),
+        "head_dim head_dim_v score layout tile_q tile_k",
+        "tile_q 128 with layout paged, score mask and head_dim from 128 on needs tile_k 32: registers");
     kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86),
                  "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");

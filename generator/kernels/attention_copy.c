@@ -144,11 +144,9 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
         if (first > 0 && (end || p->from.pack_gqa))
             mine = ptx_add(f, mine, ptx_u32(t.rows));
-        if (p->from.is_paged)
+        if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
             at = at_bytes(p->by->a, from, attention_load_octet(p->by->a, &p->from, octet, first));
-        if (p->from.is_paged && first % OCTET != 0)
-            at = ptx_at(f, at, ptx_mul_wide(f, p->from.row_stride, ptx_u32(first % OCTET)));
-        if (first > 0 && !p->from.is_paged)
+        else if (first > 0)
             at = p->from.pack_gqa ? attention_row_at(p->by->a, &p->from, from, mine)
                                   : at_bytes(p->by->a, at, step);
         if (end)
@@ -322,7 +320,7 @@ void attention_store_rows(const attention *a, attention_lines lines, ptx_val sha
                           uint32_t rows, ptx_val thread, uint32_t threads)
 {
     ptx_fn *f = a->f;
-    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, 8 * OCTET);
+    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, ptx_block_x(f));
     for (uint32_t i = 0; i < rows * team; i += threads) {
         ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, ptx_u32(i));
         ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);

@@ -9,7 +9,6 @@
  */
 #include "attention_keys.h"
 #include "attention_mma.h"
-#include "attention_pages.h"
 #include "device/copy.h"
 #include "device/lanes.h"
 #include "device/shared.h"
@@ -17,8 +16,9 @@
 enum {
     WARPS = 4,
     WARP_KEYS = 16, /* of a tile */
+    WARP_OCTETS = WARP_KEYS / 8,
     MOST_STAGES = 5,
-    STATIC_BYTES = 32 /* of shared memory, of what joins parts */
+    STATIC_BYTES = 512 /* of shared memory: of what joins parts, and of a tile's pages */
 };
 
 typedef struct decode {
@@ -26,7 +26,6 @@ typedef struct decode {
     uint32_t stages, stage_bytes, q_bytes; /* a stage: 16 rows of K or of V */
     attention_copier copier;
     attention_panel rows[2]; /* of K, of V; to the first stage */
-    attention_pages pages;
     ptx_val warp, ahead;
     ptx_val k_at, v_at;        /* the lane's rows of the first stage */
     ptx_val stage, free_stage; /* offsets of the next one to read, and of the one before it */
@@ -44,10 +43,10 @@ static uint32_t bytes(const decode *d)
 static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
-    const uint32_t pages_bytes = m.a.layout == ATTENTION_PAGED ? attention_pages_bytes(m.a.tile_k) : 0;
-    const uint32_t device = m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86,
-                   most = device - STATIC_BYTES - pages_bytes;
-    d.stage_bytes = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
+    const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
+    const uint32_t k_end = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
+    const uint32_t v_end = attention_lines_end(m.v_lines, WARP_KEYS, m.a.head_dim_v / UNIT);
+    d.stage_bytes = k_end > v_end ? k_end : v_end;
     d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
@@ -64,11 +63,13 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     const uint32_t tiles = count / 2;
     attention_panel rows = d->rows[count % 2];
     rows.to = ptx_add(f, rows.to, to);
-    ptx_val later = tiles == 0 ? counted : ptx_add(f, counted, ptx_u32(tiles * a->tile_k));
-    if (count % 2 == 0)
-        attention_lay_out_warp(&d->pages, later);
-    attention_turn_pages(&d->pages, later);
+    ptx_val later = tiles == 0 ? counted : ptx_add(f, counted, ptx_u32(tiles * a->tile_k)), tile = later;
+    if (a->layout == ATTENTION_PAGED)
+        tile = ptx_sub(f, later, d->ahead);
+    attention_turn_pages(&d->m.pages, tile);
     attention_copy_rows(&rows, attention_key(a, later), a->keys, ptx_u32(0));
+    if (count % 2 == 1)
+        attention_lay_out_next(&d->m.pages, tile);
     copy_commit(f, a->has_sm_80);
 }
 
@@ -120,16 +121,18 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     attention_panel q = attention_init_panel(&by_all, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
     d->copier = (attention_copier){a, WARP_LANES, 2, a->has_sm_80, m->lane};
     d->rows[0] = attention_init_panel(&d->copier, a->k, WARP_KEYS, a->head_dim, ring, m->k_lines);
-    d->rows[1] = attention_init_panel(&d->copier, a->v, WARP_KEYS, a->head_dim, ring, m->v_lines);
+    d->rows[1] = attention_init_panel(&d->copier, a->v, WARP_KEYS, a->head_dim_v, ring, m->v_lines);
     attention_mma_init_lane(m, shared, ring);
     d->k_at = m->k_at;
     d->v_at = m->v_at;
+    m->pages = attention_init_pages(&m->a, WARP_OCTETS);
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);
-    d->pages = attention_init_warp_pages(&m->a, WARP_KEYS, first);
-    for (uint32_t i = 0; i < d->stages - 1; i++)
+    for (uint32_t i = 0; i < d->stages - 1; i++) {
+        ptx_warp_barrier(f);
         copy_stage(d, first, i, ptx_u32(i * d->stage_bytes));
+    }
     d->stage = ptx_var(f, ptx_u32(0));
     d->free_stage = ptx_var(f, ptx_u32((d->stages - 1) * d->stage_bytes));
     copy_wait(f, a->has_sm_80, d->stages - 1);

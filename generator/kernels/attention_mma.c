@@ -467,7 +467,7 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, shared, m->v_lines);
     attention_mma_init_lane(m, shared, shared);
-    m->pages = attention_init_pages(&m->a);
+    m->pages = attention_init_pages(&m->a, 0);
     attention_copy_rows(&q, a->first, a->q_end, none);
     m->key = ptx_var(f, attention_key(a, a->first_key));
     attention_copy_rows(&m->k, m->key, a->keys, none);
@@ -477,13 +477,14 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
 
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
  * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
- * the data being copied, and more with pack_gqa. */
+ * the data being copied, and more with pack_gqa or longer rows of K. */
 uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
-    uint32_t numbers = m->blocks * (a->head_dim_v + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
+    uint32_t columns = is_old && a->head_dim > a->head_dim_v ? a->head_dim : a->head_dim_v;
+    uint32_t numbers = m->blocks * (columns + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
                        (m->has_tail || m->v_has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;

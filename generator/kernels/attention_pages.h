@@ -9,16 +9,17 @@
 
 typedef struct attention_pages {
     attention *a;
-    uint32_t warp_octets; /* of a tile that each warp lays out for itself; 0: the thread block does all */
-    ptx_val octets;       /* in shared memory; U32 */
-    ptx_val page;         /* variable of the first threads: of their octets of the next tile */
+    ptx_val octets; /* in shared memory; U32 */
+    uint32_t warp_octets;
+    ptx_val page; /* variable: of this thread's octet of the next tile */
 } attention_pages;
 
 /* Bytes of static shared memory. */
 uint32_t attention_pages_bytes(uint32_t tile_k);
 
-/* Lays out the first tile, and turns to it: copies may follow. */
-attention_pages attention_init_pages(attention *a);
+/* Lays out the first tile, and turns to it: copies may follow. Of each warp the first `warp_octets` lanes lay out octets, those
+ * of the warp's own keys; 0: the first threads do, an octet each. */
+attention_pages attention_init_pages(attention *a, uint32_t warp_octets);
 
 /* The copies that follow are of the tile that begins at a counted key. */
 void attention_turn_pages(attention_pages *p, ptx_val counted);
@@ -26,13 +27,6 @@ void attention_turn_pages(attention_pages *p, ptx_val counted);
 /* Lays out the tile behind the one that begins at a counted key. A barrier must come before, behind the copies of the tile
  * in front of that one, and one after, in front of the copies of what is laid out. */
 void attention_lay_out_next(attention_pages *p, ptx_val counted);
-
-/* The same for warps that copy `warp_keys` keys of every tile each, and wait for no other: counted keys begin with the warp's
- * own. Nothing is laid out yet. */
-attention_pages attention_init_warp_pages(attention *a, uint32_t warp_keys, ptx_val first);
-
-/* Lays out the warp's keys, one tile after the other; copies may follow, behind attention_turn_pages. */
-void attention_lay_out_warp(attention_pages *p, ptx_val counted);
 
 /* Bytes in front of the octet that a row is in. The octet of a row that is `rows` behind it, a multiple of eight, is a
  * constant away. */

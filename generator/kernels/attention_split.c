@@ -16,6 +16,7 @@ enum {
     GROUP_NUMBERS = 4,
     LANES = 16,
     MOST_RECORDS = LANES, /* of a row that are joined */
+    MOST_VECTORS = 8,     /* of a lane: 512 columns of f32, or 256 of f64 */
     FEW_PARTS = 64,       /* are joined in groups of 8; more in groups of 16 */
     COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
 };
@@ -37,10 +38,19 @@ typedef struct records {
     int hints;
 } records;
 
+/* A vector of columns of a row. */
+typedef struct columns {
+    ptx_val first, in_bounds;
+    ptx_val sums[4];
+} columns;
+
+/* A row, and a lane's columns of it: every sixteenth vector. */
 typedef struct joined {
-    ptx_val number, in_bounds; /* the row's */
+    ptx_val number, in_bounds;
     softmax_row row;
-    ptx_val weight[MOST_RECORDS], share, out;
+    ptx_val weight[MOST_RECORDS];
+    columns vector[MOST_VECTORS];
+    uint32_t vectors;
 } joined;
 
 static uint32_t vector_of(const attention *a)
@@ -100,12 +110,12 @@ static void weigh_records(const attention *a, const records *r, ptx_val first, p
         j->weight[i] = ptx_shfl_idx_in(f, weight, ptx_u32(i), LANES);
 }
 
-/* A vector of columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
-static void load_columns(const attention *a, const records *r, ptx_val first, ptx_val column,
-                         ptx_val in_bounds, ptx_val x[MOST_RECORDS][4])
+/* Columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
+static void load_columns(const attention *a, const records *r, ptx_val first, const columns *c,
+                         ptx_val x[MOST_RECORDS][4])
 {
     ptx_fn *f = a->f;
-    ptx_val at = ptx_at(f, first, column), count = ptx_select(f, in_bounds, r->count, ptx_u32(0));
+    ptx_val at = ptx_at(f, first, c->first), count = ptx_select(f, c->in_bounds, r->count, ptx_u32(0));
     for (uint32_t i = 0; i < r->most; i++) {
         ptx_val is_record = ptx_gt(f, count, ptx_u32(i));
         if (i > 0)
@@ -115,24 +125,70 @@ static void load_columns(const attention *a, const records *r, ptx_val first, pt
 }
 
 static void add_columns(const attention *a, const records *r, const joined *j, ptx_val x[MOST_RECORDS][4],
-                        ptx_val sums[4])
+                        columns *c)
 {
     ptx_fn *f = a->f;
     for (uint32_t e = 0; e < vector_of(a); e++) {
-        sums[e] = ptx_var(f, ptx_mul(f, x[0][e], j->weight[0]));
+        c->sums[e] = ptx_var(f, ptx_mul(f, x[0][e], j->weight[0]));
         for (uint32_t i = 1; i < r->most; i++)
-            ptx_fma_to(f, sums[e], x[i][e], j->weight[i]);
+            ptx_fma_to(f, c->sums[e], x[i][e], j->weight[i]);
     }
 }
 
-/* Where a row of O is finished: it has its sink. */
-static void finish_row(const attention *a, joined *j, ptx_val lane)
+/* Stores nothing, so that all loads can be ahead of all sums. */
+static joined join_row(const attention *a, const records *r, ptx_val row, ptx_val in_bounds, ptx_val lane)
+{
+    ptx_fn *f = a->f;
+    const uint32_t vectors = a->head_dim_v / vector_of(a);
+    joined j = {.number = ptx_add(f, a->first, row), .in_bounds = in_bounds};
+    ptx_val first = ptx_at(f, r->first, ptx_mul(f, row, r->row_stride));
+    for (uint32_t v = 0; v < vectors; v += LANES) {
+        ptx_val x[MOST_RECORDS][4], vector = v == 0 ? lane : ptx_add(f, lane, ptx_u32(v));
+        columns *c = &j.vector[j.vectors++];
+        c->first = ptx_mul(f, vector, ptx_u32(vector_of(a)));
+        c->in_bounds = in_bounds;
+        if (v + LANES > vectors)
+            c->in_bounds = ptx_and(f, in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
+        load_columns(a, r, first, c, x);
+        if (v == 0)
+            weigh_records(a, r, first, lane, &j);
+        add_columns(a, r, &j, x, c);
+    }
+    return j;
+}
+
+static void store_record(const attention *a, const joined *j, ptx_val record, ptx_val lane, uint32_t numbers)
+{
+    ptx_fn *f = a->f;
+    const ptx_val of_row[2] = {j->row.shift, j->row.sum};
+    ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
+    PTX_WHEN (f, is_first) {
+        ptx_store_vec(f, 2, ptx_at_const(f, record, numbers), of_row, PTX_PLAIN);
+    }
+    for (uint32_t v = 0; v < j->vectors; v++) {
+        ptx_val to = ptx_at(f, record, j->vector[v].first);
+        PTX_WHEN (f, j->vector[v].in_bounds) {
+            ptx_store_vec(f, (int)vector_of(a), to, j->vector[v].sums, PTX_PLAIN);
+        }
+    }
+}
+
+/* Stores a row of O and its logarithm: here it has its sink. */
+static void store_row(const attention *a, joined *j, ptx_val lane)
 {
     ptx_fn *f = a->f;
     softmax_row *const row = &j->row;
-    ptx_val shrink;
+    ptx_val shrink, out = attention_row_at(a, &a->out, a->out.first, j->number);
     attention_add_sinks(a, &j->number, &row, &shrink, 1);
-    ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink));
+    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink);
+    for (uint32_t v = 0; v < j->vectors; v++) {
+        PTX_IF (f, j->vector[v].in_bounds) {
+            ptx_val x[4], to = ptx_at(f, out, j->vector[v].first);
+            for (uint32_t e = 0; e < vector_of(a); e++)
+                x[e] = ptx_mul(f, j->vector[v].sums[e], share);
+            narrow_store(f, a->type, a->has_sm_80, vector_of(a), to, x, PTX_PLAIN);
+        }
+    }
     ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
     ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
@@ -141,78 +197,12 @@ static void finish_row(const attention *a, joined *j, ptx_val lane)
     }
 }
 
-static void store_numbers(const attention *a, const joined *j, ptx_val record, ptx_val lane, uint32_t offset)
-{
-    ptx_fn *f = a->f;
-    const ptx_val numbers[2] = {j->row.shift, j->row.sum};
-    ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
-    PTX_WHEN (f, is_first) {
-        ptx_store_vec(f, 2, ptx_at_const(f, record, offset), numbers, PTX_PLAIN);
-    }
-}
-
-/* Sums of columns, to O. */
-static void store_out(const attention *a, const joined *j, const ptx_val sums[4], ptx_val column)
-{
-    ptx_fn *f = a->f;
-    ptx_val x[4], out = ptx_at(f, j->out, column);
-    for (uint32_t e = 0; e < vector_of(a); e++)
-        x[e] = ptx_mul(f, sums[e], j->share);
-    narrow_store(f, a->type, a->has_sm_80, vector_of(a), out, x, PTX_PLAIN);
-}
-
-/* Where a join's records go: to O, or, where `keeps` holds, to others, which may be the first of those that are joined. */
+/* Where joined rows go: to O, or, where `keeps` holds, to records, which may be the first of those that are joined. */
 typedef struct destination {
     const records *to; /* null: all to O */
     ptx_val keeps;
     uint32_t numbers; /* where shift and sum go */
 } destination;
-
-static void join_row(const attention *a, const records *from, const destination *d, ptx_val row, ptx_val lane,
-                     joined *j)
-{
-    ptx_fn *f = a->f;
-    const uint32_t vectors = a->head_dim_v / vector_of(a);
-    ptx_val first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride)), record = {0};
-    if (d->to)
-        record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
-    j->share = ptx_var(f, ptx_number(a->wide, 0));
-    for (uint32_t v = 0; v < vectors; v += LANES) {
-        ptx_val x[MOST_RECORDS][4], sums[4], in_bounds = j->in_bounds;
-        ptx_val vector = v == 0 ? lane : ptx_add(f, lane, ptx_u32(v));
-        if (v + LANES > vectors)
-            in_bounds = ptx_and(f, in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
-        ptx_val column = ptx_mul(f, vector, ptx_u32(vector_of(a)));
-        load_columns(a, from, first, column, in_bounds, x);
-        if (v == 0) {
-            weigh_records(a, from, first, lane, j);
-            j->out = attention_row_at(a, &a->out, a->out.first, j->number);
-        }
-        add_columns(a, from, j, x, sums);
-        if (!d->to) {
-            if (v == 0)
-                finish_row(a, j, lane);
-            PTX_IF (f, in_bounds) {
-                store_out(a, j, sums, column);
-            }
-            continue;
-        }
-        PTX_IF (f, d->keeps) {
-            if (v == 0)
-                store_numbers(a, j, record, lane, d->numbers);
-            PTX_WHEN (f, in_bounds) {
-                ptx_store_vec(f, (int)vector_of(a), ptx_at(f, record, column), sums, PTX_PLAIN);
-            }
-        }
-        PTX_ELSE (f) {
-            if (v == 0)
-                finish_row(a, j, lane);
-            PTX_IF (f, in_bounds) {
-                store_out(a, j, sums, column);
-            }
-        }
-    }
-}
 
 /* All rows in bounds. */
 static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
@@ -222,8 +212,18 @@ static void join(const attention *a, const records *from, const destination *d, 
     ptx_val lane = ptx_and(f, tid, ptx_u32(LANES - 1)), team = ptx_div(f, tid, ptx_u32(LANES));
     PTX_FOR (f, first, ptx_u32(0), rows, ptx_u32(ptx_block_x(f) / LANES)) {
         ptx_val row = ptx_add(f, first, team);
-        joined j = {.number = ptx_add(f, a->first, row), .in_bounds = ptx_lt(f, row, rows)};
-        join_row(a, from, d, row, lane, &j);
+        joined j = join_row(a, from, row, ptx_lt(f, row, rows), lane);
+        if (!d->to) {
+            store_row(a, &j, lane);
+            continue;
+        }
+        PTX_IF (f, d->keeps) {
+            ptx_val record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
+            store_record(a, &j, record, lane, d->numbers);
+        }
+        PTX_ELSE (f) {
+            store_row(a, &j, lane);
+        }
     }
 }
 

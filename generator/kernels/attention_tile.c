@@ -15,16 +15,18 @@ static ptx_val find_tile(attention *a)
     ptx_fn *f = a->f;
     ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
     ptx_val tile = number;
-    if (a->split_k != 1) {
+    if (a->split_k > 1) {
         a->parts = ptx_u32(a->split_k);
-        if (a->split_k == 0) {
-            ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
-            ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1));
-            a->parts = ptx_div(f, count, ptx_div(f, up, ptx_u32(a->tile_q)));
-        }
-        tile = ptx_div(f, number, a->parts);
-        a->part = ptx_rem(f, number, a->parts);
         count = ptx_div(f, count, a->parts);
+    } else if (a->split_k == 0) {
+        ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
+        ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1)), all = count;
+        count = ptx_div(f, up, ptx_u32(a->tile_q));
+        a->parts = ptx_div(f, all, count);
+    }
+    if (a->split_k != 1) {
+        tile = ptx_div(f, number, a->parts);
+        a->part = ptx_sub(f, number, ptx_mul(f, tile, a->parts));
         a->tile = ptx_mad(f, a->head, count, tile);
     }
     if (!a->is_causal)

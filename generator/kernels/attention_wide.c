@@ -486,7 +486,7 @@ static void init_copies(wide *w, ptx_val shared, ptx_val tid)
     w->k = attention_init_panel(&w->copier, a->k, a->tile_k, a->head_dim, shared, w->k_lines);
     w->v = attention_init_panel(&w->copier, a->v, a->tile_k, a->head_dim_v, shared, w->v_lines);
     init_lane(w, shared);
-    w->pages = attention_init_pages(a);
+    w->pages = attention_init_pages(a, 0);
     attention_copy_rows(&q, a->first, a->q_end, none);
     w->key = ptx_var(f, attention_key(a, a->first_key));
     attention_copy_rows(&w->k, w->key, a->keys, none);
