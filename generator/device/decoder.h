@@ -20,7 +20,7 @@ enum { DECODE_RAISED = 0x4B000000 }; /* 2^23: with a byte in its low bits, that 
 extern const format_decoder format_decode_nibbles, format_decode_fives, format_decode_bytes;
 /* format_k.c: super-blocks of 256. */
 extern const format_decoder format_decode_q2k, format_decode_q3k, format_decode_q4k, format_decode_q5k,
-    format_decode_q6k;
+    format_decode_q6k, format_decode_tq2;
 /* format_values.c: codes that are indices of sixteen values. */
 extern const format_decoder format_decode_iq4nl, format_decode_iq4xs, format_decode_mxfp4;
 

@@ -37,6 +37,8 @@ static const weight_format table[] = {
      {UNITS(8, .group = 16), SCALES(0)}},
     {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  12,    0,    false, false, &format_decode_mxfp4,
      {UNITS(1)}},
+    {"tq2_0",  256,     66,  4,     4,    4,    4,    32,  1,     0,    false, false, &format_decode_tq2,
+     {UNITS(0, .group = 16)}},
 };
 /* clang-format on */
 

@@ -40,7 +40,7 @@ typedef struct weight_format {
 } weight_format;
 
 /* The names, for a parameter of a family; and the format of such a word. */
-#define FORMAT_WORDS "q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4"
+#define FORMAT_WORDS "q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4 tq2_0"
 const weight_format *format_named(const char *name); /* null: there is none */
 const weight_format *format_at(uint32_t i);          /* null behind the last */
 

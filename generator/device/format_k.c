@@ -11,6 +11,7 @@
  *     Q2_K  16 bytes: scale and, above, minimum; codes: bits 2q of word w of 8 of a half; d, dmin
  *     Q3_K  bit 2 of codes: bit 4h + q of word w of 8; low bits as Q2_K's; 12 bytes s: of scale i the low four bits in
  *           the nibble i / 8 of s[i % 8], the high two in bits 2 * (i / 4) of s[8 + i % 4]; 32 more than it is; d
+ *     TQ2_0 codes as Q2_K's; d, the scale of all
  */
 #include "decoder.h"
 
@@ -139,6 +140,15 @@ static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *
     decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, minimum);
 }
 
+static void numbers_tq2(ptx_fn *f, const format_lane *lane, const format_place *place,
+                        ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS])
+{
+    (void)minimum;
+    ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 64));
+    for (uint32_t part = 0; part < lane->format->parts; part++)
+        scale[part] = d;
+}
+
 /* shift: 4h. turn: left, from bit 4h to bit 2 of each byte. first: left, from bit 4h to bit 4. */
 static void init_q3k(ptx_fn *f, format_lane *lane)
 {
@@ -179,3 +189,4 @@ const format_decoder format_decode_q3k = {init_q3k, split_q3k, numbers_q3k};
 const format_decoder format_decode_q4k = {init_q4k, split_q4k, numbers_q4k};
 const format_decoder format_decode_q5k = {init_q5k, split_q5k, numbers_q4k};
 const format_decoder format_decode_q6k = {init_sixteens, split_q6k, numbers_q6k};
+const format_decoder format_decode_tq2 = {NULL, split_q2k, numbers_tq2};

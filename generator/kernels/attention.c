@@ -18,7 +18,7 @@ static const kiln_param params[] = {
     {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128", .default_value = "64",
      .summary = "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"},
     {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
-     .summary = "keys that a thread block takes at a time; 128 from sm_80 on"},
+     .summary = "keys that a thread block takes at a time"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 4 16", .default_value = "1",
      .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
@@ -42,9 +42,9 @@ static const kiln_param params[] = {
 
 /* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
 #define Q_BATCH "select(layout == dense, batch, 1)"
-#define Q_ROWS  "select(layout == dense, q_length, q_rows)"
-#define K_BATCH "select(layout == paged, pages, select(layout == ragged && k_rows > 0, 1, batch))"
-#define K_ROWS  "select(layout == paged, page_size, select(layout == ragged && k_rows > 0, k_rows, k_length))"
+#define Q_ROWS  "select(layout == dense, q_length, sequences_q_rows)"
+#define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && sequences_k_rows > 0, 1, batch))"
+#define K_ROWS  "select(layout == paged, pages_size, select(layout == ragged && sequences_k_rows > 0, sequences_k_rows, k_length))"
 
 #define ROWS      Q_BATCH " * q_heads * " Q_ROWS
 #define MASK_SPAN                                                                                                      \
@@ -102,17 +102,17 @@ static const kiln_arg args[] = {
     {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
     {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; not +infinity"},
     {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how sums are rounded: equal splits give equal bits on every device; 0: as many as suit the device"},
-    {"q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
-    {"k_offsets", KILN_ARG_IN, "u32", "select(k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
-    {"k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: all its rows. Rows behind them are not read"},
-    {"page_table", KILN_ARG_IN, "i32", "page_entries", 4, "layout == paged", "pages of each sequence, in the order of its keys. Entries behind its last key are not read"},
-    {"page_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "where the entries of each sequence begin, and their end; null: page_table_stride apart"},
-    {"q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
-    {"k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: without k_offsets, sequences are a batch stride apart"},
-    {"page_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of page_table"},
-    {"page_table_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of page_table from sequence to sequence"},
-    {"pages", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages that K and V have room for, a batch stride apart"},
-    {"page_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8. A row lies in one piece: keys that are split into groups of x elements, as in vLLM's old layout, are not taken"},
+    {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
+    {"sequences_k_offsets", KILN_ARG_IN, "u32", "select(sequences_k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
+    {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: as many as it has rows, k_length in pages. What is behind them is not read"},
+    {"sequences_q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
+    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: there is no k_offsets, and sequences are a batch stride apart"},
+    {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "pages of each sequence, in the order of its keys. Entries behind its last key are not read"},
+    {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "where the entries of each sequence begin, and their end; null: they are a stride apart"},
+    {"pages_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table"},
+    {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table from sequence to sequence"},
+    {"pages_count", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages that K and V have room for, a batch stride apart"},
+    {"pages_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8. A row lies in one piece: vLLM's keys that are split into groups of x elements are not taken"},
     {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite"},
     {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
     {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
@@ -158,10 +158,10 @@ static const kiln_rule rules[] = {
     {"window_left <= " WIDEST, "window_left must be at most 2^29"},
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
     {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
-    {"layout == dense || q_rows >= q_length", "q_rows must be at least q_length"},
-    {"layout != paged || (page_size >= 8 && page_size % 8 == 0)", "page_size must be a multiple of 8, and not 0"},
-    {"layout != paged || page_entries * page_size >= k_length", "page_table must have entries for k_length keys"},
-    {"layout != paged || pages >= 1 || k_length == 0", "pages must be at least 1"},
+    {"layout == dense || sequences_q_rows >= q_length", "sequences.q_rows must be at least q_length"},
+    {"layout != paged || (pages_size >= 8 && pages_size % 8 == 0)", "pages.size must be a multiple of 8, and not 0"},
+    {"layout != paged || pages_entries * pages_size >= k_length", "pages.table must have entries for k_length keys"},
+    {"layout != paged || pages_count >= 1 || k_length == 0", "pages.count must be at least 1"},
     {NULL, NULL},
 };
 
@@ -192,7 +192,7 @@ static const kiln_value single_head_values[] = {
     {"kv_heads", "1"},
     {"q_length", "seq_len"},
     {"k_length", "seq_len"},
-    {"q_rows", "seq_len"},
+    {"sequences_q_rows", "seq_len"},
     {"q_row_stride", "head_dim"},
     {"k_row_stride", "head_dim"},
     {"v_row_stride", DIM_V},
@@ -206,6 +206,25 @@ static const kiln_call calls[] = {
     {.name = NULL},
 };
 
+typedef struct strategy {
+    void (*shape)(kiln_shape *s, const kiln_variant *v);
+    void (*emit)(const attention *a);
+} strategy;
+
+static const strategy simt = {attention_shape_simt, attention_emit_simt};
+static const strategy mma = {attention_shape_mma, attention_emit_mma};
+static const strategy decode = {attention_shape_decode, attention_emit_decode};
+static const strategy wide = {attention_shape_wide, attention_emit_wide};
+
+static const strategy *strategy_of(const kiln_variant *v)
+{
+    if (!kiln_is(v, "strategy", "mma"))
+        return &simt;
+    if (kiln_int(v, "head_dim") > 256 || kiln_int(v, "head_dim_v") > 256)
+        return &wide;
+    return kiln_int(v, "tile_q") == 16 ? &decode : &mma;
+}
+
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f64 = kiln_is(v, "type", "f64");
@@ -215,12 +234,15 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim_v = given_v ? given_v : head_dim,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    const bool is_decode = tile_q == 16;
-    const uint32_t static_bytes =
-        16 * is_split + (kiln_is(v, "layout", "paged") ? attention_pages_bytes(tile_k) : 0);
-    (!is_mma ? attention_shape_simt : is_decode ? attention_shape_decode : attention_shape_mma)(s, v);
-    s->min_sm =
-        is_mma && (is_bf16 || tile_k == 128 || s->shared_bytes + static_bytes > SHARED_SM_75) ? 80 : 75;
+    const bool is_paged = kiln_is(v, "layout", "paged");
+    const uint32_t static_bytes = 16 * is_split + (is_paged ? attention_pages_bytes(tile_k) : 0);
+    const strategy *of = strategy_of(v);
+    const bool is_wide = of == &wide, is_decode = tile_q == 16;
+    of->shape(s, v);
+    /* Below sm_80 registers hold what is being copied, too. */
+    const bool is_tight = tile_q == 128 && tile_k == 64 && widest == 96;
+    const bool is_large = s->shared_bytes + static_bytes > SHARED_SM_75;
+    s->min_sm = is_mma && (is_bf16 || is_wide || is_tight || is_large) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
     kiln_require(s, !is_decode || (is_mma && tile_k == 64), "strategy tile_q tile_k",
                  "tile_q 16 needs strategy mma and tile_k 64");
@@ -240,12 +262,23 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_mma || head_dim_v == head_dim, "head_dim head_dim_v strategy",
                  "a head_dim_v that differs from head_dim needs strategy mma");
     kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 needs strategy mma");
-    kiln_require(s, tile_k < 128 || (is_mma && widest <= 64), "head_dim head_dim_v strategy tile_k",
-                 "tile_k 128 needs strategy mma, and head_dim and head_dim_v of at most 64: registers");
-    kiln_require(s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest >= 128,
-                 "head_dim head_dim_v tile_q tile_k",
-                 "tile_q 128 with head_dim or head_dim_v from 104 to 120 needs tile_k 32: registers");
-    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= SHARED_SM_86,
+    kiln_require(
+        s, tile_k < 128 || (is_mma && widest <= 64 && tile_q <= 64),
+        "head_dim head_dim_v strategy tile_q tile_k",
+        "tile_k 128 needs strategy mma, tile_q 32 or 64, and head_dim and head_dim_v of at most 64: registers");
+    kiln_require(
+        s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
+        "head_dim head_dim_v tile_q tile_k split_k",
+        "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
+    kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
+                 "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
+    kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
+                 "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
+    kiln_require(
+        s, tile_q < 128 || tile_k == 32 || widest < 128 || !is_paged || !kiln_is(v, "score", "mask"),
+        "head_dim head_dim_v score layout tile_q tile_k",
+        "tile_q 128 with layout paged, score mask and head_dim from 128 on needs tile_k 32: registers");
+    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86),
                  "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
 }
@@ -253,10 +286,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    void (*const emit_tile)(const attention *a) = !kiln_is(v, "strategy", "mma") ? attention_emit_simt
-                                                  : kiln_int(v, "tile_q") == 16  ? attention_emit_decode
-                                                                                 : attention_emit_mma;
     const attention a = attention_init(f, v);
+    void (*const emit_tile)(const attention *a) = strategy_of(v)->emit;
     if (a.layout == ATTENTION_DENSE) {
         emit_tile(&a);
         return;
@@ -288,7 +319,7 @@ const kiln_family attention_family = {
         "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it",
     .params = params,
     .args = args,
-    .groups = "window",
+    .groups = "window sequences pages",
     .workspace = &workspace,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",

@@ -101,8 +101,10 @@ ptx_val attention_log_at(const attention *a, ptx_val row);
 void attention_emit_simt(const attention *a);
 void attention_emit_mma(const attention *a);
 void attention_emit_decode(const attention *a);
+void attention_emit_wide(const attention *a);
 void attention_shape_simt(kiln_shape *s, const kiln_variant *v);
 void attention_shape_mma(kiln_shape *s, const kiln_variant *v);
 void attention_shape_decode(kiln_shape *s, const kiln_variant *v);
+void attention_shape_wide(kiln_shape *s, const kiln_variant *v);
 
 #endif

@@ -28,23 +28,24 @@ uint32_t attention_team(uint32_t units, uint32_t threads)
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
 }
 
-attention_lines attention_strips(uint32_t rows, uint32_t units, uint32_t threads)
+attention_lines attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
 {
     const uint32_t team = attention_team(units, threads);
     if (units % 2 != 0)
-        return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0};
+        return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0, start};
     /* A team's strips begin in banks that its other rows leave free. */
-    return (attention_lines){2 * UNIT_BYTES, UNIT_BYTES, rows * 2 * UNIT_BYTES + 16 / team % 8 * UNIT_BYTES};
+    const uint32_t gap = 16 / team % 8 * UNIT_BYTES;
+    return (attention_lines){2 * UNIT_BYTES, UNIT_BYTES, rows * 2 * UNIT_BYTES + gap, start};
 }
 
-uint32_t attention_lines_bytes(attention_lines lines, uint32_t rows, uint32_t units)
+uint32_t attention_lines_end(attention_lines lines, uint32_t rows, uint32_t units)
 {
-    return lines.strip_bytes ? units / 2 * lines.strip_bytes : rows * lines.row_bytes;
+    return lines.start + (lines.strip_bytes ? units / 2 * lines.strip_bytes : rows * lines.row_bytes);
 }
 
 uint32_t attention_unit_bytes(attention_lines lines, uint32_t unit)
 {
-    return lines.strip_bytes ? unit / 2 * lines.strip_bytes : unit * lines.unit_bytes;
+    return lines.start + (lines.strip_bytes ? unit / 2 * lines.strip_bytes : unit * lines.unit_bytes);
 }
 
 ptx_val attention_unit_at(ptx_fn *f, attention_lines lines, ptx_val row, ptx_val unit)
@@ -219,7 +220,7 @@ static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
-    uint32_t gap = p->lines.row_bytes - attention_unit_bytes(p->lines, units);
+    uint32_t gap = p->lines.row_bytes - units * p->lines.unit_bytes;
     u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
     if (has_row)
         u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
@@ -294,5 +295,43 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
     }
     PTX_ELSE (f) {
         (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+    }
+}
+
+/* ---- O ----------------------------------------------------------------------------------------------------------------- */
+
+static void store_unit(const attention *a, ptx_val from, uint32_t start, ptx_val row, ptx_val column,
+                       const ptx_val *has_unit)
+{
+    ptx_fn *f = a->f;
+    ptx_val words[4], number = ptx_add(f, row, a->first);
+    ptx_val in_bounds = ptx_lt(f, number, a->rows);
+    if (has_unit)
+        in_bounds = ptx_and(f, in_bounds, *has_unit);
+    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
+    ptx_val to = ptx_at(f, out, ptx_mul(f, column, ptx_u32(OCTET)));
+    PTX_WHEN (f, in_bounds) {
+        ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, from, start), PTX_PLAIN);
+        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
+    }
+}
+
+void attention_store_rows(const attention *a, attention_lines lines, ptx_val shared, ptx_val first,
+                          uint32_t rows, ptx_val thread, uint32_t threads)
+{
+    ptx_fn *f = a->f;
+    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, ptx_block_x(f));
+    for (uint32_t i = 0; i < rows * team; i += threads) {
+        ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, ptx_u32(i));
+        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
+        ptx_val of_team = ptx_rem(f, position, ptx_u32(team));
+        bool is_ragged = i + threads > rows * team;
+        if (is_ragged)
+            has_unit = ptx_lt(f, thread, ptx_u32(rows * team - i));
+        for (uint32_t n = 0; n < units; n += team) {
+            ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, ptx_u32(n));
+            ptx_val from = ptx_add(f, attention_unit_at(f, lines, row, column), shared);
+            store_unit(a, from, lines.start, row, column, is_ragged ? &has_unit : NULL);
+        }
     }
 }

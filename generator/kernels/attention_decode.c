@@ -16,7 +16,6 @@
 enum {
     WARPS = 4,
     WARP_KEYS = 16, /* of a tile */
-    WARP_OCTETS = WARP_KEYS / 8,
     MOST_STAGES = 5,
     STATIC_BYTES = 512 /* of shared memory: of what joins parts, and of a tile's pages */
 };
@@ -44,10 +43,10 @@ static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    const uint32_t k_bytes = attention_lines_bytes(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
-    const uint32_t v_bytes = attention_lines_bytes(m.v_lines, WARP_KEYS, m.a.head_dim_v / UNIT);
+    const uint32_t k_bytes = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
+    const uint32_t v_bytes = attention_lines_end(m.v_lines, WARP_KEYS, m.a.head_dim_v / UNIT);
     d.stage_bytes = k_bytes > v_bytes ? k_bytes : v_bytes;
-    d.q_bytes = attention_lines_bytes(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
+    d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
     return d;
@@ -122,12 +121,10 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     d->copier = (attention_copier){a, WARP_LANES, 2, a->has_sm_80, m->lane};
     d->rows[0] = attention_init_panel(&d->copier, a->k, WARP_KEYS, a->head_dim, ring, m->k_lines);
     d->rows[1] = attention_init_panel(&d->copier, a->v, WARP_KEYS, a->head_dim_v, ring, m->v_lines);
-    attention_mma_init_lane(m, shared, ring, ring);
+    attention_mma_init_lane(m, shared, ring);
     d->k_at = m->k_at;
     d->v_at = m->v_at;
-    ptx_val octet = ptx_mad(f, d->warp, ptx_u32(WARP_OCTETS), m->lane);
-    ptx_val has_octet = ptx_lt(f, m->lane, ptx_u32(WARP_OCTETS));
-    m->pages = attention_init_pages(&m->a, ptx_select(f, has_octet, octet, ptx_u32(WARPS * WARP_OCTETS)));
+    m->pages = attention_init_pages(&m->a, WARP_KEYS);
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);

@@ -8,7 +8,7 @@
 /* Takes the layout's arguments, and finds this thread block's sequence: its lengths, and where its rows are. */
 void attention_find_sequence(attention *a);
 
-/* Finds the sequence's first row of Q again, U32: loops need no register for it. */
-ptx_val attention_first_query(const attention *a);
+/* Finds the sequence's rows of O, after the loop over the keys, which would keep registers for them. */
+void attention_find_queries_again(attention *a);
 
 #endif

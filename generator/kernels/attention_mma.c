@@ -104,7 +104,8 @@ static void multiply_scores(mma *m)
     for (uint32_t b = 0; b < m->blocks; b++)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
-        ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_tail, o * octet_bytes(m->k_lines)));
+        ptx_ldmatrix(f, 4, k,
+                     shared_at(f, m->a.type, m->k_tail, m->k_lines.start + o * octet_bytes(m->k_lines)));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
             ptx_mma_to(f, tensor_shape(m->a.type, false), m->score[i / 4][o + i % 4], q[i / 4], &k[i % 4]);
     }
@@ -126,7 +127,8 @@ void attention_mma_add_values(mma *m)
         }
     }
     for (uint32_t o = 0; m->v_has_tail && o < m->octets; o += 4) {
-        ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_tail, o * octet_bytes(m->v_lines)));
+        ptx_ldmatrix_trans(
+            f, 4, v, shared_at(f, m->a.type, m->v_tail, m->v_lines.start + o * octet_bytes(m->v_lines)));
         for (uint32_t b = 0; b < m->blocks; b++) {
             multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->v_steps], false);
             multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->v_steps], false);
@@ -315,44 +317,6 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_warp_barrier(f);
 }
 
-static void store_unit(mma *m, ptx_val shared, ptx_val row, ptx_val unit, const ptx_val *has_unit)
-{
-    ptx_fn *f = m->f;
-    const attention *a = &m->a;
-    ptx_val in_tile = attention_unit_at(f, m->out_lines, row, unit);
-    ptx_val from = shared_at(f, PTX_U32, ptx_add(f, in_tile, shared), 0);
-    ptx_val words[4], number = ptx_add(f, row, a->first);
-    ptx_val in_bounds = ptx_lt(f, number, a->rows);
-    if (has_unit)
-        in_bounds = ptx_and(f, in_bounds, *has_unit);
-    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
-    ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
-    PTX_WHEN (f, in_bounds) {
-        ptx_load_vec(f, 4, words, from, PTX_PLAIN);
-        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
-    }
-}
-
-/* Stores rows to global memory, 16 bytes per lane, in teams that take neighbouring units. */
-static void store_rows(mma *m, ptx_val shared)
-{
-    ptx_fn *f = m->f;
-    uint32_t row_units = m->a.head_dim_v / UNIT, rows = m->blocks * BLOCK_ROWS,
-             team = attention_team(row_units, threads(m));
-    ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
-    for (uint32_t i = 0; i < rows * team; i += WARP_LANES) {
-        ptx_val has_unit, position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
-        ptx_val column = ptx_rem(f, position, ptx_u32(team));
-        bool is_ragged = i + WARP_LANES > rows * team;
-        if (is_ragged)
-            has_unit = ptx_lt(f, m->lane, ptx_u32(rows * team - i));
-        for (uint32_t unit = 0; unit < row_units; unit += team)
-            store_unit(m, shared, row, unit == 0 ? column : ptx_add(f, column, ptx_u32(unit)),
-                       is_ragged ? &has_unit : NULL);
-    }
-}
-
 static void store_logs(mma *m)
 {
     ptx_fn *f = m->f;
@@ -390,8 +354,10 @@ static void add_sinks(mma *m)
 static void store_results(mma *m, ptx_val shared)
 {
     add_sinks(m);
+    uint32_t rows = m->blocks * BLOCK_ROWS;
     stage_rows(m, shared);
-    store_rows(m, shared);
+    attention_store_rows(&m->a, m->out_lines, shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
+                         WARP_LANES);
     store_logs(m);
 }
 
@@ -429,31 +395,20 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.octets = keys / 8;
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
     m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
-    const uint32_t all = threads(&m), copiers = keys < m.a.tile_k ? WARP_LANES : all;
-    m.q_lines = attention_strips(m.a.tile_q, m.a.head_dim / UNIT, all);
-    m.k_lines = attention_strips(keys, m.a.head_dim / UNIT, copiers);
-    m.v_lines = attention_strips(keys, m.a.head_dim_v / UNIT, copiers);
-    m.out_lines = attention_strips(m.a.tile_q, m.a.head_dim_v / UNIT, all);
+    const bool is_shared = keys == m.a.tile_k; /* else a warp has a ring of its own */
+    const uint32_t all = threads(&m), copiers = is_shared ? all : WARP_LANES;
+    const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
+    m.q_lines = attention_strips(0, m.a.tile_q, units, all);
+    m.out_lines = attention_strips(0, m.a.tile_q, v_units, all); /* in Q's place */
+    const uint32_t q_end = attention_lines_end(m.q_lines, m.a.tile_q, units);
+    const uint32_t out_end = attention_lines_end(m.out_lines, m.a.tile_q, v_units);
+    const uint32_t end = q_end > out_end ? q_end : out_end;
+    m.k_lines = attention_strips(is_shared ? end : 0, keys, units, copiers);
+    const uint32_t k_end = attention_lines_end(m.k_lines, keys, units);
+    m.v_lines = attention_strips(is_shared ? k_end : 0, keys, v_units, copiers);
+    m.shared_bytes = attention_lines_end(m.v_lines, keys, v_units);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
-}
-
-/* The tile of Q, in whose place that of O is staged. */
-static uint32_t q_bytes(const mma *m)
-{
-    uint32_t q = attention_lines_bytes(m->q_lines, m->a.tile_q, m->a.head_dim / UNIT);
-    uint32_t out = attention_lines_bytes(m->out_lines, m->a.tile_q, m->a.head_dim_v / UNIT);
-    return q > out ? q : out;
-}
-
-static uint32_t k_bytes(const mma *m)
-{
-    return attention_lines_bytes(m->k_lines, m->keys, m->a.head_dim / UNIT);
-}
-
-static uint32_t v_bytes(const mma *m)
-{
-    return attention_lines_bytes(m->v_lines, m->keys, m->a.head_dim_v / UNIT);
 }
 
 mma attention_mma_init(const attention *of, uint32_t keys)
@@ -472,7 +427,7 @@ mma attention_mma_init(const attention *of, uint32_t keys)
 
 /* Lane 8 * i + j points to row j of matrix i. For Q and V the matrices are rows 0-7 and 8-15 of the first unit, then of the
  * second; for K the two units of keys 0-7, then of keys 8-15; for the tails one unit of 32 keys. */
-void attention_mma_init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
+void attention_mma_init_lane(mma *m, ptx_val q, ptx_val keys)
 {
     ptx_fn *f = m->f;
     ptx_val in_octet = ptx_and(f, m->lane, ptx_u32(7)), upper = ptx_shr(f, m->lane, ptx_u32(4));
@@ -480,17 +435,17 @@ void attention_mma_init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
     m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
-    m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), k);
-    m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), v);
+    m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), keys);
+    m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), keys);
     if (m->has_tail) {
         ptx_val tail = attention_unit_at(f, m->k_lines, m->lane, ptx_u32(2 * m->steps));
-        m->k_tail = ptx_add(f, tail, k);
+        m->k_tail = ptx_add(f, tail, keys);
         tail = attention_unit_at(f, m->q_lines, q_row, ptx_u32(2 * m->steps));
         m->q_tail = ptx_add(f, tail, q);
     }
     if (m->v_has_tail) {
         ptx_val tail = attention_unit_at(f, m->v_lines, m->lane, ptx_u32(2 * m->v_steps));
-        m->v_tail = ptx_add(f, tail, v);
+        m->v_tail = ptx_add(f, tail, keys);
     }
 }
 
@@ -500,20 +455,19 @@ void attention_mma_hold_q(mma *m)
         load_q(m, 0, step, m->q[step]);
 }
 
-static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
+static void init_copies(mma *m, ptx_val shared, ptx_val tid)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val k_to = ptx_add(f, q_to, ptx_u32(q_bytes(m)));
-    ptx_val v_to = ptx_add(f, k_to, ptx_u32(k_bytes(m))), none = ptx_u32(0);
+    ptx_val none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
-    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->q_lines);
-    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->k_lines);
-    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, v_to, m->v_lines);
-    attention_mma_init_lane(m, q_to, k_to, v_to);
-    m->pages = attention_init_pages(&m->a, tid);
+    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
+    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
+    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, shared, m->v_lines);
+    attention_mma_init_lane(m, shared, shared);
+    m->pages = attention_init_pages(&m->a, 0);
     attention_copy_rows(&q, a->first, a->q_end, none);
     m->key = ptx_var(f, attention_key(a, a->first_key));
     attention_copy_rows(&m->k, m->key, a->keys, none);
@@ -523,14 +477,15 @@ static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
 
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
  * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
- * the data being copied, and more with pack_gqa. */
+ * the data being copied, and more with pack_gqa or longer rows of K. */
 uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
-    uint32_t numbers = m->blocks * (a->head_dim_v + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
-                       (m->has_tail || m->v_has_tail ? 8 : 0);
+    uint32_t columns = is_old && a->head_dim > a->head_dim_v ? a->head_dim : a->head_dim_v;
+    uint32_t numbers = m->blocks * (columns + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
+                       (m->has_tail || m->v_has_tail ? 12 : 0);
     uint32_t registers = numbers + others < 256 ? numbers + others : 256;
     uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
     uint32_t blocks = warps * WARP_LANES / threads;
@@ -592,7 +547,7 @@ void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
     const attention a = attention_geometry(NULL, v);
     const mma m = attention_mma_geometry(a, a.tile_k);
     s->block[0] = threads(&m);
-    s->shared_bytes = q_bytes(&m) + k_bytes(&m) + v_bytes(&m);
+    s->shared_bytes = m.shared_bytes;
     s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
     s->trip = m.a.tile_k;
 }

@@ -24,6 +24,7 @@ typedef struct attention_mma {
     uint32_t steps, v_steps, octets; /* 16 elements of head_dim, of head_dim_v; 8 keys */
     bool has_tail, v_has_tail;       /* they have 8 elements more */
     attention_lines q_lines, k_lines, v_lines, out_lines;
+    uint32_t shared_bytes;
     attention_copier copier;
     attention_panel k, v;
     attention_pages pages;
@@ -43,8 +44,8 @@ attention_mma attention_mma_geometry(attention of, uint32_t keys);
 /* The same, with rows that have seen no key. */
 attention_mma attention_mma_init(const attention *of, uint32_t keys);
 
-/* Finds where the lane's rows are in tiles of Q, K and V. Needs lane, and warp: whose rows of Q it makes. */
-void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val k, ptx_val v);
+/* Finds where the lane's rows are in the tile of Q, and in those of K and V. Needs lane, and warp: whose rows of Q it makes. */
+void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val keys);
 
 /* Registers take the rows of Q, if they stay there. */
 void attention_mma_hold_q(attention_mma *m);

@@ -9,17 +9,18 @@
 
 typedef struct attention_pages {
     attention *a;
-    ptx_val octets; /* in shared memory; U32 */
-    ptx_val octet;  /* this thread's of a tile; some threads have none, which is any number behind the last */
-    ptx_val reciprocal; /* of the page size */
-    ptx_val page;       /* variable: of this thread's octet of the next tile */
+    ptx_val octets;       /* in shared memory; U32 */
+    uint32_t warp_octets; /* of each warp; 0: the first threads have them all */
+    ptx_val page;         /* variable of the first threads: of their octets of the next tile */
 } attention_pages;
 
 /* Bytes of static shared memory. */
 uint32_t attention_pages_bytes(uint32_t tile_k);
 
 /* Lays out the first tile, and turns to it: copies may follow. */
-attention_pages attention_init_pages(attention *a, ptx_val octet);
+/* Lays out the first tile, and turns to it: copies may follow. Where each warp copies its own part of a tile, `warp_keys`, its
+ * lanes lay that out; else it is 0. */
+attention_pages attention_init_pages(attention *a, uint32_t warp_keys);
 
 /* The copies that follow are of the tile that begins at a counted key. */
 void attention_turn_pages(attention_pages *p, ptx_val counted);

@@ -41,7 +41,10 @@ void attention_find_before(attention *a)
         a->log_rows = a->q_length;
         return;
     }
-    ptx_val query = attention_first_query(a), of_heads = ptx_mul_wide(f, head, a->q_rows);
+    attention_find_queries_again(a);
+    ptx_val query = a->out.first_row, of_heads = ptx_mul_wide(f, head, a->q_rows);
+    ptx_val element = ptx_mul(f, ptx_cvt(f, PTX_U64, head), a->out.head_stride);
+    a->out.first = ptx_at(f, a->out.first, ptx_mad_wide(f, query, a->out.row_stride, element));
     a->before = a->log_before = ptx_add(f, of_heads, ptx_cvt(f, PTX_U64, query));
     if (a->pack_gqa)
         a->before = ptx_mad_wide(f, query, a->group, of_heads);

@@ -387,7 +387,7 @@ void attention_emit_simt(const attention *a)
     ptx_fn *f = a->f;
     simt s = geometry(*a);
     init_thread(&s);
-    s.pages = attention_init_pages(&s.a, s.copier.tid);
+    s.pages = attention_init_pages(&s.a, 0);
     PTX_FOR (f, counted, s.a.first_key, s.a.end, ptx_u32(s.a.tile_k)) {
         ptx_main_loop(f);
         ptx_val key = attention_key(&s.a, counted);

@@ -37,17 +37,19 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     attention_matrix *const all[] = {&a->q, &a->k, &a->v, &a->out};
     for (int i = 0; i < 4; i++) {
         bool is_q = i == 0 || i == 3;
+        all[i]->head_stride = strides[i].head;
+        all[i]->pack_gqa = is_q && a->pack_gqa;
+        all[i]->is_paged = !is_q && is_paged;
+        all[i]->page_stride = strides[i].batch;
+        all[i]->in_entry = i == 2 ? 8 : 0;
+        if (i == 3 && !is_dense)
+            continue; /* until attention_find_before */
         ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
         if (is_dense || (!is_q && !is_paged))
             element = ptx_mad(f, batch, strides[i].batch, element);
         if (!is_dense && (is_q || !is_paged))
             element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
         all[i]->first = ptx_at(f, all[i]->first, element);
-        all[i]->head_stride = strides[i].head;
-        all[i]->pack_gqa = is_q && a->pack_gqa;
-        all[i]->is_paged = !is_q && is_paged;
-        all[i]->page_stride = strides[i].batch;
-        all[i]->in_entry = i == 2 ? 8 : 0;
     }
 }
 

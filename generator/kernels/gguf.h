@@ -9,7 +9,7 @@
 #define GGUF_PARAM(what)                                                                                     \
     {                                                                                                        \
         .name = "format", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = FORMAT_WORDS,        \
-        .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13", .default_value = "q4_k", .summary = what                 \
+        .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13 14", .default_value = "q4_k", .summary = what              \
     }
 
 /* Bytes of 256 elements, which of blocks of 32 is eight times a block's; elements of a block. Verification holds them to
@@ -18,10 +18,10 @@
     "select(format == q4_0 || format == q4_k || format == iq4_nl, 144, "                                     \
     "select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 || format == q5_k, 176, "        \
     "select(format == q8_0, 272, select(format == q6_k, 210, select(format == q4_1, 160, "                   \
-    "select(format == q5_1, 192, select(format == q3_k, 110, 84))))))))"
+    "select(format == q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84, 66)))))))))"
 #define GGUF_ELEMENTS                                                                                        \
     "select(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k || "      \
-    "format == iq4_xs, 256, 32)"
+    "format == iq4_xs || format == tq2_0, 256, 32)"
 
 static inline const weight_format *gguf_format(const kiln_variant *v)
 {

@@ -83,8 +83,9 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* Formats whose groups have 64 elements, and those whose groups have four parts. config.shared_memory holds what follows to
  * device/format.c. */
-#define IS_K    "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k)"
-#define IS_FOUR "(format == q2_k || format == q3_k || format == q6_k)"
+#define IS_K                                                                                                 \
+    "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k || format == tq2_0)"
+#define IS_FOUR "(format == q2_k || format == q3_k || format == q6_k || format == tq2_0)"
 #define GROUP   "select(" IS_K ", 64, 32)"
 
 #define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"

@@ -15,7 +15,7 @@
 #include "device/tail.h"
 #include "device/turn.h"
 
-enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, MOST_ELEMENTS = 8 };
+enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MOST_ELEMENTS = 8 };
 
 #define LEAST_MOST 0x1p-118f
 
@@ -49,6 +49,7 @@ typedef struct rope {
     ptx_val chunk[PARTS];       /* the first elements of its chunks, U32 */
     ptx_val is_rotated[PARTS];  /* whether the pairs of a part are */
     ptx_val pair[PARTS];        /* the first of them, U32 */
+    ptx_val raw[PARTS][WORDS];  /* the chunks as memory has them: F32, or pairs in U32 */
     ptx_val x[PARTS * MOST_ELEMENTS];
 } rope;
 
@@ -169,32 +170,33 @@ static void find_chunks(rope *r)
     }
 }
 
-/* The elements, from an address; zeros where they are out of bounds. */
+/* Loads the chunks as they are; zeros where they are out of bounds. */
 static void load_chunks(rope *r)
 {
     ptx_fn *f = r->f;
-    const bool is_f32 = r->type == PTX_F32;
-    const uint32_t words = 4;
-    ptx_val raw[4], pair[2];
     ptx_val of_q = ptx_address(f, r->q), of_k = ptx_address(f, r->k), of_v = ptx_address(f, r->v);
     ptx_val all = ptx_pointer(f, PTX_GLOBAL, r->type, choose(r, of_q, of_k, of_v));
     ptx_val row_stride = choose(r, r->of_q.row, r->of_k.row, r->of_v.row);
     ptx_val row = ptx_mul(f, row_stride, ptx_cvt(f, PTX_U64, r->token));
     ptx_val stride = choose(r, r->of_q.head, r->of_k.head, r->of_v.head);
     ptx_val head = ptx_at(f, all, ptx_mad(f, r->head, stride, row));
-    for (uint32_t part = 0; part < PARTS; part++) {
-        ptx_val *x = &r->x[part * r->elements];
-        tail_load(f, is_f32 ? PTX_F32 : PTX_U32, words, raw, ptx_at(f, head, r->chunk[part]), &r->in_bounds,
-                  PTX_CS);
-        for (uint32_t i = 0; i < words; i++) {
-            if (is_f32) {
-                x[i] = raw[i];
-                continue;
-            }
-            widen_pair(f, r->type, raw[i], pair);
-            x[2 * i] = ptx_var(f, pair[0]);
-            x[2 * i + 1] = ptx_var(f, pair[1]);
+    for (uint32_t part = 0; part < PARTS; part++)
+        tail_load(f, r->type == PTX_F32 ? PTX_F32 : PTX_U32, WORDS, r->raw[part],
+                  ptx_at(f, head, r->chunk[part]), &r->in_bounds, PTX_CS);
+}
+
+static void widen_chunks(rope *r)
+{
+    ptx_val pair[2];
+    for (uint32_t i = 0; i < PARTS * WORDS; i++) {
+        ptx_val raw = r->raw[i / WORDS][i % WORDS];
+        if (r->type == PTX_F32) {
+            r->x[i] = raw;
+            continue;
         }
+        widen_pair(r->f, r->type, raw, pair);
+        r->x[2 * i] = ptx_var(r->f, pair[0]);
+        r->x[2 * i + 1] = ptx_var(r->f, pair[1]);
     }
 }
 
@@ -381,6 +383,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     find_chunks(&r);
     load_chunks(&r);
     table t = make_table(&r);
+    widen_chunks(&r);
     rotate(&r, &t);
     PTX_IF (f, r.is_query) {
         store_query(&r);
@@ -484,6 +487,8 @@ static const kiln_rule rules[] = {
     {"cache_page_stride >= head_dim || pages <= 1", "cache_page_stride must be at least head_dim"},
     {"cache_row_stride >= head_dim || page_size <= 1", "cache_row_stride must be at least head_dim"},
     {"cache_head_stride >= head_dim || max(k_heads, v_heads) <= 1", "cache_head_stride must be at least head_dim"},
+    {"cache != int8_token || (scale_page_stride >= 1 || pages <= 1) && (scale_row_stride >= 1 || page_size <= 1) && "
+     "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1"},
     {NULL, NULL},
 };
 
@@ -504,8 +509,8 @@ const kiln_family rope_family = {
         "an angle is position * frequency * 2^-64 turns, exactly; its cosine c and sine s are within 2^-22. An element of a "
         "pair (a, b) becomes magnitude * (a * c - b * s) or magnitude * (a * s + b * c), within 2^-21 * |magnitude| * (|a| + "
         "|b|), plus one rounding to the type; the others keep their bits. A code is the nearest one, of two the even one, to "
-        "a quotient that is within 2^-21 of x / scale, relatively, where x is the element before it is rounded to the type; "
-        "at most 448 (e4m3), from -128 to 127 (int8). int8_token: scale is max(|x|) / 127 within 2^-22, relatively, max(|x|) "
+        "a quotient that is within 2^-21 of x / scale, relatively, and is x / scale where scale is a power of two; x is the "
+        "element before it is rounded to the type. Codes are at most 448 (e4m3), from -128 to 127 (int8). int8_token: scale is max(|x|) / 127 within 2^-22, relatively, max(|x|) "
         "of at least 2^-118. This holds where products with cosines, and with 1 / scale, are normal numbers of f32 or 0",
     .nonfinite =
         "IEEE arithmetic: a NaN or an infinity comes to both elements of its pair, and to no others. In the cache a NaN is "

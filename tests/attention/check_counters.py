@@ -35,9 +35,16 @@ def tiles(params, args):
         yield end - first, seen
 
 
+def head_dims(params):
+    """Elements of a row of Q and K, of V and O."""
+    dim = int(params["head_dim"])
+    return dim, int(params.get("head_dim_v", 0)) or dim
+
+
 def expected_bytes(params, args):
     """{argument: bytes that all thread blocks together read or write}"""
-    row, (rows, heads) = BYTES[params["type"]] * int(params["head_dim"]), rows_and_heads(params, args)
+    row, v_row = (BYTES[params["type"]] * dim for dim in head_dims(params))
+    rows, heads = rows_and_heads(params, args)
     keys = sum(seen for _, seen in tiles(params, args))
     turns = {"mma": lambda seen: 1, "simt": lambda seen: -(-seen // int(params["tile_k"]))}[params["strategy"]]
     queries = sum(count * turns(seen) for count, seen in tiles(params, args))
@@ -45,11 +52,11 @@ def expected_bytes(params, args):
     shared = {}
     if parts > 1:  # each part is written once and read once; a block of each part arrives, and looks for a Q
         tile_count = sum(1 for _ in tiles(params, args))
-        numbers = heads * rows * parts * (int(params["head_dim"]) + 2)
+        numbers = heads * rows * parts * (head_dims(params)[1] + 2)
         shared = {"workspace": 2 * wide * numbers, "tile_counters": 4 * heads * parts * tile_count}
         queries *= parts if params["strategy"] == "mma" else 1
-    return {**shared, "q": row * heads * queries, "k": row * heads * keys, "v": row * heads * keys,
-            "out": row * heads * rows, "lse": wide * heads * rows}
+    return {**shared, "q": row * heads * queries, "k": row * heads * keys, "v": v_row * heads * keys,
+            "out": v_row * heads * rows, "lse": wide * heads * rows}
 
 
 def most_wavefronts(params):
@@ -118,15 +125,15 @@ def main():
         # Others make the same copies, beside a few loads of lengths, pages, slopes or a mask.
         if params.get("score", "plain") != "plain" or params.get("layout", "dense") != "dense":
             return
-        dim = int(params["head_dim"])
+        dim, dim_v = head_dims(params)
         for shape in shapes:
             batch, q_heads, kv_heads, q, k = map(int, shape.split(","))
-            strides = {f"{name}_{of}_stride": dim * size for name, heads, rows in
-                       (("q", q_heads, q), ("k", kv_heads, k), ("v", kv_heads, k), ("out", q_heads, q))
+            strides = {f"{name}_{of}_stride": row * size for name, row, heads, rows in
+                       (("q", dim, q_heads, q), ("k", dim, kv_heads, k), ("v", dim_v, kv_heads, k), ("out", dim_v, q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
                        "scale": SCALE, "splits": 0 if int(params["split_k"]) else SPLITS,
-                       "workspace_size": batch * q_heads * q * (int(params["split_k"]) or 256) * (dim + 8),
+                       "workspace_size": batch * q_heads * q * (int(params["split_k"]) or 256) * (dim_v + 8),
                        **strides}
             yield ",".join(f"{name}={value}" for name, value in scalars.items())
 

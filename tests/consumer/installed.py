@@ -511,7 +511,7 @@ def cross(scratch):
            "the bundle is for the other machine")
 
     if os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
-        run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "tools", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DKILN_TOOLS=ON", options[1],
+        run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "tools", "-G", "Ninja", "-DKILN_TOOLS=ON", options[1],
             f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
         run(CMAKE, "--build", scratch / "tools", "--target", "kiln-verify")
         output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", scratch / "tools/bin/kiln-verify", "--list")

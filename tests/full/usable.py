@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Asks every variant of tests/full.yaml on every emulated device whether it is usable, and compares that with a launch.
+"""Asks every variant of a configuration on every emulated device whether it is usable, and compares that with a launch.
 
-usage: usable.py REPOSITORY KILN CC FULL_USABLE EMULATOR
+usage: usable.py REPOSITORY CONFIG KILN CC FULL_USABLE EMULATOR
 """
 import os
 import pathlib
@@ -14,13 +14,14 @@ TARGETS = "sm_75,sm_80,sm_120f"  # on one of these every variant runs, and each 
 
 
 def main():
-    repository, kiln, compiler, program, emulator = sys.argv[1:]
+    repository, config, kiln, compiler, program, emulator = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        pack, source, manifest = (folder / name for name in ("kiln_full.so", "kiln_full.c", "kiln_full.json"))
-        subprocess.run([kiln, "generate", f"{repository}/tests/full.yaml", "--targets", TARGETS, "--output", folder], check=True)
+        subprocess.run([kiln, "generate", config, "--targets", TARGETS, "--output", folder], check=True)
+        source = next(folder.glob("*.c"))
+        pack, manifest = source.with_suffix(".so"), source.with_suffix(".json")
         subprocess.run([compiler, "-O0", "-shared", "-fPIC", f"-I{repository}/include", source, "-o", pack], check=True)
-        command = [program, pack, "kiln_full_index", manifest, emulator]
+        command = [program, pack, f"{source.stem}_index", manifest, emulator]
         environment = dict(os.environ, KILN_EMU_DEVICE=",".join(DEVICES), KILN_EMU_CHECK="none")
         sys.exit(subprocess.run(command, env=environment).returncode)
 

@@ -6,7 +6,7 @@ usage: same_bytes.py CASE KILN CONFIG [--work DIR] [--full CONFIG [--targets T,.
   locale       in every installed locale that is not C (de_DE.UTF-8 where it is there), and in C
   environment  with an empty environment, and with a large one
   jobs         with 1, 2 and 7 threads
-  compilers    by generators that gcc and clang built here and now (one that is missing is named, one must be there)
+  compilers    by a generator that clang built here and now; without --targets, or without clang, by one that gcc built
   aarch64      by generators that these built for aarch64, where a char has no sign, run by qemu (exits 77 without)
 The last two build in --work, and have a second configuration, --full, for these --targets. Nothing is committed beside
 it: they compare with what KILN makes of it.
@@ -87,7 +87,8 @@ AARCH64 = {AARCH64_GCC: CROSS, "clang": [*CROSS, "-DCMAKE_C_COMPILER_TARGET=aarc
 
 
 def compilers(options):
-    return by_builds(options, NATIVE)
+    in_full = not options.targets  # else one compiler: the other one's, as a rule, built KILN
+    return by_builds(options, NATIVE if in_full or not shutil.which("clang") else {"clang": []})
 
 
 def aarch64(options):

@@ -27,7 +27,7 @@ except ImportError:
 
 # Where the f16 factors of a block are. MXFP4's is its first byte.
 FACTORS = {"q4_0": [0], "q4_1": [0, 2], "q5_0": [0], "q5_1": [0, 2], "q8_0": [0], "q2_k": [80, 82], "q3_k": [108],
-           "q4_k": [0, 2], "q5_k": [0, 2], "q6_k": [208], "iq4_nl": [0], "iq4_xs": [0], "mxfp4": []}
+           "q4_k": [0, 2], "q5_k": [0, 2], "q6_k": [208], "iq4_nl": [0], "iq4_xs": [0], "mxfp4": [], "tq2_0": [64]}
 
 ZERO, LEAST, LARGEST_DENORMAL, LEAST_NORMAL, ONE, MOST = 0x0000, 0x0001, 0x03FF, 0x0400, 0x3C00, 0x7BFF
 MINUS = 0x8000

@@ -40,8 +40,8 @@ static void tally(bool is_right)
 
 static uint32_t format_of(const char *name)
 {
-    static const char *const names[] = {"q4_0", "q4_1", "q5_0", "q5_1",   "q8_0",   "q2_k", "q3_k",
-                                        "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4"};
+    static const char *const names[] = {"q4_0", "q4_1", "q5_0", "q5_1",   "q8_0",   "q2_k",  "q3_k",
+                                        "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "tq2_0"};
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0)
             return Q4K_SAMPLE_GGUF_DEQUANTIZE_FORMAT_Q4_0 + i;

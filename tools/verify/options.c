@@ -28,6 +28,7 @@ void options_print_help(void)
         "  --list              print the variants and whether they have a reference, and run nothing\n"
         "  --filter TEXT       only variants whose id contains TEXT\n"
         "  --sample I/N        only every N-th of those, from the I-th on (I < N)\n"
+        "  --own-images        only variants with an image for this very target\n"
         "  --driver PATH       this driver library (default: libcuda.so.1)\n"
         "  --device N          the driver's N-th device (default: 0)\n"
         "  --seed N            of the random inputs (default: 1)\n"
@@ -78,6 +79,7 @@ static const struct option_row {
     uint64_t least, most;
 } option_rows[] = {
     {"--list", OPTION_FLAG, offsetof(options, is_listing), 0, 0},
+    {"--own-images", OPTION_FLAG, offsetof(options, wants_own_images), 0, 0},
     {"--full", OPTION_FLAG, offsetof(options, run.limits.is_full), 0, 0},
     {"--help", OPTION_FLAG, offsetof(options, wants_help), 0, 0},
     {"--filter", OPTION_TEXT, offsetof(options, filter), 0, 0},

@@ -27,7 +27,7 @@ typedef struct options {
     const char *only; /* of them, by number: "3,17"; null: all */
     uint64_t least;   /* percent of them that have to be killed */
     uint64_t jobs;    /* processes at a time that run them; 0: one per processor */
-    bool is_listing, wants_help;
+    bool is_listing, wants_help, wants_own_images;
     run_options run;
 } options;
 

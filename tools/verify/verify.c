@@ -57,6 +57,22 @@ static void choose_variants(program *p)
     }
 }
 
+static bool has_own_image(const program *p, const manifest_variant *v)
+{
+    const kiln_device *here = &p->device.loader.device;
+    const kiln_image *taken = kiln_select(here, kiln_find(p->index, v->key)->module);
+    return taken && taken->sm == here->sm;
+}
+
+static void keep_own_images(program *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->variant_count; i++)
+        if (has_own_image(p, p->variants[i]))
+            p->variants[kept++] = p->variants[i];
+    p->variant_count = kept;
+}
+
 static int list_variants(const program *p)
 {
     for (size_t i = 0; i < p->variant_count; i++)
@@ -183,7 +199,13 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         bool may_skip = opened == DEVICE_NONE && !wants_this_device(&p->options);
         return may_skip ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
-    int status = p->options.mutants ? mutate_all(p) : run_all(p);
+    if (p->options.wants_own_images)
+        keep_own_images(p);
+    int status = VERIFY_EXIT_OK;
+    if (p->variant_count == 0)
+        printf("no image is for %s itself\n", p->device.name);
+    else
+        status = p->options.mutants ? mutate_all(p) : run_all(p);
     device_close(&p->device);
     return status;
 }

@@ -867,6 +867,7 @@ static void add_sequences(size_plan *plan)
     add_size(plan, (lengths){ALL_LENGTHS, 3, 1, 3, 4 * tile_k + 9}, OVERLAPPING, &window, true);
     add(plan, (lengths){ALL_LENGTHS, 2, 1, 5, tile_k + 1}, ROWS_FIRST);
     add(plan, (lengths){ALL_LENGTHS, 2, 2, 2, tile_k + 1}, GAPS);
+    add_always(plan, (lengths){ALL_LENGTHS, 1, 1, 2, 9}, GAPS);
 }
 
 /* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */

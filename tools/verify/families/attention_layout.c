@@ -21,12 +21,12 @@ attention_sequence attention_sequence_of(problem *p, uint64_t batch)
 {
     uint64_t most_queries = problem_integer(p, "q_length"), most_keys = problem_integer(p, "k_length");
     attention_sequence s = {.batch = batch};
-    s.q_first = number_of(p, "q_offsets", batch, batch * most_queries);
-    s.q_length = number_of(p, "q_offsets", batch + 1, s.q_first + most_queries) - s.q_first;
+    s.q_first = number_of(p, "sequences_q_offsets", batch, batch * most_queries);
+    s.q_length = number_of(p, "sequences_q_offsets", batch + 1, s.q_first + most_queries) - s.q_first;
     s.q_length = least(s.q_length, most_queries);
-    s.k_first = number_of(p, "k_offsets", batch, 0);
-    s.k_length = number_of(p, "k_offsets", batch + 1, s.k_first + most_keys) - s.k_first;
-    s.k_length = least(number_of(p, "k_lengths", batch, s.k_length), most_keys);
+    s.k_first = number_of(p, "sequences_k_offsets", batch, 0);
+    s.k_length = number_of(p, "sequences_k_offsets", batch + 1, s.k_first + most_keys) - s.k_first;
+    s.k_length = least(number_of(p, "sequences_k_lengths", batch, s.k_length), most_keys);
     return s;
 }
 
@@ -58,8 +58,8 @@ static bool is_paged(const problem *p)
 /* Where in page_table the page of key j is. */
 static uint64_t entry_of(problem *p, uint64_t batch, uint64_t j)
 {
-    uint64_t even = batch * problem_integer(p, "page_table_stride");
-    return number_of(p, "page_starts", batch, even) + j / problem_integer(p, "page_size");
+    uint64_t even = batch * problem_integer(p, "pages_stride");
+    return number_of(p, "pages_starts", batch, even) + j / problem_integer(p, "pages_size");
 }
 
 uint64_t attention_query_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
@@ -73,11 +73,12 @@ uint64_t attention_query_at(problem *p, const attention_sequence *s, const char 
 uint64_t attention_key_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
                           uint64_t j)
 {
-    uint64_t first = problem_integer(p, "k_rows") > 0 ? s->k_first * stride(p, matrix, "_row_stride")
-                                                      : s->batch * stride(p, matrix, "_batch_stride");
+    uint64_t first = problem_integer(p, "sequences_k_rows") > 0
+                         ? s->k_first * stride(p, matrix, "_row_stride")
+                         : s->batch * stride(p, matrix, "_batch_stride");
     if (is_paged(p)) {
-        first = number_of(p, "page_table", entry_of(p, s->batch, j), 0) * stride(p, matrix, "_batch_stride");
-        j %= problem_integer(p, "page_size");
+        first = number_of(p, "pages_table", entry_of(p, s->batch, j), 0) * stride(p, matrix, "_batch_stride");
+        j %= problem_integer(p, "pages_size");
     }
     return first + head * stride(p, matrix, "_head_stride") + j * stride(p, matrix, "_row_stride");
 }
@@ -86,7 +87,7 @@ uint64_t attention_log_at(problem *p, const attention_sequence *s, uint64_t head
 {
     if (is_dense(p))
         return (s->batch * problem_integer(p, "q_heads") + head) * problem_integer(p, "q_length") + i;
-    return head * problem_integer(p, "q_rows") + s->q_first + i;
+    return head * problem_integer(p, "sequences_q_rows") + s->q_first + i;
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
@@ -127,12 +128,12 @@ static uint64_t make_offsets(problem *p, const char *name, const char *most,
 
 static uint64_t unused_rows(problem *p)
 {
-    return problem_find(p, "k_lengths")->is_null ? 0 : UNUSED_ROWS;
+    return problem_find(p, "sequences_k_lengths")->is_null ? 0 : UNUSED_ROWS;
 }
 
 static uint64_t pages_of(problem *p, uint64_t keys)
 {
-    const uint64_t size = problem_integer(p, "page_size");
+    const uint64_t size = problem_integer(p, "pages_size");
     return (keys + size - 1) / size;
 }
 
@@ -142,16 +143,16 @@ static void plan_pages(problem *p, attention_lengths how)
     static const uint64_t sizes[] = {8, 24, 16, 40, 64, 256};
     uint64_t batches = problem_integer(p, "batch"), most = problem_integer(p, "k_length"), entries = 0;
     uint64_t number = problem_integer(p, "q_length") + most;
-    problem_find(p, "page_size")->integer = sizes[number % (sizeof sizes / sizeof *sizes)];
-    problem_find(p, "k_lengths")->is_null = how == LENGTHS_ALL;
-    problem_find(p, "page_starts")->is_null = how == LENGTHS_ALL || how == LENGTHS_IN_SLOTS;
-    problem_find(p, "page_table_stride")->integer = pages_of(p, most) + 1;
+    problem_find(p, "pages_size")->integer = sizes[number % (sizeof sizes / sizeof *sizes)];
+    problem_find(p, "sequences_k_lengths")->is_null = how == LENGTHS_ALL;
+    problem_find(p, "pages_starts")->is_null = how == LENGTHS_ALL || how == LENGTHS_IN_SLOTS;
+    problem_find(p, "pages_stride")->integer = pages_of(p, most) + 1;
     for (uint64_t batch = 0; batch < batches; batch++)
         entries += pages_of(p, least(keys_of(p, most, batch), most));
-    if (problem_find(p, "page_starts")->is_null)
+    if (problem_find(p, "pages_starts")->is_null)
         entries = batches * (pages_of(p, most) + 1);
-    problem_find(p, "page_entries")->integer = entries > pages_of(p, most) ? entries : pages_of(p, most);
-    problem_find(p, "pages")->integer = entries + 2;
+    problem_find(p, "pages_entries")->integer = entries > pages_of(p, most) ? entries : pages_of(p, most);
+    problem_find(p, "pages_count")->integer = entries + 2;
 }
 
 void attention_plan_layout(problem *p, attention_lengths how)
@@ -161,29 +162,29 @@ void attention_plan_layout(problem *p, attention_lengths how)
     bool by_offsets = how == LENGTHS_BY_OFFSETS || how == LENGTHS_IN_PART;
     uint64_t batches = problem_integer(p, "batch"), most = problem_integer(p, "q_length"),
              queries = batches * most;
-    problem_find(p, "q_offsets")->is_null = !by_offsets;
-    problem_find(p, "k_lengths")->is_null = how == LENGTHS_BY_OFFSETS || how == LENGTHS_ALL;
+    problem_find(p, "sequences_q_offsets")->is_null = !by_offsets;
+    problem_find(p, "sequences_k_lengths")->is_null = how == LENGTHS_BY_OFFSETS || how == LENGTHS_ALL;
     if (by_offsets)
-        queries = make_offsets(p, "q_offsets", "q_length", queries_of, 0);
-    problem_find(p, "q_rows")->integer = queries > most ? queries : most;
+        queries = make_offsets(p, "sequences_q_offsets", "q_length", queries_of, 0);
+    problem_find(p, "sequences_q_rows")->integer = queries > most ? queries : most;
     if (is_paged(p)) {
         plan_pages(p, how);
         return;
     }
-    problem_find(p, "k_rows")->integer =
-        by_offsets ? make_offsets(p, "k_offsets", "k_length", keys_of, unused_rows(p)) : 0;
+    problem_find(p, "sequences_k_rows")->integer =
+        by_offsets ? make_offsets(p, "sequences_k_offsets", "k_length", keys_of, unused_rows(p)) : 0;
 }
 
 uint64_t attention_query_rows(problem *p)
 {
-    return is_dense(p) ? problem_integer(p, "q_length") : problem_integer(p, "q_rows");
+    return is_dense(p) ? problem_integer(p, "q_length") : problem_integer(p, "sequences_q_rows");
 }
 
 uint64_t attention_key_rows(problem *p)
 {
     if (is_paged(p))
-        return problem_integer(p, "page_size");
-    uint64_t rows = problem_integer(p, "k_rows");
+        return problem_integer(p, "pages_size");
+    uint64_t rows = problem_integer(p, "sequences_k_rows");
     return rows > 0 ? rows : problem_integer(p, "k_length");
 }
 
@@ -207,8 +208,8 @@ static uint64_t step_through(uint64_t pages)
 /* Each sequence has pages here and there. Entries behind its last key are no pages. */
 static void make_pages(problem *p)
 {
-    argument *table = problem_find(p, "page_table"), *starts = problem_find(p, "page_starts");
-    uint64_t most = problem_integer(p, "k_length"), pages = problem_integer(p, "pages");
+    argument *table = problem_find(p, "pages_table"), *starts = problem_find(p, "pages_starts");
+    uint64_t most = problem_integer(p, "k_length"), pages = problem_integer(p, "pages_count");
     uint64_t step = step_through(pages), start = 0, used = 0;
     for (uint64_t i = 0; i < table->count; i++)
         element_set_bits(table->about->type, table->host, i, UINT64_MAX);
@@ -217,7 +218,7 @@ static void make_pages(problem *p)
             element_set_bits(starts->about->type, starts->host, batch, start);
         uint64_t keys = batch < problem_integer(p, "batch") ? attention_sequence_of(p, batch).k_length : 0;
         start += pages_of(p, least(keys, most));
-        for (uint64_t j = 0; j < keys; j += problem_integer(p, "page_size"))
+        for (uint64_t j = 0; j < keys; j += problem_integer(p, "pages_size"))
             element_set_bits(table->about->type, table->host, entry_of(p, batch, j), ++used * step % pages);
     }
 }
@@ -226,10 +227,10 @@ void attention_make_layout(problem *p)
 {
     if (is_dense(p))
         return;
-    argument *lengths = problem_find(p, "k_lengths");
-    make_offsets(p, "q_offsets", "q_length", queries_of, 0);
+    argument *lengths = problem_find(p, "sequences_k_lengths");
+    make_offsets(p, "sequences_q_offsets", "q_length", queries_of, 0);
     if (!is_paged(p))
-        make_offsets(p, "k_offsets", "k_length", keys_of, unused_rows(p));
+        make_offsets(p, "sequences_k_offsets", "k_length", keys_of, unused_rows(p));
     for (uint64_t batch = 0; batch < lengths->count; batch++)
         element_set_bits(lengths->about->type, lengths->host, batch,
                          keys_of(p, problem_integer(p, "k_length"), batch));

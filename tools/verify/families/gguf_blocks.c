@@ -168,6 +168,13 @@ static void read_iq4_xs(gguf_block *b, const unsigned char *p)
         b->code[i] = iq4_values[nibble(p + 8 + i / 32 * 16, i % 32)];
 }
 
+static void read_tq2_0(gguf_block *b, const unsigned char *p)
+{
+    set_all(b, half_at(p + 64), 0);
+    for (int i = 0; i < 256; i++)
+        b->code[i] = bits(p[i / 128 * 32 + i % 32], i % 128 / 32 * 2, 2) - 1;
+}
+
 /* clang-format off */
 static const gguf_format formats[] = {
     {"q4_0",    32,  18, {0, -1},    read_q4_0},
@@ -183,6 +190,7 @@ static const gguf_format formats[] = {
     {"iq4_nl",  32,  18, {0, -1},    read_iq4_nl},
     {"iq4_xs", 256, 136, {0, -1},    read_iq4_xs},
     {"mxfp4",   32,  17, {-1, -1},   read_mxfp4}, /* whose factor is its first byte */
+    {"tq2_0",  256,  66, {64, -1},   read_tq2_0},
 };
 /* clang-format on */
 

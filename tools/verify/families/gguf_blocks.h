@@ -19,6 +19,7 @@
  *     IQ4_XS 256, 136: sub-blocks j of 32; d at 0; 16 bits at 2: bits 2j are the high two of scale j; 4 bytes at 4: nibble j % 2 of
  *                      byte j / 2 is the low four; 16 bytes for each at 8, as IQ4_NL's; x = d * (scale - 32) * value[code]
  *     MXFP4   32,  17: e at 0, codes at 1 as Q4_0's: e2m1; x = 2^(e - 127) * e2m1, that is 2^(e - 128) times twice the number
+ *     TQ2_0  256,  66: 64 bytes at 0 as Q2_K's codes; d at 64; x = d * (code - 1)
  */
 #ifndef VERIFY_GGUF_BLOCKS_H
 #define VERIFY_GGUF_BLOCKS_H

@@ -147,7 +147,7 @@ static void expect_code(argument *out, uint64_t at, bool is_e4m3, double low, do
     out->bound[at] = fabs(from - to) / 2;
 }
 
-/* `off` is how far, relatively, the factor of the quotient may be from 1 / scale. */
+/* `off` is how far, relatively, the quotient may be from x / scale. */
 static void expect_quotient(argument *out, uint64_t at, bool is_e4m3, const rotated *r, double scale,
                             double off)
 {
@@ -158,7 +158,8 @@ static void expect_quotient(argument *out, uint64_t at, bool is_e4m3, const rota
             out->bound[at] = 256;
         return;
     }
-    const double d = r->error / scale + off * fabs(q) + least_f32 * (fabs(r->value) + 1);
+    const double least = off > 0 ? 127 * least_f32 * (fabs(r->value) + 1) : 0,
+                 d = r->error / scale + off * fabs(q) + least;
     expect_code(out, at, is_e4m3, q - d, q + d);
 }
 
@@ -223,11 +224,13 @@ static void expect_head(problem *p, const char *name, const rotated x[], uint64_
     argument *to = find(p, name, has_codes(p) ? "_codes" : "_cache"), *scale = find(p, name, "_scale");
     const bool is_e4m3 = problem_has_parameter(p, "cache", "e4m3");
     for (uint64_t i = 0; i < dim; i++) {
-        if (has_codes(p))
-            expect_quotient(to, first + i, is_e4m3, &x[i], element_get(ELEMENT_F32, scale->host, head),
-                            0x1p-21);
-        else
+        if (!has_codes(p)) {
             expect_element(to, first + i, &x[i]);
+            continue;
+        }
+        const double by = element_get(ELEMENT_F32, scale->host, head);
+        const bool is_power_of_two = exp2(ilogb(by)) == by;
+        expect_quotient(to, first + i, is_e4m3, &x[i], by, is_power_of_two ? 0 : 0x1p-21);
     }
 }
 
