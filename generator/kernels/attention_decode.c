@@ -4,8 +4,9 @@
  * own: K of a tile, V of it, K of the next. It waits for nobody: there is no barrier of the thread block among the keys. In the
  * end the warps leave their sums in shared memory, where rings were, and all threads join them: see attention_split.h.
  *
- * BYTES ON THE WAY. Copies go two stages ahead at least: at head_dim 128 a thread block has 34 KB on the way, whether its warps
- * calculate or wait. A warp alone goes through a tile in about 900 cycles, four of them through 35 bytes in a cycle.
+ * BYTES ON THE WAY. Two of three stages at head_dim 128, and one of two at 256, are 34 KB for a thread block, whether its warps
+ * calculate or wait. A warp by itself takes at most 1200 cycles for a tile at head_dim 128, so that four go through 27 bytes
+ * in a cycle: twice what an H100 has for a multiprocessor.
  */
 #include "attention_keys.h"
 #include "attention_mma.h"
