@@ -17,6 +17,7 @@
 enum {
     WARPS = 4,
     WARP_KEYS = 16, /* of a tile */
+    WARP_OCTETS = WARP_KEYS / 8,
     MOST_STAGES = 5,
     STATIC_BYTES = 512 /* of shared memory: of what joins parts, and of a tile's pages */
 };
@@ -44,9 +45,9 @@ static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    const uint32_t k_bytes = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
-    const uint32_t v_bytes = attention_lines_end(m.v_lines, WARP_KEYS, m.a.head_dim_v / UNIT);
-    d.stage_bytes = k_bytes > v_bytes ? k_bytes : v_bytes;
+    const uint32_t k_end = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
+    const uint32_t v_end = attention_lines_end(m.v_lines, WARP_KEYS, m.a.head_dim_v / UNIT);
+    d.stage_bytes = k_end > v_end ? k_end : v_end;
     d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
@@ -125,7 +126,7 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     attention_mma_init_lane(m, shared, ring);
     d->k_at = m->k_at;
     d->v_at = m->v_at;
-    m->pages = attention_init_pages(&m->a, WARP_KEYS);
+    m->pages = attention_init_pages(&m->a, WARP_OCTETS);
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);

@@ -16,15 +16,16 @@ uint32_t attention_pages_bytes(uint32_t tile_k)
     return entries_bytes(tile_k) + tile_k / OCTET * OWN_BYTES;
 }
 
-/* This thread's octet of a tile; any number behind the last where it has none. */
+/* Which octet of a tile is this thread's: found again rather than kept. A number behind the last is none. */
 static ptx_val octet_of(const attention_pages *p)
 {
     ptx_fn *f = p->a->f;
     if (p->warp_octets == 0)
         return ptx_tid_x(f);
-    ptx_val lane = ptx_laneid(f), has_octet = ptx_lt(f, lane, ptx_u32(p->warp_octets));
-    ptx_val octet = ptx_mad(f, ptx_warpid_x(f), ptx_u32(p->warp_octets), lane);
-    return ptx_select(f, has_octet, octet, ptx_u32(p->a->tile_k));
+    ptx_val lane = ptx_laneid(f), warp = ptx_warpid_x(f);
+    ptx_val octet = ptx_mad(f, warp, ptx_u32(p->warp_octets), lane);
+    ptx_val has_one = ptx_lt(f, lane, ptx_u32(p->warp_octets));
+    return ptx_select(f, has_one, octet, ptx_u32(p->a->tile_k / OCTET));
 }
 
 static ptx_val own_numbers(const attention_pages *p)
@@ -43,8 +44,8 @@ typedef struct place {
 static place find_octet(const attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
-    ptx_val size = p->a->page_size, own[2];
-    ptx_val octet = octet_of(p), key = ptx_mad(f, octet, ptx_u32(OCTET), attention_key(p->a, counted));
+    ptx_val first = attention_key(p->a, counted), size = p->a->page_size, own[2];
+    ptx_val key = ptx_mad(f, octet_of(p), ptx_u32(OCTET), first);
     ptx_load_vec(f, 2, own, own_numbers(p), PTX_PLAIN);
     ptx_val number = ptx_mul_hi(f, key, own[0]);
     ptx_val row = ptx_var(f, ptx_sub(f, key, ptx_mul(f, number, size)));
@@ -89,7 +90,7 @@ static void lay_out(attention_pages *p, ptx_val counted)
     ptx_val row = find_octet(p, counted).row;
     ptx_val k = bytes_before(p, &p->a->k, row), v = bytes_before(p, &p->a->v, row);
     const ptx_val entry[2] = {k, v};
-    ptx_val octet = octet_of(p), to = ptx_mad(f, octet, ptx_u32(UNIT_BYTES), tile_at(p, counted));
+    ptx_val tile = tile_at(p, counted), to = ptx_mad(f, octet_of(p), ptx_u32(UNIT_BYTES), tile);
     ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
     fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
 }
@@ -99,10 +100,10 @@ static ptx_val has_octet(const attention_pages *p)
     return ptx_lt(p->a->f, octet_of(p), ptx_u32(p->a->tile_k / OCTET));
 }
 
-attention_pages attention_init_pages(attention *a, uint32_t warp_keys)
+attention_pages attention_init_pages(attention *a, uint32_t warp_octets)
 {
     ptx_fn *f = a->f;
-    attention_pages p = {.a = a, .warp_octets = warp_keys / OCTET};
+    attention_pages p = {.a = a, .warp_octets = warp_octets};
     if (a->layout != ATTENTION_PAGED)
         return p;
     p.octets = ptx_address(f, ptx_shared(f, PTX_U64, attention_pages_bytes(a->tile_k) / 8, UNIT_BYTES));

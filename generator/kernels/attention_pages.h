@@ -9,18 +9,17 @@
 
 typedef struct attention_pages {
     attention *a;
-    ptx_val octets;       /* in shared memory; U32 */
-    uint32_t warp_octets; /* of each warp; 0: the first threads have them all */
-    ptx_val page;         /* variable of the first threads: of their octets of the next tile */
+    ptx_val octets; /* in shared memory; U32 */
+    uint32_t warp_octets;
+    ptx_val page; /* variable: of this thread's octet of the next tile */
 } attention_pages;
 
 /* Bytes of static shared memory. */
 uint32_t attention_pages_bytes(uint32_t tile_k);
 
-/* Lays out the first tile, and turns to it: copies may follow. */
-/* Lays out the first tile, and turns to it: copies may follow. Where each warp copies its own part of a tile, `warp_keys`, its
- * lanes lay that out; else it is 0. */
-attention_pages attention_init_pages(attention *a, uint32_t warp_keys);
+/* Lays out the first tile, and turns to it: copies may follow. Of each warp the first `warp_octets` lanes lay out octets, those
+ * of the warp's own keys; 0: the first threads do, an octet each. */
+attention_pages attention_init_pages(attention *a, uint32_t warp_octets);
 
 /* The copies that follow are of the tile that begins at a counted key. */
 void attention_turn_pages(attention_pages *p, ptx_val counted);

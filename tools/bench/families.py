@@ -115,11 +115,14 @@ def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
     return {"batch": batch, "q_heads": heads, "kv_heads": kv_heads, "q_length": length, "k_length": k_length,
             **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
             **{f"{name}_head_stride": stride(1) for name in strides},
-            **{f"{name}_batch_stride": stride(*sizes) for name, sizes in strides.items()}}
+            **{f"{name}_batch_stride": stride(*sizes) for name, sizes in strides.items()},
+            **dict.fromkeys(("window_left", "window_right", "first_keys", "causal_offset", "splits"), 0)}
 
 
 def attention_workspace(parameters, shape):
-    return shape["batch"] * shape["q_heads"] * shape["q_length"] * int(parameters["split_k"]) * (int(parameters["head_dim"]) + 8)
+    """With split_k 0 at most 512 thread blocks share the work of few tiles, 256 that of one."""
+    rows, split_k, tile_q = shape["batch"] * shape["q_heads"] * shape["q_length"], int(parameters["split_k"]), int(parameters["tile_q"])
+    return (rows * split_k if split_k else max(rows * 256, 512 * tile_q)) * (int(parameters["head_dim"]) + 8)
 
 
 def attention():
