@@ -17,7 +17,7 @@ enum {
     LANES = 16,
     MOST_RECORDS = LANES, /* of a row that are joined */
     MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
-    FEW_PARTS = 64,       /* are joined in groups of 8; more in groups of 16 */
+    FEW_PARTS = 64,       /* and more than 16 are joined in groups of 8; others in groups of 16 */
     COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
 };
 
@@ -281,7 +281,8 @@ static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
     const uint32_t record = attention_record(a);
-    ptx_val is_few = ptx_le(f, a->parts, ptx_u32(FEW_PARTS));
+    ptx_val behind = ptx_sub(f, a->parts, ptx_u32(LANES + 1));
+    ptx_val is_few = ptx_lt(f, behind, ptx_u32(FEW_PARTS - LANES));
     ptx_val log = ptx_select(f, is_few, ptx_u32(3), ptx_u32(4)), group = ptx_shr(f, a->part, log);
     ptx_val first = ptx_shl(f, group, log), size = ptx_shl(f, ptx_u32(1), log);
     ptx_val up = ptx_add(f, a->parts, ptx_sub(f, size, ptx_u32(1)));
