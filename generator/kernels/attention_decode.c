@@ -131,7 +131,8 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     copy_commit(f, a->has_sm_80);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);
     for (uint32_t i = 0; i < d->stages - 1; i++) {
-        ptx_warp_barrier(f);
+        if (a->layout == ATTENTION_PAGED)
+            ptx_warp_barrier(f);
         copy_stage(d, first, i, ptx_u32(i * d->stage_bytes));
     }
     d->stage = ptx_var(f, ptx_u32(0));
