@@ -101,7 +101,7 @@ static const kiln_arg args[] = {
     {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
     {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
     {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; not +infinity"},
-    {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how sums are rounded: equal splits give equal bits on every device; 0: as many as suit the device"},
+    {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how a variant rounds sums: equal splits give it equal bits on every device; 0: as many as suit the device"},
     {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
     {"sequences_k_offsets", KILN_ARG_IN, "u32", "select(sequences_k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
     {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: as many as it has rows, k_length in pages. What is behind them is not read"},
@@ -313,8 +313,8 @@ const kiln_family attention_family = {
         "16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|; in f16 that "
         "grows by 2^-25 * sum |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c "
         "+ 2 * parts + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
-        "min(k_length, 4096) / 4 + k_length / 4096. This holds while scale is 0 or a normal number, and "
-        "sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). "
+        "min(k_length, 4096) / 4 + k_length / 4096, and parts are those of the keys, four more with tile_q "
+        "16. This holds while scale is 0 or a normal number, and sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). "
         "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
         "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)",
     .nonfinite =

@@ -41,7 +41,6 @@ typedef struct attention {
     ptx_val group;              /* U32 */
     ptx_val q_length, k_length; /* of the sequence; U32 */
     ptx_val rows;               /* U32: q_length, with pack_gqa times group */
-    ptx_val head;               /* U32: head, or group of packed heads, counted over all batches */
     ptx_val q_heads;            /* U32 */
     /* attention_find_before, U64: rows of O in front of these, as a workspace counts them and as lse does. And how many of
      * each head lse has, U32. */
@@ -72,7 +71,8 @@ typedef struct attention {
     attention_matrix mask;
     /* With split_k, attention_split.h: */
     ptx_val workspace, tile_counters;
-    ptx_val parts, part, tile; /* U32, the tile counted over all heads and batches */
+    ptx_val parts, part; /* U32 */
+    ptx_val tiles, tile; /* of a head; this one counted over all heads and batches */
 } attention;
 
 /* Only what is known before a launch; f may be null. */
@@ -83,7 +83,10 @@ attention attention_init(ptx_fn *f, const kiln_variant *v);
 /* Of an element of Q, K, V or O. */
 uint32_t attention_bytes(const attention *a);
 
-/* Sets `before`. Call it after the loop over the keys, which would keep registers for it. */
+/* With split_k: sets parts, part and tiles, and returns the tile's number in its head. */
+ptx_val attention_find_part(attention *a);
+
+/* Sets `before`, and with split_k part and tile. Call it after the loop over the keys, which would keep registers for them. */
 void attention_find_before(attention *a);
 
 /* The head of Q that a row belongs to, U32. */

@@ -4,8 +4,9 @@
  * own: K of a tile, V of it, K of the next. It waits for nobody: there is no barrier of the thread block among the keys. In the
  * end the warps leave their sums in shared memory, where rings were, and all threads join them: see attention_split.h.
  *
- * BYTES ON THE WAY. Copies go two stages ahead at least: at head_dim 128 a thread block has 34 KB on the way, whether its warps
- * calculate or wait. A warp alone goes through a tile in about 900 cycles, four of them through 35 bytes in a cycle.
+ * BYTES ON THE WAY. Two of three stages at head_dim 128, and one of two at 256, are 34 KB for a thread block, whether its warps
+ * calculate or wait. A warp by itself takes at most 1200 cycles for a tile at head_dim 128, so that four go through 27 bytes
+ * in a cycle: twice what an H100 has for a multiprocessor.
  */
 #include "attention_keys.h"
 #include "attention_mma.h"
@@ -130,7 +131,8 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     copy_commit(f, a->has_sm_80);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);
     for (uint32_t i = 0; i < d->stages - 1; i++) {
-        ptx_warp_barrier(f);
+        if (a->layout == ATTENTION_PAGED)
+            ptx_warp_barrier(f);
         copy_stage(d, first, i, ptx_u32(i * d->stage_bytes));
     }
     d->stage = ptx_var(f, ptx_u32(0));

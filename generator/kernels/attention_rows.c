@@ -1,9 +1,38 @@
 /* attention: where rows of Q, O, the logarithms and a mask lie. */
 #include "attention_layout.h"
 
+/* With split_k, the thread blocks of a tile of queries are neighbours. */
+ptx_val attention_find_part(attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
+    if (a->split_k > 1) {
+        a->parts = ptx_u32(a->split_k);
+        a->tiles = ptx_div(f, count, a->parts);
+    } else {
+        ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
+        ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1));
+        a->tiles = ptx_div(f, up, ptx_u32(a->tile_q));
+        a->parts = ptx_div(f, count, a->tiles);
+    }
+    ptx_val tile = ptx_div(f, number, a->parts);
+    a->part = ptx_sub(f, number, ptx_mul(f, tile, a->parts));
+    return tile;
+}
+
+static void find_place(attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val tile = attention_find_part(a), block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+    ptx_val head = ptx_mad(f, batch, ptx_special(f, PTX_NCTAID_Y), block);
+    a->tile = ptx_mad(f, head, a->tiles, tile);
+}
+
 void attention_find_before(attention *a)
 {
     ptx_fn *f = a->f;
+    if (a->split_k != 1)
+        find_place(a);
     ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     if (a->layout == ATTENTION_DENSE) {

@@ -16,8 +16,8 @@ enum {
     GROUP_NUMBERS = 4,
     LANES = 16,
     MOST_RECORDS = LANES, /* of a row that are joined */
-    MOST_VECTORS = 8,     /* of a lane: 512 columns of f32, or 256 of f64 */
-    FEW_PARTS = 64,       /* are joined in groups of 8; more in groups of 16 */
+    MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
+    FEW_PARTS = 64,       /* and more than 16 are joined in groups of 8; others in groups of 16 */
     COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
 };
 
@@ -44,13 +44,12 @@ typedef struct columns {
     ptx_val sums[4];
 } columns;
 
-/* A row, and a lane's columns of it: every sixteenth vector. */
 typedef struct joined {
-    ptx_val number, in_bounds;
+    ptx_val number, in_bounds; /* the row's */
+    ptx_val first;             /* its first record */
     softmax_row row;
     ptx_val weight[MOST_RECORDS];
-    columns vector[MOST_VECTORS];
-    uint32_t vectors;
+    ptx_val share, out; /* variables, where the row goes to O */
 } joined;
 
 static uint32_t vector_of(const attention *a)
@@ -135,65 +134,61 @@ static void add_columns(const attention *a, const records *r, const joined *j, p
     }
 }
 
-/* Stores nothing, so that all loads can be ahead of all sums. */
-static joined join_row(const attention *a, const records *r, ptx_val row, ptx_val in_bounds, ptx_val lane)
+/* A lane has every sixteenth vector. These are `count` of them, from `v` on; with the first the records are weighed. */
+static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
+                         uint32_t count, columns c[MOST_AHEAD])
 {
     ptx_fn *f = a->f;
     const uint32_t vectors = a->head_dim_v / vector_of(a);
-    joined j = {.number = ptx_add(f, a->first, row), .in_bounds = in_bounds};
-    ptx_val first = ptx_at(f, r->first, ptx_mul(f, row, r->row_stride));
-    for (uint32_t v = 0; v < vectors; v += LANES) {
-        ptx_val x[MOST_RECORDS][4], vector = v == 0 ? lane : ptx_add(f, lane, ptx_u32(v));
-        columns *c = &j.vector[j.vectors++];
-        c->first = ptx_mul(f, vector, ptx_u32(vector_of(a)));
-        c->in_bounds = in_bounds;
-        if (v + LANES > vectors)
-            c->in_bounds = ptx_and(f, in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
-        load_columns(a, r, first, c, x);
-        if (v == 0)
-            weigh_records(a, r, first, lane, &j);
-        add_columns(a, r, &j, x, c);
+    ptx_val x[MOST_AHEAD][MOST_RECORDS][4];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t before = v + i * LANES;
+        ptx_val vector = before == 0 ? lane : ptx_add(f, lane, ptx_u32(before));
+        c[i].first = ptx_mul(f, vector, ptx_u32(vector_of(a)));
+        c[i].in_bounds = j->in_bounds;
+        if (before + LANES > vectors)
+            c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
+        load_columns(a, r, j->first, &c[i], x[i]);
     }
-    return j;
+    if (v == 0)
+        weigh_records(a, r, j->first, lane, j);
+    for (uint32_t i = 0; i < count; i++)
+        add_columns(a, r, j, x[i], &c[i]);
 }
 
-static void store_record(const attention *a, const joined *j, ptx_val record, ptx_val lane, uint32_t numbers)
+static void store_numbers(const attention *a, const joined *j, ptx_val record, ptx_val lane, uint32_t offset)
 {
     ptx_fn *f = a->f;
-    const ptx_val of_row[2] = {j->row.shift, j->row.sum};
-    ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
-    PTX_WHEN (f, is_first) {
-        ptx_store_vec(f, 2, ptx_at_const(f, record, numbers), of_row, PTX_PLAIN);
-    }
-    for (uint32_t v = 0; v < j->vectors; v++) {
-        ptx_val to = ptx_at(f, record, j->vector[v].first);
-        PTX_WHEN (f, j->vector[v].in_bounds) {
-            ptx_store_vec(f, (int)vector_of(a), to, j->vector[v].sums, PTX_PLAIN);
-        }
+    const ptx_val numbers[2] = {j->row.shift, j->row.sum};
+    PTX_WHEN (f, ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)))) {
+        ptx_store_vec(f, 2, ptx_at_const(f, record, offset), numbers, PTX_PLAIN);
     }
 }
 
-/* Stores a row of O and its logarithm: here it has its sink. */
-static void store_row(const attention *a, joined *j, ptx_val lane)
+/* Finds a row's place in O and its share, and stores its logarithm: here it has its sink. */
+static void finish_row(const attention *a, joined *j, ptx_val lane)
 {
     ptx_fn *f = a->f;
     softmax_row *const row = &j->row;
-    ptx_val shrink, out = attention_row_at(a, &a->out, a->out.first, j->number);
+    ptx_val shrink;
     attention_add_sinks(a, &j->number, &row, &shrink, 1);
-    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink);
-    for (uint32_t v = 0; v < j->vectors; v++) {
-        PTX_IF (f, j->vector[v].in_bounds) {
-            ptx_val x[4], to = ptx_at(f, out, j->vector[v].first);
-            for (uint32_t e = 0; e < vector_of(a); e++)
-                x[e] = ptx_mul(f, j->vector[v].sums[e], share);
-            narrow_store(f, a->type, a->has_sm_80, vector_of(a), to, x, PTX_PLAIN);
-        }
-    }
+    ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink));
     ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
     ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
         ptx_val at = attention_log_at(a, j->number);
         ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
+    }
+}
+
+static void store_out(const attention *a, const joined *j, const columns *c)
+{
+    ptx_fn *f = a->f;
+    PTX_IF (f, c->in_bounds) {
+        ptx_val x[4], to = ptx_at(f, j->out, c->first);
+        for (uint32_t e = 0; e < vector_of(a); e++)
+            x[e] = ptx_mul(f, c->sums[e], j->share);
+        narrow_store(f, a->type, a->has_sm_80, vector_of(a), to, x, PTX_PLAIN);
     }
 }
 
@@ -204,6 +199,48 @@ typedef struct destination {
     uint32_t numbers; /* where shift and sum go */
 } destination;
 
+static void join_row(const attention *a, const records *from, const destination *d, ptx_val row, ptx_val lane,
+                     joined *j)
+{
+    ptx_fn *f = a->f;
+    /* A small tile waits for its loads: more of them are ahead of a store. A large one has no registers for that. */
+    const uint32_t vectors = a->head_dim_v / vector_of(a), ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
+    ptx_val record = {0};
+    if (d->to)
+        record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
+    j->first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride));
+    j->share = ptx_var(f, ptx_number(a->wide, 0));
+    j->out = attention_row_at(a, &a->out, a->out.first, j->number);
+    for (uint32_t v = 0; v < vectors; v += ahead * LANES) {
+        const uint32_t left = (vectors - v + LANES - 1) / LANES, count = left < ahead ? left : ahead;
+        columns c[MOST_AHEAD];
+        join_columns(a, from, j, lane, v, count, c);
+        if (!d->to) {
+            if (v == 0)
+                finish_row(a, j, lane);
+            for (uint32_t i = 0; i < count; i++)
+                store_out(a, j, &c[i]);
+            continue;
+        }
+        PTX_IF (f, d->keeps) {
+            if (v == 0)
+                store_numbers(a, j, record, lane, d->numbers);
+            for (uint32_t i = 0; i < count; i++) {
+                ptx_val to = ptx_at(f, record, c[i].first);
+                PTX_WHEN (f, c[i].in_bounds) {
+                    ptx_store_vec(f, (int)vector_of(a), to, c[i].sums, PTX_PLAIN);
+                }
+            }
+        }
+        PTX_ELSE (f) {
+            if (v == 0)
+                finish_row(a, j, lane);
+            for (uint32_t i = 0; i < count; i++)
+                store_out(a, j, &c[i]);
+        }
+    }
+}
+
 /* All rows in bounds. */
 static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
 {
@@ -212,18 +249,8 @@ static void join(const attention *a, const records *from, const destination *d, 
     ptx_val lane = ptx_and(f, tid, ptx_u32(LANES - 1)), team = ptx_div(f, tid, ptx_u32(LANES));
     PTX_FOR (f, first, ptx_u32(0), rows, ptx_u32(ptx_block_x(f) / LANES)) {
         ptx_val row = ptx_add(f, first, team);
-        joined j = join_row(a, from, row, ptx_lt(f, row, rows), lane);
-        if (!d->to) {
-            store_row(a, &j, lane);
-            continue;
-        }
-        PTX_IF (f, d->keeps) {
-            ptx_val record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
-            store_record(a, &j, record, lane, d->numbers);
-        }
-        PTX_ELSE (f) {
-            store_row(a, &j, lane);
-        }
+        joined j = {.number = ptx_add(f, a->first, row), .in_bounds = ptx_lt(f, row, rows)};
+        join_row(a, from, d, row, lane, &j);
     }
 }
 
@@ -254,7 +281,8 @@ static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
     const uint32_t record = attention_record(a);
-    ptx_val is_few = ptx_le(f, a->parts, ptx_u32(FEW_PARTS));
+    ptx_val behind = ptx_sub(f, a->parts, ptx_u32(LANES + 1));
+    ptx_val is_few = ptx_lt(f, behind, ptx_u32(FEW_PARTS - LANES));
     ptx_val log = ptx_select(f, is_few, ptx_u32(3), ptx_u32(4)), group = ptx_shr(f, a->part, log);
     ptx_val first = ptx_shl(f, group, log), size = ptx_shl(f, ptx_u32(1), log);
     ptx_val up = ptx_add(f, a->parts, ptx_sub(f, size, ptx_u32(1)));

@@ -9,28 +9,13 @@ typedef struct matrix_strides {
     ptx_val batch, head;
 } matrix_strides;
 
-/* With split_k, the thread blocks of a tile of queries are neighbours. */
 static ptx_val find_tile(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
-    ptx_val tile = number;
-    if (a->split_k > 1) {
-        a->parts = ptx_u32(a->split_k);
-        count = ptx_div(f, count, a->parts);
-    } else if (a->split_k == 0) {
-        ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
-        ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1)), all = count;
-        count = ptx_div(f, up, ptx_u32(a->tile_q));
-        a->parts = ptx_div(f, all, count);
-    }
-    if (a->split_k != 1) {
-        tile = ptx_div(f, number, a->parts);
-        a->part = ptx_sub(f, number, ptx_mul(f, tile, a->parts));
-        a->tile = ptx_mad(f, a->head, count, tile);
-    }
+    ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : attention_find_part(a);
     if (!a->is_causal)
         return tile;
+    ptx_val count = a->split_k == 1 ? ptx_nctaid_x(f) : a->tiles;
     ptx_val last = ptx_sub(f, count, ptx_u32(1)); /* the longest first */
     return ptx_sub(f, last, tile);
 }
@@ -44,7 +29,6 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     ptx_val kv_head = a->pack_gqa ? block : ptx_div(f, block, a->group);
     a->q_heads = q_heads;
-    a->head = ptx_mad(f, batch, a->pack_gqa ? kv_heads : q_heads, block);
     a->rows = a->pack_gqa ? ptx_mul(f, a->q_length, a->group) : a->q_length;
     head = ptx_cvt(f, PTX_U64, head);
     kv_head = ptx_cvt(f, PTX_U64, kv_head);

@@ -790,7 +790,7 @@ static void add_parts(size_plan *plan)
  * What a call leaves open is in all other sizes. */
 static void add_splits(size_plan *plan)
 {
-    static const uint64_t splits[] = {1, 2, 3, 7, 9, 64, 65, 256};
+    static const uint64_t splits[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 64, 65, 256};
     uint64_t tile_k = problem_parameter(plan->problem, "tile_k");
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
         set(plan, "splits", "", splits[i]);
