@@ -270,10 +270,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
         "head_dim head_dim_v tile_q tile_k split_k",
         "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
-    kiln_require(
-        s, tile_q < 128 || tile_k == 32 || widest < 128 || is_dense || kiln_is(v, "score", "plain"),
-        "head_dim head_dim_v score layout tile_q tile_k",
-        "tile_q 128 with head_dim from 128 on, and both a layout and a score, needs tile_k 32: registers");
+    kiln_require(s, tile_q < 128 || widest <= 64 || is_dense || kiln_is(v, "score", "plain"),
+                 "head_dim head_dim_v score layout tile_q",
+                 "head_dim above 64, and both a layout and a score, need tile_q 32 or 64: registers");
     kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
