@@ -286,9 +286,21 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
     return p;
 }
 
+/* Copies in the background check a bound in an instruction or two. Of few of them ptxas would predicate two ways, one without
+ * bounds, and all warps go through both. */
+static bool always_checks(const attention_panel *p)
+{
+    enum { FEW = 4 };
+    return p->by->in_background && p->rows * row_units(p) <= FEW * p->by->threads;
+}
+
 void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element)
 {
     ptx_fn *f = p->by->a->f;
+    if (always_checks(p)) {
+        (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+        return;
+    }
     ptx_val last = ptx_add(f, row, ptx_u32(p->rows));
     PTX_IF (f, ptx_le(f, last, end)) {
         (is_even(p) ? copy_even : copy_odd)(p, row, NULL, element);

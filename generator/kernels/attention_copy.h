@@ -26,8 +26,8 @@ typedef struct attention_lines {
     uint32_t start;       /* of the first row; addresses in a kernel count from a base that all tiles have */
 } attention_lines;
 
-/* Strips of so many rows, of `units` units of 16 bytes each, that so many threads copy. An odd number of units has no strips: such rows have no bank
- * conflict anyway. */
+/* Strips of so many rows, of `units` units of 16 bytes each, that so many threads copy. An odd number of units has no
+ * strips: such rows have no bank conflict anyway. */
 attention_lines attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads);
 
 /* Where the last row ends. */

@@ -18,8 +18,8 @@
  * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. In tiles
  * with masked scores, these are replaced by -inf after the product.
  *
- * INSTRUCTIONS per score and thread, besides the products, with tiles of 64 keys from sm_80 on: 7.4 at head_dim 64 and 8.7
- * at 128; with two blocks per warp 6.4 and 7.1. At least 4.5 are needed: a maximum, an fma, an exponential, an addition and
+ * INSTRUCTIONS per score and thread, besides the products, with tiles of 64 keys from sm_80 on: 7.5 at head_dim 64 and 8.8
+ * at 128; with two blocks per warp 6.5 and 7.2. At least 4.5 are needed: a maximum, an fma, an exponential, an addition and
  * half of a conversion (1.5 below sm_80, with moves). ldmatrix takes head_dim / 64, since its matrices serve 16 rows, or
  * half of that for 32; copies take head_dim / 256, or half. The rest is per row: joining four lanes, checking whether the
  * largest score has grown; and per tile: addresses of copies, two barriers, the loop. Scaling the sums of O would take
