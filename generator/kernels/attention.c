@@ -233,6 +233,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim = kiln_int(v, "head_dim"), given_v = kiln_int(v, "head_dim_v"),
                    head_dim_v = given_v ? given_v : head_dim,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
+    const bool is_plain = kiln_is(v, "score", "plain");
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
     const bool is_paged = kiln_is(v, "layout", "paged"), is_dense = kiln_is(v, "layout", "dense");
     const uint32_t static_bytes = 16 * is_split + (is_paged ? attention_pages_bytes(tile_k) : 0);
@@ -270,17 +271,14 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
         "head_dim head_dim_v tile_q tile_k split_k",
         "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
-    kiln_require(s, tile_q < 128 || widest <= 64 || is_dense || kiln_is(v, "score", "plain"),
-                 "head_dim head_dim_v score layout tile_q",
-                 "head_dim above 64, and both a layout and a score, need tile_q 32 or 64: registers");
+    kiln_require(
+        s, tile_q < 128 || widest <= 64 || is_plain || (is_dense && !kiln_is(v, "score", "mask")),
+        "head_dim head_dim_v score layout tile_q",
+        "head_dim above 64 with score mask, or with any but plain in a layout other than dense, needs tile_q 32 or 64: registers");
     kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
                  "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
-    kiln_require(
-        s, tile_q < 128 || tile_k == 32 || widest < 128 || !is_paged || !kiln_is(v, "score", "mask"),
-        "head_dim head_dim_v score layout tile_q tile_k",
-        "tile_q 128 with layout paged, score mask and head_dim from 128 on needs tile_k 32: registers");
     kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86),
                  "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
