@@ -16,7 +16,7 @@ enum {
     GROUP_NUMBERS = 4,
     LANES = 16,
     MOST_RECORDS = LANES, /* of a row that are joined */
-    MOST_VECTORS = 8,     /* of a lane: 512 columns of f32, or 256 of f64 */
+    MOST_VECTORS = 8,     /* of a lane: 256 columns of f64 */
     FEW_PARTS = 64,       /* are joined in groups of 8; more in groups of 16 */
     COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
 };
@@ -56,6 +56,12 @@ typedef struct joined {
 static uint32_t vector_of(const attention *a)
 {
     return a->wide == PTX_F64 ? 2 : 4;
+}
+
+/* Vectors of a lane that are joined at once. Of the widest rows all would take too many registers. */
+static uint32_t vectors_at_once(const attention *a)
+{
+    return a->head_dim_v > 256 ? 2 : MOST_VECTORS;
 }
 
 /* The tile's records of this part. */
@@ -135,14 +141,15 @@ static void add_columns(const attention *a, const records *r, const joined *j, p
     }
 }
 
-/* Stores nothing, so that all loads can be ahead of all sums. */
-static joined join_row(const attention *a, const records *r, ptx_val row, ptx_val in_bounds, ptx_val lane)
+/* Joins the vectors from `begin` on. Stores nothing, so that all loads can be ahead of all sums. */
+static joined join_row(const attention *a, const records *r, ptx_val row, ptx_val in_bounds, ptx_val lane,
+                       uint32_t begin)
 {
     ptx_fn *f = a->f;
-    const uint32_t vectors = a->head_dim_v / vector_of(a);
+    const uint32_t vectors = a->head_dim_v / vector_of(a), most = begin + vectors_at_once(a) * LANES;
     joined j = {.number = ptx_add(f, a->first, row), .in_bounds = in_bounds};
     ptx_val first = ptx_at(f, r->first, ptx_mul(f, row, r->row_stride));
-    for (uint32_t v = 0; v < vectors; v += LANES) {
+    for (uint32_t v = begin; v < vectors && v < most; v += LANES) {
         ptx_val x[MOST_RECORDS][4], vector = v == 0 ? lane : ptx_add(f, lane, ptx_u32(v));
         columns *c = &j.vector[j.vectors++];
         c->first = ptx_mul(f, vector, ptx_u32(vector_of(a)));
@@ -150,7 +157,7 @@ static joined join_row(const attention *a, const records *r, ptx_val row, ptx_va
         if (v + LANES > vectors)
             c->in_bounds = ptx_and(f, in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
         load_columns(a, r, first, c, x);
-        if (v == 0)
+        if (v == begin)
             weigh_records(a, r, first, lane, &j);
         add_columns(a, r, &j, x, c);
     }
@@ -204,6 +211,24 @@ typedef struct destination {
     uint32_t numbers; /* where shift and sum go */
 } destination;
 
+static void join_columns(const attention *a, const records *from, const destination *d, ptx_val row,
+                         ptx_val in_bounds, ptx_val lane, uint32_t begin)
+{
+    ptx_fn *f = a->f;
+    joined j = join_row(a, from, row, in_bounds, lane, begin);
+    if (!d->to) {
+        store_row(a, &j, lane);
+        return;
+    }
+    PTX_IF (f, d->keeps) {
+        ptx_val record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
+        store_record(a, &j, record, lane, d->numbers);
+    }
+    PTX_ELSE (f) {
+        store_row(a, &j, lane);
+    }
+}
+
 /* All rows in bounds. */
 static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
 {
@@ -211,19 +236,9 @@ static void join(const attention *a, const records *from, const destination *d, 
     ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), ptx_u32(a->tile_q));
     ptx_val lane = ptx_and(f, tid, ptx_u32(LANES - 1)), team = ptx_div(f, tid, ptx_u32(LANES));
     PTX_FOR (f, first, ptx_u32(0), rows, ptx_u32(ptx_block_x(f) / LANES)) {
-        ptx_val row = ptx_add(f, first, team);
-        joined j = join_row(a, from, row, ptx_lt(f, row, rows), lane);
-        if (!d->to) {
-            store_row(a, &j, lane);
-            continue;
-        }
-        PTX_IF (f, d->keeps) {
-            ptx_val record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
-            store_record(a, &j, record, lane, d->numbers);
-        }
-        PTX_ELSE (f) {
-            store_row(a, &j, lane);
-        }
+        ptx_val row = ptx_add(f, first, team), in_bounds = ptx_lt(f, row, rows);
+        for (uint32_t v = 0; v < a->head_dim_v / vector_of(a); v += vectors_at_once(a) * LANES)
+            join_columns(a, from, d, row, in_bounds, lane, v);
     }
 }
 
