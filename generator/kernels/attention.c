@@ -74,11 +74,11 @@ static const kiln_arg args[] = {
     {"out", KILN_ARG_OUT, "$type", SPAN("out", Q_BATCH, "q_heads", Q_ROWS, DIM_V), 16, NULL, "O"},
     {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", Q_BATCH ", q_heads, " Q_ROWS, 4, NULL,
      "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
-    {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head"},
+    {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head, or sequences"},
     {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q and O"},
     {"kv_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K and V; each serves q_heads / kv_heads consecutive heads of Q"},
-    {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O"},
-    {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V"},
+    {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O; of sequences with lengths of their own the most, to which a longer one is cut"},
+    {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V; likewise"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "factor of the scores, at least 0 and finite; usually 1 / sqrt(head_dim)"},
     {"q_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of Q from row to row"},
     {"k_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same for K"},
@@ -234,7 +234,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                    head_dim_v = given_v ? given_v : head_dim,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    const bool is_paged = kiln_is(v, "layout", "paged");
+    const bool is_paged = kiln_is(v, "layout", "paged"), is_dense = kiln_is(v, "layout", "dense");
     const uint32_t static_bytes = 16 * is_split + (is_paged ? attention_pages_bytes(tile_k) : 0);
     const strategy *of = strategy_of(v);
     const bool is_wide = of == &wide, is_decode = tile_q == 16;
@@ -255,9 +255,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
                  "type f64 with head_dim above 128 needs tile_k 32: registers");
     kiln_require(
-        s, (!pack_gqa && !is_split) || is_mma || tile_q == 32 || head_dim <= 192,
-        "head_dim strategy tile_q split_k pack_gqa",
-        "strategy simt with head_dim above 192, and pack_gqa or split_k other than 1, needs tile_q 32: registers");
+        s, (!pack_gqa && !is_split && is_dense) || is_mma || tile_q == 32 || head_dim <= 192,
+        "head_dim strategy tile_q split_k pack_gqa layout",
+        "strategy simt with head_dim above 192, and pack_gqa, split_k other than 1 or layout other than dense, needs tile_q 32: registers");
     kiln_require(s, is_mma || head_dim <= 256, "head_dim strategy", "head_dim above 256 needs strategy mma");
     kiln_require(s, is_mma || head_dim_v == head_dim, "head_dim head_dim_v strategy",
                  "a head_dim_v that differs from head_dim needs strategy mma");
@@ -270,6 +270,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
         "head_dim head_dim_v tile_q tile_k split_k",
         "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
+    kiln_require(
+        s, tile_q < 128 || tile_k == 32 || widest < 128 || is_dense || kiln_is(v, "score", "plain"),
+        "head_dim head_dim_v score layout tile_q tile_k",
+        "tile_q 128 with head_dim from 128 on, and both a layout and a score, needs tile_k 32: registers");
     kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",

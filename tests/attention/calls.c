@@ -188,6 +188,7 @@ enum {
     WORKSPACE = (Q_ROWS + UNUSED) * HEADS * 4 * (MOST_DIM + 8), /* numbers, of four parts */
     PAGE = 24,                                                  /* rows */
     PAGES = 16,
+    COUNTERS = BATCH * HEADS * 8,
     TABLE = 4 /* entries of a sequence, of which the last may have no page */
 };
 
@@ -264,12 +265,12 @@ static void upload_all(const trial *t)
     at.out = allocate(sizeof(results));
     at.lse = allocate(sizeof(results));
     at.workspace = allocate(sizeof(float) * WORKSPACE);
-    at.tile_counters = allocate(sizeof(uint32_t) * BATCH * HEADS * 2);
+    at.tile_counters = allocate(sizeof(uint32_t) * COUNTERS);
     at.q_offsets = upload(q_offsets, sizeof q_offsets);
     at.k_offsets = upload(k_offsets, sizeof k_offsets);
     at.k_lengths = upload(k_lengths, sizeof k_lengths);
     at.page_table = upload(page_table, sizeof page_table);
-    set(at.tile_counters, 0, sizeof(uint32_t) * BATCH * HEADS * 2);
+    set(at.tile_counters, 0, sizeof(uint32_t) * COUNTERS);
     free(q_rows);
     free(k_rows);
     free(v_rows);
@@ -308,7 +309,7 @@ static attention_sample_attention_args all_sequences(const trial *t, uint32_t mo
                                              .out_head_stride = t->dim,
                                              .workspace = at.workspace,
                                              .tile_counters = at.tile_counters,
-                                             .workspace_size = WORKSPACE,
+                                             .workspace_size = t->has_parts ? WORKSPACE : 0,
                                              .sequences.q_offsets = at.q_offsets,
                                              .sequences.k_offsets = at.k_offsets,
                                              .sequences.q_rows = Q_ROWS + UNUSED,
@@ -321,7 +322,7 @@ static attention_sample_attention_args all_sequences(const trial *t, uint32_t mo
 
 static void run(const attention_sample_attention_args *args, results *r, const char *what)
 {
-    uint32_t counters[BATCH * HEADS * 2], others = 0;
+    uint32_t counters[COUNTERS], others = 0;
     set(at.out, 0xa5, sizeof r->out);
     set(at.lse, 0xa5, sizeof r->lse);
     const kiln_status status = attention_sample_attention(&loader, NULL, args);

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import counters
 
 SCALE = 1e-4
+PAGE = 16
 SPLITS = 3  # where the variant leaves them to the call
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
@@ -65,11 +66,21 @@ def most_wavefronts(params):
     return 1.12 if params["tile_q"] == "16" else 1.02 if params["strategy"] == "mma" else 1.05
 
 
+def layout(params, batch, q_length, k_length):
+    """One sequence has all rows."""
+    pages = -(-k_length // PAGE)
+    scalars = {"dense": {}, "ragged": {"sequences_q_rows": batch * q_length, "sequences_k_rows": batch * k_length},
+               "paged": {"sequences_q_rows": batch * q_length, "pages_entries": batch * pages, "pages_stride": pages,
+                         "pages_count": batch * pages, "pages_size": PAGE}}
+    return scalars[params.get("layout", "dense")]
+
+
 def judge(count):
     params, args = count.params, count.args
+    tensors = [name for name in count.arguments if not name.startswith(("sequences_", "pages_"))]
     sizes = {name: row["bytes"] for name, row in count.arguments.items()}
     return [
-        counters.equal("bytes", {name: count.total("bytes_used", [name]) for name in count.arguments},
+        counters.equal("bytes", {name: count.total("bytes_used", [name]) for name in tensors},
                        expected_bytes(params, args)),
         counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
                        (sizes["q"] + sizes["k"] + sizes["v"], sizes["out"] + sizes["lse"])),
@@ -122,19 +133,22 @@ def main():
     profile, manifest, *shapes = sys.argv[1:]
 
     def sizes(params):
-        # Others make the same copies, beside a few loads of lengths, pages, slopes or a mask.
-        if params.get("score", "plain") != "plain" or params.get("layout", "dense") != "dense":
+        # Others make the same copies, beside a few loads of slopes or a mask.
+        if params.get("score", "plain") != "plain":
             return
         dim, dim_v = head_dims(params)
+        is_paged = params.get("layout") == "paged"
         for shape in shapes:
             batch, q_heads, kv_heads, q, k = map(int, shape.split(","))
+            together = PAGE if is_paged else k
             strides = {f"{name}_{of}_stride": row * size for name, row, heads, rows in
-                       (("q", dim, q_heads, q), ("k", dim, kv_heads, k), ("v", dim_v, kv_heads, k), ("out", dim_v, q_heads, q))
+                       (("q", dim, q_heads, q), ("k", dim, kv_heads, together), ("v", dim_v, kv_heads, together),
+                        ("out", dim_v, q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
                        "scale": SCALE, "splits": 0 if int(params["split_k"]) else SPLITS,
                        "workspace_size": batch * q_heads * q * (int(params["split_k"]) or 256) * (dim_v + 8),
-                       **strides}
+                       **strides, **layout(params, batch, q, k)}
             yield ",".join(f"{name}={value}" for name, value in scalars.items())
 
     counters.check(profile, manifest, ["attention/"], sizes, judge)

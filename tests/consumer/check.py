@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Projects that use kiln_add_bundle: they build, they rebuild what changed and nothing else, mistakes have messages.
 
-usage: check.py CMAKE SOURCE_DIR DRIVER VERB
+usage: check.py CMAKE SOURCE_DIR DRIVER KILN VERB
 
-Each project builds its own kiln as a subfolder, and its program runs on DRIVER, the emulated one.
+Each project has kiln as a subfolder, and its program runs on DRIVER, the emulated one. Some build its generator too, the others
+take KILN.
 """
 import json
 import pathlib
@@ -15,7 +16,8 @@ import textwrap
 from common import HERE, RESULT, expect, main, need, run
 
 CMAKE = sys.argv[1]
-SOURCE_DIR, DRIVER = (pathlib.Path(a).resolve() for a in sys.argv[2:4])
+SOURCE_DIR, DRIVER, KILN = (pathlib.Path(a).resolve() for a in sys.argv[2:5])
+WITH_KILN = "-DKILN_GENERATOR=OFF", f"-DKILN_HOST_EXECUTABLE={KILN}"
 
 
 def configure(project, *options, fails=False):
@@ -36,11 +38,11 @@ target_link_libraries(app PRIVATE adapter)
 GENERATES, COMPILES = re.compile("Generating the kernels of minimal"), re.compile("Building C object.*minimal.c.o")
 
 
-def minimal(scratch, generator, tool):
+def minimal(scratch, tool, generator, *options):
     need(tool)
     project = scratch / "a project"  # a space, as strangers have them
     shutil.copytree(HERE / "minimal", project)
-    configure(project, "-G", generator)
+    configure(project, "-G", generator, *options)
     config = project / "kernels.yaml"
 
     output = build(project)
@@ -65,11 +67,11 @@ def minimal(scratch, generator, tool):
 
 
 def minimal_ninja(scratch):
-    minimal(scratch, "Ninja", "ninja")
+    minimal(scratch, "ninja", "Ninja")
 
 
 def minimal_make(scratch):
-    minimal(scratch, "Unix Makefiles", "make")
+    minimal(scratch, "make", "Unix Makefiles", *WITH_KILN)
 
 
 def write_readme_project(scratch, steps):
@@ -108,7 +110,7 @@ def readme_products(scratch):
     """The products with a workspace of runtime/README.md: they are right under all checks, on the variants that share sums."""
     section = (SOURCE_DIR / "runtime/README.md").read_text().partition("\n## A longer example, with a workspace\n")[2]
     write_readme_project(scratch, FIRST_STEPS + section.partition("\n## ")[0])
-    configure(scratch, "-G", "Ninja")
+    configure(scratch, "-G", "Ninja", *WITH_KILN)
     build(scratch)
     for device in "sm_80", "sm_90":
         report = scratch / device
@@ -177,7 +179,7 @@ def cuda_subfolder(scratch):
             "cuda_kernels", "other_kernels").replace("first_app", "second_app"))
     (scratch / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(both LANGUAGES C)\n"
                                             "add_subdirectory(${KILN_SOURCE_DIR} kiln)\nadd_subdirectory(x)\nadd_subdirectory(y)\n")
-    configure(scratch, "-G", "Ninja", "-DARCHS=75")
+    configure(scratch, "-G", "Ninja", "-DARCHS=75", *WITH_KILN)
     for app in ("x/first_app", "y/second_app"):
         build(scratch, pathlib.Path(app).name)
         expect(run(scratch / "build" / app, DRIVER) == "success, 42 36 30\n", f"{app} runs")
@@ -191,4 +193,4 @@ def missing_package(scratch):
     expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
 
 
-main((minimal_ninja, minimal_make, readme, readme_products, messages, missing_package, cuda_subfolder), sys.argv[4])
+main((minimal_ninja, minimal_make, readme, readme_products, messages, missing_package, cuda_subfolder), sys.argv[5])

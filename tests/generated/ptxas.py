@@ -2,11 +2,12 @@
 """What ptxas makes of every variant of a configuration, for each listed target that it runs on: registers, shared bytes (static,
 and those that a launch asks for), bytes of its stack and of its machine code. All are assembled, and none spills.
 
-usage: ptxas.py check  KILN CONFIG [--rows FILE] [--filter TEXT]
+usage: ptxas.py check  KILN CONFIG [--rows FILE] [--filter TEXT] [--ends]
        ptxas.py rebase KILN CONFIG --rows FILE
   check   prints a table; fails at a spill, and where registers, stack or code differ from the row in FILE. The rows are of one
           ptxas: any other is asked for spills alone
   rebase  writes the rows anew
+  --ends  each image for its own target and for the newest alone
 exits 77 where no ptxas is on the PATH.
 """
 import argparse
@@ -106,10 +107,12 @@ def plan(options, folder):
     manifest = json.loads(next(pathlib.Path(folder).glob("*.json")).read_text(encoding="utf-8"))
     dynamic = {v["id"]: v["launch"]["max_shared_bytes"] for v in manifest["variants"]}
     listed = subprocess.run([options.kiln, "list", options.config], check=True, capture_output=True, text=True).stdout
+    own = {v["id"]: {image["target"] for image in v["images"]} for v in manifest["variants"]}
     for line in listed.splitlines():
         key, variant, targets = line.split()
-        if options.filter in variant:
-            for target in targets.split(","):
+        targets = targets.split(",")
+        for target in targets if options.filter in variant else ():
+            if not options.ends or target in own[variant] or target == targets[-1]:
                 yield key, variant, target, dynamic[variant]
 
 
@@ -134,6 +137,7 @@ def main():
     parser.add_argument("config")
     parser.add_argument("--rows", type=pathlib.Path)
     parser.add_argument("--filter", default="", help="variants whose id contains this")
+    parser.add_argument("--ends", action="store_true")
     options = parser.parse_args()
     if not shutil.which("ptxas"):
         print("SKIPPED: no ptxas on the PATH")

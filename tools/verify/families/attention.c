@@ -861,13 +861,17 @@ static void add_sequences(size_plan *plan)
 {
     const problem *p = plan->problem;
     uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k");
+    const uint64_t parts = problem_parameter(p, "split_k"), tiles = 4 * (parts > 0 ? parts : 3);
     const sight window = {.left = tile_k / 2, .right = 1, .first = 3, .has_sinks = true};
+    const sight gap = {.left = tiles * tile_k + tile_k / 2, .right = 1, .first = 3 * tile_k + 3};
     enum { ALL_LENGTHS = 9 };
     add_always(plan, (lengths){ALL_LENGTHS, 1, 1, tile_q + 5, 2 * tile_k + 5}, OVERLAPPING);
     add_size(plan, (lengths){ALL_LENGTHS, 3, 1, 3, 4 * tile_k + 9}, OVERLAPPING, &window, true);
     add(plan, (lengths){ALL_LENGTHS, 2, 1, 5, tile_k + 1}, ROWS_FIRST);
     add(plan, (lengths){ALL_LENGTHS, 2, 2, 2, tile_k + 1}, GAPS);
     add_always(plan, (lengths){ALL_LENGTHS, 1, 1, 2, 9}, GAPS);
+    for (uint64_t i = 0; i < 2; i++) /* tiles far ahead in a part are behind the gap, in pages of two sizes */
+        add_size(plan, (lengths){1, 3, 1, 3, (tiles + 7) * tile_k + 7 + i}, OVERLAPPING, &gap, true);
 }
 
 /* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */

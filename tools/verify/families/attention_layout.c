@@ -140,7 +140,7 @@ static uint64_t pages_of(problem *p, uint64_t keys)
 /* Entries of a sequence beside each other, or as far apart as the longest one needs, and one more. */
 static void plan_pages(problem *p, attention_lengths how)
 {
-    static const uint64_t sizes[] = {8, 24, 16, 40, 64, 256};
+    static const uint64_t sizes[] = {8, 24, 64, 40, 16, 72};
     uint64_t batches = problem_integer(p, "batch"), most = problem_integer(p, "k_length"), entries = 0;
     uint64_t number = problem_integer(p, "q_length") + most;
     problem_find(p, "pages_size")->integer = sizes[number % (sizeof sizes / sizeof *sizes)];

@@ -208,7 +208,7 @@ static void add(size_plan *plan, uint64_t m, uint64_t k)
     size_plan_add(plan);
 }
 
-/* Around the blocks of a round, a warp and a thread block; rows and columns of tiles. */
+/* Around the blocks of a round, a warp and a thread block; rows and columns of tiles; each number of rows of a tile. */
 static void plan_sizes(size_plan *plan)
 {
     static const uint64_t rows[] = {1, 2, 7, 31, 32, 33, 64, 97, 127, 128, 129, 257};
@@ -225,6 +225,8 @@ static void plan_sizes(size_plan *plan)
         add(plan, rows[i], 4 * block);
         add(plan, rows[i], (3 + i % 4) * block);
     }
+    for (uint64_t m = 1; m <= 64; m++)
+        add(plan, m, block);
     add(plan, 0, block);
     add(plan, 5, 67 * block);
     add(plan, 130, 18 * block);

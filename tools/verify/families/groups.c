@@ -318,6 +318,8 @@ static void add_tiles_always(size_plan *plan, argument *size)
     size_plan_add_always(plan);
 }
 
+enum { NESTED_GROUP = 256 }; /* of scales, which share one */
+
 /* Brief: few counts beside those that lie at this group's own edges. A lane has up to 8 neighbouring elements, of which the
  * last may have any number; a warp's full tile is at most 2048 elements, and 1024 where groups are fixed. */
 static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
@@ -336,6 +338,8 @@ static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
         edges_add_around(&n, 2 * group);
         edges_add(&n, 4 * group);
         edges_add(&n, 3 * group + group / 2 + 1);
+        if (problem_find(plan->problem, "nested_absmax"))
+            edges_add(&n, NESTED_GROUP * group + 2054);
     }
     if (!is_brief)
         edges_add_tiles(&n, plan->problem, size);
