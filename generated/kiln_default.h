@@ -1465,11 +1465,11 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  * u * (k_length + 4) * sum p_j * |v_j| + u_T * |r|. On tensor cores d_j grows by head_dim / 16 * 2^-20 *
  * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|; in f16 that grows by 2^-25 * sum
  * |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse|
- * + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 + k_length / 4096. This
- * holds while scale is 0 or a normal number, and sum |q * k_j| and 2 * scale * sum |q * k_j| are below the
- * largest f32 (f64 for f64). Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 *
- * |mask| to d_j; a sink counts as a key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| +
- * 8).
+ * + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 + k_length / 4096, and
+ * parts are those of the keys, four more with tile_q 16. This holds while scale is 0 or a normal number,
+ * and sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). Shaping a score
+ * adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a key with
+ * zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8).
  * NaN and infinity: a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it,
  * and in no others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity
  * counts as one that is not seen. With scale 0, Q is not read. A NaN or an infinity in V follows IEEE
@@ -1552,12 +1552,13 @@ typedef struct kiln_default_attention_args {
                                  * select(layout == dense, q_length, sequences_q_rows)], aligned to 4
                                  * bytes: natural logarithm of the sum of exp(score) of each row; -infinity
                                  * where no key is seen */
-    uint32_t batch;             /* u32: matrices of each head */
+    uint32_t batch;             /* u32: matrices of each head, or sequences */
     uint32_t q_heads;           /* u32: heads of Q and O */
     uint32_t kv_heads;          /* u32: heads of K and V; each serves q_heads / kv_heads consecutive heads
                                  * of Q */
-    uint32_t q_length;          /* u32: rows of Q and O */
-    uint32_t k_length;          /* u32: rows of K and V */
+    uint32_t q_length;          /* u32: rows of Q and O; of sequences with lengths of their own the most,
+                                 * to which a longer one is cut */
+    uint32_t k_length;          /* u32: rows of K and V; likewise */
     double scale;               /* f32, passed as double: factor of the scores, at least 0 and finite;
                                  * usually 1 / sqrt(head_dim) */
     uint32_t q_row_stride;      /* u32: elements of Q from row to row */
@@ -1604,9 +1605,9 @@ typedef struct kiln_default_attention_args {
     CUdeviceptr sinks;          /* in, may be null, f32[q_heads], aligned to 4 bytes: a score of each head
                                  * of Q that joins the sum of exp(score) of its rows, and with it lse,
                                  * without a row of V; not +infinity */
-    uint32_t splits;            /* u32: parts that the keys are cut into, from 1 to 256, which decide how
-                                 * sums are rounded: equal splits give equal bits on every device; 0: as
-                                 * many as suit the device */
+    uint32_t splits;            /* u32: parts that the keys are cut into, from 1 to 256, which decide how a
+                                 * variant rounds sums: equal splits give it equal bits on every device; 0:
+                                 * as many as suit the device */
     struct {
         CUdeviceptr q_offsets;  /* in, may be null, u32[batch + 1], aligned to 4 bytes, only when layout !=
                                  * dense: where the rows of Q and O of each sequence begin, in increasing
@@ -1724,11 +1725,11 @@ kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln
                                                                             CUstream stream,
                                                                             const kiln_default_attention_args *args);
 
-/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false */
-extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_attention_args *args);
+/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=128,tile_k=32,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *args);
 
 /* attention/type=bf16,head_dim=64,causal=true,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false */
 extern const kiln_kernel kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa_kernel;
@@ -2617,11 +2618,11 @@ inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_g
 {
     return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_attention_args &args)
+inline kiln_status kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(loader, stream, &args);
+    return kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(loader, stream, &args);
 }
 inline kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
                                                                                 CUstream stream,
