@@ -1457,7 +1457,7 @@ extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kerne
 kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
                                                               const kiln_default_nvfp4_gemv_args *args);
 
-/* attention: scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, causal or not.
+/* attention: scaled-dot-product attention over dense, ragged or paged keys.
  * Source: FlashAttention-2 (arXiv:2307.08691).
  * Accuracy: let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, u
  * half an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale *

@@ -300,7 +300,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 const kiln_family attention_family = {
     .name = "attention",
-    .summary = "scaled-dot-product attention: O = softmax(scale * Q * K^T) * V, causal or not",
+    .summary = "scaled-dot-product attention over dense, ragged or paged keys",
     .source = "FlashAttention-2 (arXiv:2307.08691)",
     .accuracy =
         "let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, u half "
