@@ -93,13 +93,26 @@ def fp4_quantize(params):
 
 
 def attention(params):
-    dim, split_k = int(params["head_dim"]), int(params["split_k"])
+    """Pages have 16 rows; a mask has one row for all; keys in as many parts as are asked for are in three."""
+    dim, split_k, layout = int(params["head_dim"]), int(params["split_k"]), params.get("layout", "dense")
+    dim_v = int(params.get("head_dim_v", 0)) or dim
     for q_heads, kv_heads, q, k in ((2, 1, 128, 256), (2, 1, 5, 333)):
-        strides = "".join(f",{name}_{of}_stride={dim * size}" for name, heads, rows in
-                          (("q", q_heads, q), ("k", kv_heads, k), ("v", kv_heads, k), ("out", q_heads, q))
-                          for of, size in (("row", 1), ("head", rows), ("batch", rows * heads)))
-        yield (f"batch=1,q_heads={q_heads},kv_heads={kv_heads},q_length={q},k_length={k},scale=1e-4,"
-               f"workspace_size={q_heads * q * split_k * (dim + 8)}{strides}")
+        rows, pages = 16 if layout == "paged" else k, -(-k // 16)
+        sizes = {"batch": 1, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k, "scale": "1e-4",
+                 "splits": 0 if split_k else 3,
+                 "workspace_size": q_heads * q * split_k * (dim_v + 8) if split_k else max(512 * 128, q_heads * q * 256) * (dim_v + 8)}
+        for name, heads, count, width in (("q", q_heads, q, dim), ("k", kv_heads, rows, dim), ("v", kv_heads, rows, dim_v),
+                                          ("out", q_heads, q, dim_v)):
+            sizes |= {f"{name}_{of}_stride": width * size for of, size in (("row", 1), ("head", count), ("batch", count * heads))}
+        if layout != "dense":
+            sizes["sequences_q_rows"] = q
+        if layout == "ragged":
+            sizes["sequences_k_rows"] = 0
+        if layout == "paged":
+            sizes |= {"pages_entries": pages, "pages_stride": pages, "pages_count": pages, "pages_size": 16}
+        if params.get("score") == "mask":
+            sizes |= {"mask_row_stride": 0, "mask_head_stride": 0, "mask_batch_stride": 0}
+        yield ",".join(f"{name}={value}" for name, value in sizes.items())
 
 
 def rope(params):
@@ -120,7 +133,7 @@ SIZES = {
 }
 
 
-FILES = {"gguf_rows": "gguf_dequantize"}  # families whose rows are in another's file
+FILES = {"gguf_rows": "gguf_dequantize", "rope": "attention"}  # families whose rows are in another's file
 
 
 def sizes_of(variant):
