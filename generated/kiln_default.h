@@ -956,24 +956,27 @@ typedef struct kiln_default_linear_args {
                            * 144, select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 ||
                            * format == q5_k, 176, select(format == q8_0, 272, select(format == q6_k, 210,
                            * select(format == q4_1, 160, select(format == q5_1, 192, select(format == q3_k,
-                           * 110, 84)))))))) / 256], aligned to 16 bytes: rows of quantised blocks, as a
-                           * GGUF file has them */
+                           * 110, select(format == q2_k, 84, 66))))))))) / 256], aligned to 16 bytes: rows
+                           * of quantised blocks, as a GGUF file has them */
     CUdeviceptr w_2;      /* in, u8[n_2, k * select(format == q4_0 || format == q4_k || format == iq4_nl,
                            * 144, select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 ||
                            * format == q5_k, 176, select(format == q8_0, 272, select(format == q6_k, 210,
                            * select(format == q4_1, 160, select(format == q5_1, 192, select(format == q3_k,
-                           * 110, 84)))))))) / 256], only when matrices >= 2: the second matrix */
+                           * 110, select(format == q2_k, 84, 66))))))))) / 256], only when matrices >= 2:
+                           * the second matrix */
     CUdeviceptr w_3;      /* in, u8[n_3, k * select(format == q4_0 || format == q4_k || format == iq4_nl,
                            * 144, select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 ||
                            * format == q5_k, 176, select(format == q8_0, 272, select(format == q6_k, 210,
                            * select(format == q4_1, 160, select(format == q5_1, 192, select(format == q3_k,
-                           * 110, 84)))))))) / 256], only when matrices == 3: the third matrix */
+                           * 110, select(format == q2_k, 84, 66))))))))) / 256], only when matrices == 3:
+                           * the third matrix */
     CUdeviceptr gate;     /* in, u8[n, k * select(format == q4_0 || format == q4_k || format == iq4_nl,
                            * 144, select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 ||
                            * format == q5_k, 176, select(format == q8_0, 272, select(format == q6_k, 210,
                            * select(format == q4_1, 160, select(format == q5_1, 192, select(format == q3_k,
-                           * 110, 84)))))))) / 256], only when (epilogue == swiglu || epilogue == geglu):
-                           * the matrix whose products go through the activation */
+                           * 110, select(format == q2_k, 84, 66))))))))) / 256], only when (epilogue ==
+                           * swiglu || epilogue == geglu): the matrix whose products go through the
+                           * activation */
     CUdeviceptr bias;     /* in, f16[n], only when epilogue == bias || epilogue == bias_residual: added to
                            * each row of y */
     CUdeviceptr bias_2;   /* in, f16[n_2], only when matrices >= 2 && (epilogue == bias || epilogue ==
@@ -1461,13 +1464,16 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  * sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j - r| +
  * u * (k_length + 4) * sum p_j * |v_j| + u_T * |r|. On tensor cores d_j grows by head_dim / 16 * 2^-20 *
  * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|; in f16 that grows by 2^-25 * sum
- * |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c + 2 * split_k + 8 + 8 *
- * (|lse| + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 + k_length / 4096.
- * This holds while scale is 0 or a normal number, and sum |q * k_j| and 2 * scale * sum |q * k_j| are
- * below the largest f32 (f64 for f64).
+ * |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse|
+ * + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 + k_length / 4096, and
+ * parts are those of the keys, four more with tile_q 16. This holds while scale is 0 or a normal number,
+ * and sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). Shaping a score
+ * adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a key with
+ * zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8).
  * NaN and infinity: a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it,
- * and in no others. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not
- * read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it.
+ * and in no others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity
+ * counts as one that is not seen. With scale 0, Q is not read. A NaN or an infinity in V follows IEEE
+ * arithmetic, also into rows that do not see it.
  * When batch == 0 || q_heads == 0 || q_length == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - q_heads must be a multiple of kv_heads
@@ -1480,69 +1486,180 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  *   - strides of k must be multiples of 8
  *   - strides of v must be multiples of 8
  *   - strides of out must be multiples of 8
- *   - workspace_size must be at least batch * q_heads * q_length * split_k * (head_dim + 8) (where split_k
- * != 1)
+ *   - workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0
+ * enough for the most parts (where split_k != 1)
  *   - split_k needs at most 2^31 tiles of 32 queries (where split_k != 1)
+ *   - splits must be at most 256
+ *   - splits must be 0 or split_k, but where that is 0 (where split_k != 0)
  *   - q_length must be at most 2^30 over all heads of a tile (where pack_gqa != false)
- *   - out_row_stride must be at least head_dim
- *   - out_head_stride must be at least head_dim
- *   - out_batch_stride must be at least head_dim */
+ *   - out_row_stride must be at least O's head_dim
+ *   - out_head_stride must be at least O's head_dim
+ *   - out_batch_stride must be at least O's head_dim (where layout == dense)
+ *   - window_left must be at most 2^29
+ *   - window_right must be at most 2^29, and with causal at most 1
+ *   - sequences.q_rows must be at least q_length (where layout != dense)
+ *   - pages.size must be a multiple of 8, and not 0 (where layout == paged)
+ *   - pages.table must have entries for k_length keys (where layout == paged)
+ *   - pages.count must be at least 1 (where layout == paged) */
 
 enum {
     KILN_DEFAULT_ATTENTION_TYPE_F16 = 1,
     KILN_DEFAULT_ATTENTION_TYPE_BF16 = 2,
 };
 
+enum {
+    KILN_DEFAULT_ATTENTION_SCORE_PLAIN = 1,
+};
+
+enum {
+    KILN_DEFAULT_ATTENTION_LAYOUT_DENSE = 1,
+    KILN_DEFAULT_ATTENTION_LAYOUT_PAGED = 3,
+};
+
 typedef struct kiln_default_attention_args {
-    CUdeviceptr q;             /* in, type[select(batch * q_heads * q_length == 0, 0, (max(batch, 1) - 1) *
-                                * q_batch_stride + (max(q_heads, 1) - 1) * q_head_stride + (max(q_length,
-                                * 1) - 1) * q_row_stride + head_dim)], aligned to 16 bytes: Q */
-    CUdeviceptr k;             /* in, type[select(batch * kv_heads * k_length == 0, 0, (max(batch, 1) - 1)
-                                * * k_batch_stride + (max(kv_heads, 1) - 1) * k_head_stride +
-                                * (max(k_length, 1) - 1) * k_row_stride + head_dim)], aligned to 16 bytes:
-                                * K */
-    CUdeviceptr v;             /* in, type[select(batch * kv_heads * k_length == 0, 0, (max(batch, 1) - 1)
-                                * * v_batch_stride + (max(kv_heads, 1) - 1) * v_head_stride +
-                                * (max(k_length, 1) - 1) * v_row_stride + head_dim)], aligned to 16 bytes:
-                                * V */
-    CUdeviceptr out;           /* out, type[select(batch * q_heads * q_length == 0, 0, (max(batch, 1) - 1)
-                                * * out_batch_stride + (max(q_heads, 1) - 1) * out_head_stride +
-                                * (max(q_length, 1) - 1) * out_row_stride + head_dim)], aligned to 16
-                                * bytes: O */
-    CUdeviceptr lse;           /* out, may be null, f32[batch, q_heads, q_length], aligned to 4 bytes:
-                                * natural logarithm of the sum of exp(score) of each row; -infinity where
-                                * no key is seen */
-    uint32_t batch;            /* u32: matrices of each head */
-    uint32_t q_heads;          /* u32: heads of Q and O */
-    uint32_t kv_heads;         /* u32: heads of K and V; each serves q_heads / kv_heads consecutive heads
-                                * of Q */
-    uint32_t q_length;         /* u32: rows of Q and O */
-    uint32_t k_length;         /* u32: rows of K and V */
-    double scale;              /* f32, passed as double: factor of the scores, at least 0 and finite;
-                                * usually 1 / sqrt(head_dim) */
-    uint32_t q_row_stride;     /* u32: elements of Q from row to row */
-    uint32_t k_row_stride;     /* u32: the same for K */
-    uint32_t v_row_stride;     /* u32: the same for V */
-    uint32_t out_row_stride;   /* u32: the same for O */
-    uint64_t q_batch_stride;   /* u64: elements of Q from batch to batch; 0 where there is only one */
-    uint64_t q_head_stride;    /* u64: elements of Q from head to head; 0 where there is only one */
-    uint64_t k_batch_stride;   /* u64: the same for K; 0: all batches share it */
-    uint64_t k_head_stride;    /* u64: the same for K */
-    uint64_t v_batch_stride;   /* u64: the same for V; 0: all batches share it */
-    uint64_t v_head_stride;    /* u64: the same for V */
-    uint64_t out_batch_stride; /* u64: the same for O; its batches must not overlap */
-    uint64_t out_head_stride;  /* u64: the same for O; its heads must not overlap */
-    CUdeviceptr workspace;     /* scratch, f32[batch * q_heads * q_length * split_k * (head_dim + 8)],
-                                * aligned to 16 bytes, only when split_k > 1: partial results over the
-                                * keys; workspace and tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters; /* in and out, u32[batch * q_heads * ceil_div(q_length, 32)], aligned to 4
-                                * bytes, only when split_k > 1: must be all 0 before a launch, or O is
-                                * wrong; the launch leaves them 0; one launch at a time */
-    uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 32
-                                * queries of each head; 0: neither is given, and the keys are not split */
-    uint32_t type;             /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
-    uint32_t head_dim;         /* elements of a row of Q, K, V and O; 0 is 128 */
-    uint32_t causal;           /* query i sees keys j <= i + k_length - q_length; false: all keys; 0 or 1 */
+    CUdeviceptr q;              /* in, type[select(select(layout == dense, batch, 1) * q_heads *
+                                 * select(layout == dense, q_length, sequences_q_rows) == 0, 0,
+                                 * (max(select(layout == dense, batch, 1), 1) - 1) * q_batch_stride +
+                                 * (max(q_heads, 1) - 1) * q_head_stride + (max(select(layout == dense,
+                                 * q_length, sequences_q_rows), 1) - 1) * q_row_stride + head_dim)],
+                                 * aligned to 16 bytes: Q */
+    CUdeviceptr k;              /* in, type[select(select(layout == paged, pages_count, select(layout ==
+                                 * ragged && sequences_k_rows > 0, 1, batch)) * kv_heads * select(layout ==
+                                 * paged, pages_size, select(layout == ragged && sequences_k_rows > 0,
+                                 * sequences_k_rows, k_length)) == 0, 0, (max(select(layout == paged,
+                                 * pages_count, select(layout == ragged && sequences_k_rows > 0, 1,
+                                 * batch)), 1) - 1) * k_batch_stride + (max(kv_heads, 1) - 1) *
+                                 * k_head_stride + (max(select(layout == paged, pages_size, select(layout
+                                 * == ragged && sequences_k_rows > 0, sequences_k_rows, k_length)), 1) - 1)
+                                 * * k_row_stride + head_dim)], aligned to 16 bytes: K */
+    CUdeviceptr v;              /* in, type[select(select(layout == paged, pages_count, select(layout ==
+                                 * ragged && sequences_k_rows > 0, 1, batch)) * kv_heads * select(layout ==
+                                 * paged, pages_size, select(layout == ragged && sequences_k_rows > 0,
+                                 * sequences_k_rows, k_length)) == 0, 0, (max(select(layout == paged,
+                                 * pages_count, select(layout == ragged && sequences_k_rows > 0, 1,
+                                 * batch)), 1) - 1) * v_batch_stride + (max(kv_heads, 1) - 1) *
+                                 * v_head_stride + (max(select(layout == paged, pages_size, select(layout
+                                 * == ragged && sequences_k_rows > 0, sequences_k_rows, k_length)), 1) - 1)
+                                 * * v_row_stride + select(head_dim_v == 0, head_dim, head_dim_v))],
+                                 * aligned to 16 bytes: V */
+    CUdeviceptr out;            /* out, type[select(select(layout == dense, batch, 1) * q_heads *
+                                 * select(layout == dense, q_length, sequences_q_rows) == 0, 0,
+                                 * (max(select(layout == dense, batch, 1), 1) - 1) * out_batch_stride +
+                                 * (max(q_heads, 1) - 1) * out_head_stride + (max(select(layout == dense,
+                                 * q_length, sequences_q_rows), 1) - 1) * out_row_stride +
+                                 * select(head_dim_v == 0, head_dim, head_dim_v))], aligned to 16 bytes: O */
+    CUdeviceptr lse;            /* out, may be null, f32[select(layout == dense, batch, 1), q_heads,
+                                 * select(layout == dense, q_length, sequences_q_rows)], aligned to 4
+                                 * bytes: natural logarithm of the sum of exp(score) of each row; -infinity
+                                 * where no key is seen */
+    uint32_t batch;             /* u32: matrices of each head, or sequences */
+    uint32_t q_heads;           /* u32: heads of Q and O */
+    uint32_t kv_heads;          /* u32: heads of K and V; each serves q_heads / kv_heads consecutive heads
+                                 * of Q */
+    uint32_t q_length;          /* u32: rows of Q and O; of sequences with lengths of their own the most,
+                                 * to which a longer one is cut */
+    uint32_t k_length;          /* u32: rows of K and V; likewise */
+    double scale;               /* f32, passed as double: factor of the scores, at least 0 and finite;
+                                 * usually 1 / sqrt(head_dim) */
+    uint32_t q_row_stride;      /* u32: elements of Q from row to row */
+    uint32_t k_row_stride;      /* u32: the same for K */
+    uint32_t v_row_stride;      /* u32: the same for V */
+    uint32_t out_row_stride;    /* u32: the same for O */
+    uint64_t q_batch_stride;    /* u64: elements of Q from batch to batch; 0 where there is only one */
+    uint64_t q_head_stride;     /* u64: elements of Q from head to head; 0 where there is only one */
+    uint64_t k_batch_stride;    /* u64: the same for K; 0: all batches share it */
+    uint64_t k_head_stride;     /* u64: the same for K */
+    uint64_t v_batch_stride;    /* u64: the same for V; 0: all batches share it */
+    uint64_t v_head_stride;     /* u64: the same for V */
+    uint64_t out_batch_stride;  /* u64: the same for O; its batches must not overlap */
+    uint64_t out_head_stride;   /* u64: the same for O; its heads must not overlap */
+    CUdeviceptr workspace;      /* scratch, f32[(min(select(layout == dense, batch, 1) * q_heads *
+                                 * select(layout == dense, q_length, sequences_q_rows), 68719476736) *
+                                 * split_k + (split_k == 0) * max(min(min(select(layout == dense, batch, 1)
+                                 * * q_heads * select(layout == dense, q_length, sequences_q_rows),
+                                 * 68719476736) * max(1, min(256, ceil_div(k_length, 2 * tile_k))), 512 *
+                                 * tile_q), min(select(layout == dense, batch, 1) * q_heads * select(layout
+                                 * == dense, q_length, sequences_q_rows), 68719476736) * splits *
+                                 * min(splits / 2, 1))) * (select(head_dim_v == 0, head_dim, head_dim_v) +
+                                 * 8)], aligned to 16 bytes, only when split_k != 1: partial results over
+                                 * the keys; workspace and tile_counters belong to one launch at a time */
+    CUdeviceptr tile_counters;  /* in and out, u32[max(min(batch * q_heads * ceil_div(q_length, 32),
+                                 * 2147483648), 17 * max(min(min(batch * q_heads * ceil_div(q_length, 16),
+                                 * 4294967296), 512), min(batch * q_heads * ceil_div(q_length, 16),
+                                 * 4294967296) * min(splits / 2, 1)))], aligned to 4 bytes, only when
+                                 * split_k != 1: must be all 0 before a launch, or O is wrong; the launch
+                                 * leaves them 0; one launch at a time */
+    uint64_t workspace_size;    /* u64: numbers that workspace holds; tile_counters has one for each 32
+                                 * queries of each head, and 17 for each 16 of them, but no more than 8704
+                                 * unless splits is above 1; 0: neither is given, and the keys are not
+                                 * split */
+    struct {
+        uint32_t left;          /* u32: a query sees fewer keys than this in front of its own; 0: all of
+                                 * them */
+        uint32_t right;         /* u32: a query sees fewer keys than this behind its own; 0: all of them,
+                                 * or with causal none */
+    } window;
+    uint32_t first_keys;        /* u32: the first keys, as many, that a query sees in spite of window_left */
+    int32_t causal_offset;      /* i32: query i's own key is i + k_length - q_length + causal_offset;
+                                 * beyond 2^29 either way it counts as that */
+    CUdeviceptr sinks;          /* in, may be null, f32[q_heads], aligned to 4 bytes: a score of each head
+                                 * of Q that joins the sum of exp(score) of its rows, and with it lse,
+                                 * without a row of V; not +infinity */
+    uint32_t splits;            /* u32: parts that the keys are cut into, from 1 to 256, which decide how a
+                                 * variant rounds sums: equal splits give it equal bits on every device; 0:
+                                 * as many as suit the device */
+    struct {
+        CUdeviceptr q_offsets;  /* in, may be null, u32[batch + 1], aligned to 4 bytes, only when layout !=
+                                 * dense: where the rows of Q and O of each sequence begin, in increasing
+                                 * order, and their end; null: each has q_length */
+        CUdeviceptr k_offsets;  /* in, u32[select(sequences_k_rows == 0, 0, batch + 1)], only when layout
+                                 * == ragged: the same for K and V */
+        CUdeviceptr k_lengths;  /* in, may be null, u32[batch], aligned to 4 bytes, only when layout !=
+                                 * dense: keys of each sequence, the first of its rows; null: as many as it
+                                 * has rows, k_length in pages. What is behind them is not read */
+        uint32_t q_rows;        /* u32, only when layout != dense: rows of Q and O of all sequences */
+        uint32_t k_rows;        /* u32, only when layout == ragged: the same for K and V; 0: there is no
+                                 * k_offsets, and sequences are a batch stride apart */
+    } sequences;
+    struct {
+        CUdeviceptr table;      /* in, i32[pages_entries], aligned to 4 bytes, only when layout == paged:
+                                 * pages of each sequence, in the order of its keys. Entries behind its
+                                 * last key are not read */
+        CUdeviceptr starts;     /* in, may be null, u32[batch + 1], aligned to 4 bytes, only when layout ==
+                                 * paged: where the entries of each sequence begin, and their end; null:
+                                 * they are a stride apart */
+        uint32_t entries;       /* u32, only when layout == paged: entries of table */
+        uint32_t stride;        /* u32, only when layout == paged: entries of table from sequence to
+                                 * sequence */
+        uint32_t count;         /* u32, only when layout == paged: pages that K and V have room for, a
+                                 * batch stride apart */
+        uint32_t size;          /* u32, only when layout == paged: rows of a page, a multiple of 8. A row
+                                 * lies in one piece: vLLM's keys that are split into groups of x elements
+                                 * are not taken */
+    } pages;
+    double softcap;             /* f32, passed as double, only when score == softcap: bound of the scores,
+                                 * at least 0 and finite */
+    CUdeviceptr alibi_slopes;   /* in, f32[q_heads], only when score == alibi: of each head of Q */
+    CUdeviceptr mask;           /* in, type[select(batch * q_heads * q_length * k_length == 0, 0,
+                                 * (max(batch, 1) - 1) * mask_batch_stride + (max(q_heads, 1) - 1) *
+                                 * mask_head_stride + (max(q_length, 1) - 1) * mask_row_stride +
+                                 * k_length)], only when score == mask: added to the scores: row i is query
+                                 * i's; -infinity hides a key */
+    uint32_t mask_row_stride;   /* u32, only when score == mask: elements of mask from row to row; 0: all
+                                 * queries share it */
+    uint64_t mask_head_stride;  /* u64, only when score == mask: the same from head to head of Q */
+    uint64_t mask_batch_stride; /* u64, only when score == mask: the same from batch to batch */
+    uint32_t type;              /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
+    uint32_t head_dim;          /* elements of a row of Q, K, V and O; 0 is 128 */
+    uint32_t causal;            /* a query sees no keys behind its own, i + k_length - q_length +
+                                 * causal_offset; false: all keys; 0 or 1 */
+    uint32_t score;             /* what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s -
+                                 * slope * |own key - key|; s + an element of mask;
+                                 * KILN_DEFAULT_ATTENTION_SCORE_...; 0 is plain */
+    uint32_t layout;            /* dense: batch strides, one length; ragged: sequences' rows one behind the
+                                 * other, with offsets and lengths on the device; paged: the same of Q and
+                                 * O, K and V in pages; KILN_DEFAULT_ATTENTION_LAYOUT_...; 0 is dense */
+    uint32_t head_dim_v;        /* elements of a row of V and O; 0: as many as head_dim; 0 is 0 */
 } kiln_default_attention_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -1572,26 +1689,30 @@ kiln_status kiln_default_attention_workspace_max(kiln_loader *loader, const kiln
 /* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
  * like kiln_default_attention. */
 typedef struct kiln_default_attention_single_head_args {
-    CUdeviceptr q;     /* in, type[seq_len, head_dim], aligned to 16 bytes: Q */
-    CUdeviceptr k;     /* in, type[seq_len, head_dim], aligned to 16 bytes: K */
-    CUdeviceptr v;     /* in, type[seq_len, head_dim], aligned to 16 bytes: V */
-    CUdeviceptr out;   /* out, type[seq_len, head_dim], aligned to 16 bytes: O */
-    uint32_t seq_len;  /* u32: rows of each matrix, one after the other */
-    double scale;      /* f32, passed as double: factor of the scores, at least 0 and finite; usually 1 /
-                        * sqrt(head_dim) */
-    uint32_t type;     /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
-    uint32_t head_dim; /* elements of a row of Q, K, V and O; 0 is 128 */
-    uint32_t causal;   /* query i sees keys j <= i + k_length - q_length; false: all keys; 0 or 1 */
+    CUdeviceptr q;       /* in, type[seq_len, head_dim], aligned to 16 bytes: Q */
+    CUdeviceptr k;       /* in, type[seq_len, head_dim], aligned to 16 bytes: K */
+    CUdeviceptr v;       /* in, type[seq_len, select(head_dim_v == 0, head_dim, head_dim_v)], aligned to 16
+                          * bytes: V */
+    CUdeviceptr out;     /* out, type[seq_len, select(head_dim_v == 0, head_dim, head_dim_v)], aligned to
+                          * 16 bytes: O */
+    uint32_t seq_len;    /* u32: rows of each matrix, one after the other */
+    double scale;        /* f32, passed as double: factor of the scores, at least 0 and finite; usually 1 /
+                          * sqrt(head_dim) */
+    uint32_t type;       /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
+    uint32_t head_dim;   /* elements of a row of Q, K, V and O; 0 is 128 */
+    uint32_t causal;     /* a query sees no keys behind its own, i + k_length - q_length + causal_offset;
+                          * false: all keys; 0 or 1 */
+    uint32_t score;      /* what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope
+                          * * |own key - key|; s + an element of mask; KILN_DEFAULT_ATTENTION_SCORE_...; 0
+                          * is plain */
+    uint32_t layout;     /* dense: batch strides, one length; ragged: sequences' rows one behind the other,
+                          * with offsets and lengths on the device; paged: the same of Q and O, K and V in
+                          * pages; KILN_DEFAULT_ATTENTION_LAYOUT_...; 0 is dense */
+    uint32_t head_dim_v; /* elements of a row of V and O; 0: as many as head_dim; 0 is 0 */
 } kiln_default_attention_single_head_args;
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
                                                const kiln_default_attention_single_head_args *args);
-
-/* attention/type=f16,head_dim=128,causal=false,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false */
-extern const kiln_kernel kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_attention_args *args);
 
 /* attention/type=f16,head_dim=128,causal=true,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false */
 extern const kiln_kernel kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel;
@@ -1604,15 +1725,9 @@ kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln
                                                                             CUstream stream,
                                                                             const kiln_default_attention_args *args);
 
-/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false */
-extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_attention_args *args);
-
-/* attention/type=bf16,head_dim=64,causal=false,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false */
-extern const kiln_kernel kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=128,tile_k=32,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(kiln_loader *loader,
                                                                            CUstream stream,
                                                                            const kiln_default_attention_args *args);
 
@@ -1621,11 +1736,160 @@ extern const kiln_kernel kiln_default_attention_bf16_64_causal_mma_64_64_1_nopac
 kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_attention_args *args);
 
-/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=32,tile_k=32,split_k=16,pack_gqa=true */
-extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa_kernel;
-kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_attention_args *args);
+/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=16,tile_k=64,split_k=0,pack_gqa=true */
+extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa(kiln_loader *loader,
+                                                                          CUstream stream,
+                                                                          const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=16,tile_k=64,split_k=0,pack_gqa=true,layout=paged */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_attention_args *args);
+
+/* rope: rotate Q and K by position, append K and V to a cache.
+ * Source: RoFormer (arXiv:2104.09864); slots and pages as vLLM has them (arXiv:2309.06180).
+ * Accuracy: an angle is position * frequency * 2^-64 turns, exactly; its cosine c and sine s are within
+ * 2^-22. An element of a pair (a, b) becomes magnitude * (a * c - b * s) or magnitude * (a * s + b * c),
+ * within 2^-21 * |magnitude| * (|a| + |b|), plus one rounding to the type; the others keep their bits. A
+ * code is the nearest one, of two the even one, to a quotient that is within 2^-21 of x / scale,
+ * relatively, and is x / scale where scale is a power of two; x is the element before it is rounded to the
+ * type. Codes are at most 448 (e4m3), from -128 to 127 (int8). int8_token: scale is max(|x|) / 127 within
+ * 2^-22, relatively, max(|x|) of at least 2^-118. This holds where products with cosines, and with 1 /
+ * scale, are normal numbers of f32 or 0.
+ * NaN and infinity: IEEE arithmetic: a NaN or an infinity comes to both elements of its pair, and to no
+ * others. In the cache a NaN is 0x7f (e4m3) or 0 (int8), an infinity the largest code. int8_token: a head
+ * with one has a scale that is a NaN or an infinity, and codes 0.
+ * When n == 0 || q_heads + k_heads + v_heads == 0 there is nothing to do: KILN_OK without a launch.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT:
+ *   - rotary_dim must be a multiple of 16, and at most head_dim
+ *   - n must be below 2^31
+ *   - heads must be at most 65535
+ *   - page_size must be at least 1
+ *   - pages * page_size must be at most 2^31
+ *   - magnitude must be finite
+ *   - strides of q must be multiples of 8
+ *   - strides of k must be multiples of 8
+ *   - strides of v must be multiples of 8
+ *   - strides of q_out must be multiples of 8
+ *   - strides of the cache must be multiples of 8
+ *   - out_row_stride must be at least head_dim
+ *   - out_head_stride must be at least head_dim
+ *   - cache_page_stride must be at least head_dim
+ *   - cache_row_stride must be at least head_dim
+ *   - cache_head_stride must be at least head_dim */
+
+enum {
+    KILN_DEFAULT_ROPE_TYPE_BF16 = 2,
+};
+
+enum {
+    KILN_DEFAULT_ROPE_PAIRS_HALVES = 1,
+};
+
+enum {
+    KILN_DEFAULT_ROPE_CACHE_SAME = 1,
+};
+
+typedef struct kiln_default_rope_args {
+    CUdeviceptr q;              /* in, bf16[select(n * q_heads == 0, 0, (max(n, 1) - 1) * q_row_stride +
+                                 * (max(q_heads, 1) - 1) * q_head_stride + head_dim)], aligned to 16 bytes:
+                                 * Q, a row for each token */
+    CUdeviceptr k;              /* in, bf16[select(n * k_heads == 0, 0, (max(n, 1) - 1) * k_row_stride +
+                                 * (max(k_heads, 1) - 1) * k_head_stride + head_dim)], aligned to 16 bytes:
+                                 * K */
+    CUdeviceptr v;              /* in, bf16[select(n * v_heads == 0, 0, (max(n, 1) - 1) * v_row_stride +
+                                 * (max(v_heads, 1) - 1) * v_head_stride + head_dim)], aligned to 16 bytes:
+                                 * V */
+    CUdeviceptr frequencies;    /* in, constant, u64[rotary_dim / 2], aligned to 8 bytes: of each pair: how
+                                 * far one position turns it, in fractions of a turn, 2^-64 each */
+    CUdeviceptr positions;      /* in, u32[n], aligned to 4 bytes: of each token; i32 that are not negative
+                                 * have the same bits */
+    CUdeviceptr slots;          /* in, i64[select(k_heads + v_heads == 0, 0, n)], aligned to 8 bytes: where
+                                 * each token's K and V go: page * page_size + row, another for each. With
+                                 * one that is negative or beyond the cache nothing is appended */
+    CUdeviceptr q_out;          /* out, bf16[select(n * q_heads == 0, 0, (max(n, 1) - 1) * out_row_stride +
+                                 * (max(q_heads, 1) - 1) * out_head_stride + head_dim)], aligned to 16
+                                 * bytes: the rotated Q; may be q, with q's strides */
+    CUdeviceptr k_cache;        /* in and out, bf16[select(pages * page_size * k_heads == 0, 0, (max(pages,
+                                 * 1) - 1) * cache_page_stride + (max(page_size, 1) - 1) * cache_row_stride
+                                 * + (max(k_heads, 1) - 1) * cache_head_stride + head_dim)], aligned to 16
+                                 * bytes, only when cache == same: the cache of K; what gets no token stays
+                                 * as it is */
+    CUdeviceptr v_cache;        /* in and out, bf16[select(pages * page_size * v_heads == 0, 0, (max(pages,
+                                 * 1) - 1) * cache_page_stride + (max(page_size, 1) - 1) * cache_row_stride
+                                 * + (max(v_heads, 1) - 1) * cache_head_stride + head_dim)], aligned to 16
+                                 * bytes, only when cache == same: the cache of V, with the same strides */
+    CUdeviceptr k_codes;        /* in and out, i8[select(pages * page_size * k_heads == 0, 0, (max(pages,
+                                 * 1) - 1) * cache_page_stride + (max(page_size, 1) - 1) * cache_row_stride
+                                 * + (max(k_heads, 1) - 1) * cache_head_stride + head_dim)], only when
+                                 * cache != same: the cache of K: signed bytes, or e4m3 numbers */
+    CUdeviceptr v_codes;        /* in and out, i8[select(pages * page_size * v_heads == 0, 0, (max(pages,
+                                 * 1) - 1) * cache_page_stride + (max(page_size, 1) - 1) * cache_row_stride
+                                 * + (max(v_heads, 1) - 1) * cache_head_stride + head_dim)], only when
+                                 * cache != same: the cache of V, with the same strides */
+    CUdeviceptr k_scale;        /* in, constant, f32[k_heads], only when cache == e4m3 || cache == int8: of
+                                 * each head of K: what codes are multiplied by */
+    CUdeviceptr v_scale;        /* in, constant, f32[v_heads], only when cache == e4m3 || cache == int8:
+                                 * the same for V */
+    CUdeviceptr k_scales;       /* in and out, f32[select(pages * page_size * k_heads == 0, 0, (max(pages,
+                                 * 1) - 1) * scale_page_stride + (max(page_size, 1) - 1) * scale_row_stride
+                                 * + (max(k_heads, 1) - 1) * scale_head_stride + 1)], only when cache ==
+                                 * int8_token: of each slot and head of K: what codes are multiplied by */
+    CUdeviceptr v_scales;       /* in and out, f32[select(pages * page_size * v_heads == 0, 0, (max(pages,
+                                 * 1) - 1) * scale_page_stride + (max(page_size, 1) - 1) * scale_row_stride
+                                 * + (max(v_heads, 1) - 1) * scale_head_stride + 1)], only when cache ==
+                                 * int8_token: the same for V, with the same strides */
+    uint32_t n;                 /* u32: tokens */
+    uint32_t q_heads;           /* u32: heads of Q; may be 0 */
+    uint32_t k_heads;           /* u32: heads of K; may be 0 */
+    uint32_t v_heads;           /* u32: heads of V; may be 0 */
+    uint32_t rotary_dim;        /* u32: elements of a head that are rotated, its first; the others stay */
+    float magnitude;            /* f32: factor of cosines and sines; usually 1 */
+    uint32_t pages;             /* u32: pages of the cache */
+    uint32_t page_size;         /* u32: rows of a page */
+    uint64_t q_row_stride;      /* u64: elements of Q from token to token */
+    uint64_t q_head_stride;     /* u64: elements of Q from head to head */
+    uint64_t k_row_stride;      /* u64: the same for K */
+    uint64_t k_head_stride;     /* u64: the same for K */
+    uint64_t v_row_stride;      /* u64: the same for V */
+    uint64_t v_head_stride;     /* u64: the same for V */
+    uint64_t out_row_stride;    /* u64: the same for q_out */
+    uint64_t out_head_stride;   /* u64: the same for q_out */
+    uint64_t cache_page_stride; /* u64: elements of a cache from page to page */
+    uint64_t cache_row_stride;  /* u64: elements of a cache from row to row of a page */
+    uint64_t cache_head_stride; /* u64: elements of a cache from head to head */
+    uint64_t scale_page_stride; /* u64, only when cache == int8_token: the same for scales */
+    uint64_t scale_row_stride;  /* u64, only when cache == int8_token: the same for scales */
+    uint64_t scale_head_stride; /* u64, only when cache == int8_token: the same for scales */
+    uint32_t type;              /* element type of Q, K and V, and of the rotated Q;
+                                 * KILN_DEFAULT_ROPE_TYPE_...; 0 is bf16 */
+    uint32_t head_dim;          /* elements of a head; 0 is 128 */
+    uint32_t pairs;             /* pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and
+                                 * Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J);
+                                 * KILN_DEFAULT_ROPE_PAIRS_...; 0 is halves */
+    uint32_t cache;             /* of the cache; same: type; e4m3, int8: 8 bits, with a scale for each
+                                 * head; int8_token: with a scale for each token and head, written beside
+                                 * them; KILN_DEFAULT_ROPE_CACHE_...; 0 is same */
+} kiln_default_rope_args;
+
+/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
+kiln_status kiln_default_rope(kiln_loader *loader, CUstream stream, const kiln_default_rope_args *args);
+
+/* The kernel that it would launch, or the status that it would return. */
+kiln_status kiln_default_rope_pick(kiln_loader *loader, const kiln_default_rope_args *args,
+                                   const kiln_kernel **kernel);
+
+/* Why: each variant that has what the arguments name, in the configuration's order. The first
+ * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
+kiln_status kiln_default_rope_candidates(kiln_loader *loader, const kiln_default_rope_args *args,
+                                         kiln_candidate *list, size_t capacity, size_t *count);
+
+/* rope/type=bf16,head_dim=128,pairs=halves,cache=same */
+extern const kiln_kernel kiln_default_rope_bf16_128_halves_same_kernel;
+kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream stream,
+                                                   const kiln_default_rope_args *args);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -2342,12 +2606,6 @@ inline kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstr
 {
     return kiln_default_attention_single_head(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_f16_128_nocausal_mma_32_32_1_nopack_gqa(loader, stream, &args);
-}
 inline kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
                                                                                 CUstream stream,
                                                                                 const kiln_default_attention_args &args)
@@ -2360,17 +2618,11 @@ inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_g
 {
     return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_bf16_128_causal_mma_64_64_1_nopack_gqa(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
+inline kiln_status kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(kiln_loader *loader,
                                                                                   CUstream stream,
                                                                                   const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_bf16_64_nocausal_mma_64_64_1_nopack_gqa(loader, stream, &args);
+    return kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(loader, stream, &args);
 }
 inline kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
                                                                                 CUstream stream,
@@ -2378,11 +2630,36 @@ inline kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(
 {
     return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(loader, stream, &args);
 }
-inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_attention_args &args)
+inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_attention_args &args)
 {
-    return kiln_default_attention_bf16_128_nocausal_mma_32_32_16_pack_gqa(loader, stream, &args);
+    return kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa(loader, stream, &args);
+}
+inline kiln_status kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(kiln_loader *loader,
+                                                                                     CUstream stream,
+                                                                                     const kiln_default_attention_args &args)
+{
+    return kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(loader, stream, &args);
+}
+inline kiln_status kiln_default_rope(kiln_loader *loader, CUstream stream, const kiln_default_rope_args &args)
+{
+    return kiln_default_rope(loader, stream, &args);
+}
+inline kiln_status kiln_default_rope_pick(kiln_loader *loader, const kiln_default_rope_args &args,
+                                          const kiln_kernel **kernel)
+{
+    return kiln_default_rope_pick(loader, &args, kernel);
+}
+inline kiln_status kiln_default_rope_candidates(kiln_loader *loader, const kiln_default_rope_args &args,
+                                                kiln_candidate *list, size_t capacity, size_t *count)
+{
+    return kiln_default_rope_candidates(loader, &args, list, capacity, count);
+}
+inline kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream stream,
+                                                          const kiln_default_rope_args &args)
+{
+    return kiln_default_rope_bf16_128_halves_same(loader, stream, &args);
 }
 #endif
 

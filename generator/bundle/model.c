@@ -204,12 +204,17 @@ static struct scalar scalar_of(const kiln_family *family, const kiln_arg *arg)
     family_error("family %s: a scalar argument cannot be %s, as %s is", family->name, arg->type, arg->name);
 }
 
+static uint32_t round_up(uint32_t bytes, uint32_t alignment)
+{
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
 /* Behind those that are there. */
 static void add_field(bundle_family *f, bundle_field field, uint32_t bytes)
 {
     if (field.alignment == 0)
         field.alignment = bytes;
-    field.offset = (f->args_bytes + field.alignment - 1) / field.alignment * field.alignment;
+    field.offset = round_up(f->args_bytes, field.alignment);
     f->args_bytes = field.offset + bytes * (field.elements ? field.elements : 1);
     f->fields[f->field_count++] = field;
 }
@@ -225,15 +230,28 @@ static const char *value_when_zero(arena *a, const bundle_family *f, size_t para
 }
 
 /* A value with a shape is an array of bytes: a struct that a kernel of external PTX takes by value. */
-static void add_arg_field(bundle_family *f, const kiln_arg *arg)
+static void add_arg_field(arena *a, bundle_family *f, const kiln_arg *arg)
 {
     const struct scalar scalar = scalar_of(f->family, arg);
-    bundle_field field = {.name = arg->name, .c_type = scalar.c_type, .arg = arg};
+    const size_t group = arg_group_length(f->family, arg);
+    bundle_field field = {
+        .name = arg->name, .member = arg->name, .group_length = group, .c_type = scalar.c_type, .arg = arg};
+    if (group > 0)
+        field.member = arena_format(a, "%.*s.%s", (int)group, arg->name, arg->name + group + 1);
     if (arg->kind == KILN_ARG_VALUE && arg->shape) {
         field.elements = (uint32_t)strtoul(arg->shape, NULL, 10);
         field.alignment = arg->alignment;
     }
     add_field(f, field, scalar.bytes);
+}
+
+/* A struct of a group begins and ends at what its members are aligned to. */
+static void align_group(bundle_family *f, const kiln_arg *member)
+{
+    const size_t group = arg_group_length(f->family, member);
+    for (const kiln_arg *arg = f->family->args; group > 0 && arg->name; arg++)
+        if (strncmp(arg->name, member->name, group + 1) == 0)
+            f->args_bytes = round_up(f->args_bytes, scalar_of(f->family, arg).bytes);
 }
 
 static void make_fields(arena *a, bundle_family *f)
@@ -243,13 +261,22 @@ static void make_fields(arena *a, bundle_family *f)
     while (f->family->args[arg_count].name)
         arg_count++;
     f->fields = arena_alloc(a, (arg_count + KILN_MAX_PARAMS) * sizeof *f->fields);
-    for (const kiln_arg *arg = f->family->args; arg->name; arg++)
-        add_arg_field(f, arg);
+    for (const kiln_arg *arg = f->family->args; arg->name; arg++) {
+        const size_t group = arg_group_length(f->family, arg);
+        if (arg == f->family->args || strncmp(arg[-1].name, arg->name, group + 1) != 0)
+            align_group(f, arg);
+        add_arg_field(a, f, arg);
+        if (!arg[1].name || strncmp(arg[1].name, arg->name, group + 1) != 0)
+            align_group(f, arg);
+    }
     for (size_t i = 0; params && params[i].name; i++) {
         if (params[i].role != KILN_ROLE_CONTRACT)
             continue;
-        bundle_field field = {
-            .name = params[i].name, .c_type = "uint32_t", .param = &params[i], .param_index = i};
+        bundle_field field = {.name = params[i].name,
+                              .member = params[i].name,
+                              .c_type = "uint32_t",
+                              .param = &params[i],
+                              .param_index = i};
         if (params[i].type != KILN_PARAM_BOOL)
             field.when_zero = value_when_zero(a, f, i);
         add_field(f, field, 4);
@@ -257,7 +284,7 @@ static void make_fields(arena *a, bundle_family *f)
     uint32_t widest = 1;
     for (size_t i = 0; i < f->field_count; i++)
         widest = f->fields[i].alignment > widest ? f->fields[i].alignment : widest;
-    f->args_bytes = (f->args_bytes + widest - 1) / widest * widest;
+    f->args_bytes = round_up(f->args_bytes, widest);
 }
 
 /* A call looks like a family with other arguments. */

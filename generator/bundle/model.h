@@ -42,6 +42,8 @@ typedef struct bundle_variant {
  * caller names. */
 typedef struct bundle_field {
     const char *name;
+    const char *member;  /* its name in C: "n", or of a group "window.left" */
+    size_t group_length; /* bytes of the group's name; 0: in none */
     const char *c_type;
     uint32_t elements;              /* of an array; 0: it is none */
     uint32_t alignment;             /* bytes */

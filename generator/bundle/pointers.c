@@ -62,7 +62,7 @@ void pointers_make(arena *a, bundle_family *f)
 {
     for (size_t i = 0; i < f->field_count; i++) {
         bundle_field *field = &f->fields[i];
-        if (field->arg && field->arg->kind != KILN_ARG_VALUE && field->arg->kind != KILN_ARG_OPTIONAL_OUT)
+        if (field->arg && field->arg->kind != KILN_ARG_VALUE && !arg_may_be_null(field->arg))
             field->has_elements = expression_has_elements(a, f->family, field->arg);
     }
     f->pointers = arena_alloc(a, (f->variant_count + 1) * sizeof *f->pointers);
@@ -96,7 +96,7 @@ static void write_table(arena *a, text *out, const bundle_family *f, const point
         const size_t misaligned = texts.length;
         if (row->alignment > 1)
             text_printf(&texts, "%s must be aligned to %u bytes%c", name, (unsigned)row->alignment, '\0');
-        text_printf(&rows, "    {offsetof(%s, %s), %u, %u, %u},\n", f->args_struct, name,
+        text_printf(&rows, "    {offsetof(%s, %s), %u, %u, %u},\n", f->args_struct, row->field->member,
                     (unsigned)row->alignment, (unsigned)is_null, (unsigned)misaligned);
     }
     text_printf(out, "\nstatic const char %s_texts[] =", table->name);

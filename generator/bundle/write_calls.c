@@ -22,7 +22,7 @@ static const char *field_value(arena *a, const bundle_family *f, const bundle_fi
                                const kiln_call *call)
 {
     if (field->param || arg_find(call->args, field->name))
-        return arena_format(a, "a.%s", field->name);
+        return arena_format(a, "a.%s", field->member);
     const kiln_family *scope = family_call_scope(a, f->family, call);
     const char *value = call_value(call, field->name);
     const kiln_arg *same = value ? arg_find(scope->args, value) : NULL;
@@ -45,7 +45,7 @@ static void write_call(arena *a, text *out, const bundle_family *f, const bundle
     for (size_t i = 0; i < f->field_count; i++) {
         const char *value = field_value(a, f, &f->fields[i], call->call);
         if (value)
-            text_printf(out, "        .%s = %s,\n", f->fields[i].name, value);
+            text_printf(out, "        .%s = %s,\n", f->fields[i].member, value);
     }
     text_printf(out, "    };\n    return %s(loader, stream, &all);\n}\n", f->function);
 }

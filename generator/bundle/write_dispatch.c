@@ -124,7 +124,7 @@ static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant
             continue;
         const uint32_t alignment = variant_arg_alignment(a, v, arg);
         if (alignment > arg->alignment && arg_variant_alignment(v->family, arg))
-            add_reason(a, &r, arena_format(a, "a.%s %% %u != 0", arg->name, (unsigned)alignment),
+            add_reason(a, &r, arena_format(a, "a.%s %% %u != 0", f->fields[i].member, (unsigned)alignment),
                        arena_format(a, "%s must be aligned to %u bytes", arg->name, (unsigned)alignment));
     }
     const char *room = no_room(a, bv);

@@ -61,6 +61,7 @@ static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg 
         [KILN_ARG_IN] = "in, ",
         [KILN_ARG_OUT] = "out, ",
         [KILN_ARG_INOUT] = "in and out, ",
+        [KILN_ARG_OPTIONAL_IN] = "in, may be null, ",
         [KILN_ARG_OPTIONAL_OUT] = "out, may be null, ",
         [KILN_ARG_SCRATCH] = "scratch, ",
         [KILN_ARG_CONSTANT] = "in, constant, ",
@@ -125,29 +126,41 @@ static void write_enums(arena *a, text *out, const bundle_family *f)
 /* "uint32_t n", "unsigned char range[24] __attribute__((aligned(8)))" */
 static const char *declarator(arena *a, const bundle_field *field)
 {
+    const char *name = field->group_length > 0 ? field->member + field->group_length + 1 : field->name;
     if (field->elements)
-        return arena_format(a, "%s %s[%u] __attribute__((aligned(%u)))", field->c_type, field->name,
+        return arena_format(a, "%s %s[%u] __attribute__((aligned(%u)))", field->c_type, name,
                             (unsigned)field->elements, (unsigned)field->alignment);
-    return arena_format(a, "%s %s", field->c_type, field->name);
+    return arena_format(a, "%s %s", field->c_type, name);
+}
+
+/* The group of a field; "" of none, and behind the last. */
+static const char *group_of(arena *a, const bundle_family *f, size_t i)
+{
+    return i < f->field_count ? arena_string(a, f->fields[i].name, f->fields[i].group_length) : "";
 }
 
 static void write_struct(arena *a, text *out, const bundle_family *f)
 {
-    int widest = 0;
+    size_t widest = 0;
     for (size_t i = 0; i < f->field_count; i++) {
-        const int width = (int)strlen(declarator(a, &f->fields[i]));
+        const size_t width = strlen(declarator(a, &f->fields[i])) + (f->fields[i].group_length > 0 ? 4 : 0);
         widest = width > widest ? width : widest;
     }
-    const int column = 4 + widest + (int)strlen("; ");
+    const int column = 4 + (int)widest + (int)strlen("; ");
     text_printf(out, "\ntypedef struct %s {\n", f->args_struct);
     if (f->field_count == 0) /* C has no empty struct */
         text_add(out, "    char nothing;\n");
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
-        const char *declared = declarator(a, field);
-        text_printf(out, "    %s;%*s", declared, widest - (int)strlen(declared) + 1, "");
+        const char *group = group_of(a, f, i), *indent = *group ? "        " : "    ";
+        if (*group && (i == 0 || strcmp(group_of(a, f, i - 1), group) != 0))
+            text_add(out, "    struct {\n");
+        const char *declared = arena_format(a, "%s%s;", indent, declarator(a, field));
+        text_printf(out, "%s%*s", declared, column - (int)strlen(declared), "");
         c_add_comment(out, column, field->arg ? arg_comment(a, f, field->arg) : param_comment(a, f, field));
         text_add(out, "\n");
+        if (*group && strcmp(group_of(a, f, i + 1), group) != 0)
+            text_printf(out, "    } %s;\n", group);
     }
     text_printf(out, "} %s;\n", f->args_struct);
 }

@@ -118,11 +118,11 @@ static bool is_narrowed(const bundle_field *field, const variant *v)
 /* A double that is finite stays so. */
 static void write_narrowing(arena *a, text *out, const bundle_family *f, const bundle_field *field)
 {
-    const char *name = field->name;
-    text_printf(out, "    float %s_f32 = (float)a->%s;\n", name, name);
-    write_failure(out, f,
-                  arena_format(a, "a->%s - a->%s >= 0 && !(%s_f32 - %s_f32 >= 0)", name, name, name, name),
-                  "KILN_ERROR_BAD_ARGUMENT", arena_format(a, "%s is beyond the range of f32", name));
+    const char *name = field->name, *member = field->member;
+    text_printf(out, "    float %s_f32 = (float)a->%s;\n", name, member);
+    write_failure(
+        out, f, arena_format(a, "a->%s - a->%s >= 0 && !(%s_f32 - %s_f32 >= 0)", member, member, name, name),
+        "KILN_ERROR_BAD_ARGUMENT", arena_format(a, "%s is beyond the range of f32", name));
 }
 
 /* What cuLaunchKernel takes: where each of the kernel's parameters lies. */
@@ -141,7 +141,7 @@ static void write_params(arena *a, text *out, const bundle_family *f, const vari
             write_narrowing(a, out, f, field);
             text_printf(&list, "&%s_f32", field->name);
         } else {
-            text_printf(&list, "&a->%s", field->name);
+            text_printf(&list, "&a->%s", field->member);
         }
     }
     if (list.length > 0)

@@ -95,6 +95,8 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
         json_string_member(j, "c_type", field->c_type);
         json_number_member(j, "offset", field->offset);
     }
+    if (!v && field->group_length > 0)
+        json_string_member(j, "member", field->member);
     if (!v && arg->when)
         json_string_member(j, "when", arg->when);
     json_end(j);

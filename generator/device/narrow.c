@@ -69,3 +69,13 @@ void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2])
     x[0] = ptx_cvt(f, PTX_F32, halves[0]);
     x[1] = ptx_cvt(f, PTX_F32, halves[1]);
 }
+
+ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at)
+{
+    if (type == PTX_F32)
+        return ptx_load(f, at);
+    if (type == PTX_F16)
+        return ptx_cvt(f, PTX_F32, ptx_load(f, at));
+    ptx_val bits = ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_PLAIN);
+    return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
+}

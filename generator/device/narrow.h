@@ -17,4 +17,7 @@ void narrow_store(ptx_fn *f, ptx_type type, bool has_sm_80, uint32_t count, ptx_
 /* The two F16 or BF16 of a word of memory as F32. */
 void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2]);
 
+/* An element as F32, of a pointer to F32, F16 or BF16. */
+ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at);
+
 #endif

@@ -103,6 +103,15 @@ ptx_val softmax_minus(ptx_fn *f, ptx_type type, const softmax_row *row)
     return ptx_neg(f, safe_shift(f, type, row));
 }
 
+ptx_val softmax_add_sink(ptx_fn *f, ptx_type type, softmax_row *row, ptx_val score)
+{
+    ptx_val shrink = softmax_raise(f, type, row, score);
+    ptx_val above = ptx_add(f, score, softmax_minus(f, type, row));
+    ptx_mul_to(f, row->sum, shrink);
+    ptx_add_to(f, row->sum, softmax_exp2(f, type, above));
+    return shrink;
+}
+
 ptx_val softmax_share(ptx_fn *f, ptx_type type, ptx_val sum)
 {
     ptx_val is_none = ptx_eq(f, sum, ptx_number(type, 0));

@@ -27,6 +27,10 @@ ptx_val softmax_raise(ptx_fn *f, ptx_type type, softmax_row *row, ptx_val shift)
 /* Add it to score * factor. */
 ptx_val softmax_minus(ptx_fn *f, ptx_type type, const softmax_row *row);
 
+/* Adds a score that weighs nothing but itself, in powers of two, to the sum; -inf is none. What is weighed has to be
+ * multiplied by the result, beside the share. */
+ptx_val softmax_add_sink(ptx_fn *f, ptx_type type, softmax_row *row, ptx_val score);
+
 /* 1 / sum, or 0 for a row without keys. */
 ptx_val softmax_share(ptx_fn *f, ptx_type type, ptx_val sum);
 

@@ -32,19 +32,22 @@ static void store_part(const split *s, ptx_val first, const ptx_val sums[], uint
         ptx_store_vec(f, (int)vector, ptx_at_const(f, at, i * s->threads), &sums[i], PTX_PLAIN);
 }
 
-ptx_val split_arrive(const split *s)
+ptx_val split_arrive_at(ptx_fn *f, ptx_val tid, ptx_val tile_counters, ptx_val counter, ptx_val last)
 {
-    ptx_fn *f = s->f;
     ptx_val order = ptx_shared(f, PTX_U32, 1, 4);
     ptx_barrier(f);
-    PTX_IF (f, ptx_eq(f, s->tid, ptx_u32(0))) {
-        ptx_val before = ptx_atom_inc(f, ptx_at(f, s->tile_counters, s->tile), ptx_u32(s->parts - 1),
-                                      PTX_ACQ_REL | PTX_GPU);
+    PTX_IF (f, ptx_eq(f, tid, ptx_u32(0))) {
+        ptx_val before = ptx_atom_inc(f, ptx_at(f, tile_counters, counter), last, PTX_ACQ_REL | PTX_GPU);
         ptx_store(f, order, before);
     }
     ptx_barrier(f);
     ptx_val arrived = ptx_uniform(f, ptx_load(f, order));
-    return ptx_eq(f, arrived, ptx_u32(s->parts - 1));
+    return ptx_eq(f, arrived, last);
+}
+
+ptx_val split_arrive(const split *s)
+{
+    return split_arrive_at(s->f, s->tid, s->tile_counters, s->tile, ptx_u32(s->parts - 1));
 }
 
 static void add_parts(const split *s, ptx_val first, ptx_val sums[], uint32_t count, uint32_t vector)

@@ -33,4 +33,7 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count);
  * stored. */
 ptx_val split_arrive(const split *s);
 
+/* The same for any number of parts: `last` is one less. `counter` is the index of theirs. U32, uniform. */
+ptx_val split_arrive_at(ptx_fn *f, ptx_val tid, ptx_val tile_counters, ptx_val counter, ptx_val last);
+
 #endif

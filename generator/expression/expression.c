@@ -463,6 +463,9 @@ bool expression_only_grows(const expression *e)
     case OPERATION_DIVIDE:
     case OPERATION_CEIL_DIV:
         return expression_only_grows(e->operands[0]) && !expression_uses(e->operands[1], NAME_ARG);
+    case OPERATION_SELECT:
+        return !expression_uses(e->operands[0], NAME_ARG) && expression_only_grows(e->operands[1]) &&
+               expression_only_grows(e->operands[2]);
     case OPERATION_NAME:
         return true;
     default:

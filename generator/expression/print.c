@@ -1,6 +1,7 @@
 /* Printing: in the language itself, and as C. */
 #include <inttypes.h>
 
+#include "family/family.h"
 #include "node.h"
 #include "support/diagnostics.h"
 
@@ -80,13 +81,22 @@ static bool is_wide(const kiln_arg *arg)
     return arg->kind != KILN_ARG_VALUE || (arg->type[0] == 'u' && arg->type[1] == '6');
 }
 
+/* The member of the argument struct. */
+static void print_c_member(const c_printer *p, const expression *e)
+{
+    const kiln_family *family = e->source->family;
+    const size_t group = arg_group_length(family, &family->args[e->index]);
+    text_printf(p->out, "%s%.*s%s%s", p->prefix, (int)group, e->name, group > 0 ? "." : "",
+                e->name + group + (group > 0));
+}
+
 static void print_c_name(const c_printer *p, const expression *e)
 {
     const kiln_family *family = e->source->family;
-    if (e->kind == NAME_ARG)
-        text_printf(p->out, "%s%s%s", is_wide(&family->args[e->index]) ? "" : "(uint64_t)", p->prefix,
-                    e->name);
-    else if (e->kind == NAME_DEVICE)
+    if (e->kind == NAME_ARG) {
+        text_add(p->out, is_wide(&family->args[e->index]) ? "" : "(uint64_t)");
+        print_c_member(p, e);
+    } else if (e->kind == NAME_DEVICE)
         text_printf(p->out, "(uint64_t)%s%s", p->device, e->name);
     else
         internal_error("family %s: expression \"%s\": '%s' is printed as C before it is bound", family->name,
@@ -191,11 +201,16 @@ static void print_c_bare(const c_printer *p, const expression *e, c_place where)
         print_c_aligned(p, e);
         break;
     case OPERATION_NEGATIVE: /* so that a NaN is */
-        text_printf(p->out, "!(%s%s >= 0)", p->prefix, e->operands[0]->name);
+        text_add(p->out, "!(");
+        print_c_member(p, e->operands[0]);
+        text_add(p->out, " >= 0)");
         break;
     case OPERATION_FINITE: /* else the difference is a NaN */
-        text_printf(p->out, "(%s%s - %s%s >= 0)", p->prefix, e->operands[0]->name, p->prefix,
-                    e->operands[0]->name);
+        text_add(p->out, "(");
+        print_c_member(p, e->operands[0]);
+        text_add(p->out, " - ");
+        print_c_member(p, e->operands[0]);
+        text_add(p->out, " >= 0)");
         break;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:

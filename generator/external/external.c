@@ -128,7 +128,7 @@ static const char *expected_description(const ptx_file_param *p)
             return rows[i].expected;
     if (p->is_array)
         return "nothing: the caller fills its bytes";
-    return "u64, s64, f64 or, a pointer, 'in f32[n]' (in, out, inout, optional_out, scratch; " ELEMENT_TYPES
+    return "u64, s64, f64 or, a pointer, 'in f32[n]' (in, out, inout, optional_in, optional_out, scratch; " ELEMENT_TYPES
            ")";
 }
 

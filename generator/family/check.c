@@ -247,6 +247,17 @@ static void check_arg(arena *a, const kiln_family *family, const kiln_arg *arg)
           arg->name);
     for (const kiln_arg *other = family->args; other < arg; other++)
         CHECK(family, strcmp(other->name, arg->name) != 0, "argument '%s' is declared twice", arg->name);
+    CHECK(family, !family->groups || !words_contain(family->groups, arg->name),
+          "'%s' is a group and an argument", arg->name);
+    const size_t group = arg_group_length(family, arg);
+    bool is_behind = false; /* the first of its group */
+    for (const kiln_arg *other = arg; group > 0 && other > family->args; other--) {
+        const bool is_same = strncmp(other[-1].name, arg->name, group + 1) == 0;
+        CHECK(family, !is_same || !is_behind, "argument '%s' is apart from its group", arg->name);
+        is_behind = is_behind || !is_same;
+    }
+    if (group > 0)
+        check_name(family, arg->name + group + 1, "member of a group");
     check_type(a, family, arg);
     CHECK(family, arg->summary, "argument '%s' has no summary", arg->name);
     check_expression(a, family, arg->when, PARAMS);
@@ -349,7 +360,7 @@ static void check_call(arena *a, const kiln_family *family, const kiln_call *cal
     CHECK(family, count <= KILN_MAX_ARGS, "call '%s' has more than %d arguments", call->name, KILN_MAX_ARGS);
     for (const kiln_arg *arg = family->args; arg->name; arg++)
         CHECK(family,
-              arg->kind == KILN_ARG_VALUE || arg->kind == KILN_ARG_OPTIONAL_OUT || arg->when ||
+              arg->kind == KILN_ARG_VALUE || arg_may_be_null(arg) || arg->when ||
                   arg_find(call->args, arg->name),
               "call '%s' leaves '%s' null", call->name, arg->name);
     check_call_values(a, family, call);

@@ -103,6 +103,7 @@ static void describe_args(text *out, const kiln_family *family)
                                         [KILN_ARG_IN] = "in",
                                         [KILN_ARG_OUT] = "out",
                                         [KILN_ARG_INOUT] = "inout",
+                                        [KILN_ARG_OPTIONAL_IN] = "optional in",
                                         [KILN_ARG_OPTIONAL_OUT] = "optional out",
                                         [KILN_ARG_SCRATCH] = "scratch",
                                         [KILN_ARG_CONSTANT] = "in, constant"};

@@ -59,10 +59,26 @@ const char *arg_direction(kiln_arg_kind kind)
                                         [KILN_ARG_IN] = "in",
                                         [KILN_ARG_OUT] = "out",
                                         [KILN_ARG_INOUT] = "inout",
+                                        [KILN_ARG_OPTIONAL_IN] = "optional_in",
                                         [KILN_ARG_OPTIONAL_OUT] = "optional_out",
                                         [KILN_ARG_SCRATCH] = "scratch",
                                         [KILN_ARG_CONSTANT] = "in"};
     return names[kind];
+}
+
+bool arg_may_be_null(const kiln_arg *arg)
+{
+    return arg->kind == KILN_ARG_OPTIONAL_IN || arg->kind == KILN_ARG_OPTIONAL_OUT;
+}
+
+size_t arg_group_length(const kiln_family *family, const kiln_arg *arg)
+{
+    for (const char *w = family->groups ? family->groups : ""; *w; w += strcspn(w, " "), w += *w == ' ') {
+        const size_t length = strcspn(w, " ");
+        if (strncmp(arg->name, w, length) == 0 && arg->name[length] == '_')
+            return length;
+    }
+    return 0;
 }
 
 const char *family_shared_bytes(const kiln_family *family)
@@ -117,7 +133,8 @@ const kiln_family *family_call_scope(arena *a, const kiln_family *family, const 
             args[count++] = (kiln_arg){.name = param->name, .type = "u32", .summary = param->summary};
     }
     args[count] = (kiln_arg){.name = NULL};
-    *scope = (kiln_family){.name = arena_format(a, "%s_%s", family->name, call->name), .args = args};
+    *scope = (kiln_family){
+        .name = arena_format(a, "%s_%s", family->name, call->name), .args = args, .groups = family->groups};
     return scope;
 }
 

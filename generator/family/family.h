@@ -53,8 +53,13 @@ const char *arg_variant_alignment(const kiln_family *family, const kiln_arg *arg
 enum { MOST_ALIGNMENT = 256 };
 bool is_alignment(uint64_t bytes);
 
-/* "value", "in", "out", "inout", "optional_out" or "scratch". */
+/* "value", "in", "out", "inout", "optional_in", "optional_out" or "scratch". */
 const char *arg_direction(kiln_arg_kind kind);
+
+bool arg_may_be_null(const kiln_arg *arg);
+
+/* The bytes of the word of the family's groups that the argument's name begins with; 0: it is in none. */
+size_t arg_group_length(const kiln_family *family, const kiln_arg *arg);
 
 /* Dynamic shared memory of a launch, an expression: the family's for a call, or the shape's. */
 const char *family_shared_bytes(const kiln_family *family);

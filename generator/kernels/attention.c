@@ -1,5 +1,6 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention.h"
+#include "attention_pages.h"
 
 #include "device/shared.h"
 #include <kiln/author/families.h>
@@ -8,43 +9,76 @@
 static const kiln_param params[] = {
     {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64 f16 bf16",
      .default_value = "f16", .summary = "element type of Q, K, V and O"},
-    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 8,
+    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 576, .step = 8,
      .default_value = "128", .summary = "elements of a row of Q, K, V and O"},
     {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
-     .summary = "query i sees keys j <= i + k_length - q_length; false: all keys"},
+     .summary = "a query sees no keys behind its own, i + k_length - q_length + causal_offset; false: all keys"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
-    {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
-     .summary = "queries per thread block; K and V are read once for each such tile"},
-    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64", .default_value = "64",
+    {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128", .default_value = "64",
+     .summary = "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"},
+    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
      .summary = "keys that a thread block takes at a time"},
-    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 4 16", .default_value = "1",
-     .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace"},
+    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 4 16", .default_value = "1",
+     .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"},
     {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
      .summary = "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"},
+    {.name = "score", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "plain softcap alibi mask", .numbers = "1 2 3 4",
+     .default_value = "plain", .is_later = true,
+     .summary = "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask"},
+    {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged paged", .numbers = "1 2 3",
+     .default_value = "dense", .is_later = true,
+     .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages"},
+    {.name = "head_dim_v", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 0, .max = 512, .step = 8,
+     .default_value = "0", .is_later = true, .summary = "elements of a row of V and O; 0: as many as head_dim"},
     {.name = NULL},
 };
 
+#define DIM_V "select(head_dim_v == 0, head_dim, head_dim_v)"
 #define LAST(count)          "(max(" count ", 1) - 1)"
-#define SPAN(matrix, heads, length)                                                                                    \
-    "select(batch * " heads " * " length " == 0, 0, " LAST("batch") " * " matrix "_batch_stride + " LAST(heads) " * "  \
-    matrix "_head_stride + " LAST(length) " * " matrix "_row_stride + head_dim)"
+#define SPAN(matrix, outer, heads, rows, dim)                                                                               \
+    "select(" outer " * " heads " * " rows " == 0, 0, " LAST(outer) " * " matrix "_batch_stride + " LAST(heads) " * "  \
+    matrix "_head_stride + " LAST(rows) " * " matrix "_row_stride + " dim ")"
 
-#define WORKSPACE "batch * q_heads * q_length * split_k * (head_dim + 8)"
-#define TILES     "batch * q_heads * ceil_div(q_length, 32)"
+/* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
+#define Q_BATCH "select(layout == dense, batch, 1)"
+#define Q_ROWS  "select(layout == dense, q_length, sequences_q_rows)"
+#define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && sequences_k_rows > 0, 1, batch))"
+#define K_ROWS  "select(layout == paged, pages_size, select(layout == ragged && sequences_k_rows > 0, sequences_k_rows, k_length))"
+
+#define ROWS      Q_BATCH " * q_heads * " Q_ROWS
+#define MASK_SPAN                                                                                                      \
+    "select(batch * q_heads * q_length * k_length == 0, 0, " LAST("batch") " * mask_batch_stride + " LAST("q_heads")   \
+    " * mask_head_stride + " LAST("q_length") " * mask_row_stride + k_length)"
+
+/* Parts that the keys of a tile are cut into. With split_k 0 a call without splits has as many as make MOST_BLOCKS thread
+ * blocks at most, so that more than one part means few rows and few tiles; each has at least two tiles of keys. */
+#define MOST_BLOCKS "512"
+#define MOST_PARTS  "max(1, min(256, ceil_div(k_length, 2 * tile_k)))"
+#define IS_SPLIT    "min(splits / 2, 1)"
+
+/* Grows with the arguments alone. A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
+#define MOST_ROWS   "min(" ROWS ", 68719476736)"
+#define ROW_PARTS   "max(min(" MOST_ROWS " * " MOST_PARTS ", " MOST_BLOCKS " * tile_q), " MOST_ROWS " * splits * " IS_SPLIT ")"
+#define WORKSPACE   "(" MOST_ROWS " * split_k + (split_k == 0) * " ROW_PARTS ") * (" DIM_V " + 8)"
+#define TILES       "min(batch * q_heads * ceil_div(q_length, 32), 2147483648)"
+#define SMALL_TILES "min(batch * q_heads * ceil_div(q_length, 16), 4294967296)"
+/* With split_k 0 a tile has one for its groups of parts, and one for each of 16 groups. All variants ask for as many, so that
+ * any can take the place of another. */
+#define COUNTERS    "max(" TILES ", 17 * max(min(" SMALL_TILES ", " MOST_BLOCKS "), " SMALL_TILES " * " IS_SPLIT "))"
 
 static const kiln_arg args[] = {
-    {"q", KILN_ARG_IN, "$type", SPAN("q", "q_heads", "q_length"), 16, NULL, "Q"},
-    {"k", KILN_ARG_IN, "$type", SPAN("k", "kv_heads", "k_length"), 16, NULL, "K"},
-    {"v", KILN_ARG_IN, "$type", SPAN("v", "kv_heads", "k_length"), 16, NULL, "V"},
-    {"out", KILN_ARG_OUT, "$type", SPAN("out", "q_heads", "q_length"), 16, NULL, "O"},
-    {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", "batch, q_heads, q_length", 4, NULL,
+    {"q", KILN_ARG_IN, "$type", SPAN("q", Q_BATCH, "q_heads", Q_ROWS, "head_dim"), 16, NULL, "Q"},
+    {"k", KILN_ARG_IN, "$type", SPAN("k", K_BATCH, "kv_heads", K_ROWS, "head_dim"), 16, NULL, "K"},
+    {"v", KILN_ARG_IN, "$type", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, NULL, "V"},
+    {"out", KILN_ARG_OUT, "$type", SPAN("out", Q_BATCH, "q_heads", Q_ROWS, DIM_V), 16, NULL, "O"},
+    {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", Q_BATCH ", q_heads, " Q_ROWS, 4, NULL,
      "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
-    {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head"},
+    {"batch", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices of each head, or sequences"},
     {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q and O"},
     {"kv_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K and V; each serves q_heads / kv_heads consecutive heads of Q"},
-    {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O"},
-    {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V"},
+    {"q_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of Q and O; of sequences with lengths of their own the most, to which a longer one is cut"},
+    {"k_length", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of K and V; likewise"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL, "factor of the scores, at least 0 and finite; usually 1 / sqrt(head_dim)"},
     {"q_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of Q from row to row"},
     {"k_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the same for K"},
@@ -58,25 +92,49 @@ static const kiln_arg args[] = {
     {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for V"},
     {"out_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for O; its batches must not overlap"},
     {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for O; its heads must not overlap"},
-    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "split_k > 1", "partial results over the keys; workspace and tile_counters belong to one launch at a time"},
-    {"tile_counters", KILN_ARG_INOUT, "u32", TILES, 4, "split_k > 1",
+    {"workspace", KILN_ARG_SCRATCH, "$type:f64:f32", WORKSPACE, 16, "split_k != 1", "partial results over the keys; workspace and tile_counters belong to one launch at a time"},
+    {"tile_counters", KILN_ARG_INOUT, "u32", COUNTERS, 4, "split_k != 1",
      "must be all 0 before a launch, or O is wrong; the launch leaves them 0; one launch at a time"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head; 0: neither is given, and the keys are not split"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 queries of each head, and 17 for each 16 of them, but no more than 8704 unless splits is above 1; 0: neither is given, and the keys are not split"},
+    {"window_left", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this in front of its own; 0: all of them"},
+    {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this behind its own; 0: all of them, or with causal none"},
+    {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
+    {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
+    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; not +infinity"},
+    {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how a variant rounds sums: equal splits give it equal bits on every device; 0: as many as suit the device"},
+    {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
+    {"sequences_k_offsets", KILN_ARG_IN, "u32", "select(sequences_k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
+    {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: as many as it has rows, k_length in pages. What is behind them is not read"},
+    {"sequences_q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
+    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: there is no k_offsets, and sequences are a batch stride apart"},
+    {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "pages of each sequence, in the order of its keys. Entries behind its last key are not read"},
+    {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "where the entries of each sequence begin, and their end; null: they are a stride apart"},
+    {"pages_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table"},
+    {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table from sequence to sequence"},
+    {"pages_count", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages that K and V have room for, a batch stride apart"},
+    {"pages_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8. A row lies in one piece: vLLM's keys that are split into groups of x elements are not taken"},
+    {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite"},
+    {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
+    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
+    {"mask_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "score == mask", "elements of mask from row to row; 0: all queries share it"},
+    {"mask_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from head to head of Q"},
+    {"mask_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from batch to batch"},
     {.name = NULL},
 };
 
 #define LONGEST "1073741824"
+#define WIDEST  "536870912"
 /* What a tile is made of: a head's queries; packed, those of the heads that share one of K and V. */
 #define GROUP "(q_heads / max(kv_heads, 1))"
 #define HEADS "select(pack_gqa, kv_heads, q_heads)"
 #define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
 #define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
 
-/* A rule refuses more tiles than 2^31 where keys are split, and with them more rows than 2^36. */
-static const kiln_workspace workspace = {
-    "workspace", "tile_counters", "workspace_size",
-    "min(batch * q_heads * q_length, 68719476736) * split_k * (head_dim + 8)",
-    "min(" TILES ", 2147483648)"};
+#define TILES_X "ceil_div(" QUERIES ", tile_q)"
+#define CHOSEN  "max(1, min(" MOST_PARTS ", min(" MOST_BLOCKS ", multiprocessors * blocks_per_multiprocessor) / max(1, " TILES_X " * " HEADS " * batch)))"
+#define PARTS   "select(split_k == 0, select(splits == 0, " CHOSEN ", splits), split_k)"
+
+static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE, COUNTERS};
 
 static const kiln_rule rules[] = {
     {"q_heads % max(kv_heads, 1) == 0 && (kv_heads >= 1 || q_heads == 0)", "q_heads must be a multiple of kv_heads"},
@@ -89,12 +147,21 @@ static const kiln_rule rules[] = {
     {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
-    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
-    {"split_k == 1 || " TILES " <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
+    {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
+    {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
+    {"splits <= 256", "splits must be at most 256"},
+    {"split_k == 0 || splits == 0 || splits == split_k", "splits must be 0 or split_k, but where that is 0"},
     {"pack_gqa == false || q_length * " GROUP " <= " LONGEST, "q_length must be at most 2^30 over all heads of a tile"},
-    {"out_row_stride >= head_dim || q_length <= 1", "out_row_stride must be at least head_dim"},
-    {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
-    {"out_batch_stride >= head_dim || batch <= 1", "out_batch_stride must be at least head_dim"},
+    {"out_row_stride >= " DIM_V " || " Q_ROWS " <= 1", "out_row_stride must be at least O's head_dim"},
+    {"out_head_stride >= " DIM_V " || q_heads <= 1", "out_head_stride must be at least O's head_dim"},
+    {"layout != dense || out_batch_stride >= " DIM_V " || batch <= 1", "out_batch_stride must be at least O's head_dim"},
+    {"window_left <= " WIDEST, "window_left must be at most 2^29"},
+    {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
+    {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
+    {"layout == dense || sequences_q_rows >= q_length", "sequences.q_rows must be at least q_length"},
+    {"layout != paged || (pages_size >= 8 && pages_size % 8 == 0)", "pages.size must be a multiple of 8, and not 0"},
+    {"layout != paged || pages_entries * pages_size >= k_length", "pages.table must have entries for k_length keys"},
+    {"layout != paged || pages_count >= 1 || k_length == 0", "pages.count must be at least 1"},
     {NULL, NULL},
 };
 
@@ -102,16 +169,17 @@ static const kiln_rule rules[] = {
 #define TYPE_BYTES  "select(type == f64, 8, select(type == f32, 4, 2))"
 
 /* Of a thread block: its part of the keys. */
-#define PART_KEYS "ceil_div(k_length, split_k)"
+#define PART_KEYS "ceil_div(k_length, " PARTS ")"
 /* clang-format on */
 
-#define HEAD "seq_len, head_dim"
+#define HEAD   "seq_len, head_dim"
+#define HEAD_V "seq_len, " DIM_V
 
 static const kiln_arg single_head_args[] = {
     {"q", KILN_ARG_IN, "$type", HEAD, 16, NULL, "Q"},
     {"k", KILN_ARG_IN, "$type", HEAD, 16, NULL, "K"},
-    {"v", KILN_ARG_IN, "$type", HEAD, 16, NULL, "V"},
-    {"out", KILN_ARG_OUT, "$type", HEAD, 16, NULL, "O"},
+    {"v", KILN_ARG_IN, "$type", HEAD_V, 16, NULL, "V"},
+    {"out", KILN_ARG_OUT, "$type", HEAD_V, 16, NULL, "O"},
     {"seq_len", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of each matrix, one after the other"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL,
      "factor of the scores, at least 0 and finite; usually 1 / sqrt(head_dim)"},
@@ -124,10 +192,11 @@ static const kiln_value single_head_values[] = {
     {"kv_heads", "1"},
     {"q_length", "seq_len"},
     {"k_length", "seq_len"},
+    {"sequences_q_rows", "seq_len"},
     {"q_row_stride", "head_dim"},
     {"k_row_stride", "head_dim"},
-    {"v_row_stride", "head_dim"},
-    {"out_row_stride", "head_dim"},
+    {"v_row_stride", DIM_V},
+    {"out_row_stride", DIM_V},
     {.arg = NULL},
 };
 
@@ -137,35 +206,96 @@ static const kiln_call calls[] = {
     {.name = NULL},
 };
 
+typedef struct strategy {
+    void (*shape)(kiln_shape *s, const kiln_variant *v);
+    void (*emit)(const attention *a);
+} strategy;
+
+static const strategy simt = {attention_shape_simt, attention_emit_simt};
+static const strategy mma = {attention_shape_mma, attention_emit_mma};
+static const strategy decode = {attention_shape_decode, attention_emit_decode};
+static const strategy wide = {attention_shape_wide, attention_emit_wide};
+
+static const strategy *strategy_of(const kiln_variant *v)
+{
+    if (!kiln_is(v, "strategy", "mma"))
+        return &simt;
+    if (kiln_int(v, "head_dim") > 256 || kiln_int(v, "head_dim_v") > 256)
+        return &wide;
+    return kiln_int(v, "tile_q") == 16 ? &decode : &mma;
+}
+
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f64 = kiln_is(v, "type", "f64");
     const bool is_bf16 = kiln_is(v, "type", "bf16"), is_half = is_bf16 || kiln_is(v, "type", "f16");
     const uint32_t tile_q = kiln_int(v, "tile_q"), tile_k = kiln_int(v, "tile_k"),
-                   head_dim = kiln_int(v, "head_dim");
-    const bool is_split = kiln_int(v, "split_k") > 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    (is_mma ? attention_shape_mma : attention_shape_simt)(s, v);
-    s->min_sm = is_mma && (is_bf16 || s->shared_bytes > SHARED_SM_75) ? 80 : 75;
+                   head_dim = kiln_int(v, "head_dim"), given_v = kiln_int(v, "head_dim_v"),
+                   head_dim_v = given_v ? given_v : head_dim,
+                   widest = head_dim > head_dim_v ? head_dim : head_dim_v;
+    const bool is_plain = kiln_is(v, "score", "plain");
+    const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
+    const bool is_paged = kiln_is(v, "layout", "paged"), is_dense = kiln_is(v, "layout", "dense");
+    const uint32_t static_bytes = 16 * is_split + (is_paged ? attention_pages_bytes(tile_k) : 0);
+    const strategy *of = strategy_of(v);
+    const bool is_wide = of == &wide, is_decode = tile_q == 16;
+    of->shape(s, v);
+    /* Below sm_80 registers hold what is being copied, too. */
+    const bool is_tight = tile_q == 128 && tile_k == 64 && widest == 96;
+    const bool is_large = s->shared_bytes + static_bytes > SHARED_SM_75;
+    s->min_sm = is_mma && (is_bf16 || is_wide || is_tight || is_large) ? 80 : 75;
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
+    kiln_require(s, !is_decode || (is_mma && tile_k == 64), "strategy tile_q tile_k",
+                 "tile_q 16 needs strategy mma and tile_k 64");
+    kiln_require(s, !is_decode || (head_dim % 16 == 0 && head_dim_v % 16 == 0 && widest <= 256),
+                 "head_dim head_dim_v tile_q",
+                 "tile_q 16 needs head_dim and head_dim_v to be multiples of 16 up to 256");
+    kiln_require(s, !is_decode || kiln_int(v, "split_k") < 2, "tile_q split_k",
+                 "tile_q 16 needs split_k 0 or 1");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
                  "type f64 with head_dim above 128 needs tile_k 32: registers");
     kiln_require(
-        s, (!pack_gqa && !is_split) || is_mma || tile_q == 32 || head_dim <= 192,
-        "head_dim strategy tile_q split_k pack_gqa",
-        "strategy simt with head_dim above 192, and pack_gqa or split_k above 1, needs tile_q 32: registers");
+        s, (!pack_gqa && !is_split && is_dense) || is_mma || tile_q == 32 || head_dim <= 192,
+        "head_dim strategy tile_q split_k pack_gqa layout",
+        "strategy simt with head_dim above 192, and pack_gqa, split_k other than 1 or layout other than dense, needs tile_q 32: registers");
+    kiln_require(s, is_mma || head_dim <= 256, "head_dim strategy", "head_dim above 256 needs strategy mma");
+    kiln_require(s, is_mma || head_dim_v == head_dim, "head_dim head_dim_v strategy",
+                 "a head_dim_v that differs from head_dim needs strategy mma");
     kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 needs strategy mma");
-    kiln_require(s, tile_q < 128 || tile_k == 32 || head_dim <= 96 || head_dim >= 128,
-                 "head_dim tile_q tile_k",
-                 "tile_q 128 with head_dim from 104 to 120 needs tile_k 32: registers");
-    kiln_require(s, !is_mma || s->shared_bytes + 16 * is_split <= SHARED_SM_86,
-                 "head_dim strategy tile_q tile_k split_k",
+    kiln_require(
+        s, tile_k < 128 || (is_mma && widest <= 64 && tile_q <= 64),
+        "head_dim head_dim_v strategy tile_q tile_k",
+        "tile_k 128 needs strategy mma, tile_q 32 or 64, and head_dim and head_dim_v of at most 64: registers");
+    kiln_require(
+        s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
+        "head_dim head_dim_v tile_q tile_k split_k",
+        "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
+    kiln_require(
+        s, tile_q < 128 || widest <= 64 || is_plain || (is_dense && !kiln_is(v, "score", "mask")),
+        "head_dim head_dim_v score layout tile_q",
+        "head_dim above 64 with score mask, or with any but plain in a layout other than dense, needs tile_q 32 or 64: registers");
+    kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
+                 "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
+    kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
+                 "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
+    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86),
+                 "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
 }
 
+/* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    (kiln_is(v, "strategy", "mma") ? attention_emit_mma : attention_emit_simt)(f, v);
+    const attention a = attention_init(f, v);
+    void (*const emit_tile)(const attention *a) = strategy_of(v)->emit;
+    if (a.layout == ATTENTION_DENSE) {
+        emit_tile(&a);
+        return;
+    }
+    PTX_IF (f, ptx_lt(f, a.first, a.rows)) {
+        emit_tile(&a);
+    }
 }
 
 const kiln_family attention_family = {
@@ -179,28 +309,32 @@ const kiln_family attention_family = {
         "- r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r|. On tensor cores d_j grows by head_dim / "
         "16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|; in f16 that "
         "grows by 2^-25 * sum |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c "
-        "+ 2 * split_k + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
-        "min(k_length, 4096) / 4 + k_length / 4096. This holds while scale is 0 or a normal number, and "
-        "sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64)",
+        "+ 2 * parts + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
+        "min(k_length, 4096) / 4 + k_length / 4096, and parts are those of the keys, four more with tile_q "
+        "16. This holds while scale is 0 or a normal number, and sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). "
+        "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
+        "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)",
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
-        "others. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
+        "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
         "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it",
     .params = params,
     .args = args,
+    .groups = "window sequences pages",
     .workspace = &workspace,
     .rules = rules,
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
     .shape = shape,
-    .grid = {"ceil_div(" QUERIES ", tile_q) * split_k", HEADS, "batch"},
+    .grid = {TILES_X " * " PARTS, HEADS, "batch"},
     .time = {.length = PART_KEYS,
-             .wait = "select(strategy == simt, 400, 250)",
-             .block_bytes = "(2 * " PART_KEYS " + 2 * tile_q) * head_dim * " TYPE_BYTES,
-             .extra = "select(split_k == 1, 0, 3500 + split_k * tile_q * head_dim / 32)"},
+             .wait = "select(strategy == simt, 400, select(tile_q == 16, 100, 250))",
+             .block_bytes = "(" PART_KEYS " + tile_q) * (head_dim + " DIM_V ") * " TYPE_BYTES,
+             .extra = "select(" PARTS " == 1, 0, 2000 + min(" PARTS ", 32) * min(tile_q, " QUERIES
+                      ") * " DIM_V " / 16)"},
     .calls = calls,
-    .cost = {.bytes_read = TYPE_BYTES " * head_dim * batch * (q_heads * q_length + 2 * kv_heads * k_length)",
-             .bytes_written = TYPE_BYTES " * head_dim * batch * q_heads * q_length + " WIDE_BYTES
-                                         " * batch * q_heads * q_length",
+    .cost = {.bytes_read = TYPE_BYTES " * (head_dim * " ROWS " + (head_dim + " DIM_V ") * kv_heads * " K_BATCH
+                                      " * " K_ROWS ")",
+             .bytes_written = "(" TYPE_BYTES " * " DIM_V " + " WIDE_BYTES ") * " ROWS,
              .elements = "batch * q_heads * q_length * k_length"},
     .min_sm = 75,
     .emit = emit,

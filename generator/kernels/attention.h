@@ -9,33 +9,70 @@ typedef struct attention_matrix {
     ptx_val first;       /* element */
     ptx_val row_stride;  /* elements, U32 */
     ptx_val head_stride; /* elements, U64 */
+    ptx_val first_row;   /* of this sequence, U32; attention_layout.h */
+    bool is_paged;       /* attention_pages.h: */
+    ptx_val page_stride; /* elements, U64 */
+    uint32_t in_entry;   /* bytes */
     bool pack_gqa;
 } attention_matrix;
+
+typedef enum attention_shaping {
+    ATTENTION_PLAIN,
+    ATTENTION_SOFTCAP, /* softcap * tanh(score / softcap) */
+    ATTENTION_ALIBI,   /* score - slope * |distance to the query's own key| */
+    ATTENTION_MASK     /* score + an element of a matrix of queries and keys */
+} attention_shaping;
+
+typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAGED } attention_layout;
 
 /* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
  * query. With pack_gqa, row r is query r / group of head r % group, of the `group` heads that share a head of K and V. */
 typedef struct attention {
     ptx_fn *f;
-    ptx_type type, wide; /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
-    uint32_t head_dim, tile_q, tile_k, split_k;
+    ptx_type type, wide;           /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
+    uint32_t head_dim, head_dim_v; /* of Q and K; of V and O */
+    uint32_t tile_q, tile_k, split_k;
     bool has_sm_80, is_causal, pack_gqa;
+    attention_layout layout;
 
     attention_matrix q, k, v, out;
     ptx_val lse;                /* first element, of all heads; may be null */
+    ptx_val sinks;              /* of each head of Q; may be null */
     ptx_val group;              /* U32 */
-    ptx_val q_length, k_length; /* U32 */
+    ptx_val q_length, k_length; /* of the sequence; U32 */
     ptx_val rows;               /* U32: q_length, with pack_gqa times group */
-    ptx_val head;               /* U32: head, or group of packed heads, counted over all batches */
     ptx_val q_heads;            /* U32 */
-    ptx_val before;  /* attention_find_before: rows of O of all heads and batches before this one's; U64 */
-    ptx_val first;   /* the tile's first row */
-    ptx_val q_end;   /* rows of Q that count: none of them when scale is 0 */
-    ptx_val keys;    /* end of this part's keys that some query of the tile sees: no others are read */
-    ptx_val all_see; /* how many keys all queries of the tile see */
-    ptx_val factor;  /* scale * log2(e). With scale 0: log2(e), and Q is zeros, so that -inf stays -inf */
+    /* attention_find_before, U64: rows of O in front of these, as a workspace counts them and as lse does. And how many of
+     * each head lse has, U32. */
+    ptx_val before, log_before, log_rows;
+    ptx_val first; /* the tile's first row */
+    ptx_val q_end; /* rows of Q that count: none of them when scale is 0 */
+    /* attention_layout.h: */
+    ptx_val most_queries, most_keys; /* of any sequence; U32 */
+    ptx_val q_offsets, q_rows;       /* not of dense ones */
+    ptx_val kv_batch;                /* of ragged ones, by whose batch stride K and V begin; U32 */
+    /* attention_pages.h: */
+    ptx_val page_table, first_page; /* the sequence's first entry; U32 */
+    ptx_val page_size;              /* rows, U32 */
+    ptx_val octets;                 /* of the tile that copies are for; U32 */
+    /* attention_keys.h: */
+    ptx_val window_left, window_right, causal_offset; /* S32 */
+    ptx_val first_keys;
+    ptx_val diagonal;       /* the key at which query 0 stands; S32 */
+    ptx_val first_key, end; /* of this part, as keys are counted */
+    ptx_val kept, gap;      /* keys counted from `kept` on are numbered `gap` higher */
+    ptx_val keys;           /* end of the keys, by number, that this part reads */
+    ptx_val full_first,
+        full_count; /* tiles that begin at the first, or less than so many behind it, are seen by all queries */
+    /* attention_score.h: a score as it is shaped, times `factor`, is a power of two */
+    attention_shaping shaping;
+    ptx_val factor, inner, cap;
+    ptx_val alibi_slopes; /* of each head of Q */
+    attention_matrix mask;
     /* With split_k, attention_split.h: */
-    ptx_val workspace, tile_counters, part, tile; /* U32, the tile counted over all heads and batches */
-    ptx_val first_key;                            /* of this part; else 0 */
+    ptx_val workspace, tile_counters;
+    ptx_val parts, part; /* U32 */
+    ptx_val tiles, tile; /* of a head; this one counted over all heads and batches */
 } attention;
 
 /* Only what is known before a launch; f may be null. */
@@ -43,8 +80,17 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v);
 
 attention attention_init(ptx_fn *f, const kiln_variant *v);
 
-/* Sets `before`. Call it after the loop over the keys, which would keep registers for it. */
+/* Of an element of Q, K, V or O. */
+uint32_t attention_bytes(const attention *a);
+
+/* With split_k: sets parts, part and tiles, and returns the tile's number in its head. */
+ptx_val attention_find_part(attention *a);
+
+/* Sets `before`, and with split_k part and tile. Call it after the loop over the keys, which would keep registers for them. */
 void attention_find_before(attention *a);
+
+/* The head of Q that a row belongs to, U32. */
+ptx_val attention_head_of(const attention *a, ptx_val row);
 
 /* `at`, moved to a row. */
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
@@ -52,12 +98,13 @@ ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val 
 /* Points to a row's log-sum-exp. */
 ptx_val attention_log_at(const attention *a, ptx_val row);
 
-/* How many keys, S32 and not clamped, a row sees. */
-ptx_val attention_visible(const attention *a, ptx_val row);
-
-void attention_emit_simt(ptx_fn *f, const kiln_variant *v);
-void attention_emit_mma(ptx_fn *f, const kiln_variant *v);
+void attention_emit_simt(const attention *a);
+void attention_emit_mma(const attention *a);
+void attention_emit_decode(const attention *a);
+void attention_emit_wide(const attention *a);
 void attention_shape_simt(kiln_shape *s, const kiln_variant *v);
 void attention_shape_mma(kiln_shape *s, const kiln_variant *v);
+void attention_shape_decode(kiln_shape *s, const kiln_variant *v);
+void attention_shape_wide(kiln_shape *s, const kiln_variant *v);
 
 #endif

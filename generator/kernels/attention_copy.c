@@ -1,9 +1,12 @@
-/* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, takes neighbouring units, and each
+/* A row has U units of 16 bytes. Where U is even, a team of gcd(U, 8) threads, 2, 4 or 8, and 4 of a single warp, takes
+ * neighbouring units, and each
  * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
  * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
+#include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"
+#include "device/shared.h"
 #include "device/tail.h"
 
 enum { OCTET = 8 };
@@ -18,10 +21,66 @@ static uint32_t row_units(const attention_panel *p)
     return p->elements / unit_elements(p->by->a);
 }
 
-/* Bytes in shared memory, where elements may be wider. */
-static uint32_t units_bytes(const attention_panel *p, uint32_t units)
+/* ---- lines ----------------------------------------------------------------------------------------------------------- */
+
+uint32_t attention_team(uint32_t units, uint32_t threads)
 {
-    return units * unit_elements(p->by->a) * p->by->bytes;
+    return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
+}
+
+attention_lines attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
+{
+    const uint32_t team = attention_team(units, threads);
+    if (units % 2 != 0)
+        return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0, start};
+    /* A team's strips begin in banks that its other rows leave free. */
+    const uint32_t gap = 16 / team % 8 * UNIT_BYTES;
+    return (attention_lines){2 * UNIT_BYTES, UNIT_BYTES, rows * 2 * UNIT_BYTES + gap, start};
+}
+
+uint32_t attention_lines_end(attention_lines lines, uint32_t rows, uint32_t units)
+{
+    return lines.start + (lines.strip_bytes ? units / 2 * lines.strip_bytes : rows * lines.row_bytes);
+}
+
+uint32_t attention_unit_bytes(attention_lines lines, uint32_t unit)
+{
+    return lines.start + (lines.strip_bytes ? unit / 2 * lines.strip_bytes : unit * lines.unit_bytes);
+}
+
+ptx_val attention_unit_at(ptx_fn *f, attention_lines lines, ptx_val row, ptx_val unit)
+{
+    ptx_val line = ptx_mul(f, row, ptx_u32(lines.row_bytes));
+    if (lines.strip_bytes == 0)
+        return ptx_mad(f, unit, ptx_u32(lines.unit_bytes), line);
+    ptx_val strip = ptx_mad(f, ptx_shr(f, unit, ptx_u32(1)), ptx_u32(lines.strip_bytes), line);
+    ptx_val upper = ptx_bfe(f, row, ptx_u32(2), ptx_u32(1));
+    ptx_val other = ptx_and(f, ptx_xor(f, unit, upper), ptx_u32(1));
+    return ptx_mad(f, other, ptx_u32(UNIT_BYTES), strip);
+}
+
+/* Bytes are U64. */
+static ptx_val at_bytes(const attention *a, ptx_val at, ptx_val bytes)
+{
+    return ptx_cast_ptr(a->f, ptx_at(a->f, ptx_cast_ptr(a->f, at, PTX_U8), bytes), a->type);
+}
+
+/* `at`, moved to a row within its octet. */
+static ptx_val in_octet(const attention_panel *p, ptx_val at, ptx_val row)
+{
+    ptx_fn *f = p->by->a->f;
+    ptx_val in_octet = ptx_and(f, row, ptx_u32(OCTET - 1));
+    return ptx_at(f, at, ptx_mul_wide(f, in_octet, p->from.row_stride));
+}
+
+/* `at`, moved to a row. */
+static ptx_val line_at(const attention_panel *p, ptx_val at, ptx_val row)
+{
+    const attention *a = p->by->a;
+    if (!p->from.is_paged)
+        return attention_row_at(a, &p->from, at, row);
+    ptx_val octet = attention_load_octet(a, &p->from, attention_octet_at(a, row), 0);
+    return at_bytes(a, in_octet(p, at, row), octet);
 }
 
 /* ---- even rows ------------------------------------------------------------------------------------------------------- */
@@ -33,9 +92,7 @@ typedef struct teams {
 
 static teams teams_of(const attention_panel *p)
 {
-    uint32_t team = OCTET, rows = p->by->threads;
-    while (row_units(p) % team != 0)
-        team /= 2;
+    uint32_t team = attention_team(row_units(p), p->by->threads), rows = p->by->threads;
     rows = rows / team < p->rows ? rows / team : p->rows;
     return (teams){team, rows, p->by->threads / team / rows};
 }
@@ -77,24 +134,29 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
     ptx_fn *f = p->by->a->f;
     teams t = teams_of(p);
     uint32_t rounds = row_units(p) / t.team, bytes = UNIT_BYTES / unit_elements(p->by->a);
-    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), step, in_bounds;
-    ptx_val at = attention_row_at(p->by->a, &p->from, from, mine);
+    ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), at, step, octet, in_bounds;
+    if (p->from.is_paged)
+        octet = attention_octet_at(p->by->a, mine);
+    else
+        at = attention_row_at(p->by->a, &p->from, from, mine);
     if (t.rows < p->rows)
         step = ptx_mul_wide(f, p->from.row_stride, ptx_u32(t.rows * bytes));
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
         if (first > 0 && (end || p->from.pack_gqa))
             mine = ptx_add(f, mine, ptx_u32(t.rows));
-        if (first > 0)
-            at = p->from.pack_gqa
-                     ? attention_row_at(p->by->a, &p->from, from, mine)
-                     : ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), step), p->by->a->type);
+        if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
+            at = at_bytes(p->by->a, from, attention_load_octet(p->by->a, &p->from, octet, first));
+        else if (first > 0)
+            at = p->from.pack_gqa ? attention_row_at(p->by->a, &p->from, from, mine)
+                                  : at_bytes(p->by->a, at, step);
         if (end)
             in_bounds = ptx_lt(f, mine, *end);
         for (uint32_t round = 0; round < rounds; round += t.parts) {
             uint32_t units = round * t.team;
             copy_units(p, (rounds - round) * t.team * t.rows,
                        ptx_at_const(f, at, units * unit_elements(p->by->a)), p->to,
-                       shared_rows_bytes(p->lines, first) + units_bytes(p, units), end ? &in_bounds : NULL);
+                       first * p->lines.row_bytes + attention_unit_bytes(p->lines, units),
+                       end ? &in_bounds : NULL);
         }
     }
 }
@@ -131,7 +193,7 @@ typedef struct unit {
 static void find_unit(const attention_panel *p, ptx_val from, unit *u)
 {
     ptx_fn *f = p->by->a->f;
-    ptx_val line = attention_row_at(p->by->a, &p->from, from, u->row);
+    ptx_val line = line_at(p, from, u->row);
     ptx_val column = ptx_mul(f, u->column, ptx_u32(unit_elements(p->by->a)));
     u->at = ptx_at(f, line, column);
 }
@@ -158,7 +220,7 @@ static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
-    uint32_t line = shared_rows_bytes(p->lines, 1), gap = line - units_bytes(p, units);
+    uint32_t gap = p->lines.row_bytes - units * p->lines.unit_bytes;
     u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
     if (has_row)
         u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
@@ -182,7 +244,7 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = p->rows * row_units(p), threads = p->by->threads;
-    bool has_hops = units > threads && !p->from.pack_gqa;
+    bool has_hops = units > threads && !p->from.pack_gqa && !p->from.is_paged;
     unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
     ptx_val from = ptx_at(f, p->from.first, element), in_bounds;
     hops h = {0};
@@ -196,7 +258,8 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
             find_unit(p, from, &u);
         if (end)
             in_bounds = ptx_lt(f, u.row, *end);
-        copy_units(p, units - first, u.at, u.to, units_bytes(p, first), end ? &in_bounds : NULL);
+        copy_units(p, units - first, u.at, u.to, attention_unit_bytes(p->lines, first),
+                   end ? &in_bounds : NULL);
     }
 }
 
@@ -208,7 +271,7 @@ static bool is_even(const attention_panel *p)
 }
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
-                                     uint32_t elements, ptx_val to, shared_rows lines)
+                                     uint32_t elements, ptx_val to, attention_lines lines)
 {
     ptx_fn *f = by->a->f;
     attention_panel p = {by, from, rows, elements, lines, .at = from.first};
@@ -216,20 +279,71 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
     if (is_even(&p)) {
         ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(by->a)));
         p.at = ptx_at(f, from.first, column);
+        if (from.is_paged)
+            p.at = in_octet(&p, p.at, p.row);
     }
-    ptx_val line = shared_row(f, lines, p.row), in_line = ptx_add(f, line, to);
-    p.to = ptx_mad(f, p.column, ptx_u32(units_bytes(&p, 1)), in_line);
+    p.to = ptx_add(f, attention_unit_at(f, lines, p.row, p.column), to);
     return p;
+}
+
+/* Copies in the background check a bound in an instruction or two. Of few of them ptxas would predicate two ways, one without
+ * bounds, and all warps go through both. */
+static bool always_checks(const attention_panel *p)
+{
+    enum { FEW = 4 };
+    return p->by->in_background && p->rows * row_units(p) <= FEW * p->by->threads;
 }
 
 void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element)
 {
     ptx_fn *f = p->by->a->f;
+    if (always_checks(p)) {
+        (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+        return;
+    }
     ptx_val last = ptx_add(f, row, ptx_u32(p->rows));
     PTX_IF (f, ptx_le(f, last, end)) {
         (is_even(p) ? copy_even : copy_odd)(p, row, NULL, element);
     }
     PTX_ELSE (f) {
         (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+    }
+}
+
+/* ---- O ----------------------------------------------------------------------------------------------------------------- */
+
+static void store_unit(const attention *a, ptx_val from, uint32_t start, ptx_val row, ptx_val column,
+                       const ptx_val *has_unit)
+{
+    ptx_fn *f = a->f;
+    ptx_val words[4], number = ptx_add(f, row, a->first);
+    ptx_val in_bounds = ptx_lt(f, number, a->rows);
+    if (has_unit)
+        in_bounds = ptx_and(f, in_bounds, *has_unit);
+    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
+    ptx_val to = ptx_at(f, out, ptx_mul(f, column, ptx_u32(OCTET)));
+    PTX_WHEN (f, in_bounds) {
+        ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, from, start), PTX_PLAIN);
+        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
+    }
+}
+
+void attention_store_rows(const attention *a, attention_lines lines, ptx_val shared, ptx_val first,
+                          uint32_t rows, ptx_val thread, uint32_t threads)
+{
+    ptx_fn *f = a->f;
+    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, ptx_block_x(f));
+    for (uint32_t i = 0; i < rows * team; i += threads) {
+        ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, ptx_u32(i));
+        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
+        ptx_val of_team = ptx_rem(f, position, ptx_u32(team));
+        bool is_ragged = i + threads > rows * team;
+        if (is_ragged)
+            has_unit = ptx_lt(f, thread, ptx_u32(rows * team - i));
+        for (uint32_t n = 0; n < units; n += team) {
+            ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, ptx_u32(n));
+            ptx_val from = ptx_add(f, attention_unit_at(f, lines, row, column), shared);
+            store_unit(a, from, lines.start, row, column, is_ragged ? &has_unit : NULL);
+        }
     }
 }

@@ -1,15 +1,16 @@
 /* attention on tensor cores: f16 from sm_75 on, bf16 from sm_80 on.
  *
- * A warp makes a block of 16 rows of O. It makes two where tile_q is 128 and registers allow, so that a fragment of K or V
- * serves 32 rows. All warps go over the keys together, in tiles of tile_k. Scores stay in the registers in which the first
- * product leaves them: rounded to pairs they are the A operand of the second one. Each lane has parts of two rows of a
- * block, eight apart; four lanes share a row.
+ * A warp makes a block of 16 rows of O. It makes two where registers allow, so that a fragment of K or V serves 32 rows:
+ * with one, loads of fragments keep the multiprocessor's shared memory as busy as the products keep its tensor cores. But
+ * tile_q 32 would be a single warp; nor does tile_q 64 leave enough warps with more than 32 keys. All warps of a thread
+ * block go over the keys together, in tiles of tile_k. Scores stay in the registers in which the first product leaves
+ * them: rounded to pairs they are the A operand of the second one. Each lane has parts of two rows of a block, eight apart;
+ * four lanes share a row.
  *
  * SHARED MEMORY holds the tile of Q, and one tile each of K and V. V is copied during the first product, the next K during
- * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers. Padding of a unit of 16 bytes
- * follows every row of 8, 16, ... units, every second row of 4, 12, ... units, and every fourth row of 2, 6, ... units. So
- * neither the eight rows of a matrix of ldmatrix nor the eight units that eight lanes copy have a bank conflict. Every
- * address is one that the lane makes once, plus a constant.
+ * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers. Tiles lie in strips of 16
+ * columns, so that each step of a product takes its fragments from a strip, and there are no bank conflicts: see
+ * attention_lines. Every address is one that the lane makes once, plus a constant.
  *
  * MANY KEYS. Tensor cores truncate what they add. So a sum of O takes at most ATTENTION_CHUNK keys and then joins a total
  * that is rounded; so do the sums of weights, which are one addition for each key of a lane. See attention_total.h.
@@ -17,47 +18,22 @@
  * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. In tiles
  * with masked scores, these are replaced by -inf after the product.
  *
- * INSTRUCTIONS per score and thread, besides the products, with tiles of 64 keys from sm_80 on: 7.4 at head_dim 64 and 8.7
- * at 128; with two blocks per warp 6.4 and 7.1. At least 4.5 are needed: a maximum, an fma, an exponential, an addition and
+ * INSTRUCTIONS per score and thread, besides the products, with tiles of 64 keys from sm_80 on: 7.5 at head_dim 64 and 8.8
+ * at 128; with two blocks per warp 6.5 and 7.2. At least 4.5 are needed: a maximum, an fma, an exponential, an addition and
  * half of a conversion (1.5 below sm_80, with moves). ldmatrix takes head_dim / 64, since its matrices serve 16 rows, or
  * half of that for 32; copies take head_dim / 256, or half. The rest is per row: joining four lanes, checking whether the
  * largest score has grown; and per tile: addresses of copies, two barriers, the loop. Scaling the sums of O would take
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
-#include "attention_copy.h"
-#include "attention_split.h"
+#include "attention_mma.h"
+#include "attention_score.h"
 #include "attention_total.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
+#include "device/shared.h"
 #include "device/tensor.h"
 
-enum {
-    BLOCK_ROWS = 16,
-    MOST_BLOCKS = 2,
-    UNIT = 8,              /* elements of 16 bytes, a row of a matrix of ldmatrix */
-    MOST_STEPS = 256 / 16, /* 16 elements of head_dim each */
-    MOST_OCTETS = 64 / 8,  /* of keys in a tile */
-    MOST_SMALL = 128       /* up to this head_dim registers hold rows of Q, or two blocks */
-};
-
-typedef struct mma {
-    attention a;
-    ptx_fn *f;
-    bool q_stays;           /* in registers */
-    uint32_t blocks;        /* of 16 rows, per warp */
-    uint32_t steps, octets; /* 16 elements of head_dim; 8 keys */
-    bool has_tail;          /* head_dim has 8 elements more */
-    shared_rows lines;
-    uint32_t octet_bytes; /* of eight rows */
-    attention_copier copier;
-    attention_panel k, v;
-    ptx_val lane, warp;
-    ptx_val q_at, k_at, v_at, k_tail, v_tail; /* this lane's rows for ldmatrix */
-    ptx_val zero, q[MOST_STEPS][4];
-    softmax_row row[MOST_BLOCKS][2];
-    ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
-    ptx_val weight[MOST_BLOCKS][2 * MOST_OCTETS]; /* pairs: of two rows for each octet */
-} mma;
+typedef attention_mma mma;
 
 /* ---- products ------------------------------------------------------------------------------------------------------ */
 
@@ -78,11 +54,32 @@ static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, p
         ptx_mma_to(f, tensor_shape(m->a.type, false), sums, a + 2, b + 1);
 }
 
+/* From a row to the eighth after it. */
+static uint32_t octet_bytes(attention_lines lines)
+{
+    return UNIT * lines.row_bytes;
+}
+
+/* Of a block's sums of O, eight columns each. */
+static uint32_t fragments(const mma *m)
+{
+    return 2 * m->v_steps + m->v_has_tail;
+}
+
+/* Of a thread block whose warps have rows of their own; a warp that has keys of its own copies them by itself. */
+static uint32_t threads(const mma *m)
+{
+    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
+}
+
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
-    uint32_t rows = 2 * block * m->octet_bytes;
-    ptx_ldmatrix(m->f, step < m->steps ? 4 : 2, q,
-                 shared_at(m->f, m->a.type, m->q_at, rows + step * 2 * UNIT_BYTES));
+    uint32_t rows = 2 * block * octet_bytes(m->q_lines);
+    if (step < m->steps)
+        ptx_ldmatrix(m->f, 4, q,
+                     shared_at(m->f, m->a.type, m->q_at, rows + attention_unit_bytes(m->q_lines, 2 * step)));
+    else
+        ptx_ldmatrix(m->f, 2, q, shared_at(m->f, m->a.type, m->q_tail, rows));
 }
 
 static void multiply_scores(mma *m)
@@ -90,11 +87,11 @@ static void multiply_scores(mma *m)
     ptx_fn *f = m->f;
     ptx_val q[MOST_BLOCKS][4], k[4];
     for (uint32_t step = 0; step < m->steps; step++) {
+        uint32_t column = attention_unit_bytes(m->k_lines, 2 * step);
         for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
             load_q(m, b, step, q[b]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, k,
-                         shared_at(f, m->a.type, m->k_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
+            ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_at, o * octet_bytes(m->k_lines) + column));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
                 multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
@@ -107,32 +104,34 @@ static void multiply_scores(mma *m)
     for (uint32_t b = 0; b < m->blocks; b++)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
-        ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_tail, o * m->octet_bytes));
+        ptx_ldmatrix(f, 4, k,
+                     shared_at(f, m->a.type, m->k_tail, m->k_lines.start + o * octet_bytes(m->k_lines)));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
             ptx_mma_to(f, tensor_shape(m->a.type, false), m->score[i / 4][o + i % 4], q[i / 4], &k[i % 4]);
     }
 }
 
 /* O += weights * V. */
-static void multiply_values(mma *m)
+void attention_mma_add_values(mma *m)
 {
     ptx_fn *f = m->f;
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
-        for (uint32_t step = 0; step < m->steps; step++) {
-            ptx_ldmatrix_trans(f, 4, v,
-                               shared_at(f, m->a.type, m->v_at, o * m->octet_bytes + step * 2 * UNIT_BYTES));
+        for (uint32_t step = 0; step < m->v_steps; step++) {
+            uint32_t byte = o * octet_bytes(m->v_lines) + attention_unit_bytes(m->v_lines, 2 * step);
+            ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_at, byte));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
                 multiply_16(m, &m->weight[b][2 * o], v[2], v[3], m->sum[b][2 * step + 1], false);
             }
         }
     }
-    for (uint32_t o = 0; m->has_tail && o < m->octets; o += 4) {
-        ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_tail, o * m->octet_bytes));
+    for (uint32_t o = 0; m->v_has_tail && o < m->octets; o += 4) {
+        ptx_ldmatrix_trans(
+            f, 4, v, shared_at(f, m->a.type, m->v_tail, m->v_lines.start + o * octet_bytes(m->v_lines)));
         for (uint32_t b = 0; b < m->blocks; b++) {
-            multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->steps], false);
-            multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->steps], false);
+            multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->v_steps], false);
+            multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->v_steps], false);
         }
     }
 }
@@ -148,26 +147,40 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-/* Row r, counted from the lane's first, sees a key where the key's number less the number of keys that the first row sees
- * is below r. With pack_gqa a row's query decides instead. */
-static void mask_scores(mma *m, ptx_val key)
+typedef struct lane_scores {
+    attention_scores rows[2 * MOST_BLOCKS];
+    uint32_t offsets[2 * MOST_OCTETS];
+    ptx_val *score[2 * MOST_BLOCKS][2 * MOST_OCTETS];
+} lane_scores;
+
+/* Of each row the lane has keys 2 * quarter and the next of each octet. */
+static void find_scores(mma *m, ptx_val key, lane_scores *of)
 {
     ptx_fn *f = m->f;
-    ptx_val first = first_row(m, 0), beyond[2 * MOST_BLOCKS] = {{0}};
-    ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
+    ptx_val row = first_row(m, 0), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
-    bool is_each = m->a.is_causal && m->a.pack_gqa;
-    for (uint32_t i = 0; i < (is_each ? 2 * m->blocks : 1); i++) {
-        ptx_val seen = attention_visible(&m->a, i == 0 ? first : ptx_add(f, first, ptx_u32(8 * i)));
-        beyond[i] = ptx_sub(f, ptx_as(f, PTX_S32, mine), seen);
+    for (uint32_t n = 0; n < 2 * m->octets; n++)
+        of->offsets[n] = n / 2 * UNIT + n % 2;
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        for (uint32_t n = 0; n < 2 * m->octets; n++)
+            of->score[i][n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
+        ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+        of->rows[i] = (attention_scores){number, mine, of->offsets, of->score[i], 2 * m->octets};
     }
-    for (uint32_t i = 0; i < m->blocks * m->octets * 4; i++) {
-        uint32_t block = i / 4 / m->octets, octet = i / 4 % m->octets, row = 2 * block + i % 4 / 2;
-        ptx_val *score = &m->score[block][octet][i % 4];
-        int32_t limit = m->a.is_causal && !is_each ? (int32_t)(8 * row) : 0;
-        ptx_val is_seen =
-            ptx_lt(f, beyond[is_each ? row : 0], ptx_s32(limit - (int32_t)(octet * UNIT + i % 2)));
-        ptx_set(f, *score, ptx_select(f, is_seen, *score, softmax_none(m->a.wide)));
+}
+
+static void shape_and_mask(mma *m, ptx_val key)
+{
+    ptx_fn *f = m->f;
+    lane_scores of;
+    if (m->a.shaping != ATTENTION_PLAIN) {
+        find_scores(m, key, &of);
+        attention_shape_scores(&m->a, of.rows, 2 * m->blocks);
+    }
+    PTX_IF (f, attention_is_masked(&m->a, key)) {
+        ptx_rarely(f);
+        find_scores(m, key, &of);
+        attention_mask_scores(&m->a, key, of.rows, 2 * m->blocks);
     }
 }
 
@@ -187,7 +200,7 @@ static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
     ptx_fn *f = m->f;
     ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[b][r], shift);
     ptx_mul_to(f, m->row[b][r].sum, shrink);
-    for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++)
+    for (uint32_t n = 0; n < fragments(m); n++)
         for (uint32_t i = 0; i < 2; i++)
             ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
 }
@@ -228,6 +241,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
     }
 }
 
+void attention_mma_weigh(mma *m, ptx_val key)
+{
+    multiply_scores(m);
+    shape_and_mask(m, key);
+    raise_rows(m);
+    for (uint32_t i = 0; i < 2 * m->blocks; i++)
+        weigh_row(m, i / 2, i % 2);
+}
+
 /* ---- copies -------------------------------------------------------------------------------------------------------- */
 
 static void wait_for_copies(mma *m)
@@ -237,40 +259,41 @@ static void wait_for_copies(mma *m)
     ptx_barrier(m->f);
 }
 
-static void add_tile(mma *m, ptx_val key)
+static void add_tile(void *of, ptx_val counted)
 {
+    mma *m = of;
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val none = ptx_u32(0);
+    ptx_val none = ptx_u32(0), key = m->key;
     wait_for_copies(m);
+    attention_turn_pages(&m->pages, counted);
     attention_copy_rows(&m->v, key, a->keys, none);
-    multiply_scores(m);
-    ptx_val end = ptx_add(f, key, ptx_u32(a->tile_k));
-    PTX_IF (f, ptx_gt(f, end, a->all_see)) {
-        ptx_rarely(f);
-        mask_scores(m, key);
-    }
-    raise_rows(m);
-    for (uint32_t i = 0; i < 2 * m->blocks; i++)
-        weigh_row(m, i / 2, i % 2);
+    attention_lay_out_next(&m->pages, counted);
+    attention_mma_weigh(m, key);
     wait_for_copies(m);
-    attention_copy_rows(&m->k, end, a->keys, none);
-    multiply_values(m);
+    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k)), next = attention_key(a, behind);
+    attention_turn_pages(&m->pages, behind);
+    attention_copy_rows(&m->k, next, a->keys, none);
+    attention_mma_add_values(m);
+    ptx_set(f, m->key, next);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-/* Stores a block's sums of O where its rows of Q were. */
-static void stage_block(mma *m, uint32_t b, ptx_val at)
+/* Stores a block's sums of O where its rows of Q were; `at` are the lane's first pairs of an even and an odd unit. */
+static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
 {
     ptx_fn *f = m->f;
     for (uint32_t r = 0; r < 2; r++) {
         ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
-        for (uint32_t n = 0; n < 2 * m->steps + m->has_tail; n++) {
+        share = ptx_mul(f, share, m->shrink[2 * b + r]);
+        for (uint32_t n = 0; n < fragments(m); n++) {
             ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
             ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
             ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
-            ptx_store(f, ptx_at_bytes(f, at, n * UNIT_BYTES + (2 * b + r) * m->octet_bytes), word);
+            uint32_t byte =
+                attention_unit_bytes(m->out_lines, n - n % 2) + (2 * b + r) * octet_bytes(m->out_lines);
+            ptx_store(f, ptx_at_bytes(f, at[n % 2], byte), word);
         }
     }
 }
@@ -280,38 +303,18 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_fn *f = m->f;
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
-    ptx_val start = ptx_add(f, shared_row(f, m->lines, in_tile), shared);
-    ptx_val at = shared_at(f, PTX_U32, ptx_mad(f, quarter, ptx_u32(4), start), 0);
-    ptx_warp_barrier(f);
+    ptx_val first = ptx_mad(f, quarter, ptx_u32(4), shared), at[2];
+    for (uint32_t odd = 0; odd < 2; odd++) {
+        ptx_val unit = attention_unit_at(f, m->out_lines, in_tile, ptx_u32(odd));
+        at[odd] = shared_at(f, PTX_U32, ptx_add(f, unit, first), 0);
+    }
+    if (m->a.head_dim_v == m->a.head_dim)
+        ptx_warp_barrier(f);
+    else
+        ptx_barrier(f); /* it takes the place of other warps' rows of Q */
     for (uint32_t b = 0; b < m->blocks; b++)
         stage_block(m, b, at);
     ptx_warp_barrier(f);
-}
-
-/* Stores rows to global memory, 16 bytes per lane, row after row. */
-static void store_rows(mma *m, ptx_val shared)
-{
-    ptx_fn *f = m->f;
-    const attention *a = &m->a;
-    uint32_t row_units = a->head_dim / UNIT, rows = m->blocks * BLOCK_ROWS, units = rows * row_units;
-    ptx_val first = ptx_mul(f, m->warp, ptx_u32(rows));
-    for (uint32_t i = 0; i < units; i += WARP_LANES) {
-        ptx_val words[4], position = i == 0 ? m->lane : ptx_add(f, m->lane, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(row_units)), first);
-        ptx_val unit = ptx_rem(f, position, ptx_u32(row_units));
-        ptx_val line = ptx_add(f, shared_row(f, m->lines, row), shared);
-        ptx_val from = shared_at(f, PTX_U32, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), line), 0);
-        ptx_val number = ptx_add(f, row, a->first);
-        ptx_val in_bounds = ptx_lt(f, number, a->rows);
-        if (i + WARP_LANES > units)
-            in_bounds = ptx_and(f, in_bounds, ptx_lt(f, m->lane, ptx_u32(units - i)));
-        ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
-        ptx_val to = ptx_at(f, out, ptx_mul(f, unit, ptx_u32(UNIT)));
-        PTX_WHEN (f, in_bounds) {
-            ptx_load_vec(f, 4, words, from, PTX_PLAIN);
-            ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
-        }
-    }
 }
 
 static void store_logs(mma *m)
@@ -337,159 +340,190 @@ static void store_logs(mma *m)
     }
 }
 
+static void add_sinks(mma *m)
+{
+    ptx_val numbers[2 * MOST_BLOCKS], first = first_row(m, 0);
+    softmax_row *rows[2 * MOST_BLOCKS];
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        numbers[i] = i == 0 ? first : ptx_add(m->f, first, ptx_u32(8 * i));
+        rows[i] = &m->row[i / 2][i % 2];
+    }
+    attention_add_sinks(&m->a, numbers, rows, m->shrink, 2 * m->blocks);
+}
+
 static void store_results(mma *m, ptx_val shared)
 {
+    add_sinks(m);
+    uint32_t rows = m->blocks * BLOCK_ROWS;
     stage_rows(m, shared);
-    store_rows(m, shared);
+    attention_store_rows(&m->a, m->out_lines, shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
+                         WARP_LANES);
     store_logs(m);
 }
 
-/* Stores this part: pairs of columns, eight apart, of each of the lane's rows. */
-static void store_parts(mma *m, ptx_val shared, ptx_val tid)
+/* Pairs of columns, eight apart, of each of the lane's rows. */
+void attention_mma_slice(mma *m, attention_mma_slices *slices)
 {
     ptx_fn *f = m->f;
-    attention_slice slices[2 * MOST_BLOCKS];
-    ptx_val sums[2 * MOST_BLOCKS][4 * MOST_STEPS], row = first_row(m, 0);
-    ptx_val column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
+    ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        uint32_t count = 2 * m->steps + m->has_tail, block = i / 2, r = i % 2;
+        uint32_t count = fragments(m), block = i / 2, r = i % 2;
+        ptx_val *sums = slices->sums[i];
         for (uint32_t n = 0; n < 2 * count; n++)
-            sums[i][n] = m->sum[block][n / 2][2 * r + n % 2];
+            sums[n] = m->sum[block][n / 2][2 * r + n % 2];
         ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-        slices[i] = (attention_slice){number, column, 2, UNIT, count, &m->row[block][r], sums[i]};
+        slices->of[i] = (attention_slice){number, column, 2, UNIT, count, &m->row[block][r], sums};
     }
-    PTX_IF (f, attention_leave_part(&m->a, slices, 2 * m->blocks, tid)) {
-        ptx_rarely(f);
-        attention_join_parts(&m->a, slices, 2 * m->blocks);
-        store_results(m, shared);
-    }
+}
+
+static void store_parts(mma *m, ptx_val tid)
+{
+    attention_mma_slices slices;
+    attention_mma_slice(m, &slices);
+    attention_leave_part(&m->a, slices.of, 2 * m->blocks, tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* Padding follows 8 units, or 16, 24, ... */
-static shared_rows lines_of(uint32_t units)
+mma attention_mma_geometry(attention of, uint32_t keys)
 {
-    uint32_t rows = 8;
-    for (uint32_t n = units; n % 2 == 0 && rows > 1; n /= 2)
-        rows /= 2;
-    return (shared_rows){units * UNIT_BYTES, rows == 8 ? 0 : rows};
-}
-
-static mma geometry(attention of)
-{
-    mma m = {.a = of, .f = of.f};
+    mma m = {.a = of, .f = of.f, .keys = keys};
     m.steps = m.a.head_dim / 16;
     m.has_tail = m.a.head_dim % 16 != 0;
-    m.octets = m.a.tile_k / 8;
-    m.lines = lines_of(m.a.head_dim / UNIT);
-    m.octet_bytes = shared_rows_bytes(m.lines, 8);
-    m.blocks = m.a.tile_q == 128 && m.a.head_dim <= MOST_SMALL ? 2 : 1;
+    m.v_steps = m.a.head_dim_v / 16;
+    m.v_has_tail = m.a.head_dim_v % 16 != 0;
+    m.octets = keys / 8;
+    bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
+    m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
+    const bool is_shared = keys == m.a.tile_k; /* else a warp has a ring of its own */
+    const uint32_t all = threads(&m), copiers = is_shared ? all : WARP_LANES;
+    const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
+    m.q_lines = attention_strips(0, m.a.tile_q, units, all);
+    m.out_lines = attention_strips(0, m.a.tile_q, v_units, all); /* in Q's place */
+    const uint32_t q_end = attention_lines_end(m.q_lines, m.a.tile_q, units);
+    const uint32_t out_end = attention_lines_end(m.out_lines, m.a.tile_q, v_units);
+    const uint32_t end = q_end > out_end ? q_end : out_end;
+    m.k_lines = attention_strips(is_shared ? end : 0, keys, units, copiers);
+    const uint32_t k_end = attention_lines_end(m.k_lines, keys, units);
+    m.v_lines = attention_strips(is_shared ? k_end : 0, keys, v_units, copiers);
+    m.shared_bytes = attention_lines_end(m.v_lines, keys, v_units);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
 }
 
-static mma init_mma(ptx_fn *f, const kiln_variant *v)
+mma attention_mma_init(const attention *of, uint32_t keys)
 {
-    mma m = geometry(attention_init(f, v));
+    ptx_fn *f = of->f;
+    mma m = attention_mma_geometry(*of, keys);
     m.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
             softmax_init_row(f, m.a.wide, &m.row[b][r]);
-        for (uint32_t i = 0; i < 4 * (2 * m.steps + m.has_tail); i++)
+        for (uint32_t i = 0; i < 4 * (fragments(&m)); i++)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
     return m;
 }
 
-static uint32_t threads(const mma *m)
-{
-    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
-}
-
 /* Lane 8 * i + j points to row j of matrix i. For Q and V the matrices are rows 0-7 and 8-15 of the first unit, then of the
  * second; for K the two units of keys 0-7, then of keys 8-15; for the tails one unit of 32 keys. */
-static void init_lane(mma *m, ptx_val q, ptx_val k, ptx_val v)
+void attention_mma_init_lane(mma *m, ptx_val q, ptx_val keys)
 {
     ptx_fn *f = m->f;
     ptx_val in_octet = ptx_and(f, m->lane, ptx_u32(7)), upper = ptx_shr(f, m->lane, ptx_u32(4));
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
-    ptx_val upper_bytes = ptx_mul(f, upper, ptx_u32(UNIT_BYTES));
-    ptx_val odd_bytes = ptx_mul(f, odd, ptx_u32(UNIT_BYTES));
-    ptx_val q_line = shared_row(f, m->lines, q_row), k_line = shared_row(f, m->lines, k_row);
-    ptx_val v_line = shared_row(f, m->lines, in_16);
-    m->q_at = ptx_add(f, q_line, ptx_add(f, q, upper_bytes));
-    m->v_at = ptx_add(f, v_line, ptx_add(f, v, upper_bytes));
-    m->k_at = ptx_add(f, k_line, ptx_add(f, k, odd_bytes));
+    m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
+    m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), keys);
+    m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), keys);
     if (m->has_tail) {
-        ptx_val line = shared_row(f, m->lines, m->lane);
-        m->k_tail = ptx_add(f, line, ptx_add(f, k, ptx_u32(m->steps * 2 * UNIT_BYTES)));
-        m->v_tail = ptx_add(f, line, ptx_add(f, v, ptx_u32(m->steps * 2 * UNIT_BYTES)));
+        ptx_val tail = attention_unit_at(f, m->k_lines, m->lane, ptx_u32(2 * m->steps));
+        m->k_tail = ptx_add(f, tail, keys);
+        tail = attention_unit_at(f, m->q_lines, q_row, ptx_u32(2 * m->steps));
+        m->q_tail = ptx_add(f, tail, q);
+    }
+    if (m->v_has_tail) {
+        ptx_val tail = attention_unit_at(f, m->v_lines, m->lane, ptx_u32(2 * m->v_steps));
+        m->v_tail = ptx_add(f, tail, keys);
     }
 }
 
-static void init_copies(mma *m, ptx_val q_to, ptx_val tid)
+void attention_mma_hold_q(mma *m)
 {
-    ptx_fn *f = m->f;
-    const attention *a = &m->a;
-    ptx_val k_to = ptx_add(f, q_to, ptx_u32(a->tile_q / 8 * m->octet_bytes));
-    ptx_val v_to = ptx_add(f, k_to, ptx_u32(a->tile_k / 8 * m->octet_bytes)), none = ptx_u32(0);
-    m->lane = ptx_laneid(f);
-    m->warp = ptx_warpid_x(f);
-    m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
-    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, q_to, m->lines);
-    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, k_to, m->lines);
-    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim, v_to, m->lines);
-    init_lane(m, q_to, k_to, v_to);
-    attention_copy_rows(&q, a->first, a->q_end, none);
-    attention_copy_rows(&m->k, a->first_key, a->keys, none);
-    wait_for_copies(m);
     for (uint32_t step = 0; step < m->steps && m->q_stays; step++)
         load_q(m, 0, step, m->q[step]);
 }
 
+static void init_copies(mma *m, ptx_val shared, ptx_val tid)
+{
+    ptx_fn *f = m->f;
+    const attention *a = &m->a;
+    ptx_val none = ptx_u32(0);
+    m->lane = ptx_laneid(f);
+    m->warp = ptx_warpid_x(f);
+    m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
+    attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
+    m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
+    m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, shared, m->v_lines);
+    attention_mma_init_lane(m, shared, shared);
+    m->pages = attention_init_pages(&m->a, 0);
+    attention_copy_rows(&q, a->first, a->q_end, none);
+    m->key = ptx_var(f, attention_key(a, a->first_key));
+    attention_copy_rows(&m->k, m->key, a->keys, none);
+    wait_for_copies(m);
+    attention_mma_hold_q(m);
+}
+
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
- * Besides sums, scores and Q there are addresses and offsets; below sm_80 also the data being copied, and more with
- * pack_gqa. */
-static uint32_t blocks_per_multiprocessor(const mma *m)
+ * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
+ * the data being copied, and more with pack_gqa or longer rows of K. */
+uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
-    uint32_t others = (a->split_k > 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
-    uint32_t numbers = m->blocks * (a->head_dim + a->tile_k) / 2 + (m->q_stays ? a->head_dim / 4 : 0);
-    uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * (numbers + others)) / 4 * 4;
-    uint32_t blocks = warps * WARP_LANES / threads(m);
+    uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
+    uint32_t columns = is_old && a->head_dim > a->head_dim_v ? a->head_dim : a->head_dim_v;
+    uint32_t numbers = m->blocks * (columns + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
+                       (m->has_tail || m->v_has_tail ? 12 : 0);
+    uint32_t registers = numbers + others < 256 ? numbers + others : 256;
+    uint32_t warps = MULTIPROCESSOR_REGISTERS / (WARP_LANES * registers) / 4 * 4;
+    uint32_t blocks = warps * WARP_LANES / threads;
     return blocks < 1 ? 1 : blocks;
+}
+
+/* Of the thread block, of which a warp may have a part. */
+static uint32_t chunk_keys(const mma *m)
+{
+    return ATTENTION_CHUNK / m->keys * m->a.tile_k;
 }
 
 /* Whether there are more keys than one chunk takes. */
 static ptx_val is_long(const mma *m)
 {
     ptx_fn *f = m->f;
-    ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(ATTENTION_CHUNK));
-    return ptx_gt(f, m->a.keys, end);
+    ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(chunk_keys(m)));
+    return ptx_gt(f, m->a.end, end);
 }
 
-static void add_tiles(mma *m)
+void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
     attention_sums sums[MOST_BLOCKS];
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
-    attention_total total = attention_init_total(a, sums, m->blocks, 2 * m->steps + m->has_tail);
+    attention_total total = attention_init_total(a, sums, m->blocks, fragments(m));
     PTX_IF (f, is_long(m)) {
         ptx_rarely(f);
         attention_clear_total(&total);
     }
-    PTX_FOR (f, chunk, a->first_key, a->keys, ptx_u32(ATTENTION_CHUNK)) {
-        ptx_val behind = ptx_add(f, chunk, ptx_u32(ATTENTION_CHUNK));
-        ptx_val end = ptx_min(f, behind, a->keys);
-        PTX_FOR (f, key, chunk, end, ptx_u32(a->tile_k)) {
+    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(chunk_keys(m))) {
+        ptx_val behind = ptx_add(f, chunk, ptx_u32(chunk_keys(m)));
+        ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
+        PTX_FOR (f, counted, first, end, ptx_u32(a->tile_k)) {
             ptx_main_loop(f);
-            add_tile(m, key);
+            add(of, counted);
         }
         PTX_IF (f, is_long(m)) {
             ptx_rarely(f);
@@ -500,32 +534,42 @@ static void add_tiles(mma *m)
         ptx_rarely(f);
         attention_take_total(&total);
     }
+    if (a->has_sm_80)
+        ptx_cp_async_wait_all(f);
+    for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+        softmax_row *row = &m->row[i / 2][i % 2];
+        row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
+    }
 }
 
 void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
-    const mma m = geometry(attention_geometry(NULL, v));
+    const attention a = attention_geometry(NULL, v);
+    const mma m = attention_mma_geometry(a, a.tile_k);
     s->block[0] = threads(&m);
-    s->shared_bytes = (m.a.tile_q + 2 * m.a.tile_k) / 8 * m.octet_bytes;
-    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&m);
+    s->shared_bytes = m.shared_bytes;
+    s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
     s->trip = m.a.tile_k;
 }
 
-void attention_emit_mma(ptx_fn *f, const kiln_variant *v)
+void attention_emit_mma(const attention *a)
 {
-    mma m = init_mma(f, v);
+    ptx_fn *f = a->f;
+    mma m = attention_mma_init(a, a->tile_k);
     ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     init_copies(&m, shared, tid);
-    add_tiles(&m);
-    if (m.a.has_sm_80)
-        ptx_cp_async_wait_all(f);
-    for (uint32_t i = 0; i < 2 * m.blocks; i++) {
-        softmax_row *row = &m.row[i / 2][i % 2];
-        row->sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, 4, row->sum));
-    }
+    attention_mma_add_tiles(&m, NULL, add_tile, &m);
     attention_find_before(&m.a);
-    if (m.a.split_k > 1)
-        store_parts(&m, shared, tid);
-    else
+    if (m.a.split_k > 1) {
+        store_parts(&m, tid);
+    } else if (m.a.split_k == 1) {
         store_results(&m, shared);
+    } else {
+        PTX_IF (f, attention_is_split(&m.a)) {
+            store_parts(&m, tid);
+        }
+        PTX_ELSE (f) {
+            store_results(&m, shared);
+        }
+    }
 }

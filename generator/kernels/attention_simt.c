@@ -16,8 +16,11 @@
  * scores are replaced by -inf after the product.
  */
 #include "attention_copy.h"
+#include "attention_pages.h"
+#include "attention_score.h"
 #include "attention_split.h"
 #include "device/narrow.h"
+#include "device/shared.h"
 
 enum {
     THREADS = 128,
@@ -38,10 +41,11 @@ typedef struct simt {
     uint32_t vector, vectors;        /* columns of O in a vector; vectors */
     uint32_t bytes, unit;            /* of a wide element; wide elements in 16 bytes */
     uint32_t panel_keys;             /* of V */
-    shared_rows lines;               /* of panels of Q and K */
+    attention_lines lines;           /* of panels of Q and K */
     uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
+    attention_pages pages;
     ptx_val lane, group;    /* lane in the group */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
@@ -117,25 +121,38 @@ static void multiply_scores(simt *s, ptx_val key)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-/* Row r sees a key where the key's number less the number of keys that row 0 sees is below r. With pack_gqa a row's query
- * decides instead. */
-static void mask_scores(simt *s, ptx_val key)
+typedef struct lane_scores {
+    attention_scores rows[MOST_ROWS];
+    uint32_t offsets[MOST_KEYS];
+    ptx_val *score[MOST_ROWS][MOST_KEYS];
+} lane_scores;
+
+static void find_scores(simt *s, ptx_val key, lane_scores *of)
 {
     ptx_fn *f = s->f;
-    const attention *a = &s->a;
-    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), a->first), beyond[MOST_ROWS] = {{0}};
-    ptx_val mine = ptx_as(f, PTX_S32, ptx_add(f, key, s->lane));
-    bool is_each = a->is_causal && a->pack_gqa;
-    for (uint32_t r = 0; r < (is_each ? s->rows : 1); r++) {
+    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), s->a.first), mine = ptx_add(f, key, s->lane);
+    for (uint32_t c = 0; c < s->keys; c++)
+        of->offsets[c] = c * GROUP_LANES;
+    for (uint32_t r = 0; r < s->rows; r++) {
+        for (uint32_t c = 0; c < s->keys; c++)
+            of->score[r][c] = &s->score[r][c];
         ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
-        ptx_val seen = attention_visible(a, row);
-        beyond[r] = ptx_sub(f, mine, seen);
+        of->rows[r] = (attention_scores){row, mine, of->offsets, of->score[r], s->keys};
     }
-    for (uint32_t i = 0; i < s->rows * s->keys; i++) {
-        uint32_t r = i % s->rows, c = i / s->rows;
-        int32_t limit = (a->is_causal && !is_each ? (int32_t)r : 0) - (int32_t)(c * GROUP_LANES);
-        ptx_val is_seen = ptx_lt(f, beyond[is_each ? r : 0], ptx_s32(limit));
-        ptx_set(f, s->score[r][c], ptx_select(f, is_seen, s->score[r][c], softmax_none(a->wide)));
+}
+
+static void shape_and_mask(simt *s, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    lane_scores of;
+    if (s->a.shaping != ATTENTION_PLAIN) {
+        find_scores(s, key, &of);
+        attention_shape_scores(&s->a, of.rows, s->rows);
+    }
+    PTX_IF (f, attention_is_masked(&s->a, key)) {
+        ptx_rarely(f);
+        find_scores(s, key, &of);
+        attention_mask_scores(&s->a, key, of.rows, s->rows);
     }
 }
 
@@ -227,8 +244,10 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
     ptx_fn *f = s->f;
     const attention *a = &s->a;
     ptx_val in_bounds = ptx_lt(f, row, a->rows);
-    ptx_val sum = s->row[r].sum;
-    ptx_val share = softmax_share(f, a->wide, sum);
+    softmax_row *of = &s->row[r];
+    ptx_val shrink;
+    attention_add_sinks(a, &row, &of, &shrink, 1);
+    ptx_val share = ptx_mul(f, softmax_share(f, a->wide, of->sum), shrink);
     PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
         for (uint32_t i = 0; i < s->vectors; i++) {
@@ -249,7 +268,7 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
         ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
         PTX_IF (f, ptx_and(f, is_first, wanted)) {
             ptx_val at = attention_log_at(a, row);
-            ptx_store(f, at, softmax_log(f, a->wide, sum, s->row[r].shift));
+            ptx_store(f, at, softmax_log(f, a->wide, of->sum, of->shift));
         }
     }
 }
@@ -270,11 +289,7 @@ static void store_parts(simt *s, ptx_val first)
         uint32_t step = GROUP_LANES * s->vector;
         slices[r] = (attention_slice){number, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
     }
-    PTX_IF (f, attention_leave_part(&s->a, slices, s->rows, s->copier.tid)) {
-        ptx_rarely(f);
-        attention_join_parts(&s->a, slices, s->rows);
-        store_rows(s, first);
-    }
+    attention_leave_part(&s->a, slices, s->rows, s->copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -299,8 +314,9 @@ static simt geometry(attention of)
     while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
         s.vector /= 2;
     s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
-    s.lines = (shared_rows){PANEL * s.bytes, 1};
-    s.row_bytes = shared_rows_bytes(s.lines, 1);
+    s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
+    s.lines = (attention_lines){.row_bytes = s.row_bytes,
+                                .unit_bytes = a->type == a->wide ? UNIT_BYTES : 2 * UNIT_BYTES};
     s.v_row_bytes = a->head_dim * s.bytes;
     s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
     return s;
@@ -326,8 +342,9 @@ static void init_thread(simt *s)
         s->q = init_q(s, PANEL);
         s->k = init_k(s, PANEL);
     }
-    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
-                                (shared_rows){s->v_row_bytes, 0});
+    s->v = attention_init_panel(
+        &s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
+        (attention_lines){.row_bytes = s->v_row_bytes, .unit_bytes = s->lines.unit_bytes});
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
     s->k_from = ptx_add(f, k_row, ptx_u32(k_start));
@@ -351,7 +368,7 @@ static void init_thread(simt *s)
 static uint32_t blocks_per_multiprocessor(const simt *s)
 {
     uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
-    uint32_t most_of_three = s->bytes == 8 || s->a.pack_gqa ? 56 : 64;
+    uint32_t most_of_three = s->bytes == 8 || s->a.pack_gqa || s->a.layout == ATTENTION_PAGED ? 56 : 64;
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
@@ -365,18 +382,19 @@ void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
     s->trip = g.a.tile_k;
 }
 
-void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
+void attention_emit_simt(const attention *a)
 {
-    simt s = geometry(attention_init(f, v));
+    ptx_fn *f = a->f;
+    simt s = geometry(*a);
     init_thread(&s);
-    PTX_FOR (f, key, s.a.first_key, s.a.keys, ptx_u32(s.a.tile_k)) {
+    s.pages = attention_init_pages(&s.a, 0);
+    PTX_FOR (f, counted, s.a.first_key, s.a.end, ptx_u32(s.a.tile_k)) {
         ptx_main_loop(f);
+        ptx_val key = attention_key(&s.a, counted);
+        attention_turn_pages(&s.pages, counted);
+        attention_lay_out_next(&s.pages, counted);
         multiply_scores(&s, key);
-        ptx_val end = ptx_add(f, key, ptx_u32(s.a.tile_k));
-        PTX_IF (f, ptx_gt(f, end, s.a.all_see)) {
-            ptx_rarely(f);
-            mask_scores(&s, key);
-        }
+        shape_and_mask(&s, key);
         for (uint32_t r = 0; r < s.rows; r++)
             weigh_row(&s, r);
         multiply_values(&s, key);
@@ -385,8 +403,16 @@ void attention_emit_simt(ptx_fn *f, const kiln_variant *v)
     ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
     for (uint32_t r = 0; r < s.rows; r++)
         s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
-    if (s.a.split_k > 1)
+    if (s.a.split_k > 1) {
         store_parts(&s, first);
-    else
+    } else if (s.a.split_k == 1) {
         store_rows(&s, first);
+    } else {
+        PTX_IF (f, attention_is_split(&s.a)) {
+            store_parts(&s, first);
+        }
+        PTX_ELSE (f) {
+            store_rows(&s, first);
+        }
+    }
 }

@@ -1,28 +1,84 @@
-/* For each row of O the workspace has, part after part, the sums of all columns, then the shift (they are scaled by
- * 2^-shift) and the sum of the weights. It has rows in bounds only, so one query takes little.
+/* The workspace has the records of a row of O part after part, and rows in bounds only, so one query takes little. What joins
+ * a group of parts stores its columns over those of the group's first part, and its shift and sum beside that part's.
+ *
+ * Sixteen lanes join a row of 16 records at most. Each takes shift and sum of one record, and then columns of all of them,
+ * whose loads are all on the way at once: a join takes one round trip to the L2 cache for so many parts. Of 256 parts a
+ * thread block reads 16, the last one 16 more.
  */
 #include "attention_split.h"
+#include "attention_score.h"
+#include "device/narrow.h"
 #include "device/split.h"
+#include "device/tail.h"
 
-enum { ROW_NUMBERS = 8 }; /* after the columns: shift, sum, and padding to 16 bytes */
+enum {
+    ROW_NUMBERS = 8, /* of a record behind the columns: of a part, of a group */
+    GROUP_NUMBERS = 4,
+    LANES = 16,
+    MOST_RECORDS = LANES, /* of a row that are joined */
+    MOST_AHEAD = 2,       /* vectors of columns that a lane loads ahead */
+    FEW_PARTS = 64,       /* and more than 16 are joined in groups of 8; others in groups of 16 */
+    COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
+};
 
-/* The first number of the row's first part. */
-static ptx_val find_row(const attention *a, ptx_val number)
+uint32_t attention_record(const attention *a)
 {
-    ptx_fn *f = a->f;
-    ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, number));
-    ptx_val before = ptx_mul(f, row, ptx_u64(a->split_k * (a->head_dim + ROW_NUMBERS)));
-    return ptx_at(f, a->workspace, before);
+    return a->head_dim_v + ROW_NUMBERS;
 }
 
-static void store_slice(const attention *a, const attention_slice *s)
+/* ---- records --------------------------------------------------------------------------------------------------------- */
+
+/* Records of the tile's rows. */
+typedef struct records {
+    ptx_val first;              /* of the tile's first row */
+    ptx_val row_stride, stride; /* from row to row; from a row's record to its next; in numbers, U32 */
+    ptx_val count;              /* of a row */
+    uint32_t most;              /* that can be there */
+    ptx_val numbers;            /* where shift and sum are in each */
+    int hints;
+} records;
+
+/* A vector of columns of a row. */
+typedef struct columns {
+    ptx_val first, in_bounds;
+    ptx_val sums[4];
+} columns;
+
+typedef struct joined {
+    ptx_val number, in_bounds; /* the row's */
+    ptx_val first;             /* its first record */
+    softmax_row row;
+    ptx_val weight[MOST_RECORDS];
+    ptx_val share, out; /* variables, where the row goes to O */
+} joined;
+
+static uint32_t vector_of(const attention *a)
+{
+    return a->wide == PTX_F64 ? 2 : 4;
+}
+
+/* The tile's records of this part. */
+static records of_part(const attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val first = find_row(a, s->number);
-    ptx_val part = ptx_at(f, first, ptx_mul(f, a->part, ptx_u32(a->head_dim + ROW_NUMBERS)));
-    ptx_val at = ptx_at(f, part, s->column);
+    const uint32_t record = attention_record(a);
+    ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, a->first));
+    ptx_val row_stride = ptx_mul(f, a->parts, ptx_u32(record));
+    ptx_val before = ptx_mul(f, row, ptx_cvt(f, PTX_U64, row_stride));
+    ptx_val tile = ptx_at(f, a->workspace, before);
+    return (records){.first = ptx_at(f, tile, ptx_mul(f, a->part, ptx_u32(record))),
+                     .row_stride = row_stride,
+                     .stride = ptx_u32(record),
+                     .numbers = ptx_u32(a->head_dim_v),
+                     .hints = PTX_CG};
+}
+
+void attention_store_slice(const attention *a, const attention_slice *s, ptx_val record)
+{
+    ptx_fn *f = a->f;
+    ptx_val at = ptx_at(f, record, s->column);
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim - s->width - i * s->step));
+        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim_v - s->width - i * s->step));
         PTX_WHEN (f, in_bounds) {
             ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
                           PTX_PLAIN);
@@ -30,67 +86,272 @@ static void store_slice(const attention *a, const attention_slice *s)
     }
     ptx_val numbers[2] = {s->row->shift, s->row->sum};
     PTX_WHEN (f, ptx_eq(f, s->column, ptx_u32(0))) {
-        ptx_store_vec(f, 2, ptx_at_const(f, part, a->head_dim), numbers, PTX_PLAIN);
+        ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim_v), numbers, PTX_PLAIN);
     }
 }
 
-ptx_val attention_leave_part(const attention *a, const attention_slice slices[], uint32_t count, ptx_val tid)
+/* ---- joins ----------------------------------------------------------------------------------------------------------- */
+
+/* Each lane takes a record; what they make of it is the row's. */
+static void weigh_records(const attention *a, const records *r, ptx_val first, ptx_val lane, joined *j)
 {
     ptx_fn *f = a->f;
+    ptx_val numbers[2], is_record = ptx_and(f, j->in_bounds, ptx_lt(f, lane, r->count));
+    ptx_val at = ptx_at(f, first, ptx_mul(f, lane, r->stride));
+    tail_load(f, a->wide, 2, numbers, ptx_at(f, at, r->numbers), &is_record, r->hints);
+    ptx_val shift = ptx_select(f, is_record, numbers[0], softmax_none(a->wide));
+    j->row.shift = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_MAX, LANES, shift));
+    ptx_val minus = softmax_minus(f, a->wide, &j->row);
+    ptx_val weight = softmax_exp2(f, a->wide, ptx_add(f, shift, minus));
+    ptx_val weighed = ptx_mul(f, numbers[1], weight);
+    j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
+    for (uint32_t i = 0; i < r->most; i++)
+        j->weight[i] = ptx_shfl_idx_in(f, weight, ptx_u32(i), LANES);
+}
+
+/* Columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
+static void load_columns(const attention *a, const records *r, ptx_val first, const columns *c,
+                         ptx_val x[MOST_RECORDS][4])
+{
+    ptx_fn *f = a->f;
+    ptx_val at = ptx_at(f, first, c->first), count = ptx_select(f, c->in_bounds, r->count, ptx_u32(0));
+    for (uint32_t i = 0; i < r->most; i++) {
+        ptx_val is_record = ptx_gt(f, count, ptx_u32(i));
+        if (i > 0)
+            at = ptx_at(f, at, r->stride);
+        tail_load(f, a->wide, vector_of(a), x[i], at, &is_record, r->hints);
+    }
+}
+
+static void add_columns(const attention *a, const records *r, const joined *j, ptx_val x[MOST_RECORDS][4],
+                        columns *c)
+{
+    ptx_fn *f = a->f;
+    for (uint32_t e = 0; e < vector_of(a); e++) {
+        c->sums[e] = ptx_var(f, ptx_mul(f, x[0][e], j->weight[0]));
+        for (uint32_t i = 1; i < r->most; i++)
+            ptx_fma_to(f, c->sums[e], x[i][e], j->weight[i]);
+    }
+}
+
+/* A lane has every sixteenth vector. These are `count` of them, from `v` on; with the first the records are weighed. */
+static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
+                         uint32_t count, columns c[MOST_AHEAD])
+{
+    ptx_fn *f = a->f;
+    const uint32_t vectors = a->head_dim_v / vector_of(a);
+    ptx_val x[MOST_AHEAD][MOST_RECORDS][4];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t before = v + i * LANES;
+        ptx_val vector = before == 0 ? lane : ptx_add(f, lane, ptx_u32(before));
+        c[i].first = ptx_mul(f, vector, ptx_u32(vector_of(a)));
+        c[i].in_bounds = j->in_bounds;
+        if (before + LANES > vectors)
+            c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
+        load_columns(a, r, j->first, &c[i], x[i]);
+    }
+    if (v == 0)
+        weigh_records(a, r, j->first, lane, j);
+    for (uint32_t i = 0; i < count; i++)
+        add_columns(a, r, j, x[i], &c[i]);
+}
+
+static void store_numbers(const attention *a, const joined *j, ptx_val record, ptx_val lane, uint32_t offset)
+{
+    ptx_fn *f = a->f;
+    const ptx_val numbers[2] = {j->row.shift, j->row.sum};
+    PTX_WHEN (f, ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)))) {
+        ptx_store_vec(f, 2, ptx_at_const(f, record, offset), numbers, PTX_PLAIN);
+    }
+}
+
+/* Finds a row's place in O and its share, and stores its logarithm: here it has its sink. */
+static void finish_row(const attention *a, joined *j, ptx_val lane)
+{
+    ptx_fn *f = a->f;
+    softmax_row *const row = &j->row;
+    ptx_val shrink;
+    attention_add_sinks(a, &j->number, &row, &shrink, 1);
+    ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink));
+    ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
+    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
+    PTX_IF (f, ptx_and(f, is_first, wanted)) {
+        ptx_val at = attention_log_at(a, j->number);
+        ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
+    }
+}
+
+static void store_out(const attention *a, const joined *j, const columns *c)
+{
+    ptx_fn *f = a->f;
+    PTX_IF (f, c->in_bounds) {
+        ptx_val x[4], to = ptx_at(f, j->out, c->first);
+        for (uint32_t e = 0; e < vector_of(a); e++)
+            x[e] = ptx_mul(f, c->sums[e], j->share);
+        narrow_store(f, a->type, a->has_sm_80, vector_of(a), to, x, PTX_PLAIN);
+    }
+}
+
+/* Where joined rows go: to O, or, where `keeps` holds, to records, which may be the first of those that are joined. */
+typedef struct destination {
+    const records *to; /* null: all to O */
+    ptx_val keeps;
+    uint32_t numbers; /* where shift and sum go */
+} destination;
+
+static void join_row(const attention *a, const records *from, const destination *d, ptx_val row, ptx_val lane,
+                     joined *j)
+{
+    ptx_fn *f = a->f;
+    /* A small tile waits for its loads: more of them are ahead of a store. A large one has no registers for that. */
+    const uint32_t vectors = a->head_dim_v / vector_of(a), ahead = a->tile_q == 16 ? MOST_AHEAD : 1;
+    ptx_val record = {0};
+    if (d->to)
+        record = ptx_at(f, d->to->first, ptx_mul(f, row, d->to->row_stride));
+    j->first = ptx_at(f, from->first, ptx_mul(f, row, from->row_stride));
+    j->share = ptx_var(f, ptx_number(a->wide, 0));
+    j->out = attention_row_at(a, &a->out, a->out.first, j->number);
+    for (uint32_t v = 0; v < vectors; v += ahead * LANES) {
+        const uint32_t left = (vectors - v + LANES - 1) / LANES, count = left < ahead ? left : ahead;
+        columns c[MOST_AHEAD];
+        join_columns(a, from, j, lane, v, count, c);
+        if (!d->to) {
+            if (v == 0)
+                finish_row(a, j, lane);
+            for (uint32_t i = 0; i < count; i++)
+                store_out(a, j, &c[i]);
+            continue;
+        }
+        PTX_IF (f, d->keeps) {
+            if (v == 0)
+                store_numbers(a, j, record, lane, d->numbers);
+            for (uint32_t i = 0; i < count; i++) {
+                ptx_val to = ptx_at(f, record, c[i].first);
+                PTX_WHEN (f, c[i].in_bounds) {
+                    ptx_store_vec(f, (int)vector_of(a), to, c[i].sums, PTX_PLAIN);
+                }
+            }
+        }
+        PTX_ELSE (f) {
+            if (v == 0)
+                finish_row(a, j, lane);
+            for (uint32_t i = 0; i < count; i++)
+                store_out(a, j, &c[i]);
+        }
+    }
+}
+
+/* All rows in bounds. */
+static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
+{
+    ptx_fn *f = a->f;
+    ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), ptx_u32(a->tile_q));
+    ptx_val lane = ptx_and(f, tid, ptx_u32(LANES - 1)), team = ptx_div(f, tid, ptx_u32(LANES));
+    PTX_FOR (f, first, ptx_u32(0), rows, ptx_u32(ptx_block_x(f) / LANES)) {
+        ptx_val row = ptx_add(f, first, team);
+        joined j = {.number = ptx_add(f, a->first, row), .in_bounds = ptx_lt(f, row, rows)};
+        join_row(a, from, d, row, lane, &j);
+    }
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------------------- */
+
+ptx_val attention_is_split(const attention *a)
+{
+    return ptx_gt(a->f, a->parts, ptx_u32(1));
+}
+
+/* A number of parts that is known: they are one group. */
+static void join_parts(const attention *a, records part, ptx_val tid)
+{
+    ptx_fn *f = a->f;
+    split s = {.f = f, .parts = a->split_k, .tile_counters = a->tile_counters, .tile = a->tile, .tid = tid};
+    PTX_IF (f, split_arrive(&s)) {
+        ptx_rarely(f);
+        ptx_val before = ptx_mul(f, a->part, ptx_u32(attention_record(a)));
+        part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
+        part.count = ptx_u32(a->split_k);
+        part.most = a->split_k;
+        join(a, &part, &(destination){0}, tid);
+    }
+}
+
+/* Turn after turn the last thread block of a group joins it, and the last of these the groups. */
+static void join_groups(const attention *a, records part, ptx_val tid)
+{
+    ptx_fn *f = a->f;
+    const uint32_t record = attention_record(a);
+    ptx_val behind = ptx_sub(f, a->parts, ptx_u32(LANES + 1));
+    ptx_val is_few = ptx_lt(f, behind, ptx_u32(FEW_PARTS - LANES));
+    ptx_val log = ptx_select(f, is_few, ptx_u32(3), ptx_u32(4)), group = ptx_shr(f, a->part, log);
+    ptx_val first = ptx_shl(f, group, log), size = ptx_shl(f, ptx_u32(1), log);
+    ptx_val up = ptx_add(f, a->parts, ptx_sub(f, size, ptx_u32(1)));
+    ptx_val groups = ptx_shr(f, up, log), of_tile = ptx_mul(f, a->tile, ptx_u32(COUNTERS));
+    ptx_val counter = ptx_var(f, ptx_add(f, ptx_add(f, of_tile, group), ptx_u32(1)));
+    ptx_val left = ptx_var(f, ptx_select(f, ptx_gt(f, groups, ptx_u32(1)), ptx_u32(1), ptx_u32(0)));
+    ptx_val back = ptx_var(f, ptx_mul(f, ptx_sub(f, a->part, first), ptx_u32(record)));
+    part.stride = ptx_var(f, part.stride);
+    part.numbers = ptx_var(f, part.numbers);
+    part.most = MOST_RECORDS;
+    part.count = ptx_var(f, ptx_min(f, ptx_sub(f, a->parts, first), size));
+    ptx_val own = part.first;
+    PTX_LOOP (f) {
+        ptx_val last = ptx_sub(f, part.count, ptx_u32(1));
+        ptx_val is_last = split_arrive_at(f, tid, a->tile_counters, counter, last);
+        ptx_val has_next = ptx_gt(f, left, ptx_u32(0));
+        PTX_IF (f, is_last) {
+            ptx_rarely(f);
+            part.first = ptx_at(f, own, ptx_neg(f, ptx_as(f, PTX_S32, back)));
+            const destination d = {&part, has_next, a->head_dim_v + GROUP_NUMBERS};
+            join(a, &part, &d, tid);
+        }
+        ptx_set(f, counter, of_tile);
+        ptx_set(f, left, ptx_u32(0));
+        ptx_set(f, back, ptx_mul(f, a->part, ptx_u32(record)));
+        ptx_set(f, part.stride, ptx_mul(f, size, ptx_u32(record)));
+        ptx_set(f, part.numbers, ptx_u32(a->head_dim_v + GROUP_NUMBERS));
+        ptx_set(f, part.count, groups);
+        ptx_repeat_if(f, ptx_and(f, is_last, has_next));
+    }
+}
+
+static void join_all(const attention *a, records part, ptx_val tid)
+{
+    (a->split_k ? join_parts : join_groups)(a, part, tid);
+}
+
+void attention_leave_part(const attention *a, const attention_slice slices[], uint32_t count, ptx_val tid)
+{
+    ptx_fn *f = a->f;
+    records part = of_part(a);
     for (uint32_t i = 0; i < count; i++) {
         PTX_IF (f, ptx_lt(f, slices[i].number, a->rows)) {
-            store_slice(a, &slices[i]);
+            ptx_val row = ptx_sub(f, slices[i].number, a->first);
+            attention_store_slice(a, &slices[i], ptx_at(f, part.first, ptx_mul(f, row, part.row_stride)));
         }
     }
-    split s = {.f = f, .parts = a->split_k, .tile_counters = a->tile_counters, .tile = a->tile, .tid = tid};
-    return split_arrive(&s);
+    join_all(a, part, tid);
 }
 
-/* sums = sums * shrink + part * weight; the larger of the two shifts becomes the row's. */
-static void join_part(const attention *a, const attention_slice *s, ptx_val first, ptx_val part)
+void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    ptx_val numbers[2], at = ptx_at(f, first, ptx_mul(f, part, ptx_u32(a->head_dim + ROW_NUMBERS)));
-    ptx_load_vec(f, 2, numbers, ptx_at_const(f, at, a->head_dim), PTX_CG);
-    ptx_val most = ptx_max(f, s->row->shift, numbers[0]);
-    ptx_val is_none = ptx_eq(f, most, softmax_none(a->wide));
-    ptx_val safe = ptx_select(f, is_none, ptx_number(a->wide, 0), most);
-    ptx_val shrink = softmax_exp2(f, a->wide, ptx_sub(f, s->row->shift, safe));
-    ptx_val weight = softmax_exp2(f, a->wide, ptx_sub(f, numbers[0], safe));
-    ptx_set(f, s->row->shift, most);
-    ptx_mul_to(f, s->row->sum, shrink);
-    ptx_fma_to(f, s->row->sum, numbers[1], weight);
-    for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val x[4], column = i == 0 ? s->column : ptx_add(f, s->column, ptx_u32(i * s->step));
-        ptx_val from = ptx_at(f, at, ptx_min(f, column, ptx_u32(a->head_dim - s->width)));
-        ptx_load_vec(f, (int)s->width, x, from, PTX_CG);
-        for (uint32_t e = 0; e < s->width; e++) {
-            ptx_mul_to(f, s->sums[i * s->width + e], shrink);
-            ptx_fma_to(f, s->sums[i * s->width + e], x[e], weight);
-        }
+    const uint32_t record = attention_record(a);
+    const records shared = {.first = of_warps,
+                            .row_stride = ptx_u32(record),
+                            .stride = ptx_u32(a->tile_q * record),
+                            .count = ptx_u32(warps),
+                            .most = warps,
+                            .numbers = ptx_u32(a->head_dim_v),
+                            .hints = PTX_PLAIN};
+    if (a->split_k == 1) {
+        join(a, &shared, &(destination){0}, tid);
+        return;
     }
-}
-
-static void join_row(const attention *a, const attention_slice *s)
-{
-    ptx_fn *f = a->f;
-    ptx_val first = find_row(a, s->number);
-    ptx_set(f, s->row->shift, softmax_none(a->wide));
-    ptx_set(f, s->row->sum, ptx_number(a->wide, 0));
-    for (uint32_t n = 0; n < s->count * s->width; n++)
-        ptx_set(f, s->sums[n], ptx_number(a->wide, 0));
-    /* There are never fewer thread blocks than parts. ptxas does not know, so it does not hold all parts in registers. */
-    ptx_val parts = ptx_min(f, ptx_nctaid_x(f), ptx_u32(a->split_k));
-    PTX_FOR (f, part, ptx_u32(0), parts, ptx_u32(1)) {
-        join_part(a, s, first, part);
-    }
-}
-
-void attention_join_parts(const attention *a, const attention_slice slices[], uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        PTX_IF (a->f, ptx_lt(a->f, slices[i].number, a->rows)) {
-            join_row(a, &slices[i]);
-        }
+    ptx_val is_split = attention_is_split(a);
+    records part = of_part(a);
+    join(a, &shared, &(destination){&part, is_split, a->head_dim_v}, tid);
+    PTX_IF (f, is_split) {
+        join_all(a, part, tid);
     }
 }

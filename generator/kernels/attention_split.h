@@ -1,5 +1,7 @@
-/* Thread blocks that share the keys of a tile of queries (split-K): each has a part of the keys, and the last to arrive
- * joins all parts in their order, so that the result does not depend on which one is last. */
+/* Thread blocks that share the keys of a tile of queries (split-K): each has a part of the keys and leaves a record of every
+ * row. The last to arrive joins the records in the order of the parts, so that the result does not depend on which one is
+ * last; it waits for no other. With split_k 0 the number of parts is that of the grid: groups of 8 or 16 parts are joined
+ * first, each by its last, then the groups by the last group. */
 #ifndef KERNELS_ATTENTION_SPLIT_H
 #define KERNELS_ATTENTION_SPLIT_H
 
@@ -12,14 +14,25 @@ typedef struct attention_slice {
     ptx_val column;              /* its first */
     uint32_t width, step, count; /* `count` vectors of `width` columns, `step` columns apart */
     softmax_row *row;
-    ptx_val *sums; /* variables: width * count */
+    ptx_val *sums; /* width * count */
 } attention_slice;
 
-/* Stores the slices of this part. The predicate that it returns holds in one thread block of the tile, the last to arrive:
- * all parts are stored. All threads of the thread block must get here: it has barriers. */
-ptx_val attention_leave_part(const attention *a, const attention_slice slices[], uint32_t count, ptx_val tid);
+/* Numbers of a record: a row's sums of all columns, then the shift (they are scaled by 2^-shift) and the sum of the weights,
+ * twice: of one part, and of a group. */
+uint32_t attention_record(const attention *a);
 
-/* In that thread block: joins the slices and their rows over all parts. */
-void attention_join_parts(const attention *a, const attention_slice slices[], uint32_t count);
+/* Stores a slice into its row's record, a pointer. */
+void attention_store_slice(const attention *a, const attention_slice *s, ptx_val record);
+
+/* Whether more than one thread block has the tile. A predicate; call it with split_k other than 1. */
+ptx_val attention_is_split(const attention *a);
+
+/* Stores the slices of this part; the last part to arrive stores O and its logarithms. All threads of the thread block must
+ * get here: it has barriers. */
+void attention_leave_part(const attention *a, const attention_slice slices[], uint32_t count, ptx_val tid);
+
+/* The same, or just O where the tile has one part, of records that `warps` warps have left in shared memory, warp after warp,
+ * those of tile_q rows each. */
+void attention_leave_warps(const attention *a, ptx_val records, uint32_t warps, ptx_val tid);
 
 #endif

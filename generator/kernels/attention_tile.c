@@ -1,68 +1,23 @@
 /* attention: arguments, and a thread block's tile. */
 #include "attention.h"
-
-static const double log2_e = 0x1.71547652b82fep+0;
+#include "attention_keys.h"
+#include "attention_layout.h"
+#include "attention_score.h"
 
 /* Elements of a matrix from batch to batch and from head to head, U64. */
 typedef struct matrix_strides {
     ptx_val batch, head;
 } matrix_strides;
 
-/* With split_k, the thread blocks of a tile of queries are neighbours. */
 static ptx_val find_tile(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
-    ptx_val tile = number;
-    if (a->split_k > 1) {
-        tile = ptx_div(f, number, ptx_u32(a->split_k));
-        a->part = ptx_rem(f, number, ptx_u32(a->split_k));
-        count = ptx_div(f, count, ptx_u32(a->split_k));
-        a->tile = ptx_mad(f, a->head, count, tile);
-    }
+    ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : attention_find_part(a);
     if (!a->is_causal)
         return tile;
+    ptx_val count = a->split_k == 1 ? ptx_nctaid_x(f) : a->tiles;
     ptx_val last = ptx_sub(f, count, ptx_u32(1)); /* the longest first */
     return ptx_sub(f, last, tile);
-}
-
-/* Whole tiles of keys; the last parts may have none. */
-static void init_part(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val up = ptx_add(f, a->keys, ptx_u32(a->split_k * a->tile_k - 1));
-    ptx_val tiles = ptx_div(f, up, ptx_u32(a->split_k * a->tile_k));
-    ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
-    a->first_key = ptx_mul(f, a->part, count);
-    ptx_val end = ptx_add(f, a->first_key, count);
-    a->keys = ptx_min(f, a->keys, end);
-}
-
-/* The number of keys that a row sees, plus q_length, so that it is not below 0. */
-static ptx_val seen_and_more(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    ptx_val query = a->pack_gqa ? ptx_div(f, row, a->group) : row;
-    ptx_val next = ptx_add(f, query, ptx_u32(1));
-    return ptx_add(f, next, a->k_length);
-}
-
-static void init_tile(attention *a)
-{
-    ptx_fn *f = a->f;
-    a->first = ptx_mul(f, find_tile(a), ptx_u32(a->tile_q));
-    a->keys = a->all_see = a->k_length;
-    if (a->is_causal) {
-        ptx_val end = ptx_add(f, a->first, ptx_u32(a->tile_q - 1));
-        ptx_val behind = ptx_sub(f, a->rows, ptx_u32(1));
-        ptx_val most = seen_and_more(a, ptx_min(f, end, behind));
-        a->keys = ptx_sub(f, ptx_max(f, most, a->q_length), a->q_length);
-        ptx_val least = seen_and_more(a, a->first);
-        a->all_see = ptx_sub(f, ptx_max(f, least, a->q_length), a->q_length);
-    }
-    a->first_key = ptx_u32(0);
-    if (a->split_k > 1)
-        init_part(a);
 }
 
 /* With pack_gqa, a thread block has a head of K and V, and all heads of Q and O that share it. */
@@ -74,38 +29,28 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     ptx_val kv_head = a->pack_gqa ? block : ptx_div(f, block, a->group);
     a->q_heads = q_heads;
-    a->head = ptx_mad(f, batch, a->pack_gqa ? kv_heads : q_heads, block);
     a->rows = a->pack_gqa ? ptx_mul(f, a->q_length, a->group) : a->q_length;
     head = ptx_cvt(f, PTX_U64, head);
     kv_head = ptx_cvt(f, PTX_U64, kv_head);
-    batch = ptx_cvt(f, PTX_U64, batch);
+    bool is_dense = a->layout == ATTENTION_DENSE, is_paged = a->layout == ATTENTION_PAGED;
+    batch = ptx_cvt(f, PTX_U64, a->layout == ATTENTION_RAGGED ? a->kv_batch : batch);
     attention_matrix *const all[] = {&a->q, &a->k, &a->v, &a->out};
     for (int i = 0; i < 4; i++) {
         bool is_q = i == 0 || i == 3;
-        ptx_val in_batch = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
-        ptx_val element = ptx_mad(f, batch, strides[i].batch, in_batch);
-        all[i]->first = ptx_at(f, all[i]->first, element);
         all[i]->head_stride = strides[i].head;
         all[i]->pack_gqa = is_q && a->pack_gqa;
+        all[i]->is_paged = !is_q && is_paged;
+        all[i]->page_stride = strides[i].batch;
+        all[i]->in_entry = i == 2 ? 8 : 0;
+        if (i == 3 && !is_dense)
+            continue; /* until attention_find_before */
+        ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
+        if (is_dense || (!is_q && !is_paged))
+            element = ptx_mad(f, batch, strides[i].batch, element);
+        if (!is_dense && (is_q || !is_paged))
+            element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
+        all[i]->first = ptx_at(f, all[i]->first, element);
     }
-}
-
-void attention_find_before(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
-    ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
-    ptx_val of_all = ptx_mad(f, batch, a->q_heads, head);
-    a->before = ptx_mul_wide(f, of_all, a->q_length);
-}
-
-static void scale_scores(attention *a, ptx_val scale)
-{
-    ptx_fn *f = a->f;
-    ptx_val is_zero = ptx_eq(f, scale, ptx_number(a->wide, 0));
-    ptx_val factor = ptx_mul(f, scale, ptx_number(a->wide, log2_e));
-    a->factor = ptx_select(f, is_zero, ptx_number(a->wide, log2_e), factor);
-    a->q_end = ptx_select(f, is_zero, ptx_u32(0), a->rows);
 }
 
 attention attention_geometry(ptx_fn *f, const kiln_variant *v)
@@ -114,11 +59,16 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
                    .type = kiln_type(v, "type"),
                    .has_sm_80 = kiln_has_sm(v, 80),
                    .head_dim = kiln_int(v, "head_dim"),
+                   .head_dim_v = kiln_int(v, kiln_int(v, "head_dim_v") ? "head_dim_v" : "head_dim"),
                    .tile_q = kiln_int(v, "tile_q"),
                    .tile_k = kiln_int(v, "tile_k"),
                    .split_k = kiln_int(v, "split_k"),
                    .is_causal = kiln_bool(v, "causal"),
-                   .pack_gqa = kiln_bool(v, "pack_gqa")};
+                   .pack_gqa = kiln_bool(v, "pack_gqa"),
+                   .layout = kiln_is(v, "layout", "paged")    ? ATTENTION_PAGED
+                             : kiln_is(v, "layout", "ragged") ? ATTENTION_RAGGED
+                                                              : ATTENTION_DENSE,
+                   .shaping = attention_shaping_of(v)};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
     return a;
 }
@@ -150,43 +100,21 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
     strides[2].head = ptx_param(f, PTX_U64, "v_head_stride");
     strides[3].batch = ptx_param(f, PTX_U64, "out_batch_stride");
     strides[3].head = ptx_param(f, PTX_U64, "out_head_stride");
-    if (a.split_k > 1) {
+    if (a.split_k != 1) {
         a.workspace = ptx_param_ptr(f, a.wide, "workspace");
         a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
     ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
+    a.window_left = ptx_as(f, PTX_S32, ptx_param(f, PTX_U32, "window_left"));
+    a.window_right = ptx_as(f, PTX_S32, ptx_param(f, PTX_U32, "window_right"));
+    a.first_keys = ptx_param(f, PTX_U32, "first_keys");
+    a.causal_offset = ptx_param(f, PTX_S32, "causal_offset");
+    a.sinks = ptx_param_ptr(f, a.wide, "sinks");
+    ptx_param(f, PTX_U32, "splits"); /* for the grid */
+    attention_find_sequence(&a);
     init_head(&a, q_heads, kv_heads, strides);
-    init_tile(&a);
-    scale_scores(&a, scale);
+    a.first = ptx_mul(f, find_tile(&a), ptx_u32(a.tile_q));
+    attention_find_keys(&a);
+    attention_init_scores(&a, scale);
     return a;
-}
-
-ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    if (!m->pack_gqa)
-        return ptx_at(f, at, ptx_mul_wide(f, row, m->row_stride));
-    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
-    ptx_val of_query = ptx_mul_wide(f, query, m->row_stride);
-    head = ptx_cvt(f, PTX_U64, head);
-    return ptx_at(f, at, ptx_mad(f, head, m->head_stride, of_query));
-}
-
-ptx_val attention_log_at(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    ptx_val at = ptx_at(f, a->lse, a->before);
-    if (!a->pack_gqa)
-        return ptx_at(f, at, row);
-    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
-    return ptx_at(f, ptx_at(f, at, ptx_mul_wide(f, head, a->q_length)), query);
-}
-
-ptx_val attention_visible(const attention *a, ptx_val row)
-{
-    ptx_fn *f = a->f;
-    if (!a->is_causal)
-        return ptx_as(f, PTX_S32, a->k_length);
-    ptx_val end = seen_and_more(a, row);
-    return ptx_as(f, PTX_S32, ptx_sub(f, end, a->q_length));
 }

@@ -30,21 +30,9 @@ linear_column linear_find_column(linear *g, ptx_val w_row)
     return column;
 }
 
-/* An element of bias or residual, which have y's type. */
-static ptx_val load_as_y(linear *g, ptx_val at)
-{
-    ptx_fn *f = g->f;
-    if (g->y_type == PTX_F32)
-        return ptx_load(f, at);
-    if (g->y_type == PTX_F16)
-        return ptx_cvt(f, PTX_F32, ptx_load(f, at));
-    ptx_val bits = ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_PLAIN);
-    return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
-}
-
 ptx_val linear_bias(linear *g, const linear_column *column)
 {
-    return g->has_bias ? load_as_y(g, ptx_at(g->f, column->bias, column->row)) : (ptx_val){0};
+    return g->has_bias ? widen_load(g->f, g->y_type, ptx_at(g->f, column->bias, column->row)) : (ptx_val){0};
 }
 
 /* ---- gates -------------------------------------------------------------------------------------------------------- */
@@ -92,7 +80,7 @@ void linear_store(linear *g, const linear_column *column, const ptx_val sum[], p
     if (g->has_bias)
         y = ptx_add(f, y, bias);
     if (g->has_residual)
-        y = ptx_add(f, y, load_as_y(g, ptx_at(f, g->residual, element)));
+        y = ptx_add(f, y, widen_load(g->f, g->y_type, ptx_at(f, g->residual, element)));
     narrow_value(f, g->y_type, PTX_F32, g->of.has_sm_80, &y, &at);
     ptx_store(f, at, y);
 }

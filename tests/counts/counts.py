@@ -102,10 +102,21 @@ def attention(params):
                f"workspace_size={q_heads * q * split_k * (dim + 8)}{strides}")
 
 
+def rope(params):
+    """Q, K and V as parts of a row, to pages of 16; heads that leave lanes idle."""
+    dim = int(params["head_dim"])
+    for n, q_heads, heads in ((16, 16, 8), (5, 7, 3)):
+        strides = "".join(f",{of}_row_stride={dim * (q_heads + 2 * heads)},{of}_head_stride={dim}" for of in "qkv")
+        scales = f",scale_page_stride={16 * heads},scale_row_stride={heads},scale_head_stride=1"
+        yield (f"n={n},q_heads={q_heads},k_heads={heads},v_heads={heads},rotary_dim={dim},magnitude=1,pages=1,page_size=16{strides},"
+               f"out_row_stride={dim * q_heads},out_head_stride={dim},cache_page_stride={16 * heads * dim},"
+               f"cache_row_stride={heads * dim},cache_head_stride={dim}" + scales * (params["cache"] == "int8_token"))
+
+
 SIZES = {
     "int4": quantiser, "nf4": quantiser, "gguf_dequantize": dequantize, "gguf_rows": gguf_rows, "q4k_dequantize": dequantize, "nf4_gemm": product,
     "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "linear": linear, "nvfp4_gemv": nvfp4, "attention": attention,
-    "fp4_quantize": fp4_quantize,
+    "fp4_quantize": fp4_quantize, "rope": rope,
 }
 
 

@@ -68,7 +68,7 @@ static void show_gemv(uint32_t m, uint32_t k, uint32_t l)
 static void show_attention(uint32_t queries, uint32_t keys, uint64_t workspace_size)
 {
     printf(
-        "sizes batch=1 q_heads=32 kv_heads=8 q_length=%u k_length=%u workspace_size=%llu scale=1 q_row_stride=4096 "
+        "sizes batch=1 q_heads=32 kv_heads=8 q_length=%u k_length=%u workspace_size=%llu splits=0 scale=1 q_row_stride=4096 "
         "k_row_stride=1024 v_row_stride=1024 out_row_stride=4096 q_head_stride=128 k_head_stride=128 v_head_stride=128 "
         "out_head_stride=128\n",
         (unsigned)queries, (unsigned)keys, (unsigned long long)workspace_size);

@@ -1,11 +1,9 @@
-/* What registers and local memory hold before something is written to them, where that is watched. */
+/* What is not defined: registers before something is written to them, where that is watched; and memory behind the end of an
+ * allocation, where it is not.
+ *
+ * usage: test_undefined [pages]
+ */
 #include "emu_test.h"
-
-static int begin_watched(void **state)
-{
-    setenv("KILN_EMU_CHECK", "init", 1);
-    return begin_context(state);
-}
 
 /* A vector store is reported when none of it is defined: what is not there shows as NaN. */
 static void test_vector(void **state)
@@ -21,8 +19,30 @@ static void test_vector(void **state)
         assert_true(out[i] != out[i]);
 }
 
-int main(void)
+/* Without the memory check an access reaches to the end of the allocation's last page, as on a device: also where the race
+ * check keeps something of every word. */
+static void test_behind_the_end(void **state)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_vector)};
-    return cmocka_run_group_tests(tests, begin_watched, end_context);
+    (void)state;
+    uint32_t out[1] = {0};
+    const char *body = ".reg .u32 %r<2>; .reg .u64 %p; ld.param.u64 %p, [p0];\n"
+                       "mov.u32 %r0, 7; st.global.u32 [%p+4088], %r0; ld.global.nc.u32 %r1, [%p+4084];\n"
+                       "ld.global.u32 %r1, [%p+4088]; st.global.u32 [%p], %r1; ret;";
+    CUfunction f = kernel_of(NULL, body);
+    CUdeviceptr p = device_bytes(sizeof out, out);
+    assert_int_equal(launch(f, 1, 1, p, p, 0), CUDA_SUCCESS);
+    assert_int_equal(cuMemcpyDtoH_v2(out, p, sizeof out), CUDA_SUCCESS);
+    assert_int_equal(out[0], 7);
+    assert_int_equal(cuMemFree_v2(p), CUDA_SUCCESS);
+}
+
+/* What is watched is read once by a process. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest registers[] = {cmocka_unit_test(test_vector)},
+                            pages[] = {cmocka_unit_test(test_behind_the_end)};
+    const bool is_pages = argc == 2 && strcmp(argv[1], "pages") == 0;
+    setenv("KILN_EMU_CHECK", is_pages ? "race" : "init", 1);
+    return is_pages ? cmocka_run_group_tests(pages, begin_context, end_context)
+                    : cmocka_run_group_tests(registers, begin_context, end_context);
 }

@@ -173,14 +173,16 @@ static void the_maximum_does_not_wrap(void **state)
     (void)state;
     uint64_t bytes, counters, more, more_counters;
     set_attention((const uint32_t[]){65535, 1 << 20, 1 << 30}, 0);
+    attention_args.splits = 256;
     assert_status(attention_workspace_max(&bytes, &counters), KILN_OK);
-    assert_int_equal(bytes, (UINT64_C(65535) << 20) * 16 * 136 * 4);
+    assert_int_equal(bytes, (UINT64_C(65535) << 20) * 256 * 136 * 4);
     set_attention((const uint32_t[]){65535, 1 << 30, 1 << 30}, 0);
+    attention_args.splits = 256;
     attention_args.batch = 65535;
     attention_args.kv_heads = 65535;
     assert_status(attention_workspace_max(&more, &more_counters), KILN_OK);
-    assert_int_equal(more, (UINT64_C(1) << 36) * 16 * 136 * 4);
-    assert_int_equal(more_counters, (UINT64_C(1) << 31) * 4);
+    assert_int_equal(more, (UINT64_C(1) << 36) * 256 * 136 * 4);
+    assert_int_equal(more_counters, (UINT64_C(1) << 32) * 17 * 4);
 }
 
 int main(void)

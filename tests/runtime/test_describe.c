@@ -1,5 +1,7 @@
-/* Status texts, and errors as one line: exact texts. */
+/* Status texts, and errors as one line: exact texts. And the version as the header, the runtime and CMake tell it. */
 #include "test.h"
+
+#include <stdio.h>
 
 #include "fake_driver.h"
 #include "mini.h"
@@ -170,6 +172,26 @@ static void the_text_is_cut_to_the_room_there_is(void **state)
     assert_int_equal(kiln_describe_error(NULL, NULL, NULL, NULL, 0), 0);
 }
 
+/* ---- the version ---------------------------------------------------------------------------------------------------- */
+
+static void header_runtime_and_cmake_agree(void **state)
+{
+    (void)state;
+    const uint32_t version = kiln_version();
+    char text[16];
+    snprintf(text, sizeof text, "%u.%u.%u", version / 10000, version / 100 % 100, version % 100);
+    assert_string_equal(text, KILN_VERSION);
+    assert_string_equal(text, PROJECT_VERSION);
+}
+
+static void the_preprocessor_can_compare_versions(void **state)
+{
+    (void)state;
+#if KILN_VERSION_NUMBER < 100
+    fail_msg("%u is less than 0.1.0", KILN_VERSION_NUMBER);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +199,8 @@ int main(void)
         cmocka_unit_test_setup(errors_read_well, open_mini),
         cmocka_unit_test_setup(a_miss_says_why_each_image_was_not_taken, open_mini),
         cmocka_unit_test_setup(the_text_is_cut_to_the_room_there_is, open_mini),
+        cmocka_unit_test(header_runtime_and_cmake_agree),
+        cmocka_unit_test(the_preprocessor_can_compare_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

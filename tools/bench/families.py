@@ -115,11 +115,14 @@ def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
     return {"batch": batch, "q_heads": heads, "kv_heads": kv_heads, "q_length": length, "k_length": k_length,
             **{f"{name}_row_stride": stride(of) for name, (of, _) in strides.items()},
             **{f"{name}_head_stride": stride(1) for name in strides},
-            **{f"{name}_batch_stride": stride(*sizes) for name, sizes in strides.items()}}
+            **{f"{name}_batch_stride": stride(*sizes) for name, sizes in strides.items()},
+            **dict.fromkeys(("window_left", "window_right", "first_keys", "causal_offset", "splits"), 0)}
 
 
 def attention_workspace(parameters, shape):
-    return shape["batch"] * shape["q_heads"] * shape["q_length"] * int(parameters["split_k"]) * (int(parameters["head_dim"]) + 8)
+    """With split_k 0 at most 512 thread blocks share the work of few tiles, 256 that of one."""
+    rows, split_k, tile_q = shape["batch"] * shape["q_heads"] * shape["q_length"], int(parameters["split_k"]), int(parameters["tile_q"])
+    return (rows * split_k if split_k else max(rows * 256, 512 * tile_q)) * (int(parameters["head_dim"]) + 8)
 
 
 def attention():
@@ -130,6 +133,24 @@ def attention():
                baselines=["torch_sdpa_flash_attention", "torch_sdpa_cudnn_attention", "torch_sdpa_efficient_attention",
                           "torch_sdpa_math"],
                workspace=attention_workspace)
+
+
+def rope_shape(n, q_heads, heads):
+    """Q, K and V as parts of a row; pages of 16 tokens."""
+    def stride(count):
+        return lambda parameters: int(parameters["head_dim"]) * count
+    row = q_heads + 2 * heads
+    return {"n": n, "q_heads": q_heads, "k_heads": heads, "v_heads": heads, "rotary_dim": stride(1), "pages": -(-n // 16),
+            "page_size": 16, **{f"{name}_row_stride": stride(row) for name in "qkv"}, "out_row_stride": stride(q_heads),
+            **{f"{name}_head_stride": stride(1) for name in ("q", "k", "v", "out", "cache")},
+            "cache_page_stride": stride(16 * heads), "cache_row_stride": stride(heads), "scale_page_stride": 16 * heads,
+            "scale_row_stride": heads, "scale_head_stride": 1}
+
+
+def rope():
+    """A prompt, and a token of each of 64 sequences."""
+    return Row(timed={}, shown={"type": ["f16", "bf16"]}, shapes=[rope_shape(n, 32, 8) for n in (8192, 64)],
+               quick=rope_shape(5, 4, 2), baselines=[])
 
 
 FAMILIES = {
@@ -150,6 +171,7 @@ FAMILIES = {
     "linear":              linear(),
     "nvfp4_gemv":          nvfp4_gemv(),
     "fp4_quantize":        fp4_quantize(),
+    "rope":                rope(),
     "attention":           attention(),
 }
 

@@ -140,7 +140,7 @@ static int fill_first_set(subject *s, problem *small)
             a->real = tile->real;
             continue;
         }
-        if (tile->bytes && (a->about->direction == DIRECTION_IN || a->about->direction == DIRECTION_INOUT))
+        if (tile->bytes && manifest_is_input(a->about))
             result = spread(s, at, a->bytes, tile->host, tile->bytes);
         at += align_up(a->bytes);
     }
@@ -161,10 +161,11 @@ static void fill_arguments(subject *s)
     for (uint64_t set = 0; set < s->sets; set++) {
         CUdeviceptr addresses[MAX_ARGS] = {0}, at = s->memory + set * s->set_bytes;
         for (size_t i = 0; i < s->problem.arg_count; i++) {
-            if (!manifest_is_pointer(s->problem.args[i].about))
+            const argument *a = &s->problem.args[i];
+            if (!manifest_is_pointer(a->about))
                 continue;
-            addresses[i] = at;
-            at += align_up(s->problem.args[i].bytes);
+            addresses[i] = a->is_null ? 0 : at;
+            at += align_up(a->bytes);
         }
         argument_struct_fill(&s->arguments[set], &s->problem, addresses);
     }

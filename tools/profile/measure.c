@@ -94,7 +94,7 @@ static void upload(profile *p, kiln_driver *d, uint64_t values[MAX_ARGS], void *
             CUdeviceptr address;
             check_result(d, "cuMemAlloc", d->mem_alloc(&address, a->bytes ? a->bytes : 1));
             check_result(d, "cuMemcpyHtoD", a->bytes ? d->memcpy_htod(address, a->host, a->bytes) : 0);
-            values[i] = address;
+            values[i] = a->is_null ? 0 : address;
         } else if (problem_is_size(a)) {
             element_set_bits(a->about->type, &values[i], 0, a->integer);
         } else {

@@ -18,7 +18,7 @@ static const char usage[] = "usage: kiln-profile CONFIG|BUNDLE --variant ID [--t
                             "or the folder of the two\n"
                             "  --variant ID   as `kiln list CONFIG` prints it, or its key\n"
                             "  --target T     the device, as sm_90 (the default), or one image, as sm_100a\n"
-                            "  --args A       every size of the kernel; other scalars as wanted\n"
+                            "  --args A       every size of an array or the grid; other scalars as wanted\n"
                             "  --driver PATH  another build of the emulated driver\n"
                             "  --json         everything, for programs\n";
 
@@ -110,13 +110,28 @@ static void read_list(profile *p, bool given[MAX_ARGS])
     }
 }
 
+/* Whether an array's size or the grid is made of it: others, as limits of a window, are 0 unless they are given. */
+static bool is_needed(const profile *p, const argument *a)
+{
+    const manifest_variant *v = p->problem.variant;
+    bool is_in = v->empty && formula_mentions(v->empty, a->about->name);
+    for (int i = 0; i < 3; i++)
+        is_in = is_in || formula_mentions(v->grid[i], a->about->name);
+    for (size_t i = 0; i < p->problem.arg_count; i++) {
+        const manifest_arg *about = p->problem.args[i].about;
+        for (size_t d = 0; d < about->dimension_count; d++)
+            is_in = is_in || formula_mentions(about->shape[d], a->about->name);
+    }
+    return is_in;
+}
+
 /* All that are missing at once. */
 static void check_given(const profile *p, const bool given[MAX_ARGS])
 {
     const char *separator = "kiln-profile: --args lacks ";
     for (size_t i = 0; i < p->problem.arg_count; i++) {
         const argument *a = &p->problem.args[i];
-        if (!problem_is_size(a) || given[i])
+        if (!problem_is_size(a) || given[i] || !is_needed(p, a))
             continue;
         fprintf(stderr, "%s%s (%s)", separator, a->about->name, a->about->type_name);
         separator = ", ";
@@ -197,6 +212,8 @@ int main(int argc, char **argv)
     open_device(&p);
     if (!problem_open(&p.problem, v, &p.device, error, sizeof error))
         die(1, "%s: %s", v->id, error);
+    for (size_t i = 0; i < p.problem.arg_count; i++)
+        p.problem.args[i].is_null = p.problem.args[i].about->direction == DIRECTION_OPTIONAL_IN;
     read_args(&p);
     measure(&p);
     (p.json ? print_json : print_table)(&p);

@@ -63,7 +63,7 @@ static void describe(const problem *p, const argument *out, uint64_t index, cons
         say(m, "%.17g within %.3g", out->expected_value[index], out->bound[index]);
     for (size_t i = 0; i < p->arg_count; i++) {
         const argument *a = &p->args[i];
-        if (a->about->direction == DIRECTION_IN || a->about->direction == DIRECTION_INOUT)
+        if (manifest_is_input(a->about))
             say_surroundings(m, a, index, out->count);
     }
 }

@@ -49,14 +49,14 @@ static execute_status fail_driver(attempt *t, const char *what, int result)
 
 static bool is_left_out(const attempt *t, const argument *a)
 {
-    return (a->about->direction == DIRECTION_OPTIONAL_OUT && t->how->without_optional) ||
+    return a->is_null || (a->about->direction == DIRECTION_OPTIONAL_OUT && t->how->without_optional) ||
            (a->bytes == 0 && t->how->without_empty);
 }
 
 /* What is there before the launch is not the caller's. */
 static bool is_poisoned(const argument *a)
 {
-    return a->about->direction != DIRECTION_IN && a->about->direction != DIRECTION_INOUT;
+    return !manifest_is_input(a->about);
 }
 
 static execute_status prepare_buffer(attempt *t, size_t i, size_t alignment)

@@ -118,7 +118,8 @@ static formula *find_formula(reader *r, fy_node *object, const char *name)
 
 static manifest_direction get_direction(reader *r, fy_node *object)
 {
-    static const char *const names[] = {"value", "in", "out", "inout", "optional_out", "scratch"};
+    static const char *const names[] = {"value",       "in",           "out",    "inout",
+                                        "optional_in", "optional_out", "scratch"};
     const char *text = get_text_member(r, object, "direction");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(text, names[i]) == 0)
@@ -419,6 +420,12 @@ const char *manifest_param_value(const manifest_variant *v, const char *name)
 bool manifest_is_pointer(const manifest_arg *a)
 {
     return a->direction != DIRECTION_VALUE;
+}
+
+bool manifest_is_input(const manifest_arg *a)
+{
+    return a->direction == DIRECTION_IN || a->direction == DIRECTION_INOUT ||
+           a->direction == DIRECTION_OPTIONAL_IN;
 }
 
 bool manifest_is_output(const manifest_arg *a)

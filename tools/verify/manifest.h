@@ -12,8 +12,9 @@ typedef enum manifest_direction {
     DIRECTION_IN,    /* device pointers */
     DIRECTION_OUT,
     DIRECTION_INOUT,
-    DIRECTION_OPTIONAL_OUT, /* may be null */
-    DIRECTION_SCRATCH       /* neither read before it is written nor looked at afterwards */
+    DIRECTION_OPTIONAL_IN, /* these two may be null */
+    DIRECTION_OPTIONAL_OUT,
+    DIRECTION_SCRATCH /* neither read before it is written nor looked at afterwards */
 } manifest_direction;
 
 typedef struct manifest_arg {
@@ -90,6 +91,7 @@ const manifest_arg *manifest_find_arg(const manifest_variant *v, const char *nam
 const char *manifest_param_value(const manifest_variant *v, const char *name);
 
 bool manifest_is_pointer(const manifest_arg *a);
+bool manifest_is_input(const manifest_arg *a);
 bool manifest_is_output(const manifest_arg *a);
 
 #endif

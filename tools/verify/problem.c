@@ -130,7 +130,7 @@ bool problem_evaluate(const problem *p, const formula *f, uint64_t *value, char 
 static bool measure_buffer(const problem *p, argument *a, char *error, size_t error_bytes)
 {
     size_t element = element_bytes(a->about->type);
-    a->count = a->about->dimension_count ? 1 : 0;
+    a->count = a->about->dimension_count && !a->is_null ? 1 : 0;
     for (size_t i = 0; i < a->about->dimension_count; i++) {
         uint64_t extent;
         if (!problem_evaluate(p, a->about->shape[i], &extent, error, error_bytes))
@@ -282,6 +282,9 @@ void problem_describe(const problem *p, char *text, size_t bytes)
         if (problem_is_size(a))
             written = snprintf(text + used, bytes - used, "%s%s=%llu", gap, a->about->name,
                                (unsigned long long)a->integer);
+        else if (a->about->direction == DIRECTION_OPTIONAL_IN)
+            written = snprintf(text + used, bytes - used, "%s%s=%s", gap, a->about->name,
+                               a->is_null ? "null" : "given");
         else if (!manifest_is_pointer(a->about))
             written = snprintf(text + used, bytes - used, "%s%s=%.9g", gap, a->about->name, a->real);
         used += (size_t)written;

@@ -22,9 +22,10 @@ typedef enum expectation {
 typedef struct kiln_argument {
     const manifest_arg *about;
     uint64_t
-        integer; /* a scalar of an integer type; of a pointer its address, for rules: 0, which is aligned to
+        integer;  /* a scalar of an integer type; of a pointer its address, for rules: 0, which is aligned to
                        * anything, until an execution has one */
-    double real; /* a scalar of a float type */
+    double real;  /* a scalar of a float type */
+    bool is_null; /* an optional input that this problem leaves out: it has no elements */
     uint64_t count; /* pointers: elements, and how many along each dimension */
     uint64_t extent[MAX_DIMENSIONS];
     size_t bytes;

@@ -168,7 +168,7 @@ uint64_t kiln_get_extent(const kiln_argument *a, size_t dimension)
 
 static bool is_input(const argument *a)
 {
-    return a->about->direction == DIRECTION_IN || a->about->direction == DIRECTION_INOUT;
+    return manifest_is_input(a->about);
 }
 
 uint64_t kiln_get_bits(const kiln_argument *a, uint64_t index)

@@ -52,7 +52,8 @@ static void expect_status(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_
 /* That null is then taken the runs of such sizes show. */
 static bool may_be_null(const argument *a)
 {
-    return a->about->direction == DIRECTION_OPTIONAL_OUT || a->bytes == 0;
+    return a->about->direction == DIRECTION_OPTIONAL_IN || a->about->direction == DIRECTION_OPTIONAL_OUT ||
+           a->bytes == 0;
 }
 
 /* The rule that the i-th argument breaks at an address; null: none. */

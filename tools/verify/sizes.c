@@ -188,7 +188,7 @@ void size_plan_add(size_plan *plan)
         return;
     uint64_t row[MAX_ARGS] = {0};
     for (size_t i = 0; i < p->arg_count; i++)
-        row[i] = p->args[i].integer;
+        row[i] = manifest_is_pointer(p->args[i].about) ? p->args[i].is_null : p->args[i].integer;
     if (fits_limit(plan, row))
         note_row(plan, row);
     else
@@ -206,8 +206,11 @@ void size_plan_add_always(size_plan *plan)
 
 void size_plan_use(const size_plan *plan, size_t i)
 {
-    for (size_t a = 0; a < plan->problem->arg_count; a++)
-        plan->problem->args[a].integer = plan->rows[i][a];
+    for (size_t n = 0; n < plan->problem->arg_count; n++) {
+        argument *a = &plan->problem->args[n];
+        a->is_null = manifest_is_pointer(a->about) && plan->rows[i][n];
+        a->integer = manifest_is_pointer(a->about) ? 0 : plan->rows[i][n];
+    }
 }
 
 static uint64_t elements_of(const size_plan *plan, size_t i)

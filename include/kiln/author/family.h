@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-enum { KILN_MAX_PARAMS = 20, KILN_MAX_ARGS = 28 };
+enum { KILN_MAX_PARAMS = 20, KILN_MAX_ARGS = 60 };
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
@@ -73,8 +73,9 @@ typedef enum kiln_arg_kind {
     KILN_ARG_IN,    /* device pointers, by direction */
     KILN_ARG_OUT,
     KILN_ARG_INOUT,
-    KILN_ARG_OPTIONAL_OUT, /* may be null */
-    KILN_ARG_SCRATCH,      /* memory to work in: what is there before does not matter, nor what is after */
+    KILN_ARG_OPTIONAL_IN, /* these two may be null */
+    KILN_ARG_OPTIONAL_OUT,
+    KILN_ARG_SCRATCH, /* memory to work in: what is there before does not matter, nor what is after */
     /* As KILN_ARG_IN, for weights and tables: callers promise that the launches in front of this one do not write it, unless
      * something waits for them: a copy, an event, the host. So a kernel may read it before ptx_grid_wait. */
     KILN_ARG_CONSTANT
@@ -192,6 +193,9 @@ typedef struct kiln_family {
     const char *accuracy;
     const kiln_param *params; /* ends with a null name; may be null */
     const kiln_arg *args;     /* ends with a null name */
+    /* Words, or null. Arguments WORD_name, which stand together, are members of a struct in the argument struct: a caller
+     * writes WORD.name. Everywhere else they keep their names. */
+    const char *groups;
     const kiln_alignment
         *alignments; /* of arguments that are aligned to something else in each variant; may be null */
     /* Says what a variant takes of a multiprocessor, and refuses combinations; null: one thread, any combination. */

@@ -11,9 +11,10 @@
  * for each key of a chunk of 4096 at most: the rounding of weights leaves that room. The logarithm of the sum of
  * exponentials is within
  *
- *     sum of p_j * d_j  +  u * (g(n) + 2 * split_k + 8 + 8 * (|lse| + |m|))
+ *     sum of p_j * d_j  +  u * (g(n) + 2 * parts + 8 + 8 * (|lse| + |m|))
  *
- * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096. Weights below
+ * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096, and parts
+ * are those of the keys, with tile_q 16 four more for the warps. Weights below
  * the least normal number may be 0, and each addition and product may be off by the smallest number: that is in the bounds
  * too, and is nothing elsewhere.
  */
@@ -22,19 +23,38 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention_layout.h"
 #include "inputs.h"
 
 enum {
-    MOST_HEAD_DIM = 256,
-    CHUNK = 4096, /* keys that tensor cores sum before a total takes them */
-    APART = 2000  /* elements from row to row of Q */
+    MOST_HEAD_DIM = 576,
+    MOST_PARTS = 256,
+    MOST_BLOCKS = 512, /* of which a call without splits has more than one to a tile */
+    CHUNK = 4096,      /* keys that tensor cores sum before a total takes them */
+    APART = 2000       /* elements from row to row of Q */
 };
+
+/* Warps of a thread block that share its keys. */
+static uint64_t key_warps(const problem *p)
+{
+    return problem_parameter(p, "tile_q") == 16 ? 4 : 1;
+}
+
+/* The most parts that the keys are cut into. */
+static uint64_t parts_of(problem *p)
+{
+    uint64_t split_k = problem_parameter(p, "split_k"), splits = problem_integer(p, "splits");
+    uint64_t most = problem_integer(p, "k_length") / 2 / problem_parameter(p, "tile_k") + 1;
+    if (split_k > 0)
+        return split_k;
+    return splits > 0 ? splits : most < MOST_PARTS ? most : MOST_PARTS;
+}
 
 /* More keys in every part than tensor cores sum before a total takes them. */
 static bool is_long(problem *p)
 {
     return problem_has_parameter(p, "strategy", "mma") &&
-           problem_integer(p, "k_length") > problem_parameter(p, "split_k") * CHUNK;
+           problem_integer(p, "k_length") > parts_of(p) * key_warps(p) * CHUNK;
 }
 
 enum {
@@ -59,21 +79,28 @@ enum {
 /* One query against its keys. Products of f32 and narrower numbers are exact in double, whose sums lose nothing that shows
  * beside bounds of 2^-24; f64 takes long double. */
 typedef struct query {
-    uint64_t dim, seen; /* elements of a row; keys that it sees */
-    uint64_t q, k, v;   /* first elements */
-    uint64_t k_row, v_row;
+    uint64_t dim, dim_v; /* of a row of K, of V */
+    uint64_t seen;       /* end of the keys that it sees: from `begin` on, and before `first_keys` */
+    uint64_t begin, first_keys;
+    double sink;                 /* -infinity: none */
+    uint64_t count;              /* of the keys that it sees */
+    int64_t own;                 /* the key at which it stands */
+    double slope;                /* ALiBi's */
+    uint64_t q, mask;            /* first elements */
+    uint64_t *k, *v;             /* those of each key's rows */
     const double *keys, *values; /* all elements of K and V */
     bool is_wide;                /* f64 */
     long double *score, *weight; /* of each key: its score, e^(score - most) */
     double *size, *loss;         /* and |scale| * sum |q * k|, p_j * d_j */
+    double *shaping;             /* what shaping the score may be off by, in units in the last place of 1 */
     long double most, sum;       /* the largest score; the sum of weights */
-    double lost;                 /* sum of p_j * d_j */
+    double lost, sink_loss;      /* sum of p_j * d_j; the sink's */
     bool is_even;                /* all scores are exactly 0 */
 } query;
 
 typedef struct arithmetic {
     double unit, out, product; /* u; u_T; (D / 16) * 2^-20 with mma */
-    double split_k;
+    double parts;
     double tiny_weight, least_normal, smallest;
     bool is_mma, is_random, drifts;
 } arithmetic;
@@ -87,9 +114,9 @@ static double grow(const arithmetic *a, double n)
  * which 16 bits lose nothing: what is left is what they cut off, totals and parts, and the division. */
 static double values_lose(const arithmetic *a, const query *t)
 {
-    double keys = (double)t->seen;
+    double keys = (double)t->count;
     if (a->is_mma && t->is_even)
-        return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->split_k + 8));
+        return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->parts + 8));
     return a->is_mma ? a->out : a->unit * (grow(a, keys) + 4);
 }
 
@@ -107,13 +134,13 @@ static double additions_lose(const query *t)
 
 static double weights_lose(const arithmetic *a, const query *t)
 {
-    double keys = (double)t->seen, chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
+    double keys = (double)t->count, chain = a->is_mma ? fmin(keys, CHUNK) / 4 + keys / CHUNK : keys / 16;
     if (a->drifts)
-        return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->split_k + 8);
-    return a->unit * (grow(a, chain) + 2 * a->split_k + 8);
+        return additions_lose(t) + a->unit * (fmax(keys - CHUNK, 0) / 4 + keys / CHUNK + 2 * a->parts + 8);
+    return a->unit * (grow(a, chain) + 2 * a->parts + 8);
 }
 
-static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t dim, bool is_random)
+static arithmetic arithmetic_of(problem *p, element_type type, uint64_t dim, bool is_random)
 {
     bool is_mma = problem_has_parameter(p, "strategy", "mma"), is_f64 = type == ELEMENT_F64;
     double unit = is_f64 ? 0x1p-53 : 0x1p-24, of_type = number_unit(type);
@@ -123,7 +150,7 @@ static arithmetic arithmetic_of(const problem *p, element_type type, uint64_t di
                         .tiny_weight = is_mma && type == ELEMENT_F16 ? 0x1p-25 : 0,
                         .least_normal = is_f64 ? 0x1p-1022 : 0x1p-126,
                         .smallest = is_f64 ? 0x1p-1074 : 0x1p-149,
-                        .split_k = (double)problem_parameter(p, "split_k"),
+                        .parts = (double)(parts_of(p) + (key_warps(p) > 1 ? key_warps(p) : 0)),
                         .is_mma = is_mma,
                         .is_random = is_random};
 }
@@ -151,18 +178,64 @@ static long double score_of(const query *t, const double *q, const double *k, do
     return sum;
 }
 
+static bool is_seen(const query *t, uint64_t j)
+{
+    return j >= t->begin || j < t->first_keys;
+}
+
+static double real_of(problem *p, const char *name)
+{
+    const argument *a = problem_find(p, name);
+    return a ? a->real : 0;
+}
+
+/* Element of a row of mask, or of the slopes or the sinks. */
+static double element_of(problem *p, const char *name, uint64_t i)
+{
+    const argument *a = problem_find(p, name);
+    return a && a->count > 0 ? element_get(a->about->type, a->host, i) : -INFINITY;
+}
+
+/* The product's error does not grow: tanh is nowhere steeper than 1. */
+static void shape_score(problem *p, query *t, uint64_t j)
+{
+    double cap = real_of(p, "softcap");
+    long double *score = &t->score[j];
+    t->shaping[j] = 0;
+    if (problem_has_parameter(p, "score", "softcap")) {
+        t->size[j] = isinf((double)*score) ? 0 : t->size[j]; /* the cap of an infinity is exact */
+        *score = cap > 0 ? cap * tanhl(*score / cap) : isnan(*score) ? *score : 0;
+        t->shaping[j] = 12 * cap;
+    } else if (problem_has_parameter(p, "score", "alibi")) {
+        double away = t->slope * fabs((double)(t->own - (int64_t)j));
+        *score -= away;
+        t->shaping[j] = 4 * fabs(away);
+    } else if (problem_has_parameter(p, "score", "mask")) {
+        double added = element_of(p, "mask", t->mask + j);
+        *score += added;
+        t->shaping[j] = isfinite(added) ? 4 * fabs(added) : 0;
+    }
+}
+
 static void find_scores(problem *p, query *t, double scale)
 {
     argument *q = problem_find(p, "q");
     double row[MOST_HEAD_DIM];
     for (uint64_t d = 0; d < t->dim; d++)
         row[d] = element_get(q->about->type, q->host, t->q + d);
-    t->most = -INFINITY;
-    t->is_even = true;
+    t->most = t->sink;
+    t->is_even = isinf(t->sink);
+    t->count = 0;
     for (uint64_t j = 0; j < t->seen && !isnan(t->most); j++) {
-        t->score[j] = scale * score_of(t, row, t->keys + t->k + j * t->k_row, &t->size[j]);
+        t->size[j] = t->shaping[j] = 0;
+        t->score[j] = -INFINITY;
+        if (!is_seen(t, j))
+            continue;
+        t->score[j] = scale * score_of(t, row, t->keys + t->k[j], &t->size[j]);
         t->size[j] *= fabs(scale);
-        t->is_even = t->is_even && t->size[j] == 0;
+        shape_score(p, t, j);
+        t->is_even = t->is_even && t->size[j] + t->shaping[j] == 0;
+        t->count++;
         if (t->score[j] > t->most || isnan(t->score[j]))
             t->most = t->score[j];
     }
@@ -177,7 +250,8 @@ static bool is_lost(const query *t)
 static double deviation(const query *t, const arithmetic *a, uint64_t j)
 {
     double size = t->size[j];
-    return a->unit * ((grow(a, (double)t->dim) + 2) * size + 2 * (double)(t->most - t->score[j]) + 8) +
+    return a->unit * ((grow(a, (double)t->dim) + 2) * size + t->shaping[j] +
+                      2 * (double)(t->most - t->score[j]) + 8) +
            a->product * size;
 }
 
@@ -190,6 +264,12 @@ static void find_weights(query *t, const arithmetic *a)
         t->weight[j] = expl(t->score[j] - t->most);
         t->sum += t->weight[j];
     }
+    long double sink = expl(t->sink - t->most);
+    t->sum += sink;
+    t->sink_loss = sink > 0 ? (double)(sink / t->sum) * a->unit *
+                                  (2 * fabs(t->sink) + 2 * (double)(t->most - t->sink) + 8)
+                            : 0;
+    t->lost = t->sink_loss;
     for (uint64_t j = 0; j < t->seen; j++) {
         t->weight[j] /= t->sum;
         t->loss[j] = t->weight[j] > 0 ? (double)t->weight[j] * deviation(t, a, j) : 0;
@@ -207,22 +287,22 @@ typedef struct columns {
 static void add_values(const query *t, columns *c)
 {
     for (uint64_t j = 0; j < t->seen; j++) {
-        const double *v = t->values + t->v + j * t->v_row, weight = (double)t->weight[j];
+        const double *v = t->values + t->v[j], weight = (double)t->weight[j];
         if (t->score[j] == -INFINITY)
             continue;
-        for (uint64_t d = 0; d < t->dim; d++) {
+        for (uint64_t d = 0; d < t->dim_v; d++) {
             c->r[d] += weight * v[d];
             c->p_size[d] += weight * fabs(v[d]);
             c->v_size[d] += fabs(v[d]);
         }
-        for (uint64_t d = 0; d < t->dim && t->is_wide; d++)
+        for (uint64_t d = 0; d < t->dim_v && t->is_wide; d++)
             c->wide[d] += t->weight[j] * v[d];
     }
-    for (uint64_t d = 0; d < t->dim && t->is_wide; d++)
+    for (uint64_t d = 0; d < t->dim_v && t->is_wide; d++)
         c->r[d] = (double)c->wide[d];
     for (uint64_t j = 0; j < t->seen; j++) {
-        const double *v = t->values + t->v + j * t->v_row, loss = t->loss[j];
-        for (uint64_t d = 0; d < t->dim && loss > 0; d++)
+        const double *v = t->values + t->v[j], loss = t->loss[j];
+        for (uint64_t d = 0; d < t->dim_v && loss > 0; d++)
             c->spread[d] += loss * fabs(v[d] - c->r[d]);
     }
 }
@@ -230,20 +310,20 @@ static void add_values(const query *t, columns *c)
 static void expect_row(problem *p, const query *t, const arithmetic *a, uint64_t first)
 {
     argument *out = problem_find(p, "out");
-    for (uint64_t d = 0; d < t->dim && !isfinite(t->most); d++)
+    for (uint64_t d = 0; d < t->dim_v && !isfinite(t->most); d++)
         out->expected_value[first + d] = is_lost(t) ? NAN : 0;
     if (!isfinite(t->most))
         return;
     columns c;
     memset(&c, 0, sizeof c);
     add_values(t, &c);
-    for (uint64_t d = 0; d < t->dim; d++) {
+    for (uint64_t d = 0; d < t->dim_v; d++) {
         double sums = values_lose(a, t) * c.p_size[d];
         sums += (a->tiny_weight + a->least_normal) * c.v_size[d] / (double)t->sum +
                 a->smallest * (double)(t->seen + 2);
         out->expected_value[first + d] = c.r[d];
-        out->bound[first + d] =
-            c.spread[d] + sums + a->out * fabs(c.r[d]) + number_smallest(out->about->type) / 2;
+        out->bound[first + d] = c.spread[d] + t->sink_loss * fabs(c.r[d]) + sums + a->out * fabs(c.r[d]) +
+                                number_smallest(out->about->type) / 2;
     }
 }
 
@@ -259,25 +339,24 @@ static void expect_log(problem *p, const query *t, const arithmetic *a, uint64_t
     lse->bound[i] = weights_lose(a, t) + t->lost + 8 * a->unit * (double)(fabsl(log) + fabsl(t->most));
 }
 
-static uint64_t keys_seen(problem *p, uint64_t i)
+/* Query i stands at key i + k_length - q_length + causal_offset. */
+static void find_window(problem *p, const attention_sequence *s, query *t, uint64_t i)
 {
-    uint64_t q_length = problem_integer(p, "q_length"), k_length = problem_integer(p, "k_length");
-    if (!problem_has_parameter(p, "causal", "true"))
-        return k_length;
-    return i + 1 + k_length > q_length ? i + 1 + k_length - q_length : 0;
+    int64_t length = (int64_t)s->k_length, left = (int64_t)problem_integer(p, "window_left");
+    int64_t right =
+        problem_has_parameter(p, "causal", "true") ? 1 : (int64_t)problem_integer(p, "window_right");
+    t->own = (int64_t)i + length - (int64_t)s->q_length + (int32_t)problem_integer(p, "causal_offset");
+    int64_t end = right > 0 && t->own + right < length ? t->own + right : length;
+    int64_t begin = left > 0 ? t->own - left + 1 : 0;
+    t->seen = end > 0 ? (uint64_t)end : 0;
+    t->begin = begin > 0 ? (uint64_t)begin : 0;
+    t->first_keys = problem_integer(p, "first_keys");
 }
 
-static uint64_t stride(problem *p, const char *prefix, const char *suffix)
+static uint64_t mask_at(problem *p, uint64_t batch, uint64_t head, uint64_t i)
 {
-    char name[32];
-    strcpy(name, prefix);
-    strcat(name, suffix);
-    return problem_integer(p, name);
-}
-
-static uint64_t first_of(problem *p, const char *matrix, uint64_t batch, uint64_t head)
-{
-    return batch * stride(p, matrix, "_batch_stride") + head * stride(p, matrix, "_head_stride");
+    return batch * problem_integer(p, "mask_batch_stride") + head * problem_integer(p, "mask_head_stride") +
+           i * problem_integer(p, "mask_row_stride");
 }
 
 static int kind_at(problem *p, int kind);
@@ -291,41 +370,55 @@ static const double *decode(problem *p, const char *name)
     return values;
 }
 
+/* All queries of a head. */
+static void expect_head(problem *p, query *t, const arithmetic *a, uint64_t batch, uint64_t head)
+{
+    const attention_sequence s = attention_sequence_of(p, batch);
+    uint64_t kv_head = head / (problem_integer(p, "q_heads") / problem_integer(p, "kv_heads"));
+    for (uint64_t j = 0; j < s.k_length; j++) {
+        t->k[j] = attention_key_at(p, &s, "k", kv_head, j);
+        t->v[j] = attention_key_at(p, &s, "v", kv_head, j);
+    }
+    t->slope = element_of(p, "alibi_slopes", head);
+    t->sink = element_of(p, "sinks", head);
+    for (uint64_t i = 0; i < s.q_length; i++) {
+        t->q = attention_query_at(p, &s, "q", head, i);
+        t->mask = mask_at(p, batch, head, i);
+        find_window(p, &s, t, i);
+        find_scores(p, t, problem_find(p, "scale")->real);
+        find_weights(t, a);
+        expect_row(p, t, a, attention_query_at(p, &s, "out", head, i));
+        expect_log(p, t, a, attention_log_at(p, &s, head, i));
+    }
+}
+
 static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *lse = problem_find(p, "lse");
     uint64_t dim = problem_parameter(p, "head_dim"), heads = problem_integer(p, "q_heads");
-    uint64_t lengths = problem_integer(p, "q_length"), group = heads / problem_integer(p, "kv_heads");
     int kind = kind_at(p, pattern->number);
     arithmetic a =
         arithmetic_of(p, out->about->type, dim, kind == pattern->number && pattern->flags & PATTERN_RANDOM);
     a.drifts = kind == ATTENTION_DRIFT;
     size_t keys = (size_t)problem_integer(p, "k_length") + 1;
     query t = {.dim = dim,
-               .k_row = problem_integer(p, "k_row_stride"),
-               .v_row = problem_integer(p, "v_row_stride"),
+               .dim_v = attention_dim(p, "v"),
+               .k = pool_allocate(&p->memory, keys * sizeof *t.k),
+               .v = pool_allocate(&p->memory, keys * sizeof *t.v),
                .keys = decode(p, "k"),
                .values = decode(p, "v"),
                .is_wide = out->about->type == ELEMENT_F64,
                .score = pool_allocate(&p->memory, keys * sizeof *t.score),
                .weight = pool_allocate(&p->memory, keys * sizeof *t.weight),
                .size = pool_allocate(&p->memory, keys * sizeof *t.size),
-               .loss = pool_allocate(&p->memory, keys * sizeof *t.loss)};
+               .loss = pool_allocate(&p->memory, keys * sizeof *t.loss),
+               .shaping = pool_allocate(&p->memory, keys * sizeof *t.shaping)};
     expect_values(p, out);
     expect_values(p, lse);
     if (problem_find(p, "tile_counters"))
         expect_bits(p, problem_find(p, "tile_counters")); /* all 0, as before */
-    for (uint64_t n = 0; n < lse->count; n++) {
-        uint64_t i = n % lengths, head = n / lengths % heads, batch = n / lengths / heads;
-        t.q = first_of(p, "q", batch, head) + i * problem_integer(p, "q_row_stride");
-        t.k = first_of(p, "k", batch, head / group);
-        t.v = first_of(p, "v", batch, head / group);
-        t.seen = keys_seen(p, i);
-        find_scores(p, &t, problem_find(p, "scale")->real);
-        find_weights(&t, &a);
-        expect_row(p, &t, &a, first_of(p, "out", batch, head) + i * problem_integer(p, "out_row_stride"));
-        expect_log(p, &t, &a, n);
-    }
+    for (uint64_t n = 0; n < problem_integer(p, "batch") * heads; n++)
+        expect_head(p, &t, &a, n / heads, n % heads);
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
@@ -451,7 +544,7 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
 {
     char stride[32];
     strcat(strcpy(stride, name), "_row_stride");
-    uint64_t dim = problem_parameter(p, "head_dim"), apart = problem_integer(p, stride);
+    uint64_t dim = attention_dim(p, name), apart = problem_integer(p, stride);
     matrix m = {.a = problem_find(p, name),
                 .kind = kind,
                 .size = size,
@@ -482,6 +575,29 @@ static int kind_at(problem *p, int kind)
                                         : ATTENTION_CHUNKS_RISE;
 }
 
+/* Sinks near the scores, or far above and below them. A mask that hides one key in five, and with extremes all of some
+ * queries. */
+static void fill_shaping(problem *p, int kind, random_stream s)
+{
+    static const char *const names[] = {"sinks", "alibi_slopes", "mask"};
+    argument *cap = problem_find(p, "softcap");
+    if (cap)
+        cap->real = kind == ATTENTION_SCALE_0 ? 0 : kind == ATTENTION_EXTREME ? 0.125 : 30;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        argument *a = problem_find(p, names[n]);
+        random_stream of = random_fork(s, 10 + n);
+        for (uint64_t i = 0; a && i < a->count; i++) {
+            double normal = random_normal(of, i);
+            bool is_hit = random_below(random_fork(of, 1), i, 5) == 0;
+            double value = n == 1                      ? exp2(-1 - (double)(i % 8))
+                           : n == 2 && is_hit          ? -INFINITY
+                           : kind == ATTENTION_EXTREME ? (normal > 0 ? 300 : -300)
+                                                       : 2 * normal;
+            element_set(a->about->type, a->host, i, value);
+        }
+    }
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     static const char *const names[] = {"q", "k", "v"};
@@ -495,6 +611,9 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         matrix m = matrix_of(p, names[i], kind, size, random_fork(s, i + 1));
         fill(&m);
     }
+    fill_shaping(p, kind, s);
+    attention_make_layout(p);
+    attention_poison(p);
 }
 
 /* clang-format off */
@@ -534,6 +653,12 @@ typedef struct lengths {
     uint64_t batch, q_heads, kv_heads, q, k;
 } lengths;
 
+typedef struct sight {
+    uint64_t left, right, first; /* window_left, window_right, first_keys */
+    int64_t offset;
+    bool has_sinks;
+} sight;
+
 static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_t value)
 {
     char name[32];
@@ -545,7 +670,7 @@ static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_
 static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uint64_t rows, layout where,
                         uint64_t gap)
 {
-    uint64_t dim = problem_parameter(plan->problem, "head_dim"), row = dim + gap, head;
+    uint64_t dim = attention_dim(plan->problem, prefix), row = dim + gap, head;
     if (where >= OVERLAPPING)
         row = gap;
     head = where == ROWS_FIRST ? dim : rows * row + 3 * gap;
@@ -555,7 +680,27 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
         where == ONE_KV ? 0 : heads * (where == ROWS_FIRST ? rows * dim : head) + 5 * gap);
 }
 
-static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
+/* Of the parts that a call without splits may have, or of its splits. */
+static uint64_t records(problem *p, uint64_t rows)
+{
+    uint64_t tile_k = problem_parameter(p, "tile_k"), splits = problem_integer(p, "splits");
+    uint64_t tiles = (problem_integer(p, "k_length") + 2 * tile_k - 1) / (2 * tile_k);
+    uint64_t most = rows * (tiles < 1 ? 1 : tiles < MOST_PARTS ? tiles : MOST_PARTS);
+    uint64_t few = MOST_BLOCKS * problem_parameter(p, "tile_q"), asked = splits > 1 ? rows * splits : 0;
+    most = most < few ? most : few;
+    return most > asked ? most : asked;
+}
+
+/* Odd rows; one matrix for all heads where there are several batches. */
+static void set_mask(size_plan *plan, lengths n)
+{
+    uint64_t row = n.k | 1, head = n.batch > 1 ? 0 : n.q * row;
+    set(plan, "mask", "_row_stride", row);
+    set(plan, "mask", "_head_stride", head);
+    set(plan, "mask", "_batch_stride", n.q * row);
+}
+
+static void add_size(size_plan *plan, lengths n, layout where, const sight *seen, bool is_always)
 {
     static const struct {
         uint64_t q, k, v;
@@ -564,6 +709,11 @@ static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
                 [FAR_QUERIES] = {APART, 8, 16},
                 [ONE_VALUE] = {APART, 8, 0},
                 [ONE_ROW] = {APART, 0, 0}};
+    static const attention_lengths lengths_by[] = {
+        [HEADS_FIRST] = LENGTHS_BY_OFFSETS, [ROWS_FIRST] = LENGTHS_IN_PART,
+        [GAPS] = LENGTHS_IN_SLOTS,          [ONE_KV] = LENGTHS_ALL,
+        [OVERLAPPING] = LENGTHS_BY_OFFSETS, [FAR_QUERIES] = LENGTHS_BY_OFFSETS,
+        [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS};
     layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING ? GAPS : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
@@ -579,24 +729,39 @@ static void add_size(size_plan *plan, lengths n, layout where, bool is_always)
     set(plan, "kv_heads", "", n.kv_heads);
     set(plan, "q_length", "", n.q);
     set(plan, "k_length", "", n.k);
+    set(plan, "window_left", "", seen->left);
+    set(plan, "window_right", "", seen->right);
+    set(plan, "first_keys", "", seen->first);
+    set(plan, "causal_offset", "", (uint64_t)seen->offset);
+    problem_find(plan->problem, "sinks")->is_null = !seen->has_sinks;
+    if (problem_find(plan->problem, "mask"))
+        set_mask(plan, n);
+    attention_plan_layout(plan->problem, lengths_by[where]);
+    n.q = attention_query_rows(plan->problem);
+    n.k = attention_key_rows(plan->problem);
     set_strides(plan, "q", n.q_heads, n.q, of_q, gaps[where].q);
     set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
-    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q;
-    set(plan, "workspace_size", "", split_k > 1 ? rows * split_k * (MOST_HEAD_DIM + 8) : 0);
+    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q,
+             dim = attention_dim(plan->problem, "out");
+    set(plan, "workspace_size", "",
+        (split_k == 0  ? records(plan->problem, rows)
+         : split_k > 1 ? rows * split_k
+                       : 0) *
+            (dim + 8));
     (is_always ? size_plan_add_always : size_plan_add)(plan);
 }
 
 static void add(size_plan *plan, lengths n, layout where)
 {
-    add_size(plan, n, where, false);
+    add_size(plan, n, where, &(sight){0}, false);
 }
 
 /* Few elements, but for O's, that make a kernel do most of what it does. */
 static void add_always(size_plan *plan, lengths n, layout where)
 {
-    add_size(plan, n, where, true);
+    add_size(plan, n, where, &(sight){0}, true);
 }
 
 /* More keys than tensor cores sum at once, in every part: one query tile, and both rows of its lanes. */
@@ -604,10 +769,12 @@ static void add_long(size_plan *plan)
 {
     const problem *p = plan->problem;
     uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
-    uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1;
-    lengths n = {1, group, 1, group == 3 ? 3 : 9, split_k * CHUNK + tile_k + 3};
+    uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1, parts = split_k ? split_k : 1;
+    lengths n = {1, group, 1, group == 3 ? 3 : 9, parts * key_warps(p) * CHUNK + tile_k + 3};
+    set(plan, "splits", "", !split_k);
     if (problem_has_parameter(p, "strategy", "mma"))
         split_k > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
+    set(plan, "splits", "", 0);
 }
 
 static void add_parts(size_plan *plan)
@@ -617,6 +784,20 @@ static void add_parts(size_plan *plan)
     for (uint64_t i = 1; i <= 2; i++) /* a part has one key, and none */
         add_always(plan, (lengths){1, 2, 1, 5, (split_k - i) * tile_k + 1}, OVERLAPPING);
     add_always(plan, (lengths){1, 3, 1, 3, 128 * split_k + 5}, OVERLAPPING);
+}
+
+/* Parts that a call asks for: groups of them, which the last of each joins, have one part, some, all; and parts without keys.
+ * What a call leaves open is in all other sizes. */
+static void add_splits(size_plan *plan)
+{
+    static const uint64_t splits[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 64, 65, 256};
+    uint64_t tile_k = problem_parameter(plan->problem, "tile_k");
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        set(plan, "splits", "", splits[i]);
+        add_always(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING);
+        add(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST);
+    }
+    set(plan, "splits", "", 0);
 }
 
 /* A tile's rows, one more, and a head's queries in two tiles. */
@@ -645,6 +826,52 @@ static void add_masks(size_plan *plan)
         if (is_mma)
             add(plan, (lengths){1, 1, 1, MORE_ROWS, first + (is_odd ? EVEN : ODD)}, OVERLAPPING);
     }
+}
+
+/* Windows of one key, and around a tile; first keys that fill a tile, or not; a gap of a tile between them and the window;
+ * queries that stand before the first key, see a sink alone, or stand behind the last key. */
+static void add_windows(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k"),
+                   parts = problem_parameter(p, "split_k");
+    const bool is_causal = problem_has_parameter(p, "causal", "true");
+    const uint64_t few = 9, long_k = (parts + 3) * tile_k + 7;
+    const struct {
+        lengths n;
+        sight seen;
+    } rows[] = {
+        {{1, 1, 1, tile_q + 3, 2 * tile_k + 5}, {.left = 1}},
+        {{1, 3, 1, few, long_k}, {.left = parts * tile_k + 1, .first = 3, .has_sinks = true}},
+        {{1, 1, 1, few, 4 * tile_k + 1}, {.left = tile_k - 1, .first = tile_k + 1}},
+        {{1, 1, 1, few, 3 * tile_k}, {.left = 2, .first = tile_k}},
+        {{1, 2, 1, few, tile_k + 3}, {.right = 1, .offset = -(int64_t)tile_k - 6, .has_sinks = true}},
+        {{1, 1, 1, few, tile_k + 3}, {.left = 8, .offset = 5}},
+        {{1, 1, 1, few, tile_k + 3}, {.left = 4, .first = 2, .offset = 1 << 29}},
+        {{1, 1, 1, tile_q + 1, 2 * tile_k - 1},
+         {.left = 7, .right = is_causal ? 1 : tile_k + 2, .offset = -2}},
+        {{2, 2, 1, few, tile_k + 3}, {.right = is_causal ? 0 : 2}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        add_size(plan, rows[i].n, OVERLAPPING, &rows[i].seen, true);
+}
+
+/* Sequences of every length beside each other, their rows by offsets and in slots. */
+static void add_sequences(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k");
+    const uint64_t parts = problem_parameter(p, "split_k"), tiles = 4 * (parts > 0 ? parts : 3);
+    const sight window = {.left = tile_k / 2, .right = 1, .first = 3, .has_sinks = true};
+    const sight gap = {.left = tiles * tile_k + tile_k / 2, .right = 1, .first = 3 * tile_k + 3};
+    enum { ALL_LENGTHS = 9 };
+    add_always(plan, (lengths){ALL_LENGTHS, 1, 1, tile_q + 5, 2 * tile_k + 5}, OVERLAPPING);
+    add_size(plan, (lengths){ALL_LENGTHS, 3, 1, 3, 4 * tile_k + 9}, OVERLAPPING, &window, true);
+    add(plan, (lengths){ALL_LENGTHS, 2, 1, 5, tile_k + 1}, ROWS_FIRST);
+    add(plan, (lengths){ALL_LENGTHS, 2, 2, 2, tile_k + 1}, GAPS);
+    add_always(plan, (lengths){ALL_LENGTHS, 1, 1, 2, 9}, GAPS);
+    for (uint64_t i = 0; i < 2; i++) /* tiles far ahead in a part are behind the gap, in pages of two sizes */
+        add_size(plan, (lengths){1, 3, 1, 3, (tiles + 7) * tile_k + 7 + i}, OVERLAPPING, &gap, true);
 }
 
 /* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
@@ -676,15 +903,20 @@ static void plan_sizes(size_plan *plan)
         add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
     }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
+    add_windows(plan);
     add_long(plan);
     if (problem_parameter(p, "split_k") > 1)
         add_parts(plan);
+    if (problem_parameter(p, "split_k") == 0)
+        add_splits(plan);
     add_always(plan, (lengths){2, 4, 2, 1, 3}, OVERLAPPING); /* heads and batches at little cost */
     add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
     add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
     add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
     if (problem_has_parameter(p, "pack_gqa", "true"))
         add_packed(plan);
+    if (!problem_has_parameter(p, "layout", "dense"))
+        add_sequences(plan);
     add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
     add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);
     if (dim <= 16 || plan->limits.is_full)
@@ -693,7 +925,7 @@ static void plan_sizes(size_plan *plan)
 
 const family_row attention_row = {
     .name = "attention",
-    .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size",
+    .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size splits",
     .patterns = patterns,
     .plan = plan_sizes,
     .make = make,

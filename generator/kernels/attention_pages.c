@@ -1,0 +1,148 @@
+/* An octet's entry is two U64, in bytes: where its rows of K begin, and those of V. Behind the entries each thread that makes
+ * some has two U32 of its own, for want of registers: the reciprocal of the page size, and the sequence's first page. */
+#include "attention_pages.h"
+#include "attention_keys.h"
+#include "device/shared.h"
+
+enum { OCTET = 8, TILES = 2, OWN_BYTES = 8 };
+
+static uint32_t entries_bytes(uint32_t tile_k)
+{
+    return TILES * tile_k / OCTET * UNIT_BYTES;
+}
+
+uint32_t attention_pages_bytes(uint32_t tile_k)
+{
+    return entries_bytes(tile_k) + tile_k / OCTET * OWN_BYTES;
+}
+
+/* Which octet of a tile is this thread's: found again rather than kept. A number behind the last is none. */
+static ptx_val octet_of(const attention_pages *p)
+{
+    ptx_fn *f = p->a->f;
+    if (p->warp_octets == 0)
+        return ptx_tid_x(f);
+    ptx_val lane = ptx_laneid(f), warp = ptx_warpid_x(f);
+    ptx_val octet = ptx_mad(f, warp, ptx_u32(p->warp_octets), lane);
+    ptx_val has_one = ptx_lt(f, lane, ptx_u32(p->warp_octets));
+    return ptx_select(f, has_one, octet, ptx_u32(p->a->tile_k / OCTET));
+}
+
+static ptx_val own_numbers(const attention_pages *p)
+{
+    ptx_fn *f = p->a->f;
+    ptx_val at = ptx_mad(f, octet_of(p), ptx_u32(OWN_BYTES), p->octets);
+    return shared_at(f, PTX_U32, at, entries_bytes(p->a->tile_k));
+}
+
+/* Where this thread's octet of a tile is: an entry of the table, and a row of its page. */
+typedef struct place {
+    ptx_val key, entry, row;
+} place;
+
+/* The reciprocal is short by 9/8 at most, and a key below 2^30: so the quotient is short by one at most. */
+static place find_octet(const attention_pages *p, ptx_val counted)
+{
+    ptx_fn *f = p->a->f;
+    ptx_val first = attention_key(p->a, counted), size = p->a->page_size, own[2];
+    ptx_val key = ptx_mad(f, octet_of(p), ptx_u32(OCTET), first);
+    ptx_load_vec(f, 2, own, own_numbers(p), PTX_PLAIN);
+    ptx_val number = ptx_mul_hi(f, key, own[0]);
+    ptx_val row = ptx_var(f, ptx_sub(f, key, ptx_mul(f, number, size)));
+    ptx_val entry = ptx_var(f, ptx_add(f, number, own[1]));
+    PTX_WHEN (f, ptx_ge(f, row, size)) {
+        ptx_add_to(f, entry, ptx_u32(1));
+        ptx_sub_to(f, row, size);
+    }
+    return (place){key, entry, row};
+}
+
+/* Fetches the page of this thread's octet of a tile. Pages behind the last key are not looked up. */
+static void fetch(attention_pages *p, ptx_val counted)
+{
+    ptx_fn *f = p->a->f;
+    const place at = find_octet(p, counted);
+    ptx_val from = ptx_at(f, p->a->page_table, at.entry);
+    PTX_WHEN (f, ptx_lt(f, at.key, p->a->keys)) {
+        ptx_set(f, p->page, ptx_as(f, PTX_U32, ptx_load_hint(f, from, PTX_NC)));
+    }
+}
+
+static ptx_val tile_at(const attention_pages *p, ptx_val counted)
+{
+    ptx_fn *f = p->a->f;
+    ptx_val is_odd = ptx_and(f, counted, ptx_u32(p->a->tile_k));
+    return ptx_mad(f, is_odd, ptx_u32(UNIT_BYTES / OCTET), p->octets);
+}
+
+static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m, ptx_val row)
+{
+    ptx_fn *f = p->a->f;
+    ptx_val in_page = ptx_mul_wide(f, row, m->row_stride), page = ptx_cvt(f, PTX_U64, p->page);
+    ptx_val elements = ptx_mad(f, page, m->page_stride, in_page);
+    return ptx_mul(f, elements, ptx_u64(attention_bytes(p->a)));
+}
+
+/* And fetches the pages of the next tile. The row is found again when the page has come. */
+static void lay_out(attention_pages *p, ptx_val counted)
+{
+    ptx_fn *f = p->a->f;
+    ptx_val row = find_octet(p, counted).row;
+    ptx_val k = bytes_before(p, &p->a->k, row), v = bytes_before(p, &p->a->v, row);
+    const ptx_val entry[2] = {k, v};
+    ptx_val tile = tile_at(p, counted), to = ptx_mad(f, octet_of(p), ptx_u32(UNIT_BYTES), tile);
+    ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
+    fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
+}
+
+static ptx_val has_octet(const attention_pages *p)
+{
+    return ptx_lt(p->a->f, octet_of(p), ptx_u32(p->a->tile_k / OCTET));
+}
+
+attention_pages attention_init_pages(attention *a, uint32_t warp_octets)
+{
+    ptx_fn *f = a->f;
+    attention_pages p = {.a = a, .warp_octets = warp_octets};
+    if (a->layout != ATTENTION_PAGED)
+        return p;
+    p.octets = ptx_address(f, ptx_shared(f, PTX_U64, attention_pages_bytes(a->tile_k) / 8, UNIT_BYTES));
+    p.page = ptx_var(f, ptx_u32(0));
+    PTX_IF (f, has_octet(&p)) {
+        const ptx_val own[2] = {ptx_div(f, ptx_u32(UINT32_MAX), a->page_size), a->first_page};
+        ptx_store_vec(f, 2, own_numbers(&p), own, PTX_PLAIN);
+        fetch(&p, a->first_key);
+        lay_out(&p, a->first_key);
+    }
+    attention_turn_pages(&p, a->first_key);
+    ptx_barrier(f);
+    return p;
+}
+
+void attention_turn_pages(attention_pages *p, ptx_val counted)
+{
+    if (p->a->layout == ATTENTION_PAGED)
+        p->a->octets = tile_at(p, counted);
+}
+
+void attention_lay_out_next(attention_pages *p, ptx_val counted)
+{
+    ptx_fn *f = p->a->f;
+    if (p->a->layout != ATTENTION_PAGED)
+        return;
+    PTX_IF (f, has_octet(p)) {
+        lay_out(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
+    }
+}
+
+ptx_val attention_octet_at(const attention *a, ptx_val row)
+{
+    ptx_fn *f = a->f;
+    ptx_val twice = ptx_shl(f, row, ptx_u32(1)); /* 16 bytes for eight rows */
+    return ptx_add(f, a->octets, ptx_and(f, twice, ptx_u32(2 * a->tile_k - UNIT_BYTES)));
+}
+
+ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows)
+{
+    return ptx_load(a->f, shared_at(a->f, PTX_U64, octet, rows / OCTET * UNIT_BYTES + m->in_entry));
+}

@@ -1,0 +1,533 @@
+/* rope: rotates queries and keys by their positions, and appends keys and values to a cache.
+ *
+ * GEOMETRY. A warp has as many heads of a token's Q, K or V as its lanes have room for. A lane of a head has two chunks of 16
+ * bytes, such that both elements of a pair are in one lane, and neighbours have neighbouring chunks. While these are on
+ * their way, the thread block makes the cosines and sines of the token's pairs, in shared memory.
+ *
+ * POSITIONS. A frequency is a fraction of a turn, so its product with a position wraps as the angle does, and no position
+ * is too far.
+ */
+#include <kiln/author/families.h>
+
+#include "device/codes.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/tail.h"
+#include "device/turn.h"
+
+enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MOST_ELEMENTS = 8 };
+
+#define LEAST_MOST 0x1p-118f
+
+typedef enum cache_kind { SAME, E4M3, INT8, INT8_TOKEN } cache_kind;
+
+/* How far apart pages, rows, and heads of a row are: elements, U64. */
+typedef struct strides {
+    ptx_val page, row, head;
+} strides;
+
+/* A variant while it is emitted. A lane has as many pairs as a chunk has elements: half of them are part 0, the others
+ * part 1. */
+typedef struct rope {
+    ptx_fn *f;
+    ptx_type type;
+    cache_kind cache;
+    bool has_sm_80, has_sm_89, is_halves;
+    uint32_t head_dim;
+    uint32_t elements; /* of a chunk */
+    uint32_t lanes;    /* of a head: those that have chunks, and more up to a power of two */
+
+    ptx_val q, k, v, frequencies, positions, slots, q_out, k_cache, v_cache, k_scale, v_scale;
+    ptx_val q_heads, k_heads, v_heads, rotary_dim, magnitude, pages, page_size;
+    strides of_q, of_k, of_v, of_out, of_cache, of_scale;
+
+    ptx_val token;              /* U32 */
+    ptx_val is_query, is_value; /* what the warp has; else keys */
+    ptx_val head;               /* this lane's, of the token's, U64 */
+    ptx_val lane;               /* its number in the head, U32 */
+    ptx_val in_bounds;          /* there is such a head, with chunks for this lane */
+    ptx_val chunk[PARTS];       /* the first elements of its chunks, U32 */
+    ptx_val is_rotated[PARTS];  /* whether the pairs of a part are */
+    ptx_val pair[PARTS];        /* the first of them, U32 */
+    ptx_val raw[PARTS][WORDS];  /* the chunks as memory has them: F32, or pairs in U32 */
+    ptx_val x[PARTS * MOST_ELEMENTS];
+} rope;
+
+/* Lanes that share a head. */
+static uint32_t lanes_of_head(uint32_t head_dim, uint32_t elements)
+{
+    uint32_t lanes = 1;
+    while (lanes * PARTS * elements < head_dim)
+        lanes *= 2;
+    return lanes;
+}
+
+/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+
+static void declare_pointers(rope *r)
+{
+    ptx_fn *f = r->f;
+    const bool is_same = r->cache == SAME, is_token = r->cache == INT8_TOKEN;
+    const ptx_type element = is_same ? r->type : PTX_S8;
+    r->q = ptx_param_ptr(f, r->type, "q");
+    r->k = ptx_param_ptr(f, r->type, "k");
+    r->v = ptx_param_ptr(f, r->type, "v");
+    r->frequencies = ptx_param_ptr(f, PTX_U64, "frequencies");
+    r->positions = ptx_param_ptr(f, PTX_U32, "positions");
+    r->slots = ptx_param_ptr(f, PTX_S64, "slots");
+    r->q_out = ptx_param_ptr(f, r->type, "q_out");
+    r->k_cache = ptx_param_ptr(f, element, is_same ? "k_cache" : "k_codes");
+    r->v_cache = ptx_param_ptr(f, element, is_same ? "v_cache" : "v_codes");
+    if (is_same)
+        return;
+    r->k_scale = ptx_param_ptr(f, PTX_F32, is_token ? "k_scales" : "k_scale");
+    r->v_scale = ptx_param_ptr(f, PTX_F32, is_token ? "v_scales" : "v_scale");
+}
+
+static strides declare_strides(ptx_fn *f, const char *page, const char *row, const char *head)
+{
+    strides s = {.page = page ? ptx_param(f, PTX_U64, page) : ptx_u64(0)};
+    s.row = ptx_param(f, PTX_U64, row);
+    s.head = ptx_param(f, PTX_U64, head);
+    return s;
+}
+
+static void declare_numbers(rope *r)
+{
+    ptx_fn *f = r->f;
+    ptx_param(f, PTX_U32, "n");
+    r->q_heads = ptx_param(f, PTX_U32, "q_heads");
+    r->k_heads = ptx_param(f, PTX_U32, "k_heads");
+    r->v_heads = ptx_param(f, PTX_U32, "v_heads");
+    r->rotary_dim = ptx_param(f, PTX_U32, "rotary_dim");
+    r->magnitude = ptx_param(f, PTX_F32, "magnitude");
+    r->pages = ptx_param(f, PTX_U32, "pages");
+    r->page_size = ptx_param(f, PTX_U32, "page_size");
+    r->of_q = declare_strides(f, NULL, "q_row_stride", "q_head_stride");
+    r->of_k = declare_strides(f, NULL, "k_row_stride", "k_head_stride");
+    r->of_v = declare_strides(f, NULL, "v_row_stride", "v_head_stride");
+    r->of_out = declare_strides(f, NULL, "out_row_stride", "out_head_stride");
+    r->of_cache = declare_strides(f, "cache_page_stride", "cache_row_stride", "cache_head_stride");
+    if (r->cache == INT8_TOKEN)
+        r->of_scale = declare_strides(f, "scale_page_stride", "scale_row_stride", "scale_head_stride");
+}
+
+/* ---- the warp's heads --------------------------------------------------------------------------------------------- */
+
+static ptx_val warps_of(rope *r, ptx_val heads)
+{
+    const uint32_t of_warp = (uint32_t)WARP_LANES / r->lanes;
+    ptx_val raised = ptx_add(r->f, heads, ptx_u32(of_warp - 1));
+    return ptx_shr(r->f, raised, ptx_u32(lanes_log2(of_warp)));
+}
+
+/* One of three for what the warp has. */
+static ptx_val choose(rope *r, ptx_val of_q, ptx_val of_k, ptx_val of_v)
+{
+    ptx_val others = ptx_select(r->f, r->is_value, of_v, of_k);
+    return ptx_select(r->f, r->is_query, of_q, others);
+}
+
+/* The first warps of a token have heads of Q, the next ones those of K, then of V. */
+static void find_head(rope *r)
+{
+    ptx_fn *f = r->f;
+    ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
+    ptx_val warp = ptx_mad(f, block, ptx_u32(WARPS), ptx_warpid_x(f));
+    ptx_val with_q = warps_of(r, r->q_heads);
+    ptx_val with_k = ptx_add(f, with_q, warps_of(r, r->k_heads));
+    r->is_query = ptx_lt(f, warp, with_q);
+    r->is_value = ptx_ge(f, warp, with_k);
+    ptx_val before = choose(r, ptx_u32(0), with_q, with_k);
+    ptx_val of_warp =
+        ptx_shl(f, ptx_sub(f, warp, before), ptx_u32(lanes_log2((uint32_t)WARP_LANES / r->lanes)));
+    ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, ptx_u32(lanes_log2(r->lanes))));
+    r->head = ptx_cvt(f, PTX_U64, head);
+    r->lane = ptx_and(f, thread, ptx_u32(r->lanes - 1));
+    ptx_val has_head = ptx_lt(f, head, choose(r, r->q_heads, r->k_heads, r->v_heads));
+    ptx_val has_chunks = ptx_lt(f, r->lane, ptx_u32(r->head_dim / (PARTS * r->elements)));
+    r->in_bounds = ptx_and(f, has_head, has_chunks);
+}
+
+/* Halves: the first lanes of a head have the pairs, an element of each in either chunk; the others what is not rotated.
+ * Neighbours: both elements of a pair are in one chunk. */
+static void find_chunks(rope *r)
+{
+    ptx_fn *f = r->f;
+    ptx_val first = ptx_mul(f, r->lane, ptx_u32(r->elements)), half = ptx_shr(f, r->rotary_dim, ptx_u32(1));
+    ptx_val has_pairs = ptx_lt(f, first, half), moved = ptx_add(f, first, half);
+    for (uint32_t part = 0; part < PARTS; part++) {
+        ptx_val chunk = ptx_add(f, first, ptx_u32(part * r->head_dim / PARTS));
+        if (r->is_halves) {
+            r->chunk[part] = ptx_select(f, has_pairs, part == 0 ? first : moved, part == 0 ? moved : chunk);
+            r->is_rotated[part] = has_pairs;
+            r->pair[part] = ptx_add(f, first, ptx_u32(part * r->elements / PARTS));
+        } else {
+            r->chunk[part] = chunk;
+            r->is_rotated[part] = ptx_lt(f, chunk, r->rotary_dim);
+            r->pair[part] = ptx_shr(f, chunk, ptx_u32(1));
+        }
+    }
+}
+
+/* Loads the chunks as they are; zeros where they are out of bounds. */
+static void load_chunks(rope *r)
+{
+    ptx_fn *f = r->f;
+    ptx_val of_q = ptx_address(f, r->q), of_k = ptx_address(f, r->k), of_v = ptx_address(f, r->v);
+    ptx_val all = ptx_pointer(f, PTX_GLOBAL, r->type, choose(r, of_q, of_k, of_v));
+    ptx_val row_stride = choose(r, r->of_q.row, r->of_k.row, r->of_v.row);
+    ptx_val row = ptx_mul(f, row_stride, ptx_cvt(f, PTX_U64, r->token));
+    ptx_val stride = choose(r, r->of_q.head, r->of_k.head, r->of_v.head);
+    ptx_val head = ptx_at(f, all, ptx_mad(f, r->head, stride, row));
+    for (uint32_t part = 0; part < PARTS; part++)
+        tail_load(f, r->type == PTX_F32 ? PTX_F32 : PTX_U32, WORDS, r->raw[part],
+                  ptx_at(f, head, r->chunk[part]), &r->in_bounds, PTX_CS);
+}
+
+static void widen_chunks(rope *r)
+{
+    ptx_val pair[2];
+    for (uint32_t i = 0; i < PARTS * WORDS; i++) {
+        ptx_val raw = r->raw[i / WORDS][i % WORDS];
+        if (r->type == PTX_F32) {
+            r->x[i] = raw;
+            continue;
+        }
+        widen_pair(r->f, r->type, raw, pair);
+        r->x[2 * i] = ptx_var(r->f, pair[0]);
+        r->x[2 * i + 1] = ptx_var(r->f, pair[1]);
+    }
+}
+
+/* ---- rotation ----------------------------------------------------------------------------------------------------- */
+
+typedef struct table {
+    ptx_val cosines, sines; /* of all pairs, in shared memory, times the magnitude */
+} table;
+
+static table make_table(rope *r)
+{
+    ptx_fn *f = r->f;
+    table t = {.cosines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16)};
+    t.sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
+    ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, ptx_u32(1));
+    PTX_IF (f, ptx_lt(f, pair, pairs)) {
+        ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC);
+        ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
+        turn_values turn = turn_evaluate(f, ptx_mul(f, frequency, ptx_cvt(f, PTX_U64, position)));
+        ptx_val cosine_at = ptx_at(f, t.cosines, pair), sine_at = ptx_at(f, t.sines, pair);
+        ptx_store(f, cosine_at, ptx_mul(f, turn.cosine, r->magnitude));
+        ptx_store(f, sine_at, ptx_mul(f, turn.sine, r->magnitude));
+    }
+    ptx_barrier(f);
+    return t;
+}
+
+static void rotate_pair(rope *r, uint32_t pair, ptx_val cosine, ptx_val sine)
+{
+    ptx_fn *f = r->f;
+    ptx_val first = r->x[r->is_halves ? pair : 2 * pair],
+            second = r->x[r->is_halves ? pair + r->elements : 2 * pair + 1];
+    ptx_val against = ptx_neg(f, ptx_mul(f, second, sine)), along = ptx_mul(f, first, sine);
+    ptx_set(f, first, ptx_fma(f, first, cosine, against));
+    ptx_set(f, second, ptx_fma(f, second, cosine, along));
+}
+
+static void rotate(rope *r, const table *t)
+{
+    ptx_fn *f = r->f;
+    const uint32_t pairs = r->elements / PARTS;
+    for (uint32_t part = 0; part < PARTS; part++) {
+        ptx_val keys_too = ptx_and(f, r->is_rotated[part], ptx_not(f, r->is_value));
+        PTX_IF (f, ptx_and(f, keys_too, r->in_bounds)) {
+            ptx_val cosine[4], sine[4];
+            ptx_load_vec(f, (int)pairs, cosine, ptx_at(f, t->cosines, r->pair[part]), PTX_PLAIN);
+            ptx_load_vec(f, (int)pairs, sine, ptx_at(f, t->sines, r->pair[part]), PTX_PLAIN);
+            for (uint32_t i = 0; i < pairs; i++)
+                rotate_pair(r, part * pairs + i, cosine[i], sine[i]);
+        }
+    }
+}
+
+/* ---- what is written ---------------------------------------------------------------------------------------------- */
+
+/* Where in the cache, or among its scales, this lane's head is. */
+static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, ptx_val k, ptx_val v)
+{
+    ptx_fn *f = r->f;
+    ptx_val low = ptx_cvt(f, PTX_U32, slot);
+    ptx_val page = ptx_div(f, low, r->page_size);
+    ptx_val row = ptx_cvt(f, PTX_U64, ptx_sub(f, low, ptx_mul(f, page, r->page_size)));
+    ptx_val of_page = ptx_mul(f, ptx_cvt(f, PTX_U64, page), s->page);
+    ptx_val of_row = ptx_mad(f, row, s->row, of_page);
+    ptx_val of_k = ptx_address(f, k), of_v = ptx_address(f, v);
+    ptx_val all = ptx_pointer(f, PTX_GLOBAL, (ptx_type)k.element, ptx_select(f, r->is_value, of_v, of_k));
+    return ptx_at(f, all, ptx_mad(f, r->head, s->head, of_row));
+}
+
+static void store_chunks(rope *r, ptx_val head, ptx_val in_bounds)
+{
+    ptx_fn *f = r->f;
+    PTX_IF (f, in_bounds) {
+        for (uint32_t part = 0; part < PARTS; part++) {
+            ptx_val at = ptx_at(f, head, r->chunk[part]);
+            narrow_store(f, r->type, r->has_sm_80, r->elements, at, &r->x[part * r->elements], PTX_PLAIN);
+        }
+    }
+}
+
+static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor)
+{
+    ptx_fn *f = r->f;
+    for (uint32_t part = 0; part < PARTS; part++) {
+        ptx_val scaled[CODES], words[MOST_ELEMENTS / CODES];
+        for (uint32_t i = 0; i < r->elements; i++) {
+            scaled[i % CODES] = ptx_mul(f, r->x[part * r->elements + i], factor);
+            if (i % CODES == CODES - 1)
+                words[i / CODES] =
+                    r->cache == E4M3 ? codes_e4m3(f, r->has_sm_89, scaled) : codes_int8(f, scaled);
+        }
+        ptx_val at = ptx_cast_ptr(f, ptx_at(f, head, r->chunk[part]), PTX_U32);
+        PTX_WHEN (f, in_bounds) {
+            if (r->elements == CODES)
+                ptx_store(f, at, words[0]);
+            else
+                ptx_store_vec(f, MOST_ELEMENTS / CODES, at, words, PTX_PLAIN);
+        }
+    }
+}
+
+/* Stores the scale of a token's head, and returns what its elements are multiplied by. Magnitudes are compared by their
+ * bits, so that a NaN is the largest. */
+static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
+{
+    ptx_fn *f = r->f;
+    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST));
+    for (uint32_t i = 0; i < PARTS * r->elements; i++)
+        most = ptx_max(f, ptx_as(f, PTX_U32, ptx_abs(f, r->x[i])), most);
+    most = ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)r->lanes, most));
+    ptx_val scale = ptx_mul(f, most, ptx_f32(1.0f / 127));
+    ptx_val is_first = ptx_eq(f, r->lane, ptx_u32(0));
+    PTX_WHEN (f, ptx_and(f, is_first, in_bounds)) {
+        ptx_store(f, at, scale);
+    }
+    return ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
+}
+
+/* The same by the scale of the head of all tokens. */
+static ptx_val load_scale(rope *r, ptx_val in_bounds)
+{
+    ptx_fn *f = r->f;
+    ptx_val of_k = ptx_address(f, r->k_scale), of_v = ptx_address(f, r->v_scale), scale;
+    ptx_val all = ptx_pointer(f, PTX_GLOBAL, PTX_F32, ptx_select(f, r->is_value, of_v, of_k));
+    tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &in_bounds, PTX_NC);
+    return ptx_rcp(f, scale);
+}
+
+/* A slot that is negative, or beyond the cache, is none. */
+static void append(rope *r)
+{
+    ptx_fn *f = r->f;
+    ptx_val slot = ptx_var(f, ptx_u64(UINT64_MAX)), factor;
+    PTX_WHEN (f, r->in_bounds) {
+        ptx_val loaded = ptx_load_hint(f, ptx_at(f, r->slots, r->token), PTX_NC);
+        ptx_set(f, slot, ptx_as(f, PTX_U64, loaded));
+    }
+    ptx_val has_slot = ptx_lt(f, slot, ptx_mul_wide(f, r->pages, r->page_size));
+    ptx_val to = find_slot(r, slot, &r->of_cache, r->k_cache, r->v_cache);
+    if (r->cache == SAME) {
+        store_chunks(r, to, has_slot);
+        return;
+    }
+    if (r->cache == INT8_TOKEN)
+        factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->k_scale, r->v_scale), has_slot);
+    else
+        factor = load_scale(r, has_slot);
+    store_codes(r, to, has_slot, factor);
+}
+
+static void store_query(rope *r)
+{
+    ptx_fn *f = r->f;
+    ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r->token), r->of_out.row);
+    ptx_val element = ptx_mad(f, r->head, r->of_out.head, row);
+    store_chunks(r, ptx_at(f, r->q_out, element), r->in_bounds);
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+static cache_kind cache_of(const kiln_variant *v)
+{
+    return kiln_is(v, "cache", "same")   ? SAME
+           : kiln_is(v, "cache", "e4m3") ? E4M3
+           : kiln_is(v, "cache", "int8") ? INT8
+                                         : INT8_TOKEN;
+}
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    rope r = {.f = f,
+              .type = kiln_type(v, "type"),
+              .cache = cache_of(v),
+              .has_sm_80 = kiln_has_sm(v, 80),
+              .is_halves = kiln_is(v, "pairs", "halves"),
+              .head_dim = kiln_int(v, "head_dim")};
+    r.has_sm_89 = r.cache == E4M3 && kiln_has_sm(v, 89);
+    r.elements = r.type == PTX_F32 ? 4 : 8;
+    r.lanes = lanes_of_head(r.head_dim, r.elements);
+    declare_pointers(&r);
+    declare_numbers(&r);
+    r.token = ptx_ctaid_x(f);
+    find_head(&r);
+    find_chunks(&r);
+    load_chunks(&r);
+    table t = make_table(&r);
+    widen_chunks(&r);
+    rotate(&r, &t);
+    PTX_IF (f, r.is_query) {
+        store_query(&r);
+    }
+    PTX_ELSE (f) {
+        append(&r);
+    }
+}
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = THREADS;
+}
+
+/* ---- the family --------------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const kiln_param params[] = {
+    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
+     .summary = "element type of Q, K and V, and of the rotated Q"},
+    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 16,
+     .default_value = "128", .summary = "elements of a head"},
+    {.name = "pairs", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "halves neighbours", .numbers = "1 2",
+     .default_value = "halves",
+     .summary = "pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J)"},
+    {.name = "cache", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "same e4m3 int8 int8_token", .numbers = "1 2 3 4",
+     .default_value = "same",
+     .summary = "of the cache; same: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them"},
+    {.name = NULL},
+};
+
+#define LAST(count)       "(max(" count ", 1) - 1)"
+#define ROWS(of, heads)                                                                                                \
+    "select(n * " heads " == 0, 0, " LAST("n") " * " of "_row_stride + " LAST(heads) " * " of "_head_stride + head_dim)"
+#define SLOTS(of, heads, elements)                                                                                     \
+    "select(pages * page_size * " heads " == 0, 0, " LAST("pages") " * " of "_page_stride + " LAST("page_size") " * "  \
+    of "_row_stride + " LAST(heads) " * " of "_head_stride + " elements ")"
+#define IS_STATIC "cache == e4m3 || cache == int8"
+
+static const kiln_arg args[] = {
+    {"q", KILN_ARG_IN, "$type", ROWS("q", "q_heads"), 16, NULL, "Q, a row for each token"},
+    {"k", KILN_ARG_IN, "$type", ROWS("k", "k_heads"), 16, NULL, "K"},
+    {"v", KILN_ARG_IN, "$type", ROWS("v", "v_heads"), 16, NULL, "V"},
+    {"frequencies", KILN_ARG_CONSTANT, "u64", "rotary_dim / 2", 8, NULL,
+     "of each pair: how far one position turns it, in fractions of a turn, 2^-64 each"},
+    {"positions", KILN_ARG_IN, "u32", "n", 4, NULL,
+     "of each token; i32 that are not negative have the same bits"},
+    {"slots", KILN_ARG_IN, "i64", "select(k_heads + v_heads == 0, 0, n)", 8, NULL,
+     "where each token's K and V go: page * page_size + row, another for each. With one that is negative or beyond the cache nothing is appended"},
+    {"q_out", KILN_ARG_OUT, "$type", ROWS("out", "q_heads"), 16, NULL, "the rotated Q; may be q, with q's strides"},
+    {"k_cache", KILN_ARG_INOUT, "$type", SLOTS("cache", "k_heads", "head_dim"), 16, "cache == same", "the cache of K; what gets no token stays as it is"},
+    {"v_cache", KILN_ARG_INOUT, "$type", SLOTS("cache", "v_heads", "head_dim"), 16, "cache == same", "the cache of V, with the same strides"},
+    {"k_codes", KILN_ARG_INOUT, "i8", SLOTS("cache", "k_heads", "head_dim"), 16, "cache != same", "the cache of K: signed bytes, or e4m3 numbers"},
+    {"v_codes", KILN_ARG_INOUT, "i8", SLOTS("cache", "v_heads", "head_dim"), 16, "cache != same", "the cache of V, with the same strides"},
+    {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "of each head of K: what codes are multiplied by"},
+    {"v_scale", KILN_ARG_CONSTANT, "f32", "v_heads", 4, IS_STATIC, "the same for V"},
+    {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "of each slot and head of K: what codes are multiplied by"},
+    {"v_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "v_heads", "1"), 4, "cache == int8_token", "the same for V, with the same strides"},
+    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "tokens"},
+    {"q_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of Q; may be 0"},
+    {"k_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of K; may be 0"},
+    {"v_heads", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "heads of V; may be 0"},
+    {"rotary_dim", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a head that are rotated, its first; the others stay"},
+    {"magnitude", KILN_ARG_VALUE, "f32", NULL, 0, NULL, "factor of cosines and sines; usually 1"},
+    {"pages", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "pages of the cache"},
+    {"page_size", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of a page"},
+    {"q_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from token to token"},
+    {"q_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of Q from head to head"},
+    {"k_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for K"},
+    {"k_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for K"},
+    {"v_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for V"},
+    {"v_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for V"},
+    {"out_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for q_out"},
+    {"out_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "the same for q_out"},
+    {"cache_page_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a cache from page to page"},
+    {"cache_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a cache from row to row of a page"},
+    {"cache_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a cache from head to head"},
+    {"scale_page_stride", KILN_ARG_VALUE, "u64", NULL, 0, "cache == int8_token", "the same for scales"},
+    {"scale_row_stride", KILN_ARG_VALUE, "u64", NULL, 0, "cache == int8_token", "the same for scales"},
+    {"scale_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "cache == int8_token", "the same for scales"},
+    {.name = NULL},
+};
+
+#define EIGHTHS(a, b) a " % 8 == 0 && " b " % 8 == 0"
+
+static const kiln_rule rules[] = {
+    {"rotary_dim % 16 == 0 && rotary_dim <= head_dim", "rotary_dim must be a multiple of 16, and at most head_dim"},
+    {"n <= 2147483647", "n must be below 2^31"},
+    {"q_heads <= 65535 && k_heads <= 65535 && v_heads <= 65535", "heads must be at most 65535"},
+    {"page_size >= 1", "page_size must be at least 1"},
+    {"pages * page_size <= 2147483648", "pages * page_size must be at most 2^31"},
+    {"finite(magnitude)", "magnitude must be finite"},
+    {EIGHTHS("q_row_stride", "q_head_stride"), "strides of q must be multiples of 8"},
+    {EIGHTHS("k_row_stride", "k_head_stride"), "strides of k must be multiples of 8"},
+    {EIGHTHS("v_row_stride", "v_head_stride"), "strides of v must be multiples of 8"},
+    {EIGHTHS("out_row_stride", "out_head_stride"), "strides of q_out must be multiples of 8"},
+    {EIGHTHS("cache_page_stride", "cache_row_stride") " && cache_head_stride % 8 == 0", "strides of the cache must be multiples of 8"},
+    {"out_row_stride >= head_dim || n <= 1", "out_row_stride must be at least head_dim"},
+    {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
+    {"cache_page_stride >= head_dim || pages <= 1", "cache_page_stride must be at least head_dim"},
+    {"cache_row_stride >= head_dim || page_size <= 1", "cache_row_stride must be at least head_dim"},
+    {"cache_head_stride >= head_dim || max(k_heads, v_heads) <= 1", "cache_head_stride must be at least head_dim"},
+    {"cache != int8_token || (scale_page_stride >= 1 || pages <= 1) && (scale_row_stride >= 1 || page_size <= 1) && "
+     "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1"},
+    {NULL, NULL},
+};
+
+#define LANE_HEADS   "(head_dim / select(type == f32, 8, 16))"
+#define WARP_HEADS                                                                                                     \
+    "select(" LANE_HEADS " > 16, 1, select(" LANE_HEADS " > 8, 2, select(" LANE_HEADS " > 4, 4, select(" LANE_HEADS " > 2, 8, " \
+    "select(" LANE_HEADS " > 1, 16, 32)))))"
+#define WARPS_OF(heads) "ceil_div(" heads ", " WARP_HEADS ")"
+#define BLOCKS       "ceil_div(" WARPS_OF("q_heads") " + " WARPS_OF("k_heads") " + " WARPS_OF("v_heads") ", 8)"
+#define TYPE_BYTES   "select(type == f32, 4, 2)"
+/* clang-format on */
+
+const kiln_family rope_family = {
+    .name = "rope",
+    .summary = "rotate Q and K by position, append K and V to a cache",
+    .source = "RoFormer (arXiv:2104.09864); slots and pages as vLLM has them (arXiv:2309.06180)",
+    .accuracy =
+        "an angle is position * frequency * 2^-64 turns, exactly; its cosine c and sine s are within 2^-22. An element of a "
+        "pair (a, b) becomes magnitude * (a * c - b * s) or magnitude * (a * s + b * c), within 2^-21 * |magnitude| * (|a| + "
+        "|b|), plus one rounding to the type; the others keep their bits. A code is the nearest one, of two the even one, to "
+        "a quotient that is within 2^-21 of x / scale, relatively, and is x / scale where scale is a power of two; x is the "
+        "element before it is rounded to the type. Codes are at most 448 (e4m3), from -128 to 127 (int8). int8_token: scale is max(|x|) / 127 within 2^-22, relatively, max(|x|) "
+        "of at least 2^-118. This holds where products with cosines, and with 1 / scale, are normal numbers of f32 or 0",
+    .nonfinite =
+        "IEEE arithmetic: a NaN or an infinity comes to both elements of its pair, and to no others. In the cache a NaN is "
+        "0x7f (e4m3) or 0 (int8), an infinity the largest code. int8_token: a head with one has a scale that is a NaN or an "
+        "infinity, and codes 0",
+    .params = params,
+    .args = args,
+    .rules = rules,
+    .empty = "n == 0 || q_heads + k_heads + v_heads == 0",
+    .shape = shape,
+    .grid = {"n", BLOCKS},
+    .cost = {.bytes_read =
+                 "n * (q_heads + k_heads + v_heads) * head_dim * " TYPE_BYTES " + n * 12 + rotary_dim * 4",
+             .bytes_written = "n * q_heads * head_dim * " TYPE_BYTES
+                              " + n * (k_heads + v_heads) * (head_dim * select(cache == same, " TYPE_BYTES
+                              ", 1) + select(cache == int8_token, 4, 0))",
+             .elements = "n * (q_heads + k_heads + v_heads) * head_dim"},
+    .min_sm = 75,
+    .emit = emit,
+};

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""The tables of frequencies that rope.c makes, against the definitions of Hugging Face's transformers (modeling_rope_utils) with
+50 digits. Frequencies are within 2^-48 of themselves, and of a half in the last place; magnitudes within 2^-50.
+
+usage: check_rope.py PROGRAM
+"""
+import decimal
+import subprocess
+import sys
+from decimal import Decimal as D
+
+decimal.getcontext().prec = 50
+PI = D("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
+
+# kind, rotary_dim, theta, factor, original length, and low and high factors, or beta_slow and beta_fast
+MODELS = [
+    ("default", 128, 10000, 1, 4096, 0, 0),       # Llama 2
+    ("default", 128, 500000, 1, 8192, 0, 0),      # Llama 3
+    ("default", 32, 10000, 1, 2048, 0, 0),        # a part of a head: Phi 2
+    ("linear", 128, 10000, 4, 4096, 0, 0),
+    ("llama3", 128, 500000, 8, 8192, 1, 4),       # Llama 3.1
+    ("llama3", 64, 500000, 32, 8192, 1, 4),       # Llama 3.2 1B
+    ("yarn", 128, 1000000, 4, 32768, 1, 32),      # Qwen 2.5
+    ("yarn", 64, 10000, 40, 4096, 1, 32),         # DeepSeek
+    ("yarn", 64, 150000, 32, 4096, 1, 32),
+    ("yarn", 16, 10000, 16, 32, 1, 32),           # the ramp is cut at its beginning
+]
+
+
+def llama3(inverse, factor, length, low, high):
+    wavelength = 2 * PI / inverse
+    if wavelength < length / D(high):
+        return inverse
+    if wavelength > length / D(low):
+        return inverse / factor
+    smooth = (length / wavelength - low) / (high - low)
+    return (1 - smooth) * inverse / factor + smooth * inverse
+
+
+def yarn(pair, inverse, dim, theta, factor, length, slow, fast):
+    def dimension(rotations):
+        return dim * (D(length) / (rotations * 2 * PI)).ln() / (2 * D(theta).ln())
+    first = max(dimension(fast).to_integral_value(decimal.ROUND_FLOOR), D(0))
+    last = min(dimension(slow).to_integral_value(decimal.ROUND_CEILING), D(dim - 1))
+    if first == last:
+        last += D("0.001")
+    ramp = min(max((pair - first) / (last - first), D(0)), D(1))
+    return inverse / factor * ramp + inverse * (1 - ramp)
+
+
+def expected(kind, dim, theta, factor, length, low, high):
+    for pair in range(dim // 2):
+        inverse = 1 / D(theta) ** (D(2 * pair) / dim)
+        yield {"default": lambda: inverse, "linear": lambda: inverse / factor,
+               "llama3": lambda: llama3(inverse, factor, length, low, high),
+               "yarn": lambda: yarn(pair, inverse, dim, theta, factor, length, low, high)}[kind]() / (2 * PI) * 2 ** 64
+
+
+def main():
+    wrong = 0
+    for model in MODELS:
+        lines = subprocess.run([sys.argv[1], "table", *map(str, model)], check=True, capture_output=True, text=True).stdout.split()
+        wanted = list(expected(*model))
+        worst = max(abs(int(line) - value) / (value * D(2) ** -48 + D("0.5")) for line, value in zip(lines[1:], wanted))
+        magnitude = D(model[3]).ln() / 10 + 1 if model[0] == "yarn" else D(1)
+        is_right = len(lines) == 1 + len(wanted) and worst <= 1 and abs(D(lines[0]) - magnitude) <= D(2) ** -50
+        wrong += not is_right
+        print("right" if is_right else "WRONG", *model, f"{worst:.4f} of the bound")
+    sys.exit(wrong != 0)
+
+
+main()
