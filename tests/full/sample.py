@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Verifies a 23rd of tests/full.yaml's variants on one emulated target, one input at each size, with every check on.
-Which part and which target follow from the number of commits: the same commit always runs the same, and 23 in a row run
+"""Verifies a 31st of tests/full.yaml's variants on one emulated target, one input at each size, with every check on.
+Which part and which target follow from the number of commits: the same commit always runs the same, and 31 in a row run
 them all.
 
 usage: sample.py build REPOSITORY KILN CONFIG CMAKE BUILD_DIR   writes CONFIG, the part of tests/full.yaml, and builds it
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-PARTS = 23  # a prime: a step in the list of variants meets every value of every parameter
+PARTS = 31  # a prime: a step in the list of variants meets every value of every parameter
 CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal")  # what callers name, of families with parameter split_k
 TARGETS = "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121".split()
 
@@ -39,7 +39,7 @@ def unsplit(rows, variant):
 
 
 def chosen(rows, part):
-    """Every 23rd of (variant, its targets); one that split_k no sum beside those that do; and where those of a family leave
+    """Every 31st of (variant, its targets); one that split_k no sum beside those that do; and where those of a family leave
     a target without one, the family's first that runs on all."""
     wanted, all_targets = rows[part::PARTS], set().union(*(targets for _, targets in rows))
     for variant, _ in rows[part::PARTS]:
