@@ -67936,6 +67936,10 @@ static kiln_status rules_attention(kiln_loader *loader, const kiln_default_atten
         static const char detail[] = "window_left must be at most 2^29";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
+    if (!((uint64_t)a->first_keys <= 1073741824)) {
+        static const char detail[] = "first_keys must be at most 2^30";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
+    }
     return KILN_OK;
 }
 

@@ -1096,12 +1096,12 @@ typedef struct kiln_default_nf4_gemm_args {
     CUdeviceptr out;           /* out, a[select(rows == packed, m * n, select(m * n == 0, 0, (max(m, 1) -
                                 * 1) * c_stride + n))], aligned to 2 bytes, or 4 where its elements have as
                                 * many: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 16 bytes, only when split_k !=
-                                * 1: partial sums over K; workspace and tile_counters belong to one launch
-                                * at a time */
-    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 32], aligned to 4 bytes, only when
-                                * split_k != 1: must be all 0 before a launch, or C is wrong; the launch
-                                * leaves them 0; one launch at a time */
+    CUdeviceptr workspace;     /* scratch, f32, as many as kiln_default_nf4_gemm_workspace says, aligned to
+                                * 16 bytes, only when split_k != 1: partial sums over K; workspace and
+                                * tile_counters belong to one launch at a time */
+    CUdeviceptr tile_counters; /* in and out, u32, as many as kiln_default_nf4_gemm_workspace says, aligned
+                                * to 4 bytes, only when split_k != 1: must be all 0 before a launch, or C
+                                * is wrong; the launch leaves them 0; one launch at a time */
     uint32_t m;                /* u32: rows of A and C */
     uint32_t n;                /* u32: columns of C */
     uint32_t k;                /* u32: columns of A */
@@ -1268,12 +1268,12 @@ typedef struct kiln_default_nf4_gemm_transposed_args {
     CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: scale of each 64 weights along K
                                 * of a column */
     CUdeviceptr out;           /* out, a[m, k], aligned to 16 bytes: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 16 bytes, only when split_k !=
-                                * 1: partial sums over n; workspace and tile_counters belong to one launch
-                                * at a time */
-    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 512], aligned to 4 bytes, only when
-                                * split_k != 1: must be all 0 before a launch, or C is wrong; the launch
-                                * leaves them 0; one launch at a time */
+    CUdeviceptr workspace;     /* scratch, f32, as many as kiln_default_nf4_gemm_transposed_workspace says,
+                                * aligned to 16 bytes, only when split_k != 1: partial sums over n;
+                                * workspace and tile_counters belong to one launch at a time */
+    CUdeviceptr tile_counters; /* in and out, u32, as many as kiln_default_nf4_gemm_transposed_workspace
+                                * says, aligned to 4 bytes, only when split_k != 1: must be all 0 before a
+                                * launch, or C is wrong; the launch leaves them 0; one launch at a time */
     uint32_t m;                /* u32: rows of A and C */
     uint32_t n;                /* u32: columns of A; what the product sums over */
     uint32_t k;                /* u32: columns of C */
@@ -1497,6 +1497,7 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  *   - out_batch_stride must be at least O's head_dim (where layout == dense)
  *   - window_left must be at most 2^29
  *   - window_right must be at most 2^29, and with causal at most 1
+ *   - first_keys must be at most 2^30
  *   - sequences.q_rows must be at least q_length (where layout != dense)
  *   - pages.size must be a multiple of 8, and not 0 (where layout == paged)
  *   - pages.table must have entries for k_length keys (where layout == paged)
@@ -1573,22 +1574,12 @@ typedef struct kiln_default_attention_args {
     uint64_t v_head_stride;     /* u64: the same for V */
     uint64_t out_batch_stride;  /* u64: the same for O; its batches must not overlap */
     uint64_t out_head_stride;   /* u64: the same for O; its heads must not overlap */
-    CUdeviceptr workspace;      /* scratch, f32[(min(select(layout == dense, batch, 1) * q_heads *
-                                 * select(layout == dense, q_length, sequences_q_rows), 68719476736) *
-                                 * split_k + (split_k == 0) * max(min(min(select(layout == dense, batch, 1)
-                                 * * q_heads * select(layout == dense, q_length, sequences_q_rows),
-                                 * 68719476736) * max(1, min(256, ceil_div(k_length, 2 * tile_k))), 512 *
-                                 * tile_q), min(select(layout == dense, batch, 1) * q_heads * select(layout
-                                 * == dense, q_length, sequences_q_rows), 68719476736) * splits *
-                                 * min(splits / 2, 1))) * (select(head_dim_v == 0, head_dim, head_dim_v) +
-                                 * 8)], aligned to 16 bytes, only when split_k != 1: partial results over
-                                 * the keys; workspace and tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters;  /* in and out, u32[max(min(batch * q_heads * ceil_div(q_length, 32),
-                                 * 2147483648), 17 * max(min(min(batch * q_heads * ceil_div(q_length, 16),
-                                 * 4294967296), 512), min(batch * q_heads * ceil_div(q_length, 16),
-                                 * 4294967296) * min(splits / 2, 1)))], aligned to 4 bytes, only when
-                                 * split_k != 1: must be all 0 before a launch, or O is wrong; the launch
-                                 * leaves them 0; one launch at a time */
+    CUdeviceptr workspace;      /* scratch, f32, as many as kiln_default_attention_workspace says, aligned
+                                 * to 16 bytes, only when split_k != 1: partial results over the keys;
+                                 * workspace and tile_counters belong to one launch at a time */
+    CUdeviceptr tile_counters;  /* in and out, u32, as many as kiln_default_attention_workspace says,
+                                 * aligned to 4 bytes, only when split_k != 1: must be all 0 before a
+                                 * launch, or O is wrong; the launch leaves them 0; one launch at a time */
     uint64_t workspace_size;    /* u64: numbers that workspace holds; tile_counters has one for each 32
                                  * queries of each head, and 17 for each 16 of them, but no more than 8704
                                  * unless splits is above 1; 0: neither is given, and the keys are not

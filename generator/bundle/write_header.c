@@ -55,6 +55,13 @@ static void add_alignment(arena *a, text *out, const bundle_family *f, const kil
         text_printf(out, ", or %u where its elements have as many", (unsigned)most);
 }
 
+/* Memory whose size a function tells better than the expression that it evaluates. */
+static bool is_of_workspace(const bundle_family *f, const kiln_arg *arg)
+{
+    const kiln_workspace *w = f->workspace;
+    return w && (strcmp(arg->name, w->arg) == 0 || strcmp(arg->name, w->counters) == 0);
+}
+
 static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg *arg)
 {
     static const char *const directions[] = {
@@ -73,7 +80,9 @@ static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg 
         text_printf(&out, "%s%s", type_text(a, f, arg), arg->type[0] == '$' ? ", passed as double" : "");
     } else {
         text_printf(&out, "%s%s", directions[arg->kind], type_text(a, f, arg));
-        if (arg->shape)
+        if (is_of_workspace(f, arg))
+            text_printf(&out, ", as many as %s_workspace says", f->function);
+        else if (arg->shape)
             text_printf(&out, "[%s]", arg->shape);
         add_alignment(a, &out, f, arg);
     }

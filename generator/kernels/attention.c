@@ -157,6 +157,7 @@ static const kiln_rule rules[] = {
     {"layout != dense || out_batch_stride >= " DIM_V " || batch <= 1", "out_batch_stride must be at least O's head_dim"},
     {"window_left <= " WIDEST, "window_left must be at most 2^29"},
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
+    {"first_keys <= " LONGEST, "first_keys must be at most 2^30"},
     {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
     {"layout == dense || sequences_q_rows >= q_length", "sequences.q_rows must be at least q_length"},
     {"layout != paged || (pages_size >= 8 && pages_size % 8 == 0)", "pages.size must be a multiple of 8, and not 0"},

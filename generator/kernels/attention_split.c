@@ -140,7 +140,7 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
 {
     ptx_fn *f = a->f;
     const uint32_t vectors = a->head_dim_v / vector_of(a);
-    ptx_val x[MOST_AHEAD][MOST_RECORDS][4];
+    ptx_val x[MOST_AHEAD][MOST_RECORDS][4] = {{{{0}}}};
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t before = v + i * LANES;
         ptx_val vector = before == 0 ? lane : ptx_add(f, lane, ptx_u32(before));

@@ -177,10 +177,10 @@ kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream s
 
 typedef struct sample_parts_args {
     uint64_t n;                /* u64: elements */
-    CUdeviceptr workspace;     /* scratch, f32[workspace_size], aligned to 4 bytes, only when split_k != 1:
-                                * sums of parts */
-    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 8 * 2], aligned to 4 bytes, only when
-                                * split_k != 1: a pair for each 8 numbers */
+    CUdeviceptr workspace;     /* scratch, f32, as many as sample_parts_workspace says, aligned to 4 bytes,
+                                * only when split_k != 1: sums of parts */
+    CUdeviceptr tile_counters; /* in and out, u32, as many as sample_parts_workspace says, aligned to 4
+                                * bytes, only when split_k != 1: a pair for each 8 numbers */
     uint64_t workspace_size;   /* u64: numbers that workspace holds */
 } sample_parts_args;
 
