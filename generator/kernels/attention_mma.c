@@ -210,7 +210,7 @@ static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
 static void raise_rows(mma *m)
 {
     ptx_fn *f = m->f;
-    ptx_val shift[2 * MOST_BLOCKS], has_grown;
+    ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
         shift[i] = ptx_mul(f, most_of_row(m, i / 2, i % 2), m->a.factor);
         ptx_val enough = ptx_add(f, m->row[i / 2][i % 2].shift, ptx_f32(2));

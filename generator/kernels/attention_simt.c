@@ -202,7 +202,7 @@ static void add_values(simt *s, ptx_val weights)
 {
     ptx_fn *f = s->f;
     PTX_FOR (f, key, ptx_u32(0), ptx_u32(s->panel_keys), ptx_u32(s->unit)) {
-        ptx_val weight[MOST_ROWS][4], columns, last;
+        ptx_val weight[MOST_ROWS][4] = {{{0}}}, columns, last;
         ptx_val from = ptx_mad(f, key, ptx_u32(s->bytes), weights);
         columns = last = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_from);
         if (is_ragged(s))

@@ -194,7 +194,7 @@ static void raise_own(wide *w)
 static void raise_rows(wide *w)
 {
     ptx_fn *f = w->f;
-    ptx_val most[2 * MOST_BLOCKS], has_grown;
+    ptx_val most[2 * MOST_BLOCKS], has_grown = {0};
     join_numbers(w, PTX_OP_MAX, most);
     for (uint32_t i = 0; i < 2 * w->blocks; i++) {
         ptx_val is_over = ptx_gt(f, most[i], ptx_add(f, w->row[i].shift, ptx_f32(2)));

@@ -1,6 +1,7 @@
 #include "attention_layout.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the contract ----------------------------------------------------------------------------------------------- */
@@ -33,8 +34,7 @@ attention_sequence attention_sequence_of(problem *p, uint64_t batch)
 static uint64_t stride(problem *p, const char *matrix, const char *suffix)
 {
     char name[32];
-    strcpy(name, matrix);
-    strcat(name, suffix);
+    snprintf(name, sizeof name, "%s%s", matrix, suffix);
     return problem_integer(p, name);
 }
 
