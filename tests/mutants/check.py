@@ -21,7 +21,7 @@ SEED, DEVICE = "61122", "sm_80"
 # How many are drawn, and with which options. What check draws, rebase draws too, and half as many more. Check runs the
 # cases of verify.default.
 FEW_INPUTS = ("--inputs", "1")
-DRAWS = {"check": ("600", FEW_INPUTS), "full": ("3000", ()), "rebase": ("1500", FEW_INPUTS)}
+DRAWS = {"check": ("1000", FEW_INPUTS), "full": ("3000", ()), "rebase": ("1500", FEW_INPUTS)}
 # A draw follows the kernel's text: a kernel that changes has other mutants, of which survivors.txt knows none. Families leave
 # up to a sixth of a draw alive, so that as many are let by, and the floors alone judge until a person has reviewed them.
 UNKNOWN_IN = 6
