@@ -82058,12 +82058,14 @@ static kiln_status run_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(kiln
         static const char detail[] = "sequences.q_rows must be at least q_length";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!((uint64_t)a->pages.size >= 8 && (uint64_t)a->pages.size % 8 == 0)) {
-        static const char detail[] = "pages.size must be a multiple of 8, and not 0";
+    if (!((uint64_t)a->pages.size >= 8 && (uint64_t)a->pages.size <= 1073741824 &&
+        (uint64_t)a->pages.size % 8 == 0)) {
+        static const char detail[] = "pages.size must be a multiple of 8, from 8 to 2^30";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
-    if (!((uint64_t)a->pages.entries * (uint64_t)a->pages.size >= (uint64_t)a->k_length)) {
-        static const char detail[] = "pages.table must have entries for k_length keys";
+    if (!(((uint64_t)a->pages.entries - minimum((uint64_t)a->pages.entries, (maximum((uint64_t)a->batch,
+        1) - 1) * (uint64_t)a->pages.stride)) * (uint64_t)a->pages.size >= (uint64_t)a->k_length)) {
+        static const char detail[] = "pages.table must have entries for k_length keys of each sequence";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, attention_name, detail);
     }
     if (!((uint64_t)a->pages.count >= 1 || (uint64_t)a->k_length == 0)) {
@@ -82331,8 +82333,8 @@ static void consider_attention(kiln_choice *c, kiln_default_attention_args a)
             static const char why_5[] = "out_head_stride must be at least O's head_dim";
             static const char why_6[] = "window_right must be at most 2^29, and with causal at most 1";
             static const char why_7[] = "sequences.q_rows must be at least q_length";
-            static const char why_8[] = "pages.size must be a multiple of 8, and not 0";
-            static const char why_9[] = "pages.table must have entries for k_length keys";
+            static const char why_8[] = "pages.size must be a multiple of 8, from 8 to 2^30";
+            static const char why_9[] = "pages.table must have entries for k_length keys of each sequence";
             static const char why_10[] = "pages.count must be at least 1";
             kiln_consider(c, &device,
                           &kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged_kernel,
@@ -82346,7 +82348,10 @@ static void consider_attention(kiln_choice *c, kiln_default_attention_args a)
                           1))) <= 1073741824) ? why_3 : !((uint64_t)a.out_row_stride >= 128 ||
                           (uint64_t)a.sequences.q_rows <= 1) ? why_4 : !(a.out_head_stride >= 128 ||
                           (uint64_t)a.q_heads <= 1) ? why_5 : !((uint64_t)a.window.right <= 1) ? why_6 : !((uint64_t)a.sequences.q_rows >= (uint64_t)a.q_length) ? why_7 : !((uint64_t)a.pages.size >= 8 &&
-                          (uint64_t)a.pages.size % 8 == 0) ? why_8 : !((uint64_t)a.pages.entries * (uint64_t)a.pages.size >= (uint64_t)a.k_length) ? why_9 : !((uint64_t)a.pages.count >= 1 ||
+                          (uint64_t)a.pages.size <= 1073741824 &&
+                          (uint64_t)a.pages.size % 8 == 0) ? why_8 : !(((uint64_t)a.pages.entries - minimum((uint64_t)a.pages.entries,
+                          (maximum((uint64_t)a.batch,
+                          1) - 1) * (uint64_t)a.pages.stride)) * (uint64_t)a.pages.size >= (uint64_t)a.k_length) ? why_9 : !((uint64_t)a.pages.count >= 1 ||
                           (uint64_t)a.k_length == 0) ? why_10 : NULL, NULL, NULL);
         }
         return;

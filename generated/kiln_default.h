@@ -1467,9 +1467,9 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  * |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse|
  * + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 + k_length / 4096, and
  * parts are those of the keys, four more with tile_q 16. This holds while scale is 0 or a normal number,
- * and sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). Shaping a score
- * adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a key with
- * zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8).
+ * and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53
+ * for f64). Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a
+ * sink counts as a key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8).
  * NaN and infinity: a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it,
  * and in no others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity
  * counts as one that is not seen. With scale 0, Q is not read. A NaN or an infinity in V follows IEEE
@@ -1499,8 +1499,8 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  *   - window_right must be at most 2^29, and with causal at most 1
  *   - first_keys must be at most 2^30
  *   - sequences.q_rows must be at least q_length (where layout != dense)
- *   - pages.size must be a multiple of 8, and not 0 (where layout == paged)
- *   - pages.table must have entries for k_length keys (where layout == paged)
+ *   - pages.size must be a multiple of 8, from 8 to 2^30 (where layout == paged)
+ *   - pages.table must have entries for k_length keys of each sequence (where layout == paged)
  *   - pages.count must be at least 1 (where layout == paged) */
 
 enum {
@@ -1595,7 +1595,8 @@ typedef struct kiln_default_attention_args {
                                  * beyond 2^29 either way it counts as that */
     CUdeviceptr sinks;          /* in, may be null, f32[q_heads], aligned to 4 bytes: a score of each head
                                  * of Q that joins the sum of exp(score) of its rows, and with it lse,
-                                 * without a row of V; not +infinity */
+                                 * without a row of V; neither +infinity nor a NaN. Keys that all queries
+                                 * see are first_keys */
     uint32_t splits;            /* u32: parts that the keys are cut into, from 1 to 256, which decide how a
                                  * variant rounds sums: equal splits give it equal bits on every device; 0:
                                  * as many as suit the device */
@@ -1621,7 +1622,7 @@ typedef struct kiln_default_attention_args {
                                  * they are a stride apart */
         uint32_t entries;       /* u32, only when layout == paged: entries of table */
         uint32_t stride;        /* u32, only when layout == paged: entries of table from sequence to
-                                 * sequence */
+                                 * sequence; 0 with starts, or where all sequences share them */
         uint32_t count;         /* u32, only when layout == paged: pages that K and V have room for, a
                                  * batch stride apart */
         uint32_t size;          /* u32, only when layout == paged: rows of a page, a multiple of 8. A row
@@ -1629,7 +1630,7 @@ typedef struct kiln_default_attention_args {
                                  * are not taken */
     } pages;
     double softcap;             /* f32, passed as double, only when score == softcap: bound of the scores,
-                                 * at least 0 and finite */
+                                 * at least 0 and finite; 0 makes all of them 0 */
     CUdeviceptr alibi_slopes;   /* in, f32[q_heads], only when score == alibi: of each head of Q */
     CUdeviceptr mask;           /* in, type[select(batch * q_heads * q_length * k_length == 0, 0,
                                  * (max(batch, 1) - 1) * mask_batch_stride + (max(q_heads, 1) - 1) *
@@ -1650,7 +1651,8 @@ typedef struct kiln_default_attention_args {
     uint32_t layout;            /* dense: batch strides, one length; ragged: sequences' rows one behind the
                                  * other, with offsets and lengths on the device; paged: the same of Q and
                                  * O, K and V in pages; KILN_DEFAULT_ATTENTION_LAYOUT_...; 0 is dense */
-    uint32_t head_dim_v;        /* elements of a row of V and O; 0: as many as head_dim; 0 is 0 */
+    uint32_t head_dim_v;        /* elements of a row of V and O where they are not as many as K's; 0:
+                                 * head_dim; 0 is 0 */
 } kiln_default_attention_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -1699,7 +1701,8 @@ typedef struct kiln_default_attention_single_head_args {
     uint32_t layout;     /* dense: batch strides, one length; ragged: sequences' rows one behind the other,
                           * with offsets and lengths on the device; paged: the same of Q and O, K and V in
                           * pages; KILN_DEFAULT_ATTENTION_LAYOUT_...; 0 is dense */
-    uint32_t head_dim_v; /* elements of a row of V and O; 0: as many as head_dim; 0 is 0 */
+    uint32_t head_dim_v; /* elements of a row of V and O where they are not as many as K's; 0: head_dim; 0
+                          * is 0 */
 } kiln_default_attention_single_head_args;
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,

@@ -30,7 +30,7 @@ static const kiln_param params[] = {
      .default_value = "dense", .is_later = true,
      .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages"},
     {.name = "head_dim_v", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 0, .max = 512, .step = 8,
-     .default_value = "0", .is_later = true, .summary = "elements of a row of V and O; 0: as many as head_dim"},
+     .default_value = "0", .is_later = true, .summary = "elements of a row of V and O where they are not as many as K's; 0: head_dim"},
     {.name = NULL},
 };
 
@@ -100,7 +100,7 @@ static const kiln_arg args[] = {
     {"window_right", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "a query sees fewer keys than this behind its own; 0: all of them, or with causal none"},
     {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
     {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
-    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; not +infinity"},
+    {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; neither +infinity nor a NaN. Keys that all queries see are first_keys"},
     {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how a variant rounds sums: equal splits give it equal bits on every device; 0: as many as suit the device"},
     {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
     {"sequences_k_offsets", KILN_ARG_IN, "u32", "select(sequences_k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
@@ -110,10 +110,10 @@ static const kiln_arg args[] = {
     {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "pages of each sequence, in the order of its keys. Entries behind its last key are not read"},
     {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "where the entries of each sequence begin, and their end; null: they are a stride apart"},
     {"pages_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table"},
-    {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table from sequence to sequence"},
+    {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table from sequence to sequence; 0 with starts, or where all sequences share them"},
     {"pages_count", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages that K and V have room for, a batch stride apart"},
     {"pages_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8. A row lies in one piece: vLLM's keys that are split into groups of x elements are not taken"},
-    {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite"},
+    {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite; 0 makes all of them 0"},
     {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
     {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
     {"mask_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "score == mask", "elements of mask from row to row; 0: all queries share it"},
@@ -160,8 +160,8 @@ static const kiln_rule rules[] = {
     {"first_keys <= " LONGEST, "first_keys must be at most 2^30"},
     {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
     {"layout == dense || sequences_q_rows >= q_length", "sequences.q_rows must be at least q_length"},
-    {"layout != paged || (pages_size >= 8 && pages_size % 8 == 0)", "pages.size must be a multiple of 8, and not 0"},
-    {"layout != paged || pages_entries * pages_size >= k_length", "pages.table must have entries for k_length keys"},
+    {"layout != paged || (pages_size >= 8 && pages_size <= " LONGEST " && pages_size % 8 == 0)", "pages.size must be a multiple of 8, from 8 to 2^30"},
+    {"layout != paged || (pages_entries - min(pages_entries, " LAST("batch") " * pages_stride)) * pages_size >= k_length", "pages.table must have entries for k_length keys of each sequence"},
     {"layout != paged || pages_count >= 1 || k_length == 0", "pages.count must be at least 1"},
     {NULL, NULL},
 };
@@ -263,6 +263,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_mma || head_dim <= 256, "head_dim strategy", "head_dim above 256 needs strategy mma");
     kiln_require(s, is_mma || head_dim_v == head_dim, "head_dim head_dim_v strategy",
                  "a head_dim_v that differs from head_dim needs strategy mma");
+    kiln_require(s, given_v != head_dim, "head_dim head_dim_v",
+                 "head_dim_v is left out where it is head_dim");
     kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 needs strategy mma");
     kiln_require(
         s, tile_k < 128 || (is_mma && widest <= 64 && tile_q <= 64),
@@ -312,7 +314,7 @@ const kiln_family attention_family = {
         "grows by 2^-25 * sum |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c "
         "+ 2 * parts + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
         "min(k_length, 4096) / 4 + k_length / 4096, and parts are those of the keys, four more with tile_q "
-        "16. This holds while scale is 0 or a normal number, and sum |q * k_j| and 2 * scale * sum |q * k_j| are below the largest f32 (f64 for f64). "
+        "16. This holds while scale is 0 or a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53 for f64). "
         "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
         "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)",
     .nonfinite =

@@ -146,10 +146,11 @@ static void plan_pages(problem *p, attention_lengths how)
     problem_find(p, "pages_size")->integer = sizes[number % (sizeof sizes / sizeof *sizes)];
     problem_find(p, "sequences_k_lengths")->is_null = how == LENGTHS_ALL;
     problem_find(p, "pages_starts")->is_null = how == LENGTHS_ALL || how == LENGTHS_IN_SLOTS;
-    problem_find(p, "pages_stride")->integer = pages_of(p, most) + 1;
+    const bool is_even = problem_find(p, "pages_starts")->is_null;
+    problem_find(p, "pages_stride")->integer = is_even ? pages_of(p, most) + 1 : 0;
     for (uint64_t batch = 0; batch < batches; batch++)
         entries += pages_of(p, least(keys_of(p, most, batch), most));
-    if (problem_find(p, "pages_starts")->is_null)
+    if (is_even)
         entries = batches * (pages_of(p, most) + 1);
     problem_find(p, "pages_entries")->integer = entries > pages_of(p, most) ? entries : pages_of(p, most);
     problem_find(p, "pages_count")->integer = entries + 2;
