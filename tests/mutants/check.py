@@ -128,8 +128,10 @@ def check(options):
 def rebase(options):
     path, written = HERE / "survivors.txt", {}
     old = read_survivors(path)
-    for m in draw(options, "rebase")["mutants"]:
-        if m["result"] != "killed":
+    mutants = draw(options, "rebase")["mutants"]
+    killed = {key_of(m) for m in mutants if m["result"] == "killed"}  # the same text may stand in two places of a kernel
+    for m in mutants:
+        if key_of(m) not in killed:
             written[key_of(m)] = old.reasons.get(key_of(m), "same-code" if m["result"] == "same code" else OPEN)
     lines = [line + "\n" for line in old.head]
     for variant in dict.fromkeys(key[0] for key in written):
