@@ -578,7 +578,7 @@ static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error)
 static int compare_offsets(const void *a, const void *b)
 {
     const gguf_tensor *x = a, *y = b;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    return x->offset == y->offset ? strcmp(x->name, y->name) : x->offset < y->offset ? -1 : 1;
 }
 
 static bool place_tensors(gguf_file *file, gguf_error *error)
@@ -609,11 +609,14 @@ static bool place_tensors(gguf_file *file, gguf_error *error)
     qsort(file->tensors, (size_t)file->tensor_count, sizeof *file->tensors, compare_offsets);
     for (uint64_t i = 1; i < file->tensor_count; i++) {
         const gguf_tensor *before = &file->tensors[i - 1], *tensor = &file->tensors[i];
-        if (tensor->offset - before->offset < before->bytes)
+        uint64_t apart = tensor->offset - before->offset;
+        if (apart < before->bytes) {
+            uint64_t shared = before->bytes - apart < tensor->bytes ? before->bytes - apart : tensor->bytes;
             return fail(error,
                         "tensor '%s': expected bytes of its own, found %" PRIu64
                         " that are of tensor '%s' too",
-                        tensor->name, before->bytes - (tensor->offset - before->offset), before->name);
+                        tensor->name, shared, before->name);
+        }
     }
     return true;
 }
