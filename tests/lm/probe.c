@@ -44,7 +44,8 @@ static bool probe(decoder *n, const int32_t *tokens, uint32_t count, const char 
            append(n->device, folder, "logits", n->logits, (size_t)count * m->vocabulary * sizeof(float));
 }
 
-static bool run(device *d, model *m, const int32_t *tokens, uint32_t count, uint32_t steps, const char *folder)
+static bool run(device *d, model *m, const int32_t *tokens, uint32_t count, uint32_t steps,
+                const char *folder)
 {
     decoder n;
     if (!decoder_open(&n, m, d, count + 1, true))
@@ -89,8 +90,9 @@ int main(int argc, char **argv)
         return 2;
     }
     gguf_file *file = gguf_open(argv[1], &error);
-    const bool ok = (file || failed("%s: %s", argv[1], error.text)) && model_open(&m, file) && device_open(&d, driver) &&
-                    model_upload(&m, file, &d) && run(&d, &m, tokens, count, steps, argv[3]);
+    const bool ok = (file || failed("%s: %s", argv[1], error.text)) && model_open(&m, file) &&
+                    device_open(&d, driver) && model_upload(&m, file, &d) &&
+                    run(&d, &m, tokens, count, steps, argv[3]);
     device_close(&d);
     model_close(&m);
     gguf_close(file);
