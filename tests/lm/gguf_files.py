@@ -2,7 +2,7 @@
 """Small GGUF files, right and wrong, and what is said of the wrong ones.
 
 usage: gguf_files.py valid FILE          writes one with a key of each type, three tensors and a tokenizer
-       gguf_files.py all FOLDER          writes it and every wrong one: what fuzzing starts from
+       gguf_files.py all FOLDER          writes it, a small one and every wrong one: what fuzzing starts from
        gguf_files.py check PROGRAM       PROGRAM (tokenizer_encode) gives the message of each wrong one
 """
 import pathlib
@@ -66,6 +66,7 @@ class File:
         self.keys |= {name: key(name, kind, item) for name, (kind, item) in KINDS.items()}
         self.keys["test.f32s"] = array("test.f32s", F32, [1.5, -2.0])
         self.keys["test.bools"] = array("test.bools", BOOL, [0, 1])
+        self.keys["tokenizer.chat_template"] = key("tokenizer.chat_template", STRING, "{{ message }}")
         self.keys["test.none"] = array("test.none", STRING, [])
         self.set("model", key, STRING, "gpt2")
         self.set("pre", key, STRING, "smollm")
@@ -313,10 +314,24 @@ def check(program):
     return wrong != 0
 
 
+def small():
+    """A valid file of few bytes, which fuzzing changes faster."""
+    file = File()
+    file.alignment, file.keys = 32, {}
+    file.set("model", key, STRING, "gpt2")
+    file.set("pre", key, STRING, "smollm")
+    file.set("tokens", array, STRING, ["<|im_end|>", "a", "b", "ab"])
+    file.set("token_type", array, I32, [3, 1, 1, 1])
+    file.set("merges", array, STRING, ["a b"])
+    file.tensors, file.data = {"w": tensor("w", [2], 1, 0)}, b"abab"
+    return file.bytes()
+
+
 def write_all(folder):
     for name in MISTAKES:
         pathlib.Path(folder, name).write_bytes(make(name))
     pathlib.Path(folder, "valid").write_bytes(File().bytes())
+    pathlib.Path(folder, "small").write_bytes(small())
 
 
 def main():

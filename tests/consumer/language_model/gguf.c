@@ -6,7 +6,6 @@
  *   the tensors' bytes, from the next multiple of general.alignment on, where their offsets count from
  */
 #define _POSIX_C_SOURCE   200809L
-#define _FILE_OFFSET_BITS 64
 #include "gguf.h"
 
 #include <errno.h>
