@@ -61,7 +61,8 @@ enum { MOST_KEY_BYTES = 65535, MOST_TENSOR_NAME_BYTES = 64, MOST_DIMS = 4, DEFAU
 enum { LEAST_KEY_BYTES = 8 + 1 + 4 + 1, LEAST_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8 };
 
 typedef struct gguf_key {
-    uint64_t name; /* place in the header, whose memory moves as it grows */
+    uint64_t name;         /* place in the header, whose memory moves as it grows */
+    const char *name_text; /* the same, once it does not */
     uint32_t name_bytes;
     uint32_t kind, item_kind; /* item_kind: of an array */
     uint64_t count;           /* items of an array, bytes of a string */
@@ -85,9 +86,10 @@ static bool read_keys(gguf_file *file, gguf_error *error);
 static bool read_key(gguf_file *file, gguf_key *key, gguf_error *error);
 static bool read_value(gguf_file *file, gguf_key *key, gguf_error *error);
 static bool read_tensors(gguf_file *file, gguf_error *error);
+static bool sort_keys(gguf_file *file, gguf_error *error);
 static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error);
 static bool place_tensors(gguf_file *file, gguf_error *error);
-static bool sort_names(gguf_file *file, gguf_error *error);
+static bool sort_tensors(gguf_file *file, gguf_error *error);
 
 gguf_file *gguf_open(const char *path, gguf_error *error)
 {
@@ -284,8 +286,8 @@ static bool read_file(gguf_file *file, gguf_error *error)
         return FAIL(error,
                     "byte 8: expected at most the %" PRIu64 " tensors that fit the file, found %" PRIu64,
                     file->size / LEAST_TENSOR_BYTES, file->tensor_count);
-    return read_keys(file, error) && read_tensors(file, error) && place_tensors(file, error) &&
-           sort_names(file, error);
+    return read_keys(file, error) && read_tensors(file, error) && sort_keys(file, error) &&
+           place_tensors(file, error) && sort_tensors(file, error);
 }
 
 /* An array of at least one, so that NULL means that memory ran out. The counts are of a file's size: their products with
@@ -303,30 +305,6 @@ static const char *name_of(const gguf_file *file, const gguf_key *key)
     return (const char *)file->header + key->name;
 }
 
-static int compare_names(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
-{
-    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
-    return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
-}
-
-/* Sorted by insertion into a heap: qsort has no room for the header's address, which the names are in. */
-static int compare_keys(const gguf_file *file, const gguf_key *a, const gguf_key *b)
-{
-    return compare_names(name_of(file, a), a->name_bytes, name_of(file, b), b->name_bytes);
-}
-
-static void sift_key(const gguf_file *file, gguf_key *keys, uint64_t from, uint64_t count)
-{
-    for (uint64_t child; (child = 2 * from + 1) < count; from = child) {
-        child += child + 1 < count && compare_keys(file, &keys[child], &keys[child + 1]) < 0;
-        if (compare_keys(file, &keys[from], &keys[child]) >= 0)
-            return;
-        gguf_key moved = keys[from];
-        keys[from] = keys[child];
-        keys[child] = moved;
-    }
-}
-
 static bool read_keys(gguf_file *file, gguf_error *error)
 {
     void *rows;
@@ -336,18 +314,6 @@ static bool read_keys(gguf_file *file, gguf_error *error)
     for (uint64_t i = 0; i < file->key_count; i++)
         if (!read_key(file, &file->keys[i], error))
             return false;
-    for (uint64_t i = file->key_count / 2; i-- > 0;)
-        sift_key(file, file->keys, i, file->key_count);
-    for (uint64_t i = file->key_count; i-- > 1;) {
-        gguf_key last = file->keys[0];
-        file->keys[0] = file->keys[i];
-        file->keys[i] = last;
-        sift_key(file, file->keys, 0, i);
-    }
-    for (uint64_t i = 1; i < file->key_count; i++)
-        if (compare_keys(file, &file->keys[i - 1], &file->keys[i]) == 0)
-            return FAIL(error, "key '%.*s': expected once, found twice", (int)file->keys[i].name_bytes,
-                        name_of(file, &file->keys[i]));
     return true;
 }
 
@@ -405,21 +371,34 @@ static bool read_value(gguf_file *file, gguf_key *key, gguf_error *error)
     return true;
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    const gguf_key *x = a, *y = b;
+    size_t shared = x->name_bytes < y->name_bytes ? x->name_bytes : y->name_bytes;
+    int order = memcmp(x->name_text, y->name_text, shared);
+    return order ? order : (x->name_bytes > y->name_bytes) - (x->name_bytes < y->name_bytes);
+}
+
+/* After all of the header is read: its memory stays where it is. */
+static bool sort_keys(gguf_file *file, gguf_error *error)
+{
+    for (uint64_t i = 0; i < file->key_count; i++)
+        file->keys[i].name_text = name_of(file, &file->keys[i]);
+    qsort(file->keys, (size_t)file->key_count, sizeof *file->keys, compare_keys);
+    for (uint64_t i = 1; i < file->key_count; i++)
+        if (compare_keys(&file->keys[i - 1], &file->keys[i]) == 0)
+            return FAIL(error, "key '%.*s': expected once, found twice", (int)file->keys[i].name_bytes,
+                        file->keys[i].name_text);
+    return true;
+}
+
 static const gguf_key *find_key(const gguf_file *file, const char *name)
 {
-    uint64_t from = 0, to = file->key_count;
-    while (from < to) {
-        uint64_t middle = from + (to - from) / 2;
-        const gguf_key *key = &file->keys[middle];
-        int order = compare_names(name, strlen(name), name_of(file, key), key->name_bytes);
-        if (order == 0)
-            return key;
-        if (order < 0)
-            to = middle;
-        else
-            from = middle + 1;
-    }
-    return NULL;
+    size_t bytes = strlen(name);
+    gguf_key wanted = {.name_text = name, .name_bytes = (uint32_t)bytes};
+    if (bytes > MOST_KEY_BYTES)
+        return NULL;
+    return bsearch(&wanted, file->keys, (size_t)file->key_count, sizeof *file->keys, compare_keys);
 }
 
 bool gguf_has(const gguf_file *file, const char *key)
@@ -647,7 +626,7 @@ static int compare_tensor_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static bool sort_names(gguf_file *file, gguf_error *error)
+static bool sort_tensors(gguf_file *file, gguf_error *error)
 {
     qsort(file->tensors, (size_t)file->tensor_count, sizeof *file->tensors, compare_tensor_names);
     for (uint64_t i = 1; i < file->tensor_count; i++)

@@ -60,16 +60,15 @@ static bool find_added(tokenizer *t, const gguf_file *file, gguf_error *error);
 
 tokenizer *tokenizer_open(const gguf_file *file, gguf_error *error)
 {
-    if (!check_kind(file, error))
-        return NULL;
     tokenizer *t = calloc(1, sizeof *t);
-    if (!t) {
-        (void)FAIL(error, "out of memory for the tokenizer");
-        return NULL;
-    }
-    if (read_tokens(t, file, error) && read_merges(t, file, error) && list_specials(t, error) &&
-        find_ends(t, file, error) && find_added(t, file, error))
+    bool ok = t != NULL || FAIL(error, "out of memory for the tokenizer");
+    if (ok && check_kind(file, error) && read_tokens(t, file, error) && read_merges(t, file, error) &&
+        list_specials(t, error) && find_ends(t, file, error) && find_added(t, file, error))
         return t;
+    /* Texts of the file may stand in the message, which is a line of printable characters. */
+    for (char *c = error->text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
     tokenizer_close(t);
     return NULL;
 }
