@@ -62,12 +62,19 @@ static bool run(device *d, model *m, const int32_t *tokens, uint32_t count, uint
 
 static uint32_t read_tokens(const char *path, int32_t *tokens)
 {
+    static char text[16 * MOST_TOKENS];
     FILE *in = fopen(path, "r");
     uint32_t count = 0;
-    while (in && count < MOST_TOKENS && fscanf(in, "%d", &tokens[count]) == 1)
+    if (!in)
+        return 0;
+    text[fread(text, 1, sizeof text - 1, in)] = 0;
+    fclose(in);
+    for (char *at = text, *end; count < MOST_TOKENS; at = end) {
+        tokens[count] = (int32_t)strtol(at, &end, 10);
+        if (end == at)
+            break;
         count++;
-    if (in)
-        fclose(in);
+    }
     return count;
 }
 
