@@ -6,16 +6,17 @@
  *   the tensors' bytes, from the next multiple of general.alignment on, where their offsets count from
  */
 #define _POSIX_C_SOURCE   200809L
-#define _FILE_OFFSET_BITS 64
 #include "gguf.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, KINDS };
 
@@ -66,7 +67,7 @@ typedef struct gguf_key {
 } gguf_key;
 
 struct gguf_file {
-    FILE *stream;
+    int descriptor;
     uint64_t size; /* when it was opened */
     unsigned char *header;
     uint64_t header_size, header_room; /* bytes read of the file's beginning; bytes allocated */
@@ -95,8 +96,8 @@ gguf_file *gguf_open(const char *path, gguf_error *error)
         fail(error, "out of memory");
         return NULL;
     }
-    file->stream = fopen(path, "rb");
-    bool ok = file->stream && fstat(fileno(file->stream), &status) == 0;
+    file->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = file->descriptor >= 0 && fstat(file->descriptor, &status) == 0;
     if (!ok)
         fail(error, "cannot be opened: %s", strerror(errno));
     else if (!S_ISREG(status.st_mode))
@@ -115,8 +116,8 @@ void gguf_close(gguf_file *file)
 {
     if (!file)
         return;
-    if (file->stream)
-        fclose(file->stream);
+    if (file->descriptor >= 0)
+        close(file->descriptor);
     free(file->header);
     free(file->keys);
     free(file->tensors);
@@ -124,6 +125,24 @@ void gguf_close(gguf_file *file)
 }
 
 /* ---- The header, as a stream of numbers and strings ---- */
+
+/* As many of the bytes from `at` on as the file has; *cause is an errno, or 0 where it ended. */
+static size_t read_at(const gguf_file *file, uint64_t at, void *into, size_t bytes, int *cause)
+{
+    size_t done = 0;
+    *cause = 0;
+    while (done < bytes) {
+        ssize_t read = pread(file->descriptor, (char *)into + done, bytes - done, (off_t)(at + done));
+        if (read < 0 && errno == EINTR)
+            continue;
+        if (read <= 0) {
+            *cause = read < 0 ? errno : 0;
+            break;
+        }
+        done += (size_t)read;
+    }
+    return done;
+}
 
 /* The next `bytes` bytes of the file are in memory, from file->at on. */
 static bool need(gguf_file *file, uint64_t bytes, const char *what, gguf_error *error)
@@ -149,11 +168,12 @@ static bool need(gguf_file *file, uint64_t bytes, const char *what, gguf_error *
     }
     /* As much as there is room for: fewer reads. */
     uint64_t most = file->header_room < file->size ? file->header_room : file->size;
-    file->header_size +=
-        fread(file->header + file->header_size, 1, (size_t)(most - file->header_size), file->stream);
+    int cause;
+    file->header_size += read_at(file, file->header_size, file->header + file->header_size,
+                                 (size_t)(most - file->header_size), &cause);
     if (end > file->header_size)
         return fail(error, "byte %" PRIu64 ": expected %s, found %s", file->header_size, what,
-                    ferror(file->stream) ? strerror(errno) : "that the file was shortened while it was read");
+                    cause ? strerror(cause) : "that the file was shortened while it was read");
     return true;
 }
 
@@ -578,7 +598,7 @@ static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error)
 static int compare_offsets(const void *a, const void *b)
 {
     const gguf_tensor *x = a, *y = b;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    return x->offset == y->offset ? strcmp(x->name, y->name) : x->offset < y->offset ? -1 : 1;
 }
 
 static bool place_tensors(gguf_file *file, gguf_error *error)
@@ -609,11 +629,14 @@ static bool place_tensors(gguf_file *file, gguf_error *error)
     qsort(file->tensors, (size_t)file->tensor_count, sizeof *file->tensors, compare_offsets);
     for (uint64_t i = 1; i < file->tensor_count; i++) {
         const gguf_tensor *before = &file->tensors[i - 1], *tensor = &file->tensors[i];
-        if (tensor->offset - before->offset < before->bytes)
+        uint64_t apart = tensor->offset - before->offset;
+        if (apart < before->bytes) {
+            uint64_t shared = before->bytes - apart < tensor->bytes ? before->bytes - apart : tensor->bytes;
             return fail(error,
                         "tensor '%s': expected bytes of its own, found %" PRIu64
                         " that are of tensor '%s' too",
-                        tensor->name, before->bytes - (tensor->offset - before->offset), before->name);
+                        tensor->name, shared, before->name);
+        }
     }
     return true;
 }
@@ -653,17 +676,16 @@ const gguf_tensor *gguf_tensor_at(const gguf_file *file, uint64_t index)
     return &file->tensors[index];
 }
 
-bool gguf_read(gguf_file *file, const gguf_tensor *tensor, uint64_t from, void *into, size_t bytes,
+bool gguf_read(const gguf_file *file, const gguf_tensor *tensor, uint64_t from, void *into, size_t bytes,
                gguf_error *error)
 {
-    if (fseeko(file->stream, (off_t)(tensor->offset + from), SEEK_SET) != 0)
-        return fail(error, "tensor '%s': cannot be read: %s", tensor->name, strerror(errno));
-    size_t read = fread(into, 1, bytes, file->stream);
+    int cause;
+    size_t read = read_at(file, tensor->offset + from, into, bytes, &cause);
     if (read == bytes)
         return true;
     return fail(error, "tensor '%s': expected %zu bytes at byte %" PRIu64 ", found %zu: %s", tensor->name,
                 bytes, tensor->offset + from, read,
-                ferror(file->stream) ? strerror(errno) : "the file was shortened after it was opened");
+                cause ? strerror(cause) : "the file was shortened after it was opened");
 }
 
 static bool fail(gguf_error *error, const char *format, ...)

@@ -6,7 +6,7 @@
  * here. It also needs less memory: a model is never in the host's memory as a whole, which matters where GPU and CPU share it.
  *
  * No input aborts. Every function that can fail returns false or NULL and leaves one sentence in `error`.
- * A gguf_file does not change once it is open, but reading tensors moves its file position: one thread at a time.
+ * A gguf_file does not change once it is open: threads may share it.
  */
 #ifndef GGUF_H
 #define GGUF_H
@@ -104,7 +104,7 @@ uint64_t gguf_tensor_count(const gguf_file *file);
 const gguf_tensor *gguf_tensor_at(const gguf_file *file, uint64_t index);
 
 /* Reads `bytes` of the tensor's bytes from its byte `from` on; from + bytes <= tensor->bytes. */
-bool gguf_read(gguf_file *file, const gguf_tensor *tensor, uint64_t from, void *into, size_t bytes,
+bool gguf_read(const gguf_file *file, const gguf_tensor *tensor, uint64_t from, void *into, size_t bytes,
                gguf_error *error);
 
 #endif
