@@ -31,7 +31,7 @@ POINTS = {
     "rotated": "f16",  # Q and K after RoPE
     "scores": "f32",  # the probabilities of attention
     "attention": "f16",  # its output
-    "hidden": "f32",  # SwiGLU's output
+    "hidden": "f16",  # SwiGLU's output
 }
 MANTISSA_BITS = {"f16": 10, "f32": 23}
 LEAST_EXPONENT = {"f16": -14, "f32": -126}
