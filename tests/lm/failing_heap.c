@@ -39,8 +39,9 @@ static int is_programs(const void *caller)
 static int fails(const void *caller)
 {
     static long failing = -1;
+    const char *text = getenv("LM_FAIL_HEAP");
     if (failing < 0)
-        failing = getenv("LM_FAIL_HEAP") ? strtol(getenv("LM_FAIL_HEAP"), NULL, 10) : 0;
+        failing = text ? strtol(text, NULL, 10) : 0;
     return is_programs(caller) && ++allocations == failing;
 }
 

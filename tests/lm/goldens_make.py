@@ -14,20 +14,21 @@ import urllib.request
 import numpy as np
 import xllamacpp
 
+from goldens_check import LISTED
 from reference_llama import Model, Noise, POINTS
 
 STEPS = 64
 SEEDS = 3
 BOUNDED = {"exact": POINTS, "q8": POINTS | {"activation": "q8"}}
 LIKELY = 64  # tokens whose logits a bound is of
-LISTED = 8  # tokens that a step lists at most
 
 CHATS = ["What is the capital of France?", "Explain why the sky is blue to a child of six.",
          "Write a function in C that returns the larger of two integers.", "Give me a list of five vegetables.",
          "Combien font douze fois douze ?", "Summarise in one sentence: The cat sat on the mat, and the dog watched it."]
 TEXTS = ["Once upon a time, in a village by the sea,", "The three primary colours are", "def fibonacci(n):\n    ",
          "#include <stdio.h>\n\nint main(void)\n{\n", "SELECT name, COUNT(*) FROM orders", "1. Wash the apples.\n2. Peel them.\n3.",
-         "Die Hauptstadt von Deutschland ist", "El agua hierve a", "北京是", "Москва - это", "| Planet | Moons |\n| --- | --- |\n| Earth | 1 |\n",
+         "Die Hauptstadt von Deutschland ist", "El agua hierve a", "北京是", "Москва - это",
+         "| Planet | Moons |\n| --- | --- |\n| Earth | 1 |\n",
          "In 1969, Apollo 11 carried 3 men over 384,400 km; 21.5 hours later", "Dear Dr. O'Neill,\n\nI'm sorry that we couldn't",
          "<|im_start|>user\nName three rivers of Africa.<|im_end|>\n<|im_start|>assistant\nThe Nile,"]
 
@@ -95,7 +96,7 @@ def write_path(name, model, prompt, path, first):
         order = np.argsort(-logits[at])[:LISTED].tolist()
         below = (logits[at].max() - logits[at]).tolist()
         listed = [token for i, token in enumerate(order) if i < 2 or below[token] < 2 * bounds["q8"][at]]
-        words = [f"{token}:{below[token]:.4f}" for token in dict.fromkeys(listed + [path[step]])]
+        words = [f"{token}:{below[token]:.3g}" for token in dict.fromkeys(listed + [path[step]])]
         print(" ", path[step], *(f"{bounds[kind][at]:.2g}" for kind in BOUNDED), *words)
     return logits[len(prompt) - 1:], bounds["q8"][len(prompt) - 1:]
 
@@ -117,7 +118,8 @@ def main():
         print("tokens", *prompt)
         logits, bounds = write_path("llama.cpp", model, prompt, path, 0)
         off = np.abs(log_probabilities(logits)[range(len(path)), path] - probabilities)
-        print(f"{text[:20]!r}: log probability off by {(off / bounds).max():.2f} of q8's bound at most, {off.max():.3f}", file=sys.stderr)
+        print(f"{text[:20]!r}: llama.cpp's log probability is off by {off.max():.3f} at most, {(off / bounds).max():.2f} of q8's"
+              " bound", file=sys.stderr)
         same = next((i for i, token in enumerate(path) if token != logits[i].argmax()), len(path))
         if same < len(path):
             own = path[:same] + own_greedy(model, prompt + path[:same], STEPS - same, ends)

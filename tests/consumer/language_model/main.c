@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "chat.h"
@@ -209,10 +210,13 @@ static void report(const session *s)
     const times *t = &s->times;
     const device *d = &s->device;
     const double answered = t->end - t->prompted;
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
     const size_t steps = s->written ? s->written - 1 : 0; /* the first token comes of the prompt */
     fprintf(stderr, "device     %s (sm_%u, driver %d.%d), %.1f MB allocated, %.1f MB of them weights\n",
             d->name, (unsigned)d->loader.device.sm, d->version / 1000, d->version % 1000 / 10,
             (double)d->allocated / 1e6, (double)s->model.weight_bytes / 1e6);
+    fprintf(stderr, "host       %.1f MB resident at most\n", (double)used.ru_maxrss * 1024 / 1e6);
     fprintf(stderr, "start      read %.3f s, uploaded %.3f s, kernels loaded %.3f s\n", t->read - t->start,
             t->uploaded - t->read, t->ready - t->uploaded);
     if (t->prompted > 0)
