@@ -29,9 +29,10 @@
 enum {
     MOST_HEAD_DIM = 576,
     MOST_PARTS = 256,
-    MOST_BLOCKS = 512, /* of which a call without splits has more than one to a tile */
-    CHUNK = 4096,      /* keys that tensor cores sum before a total takes them */
-    APART = 2000       /* elements from row to row of Q */
+    MOST_BLOCKS = 512,   /* of which a call without splits has more than one to a tile */
+    CHUNK = 4096,        /* keys that tensor cores sum before a total takes them */
+    HEADS_TOGETHER = 16, /* whose causal tiles begin together */
+    APART = 2000         /* elements from row to row of Q */
 };
 
 /* Warps of a thread block that share its keys. */
@@ -901,6 +902,9 @@ static void plan_sizes(size_plan *plan)
         add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
                    OVERLAPPING); /* query 0 does not see a tile's last key */
         add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
+        if (problem_parameter(p, "split_k") == 1)                  /* tiles begin in an order of their own */
+            add_size(plan, (lengths){1, HEADS_TOGETHER + 2, HEADS_TOGETHER + 2, tile_q + 1, 3}, OVERLAPPING,
+                     &(sight){.offset = (int64_t)tile_q}, true);
     }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
     add_windows(plan);
