@@ -79,7 +79,6 @@ void attention_find_before(attention *a)
     ptx_fn *f = a->f;
     if (a->split_k != 1)
         find_place(a);
-    attention_order_blocks(a);
     ptx_val block = attention_grid_head(a), batch = ptx_ctaid_z(f);
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     if (a->layout == ATTENTION_DENSE) {
