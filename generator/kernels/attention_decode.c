@@ -24,11 +24,12 @@ enum {
 
 typedef struct decode {
     attention_mma m;
-    uint32_t stages, stage_bytes, q_bytes; /* a stage: 16 rows of K or of V */
+    uint32_t stages, stage_bytes, q_bytes; /* a stage: 16 rows of K, or of V, and with K scales of keys */
     attention_copier copier;
     attention_panel rows[2]; /* of K, of V; to the first stage */
     ptx_val warp, ahead;
     ptx_val k_at, v_at;        /* the lane's rows of the first stage */
+    ptx_val scales, scales_at; /* of its keys; the lane's */
     ptx_val stage, free_stage; /* offsets of the next one to read, and of the one before it */
 } decode;
 
@@ -45,9 +46,7 @@ static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    const uint32_t k_end = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
-    const uint32_t v_end = attention_lines_end(m.v_lines, WARP_KEYS, m.a.head_dim_v / UNIT);
-    d.stage_bytes = k_end > v_end ? k_end : v_end;
+    d.stage_bytes = m.shared_bytes;
     d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
@@ -69,6 +68,9 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
         tile = ptx_sub(f, later, d->ahead);
     attention_turn_pages(&d->m.pages, tile);
     attention_copy_rows(&rows, attention_key(a, later), a->keys, ptx_u32(0));
+    if (count % 2 == 0 && a->kv == ATTENTION_INT8_TOKEN)
+        attention_copy_scales(&d->copier, WARP_KEYS, ptx_add(f, d->scales, to), attention_key(a, later),
+                              a->keys);
     if (count % 2 == 1)
         attention_lay_out_next(&d->m.pages, tile);
     copy_commit(f, a->has_sm_80);
@@ -96,6 +98,8 @@ static void add_tile(void *of, ptx_val counted)
     attention_mma *m = &d->m;
     next_stage(d, counted, 0);
     m->k_at = ptx_add(m->f, d->k_at, d->stage);
+    if (m->a.kv == ATTENTION_INT8_TOKEN)
+        m->scales_at = ptx_add(m->f, d->scales_at, d->stage);
     attention_mma_weigh(m, attention_key(&m->a, counted));
     leave_stage(d);
     next_stage(d, counted, 1);
@@ -126,6 +130,9 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     attention_mma_init_lane(m, shared, ring);
     d->k_at = m->k_at;
     d->v_at = m->v_at;
+    d->scales_at = m->scales_at;
+    if (a->kv == ATTENTION_INT8_TOKEN)
+        d->scales = ptx_add(f, ring, ptx_u32(m->scales_start));
     m->pages = attention_init_pages(&m->a, WARP_OCTETS);
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
