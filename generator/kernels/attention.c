@@ -346,11 +346,15 @@ const kiln_family attention_family = {
         "min(k_length, 4096) / 4 + k_length / 4096, and parts are those of the keys, four more with tile_q "
         "16. This holds while scale is 0 or a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53 for f64). "
         "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
-        "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)",
+        "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8). With kv other than same, k_j and v_j "
+        "are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|, or, "
+        "of f16 on tensor cores with int8_token, what grows by |v_j| grows by |code of v_j| / 32. This holds while scale "
+        "times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511",
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
         "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
-        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it",
+        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it. A scale that is a NaN "
+        "or an infinity makes its elements NaN, or infinite where codes are not 0",
     .params = params,
     .args = args,
     .groups = "window sequences pages",
