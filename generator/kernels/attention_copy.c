@@ -95,6 +95,28 @@ static teams teams_of(const attention_panel *p)
     return (teams){team, rows, p->by->threads / team / rows};
 }
 
+/* Stores what a unit of codes becomes. Where rows have no padding, neighbouring lanes store 64 bytes apart: then every other pair
+ * of them begins with the second half, so that four lanes have not the same banks but two. */
+static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_BYTES])
+{
+    enum { HALF = UNIT_BYTES / 2, HALF_BYTES = HALF * 4 };
+    ptx_fn *f = p->by->a->f;
+    ptx_val halves[2] = {to, ptx_at_bytes(f, to, HALF_BYTES)};
+    if (p->lines.row_bytes == row_units(p) * p->lines.unit_bytes) {
+        ptx_val turns = ptx_ne(f, ptx_and(f, p->by->tid, ptx_u32(2)), ptx_u32(0)), at = ptx_address(f, to);
+        for (uint32_t i = 0; i < HALF; i++) {
+            ptx_val first = x[i];
+            x[i] = ptx_select(f, turns, x[HALF + i], first);
+            x[HALF + i] = ptx_select(f, turns, first, x[HALF + i]);
+        }
+        ptx_val ahead = ptx_select(f, turns, ptx_u32(HALF_BYTES), ptx_u32(0));
+        halves[0] = shared_at(f, PTX_F32, ptx_add(f, at, ahead), 0);
+        halves[1] = shared_at(f, PTX_F32, ptx_sub(f, at, ahead), HALF_BYTES);
+    }
+    for (uint32_t i = 0; i < UNIT_BYTES; i += 4)
+        ptx_store_vec(f, 4, ptx_at_bytes(f, halves[i / HALF], i % HALF * 4), &x[i], PTX_PLAIN);
+}
+
 /* Copies a unit of elements, or zeros where they are out of bounds. */
 static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, const ptx_val *in_bounds)
 {
@@ -107,15 +129,17 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
         return;
     }
     tail_load(a->f, PTX_U32, 4, words, from, in_bounds, PTX_NC);
-    for (uint32_t i = 0; i < 4; i++) {
-        if (p->from.type == PTX_S8)
-            codes_widen(a->f, &codes, words[i], &x[CODES * i]);
-        else
-            widen_pair(a->f, a->type, words[i], &x[2 * i]);
-    }
     to = ptx_cast_ptr(a->f, to, PTX_F32);
-    for (uint32_t i = 0; i < unit_elements(p); i += 4)
-        ptx_store_vec(a->f, 4, i == 0 ? to : ptx_at_bytes(a->f, to, i * 4), &x[i], PTX_PLAIN);
+    if (p->from.type == PTX_S8) {
+        for (uint32_t i = 0; i < 4; i++)
+            codes_widen(a->f, &codes, words[i], &x[CODES * i]);
+        store_widened(p, to, x);
+        return;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        widen_pair(a->f, a->type, words[i], &x[2 * i]);
+    ptx_store_vec(a->f, 4, to, &x[0], PTX_PLAIN);
+    ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
 
 /* Copies one unit per thread, for all threads or the first ones. */

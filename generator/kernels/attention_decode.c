@@ -37,7 +37,7 @@ static uint32_t bytes(const decode *d)
 {
     const attention *a = &d->m.a;
     uint32_t rings = WARPS * d->stages * d->stage_bytes;
-    uint32_t records = WARPS * a->tile_q * attention_record(a) * 4;
+    uint32_t records = WARPS * a->tile_q * attention_shared_record(a) * 4;
     return d->q_bytes + (rings > records ? rings : records);
 }
 
@@ -158,9 +158,9 @@ static void store_records(decode *d, ptx_val records)
     attention_mma_slice(&d->m, &slices);
     ptx_val in_warp = ptx_shr(f, d->m.lane, ptx_u32(2));
     ptx_val row = ptx_mad(f, d->warp, ptx_u32(a->tile_q), in_warp);
-    ptx_val record = ptx_at(f, records, ptx_mul(f, row, ptx_u32(attention_record(a))));
+    ptx_val record = ptx_at(f, records, ptx_mul(f, row, ptx_u32(attention_shared_record(a))));
     for (uint32_t i = 0; i < 2; i++)
-        attention_store_slice(a, &slices.of[i], ptx_at_const(f, record, 8 * i * attention_record(a)));
+        attention_store_slice(a, &slices.of[i], ptx_at_const(f, record, 8 * i * attention_shared_record(a)));
 }
 
 void attention_shape_decode(kiln_shape *s, const kiln_variant *v)
