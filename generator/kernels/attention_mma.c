@@ -532,6 +532,14 @@ uint32_t attention_mma_scale_bytes(const mma *m)
     return m->a.kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0;
 }
 
+/* The head_dim up to which registers hold two blocks. What codes become takes some, and scales of keys do. */
+static uint32_t most_of_two(const mma *m)
+{
+    enum { MOST_WITH_CODES = 64 };
+    const bool is_short = m->a.kv == ATTENTION_SAME || (m->keys == 32 && m->a.kv != ATTENTION_INT8_TOKEN);
+    return is_short ? MOST_SMALL : MOST_WITH_CODES;
+}
+
 mma attention_mma_geometry(attention of, uint32_t keys)
 {
     mma m = {.a = of, .f = of.f, .keys = keys};
@@ -542,7 +550,7 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.octets = keys / 8;
     m.has_codes = m.a.kv != ATTENTION_SAME;
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
-    m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
+    m.blocks = has_two && m.a.head_dim <= most_of_two(&m) && m.a.head_dim_v <= most_of_two(&m) ? 2 : 1;
     const bool is_shared = keys == m.a.tile_k; /* else a warp has a ring of its own */
     const uint32_t all = threads(&m), copiers = is_shared ? all : WARP_LANES;
     const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
@@ -638,12 +646,13 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
 
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
  * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
- * the data being copied, and more with pack_gqa or longer rows of K. */
+ * the data being copied, and more with pack_gqa or longer rows of K; and scales of keys. */
 uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
-    uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
+    uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
+                      (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U);
     uint32_t columns = is_old && a->head_dim > a->head_dim_v ? a->head_dim : a->head_dim_v;
     uint32_t numbers = m->blocks * (columns + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
                        (m->has_tail || m->v_has_tail ? 12 : 0);
