@@ -32,7 +32,7 @@ codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v)
 ptx_val attention_head_scale(const attention *a, ptx_val scales)
 {
     ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f), head = a->pack_gqa ? block : ptx_div(f, block, a->group);
+    ptx_val block = attention_grid_head(a), head = a->pack_gqa ? block : ptx_div(f, block, a->group);
     return ptx_load_hint(f, ptx_at(f, scales, head), PTX_NC);
 }
 
