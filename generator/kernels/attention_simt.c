@@ -397,9 +397,8 @@ static uint32_t blocks_per_multiprocessor(const simt *s)
 {
     uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
     uint32_t most_of_three =
-        s->bytes == 8 || s->a.pack_gqa || s->a.layout == ATTENTION_PAGED || s->a.kv == ATTENTION_INT8_TOKEN
-            ? 56
-            : 64;
+        s->bytes == 8 || s->a.pack_gqa || s->a.layout == ATTENTION_PAGED || s->a.kv != ATTENTION_SAME ? 56
+                                                                                                      : 64;
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
