@@ -69,9 +69,10 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
         tile = ptx_sub(f, later, d->ahead);
     attention_turn_pages(&d->m.pages, tile);
     attention_copy_rows(&rows, attention_key(a, later), a->keys, ptx_u32(0));
-    if (count % 2 == 0 && a->kv == ATTENTION_INT8_TOKEN)
-        attention_copy_scales(&d->copier, WARP_KEYS, ptx_add(f, d->scales, to), attention_key(a, later),
-                              a->keys);
+    if (count % 2 == 0 && a->kv == ATTENTION_INT8_TOKEN) {
+        ptx_val scales = ptx_add(f, d->scales, to);
+        attention_copy_scales(&d->copier, WARP_KEYS, scales, attention_key(a, later), a->keys);
+    }
     if (count % 2 == 1)
         attention_lay_out_next(&d->m.pages, tile);
     copy_commit(f, a->has_sm_80);

@@ -99,9 +99,10 @@ static void lay_out(attention_pages *p, ptx_val counted)
     const ptx_val entry[2] = {k, v};
     ptx_val tile = tile_at(p, counted), to = ptx_mad(f, octet_of(p), ptx_u32(entry_bytes(p->a)), tile);
     ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
-    if (p->a->kv == ATTENTION_INT8_TOKEN)
-        ptx_store(f, shared_at(f, PTX_U64, to, p->a->k_scales.in_entry),
-                  bytes_before(p, &p->a->k_scales, row));
+    if (p->a->kv == ATTENTION_INT8_TOKEN) {
+        ptx_val scales = bytes_before(p, &p->a->k_scales, row);
+        ptx_store(f, shared_at(f, PTX_U64, to, p->a->k_scales.in_entry), scales);
+    }
     fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
 }
 
