@@ -1,6 +1,7 @@
 """kiln-lm as a program: what it refuses, what it does when a call fails, how large it is.
 
 usage: check.py VERB PROGRAM EMULATOR DRIVER HEAP MODELS all|some
+       check.py logits PROBE EMULATOR MODELS all|some
        check.py size STRIP PROGRAM [COMPRESSED]
 
 PROGRAM has kernels for every format; failing_driver.c and failing_heap.c let calls fail; MODELS is a folder in which
@@ -9,10 +10,12 @@ kind. COMPRESSED is the program with compressed images.
 """
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -29,11 +32,14 @@ def run(arguments, environment=(), **more):
 
 def small_model(folder, name="q4_1"):
     path = pathlib.Path(folder) / f"small_{name}.gguf"
-    if not path.exists():
-        made = run([sys.executable, "-B", HERE / "models_make.py", "small", folder, name])
+    if path.exists():
+        return path
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:  # tests that run at once may make the same one
+        made = run([sys.executable, "-B", HERE / "models_make.py", "small", scratch, name.removesuffix("_head")])
         if made.returncode:
             print(made.stdout + made.stderr)
             sys.exit(made.returncode)
+        os.replace(pathlib.Path(scratch) / path.name, path)
     return path
 
 
@@ -158,6 +164,51 @@ def models_refused(program, emulator, _failing, models, _extent):
     print(f"{len(cases)} models refused as expected")
 
 
+# ---- numbers ------------------------------------------------------------------------------------------------------------
+
+FORMATS = "q4_0 q4_1 q5_0 q5_1 q8_0 mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs".split()
+MIXED = {"blk.0.attn_v.weight": "Q8_0", "blk.1.attn_q.weight": "Q5_1", "blk.1.ffn_down.weight": "Q5_0"}
+TOKENS, STEPS = 40, 8  # read together at first, the last ones one by one
+
+
+def probe(program, emulator, model, tokens, target):
+    """Compares each layer and the logits with float64 (lm_check.py)."""
+    with tempfile.TemporaryDirectory() as folder:
+        got = run([program, model, tokens, folder, "--driver", emulator, "--steps", STEPS], {"KILN_EMU_DEVICE": target})
+        if got.returncode:
+            raise Failed(f"{model} on {target}: {got.stderr}")
+        compared = run([sys.executable, "-B", HERE / "lm_check.py", model, tokens, folder])
+        print(f"{model.name} on {target}\n{compared.stdout}{compared.stderr}")
+        if compared.returncode:
+            raise Failed(f"{model} on {target}: farther from float64 than roundings go")
+
+
+def mistakes(model, tokens):
+    """The bounds are such that a wrong constant, order of heads or weight breaks them."""
+    tested = run([sys.executable, "-B", HERE / "lm_check.py", model, tokens, "--self-test"])
+    print(tested.stdout + tested.stderr)
+    if tested.returncode:
+        raise Failed("lm_check.py takes a mistake for a rounding, or a rounding for a mistake")
+
+
+def logits(program, emulator, models, extent):
+    tokens = pathlib.Path(models) / "tokens"
+    draw = random.Random(1)
+    small_model(models)
+    tokens.write_text(" ".join(str(draw.randrange(512)) for _ in range(TOKENS)))
+    mistakes(small_model(models), tokens)
+    for i, name in enumerate(FORMATS):
+        probe(program, emulator, small_model(models, name), tokens, "sm_90")
+        if extent == "all" or i % 4 == 1:  # with a head of its own
+            probe(program, emulator, small_model(models, f"{name}_head"), tokens, "sm_90")
+    mixed = pathlib.Path(models) / "mixed.gguf"
+    change(small_model(models), mixed, tensors=MIXED)
+    probe(program, emulator, mixed, tokens, "sm_90")
+    for target in ("sm_75", "sm_80", "sm_120"):
+        for name in FORMATS if extent == "all" else ("q4_1", "q4_k"):
+            probe(program, emulator, small_model(models, name), tokens, target)
+
+
 # ---- size ---------------------------------------------------------------------------------------------------------------
 
 MOST_BYTES = (1_000_000, 700_000)  # plain, and with compressed images
@@ -252,6 +303,9 @@ def main(verb, *arguments):
     try:
         if verb == "size":
             size(*arguments)
+        elif verb == "logits":
+            pathlib.Path(arguments[2]).mkdir(parents=True, exist_ok=True)
+            logits(*arguments)
         else:
             program, emulator, driver, heap, models, extent = arguments
             pathlib.Path(models).mkdir(parents=True, exist_ok=True)

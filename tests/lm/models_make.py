@@ -26,14 +26,14 @@ SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 # The merges of the small tokenizer are learnt from this.
 TEXT = """The rain had stopped, and the streets of the town were still wet. There was nobody in the square but a man who sold
-hot bread, and he was reading. What do you read? asked the child. It is the story of a ship, said the man, that went out to the
-north with twenty sailors and came home with none. Where had they gone? They had found an island, and on the island a house, and
-in the house a table with twenty chairs. The child thought about this for some time. Then she said that it must have been a good
-house, and that she would have stayed there too. The man laughed and gave her the last of his bread. In the morning, when 12 boats left the harbour, she walked along the shore with her
-brother and counted them: one, two, three, four. "Which would you take?" he wanted to know. "The smallest, because it goes where
-large ships cannot," she answered; "but I'm not going today. Don't wait for me, we'll travel next summer." Behind the hills some
-clouds were growing dark again, yellow light fell between them, and both children hurried back before water could reach their
-shoes."""
+hot bread, and he was reading. What do you read? asked the child. It is the story of a ship, said the man, that went out to
+the north with twenty sailors and came home with none. Where had they gone? They had found an island, and on the island a
+house, and in the house a table with twenty chairs. The child thought about this for some time. Then she said that it must
+have been a good house, and that she would have stayed there too. The man laughed and gave her the last of his bread. In the
+morning, when 12 boats left the harbour, she walked along the shore with her brother and counted them: one, two, three, four.
+"Which would you take?" he wanted to know. "The smallest, because it goes where large ships cannot," she answered; "but I'm
+not going today. Don't wait for me, we'll travel next summer." Behind the hills some clouds were growing dark again, yellow
+light fell between them, and both children hurried back before water could reach their shoes."""
 
 
 def type_of(name):

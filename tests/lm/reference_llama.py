@@ -8,12 +8,14 @@ embedding]), norm (the final norm's output) and logits ([tokens, vocabulary]), e
 suffix. It shares nothing with kiln-lm: the GGUF reference package reads and decodes the file, NumPy multiplies.
 
 --rounding rounds where a program on a GPU may: `none`, `lm` (what kiln-lm does), `lm,activation=q8`, or points of the table
-POINTS below, such as `qkv=f16,stream=f32`. `--arithmetic f32` multiplies and adds in float32 besides; lm_check.py is tested by that.
+POINTS below, such as `qkv=f16,stream=f32`. `--arithmetic f32` multiplies and adds in float32 besides: lm_check.py is tested so.
 """
 import argparse
+import os
 import pathlib
 import sys
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the same sums on every machine, and faster where others run too
 try:
     import gguf
     import numpy as np
@@ -27,9 +29,9 @@ POINTS = {
     "activation": "f32",  # what each product multiplies; also half (f16) and q8 (a byte each, 32 neighbours to a scale)
     "qkv": "f16",  # Q, K and V as the products write them
     "rotated": "f16",  # Q and K after RoPE
-    "scores": "f32",  # the probabilities of attention
+    "scores": "f16",  # the probabilities of attention, as shares of the largest so far: which that is depends on tiles
     "attention": "f16",  # its output
-    "hidden": "f32",  # SwiGLU's output
+    "hidden": "f16",  # SwiGLU's output
 }
 MANTISSA_BITS = {"f16": 10, "f32": 23}
 LEAST_EXPONENT = {"f16": -14, "f32": -126}
@@ -44,8 +46,9 @@ class Refused(Exception):
 
 def ulp_of(x, kind):
     """The distance of neighbours of this type at x; x's exponent is kept within the type's normal ones."""
-    exponent = np.frexp(x)[1].astype(np.int64) - 1
-    return np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT[kind]) - MANTISSA_BITS[kind])
+    bits = MANTISSA_BITS[kind]
+    finer = 2.0 ** (np.finfo(x.dtype).nmant - bits)
+    return np.maximum(np.spacing(np.abs(x)) * finer, 2.0 ** (LEAST_EXPONENT[kind] - bits))
 
 
 def q8_scale(x):
@@ -85,9 +88,11 @@ class Noise(Rounding):
         kind = self.points.get(point, "f64")
         if kind == "f64":
             return x
-        draw = self.random.uniform(-0.5, 0.5, x.shape)
+        draw = self.random.random(x.shape, x.dtype) - x.dtype.type(0.5)
         if kind == "q8":
-            return x + (draw.reshape(-1, 32) * q8_scale(x)).reshape(x.shape)
+            return x + (draw.reshape(-1, 32) * q8_scale(x).astype(x.dtype)).reshape(x.shape)
+        if point == "scores":
+            draw = np.where(x == 1, 0, draw)  # the largest score's share of itself is exact
         return x + draw * ulp_of(x, kind)
 
 
@@ -156,8 +161,11 @@ class Model:
             self.decoded[name] = decoded.reshape(tuple(reversed(tensor.shape.tolist()))).astype(self.dtype)
         return self.decoded[name]
 
+    def head_name(self):
+        return "output" if "output.weight" in self.tensors else "token_embd"
+
     def head(self):
-        return self.weight("output" if "output.weight" in self.tensors else "token_embd")
+        return self.weight(self.head_name())
 
     # ---- a run --------------------------------------------------------------------------------------------------------
 
