@@ -929,7 +929,7 @@ static void plan_sizes(size_plan *plan)
     add_edges(plan);
     add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11},
                OVERLAPPING); /* causal: 8 beyond the diagonal */
-    add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, FAR_QUERIES);
+    add_always(plan, (lengths){1, 1, 1, 19, 5 * tile_k - 3}, FAR_QUERIES);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
     if (problem_has_parameter(p, "causal", "true")) {
         add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
