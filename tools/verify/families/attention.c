@@ -719,16 +719,16 @@ static int kind_at(problem *p, int kind)
                                         : ATTENTION_CHUNKS_RISE;
 }
 
-/* Above scores, near them, and so far below that nothing is left of it; with extremes far above or below. */
+/* Above scores, near them, and so far below that nothing is left of it, or none. */
 static double sink_of(uint64_t head, double normal)
 {
-    return head % 3 == 0 ? 3 + fabs(normal) : head % 3 == 1 ? 2 * normal : -2000;
+    return head % 3 == 0 ? 3 + fabs(normal) : head % 3 == 1 ? 2 * normal : normal > 0 ? -2000 : -INFINITY;
 }
 
-/* Near 0 all distances count. */
+/* Near 0, so that thousands of keys count. */
 static double slope_of(uint64_t head, bool is_near)
 {
-    return exp2(is_near ? -7 : -1 - (double)(head % 8));
+    return exp2(is_near ? -13 : -1 - (double)(head % 8));
 }
 
 /* A mask hides one key in five, and with extremes all of some queries. */
@@ -744,7 +744,7 @@ static void fill_shaping(problem *p, int kind, random_stream s)
         for (uint64_t i = 0; a && i < a->count; i++) {
             double normal = random_normal(of, i);
             bool is_hit = random_below(random_fork(of, 1), i, 5) == 0;
-            double value = n == 1                      ? slope_of(i, kind == ATTENTION_SCALE_0)
+            double value = n == 1 ? slope_of(i, kind == ATTENTION_SCALE_0 || kind >= ATTENTION_CHUNKS_RISE)
                            : n == 2 && is_hit          ? -INFINITY
                            : kind == ATTENTION_EXTREME ? (normal > 0 ? 300 : -300)
                            : n == 0                    ? sink_of(i, normal)
@@ -943,11 +943,14 @@ static void add_long(size_plan *plan)
     const problem *p = plan->problem;
     uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
     uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1, parts = split_k ? split_k : 1;
-    const uint64_t rows = problem_parameter(p, "tile_q") >= 64 ? 27 : 9; /* in both blocks of a warp */
+    const bool is_wide = attention_dim(p, "k") > 256 || attention_dim(p, "v") > 256;
+    const uint64_t rows = is_wide                                ? 57
+                          : problem_parameter(p, "tile_q") >= 64 ? 27
+                                                                 : 9; /* in all blocks of a warp */
     lengths n = {1, group, 1, rows / group, parts * key_warps(p) * CHUNK + tile_k + 3};
     set(plan, "splits", "", !split_k);
     if (problem_has_parameter(p, "strategy", "mma"))
-        split_k > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
+        split_k > 4 ? add(plan, n, ONE_ROW) : add_always(plan, n, split_k > 1 ? ONE_ROW : ONE_VALUE);
     set(plan, "splits", "", 0);
 }
 
@@ -1038,6 +1041,8 @@ static void add_windows(size_plan *plan)
         {{1, 1, 1, tile_q + 1, 2 * tile_k - 1},
          {.left = 7, .right = is_causal ? 1 : tile_k + 2, .offset = -2}},
         {{2, 2, 1, few, tile_k + 3}, {.right = is_causal ? 0 : 2}},
+        {{1, 1, 1, 27, 9}, {.right = 1}}, /* of a tile's queries 18 see nothing */
+        {{1, 1, 1, 27, tile_k + 3}, {.left = tile_k, .first = tile_k}}, /* first keys within the window */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         add_size(plan, rows[i].n, rows[i].seen.has_sinks ? OVERLAPPING : COUNTED, &rows[i].seen, true);
@@ -1082,13 +1087,14 @@ static void plan_sizes(size_plan *plan)
     add_edges(plan);
     add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11},
                OVERLAPPING); /* causal: 8 beyond the diagonal */
-    add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, FAR_QUERIES);
+    add_always(plan, (lengths){1, 1, 1, 19, 5 * tile_k - 3}, FAR_QUERIES);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
     if (problem_has_parameter(p, "causal", "true")) {
         add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
                    COUNTED); /* query 0 does not see a tile's last key */
         add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
-        if (problem_parameter(p, "split_k") == 1)                  /* tiles begin in an order of their own */
+        if (problem_parameter(p, "split_k") == 1 &&
+            dim * tile_q <= 4096) /* tiles begin in an order of their own */
             add_size(plan, (lengths){1, HEADS_TOGETHER + 2, HEADS_TOGETHER + 2, tile_q + 1, 3}, OVERLAPPING,
                      &(sight){.offset = (int64_t)tile_q}, true);
     }
