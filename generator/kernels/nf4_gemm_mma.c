@@ -75,7 +75,7 @@ typedef struct mma_gemm {
     ptx_val shared, scales, a_stages; /* addresses in shared memory */
     ptx_val first_block, block_count; /* quantised blocks of this thread block's part of K */
     split_stretch stretch;            /* with split_k 0: of the quantised blocks of all tiles */
-    ptx_val tile;                     /* the one that is made, then */
+    ptx_val tile, is_first;           /* the one that is made, then; whether it is the thread block's first */
 
     /* This thread's copies of scales and of A: source, destination, and the end of their quantised blocks. */
     ptx_val scale_from, column_bytes, columns_left,
@@ -103,7 +103,7 @@ static bool has_stretch(const mma_gemm *g)
 /* Whether a warp has 64 columns, and reads A half as often as with 32. */
 static bool holds_rows(const mma_gemm *g)
 {
-    return g->tile_m == 32 && g->tile_n == 128;
+    return (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
 }
 
 /* ---- copies into shared memory ------------------------------------------------------------------------------------ */
@@ -292,10 +292,20 @@ static void copy_rows(mma_gemm *g, uint32_t ahead)
                       PTX_PLAIN);
 }
 
+/* Whether block `ahead` of a k_warp, counted from the iteration's first, is one that ends[0] is behind. Many columns leave no
+ * registers for the other ends. */
+static ptx_val is_within(const mma_gemm *g, const ptx_val ends[], ptx_val done, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    if (!holds_rows(g))
+        return ptx_gt(f, ends[ahead], done);
+    return ptx_gt(f, ends[0], ptx_add(f, done, ptx_s32((int32_t)(ahead * g->k_warps))));
+}
+
 static void copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, ptx_gt(f, g->a_end[ahead], done)) {
+    PTX_IF (f, is_within(g, g->a_end, done, ahead)) {
         copy_rows(g, ahead);
     }
 }
@@ -361,7 +371,7 @@ static void load_codes(mma_gemm *g, uint32_t ahead)
 /* Whether this warp has a block `ahead`, counted from the iteration's first, which is `done`. */
 static ptx_val in_bounds(const mma_gemm *g, ptx_val done, uint32_t ahead)
 {
-    return ptx_gt(g->f, g->end[ahead], done);
+    return is_within(g, g->end, done, ahead);
 }
 
 static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
@@ -807,8 +817,21 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
 }
 
-/* Fills the table, too, where it is the thread block's first tile; a barrier follows. */
-static void make_tile(mma_gemm *g, bool is_first)
+/* The first tile fills the table, too, once its loads are on their way. */
+static void fill_table(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    nf4_pairs_find(&g->pairs, g->lane);
+    if (!has_stretch(g)) {
+        nf4_pairs_fill(&g->pairs, g->tid);
+        return;
+    }
+    PTX_IF (f, g->is_first) {
+        nf4_pairs_fill(&g->pairs, g->tid);
+    }
+}
+
+static void make_tile(mma_gemm *g)
 {
     init_reads(g);
     init_codes(g);
@@ -819,8 +842,7 @@ static void make_tile(mma_gemm *g, bool is_first)
     if (g->is_nested)
         fill_nested(g);
     copy_first(g);
-    if (is_first)
-        nf4_pairs_fill(&g->pairs, g->tid, g->lane);
+    fill_table(g);
     clear_sums(g);
     multiply_blocks(g);
     store_tile(g);
@@ -835,7 +857,6 @@ static void make_stretch(mma_gemm *g)
     ptx_val columns = ptx_div(f, ptx_add(f, g->args.n, ptx_u32(g->tile_n - 1)), ptx_u32(g->tile_n));
     g->stretch = split_find_stretch(f, ptx_mul(f, rows, columns), blocks);
     ptx_val at = ptx_var(f, g->stretch.first);
-    nf4_pairs_fill(&g->pairs, g->tid, g->lane);
     PTX_IF (f, ptx_lt(f, at, g->stretch.end)) {
         PTX_LOOP (f) {
             g->tile = ptx_div(f, at, blocks);
@@ -846,7 +867,8 @@ static void make_stretch(mma_gemm *g)
             g->first_row = ptx_mul(f, ptx_rem(f, g->tile, rows), ptx_u32(g->tile_m));
             g->first_column = ptx_mul(f, ptx_div(f, g->tile, rows), ptx_u32(g->tile_n));
             init_ends(g);
-            make_tile(g, false);
+            g->is_first = ptx_eq(f, at, g->stretch.first);
+            make_tile(g);
             ptx_barrier(f); /* all have read the sums */
             ptx_add_to(f, at, count);
             ptx_repeat_if(f, ptx_lt(f, at, g->stretch.end));
@@ -869,6 +891,6 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
         g.first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
         init_ends(&g);
         layout_shared(&g);
-        make_tile(&g, true);
+        make_tile(&g);
     }
 }
