@@ -7,8 +7,6 @@
  */
 #include "split.h"
 
-enum { MOST_SUMS = 64 /* of a thread, of a tile of a stretch */ };
-
 static uint32_t vector_of(const split *s, uint32_t count)
 {
     uint32_t most = s->type == PTX_F64 ? 2 : 4;
@@ -114,10 +112,21 @@ static ptx_val record_at(const split *s, ptx_val record, uint32_t count, uint32_
     return ptx_at(f, ptx_at(f, s->workspace, ptx_mul_wide(f, record, ptx_u32(numbers))), of_thread);
 }
 
-static void load_record(const split *s, ptx_val at, uint32_t count, uint32_t vector, ptx_val sums[])
+/* The first record's numbers become the sums, others are added. */
+static void add_record(const split *s, ptx_val from, bool is_first, ptx_val sums[], uint32_t count,
+                       uint32_t vector)
 {
-    for (uint32_t i = 0; i < count; i += vector)
-        ptx_load_vec(s->f, (int)vector, &sums[i], ptx_at_const(s->f, at, i * ptx_block_x(s->f)), PTX_CG);
+    ptx_fn *f = s->f;
+    for (uint32_t i = 0; i < count; i += vector) {
+        ptx_val part[4];
+        ptx_load_vec(f, (int)vector, part, ptx_at_const(f, from, i * ptx_block_x(f)), PTX_CG);
+        for (uint32_t e = 0; e < vector; e++) {
+            if (is_first)
+                ptx_set(f, sums[i + e], part[e]);
+            else
+                ptx_add_to(f, sums[i + e], part[e]);
+        }
+    }
 }
 
 ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[], uint32_t count)
@@ -137,17 +146,11 @@ ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[
         ptx_set(f, has_sums, ptx_select(f, is_last, ptx_u32(1), ptx_u32(0)));
         PTX_IF (f, is_last) {
             ptx_rarely(f);
-            ptx_val from = record_at(s, ptx_mad(f, first, ptx_u32(2), ptx_u32(1)), count, vector), part[4];
-            for (uint32_t i = 0; i < count; i += vector) {
-                ptx_load_vec(f, (int)vector, part, ptx_at_const(f, from, i * ptx_block_x(f)), PTX_CG);
-                for (uint32_t e = 0; e < vector; e++)
-                    ptx_set(f, sums[i + e], part[e]);
-            }
+            ptx_val own = ptx_mad(f, first, ptx_u32(2), ptx_u32(1));
+            add_record(s, record_at(s, own, count, vector), true, sums, count, vector);
             PTX_FOR (f, before, first, last, ptx_u32(1)) {
-                ptx_val record = ptx_mad(f, before, ptx_u32(2), ptx_u32(2)), next[MOST_SUMS];
-                load_record(s, record_at(s, record, count, vector), count, vector, next);
-                for (uint32_t i = 0; i < count; i++)
-                    ptx_add_to(f, sums[i], next[i]);
+                ptx_val record = ptx_mad(f, before, ptx_u32(2), ptx_u32(2));
+                add_record(s, record_at(s, record, count, vector), false, sums, count, vector);
             }
         }
     }

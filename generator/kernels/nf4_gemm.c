@@ -19,7 +19,7 @@ static const kiln_param params[] = {
      .summary = "of A and C: packed one behind the other, or a_stride and c_stride apart"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
-    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
+    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64 128",
      .default_value = "1",
      .summary = "rows of C per thread block; the weights are read once for each such tile; simt: 16 and 32 need A in f32"},
     {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128",
@@ -174,7 +174,7 @@ const kiln_family nf4_gemm_family = {
              .wait = "select(" IS_SIMT ", 600, 200)",
              .block_bytes =
                  TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " / 64 + tile_m * select(a == f32, 4, 2))",
-             .extra = "select(split_k == 1, 0, 2500 + max(2, split_k) * tile_m * tile_n / 16)"},
+             .extra = "select(split_k == 1, 0, select(split_k == 0, 1000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},

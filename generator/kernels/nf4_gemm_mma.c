@@ -81,7 +81,7 @@ typedef struct mma_gemm {
     ptx_val scale_from, column_bytes, columns_left,
         column_of[MOST_COPIES]; /* see scale_at; nested: numbers */
     ptx_val scale_to, scale_end, scale_next_end;
-    ptx_val a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
+    ptx_val a_row, a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
     ptx_val scales_read, a_read; /* where this lane reads them */
     ptx_val ring;                /* bytes to this iteration's scales in their ring */
     ptx_val toggle_to, toggle_read, toggle_a_to, toggle_a; /* of double buffers: see shared_toggle */
@@ -164,6 +164,20 @@ static uint32_t a_row_units(const mma_gemm *g)
     return g->k_warps * g->stage_blocks * BLOCK_K / A_UNIT;
 }
 
+/* To hold what an addition makes again. */
+static bool lacks_registers(const mma_gemm *g)
+{
+    return holds_rows(g) || g->tile_m == 128;
+}
+
+/* Of this thread's i-th row that are in bounds. */
+static ptx_val bytes_of_row(const mma_gemm *g, uint32_t i)
+{
+    ptx_fn *f = g->f;
+    ptx_val row = ptx_add(f, g->a_row, ptx_u32(i * (g->threads / a_row_units(g))));
+    return ptx_select(f, ptx_lt(f, row, g->args.m), ptx_u32(UNIT_BYTES), ptx_u32(0));
+}
+
 /* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as all threads reach at once. */
 static void init_a_copies(mma_gemm *g)
 {
@@ -175,10 +189,9 @@ static void init_a_copies(mma_gemm *g)
     ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
     g->a_step = ptx_mul_wide(f, g->args.a_stride, ptx_u32(2 * step));
-    for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->args.m);
-        g->a_bytes[i] = ptx_select(f, in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
-    }
+    g->a_row = first;
+    for (uint32_t i = 0; i < g->a_copies && g->tile_m < 128; i++)
+        g->a_bytes[i] = bytes_of_row(g, i);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
     g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
     if (!g->is_wide)
@@ -281,7 +294,8 @@ static void copy_rows(mma_gemm *g, uint32_t ahead)
         if (i > 0)
             from = ptx_at(f, from, g->a_step);
         if (g->has_sm_80) {
-            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
+            ptx_val bytes = g->tile_m < 128 ? g->a_bytes[i] : bytes_of_row(g, i);
+            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, bytes, PTX_CG);
         } else {
             ptx_val in_bounds = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
             tail_load(f, PTX_U32, 4, raw[i], from, &in_bounds, PTX_NC);
@@ -292,12 +306,11 @@ static void copy_rows(mma_gemm *g, uint32_t ahead)
                       PTX_PLAIN);
 }
 
-/* Whether block `ahead` of a k_warp, counted from the iteration's first, is one that ends[0] is behind. Many columns leave no
- * registers for the other ends. */
+/* Whether block `ahead` of a k_warp, counted from the iteration's first, is one that ends[0] is behind. */
 static ptx_val is_within(const mma_gemm *g, const ptx_val ends[], ptx_val done, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    if (!holds_rows(g))
+    if (!lacks_registers(g))
         return ptx_gt(f, ends[ahead], done);
     return ptx_gt(f, ends[0], ptx_add(f, done, ptx_s32((int32_t)(ahead * g->k_warps))));
 }
@@ -472,7 +485,7 @@ static void add_block_to_rows(mma_gemm *g, uint32_t block)
 static void read_scales(mma_gemm *g, uint32_t block)
 {
     ptx_fn *f = g->f;
-    const uint32_t count = has_most_threads(g) || holds_rows(g) ? 1 : g->depth;
+    const uint32_t count = has_most_threads(g) || lacks_registers(g) ? 1 : g->depth;
     if (block % count)
         return;
     ptx_val from = is_double_buffered(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
@@ -563,7 +576,7 @@ static uint32_t sums_row_bytes(const mma_gemm *g)
     return 4 * (g->tile_n + PAD_WORDS);
 }
 
-/* Where the table and the copies were; the next tile of a stretch needs the table. */
+/* Where the table and the copies were, or the copies alone. */
 static ptx_val sums_at(const mma_gemm *g)
 {
     return has_stretch(g) ? g->scales : g->shared;
@@ -615,6 +628,21 @@ static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, 
     }
 }
 
+/* A few of this thread's elements at a time, so that the kernel is no longer than its loop. */
+static void store_large_tile(mma_gemm *g, ptx_val row, ptx_val column, ptx_val from)
+{
+    enum { AT_ONCE = 16 };
+    ptx_fn *f = g->f;
+    const uint32_t pass_rows = g->threads / g->tile_n;
+    ptx_val may = ptx_lt(f, column, g->args.n), first = ptx_add(f, row, g->first_row);
+    PTX_FOR (f, rows, ptx_u32(0), ptx_u32(g->tile_m), ptx_u32(AT_ONCE * pass_rows)) {
+        ptx_val sums[AT_ONCE], at = ptx_mad(f, rows, ptx_u32(sums_row_bytes(g)), from);
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            sums[i] = add_k_warps(g, at, i);
+        store_column(g, ptx_add(f, first, rows), column, may, sums, AT_ONCE, pass_rows);
+    }
+}
+
 /* Threads take neighbouring elements of a row; a small tile has fewer elements than there are threads. */
 static void store_tile(mma_gemm *g)
 {
@@ -629,6 +657,10 @@ static void store_tile(mma_gemm *g)
     ptx_barrier(f);
     store_sums(g);
     ptx_barrier(f);
+    if (count > MOST_SUMS) {
+        store_large_tile(g, row, column, from);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++)
         sums[i] = ptx_var(f, ptx_f32(0));
     if (threads < g->threads) {
@@ -668,6 +700,7 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     g->is_wide = g->column_warps > 1 || g->tile_m > ROWS;
     g->depth = g->is_wide ? (g->tile_m <= 16 && g->threads < MOST_THREADS ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
     g->chunk = has_most_threads(g)                                  ? g->k_warps * g->depth
+               : g->tile_m == 128                                   ? 8
                : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
                                                                     : 32;
     g->stage_blocks = g->is_wide ? 1 : g->depth;
@@ -771,7 +804,7 @@ static void clear_sums(mma_gemm *g)
 /* As many as leave enough registers for a thread's sums. */
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
-    uint32_t registers = g->tile_m == 64 || holds_rows(g)    ? 255
+    uint32_t registers = g->tile_m >= 64 || holds_rows(g)    ? 255
                          : g->threads == MOST_THREADS        ? 128
                          : g->is_wide                        ? 204
                          : g->groups == 1 && g->split_k == 1 ? 85
@@ -786,7 +819,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide;
     s->block[0] = g.threads;
     s->shared_bytes = shared_bytes(&g);
-    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 ? 80 : 75;
+    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || holds_rows(&g) ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     if (is_mma && g.is_wide && g.tile_m < 64 && g.threads < MOST_THREADS && !holds_rows(&g))
         s->registers = g.tile_m == ROWS ? 128 : 168;
@@ -810,6 +843,9 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
                  "strategy tile_m tile_n stages",
                  "stages 4 needs tile_n of at least 64, or tile_m 16, and tile_m of at most 16");
+    kiln_require(s, g.tile_m < 128 || (is_mma && g.tile_n == 128 && g.k_warps == 1 && g.split_k == 1),
+                 "strategy tile_m tile_n k_warps split_k",
+                 "tile_m 128 needs strategy mma, tile_n 128, k_warps 1 and split_k 1: registers");
     kiln_require(s, g.split_k != 0 || (is_mma && g.is_wide), "strategy tile_m tile_n split_k",
                  "split_k 0 needs strategy mma, and tile_n of at least 64 or tile_m of at least 16");
     kiln_require(s, !is_mma || s->shared_bytes <= SHARED_SM_80,
@@ -817,7 +853,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
 }
 
-/* The first tile fills the table, too, once its loads are on their way. */
+/* Once the tile's loads are on their way. */
 static void fill_table(mma_gemm *g)
 {
     ptx_fn *f = g->f;
