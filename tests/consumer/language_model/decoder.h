@@ -1,0 +1,42 @@
+/* Runs a model: tokens in, logits out. The cache of keys and values, and all buffers, are made at the start. */
+#ifndef LM_DECODER_H
+#define LM_DECODER_H
+
+#include "model.h"
+
+enum { CHUNK = 64 }; /* tokens of a prompt that pass through the layers at once */
+
+typedef struct decoder {
+    device *device;
+    const model *model;
+    uint32_t context;                      /* tokens that the cache has room for */
+    uint32_t length;                       /* tokens that are in it */
+    bool has_all_logits;                   /* of each token, not only of the last; for tests */
+    CUdeviceptr state;                     /* f32[CHUNK, width]: the residual stream */
+    CUdeviceptr q, k, v, attended, hidden; /* f16[CHUNK, ...] */
+    CUdeviceptr logits;                    /* f32[vocabulary] of the last token; [CHUNK, vocabulary] of all */
+    CUdeviceptr k_cache, v_cache;          /* f16[layers, context, key_heads, head_size] */
+    CUdeviceptr workspace, counters;       /* of attention */
+    uint64_t workspace_bytes;
+    CUdeviceptr inputs; /* what changes from step to step: struct inputs of decoder.c */
+    bool is_loading;    /* kernels are loaded instead of launched */
+    uint32_t launches;  /* of kernels so far; a graph's count when it is recorded */
+    uint32_t launches_per_token;
+} decoder;
+
+/* Allocates, loads all kernels, and records the graph of one token. `n` must be zeros. Nothing has to be closed: memory
+ * and graph are the device's. */
+bool decoder_open(decoder *n, const model *m, device *d, uint32_t context, bool has_all_logits);
+
+/* Appends up to CHUNK tokens. The logits of the last, or of all, are on the device then. */
+bool decoder_read(decoder *n, const int32_t *tokens, uint32_t count);
+
+/* Appends one token, by the graph. */
+bool decoder_step(decoder *n, int32_t token);
+
+/* The steps of decoder_read, for programs that look between them. */
+bool decoder_embed(decoder *n, const int32_t *tokens, uint32_t count);
+bool decoder_layer(decoder *n, uint32_t index, uint32_t count);
+bool decoder_head(decoder *n, uint32_t count);
+
+#endif

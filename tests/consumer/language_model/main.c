@@ -1,0 +1,245 @@
+/* kiln-lm: a language model that writes text, every kernel from a bundle that was baked when the program was built.
+ *
+ *     kiln-lm MODEL.gguf --prompt TEXT [-n N] [--chat] [option ...]
+ *
+ * Exit status: 0, 1 after a failure, 2 for bad usage, 130 when it was interrupted.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "chat.h"
+#include "decoder.h"
+#include "options.h"
+#include "text_stream.h"
+#include "tokenizer.h"
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal)
+{
+    (void)signal;
+    is_interrupted = 1;
+}
+
+/* When each phase had ended, in seconds. */
+typedef struct times {
+    double start, read, uploaded, ready, prompted, end;
+} times;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* All that a run holds. */
+typedef struct session {
+    options options;
+    gguf_file *file;
+    tokenizer *tokenizer;
+    const chat_template *template;
+    int32_t *tokens; /* of the prompt */
+    size_t token_count;
+    size_t written; /* tokens of the answer */
+    float *logits;
+    model model;
+    device device;
+    decoder decoder;
+    text_stream out;
+    times times;
+} session;
+
+/* ---- the file and the prompt ----------------------------------------------------------------------------------------- */
+
+static bool read_prompt(session *s)
+{
+    gguf_error error;
+    char *wrapped = NULL;
+    if (s->options.is_chat) {
+        s->template = chat_find(s->file, &error);
+        if (!s->template)
+            return failed("%s", error.text);
+        wrapped = chat_wrap(s->template, s->options.prompt);
+        if (!wrapped)
+            return failed("out of memory");
+    }
+    const char *text = wrapped ? wrapped : s->options.prompt;
+    s->tokens = malloc(TOKENIZER_MOST_TOKENS(strlen(text)) * sizeof *s->tokens);
+    const bool ok =
+        s->tokens ? tokenizer_encode(s->tokenizer, text, strlen(text), s->tokens, &s->token_count, &error) ||
+                        failed("%s", error.text)
+                  : failed("out of memory");
+    free(wrapped);
+    return ok &&
+           (s->token_count > 0 || failed("--prompt: expected a text of at least one token, found none"));
+}
+
+/* Tokens that the cache gets room for. */
+static bool choose_context(session *s)
+{
+    options *o = &s->options;
+    const size_t needed = s->token_count + o->count;
+    if (o->context == 0)
+        o->context = needed < s->model.context ? (uint32_t)needed : s->model.context;
+    if (o->context > s->model.context)
+        return failed("--context: expected at most %u, which the model was trained for, found %u",
+                      s->model.context, o->context);
+    return s->token_count < o->context ||
+           failed("--prompt: expected fewer tokens than the context has, %u, found %zu", o->context,
+                  s->token_count);
+}
+
+static bool read_model(session *s)
+{
+    gguf_error error;
+    s->file = gguf_open(s->options.model, &error);
+    if (!s->file)
+        return failed("%s: %s", s->options.model, error.text);
+    if (!model_open(&s->model, s->file))
+        return false;
+    s->tokenizer = tokenizer_open(s->file, &error);
+    if (!s->tokenizer)
+        return failed("%s: %s", s->options.model, error.text);
+    if (tokenizer_size(s->tokenizer) != s->model.vocabulary)
+        return failed(
+            "%s: tokenizer.ggml.tokens: expected a text for each of %u rows of token_embd.weight, found %u",
+            s->options.model, s->model.vocabulary, tokenizer_size(s->tokenizer));
+    return read_prompt(s) && choose_context(s);
+}
+
+/* Memory of the host; nothing is allocated after it. */
+static bool allocate(session *s)
+{
+    s->logits = malloc(s->model.vocabulary * sizeof *s->logits);
+    s->options.sampler.order = malloc(s->model.vocabulary * sizeof *s->options.sampler.order);
+    return (s->logits && s->options.sampler.order) || failed("out of memory");
+}
+
+static bool open_session(session *s)
+{
+    s->times.start = now();
+    if (!read_model(s) || !allocate(s))
+        return false;
+    s->times.read = now();
+    if (!device_open(&s->device, s->options.driver) || !model_upload(&s->model, s->file, &s->device))
+        return false;
+    s->times.uploaded = now();
+    if (!decoder_open(&s->decoder, &s->model, &s->device, s->options.context, false))
+        return false;
+    s->times.ready = now();
+    s->out.out = stdout;
+    return true;
+}
+
+static void close_session(session *s)
+{
+    device_close(&s->device);
+    model_close(&s->model);
+    tokenizer_close(s->tokenizer);
+    gguf_close(s->file);
+    free(s->tokens);
+    free(s->logits);
+    free(s->options.sampler.order);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------------------ */
+
+static bool ends(const session *s, int32_t token)
+{
+    return tokenizer_is_end(s->tokenizer, token) ||
+           (s->template && token == tokenizer_find(s->tokenizer, s->template->end));
+}
+
+static bool choose(session *s, int32_t *token)
+{
+    uint32_t chosen = 0;
+    if (!device_download(&s->device, s->logits, s->decoder.logits, s->model.vocabulary * sizeof *s->logits))
+        return false;
+    if (!sample(&s->options.sampler, s->logits, s->model.vocabulary, &chosen))
+        return failed("the logits behind token %u are no finite numbers", s->decoder.length - 1);
+    *token = (int32_t)chosen;
+    return true;
+}
+
+static bool write_token(session *s, int32_t token)
+{
+    size_t count;
+    const char *bytes = tokenizer_bytes(s->tokenizer, token, false, &count);
+    s->written++;
+    return text_stream_write(&s->out, bytes, count) || failed("the answer cannot be written");
+}
+
+static bool read_prompt_tokens(session *s)
+{
+    for (size_t from = 0; from < s->token_count && !is_interrupted; from += CHUNK) {
+        const size_t left = s->token_count - from;
+        if (!decoder_read(&s->decoder, s->tokens + from, left < CHUNK ? (uint32_t)left : CHUNK) ||
+            !device_wait(&s->device))
+            return false;
+    }
+    return true;
+}
+
+static bool answer(session *s)
+{
+    int32_t token;
+    if (!read_prompt_tokens(s) || is_interrupted || !choose(s, &token))
+        return is_interrupted;
+    s->times.prompted = now();
+    while (!ends(s, token)) {
+        if (!write_token(s, token))
+            return false;
+        if (is_interrupted || s->written == s->options.count || s->decoder.length == s->options.context)
+            break;
+        if (!decoder_step(&s->decoder, token) || !choose(s, &token))
+            return false;
+    }
+    return (text_stream_end(&s->out) && putchar('\n') != EOF && fflush(stdout) == 0) ||
+           failed("the answer cannot be written");
+}
+
+/* ---- statistics ------------------------------------------------------------------------------------------------------ */
+
+static void report(const session *s)
+{
+    const times *t = &s->times;
+    const device *d = &s->device;
+    const double answered = t->end - t->prompted;
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    const size_t steps = s->written ? s->written - 1 : 0; /* the first token comes of the prompt */
+    fprintf(stderr, "device     %s (sm_%u, driver %d.%d), %.1f MB allocated, %.1f MB of them weights\n",
+            d->name, (unsigned)d->loader.device.sm, d->version / 1000, d->version % 1000 / 10,
+            (double)d->allocated / 1e6, (double)s->model.weight_bytes / 1e6);
+    fprintf(stderr, "host       %.1f MB resident at most\n", (double)used.ru_maxrss * 1024 / 1e6);
+    fprintf(stderr, "start      read %.3f s, uploaded %.3f s, kernels loaded %.3f s\n", t->read - t->start,
+            t->uploaded - t->read, t->ready - t->uploaded);
+    if (t->prompted > 0)
+        fprintf(stderr, "prompt     %zu tokens in %.3f s, %.2f per second; first token after %.3f s\n",
+                s->token_count, t->prompted - t->ready, (double)s->token_count / (t->prompted - t->ready),
+                t->prompted - t->start);
+    if (steps)
+        fprintf(stderr, "answer     %zu tokens, %.2f per second, %u launches each\n", s->written,
+                (double)steps / answered, s->decoder.launches_per_token);
+    if (is_interrupted)
+        fprintf(stderr, "interrupted\n");
+}
+
+int main(int argc, char **argv)
+{
+    static session s;
+    if (!read_options(&s.options, argc, argv))
+        return 2;
+    signal(SIGINT, interrupt);
+    bool ok = open_session(&s) && answer(&s);
+    s.times.end = now();
+    if (ok && !s.options.is_quiet)
+        report(&s);
+    close_session(&s);
+    return !ok ? 1 : is_interrupted ? 130 : 0;
+}

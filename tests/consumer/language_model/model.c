@@ -1,0 +1,332 @@
+#include "model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 256, PIECE_BYTES = 4 << 20, MOST_LAYERS = 1024, MOST_ROTARY = 256 };
+
+/* ---- what the file says ---------------------------------------------------------------------------------------------- */
+
+static bool is_llama(const gguf_file *file)
+{
+    gguf_string name;
+    gguf_error error;
+    if (!gguf_get_string(file, "general.architecture", &name, &error))
+        return failed("%s", error.text);
+    return gguf_string_is(name, "llama") || failed("general.architecture: expected llama, found %.*s",
+                                                   (int)(name.size < 64 ? name.size : 64), name.bytes);
+}
+
+/* What would make other numbers of the same weights. */
+static bool is_plain(const gguf_file *file)
+{
+    gguf_string scaling;
+    gguf_error error;
+    uint32_t number;
+    float factor;
+    if (gguf_has(file, "llama.rope.scaling.type")) {
+        if (!gguf_get_string(file, "llama.rope.scaling.type", &scaling, &error))
+            return failed("%s", error.text);
+        if (!gguf_string_is(scaling, "none"))
+            return failed("llama.rope.scaling.type: expected none, found %.*s",
+                          (int)(scaling.size < 64 ? scaling.size : 64), scaling.bytes);
+    }
+    if (gguf_has(file, "llama.rope.scale_linear")) {
+        if (!gguf_get_f32(file, "llama.rope.scale_linear", &factor, &error))
+            return failed("%s", error.text);
+        if (factor != 1)
+            return failed("llama.rope.scale_linear: expected 1, found %g: this program scales no positions",
+                          (double)factor);
+    }
+    if (gguf_find_tensor(file, "rope_freqs.weight"))
+        return failed("tensor rope_freqs.weight: this program does not have Llama 3's scaling of positions");
+    if (gguf_has(file, "llama.expert_count")) {
+        if (!gguf_get_u32(file, "llama.expert_count", &number, &error))
+            return failed("%s", error.text);
+        if (number)
+            return failed("llama.expert_count: expected 0, found %u: this program does not choose experts",
+                          number);
+    }
+    if (gguf_has(file, "llama.attention.sliding_window")) {
+        if (!gguf_get_u32(file, "llama.attention.sliding_window", &number, &error))
+            return failed("%s", error.text);
+        if (number)
+            return failed(
+                "llama.attention.sliding_window: expected 0, found %u: each token sees all before it",
+                number);
+    }
+    return true;
+}
+
+/* A number of the file from 1 to `most`; where it may be left out, *value is what it is then, else 0. */
+static bool read_size(const gguf_file *file, const char *key, uint32_t most, uint32_t *value)
+{
+    gguf_error error;
+    if (*value && !gguf_has(file, key))
+        return true;
+    if (!gguf_get_u32(file, key, value, &error))
+        return failed("%s", error.text);
+    return (*value >= 1 && *value <= most) || failed("%s: expected 1 to %u, found %u", key, most, *value);
+}
+
+static bool read_factor(const gguf_file *file, const char *key, float least, float *value)
+{
+    gguf_error error;
+    if (*value > 0 && !gguf_has(file, key))
+        return true;
+    if (!gguf_get_f32(file, key, value, &error))
+        return failed("%s", error.text);
+    return (*value >= least && *value <= 1e30f) ||
+           failed("%s: expected %g to 1e30, found %g", key, (double)least, (double)*value);
+}
+
+static bool read_heads(model *m, const gguf_file *file)
+{
+    if (!read_size(file, "llama.attention.head_count", 1 << 16, &m->heads))
+        return false;
+    m->key_heads = m->heads;
+    if (!read_size(file, "llama.attention.head_count_kv", m->heads, &m->key_heads))
+        return false;
+    if (m->heads % m->key_heads)
+        return failed("llama.attention.head_count: expected a multiple of head_count_kv, %u, found %u",
+                      m->key_heads, m->heads);
+    m->head_size = m->width / m->heads;
+    if (m->head_size == 0)
+        return failed("llama.attention.head_count: expected at most embedding_length, %u, found %u", m->width,
+                      m->heads);
+    uint32_t of_values = m->head_size;
+    if (!read_size(file, "llama.attention.key_length", 1 << 12, &m->head_size) ||
+        !read_size(file, "llama.attention.value_length", 1 << 12, &of_values))
+        return false;
+    if (m->head_size != of_values)
+        return failed("llama.attention.value_length: expected that of keys, %u, found %u", m->head_size,
+                      of_values);
+    m->rotary = m->head_size;
+    if (!read_size(file, "llama.rope.dimension_count", m->head_size, &m->rotary))
+        return false;
+    return (m->rotary % 2 == 0 && m->rotary <= MOST_ROTARY) ||
+           failed("llama.rope.dimension_count: expected an even number up to %d, found %u", MOST_ROTARY,
+                  m->rotary);
+}
+
+static bool read_sizes(model *m, const gguf_file *file)
+{
+    m->rope_base = 10000;
+    return read_size(file, "llama.block_count", MOST_LAYERS, &m->layer_count) &&
+           read_size(file, "llama.context_length", 1u << 30, &m->context) &&
+           read_size(file, "llama.embedding_length", 1 << 20, &m->width) &&
+           read_size(file, "llama.feed_forward_length", 1 << 20, &m->hidden) && read_heads(m, file) &&
+           read_factor(file, "llama.attention.layer_norm_rms_epsilon", 0, &m->norm_eps) &&
+           read_factor(file, "llama.rope.freq_base", 1, &m->rope_base);
+}
+
+/* ---- what the bundle takes ------------------------------------------------------------------------------------------- */
+
+/* Whether a word of the bundle, "q4_1", is the file's name of a type, "Q4_1". */
+static bool is_word(const char *word, const char *name)
+{
+    while (*word && *word == (*name >= 'A' && *name <= 'Z' ? *name - 'A' + 'a' : *name))
+        word++, name++;
+    return !*word && !*name;
+}
+
+/* The number of the tensor's type as the arguments of a family take it. */
+static bool find_format(const char *family_name, const gguf_tensor *tensor, uint32_t *format)
+{
+    const kiln_index *index = &lm_kernels_index;
+    const kiln_index_family *family = kiln_find_family(index, family_name);
+    char known[256] = "";
+    for (uint32_t i = 0; i < family->selector_count; i++) {
+        const kiln_selector *selector = &index->selectors[family->first_selector + i];
+        for (uint32_t w = 0; strcmp(index->texts + selector->text, "format") == 0 && w < selector->word_count;
+             w++) {
+            const kiln_word *word = &index->words[selector->first_word + w];
+            if (is_word(index->texts + word->text, tensor->type->name)) {
+                *format = word->number;
+                return true;
+            }
+            const size_t length = strlen(known);
+            snprintf(known + length, sizeof known - length, " %s", index->texts + word->text);
+        }
+    }
+    return failed(
+        "tensor %s: %s is not among the formats of %s that this program was built with, in kernels.yaml:%s",
+        tensor->name, tensor->type->name, family_name, known);
+}
+
+/* ---- tensors --------------------------------------------------------------------------------------------------------- */
+
+static bool place_tensors(model *m, const gguf_file *file)
+{
+    const uint64_t count = gguf_tensor_count(file);
+    m->places = calloc(count ? count : 1, sizeof *m->places);
+    if (!m->places)
+        return failed("out of memory");
+    for (uint64_t i = 0; i < count; i++) { /* no sum overflows: the tensors are apart in the file */
+        m->places[i].offset = m->weight_bytes;
+        m->weight_bytes += (gguf_tensor_at(file, i)->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return true;
+}
+
+static const gguf_tensor *find_tensor(const model *m, const gguf_file *file, const char *name,
+                                      CUdeviceptr *address)
+{
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const gguf_tensor *tensor = gguf_tensor_at(file, i);
+        if (strcmp(tensor->name, name) == 0) {
+            m->places[i].is_used = true;
+            *address = m->weights + m->places[i].offset;
+            return tensor;
+        }
+    }
+    failed("tensor %s: there is none", name);
+    return NULL;
+}
+
+static bool has_shape(const gguf_tensor *t, uint64_t rows, uint64_t columns)
+{
+    return (t->dims[0] == columns && t->dims[1] == rows && t->dims[2] == 1 && t->dims[3] == 1) ||
+           failed("tensor %s: expected %llu x %llu elements, found %llu x %llu x %llu x %llu", t->name,
+                  (unsigned long long)columns, (unsigned long long)rows, (unsigned long long)t->dims[0],
+                  (unsigned long long)t->dims[1], (unsigned long long)t->dims[2],
+                  (unsigned long long)t->dims[3]);
+}
+
+static bool find_vector(const model *m, const gguf_file *file, const char *name, CUdeviceptr *address)
+{
+    const gguf_tensor *t = find_tensor(m, file, name, address);
+    if (!t || !has_shape(t, 1, m->width))
+        return false;
+    return t->type->number == GGUF_F32 || failed("tensor %s: expected F32, found %s", name, t->type->name);
+}
+
+static bool find_matrix(const model *m, const gguf_file *file, const char *name, uint64_t rows,
+                        uint32_t columns, matrix *found)
+{
+    const gguf_tensor *t = find_tensor(m, file, name, &found->address);
+    found->rows = (uint32_t)rows, found->columns = columns;
+    return t && has_shape(t, rows, columns) && find_format("linear", t, &found->format);
+}
+
+static bool find_layer(const model *m, const gguf_file *file, uint32_t index)
+{
+    layer *l = &m->layers[index];
+    const uint32_t q_rows = m->heads * m->head_size, k_rows = m->key_heads * m->head_size;
+    const struct {
+        const char *name;
+        uint32_t rows, columns;
+        matrix *found;
+    } matrices[] = {
+        {"attn_q", q_rows, m->width, &l->q},         {"attn_k", k_rows, m->width, &l->k},
+        {"attn_v", k_rows, m->width, &l->v},         {"attn_output", m->width, q_rows, &l->output},
+        {"ffn_gate", m->hidden, m->width, &l->gate}, {"ffn_up", m->hidden, m->width, &l->up},
+        {"ffn_down", m->width, m->hidden, &l->down},
+    };
+    char name[64];
+    for (size_t i = 0; i < sizeof matrices / sizeof matrices[0]; i++) {
+        snprintf(name, sizeof name, "blk.%u.%s.weight", index, matrices[i].name);
+        if (!find_matrix(m, file, name, matrices[i].rows, matrices[i].columns, matrices[i].found))
+            return false;
+    }
+    if (l->gate.format != l->up.format)
+        return failed(
+            "tensor blk.%u.ffn_gate.weight: expected the format of ffn_up: one kernel multiplies by both",
+            index);
+    snprintf(name, sizeof name, "blk.%u.attn_norm.weight", index);
+    if (!find_vector(m, file, name, &l->attention_norm))
+        return false;
+    snprintf(name, sizeof name, "blk.%u.ffn_norm.weight", index);
+    return find_vector(m, file, name, &l->hidden_norm);
+}
+
+/* Every tensor that the file has is used: another one, such as a bias, would change the model. */
+static bool all_are_used(const model *m, const gguf_file *file)
+{
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++)
+        if (!m->places[i].is_used)
+            return failed("tensor %s: this program does not know what it is for",
+                          gguf_tensor_at(file, i)->name);
+    return true;
+}
+
+static bool find_tensors(model *m, const gguf_file *file)
+{
+    const gguf_tensor *embedding = gguf_find_tensor(file, "token_embd.weight");
+    if (!embedding)
+        return failed("tensor token_embd.weight: there is none");
+    if (embedding->dims[1] > 1 << 24)
+        return failed("tensor token_embd.weight: expected at most 2^24 tokens, found %llu",
+                      (unsigned long long)embedding->dims[1]);
+    m->vocabulary = (uint32_t)embedding->dims[1];
+    if (!find_matrix(m, file, "token_embd.weight", m->vocabulary, m->width, &m->embedding) ||
+        !find_format("gguf_rows", embedding, &m->embedding_format) ||
+        !find_vector(m, file, "output_norm.weight", &m->output_norm))
+        return false;
+    m->head = m->embedding;
+    if (gguf_find_tensor(file, "output.weight") &&
+        !find_matrix(m, file, "output.weight", m->vocabulary, m->width, &m->head))
+        return false;
+    for (uint32_t i = 0; i < m->layer_count; i++)
+        if (!find_layer(m, file, i))
+            return false;
+    return all_are_used(m, file);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------------- */
+
+bool model_open(model *m, const gguf_file *file)
+{
+    if (!is_llama(file) || !is_plain(file) || !read_sizes(m, file) || !place_tensors(m, file))
+        return false;
+    m->layers = calloc(m->layer_count, sizeof *m->layers);
+    return m->layers ? find_tensors(m, file) : failed("out of memory");
+}
+
+void model_close(model *m)
+{
+    free(m->layers);
+    free(m->places);
+    *m = (model){0};
+}
+
+/* How far one position turns each pair, in fractions of a turn, 2^-64 each: base^(-2 i / rotary) radians. */
+static bool upload_frequencies(model *m, device *d)
+{
+    const long double two_pi = 6.283185307179586476925286766559005768L;
+    uint64_t frequencies[MOST_ROTARY / 2];
+    for (uint32_t i = 0; i < m->rotary / 2; i++)
+        frequencies[i] = (uint64_t)roundl(
+            ldexpl(powl((long double)m->rope_base, -2 * (long double)i / m->rotary) / two_pi, 64));
+    const size_t bytes = m->rotary / 2 * sizeof *frequencies;
+    return device_allocate(d, bytes, "frequencies", &m->frequencies) &&
+           device_upload(d, m->frequencies, frequencies, bytes);
+}
+
+static bool upload_tensor(const model *m, gguf_file *file, device *d, uint64_t index, char *piece)
+{
+    const gguf_tensor *t = gguf_tensor_at(file, index);
+    gguf_error error;
+    for (uint64_t from = 0; from < t->bytes; from += PIECE_BYTES) {
+        const size_t bytes = t->bytes - from < PIECE_BYTES ? (size_t)(t->bytes - from) : PIECE_BYTES;
+        if (!gguf_read(file, t, from, piece, bytes, &error))
+            return failed("%s", error.text);
+        if (!device_upload(d, m->weights + m->places[index].offset + from, piece, bytes))
+            return false;
+    }
+    return true;
+}
+
+bool model_upload(model *m, gguf_file *file, device *d)
+{
+    if (!device_allocate(d, m->weight_bytes, "weights", &m->weights))
+        return false;
+    char *piece = malloc(PIECE_BYTES);
+    bool ok = piece || failed("out of memory");
+    for (uint64_t i = 0; ok && i < gguf_tensor_count(file); i++)
+        ok = upload_tensor(m, file, d, i, piece);
+    free(piece);
+    return ok && upload_frequencies(m, d) && find_tensors(m, file); /* again: now they have addresses */
+}

@@ -1,0 +1,54 @@
+/* A model of the architecture "llama": what its GGUF file says of it, and its weights on the device. */
+#ifndef LM_MODEL_H
+#define LM_MODEL_H
+
+#include "device.h"
+#include "gguf.h"
+
+/* Quantised weights on the device: rows of blocks, as in the file. */
+typedef struct matrix {
+    CUdeviceptr address;
+    uint32_t rows, columns;
+    uint32_t format; /* LM_KERNELS_LINEAR_FORMAT_... */
+} matrix;
+
+typedef struct layer {
+    CUdeviceptr attention_norm, hidden_norm; /* f32[width] */
+    matrix q, k, v, output;                  /* output: of attention */
+    matrix gate, up, down;                   /* of the hidden layer */
+} layer;
+
+/* Where a tensor lies. */
+typedef struct place {
+    uint64_t offset; /* in the memory of all weights; a multiple of 256 */
+    bool is_used;
+} place;
+
+typedef struct model {
+    uint32_t width; /* elements of a token's state */
+    uint32_t heads, key_heads, head_size;
+    uint32_t hidden;     /* elements of the hidden layer */
+    uint32_t vocabulary; /* tokens */
+    uint32_t context;    /* tokens that it was trained for */
+    float norm_eps;
+    float rope_base;
+    uint32_t rotary;           /* elements of a head that are rotated by position */
+    CUdeviceptr frequencies;   /* u64[rotary / 2], as kiln's rope takes them */
+    matrix embedding, head;    /* one and the same where the file has no output.weight */
+    uint32_t embedding_format; /* LM_KERNELS_GGUF_ROWS_FORMAT_... */
+    CUdeviceptr output_norm;   /* f32[width] */
+    uint32_t layer_count;
+    layer *layers;
+    place *places; /* of the file's tensors, in its order */
+    CUdeviceptr weights;
+    uint64_t weight_bytes;
+} model;
+
+/* Reads and checks what the file says; false: it is not a model that this program runs, and stderr says why. `m` must be
+ * zeros; model_close frees it also after a failure. */
+bool model_open(model *m, const gguf_file *file);
+/* Copies the tensors to the device, in pieces. */
+bool model_upload(model *m, gguf_file *file, device *d);
+void model_close(model *m);
+
+#endif

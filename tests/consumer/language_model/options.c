@@ -1,0 +1,111 @@
+#include "options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: kiln-lm MODEL.gguf --prompt TEXT [-n N] [option ...]\n"
+    "  --prompt TEXT    what the model goes on from\n"
+    "  -n N             tokens to write at most, from 1 [128]\n"
+    "  --chat           TEXT is a question: it is put into the model's own template\n"
+    "  --temperature T  0: always the likeliest token [0]\n"
+    "  --top-k K        draw from the K likeliest tokens; 0: from all [40]\n"
+    "  --top-p P        of these from the likeliest that make P of their probability [0.95]\n"
+    "  --seed S         of the draws [0]\n"
+    "  --context N      tokens to have room for; 0: prompt and answer [0]\n"
+    "  --driver PATH    the CUDA driver [libcuda.so.1]\n"
+    "  --quiet          print the answer alone\n";
+
+static bool misused(const char *option, const char *expected, const char *found)
+{
+    fprintf(stderr, "kiln-lm: %s: expected %s, found %s%s%s\n%s", option, expected, found ? "'" : "",
+            found ? found : "nothing", found ? "'" : "", usage);
+    return false;
+}
+
+static bool read_count(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    char expected[96], *end;
+    errno = 0;
+    const uint64_t read = text ? strtoull(text, &end, 10) : 0;
+    if (text && *text >= '0' && *text <= '9' && !*end && !errno && read >= least && read <= most) {
+        *value = read;
+        return true;
+    }
+    snprintf(expected, sizeof expected, "a whole number from %llu to %llu", (unsigned long long)least,
+             (unsigned long long)most);
+    return misused(option, expected, text);
+}
+
+static bool read_u32(const char *option, const char *text, uint32_t least, uint32_t most, uint32_t *value)
+{
+    uint64_t read;
+    if (!read_count(option, text, least, most, &read))
+        return false;
+    *value = (uint32_t)read;
+    return true;
+}
+
+static bool read_float(const char *option, const char *text, float most, float *value)
+{
+    char expected[96], *end;
+    const float read = text ? strtof(text, &end) : 0;
+    if (text && *text && !*end && read >= 0 && read <= most) {
+        *value = read;
+        return true;
+    }
+    snprintf(expected, sizeof expected, "a number from 0 to %g", (double)most);
+    return misused(option, expected, text);
+}
+
+static bool read_text(const char *option, const char *text, const char **value)
+{
+    *value = text;
+    return text || misused(option, "a text", NULL);
+}
+
+/* The value of the option at argv[0] is argv[1], which is null behind the last. */
+static bool read_option(options *o, char **argv)
+{
+    const char *name = argv[0], *value = argv[1];
+    if (strcmp(name, "--prompt") == 0)
+        return read_text(name, value, &o->prompt);
+    if (strcmp(name, "--driver") == 0)
+        return read_text(name, value, &o->driver);
+    if (strcmp(name, "-n") == 0)
+        return read_u32(name, value, 1, 1u << 20, &o->count);
+    if (strcmp(name, "--context") == 0)
+        return read_u32(name, value, 0, 1u << 24, &o->context);
+    if (strcmp(name, "--temperature") == 0)
+        return read_float(name, value, 100, &o->sampler.temperature);
+    if (strcmp(name, "--top-k") == 0)
+        return read_u32(name, value, 0, UINT32_MAX, &o->sampler.top_k);
+    if (strcmp(name, "--top-p") == 0)
+        return read_float(name, value, 1, &o->sampler.top_p);
+    if (strcmp(name, "--seed") == 0)
+        return read_count(name, value, 0, UINT64_MAX, &o->sampler.random);
+    return misused(name, "an option", name);
+}
+
+bool read_options(options *o, int argc, char **argv)
+{
+    *o = (options){.count = 128, .sampler = {.top_k = 40, .top_p = 0.95f}};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--chat") == 0)
+            o->is_chat = true;
+        else if (strcmp(argv[i], "--quiet") == 0)
+            o->is_quiet = true;
+        else if (argv[i][0] != '-' && !o->model)
+            o->model = argv[i];
+        else if (!read_option(o, &argv[i]))
+            return false;
+        else
+            i++;
+    }
+    if (!o->model)
+        return misused("MODEL.gguf", "a file", NULL);
+    return o->prompt || misused("--prompt", "a text", NULL);
+}

@@ -1,0 +1,308 @@
+"""kiln-lm as a program: what it refuses, what it does when a call fails, how large it is.
+
+usage: check.py VERB PROGRAM EMULATOR DRIVER HEAP MODELS all|some
+       check.py logits PROBE EMULATOR MODELS all|some
+       check.py size STRIP PROGRAM [COMPRESSED]
+
+PROGRAM has kernels for every format; failing_driver.c and failing_heap.c let calls fail; MODELS is a folder in which
+models_make.py makes small models. `all`: every call fails in turn; `some`: the first and the last of each
+kind. COMPRESSED is the program with compressed images.
+"""
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Failed(Exception):
+    pass
+
+
+def run(arguments, environment=(), **more):
+    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "KILN_EMU_CHECK": "none", **dict(environment)}, **more)
+
+
+def small_model(folder, name="q4_1"):
+    path = pathlib.Path(folder) / f"small_{name}.gguf"
+    if not path.exists():
+        made = run([sys.executable, "-B", HERE / "models_make.py", "small", folder, name])
+        if made.returncode:
+            print(made.stdout + made.stderr)
+            sys.exit(made.returncode)
+    return path
+
+
+# ---- what is refused ----------------------------------------------------------------------------------------------------
+
+MODEL = object()
+REFUSED = [  # arguments, and what stderr says
+    ([], "MODEL.gguf: expected a file, found nothing"),
+    ([MODEL], "--prompt: expected a text, found nothing"),
+    ([MODEL, "--prompt"], "--prompt: expected a text, found nothing"),
+    ([MODEL, "--prompt", "a", "-n", "0"], "-n: expected a whole number from 1 to 1048576, found '0'"),
+    ([MODEL, "--prompt", "a", "-n", "-4"], "-n: expected a whole number from 1 to 1048576, found '-4'"),
+    ([MODEL, "--prompt", "a", "-n", "99999999999999999999"], "found '99999999999999999999'"),
+    ([MODEL, "--prompt", "a", "-n", "4x"], "found '4x'"),
+    ([MODEL, "--prompt", "a", "--temperature", "-1"], "--temperature: expected a number from 0 to 100, found '-1'"),
+    ([MODEL, "--prompt", "a", "--temperature", "nan"], "found 'nan'"),
+    ([MODEL, "--prompt", "a", "--top-p", "1.5"], "--top-p: expected a number from 0 to 1, found '1.5'"),
+    ([MODEL, "--prompt", "a", "--seed", "x"], "--seed: expected a whole number"),
+    ([MODEL, "--prompt", "a", "--verbose"], "--verbose: expected an option, found '--verbose'"),
+    ([MODEL, MODEL, "--prompt", "a"], "expected an option"),
+]
+FAILED = [
+    (["no/such.gguf", "--prompt", "a"], "no/such.gguf: "),
+    ([MODEL, "--prompt", ""], "--prompt: expected a text of at least one token, found none"),
+    ([MODEL, "--prompt", "a", "--context", "99999"], "--context: expected at most"),
+    ([MODEL, "--prompt", "a b c d e f", "--context", "2"], "--prompt: expected fewer tokens than the context has, 2, found"),
+    ([MODEL, "--prompt", "a", "--driver", "no/such.so"], "no/such.so: "),
+    ([MODEL, "--prompt", "a", "--chat"], "--prompt"),
+]
+
+
+def refusals(program, emulator, _failing, models, _extent):
+    model, count = small_model(models), 0
+    for cases, status in ((REFUSED, 2), (FAILED, 1)):
+        for arguments, expected in cases:
+            got = run([program] + [model if a is MODEL else a for a in arguments] +
+                      ([] if "--driver" in arguments or status == 2 else ["--driver", emulator]))
+            if got.returncode != status or expected not in got.stderr or got.stdout:
+                raise Failed(f"{arguments}: exit status {got.returncode}\n{got.stdout}{got.stderr}expected {status} and: {expected}")
+            count += 1
+    print(f"{count} refusals as expected")
+
+
+# ---- models that are refused ---------------------------------------------------------------------------------------------
+
+DROP = None  # the key, or the tensor
+KEYS = [  # key, its new value and type, and what stderr says
+    ("general.architecture", "qwen2", "STRING", "general.architecture: expected llama, found qwen2"),
+    ("llama.rope.scaling.type", "yarn", "STRING", "llama.rope.scaling.type: expected none, found yarn"),
+    ("llama.rope.scale_linear", 4.0, "FLOAT32", "llama.rope.scale_linear: expected 1, found 4"),
+    ("llama.expert_count", 8, "UINT32", "llama.expert_count: expected 0, found 8"),
+    ("llama.attention.sliding_window", 4096, "UINT32", "llama.attention.sliding_window: expected 0, found 4096"),
+    ("llama.block_count", 0, "UINT32", "llama.block_count: expected 1 to 1024, found 0"),
+    ("llama.block_count", 3, "UINT32", "tensor blk.2.attn_q.weight: there is none"),
+    ("llama.block_count", 1, "UINT32", "tensor blk.1."),
+    ("llama.block_count", 2.0, "FLOAT32", "llama.block_count"),
+    ("llama.embedding_length", 1024, "UINT32", "tensor token_embd.weight: expected 1024 x 512 elements, found 512 x 512"),
+    ("llama.embedding_length", DROP, "UINT32", "llama.embedding_length"),
+    ("llama.feed_forward_length", 4294967295, "UINT32", "llama.feed_forward_length: expected 1 to 1048576"),
+    ("llama.attention.head_count", 3, "UINT32", "llama.attention.head_count"),
+    ("llama.attention.head_count_kv", 16, "UINT32", "llama.attention.head_count_kv: expected 1 to 8, found 16"),
+    ("llama.attention.value_length", 32, "UINT32", "llama.attention.value_length: expected that of keys, 64, found 32"),
+    ("llama.rope.dimension_count", 63, "UINT32", "llama.rope.dimension_count: expected an even number"),
+    ("llama.rope.freq_base", 0.5, "FLOAT32", "llama.rope.freq_base: expected 1 to 1e30, found 0.5"),
+    ("llama.attention.layer_norm_rms_epsilon", float("nan"), "FLOAT32", "llama.attention.layer_norm_rms_epsilon"),
+    ("tokenizer.ggml.model", "llama", "STRING", "tokenizer.ggml.model"),
+    ("tokenizer.ggml.pre", "qwen2", "STRING", "tokenizer.ggml.pre"),
+]
+TENSORS = [  # name, what becomes of it, and what stderr says
+    ("output_norm.weight", DROP, "tensor output_norm.weight: there is none"),
+    ("blk.0.attn_q.bias", "F32", "tensor blk.0.attn_q.bias: this program does not know what it is for"),
+    ("rope_freqs.weight", "F32", "tensor rope_freqs.weight: this program does not have Llama 3's scaling"),
+    ("blk.0.ffn_norm.weight", "F16", "tensor blk.0.ffn_norm.weight: expected F32, found F16"),
+    ("blk.1.ffn_down.weight", "F16", "tensor blk.1.ffn_down.weight: F16 is not among the formats of linear"),
+    ("token_embd.weight", "BF16", "tensor token_embd.weight: BF16 is not among the formats of"),
+    ("blk.1.ffn_up.weight", "Q8_0", "tensor blk.1.ffn_gate.weight: expected the format of ffn_up"),
+]
+
+
+def change(source, path, keys=None, tensors=None):
+    """A copy of a model with other keys, {name: (value, type)}, and tensors, {name: type}; DROP: without it."""
+    import gguf
+    import numpy
+    keys, tensors = dict(keys or {}), dict(tensors or {})
+    reader = gguf.GGUFReader(source)
+    types = gguf.GGUFValueType
+    architecture = keys.pop("general.architecture", (reader.fields["general.architecture"].contents(), ""))[0]
+    writer = gguf.GGUFWriter(path, architecture)
+    for name, field in reader.fields.items():
+        if not name.startswith("GGUF.") and name != "general.architecture" and name not in keys:
+            is_array = field.types[0] == types.ARRAY
+            writer.add_key_value(name, field.contents(), field.types[0], field.types[-1] if is_array else None)
+    for name, (value, kind) in keys.items():
+        if value is not DROP:
+            writer.add_key_value(name, value, types[kind])
+    for tensor in reader.tensors:
+        kind = tensors.pop(tensor.name, tensor.tensor_type.name)
+        if kind is DROP:
+            continue
+        data = tensor.data
+        if kind != tensor.tensor_type.name:
+            data = gguf.quants.quantize(gguf.quants.dequantize(data, tensor.tensor_type), gguf.GGMLQuantizationType[kind])
+        writer.add_tensor(tensor.name, data, raw_dtype=gguf.GGMLQuantizationType[kind])
+    for name in tensors:
+        writer.add_tensor(name, numpy.ones(512, numpy.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def models_refused(program, emulator, _failing, models, _extent):
+    model, changed = small_model(models), pathlib.Path(models) / "changed.gguf"
+    cases = [(f"{key} = {value}", {"keys": {key: (value, kind)}}, expected) for key, value, kind, expected in KEYS]
+    cases += [(f"{name} as {kind}", {"tensors": {name: kind}}, expected) for name, kind, expected in TENSORS]
+    for what, changes, expected in cases:
+        change(model, changed, **changes)
+        got = run([program, changed, "--prompt", "a", "-n", "1", "--driver", emulator])
+        if got.returncode != 1 or expected not in got.stderr or got.stdout:
+            raise Failed(f"{what}: exit status {got.returncode}\n{got.stdout}{got.stderr}expected: {expected}")
+    changed.unlink()
+    print(f"{len(cases)} models refused as expected")
+
+
+# ---- numbers ------------------------------------------------------------------------------------------------------------
+
+FORMATS = "q4_0 q4_1 q5_0 q5_1 q8_0 mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs".split()
+MIXED = {"blk.0.attn_v.weight": "Q8_0", "blk.1.attn_q.weight": "Q5_1", "blk.1.ffn_down.weight": "Q5_0"}
+TOKENS, STEPS = 40, 8  # read together at first, the last ones one by one
+
+
+def probe(program, emulator, model, tokens, target):
+    """Compares each layer and the logits with float64 (lm_check.py)."""
+    with tempfile.TemporaryDirectory() as folder:
+        got = run([program, model, tokens, folder, "--driver", emulator, "--steps", STEPS], {"KILN_EMU_DEVICE": target})
+        if got.returncode:
+            raise Failed(f"{model} on {target}: {got.stderr}")
+        compared = run([sys.executable, "-B", HERE / "lm_check.py", model, tokens, folder])
+        print(f"{model.name} on {target}\n{compared.stdout}{compared.stderr}")
+        if compared.returncode:
+            raise Failed(f"{model} on {target}: farther from float64 than roundings go")
+
+
+def logits(program, emulator, models, extent):
+    tokens = pathlib.Path(models) / "tokens"
+    draw = random.Random(1)
+    small_model(models)
+    tokens.write_text(" ".join(str(draw.randrange(512)) for _ in range(TOKENS)))
+    for i, name in enumerate(FORMATS):
+        probe(program, emulator, small_model(models, name), tokens, "sm_90")
+        if extent == "all" or i % 4 == 1:  # with a head of its own
+            probe(program, emulator, small_model(models, f"{name}_head"), tokens, "sm_90")
+    mixed = pathlib.Path(models) / "mixed.gguf"
+    change(small_model(models), mixed, tensors=MIXED)
+    probe(program, emulator, mixed, tokens, "sm_90")
+    for target in ("sm_75", "sm_80", "sm_120"):
+        for name in FORMATS if extent == "all" else ("q4_1", "q4_k"):
+            probe(program, emulator, small_model(models, name), tokens, target)
+
+
+# ---- size ---------------------------------------------------------------------------------------------------------------
+
+MOST_BYTES = (1_000_000, 700_000)  # plain, and with compressed images
+MAY_NEED = re.compile(r"lib[cm]\.so\.6|ld-linux.*")
+
+
+def size(strip, *programs):
+    for program, most in zip(programs, MOST_BYTES):
+        stripped = f"{program}.stripped"
+        subprocess.run([strip, "-o", stripped, program], check=True)
+        byte_count = os.path.getsize(stripped)
+        os.unlink(stripped)
+        needed = re.findall(r"NEEDED.*\[(.*)\]", run(["readelf", "-d", program]).stdout)
+        print(f"{os.path.basename(program)}: {byte_count:,} bytes stripped, needs {' '.join(needed)}")
+        if byte_count > most:
+            raise Failed(f"expected at most {most:,} bytes")
+        if not all(MAY_NEED.fullmatch(library) for library in needed):
+            raise Failed("expected libc, libm and the loader at most")
+
+
+# ---- calls that fail ----------------------------------------------------------------------------------------------------
+
+
+def with_fault(program, emulator, failing, model, **fault):
+    return run([program, model, "--prompt", "The rain had", "-n", "3", "--driver", failing[0]],
+               {"LM_DRIVER": emulator, "LD_PRELOAD": failing[1], **{k: str(v) for k, v in fault.items()}})
+
+
+def judge(what, got, answer):
+    said = got.stderr
+    if got.returncode < 0:
+        raise Failed(f"{what}: ended by signal {-got.returncode}\n{got.stderr}")
+    # kiln_close leaves modules loaded that it cannot tell the context of; the context takes them with it
+    left = re.sub(", left: [0-9]+ of cuModuleLoadDataEx", "", said) if what.endswith(" cuCtxGetCurrent") else said
+    if "left:" in left:
+        raise Failed(f"{what}: something was not given back\n{got.stderr}")
+    if got.returncode == 0:
+        if got.stdout != answer:
+            raise Failed(f"{what}: exit status 0 with another answer, {got.stdout!r}\n{got.stderr}")
+    elif got.returncode != 1 or not re.search("^kiln-lm: .", said, re.M) or not answer.startswith(got.stdout.rstrip("\n")):
+        raise Failed(f"{what}: exit status {got.returncode}, {got.stdout!r}\n{got.stderr}")
+    return got.returncode
+
+
+def failures(program, emulator, failing, models, extent):
+    model = small_model(models)
+    whole = with_fault(program, emulator, failing, model, LM_LIST=1)
+    calls = re.findall(r"^call (\d+) (\w+)$", whole.stderr, re.M)
+    allocations = int(re.search(r"(\d+) allocations", whole.stderr)[1])
+    if whole.returncode or "left:" in whole.stderr:
+        raise Failed(f"without a fault: exit status {whole.returncode}\n{whole.stderr[-2000:]}")
+    chosen = [(int(number), name) for number, name in calls]
+    if extent == "some":
+        first, last = {}, {}
+        for number, name in chosen:
+            first.setdefault(name, number)
+            last[name] = number
+        chosen = sorted({(number, name) for kind in (first, last) for name, number in kind.items()})
+    refused = sum(judge(f"call {number}, {name}", with_fault(program, emulator, failing, model, LM_FAIL_CALL=number), whole.stdout)
+                  for number, name in chosen)
+    full = [(int(number), name) for number, name in calls if name == "cuMemAlloc_v2"]
+    for number, name in full:
+        got = with_fault(program, emulator, failing, model, LM_FAIL_CALL=number, LM_FAIL_CODE=2)
+        if judge(f"call {number}, no memory", got, whole.stdout) != 1 or "has no room for" not in got.stderr:
+            raise Failed(f"call {number}, no memory\n{got.stderr}")
+    for number in range(1, allocations + 1):
+        got = with_fault(program, emulator, failing, model, LM_FAIL_HEAP=number)
+        if judge(f"allocation {number}", got, whole.stdout) != 1 or "memory" not in got.stderr:
+            raise Failed(f"allocation {number}\n{got.stderr}")
+    print(f"{len(chosen)} of {len(calls)} calls failed in turn, {refused} with a message, the others without harm; "
+          f"{len(full)} times no memory on the device, {allocations} times none on the host")
+
+
+# ---- an interrupt -------------------------------------------------------------------------------------------------------
+
+
+def interrupt(program, emulator, _failing, models, _extent):
+    model = small_model(models)
+    with subprocess.Popen([program, model, "--prompt", "The rain", "-n", "100000", "--context", "0", "--driver", emulator],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.read(1)  # the first token is there
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    if process.returncode != 130 or "interrupted" not in stderr or "per second" not in stderr or not stdout.endswith("\n"):
+        raise Failed(f"exit status {process.returncode}\n{stdout[-300:]}\n{stderr}")
+    print("ended after a token, with the statistics")
+
+
+def main(verb, *arguments):
+    checks = {"refusals": refusals, "models": models_refused, "interrupt": interrupt, "failures": failures}
+    try:
+        if verb == "size":
+            size(*arguments)
+        elif verb == "logits":
+            pathlib.Path(arguments[2]).mkdir(parents=True, exist_ok=True)
+            logits(*arguments)
+        else:
+            program, emulator, driver, heap, models, extent = arguments
+            pathlib.Path(models).mkdir(parents=True, exist_ok=True)
+            checks[verb](program, emulator, (driver, heap), models, extent)
+    except Failed as failed:
+        print(failed)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,78 @@
+/* Any bytes as a model file: it is opened or refused, and what is in it can be used. */
+#define _GNU_SOURCE
+#include "chat.h"
+#include "replay.h"
+#include "tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    return 0;
+}
+
+/* What the reader promises, for which the sanitizers see that the places are there. */
+static void use_tensors(const gguf_file *file, size_t file_bytes)
+{
+    gguf_error error;
+    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
+        const gguf_tensor *tensor = gguf_tensor_at(file, i);
+        unsigned char *bytes = malloc((size_t)tensor->bytes);
+        if (tensor->offset + tensor->bytes > file_bytes || gguf_find_tensor(file, tensor->name) != tensor ||
+            !bytes || !gguf_read(file, tensor, 0, bytes, (size_t)tensor->bytes, &error))
+            abort();
+        free(bytes);
+    }
+}
+
+static void use_tokenizer(const gguf_file *file, const uint8_t *data, size_t bytes)
+{
+    gguf_error error;
+    tokenizer *t = tokenizer_open(file, &error);
+    if (!t)
+        return;
+    /* The file itself is the text. */
+    int32_t *tokens = malloc(TOKENIZER_MOST_TOKENS(bytes) * sizeof *tokens);
+    size_t count, total = 0, token_bytes;
+    if (!tokens || !tokenizer_encode(t, (const char *)data, bytes, tokens, &count, &error) ||
+        count > TOKENIZER_MOST_TOKENS(bytes))
+        abort();
+    for (size_t i = 0; i < count; i++) {
+        const char *text = tokenizer_bytes(t, tokens[i], true, &token_bytes);
+        for (size_t k = 0; k < token_bytes; k++)
+            total += (unsigned char)text[k];
+    }
+    /* Each token may stand for a text of any length in the file, of which the encoder has seen one. */
+    if (total > 255 * (3 * bytes + 2 * bytes))
+        abort();
+    free(tokens);
+    tokenizer_close(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    char path[64];
+    int descriptor = memfd_create("model", MFD_CLOEXEC);
+    if (descriptor < 0 || write(descriptor, data, bytes) != (ssize_t)bytes)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    gguf_error error = {{0}};
+    gguf_file *file = gguf_open(path, &error);
+    if (file) {
+        use_tensors(file, bytes);
+        use_tokenizer(file, data, bytes);
+        if (chat_find(file, &error) && bytes < 368)
+            abort();
+        gguf_close(file);
+    } else if (error.text[0] == 0) {
+        abort();
+    }
+    close(descriptor);
+    return 0;
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Makes goldens_greedy.txt: what llama.cpp writes greedily after 20 prompts, and how sure float64 is of every token.
+
+usage: goldens_make.py MODEL > tests/lm/goldens_greedy.txt    (needs numpy, gguf and xllamacpp; goldens_check.py needs neither)
+
+MODEL is SmolLM2-135M-Instruct.Q4_1.gguf. llama.cpp runs on the CPU, its cache in f16, temperature 0, without penalties. It
+rounds what it multiplies to bytes (q8), so that it now and then takes another token than float64: then both paths are written.
+goldens_check.py says how the file is to be read.
+"""
+import json
+import sys
+import urllib.request
+
+import numpy as np
+import xllamacpp
+
+from goldens_check import LISTED
+from reference_llama import Model, Noise, POINTS
+
+STEPS = 64
+SEEDS = 3
+BOUNDED = {"exact": POINTS, "q8": POINTS | {"activation": "q8"}}
+LIKELY = 64  # tokens whose logits a bound is of
+
+CHATS = ["What is the capital of France?", "Explain why the sky is blue to a child of six.",
+         "Write a function in C that returns the larger of two integers.", "Give me a list of five vegetables.",
+         "Combien font douze fois douze ?", "Summarise in one sentence: The cat sat on the mat, and the dog watched it."]
+TEXTS = ["Once upon a time, in a village by the sea,", "The three primary colours are", "def fibonacci(n):\n    ",
+         "#include <stdio.h>\n\nint main(void)\n{\n", "SELECT name, COUNT(*) FROM orders", "1. Wash the apples.\n2. Peel them.\n3.",
+         "Die Hauptstadt von Deutschland ist", "El agua hierve a", "北京是", "Москва - это",
+         "| Planet | Moons |\n| --- | --- |\n| Earth | 1 |\n",
+         "In 1969, Apollo 11 carried 3 men over 384,400 km; 21.5 hours later", "Dear Dr. O'Neill,\n\nI'm sorry that we couldn't",
+         "<|im_start|>user\nName three rivers of Africa.<|im_end|>\n<|im_start|>assistant\nThe Nile,"]
+
+
+class Llama:
+    """llama.cpp's server."""
+
+    def __init__(self, path):
+        parameters = xllamacpp.CommonParams()
+        parameters.model.path = path
+        parameters.n_ctx, parameters.n_parallel, parameters.verbosity = 1024, 1, -1
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
+        self.server = xllamacpp.Server(parameters)
+
+    def post(self, path, **body):
+        request = urllib.request.Request(self.server.listening_address + path, json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        return json.load(urllib.request.urlopen(request))
+
+    def chat(self, text):
+        return self.post("/apply-template", messages=[{"role": "user", "content": text}])["prompt"]
+
+    def tokens(self, text):
+        return self.post("/tokenize", content=text, add_special=True, parse_special=True)["tokens"]
+
+    def greedy(self, prompt):
+        """The tokens, with the end token where there is one, and each one's logarithm of probability."""
+        answer = self.post("/completion", prompt=prompt, n_predict=STEPS, temperature=0, samplers=["top_k"], top_k=1,
+                           repeat_penalty=1.0, return_tokens=True, cache_prompt=False, n_probs=2)
+        rows = answer["completion_probabilities"]
+        return [row["id"] for row in rows], [row["logprob"] for row in rows]
+
+
+def own_greedy(model, tokens, steps, ends):
+    """The tokens that float64 takes after these."""
+    taken, cache, new = [], [], tokens
+    while len(taken) < steps and (not taken or taken[-1] not in ends):
+        new = [int(model.run(new, cache=cache)[2][-1].argmax())]
+        taken += new
+    return taken
+
+
+def bounds_of(model, tokens, logits):
+    """For each token after which there is a step: by how much runs with random roundings move a likely token's distance from
+    the best, at most."""
+    likely = np.argsort(-logits, axis=1)[:, :LIKELY]
+
+    def distances(values):
+        values = np.take_along_axis(values, likely, axis=1)
+        return values[:, :1] - values
+
+    def moved(points, seed):
+        return np.abs(distances(model.run(tokens, Noise(points, seed))[2]) - distances(logits)).max(axis=1)
+    return {name: np.max([moved(points, seed) for seed in range(SEEDS)], axis=0) for name, points in BOUNDED.items()}
+
+
+def write_path(name, model, prompt, path, first):
+    """Steps from the first on: the token taken, both bounds, and the best tokens with how far below the best they are."""
+    tokens = prompt + path[:-1]
+    logits = model.run(tokens)[2]
+    bounds = bounds_of(model, tokens, logits)
+    print(name, first)
+    for step in range(first, len(path)):
+        at = len(prompt) - 1 + step
+        order = np.argsort(-logits[at])[:LISTED].tolist()
+        below = (logits[at].max() - logits[at]).tolist()
+        listed = [token for i, token in enumerate(order) if i < 2 or below[token] < 2 * bounds["q8"][at]]
+        words = [f"{token}:{below[token]:.3g}" for token in dict.fromkeys(listed + [path[step]])]
+        print(" ", path[step], *(f"{bounds[kind][at]:.2g}" for kind in BOUNDED), *words)
+    return logits[len(prompt) - 1:], bounds["q8"][len(prompt) - 1:]
+
+
+def log_probabilities(logits):
+    return logits - logits.max(axis=1, keepdims=True) - np.log(np.exp(logits - logits.max(axis=1, keepdims=True)).sum(
+        axis=1, keepdims=True))
+
+
+def main():
+    model, llama, ends = Model(sys.argv[1]), Llama(sys.argv[1]), {0, 2}
+    print("# Made by goldens_make.py with llama.cpp of xllamacpp", xllamacpp.__version__)
+    print("# A step: the token, bounds with exact and with q8 products, float64's best tokens and how far below the best they are")
+    for kind, text in [("chat", text) for text in CHATS] + [("text", text) for text in TEXTS]:
+        full = llama.chat(text) if kind == "chat" else text
+        prompt = llama.tokens(full)
+        path, probabilities = llama.greedy(full)
+        print(f"\n{kind} {json.dumps(text, ensure_ascii=False)}")
+        print("tokens", *prompt)
+        logits, bounds = write_path("llama.cpp", model, prompt, path, 0)
+        off = np.abs(log_probabilities(logits)[range(len(path)), path] - probabilities)
+        print(f"{text[:20]!r}: llama.cpp's log probability is off by {off.max():.3f} at most, {(off / bounds).max():.2f} of q8's"
+              " bound", file=sys.stderr)
+        same = next((i for i, token in enumerate(path) if token != logits[i].argmax()), len(path))
+        if same < len(path):
+            own = path[:same] + own_greedy(model, prompt + path[:same], STEPS - same, ends)
+            write_path("float64", model, prompt, own, same)
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

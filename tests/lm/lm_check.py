@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Compares what kiln-lm computes in each layer with float64.
+
+usage: lm_check.py MODEL TOKENS DIR... [--rounding NAMES]       checks what lm_probe wrote into each DIR
+       lm_check.py MODEL TOKENS --self-test [--rounding NAMES]  float32 runs of the reference: a right one, and one per mistake
+
+DIR has layer_00.f32 ... (the residual stream after each layer, [tokens, embedding]) and logits.f32 ([tokens, vocabulary]), raw
+and little-endian. --rounding says where the program rounds, as for reference_llama.py (default: lm). There are two comparisons:
+
+whole   with a float64 run that rounds nowhere. A token's error is |x - r| / |r|, lengths of vectors. Its bound is MARGIN times
+        the root mean square of the errors of RUNS runs that round at random instead: as far as the program's roundings, by
+        chance. It is measured for this model, these tokens, each layer and each token. For logits there is also the largest
+        element of x - r.
+step    with what float64 makes of the program's own stream before the layer, rounded where the program rounds, so that only
+        float32's errors are left, and the roundings that these tip. The error is |x - r| / |r - stream before|, of what the layer
+        adds; the logits' is |x - r| / |r|. RUNS float64 steps with errors of FLOAT32 times a vector's root mean square before
+        every rounding give two bounds: for the worst token twice the largest error of any token, and for the median of the
+        tokens twice the largest median. A tipped rounding is rare and may be large; the median sees what is wrong for all.
+
+A cell is the worst token's error, and the largest share of a bound that any token's error is. 1 and more fails.
+"""
+import argparse
+import pathlib
+import sys
+
+from reference_llama import Model, Noise, Refused, Rounding, np, parse_rounding, read_tokens
+
+RUNS = 8
+MARGIN = 4.0
+FLOAT32 = 2.0**-21
+
+
+class Tipped(Rounding):
+    """Rounds after an error as float32's sums and approximate functions have."""
+
+    def __init__(self, points, seed):
+        super().__init__(points)
+        self.random = np.random.default_rng(seed)
+
+    def __call__(self, point, x):
+        if point == "stream":  # it is a sum of two numbers
+            return super().__call__(point, x)
+        size = FLOAT32 * np.sqrt((x * x).mean(axis=-1, keepdims=True))
+        return super().__call__(point, x + size * self.random.standard_normal(x.shape))
+
+
+def length(x):
+    return np.linalg.norm(x, axis=-1)
+
+
+def largest(x):
+    return np.abs(x).max(axis=-1)
+
+
+class Checker:
+    """A float64 run and its bounds, which serve every dump of the same tokens."""
+
+    def __init__(self, model, tokens, points):
+        self.model, self.tokens, self.points = model, tokens, points
+        self.streams, _, self.logits = model.run(tokens)
+        self.whole = self.whole_bounds()
+        self.steps = [self.step_bounds(layer, before) for layer, before in enumerate([model.embed(tokens), *self.streams])]
+
+    def whole_bounds(self):
+        """Of each tensor, for every token."""
+        squares = 0
+        for seed in range(RUNS):
+            streams, _, logits = self.model.run(self.tokens, Noise(self.points, seed))
+            squares = squares + np.square(self.whole_errors(streams, logits))
+        return MARGIN * np.sqrt(squares / RUNS)
+
+    def step_bounds(self, layer, before):
+        """For the worst token, and for the tokens' median."""
+        right = self.step(layer, before, Rounding(self.points))
+        errors = [self.step_error(layer, before, right, self.step(layer, before, Tipped(self.points, seed)))
+                  for seed in range(RUNS)]
+        return 2 * np.max(errors), 2 * np.max(np.median(errors, axis=1))
+
+    def whole_errors(self, streams, logits):
+        """Of each layer, of the logits, and of the logits' largest element."""
+        errors = [length(x - r) / length(r) for x, r in zip([*streams, logits], [*self.streams, self.logits])]
+        return [*errors, largest(logits - self.logits)]
+
+    def step(self, layer, before, rounding):
+        if layer == self.model.layers:
+            return self.model.finish(before, rounding)
+        return self.model.layer(layer, before, rounding)[0]
+
+    def step_error(self, layer, before, r, x):
+        return length(x - r) / length(r if layer == self.model.layers else r - before)
+
+    def step_row(self, layer, before, x):
+        error = self.step_error(layer, before, self.step(layer, before, Rounding(self.points)), x)
+        worst, median = self.steps[layer]
+        return error.max(), np.max([error.max() / worst, np.median(error) / median])
+
+    def rows(self, streams, logits):
+        """(name, whole error, its share of the bound, step error, its share) of each tensor."""
+        steps = [self.step_row(layer, before, x)
+                 for layer, (before, x) in enumerate(zip([self.model.embed(self.tokens), *streams], [*streams, logits]))]
+        names = [f"layer_{layer:02}" for layer in range(self.model.layers)] + ["logits", "logits, largest"]
+        for name, error, bound, step in zip(names, self.whole_errors(streams, logits), self.whole, [*steps, (0.0, 0.0)]):
+            yield name, error.max(), (error / bound).max(), *step
+
+
+def is_within(row):
+    return row[2] < 1 and row[4] < 1  # false for a NaN too
+
+
+# ---- dumps --------------------------------------------------------------------------------------------------------------
+
+
+def read_dump(folder, model, tokens):
+    def read(name, columns):
+        path = pathlib.Path(folder) / f"{name}.f32"
+        expected = 4 * len(tokens) * columns
+        if not path.exists() or path.stat().st_size != expected:
+            found = f"{path.stat().st_size} bytes" if path.exists() else "no such file"
+            sys.exit(f"{path}: expected {len(tokens)} x {columns} float32, {expected} bytes, found {found}")
+        return np.fromfile(path, "<f4").astype(np.float64).reshape(len(tokens), columns)
+    return ([read(f"layer_{layer:02}", model.embedding) for layer in range(model.layers)],
+            read("logits", len(model.head())))
+
+
+def check_dumps(checker, folders):
+    failed = 0
+    for folder in folders:
+        streams, logits = read_dump(folder, checker.model, checker.tokens)
+        print(f"{folder}: {len(checker.tokens)} tokens\n{'':16} {'whole':>9} {'of bound':>8} {'step':>9} {'of bound':>8}")
+        for row in checker.rows(streams, logits):
+            failed += not is_within(row)
+            print(f"{row[0]:16} {row[1]:9.2e} {row[2]:8.3f}" + (f" {row[3]:9.2e} {row[4]:8.3f}" if row[3] else "")
+                  + ("" if is_within(row) else "  FAILED"))
+        print(f"largest logit: {(logits.argmax(axis=1) == checker.logits.argmax(axis=1)).sum()} of {len(logits)} are float64's")
+    return failed
+
+
+# ---- mistakes -----------------------------------------------------------------------------------------------------------
+
+
+def half_turns(model):
+    """RoPE over elements i and i + rope_dim / 2, as other architectures have it."""
+    order = np.concatenate([np.arange(model.rope_dim).reshape(2, -1).T.ravel(), np.arange(model.rope_dim, model.head_dim)])
+    back = np.argsort(order)
+    right = model.rotate
+    return lambda x, position: right(x[..., order], position)[..., back]
+
+
+def later_turns(model):
+    """K's positions are one more than Q's."""
+    right = model.rotate
+    return lambda x, position: right(x, position + (x.shape[1] == model.key_heads))
+
+
+def wrong_weight(model, name, change):
+    """The change is made to a copy of a tensor while the mistake is run."""
+    right = model.weight
+    wrong = change(right(name).copy())
+    return lambda asked: wrong if asked == name else right(asked)
+
+
+def scaled(index, factor):
+    def change(values):
+        values[index] *= factor
+        return values
+    return change
+
+
+def exchanged(model, one, other):
+    right = model.weight
+    return lambda asked: right(asked.replace(one, "#").replace(other, one).replace("#", other))
+
+
+def wide_scores(model):
+    """Attention as if heads were twice as wide."""
+    right = model.attend
+    return lambda q, *rest: right(q / model.dtype(np.sqrt(2)), *rest)
+
+
+def see_all_but(model, tokens):
+    """A token sees the first one no more."""
+    def attend(q, k, v, position, rounding):
+        out = model_attend(q, k, v, position, rounding)
+        if len(k) > tokens:
+            out[tokens:] = model_attend(q[tokens:], k[tokens:], v[tokens:], position, rounding)
+        return out
+    model_attend = model.attend
+    return attend
+
+
+# name: (attribute of Model, its wrong value)
+MISTAKES = {
+    "epsilon 1e-6": ("epsilon", lambda model: 1e-6),
+    "epsilon twice as large": ("epsilon", lambda model: 2 * model.epsilon),
+    "rope base a tenth": ("rope_base", lambda model: model.rope_base / 10),
+    "rope base 1 % more": ("rope_base", lambda model: model.rope_base * 1.01),
+    "rope over half the dimensions": ("rope_dim", lambda model: model.rope_dim // 2),
+    "rope turns halves": ("rotate", half_turns),
+    "rope of K one token later": ("rotate", later_turns),
+    "key heads in turn": ("key_head", lambda model: lambda head: head % model.key_heads),
+    "last head reads the first key head": ("key_head", lambda model: lambda head: (head + 1) % model.heads
+                                           // (model.heads // model.key_heads)),
+    "scale of attention": ("attend", wide_scores),
+    "first token unseen": ("attend", lambda model: see_all_but(model, 1)),
+    "gate and up exchanged": ("weight", lambda model: exchanged(model, "ffn_gate", "ffn_up")),
+    "norms exchanged": ("weight", lambda model: exchanged(model, "attn_norm", "ffn_norm")),
+    "one of a norm's weights 3 % more": ("weight", lambda model: wrong_weight(
+        model, f"blk.{model.layers - 1}.ffn_norm", scaled(5, 1.03))),
+    "a block of 32 weights 5 % more": ("weight", lambda model: wrong_weight(
+        model, f"blk.{model.layers // 2}.attn_v", scaled((3, slice(64, 96)), 1.05))),
+    "a row of the head zero": ("weight", lambda model: wrong_weight(model, model.head_name(), scaled(7, 0))),
+    "final norm's weight 0.1 % more": ("weight", lambda model: wrong_weight(model, "output_norm", scaled(slice(None), 1.001))),
+}
+LOST_PRECISION = {"stream=f16": {"stream": "f16"}, "activation=q8": {"activation": "q8"},
+                  "activation=f16": {"activation": "f16"}}
+
+
+def self_test(checker, path):
+    """The right run is within the bounds, every mistake is not."""
+    model = Model(path, np.float32)
+    failed = 0
+
+    def run(name, points, should_pass):
+        nonlocal failed
+        streams, _, logits = (np.asarray(x, np.float64) for x in model.run(checker.tokens, Rounding(points)))
+        rows = list(checker.rows(list(streams), logits))
+        whole, step = (max(row[i] for row in rows) for i in (2, 4))
+        is_good = all(map(is_within, rows)) == should_pass
+        failed += not is_good
+        print(f"{name:36} whole {whole:9.3g}  step {step:9.3g} of the bound" + ("" if is_good else "  FAILED"))
+
+    run("right", checker.points, True)
+    for name, points in LOST_PRECISION.items():
+        if any(checker.points.get(point) != kind for point, kind in points.items()):
+            run(name, checker.points | points, False)
+    for name, (attribute, wrong) in MISTAKES.items():
+        kept = model.__dict__.get(attribute)
+        setattr(model, attribute, wrong(model))
+        run(name, checker.points, False)
+        delattr(model, attribute)
+        if kept is not None:
+            setattr(model, attribute, kept)
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("tokens")
+    parser.add_argument("dumps", nargs="*")
+    parser.add_argument("--rounding", default="lm")
+    parser.add_argument("--self-test", action="store_true")
+    options = parser.parse_args()
+    if options.self_test == bool(options.dumps):
+        parser.error("expected either folders or --self-test")
+    try:
+        checker = Checker(Model(options.model), read_tokens(options.tokens), parse_rounding(options.rounding))
+        failed = self_test(checker, options.model) if options.self_test else check_dumps(checker, options.dumps)
+    except Refused as refused:
+        sys.exit(f"{options.model}: {refused}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Runs a GGUF model of architecture llama in float64, and writes what every layer gives.
+
+usage: reference_llama.py MODEL --tokens FILE --out DIR [--type f64|f32] [--rounding NAMES] [--arithmetic f64|f32]
+
+FILE has token ids between white space. DIR gets layer_00, layer_01, ... (the residual stream after each layer, [tokens,
+embedding]), norm (the final norm's output) and logits ([tokens, vocabulary]), each raw and little-endian, with the type as its
+suffix. It shares nothing with kiln-lm: the GGUF reference package reads and decodes the file, NumPy multiplies.
+
+--rounding rounds where a program on a GPU may: `none`, `lm` (what kiln-lm does), `lm,activation=q8`, or points of the table
+POINTS below, such as `qkv=f16,stream=f32`. `--arithmetic f32` multiplies and adds in float32 besides: lm_check.py is tested so.
+"""
+import argparse
+import os
+import pathlib
+import sys
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the same sums on every machine, and faster where others run too
+try:
+    import gguf
+    import numpy as np
+except ImportError:
+    print("skipped: python3 has no numpy and gguf")
+    sys.exit(77)
+
+# Where a program may round, and what kiln-lm rounds to there.
+POINTS = {
+    "stream": "f32",  # the residual stream, after the embedding and after each of its two additions
+    "activation": "f32",  # what each product multiplies; also half (f16) and q8 (a byte each, 32 neighbours to a scale)
+    "qkv": "f16",  # Q, K and V as the products write them
+    "rotated": "f16",  # Q and K after RoPE
+    "scores": "f32",  # the probabilities of attention
+    "attention": "f16",  # its output
+    "hidden": "f16",  # SwiGLU's output
+}
+MANTISSA_BITS = {"f16": 10, "f32": 23}
+LEAST_EXPONENT = {"f16": -14, "f32": -126}
+
+
+class Refused(Exception):
+    pass
+
+
+# ---- rounding ---------------------------------------------------------------------------------------------------------
+
+
+def ulp_of(x, kind):
+    """The distance of neighbours of this type at x; x's exponent is kept within the type's normal ones."""
+    bits = MANTISSA_BITS[kind]
+    return np.maximum(np.spacing(np.abs(x)) * 2.0**(52 - bits), 2.0**(LEAST_EXPONENT[kind] - bits))
+
+
+def q8_scale(x):
+    """Of each 32 neighbours: largest magnitude / 127."""
+    return np.abs(x.reshape(-1, 32)).max(axis=1, keepdims=True).astype(np.float64) / 127
+
+
+def round_q8(x):
+    scale = q8_scale(x)
+    codes = np.rint(x.reshape(-1, 32) / np.where(scale > 0, scale, 1))
+    return (codes * scale.astype(np.float32)).astype(x.dtype).reshape(x.shape)
+
+
+class Rounding:
+    """Rounds to nearest at the given points; a rounding without points does nothing."""
+
+    def __init__(self, points=None):
+        self.points = points or {}
+
+    def __call__(self, point, x):
+        kind = self.points.get(point, "f64")
+        if kind == "f64":
+            return x
+        if kind == "q8":
+            return round_q8(x)
+        return x.astype({"f16": np.float16, "f32": np.float32}[kind]).astype(x.dtype)
+
+
+class Noise(Rounding):
+    """Adds what rounding at these points would, with random bits in place of the number's own: even over half an ulp each way."""
+
+    def __init__(self, points, seed):
+        super().__init__(points)
+        self.random = np.random.default_rng(seed)
+
+    def __call__(self, point, x):
+        kind = self.points.get(point, "f64")
+        if kind == "f64":
+            return x
+        draw = self.random.uniform(-0.5, 0.5, x.shape)
+        if kind == "q8":
+            return x + (draw.reshape(-1, 32) * q8_scale(x)).reshape(x.shape)
+        return x + draw * ulp_of(x, kind)
+
+
+def parse_rounding(text):
+    """`none`, or points: `lm` is all of POINTS, NAME=KIND is one of them."""
+    points = {}
+    for word in text.split(","):
+        name, _, kind = word.partition("=")
+        if word == "lm":
+            points |= POINTS
+        elif name in POINTS and (kind in MANTISSA_BITS or kind == "q8" and name == "activation"):
+            points[name] = kind
+        elif word != "none":
+            raise Refused(f"--rounding {word!r}: expected none, lm, or one of {', '.join(POINTS)} with =f16, =f32"
+                          " (activation also =q8)")
+    return points
+
+
+# ---- the file ---------------------------------------------------------------------------------------------------------
+
+
+class Model:
+    """The parameters of a GGUF file, and its matrices as [outputs, inputs]."""
+
+    def __init__(self, path, dtype=np.float64):
+        reader = gguf.GGUFReader(path)
+        self.dtype = dtype
+        self.keys = {name: field.contents() for name, field in reader.fields.items() if not name.startswith("tokenizer.")}
+        if self.keys["general.architecture"] != "llama":
+            raise Refused(f"architecture {self.keys['general.architecture']!r}, expected llama")
+        self.layers = self.get("block_count")
+        self.embedding = self.get("embedding_length")
+        self.heads = self.get("attention.head_count")
+        self.key_heads = self.get("attention.head_count_kv", self.heads)
+        self.head_dim = self.get("attention.key_length", self.embedding // self.heads)
+        self.rope_dim = self.get("rope.dimension_count", self.head_dim)
+        self.rope_base = self.get("rope.freq_base", 10000.0)
+        self.epsilon = self.get("attention.layer_norm_rms_epsilon")
+        if self.get("attention.value_length", self.head_dim) != self.head_dim:
+            raise Refused("value heads that are not as wide as key heads")
+        for key in ("rope.scaling.type", "expert_count", "attention.scale", "attention.sliding_window"):
+            if self.get(key, "none") not in ("none", 0):
+                raise Refused(f"the key llama.{key}")
+        self.tensors = {tensor.name: tensor for tensor in reader.tensors}
+        self.decoded = {}
+        unknown = self.tensors.keys() - set(self.names())
+        if unknown:
+            raise Refused("tensors that this reference does not know: " + ", ".join(sorted(unknown)))
+
+    def get(self, key, default=None):
+        value = self.keys.get("llama." + key, default)
+        if value is None:
+            raise Refused(f"no key llama.{key}")
+        return value
+
+    def names(self):
+        parts = "attn_norm attn_q attn_k attn_v attn_output ffn_norm ffn_gate ffn_up ffn_down".split()
+        return ["token_embd.weight", "output_norm.weight", "output.weight",
+                *(f"blk.{layer}.{part}.weight" for layer in range(self.layers) for part in parts)]
+
+    def weight(self, name):
+        """The tensor, decoded once and kept."""
+        if name not in self.decoded:
+            tensor = self.tensors[name + ".weight"]
+            decoded = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+            self.decoded[name] = decoded.reshape(tuple(reversed(tensor.shape.tolist()))).astype(self.dtype)
+        return self.decoded[name]
+
+    def head_name(self):
+        return "output" if "output.weight" in self.tensors else "token_embd"
+
+    def head(self):
+        return self.weight(self.head_name())
+
+    # ---- a run --------------------------------------------------------------------------------------------------------
+
+    def run(self, tokens, rounding=Rounding(), cache=None):
+        """The stream after each layer, the final norm's output, and the logits, of all tokens. A cache (a list that begins
+        empty) keeps K and V, so that a later call carries on after these tokens."""
+        position = cache[0][0].shape[0] if cache else 0
+        stream = self.embed(tokens, rounding)
+        streams = []
+        for layer in range(self.layers):
+            kept = None
+            if cache is not None:
+                if len(cache) == layer:
+                    cache.append((np.zeros((0, self.key_heads, self.head_dim), self.dtype),) * 2)
+                kept = cache[layer]
+            stream, kept = self.layer(layer, stream, rounding, position, kept)
+            if cache is not None:
+                cache[layer] = kept
+            streams.append(stream)
+        normed = self.norm("output_norm", stream)
+        return streams, normed, rounding("activation", normed) @ self.head().T
+
+    def embed(self, tokens, rounding=Rounding()):
+        return rounding("stream", self.weight("token_embd")[np.asarray(tokens)])
+
+    def layer(self, layer, stream, rounding=Rounding(), position=0, kept=None):
+        """The stream after this layer, and (K, V) of all tokens up to here."""
+        def weight(name):
+            return self.weight(f"blk.{layer}.{name}")
+
+        h = rounding("activation", self.norm(f"blk.{layer}.attn_norm", stream))
+        q, k, v = (rounding("qkv", h @ weight(name).T).reshape(len(stream), -1, self.head_dim)
+                   for name in ("attn_q", "attn_k", "attn_v"))
+        q, k = (rounding("rotated", self.rotate(x, position)) for x in (q, k))
+        if kept:
+            k, v = (np.concatenate([old, new]) for old, new in zip(kept, (k, v)))
+        o = rounding("attention", self.attend(q, k, v, position, rounding)).reshape(len(stream), -1)
+        stream = rounding("stream", stream + rounding("activation", o) @ weight("attn_output").T)
+
+        h = rounding("activation", self.norm(f"blk.{layer}.ffn_norm", stream))
+        gate, up = h @ weight("ffn_gate").T, h @ weight("ffn_up").T
+        hidden = rounding("hidden", gate / (1 + np.exp(-gate)) * up)
+        return rounding("stream", stream + rounding("activation", hidden) @ weight("ffn_down").T), (k, v)
+
+    def finish(self, stream, rounding=Rounding()):
+        """The logits of a stream after the last layer."""
+        return rounding("activation", self.norm("output_norm", stream)) @ self.head().T
+
+    def norm(self, name, x):
+        return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.dtype(self.epsilon)) * self.weight(name)
+
+    def rotate(self, x, position):
+        """RoPE over x[tokens, heads, head_dim]. GGUF's llama files have their rows of Q and K ordered so that elements 2i and
+        2i + 1 turn together, by position * base^(-2i / rope_dim); elements from rope_dim on stay."""
+        count = self.rope_dim // 2
+        at = np.arange(position, position + len(x), dtype=np.float64)
+        angle = at[:, None] * self.rope_base ** (-2.0 * np.arange(count) / self.rope_dim)
+        cos, sin = (f(angle).astype(self.dtype)[:, None, :] for f in (np.cos, np.sin))
+        even, odd = x[..., 0:self.rope_dim:2], x[..., 1:self.rope_dim:2]
+        turned = x.copy()
+        turned[..., 0:self.rope_dim:2] = even * cos - odd * sin
+        turned[..., 1:self.rope_dim:2] = even * sin + odd * cos
+        return turned
+
+    def key_head(self, head):
+        """Heads are grouped: neighbours share a key head."""
+        return head // (self.heads // self.key_heads)
+
+    def attend(self, q, k, v, position, rounding=Rounding()):
+        """Softmax of q.k / sqrt(head_dim) over the tokens up to each one's own, times v."""
+        is_later = np.arange(len(k))[None, :] > position + np.arange(len(q))[:, None]
+        out = np.empty_like(q)
+        for head in range(self.heads):
+            scores = q[:, head] @ k[:, self.key_head(head)].T / self.dtype(np.sqrt(self.head_dim))
+            scores[is_later] = -np.inf
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+            out[:, head] = rounding("scores", scores) @ v[:, self.key_head(head)] / scores.sum(axis=1, keepdims=True)
+        return out
+
+
+# ---- the program ------------------------------------------------------------------------------------------------------
+
+
+def read_tokens(path):
+    return [int(word) for word in pathlib.Path(path).read_text().split()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--tokens", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--type", choices=("f64", "f32"), default="f64")
+    parser.add_argument("--rounding", default="none")
+    parser.add_argument("--arithmetic", choices=("f64", "f32"), default="f64")
+    options = parser.parse_args()
+    types = {"f64": np.float64, "f32": np.float32}
+    try:
+        model = Model(options.model, types[options.arithmetic])
+        streams, normed, logits = model.run(read_tokens(options.tokens), Rounding(parse_rounding(options.rounding)))
+    except Refused as refused:
+        sys.exit(f"{options.model}: {refused}")
+    out = pathlib.Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    named = {f"layer_{layer:02}": stream for layer, stream in enumerate(streams)} | {"norm": normed, "logits": logits}
+    for name, values in named.items():
+        values.astype("<" + options.type[0] + str(int(options.type[1:]) // 8)).tofile(out / f"{name}.{options.type}")
+
+
+if __name__ == "__main__":
+    main()
