@@ -33,7 +33,7 @@ static const kiln_param params[] = {
     {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
      .summary = "mma: stages of A in shared memory; all but one are being loaded"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 2 4 8 16", .default_value = "1",
-     .summary = "mma: thread blocks that share K; 0: all that fit the device at once share the K of all tiles alike; all but 1 need a workspace"},
+     .summary = "mma: thread blocks that share K; 0: all that fit the device at once share the K of all tiles alike, so that sums round as the number of multiprocessors has it; all but 1 need a workspace"},
     {.name = NULL},
 };
 
@@ -154,7 +154,7 @@ const kiln_family nf4_gemm_family = {
         "and from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps). With acc f64 it is at most "
         "2^-24 of the element plus (L + 3) * 2^-53 * S. With mma it is at most (u + 5 * 2^-20 + (L + 3) * "
         "2^-24) * S, plus one rounding, where u is half an ulp of the type and L = k_warps + split_k + "
-        "ceil(ceil(k / 64) / (k_warps * split_k)). This holds where nothing overflows. Products and sums "
+        "ceil(ceil(k / 64) / (k_warps * split_k)), or with split_k 0 k_warps + 9 + ceil(ceil(k / 64) / k_warps). This holds where nothing overflows. Products and sums "
         "that are not normal numbers of f32 add 2^-150 * (k + 1 + sum |scale|), and half of the least "
         "number of C's type",
     .nonfinite =
@@ -169,12 +169,14 @@ const kiln_family nf4_gemm_family = {
     .empty = "m == 0 || n == 0",
     .shape = shape,
     .grid = {GRID_N, "select(split_k == 0, 1, ceil_div(m, tile_m))", "max(1, split_k)"},
-    .time = {.length = PART_K,
-             .repeats = TILES,
-             .wait = "select(" IS_SIMT ", 600, 200)",
-             .block_bytes =
-                 TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " / 64 + tile_m * select(a == f32, 4, 2))",
-             .extra = "select(split_k == 1, 0, select(split_k == 0, 1000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"},
+    .time =
+        {.length = PART_K,
+         .repeats = TILES,
+         .wait = "select(" IS_SIMT ", 600, 200)",
+         .block_bytes =
+             TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " / 64 + tile_m * select(a == f32, 4, 2))",
+         .extra =
+             "select(split_k == 1, 0, select(split_k == 0, 1000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},

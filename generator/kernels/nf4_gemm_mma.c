@@ -5,7 +5,8 @@
  * columns of C. In a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups of such
  * warps share K; in a narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with
  * one scale. Each k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of
- * `split_k` thread blocks has a part of K.
+ * `split_k` thread blocks has a part of K. With split_k 0 each of as many thread blocks as fit the device at once has an equal
+ * stretch of the quantised blocks of all tiles (device/split.h): no second wave, and none of them without work.
  *
  * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
  * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
@@ -21,7 +22,10 @@
  * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
  * for the one that comes `depth` later. A and the scales are copied in the background, stages - 1 ahead, into one of
  * `stages` stages: in a wide tile a quantised block per k_warp, in a narrow one all that an iteration takes. A thread block
- * reads each row of A once. With 16 warps a thread block has a multiprocessor to itself: as many bytes are on the way as with
+ * reads each row of A once, and each warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32
+ * rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers, and
+ * decodes 16 columns after the other. Two thread blocks of four warps wait for each other less than one of eight.
+ * With 16 warps a thread block has a multiprocessor to itself: as many bytes are on the way as with
  * two of 8 warps, but K need not be split over thread blocks to get them, nor A be copied twice.
  *
  * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with an aligned table), 0.125
@@ -839,7 +843,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
         !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256) ||
             (g.threads == MOST_THREADS && g.tile_m <= 32 && g.tile_n <= 64),
         "strategy tile_m tile_n k_warps",
-        "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps, with tile_m 32 and tile_n 128 tile_n / 64 * k_warps; 16 with tile_m of at most 32 and tile_n of at most 64");
+        "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps, or tile_n / 64 * k_warps with tile_m 16 or 32 and tile_n 128; 16 with tile_m of at most 32 and tile_n of at most 64");
     kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
                  "strategy tile_m tile_n stages",
                  "stages 4 needs tile_n of at least 64, or tile_m 16, and tile_m of at most 16");
