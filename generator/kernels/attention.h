@@ -23,6 +23,11 @@ typedef enum attention_shaping {
     ATTENTION_MASK     /* score + an element of a matrix of queries and keys */
 } attention_shaping;
 
+/* A tile's number in its head, and the head that the grid counts: of Q, with pack_gqa of K and V. U32. */
+typedef struct attention_block {
+    ptx_val tile, head;
+} attention_block;
+
 typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAGED } attention_layout;
 
 /* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
@@ -42,6 +47,7 @@ typedef struct attention {
     ptx_val q_length, k_length; /* of the sequence; U32 */
     ptx_val rows;               /* U32: q_length, with pack_gqa times group */
     ptx_val q_heads;            /* U32 */
+    attention_block block;      /* where attention_order_blocks gives one */
     /* attention_find_before, U64: rows of O in front of these, as a workspace counts them and as lse does. And how many of
      * each head lse has, U32. */
     ptx_val before, log_before, log_rows;
@@ -83,8 +89,12 @@ attention attention_init(ptx_fn *f, const kiln_variant *v);
 /* Of an element of Q, K, V or O. */
 uint32_t attention_bytes(const attention *a);
 
-/* With split_k: sets parts, part and tiles, and returns the tile's number in its head. */
-ptx_val attention_find_part(attention *a);
+/* Sets `block` where tiles do not begin in the order of the grid. */
+void attention_order_blocks(attention *a);
+
+/* See attention_block. With split_k, attention_find_tile sets parts, part and tiles, too. */
+ptx_val attention_find_tile(attention *a);
+ptx_val attention_grid_head(const attention *a);
 
 /* Sets `before`, and with split_k part and tile. Call it after the loop over the keys, which would keep registers for them. */
 void attention_find_before(attention *a);

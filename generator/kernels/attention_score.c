@@ -32,7 +32,7 @@ static void init_mask(attention *a)
     a->mask.row_stride = ptx_param(f, PTX_U32, "mask_row_stride");
     a->mask.head_stride = ptx_param(f, PTX_U64, "mask_head_stride");
     ptx_val batch_stride = ptx_param(f, PTX_U64, "mask_batch_stride");
-    ptx_val head = ptx_ctaid_y(f), batch = ptx_cvt(f, PTX_U64, ptx_ctaid_z(f));
+    ptx_val head = attention_grid_head(a), batch = ptx_cvt(f, PTX_U64, ptx_ctaid_z(f));
     a->mask.pack_gqa = a->pack_gqa;
     if (a->pack_gqa)
         head = ptx_mul(f, head, a->group);

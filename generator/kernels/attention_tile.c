@@ -9,22 +9,11 @@ typedef struct matrix_strides {
     ptx_val batch, head;
 } matrix_strides;
 
-static ptx_val find_tile(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : attention_find_part(a);
-    if (!a->is_causal)
-        return tile;
-    ptx_val count = a->split_k == 1 ? ptx_nctaid_x(f) : a->tiles;
-    ptx_val last = ptx_sub(f, count, ptx_u32(1)); /* the longest first */
-    return ptx_sub(f, last, tile);
-}
-
 /* With pack_gqa, a thread block has a head of K and V, and all heads of Q and O that share it. */
 static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_strides strides[4])
 {
     ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+    ptx_val block = attention_grid_head(a), batch = ptx_ctaid_z(f);
     a->group = ptx_div(f, q_heads, kv_heads);
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     ptx_val kv_head = a->pack_gqa ? block : ptx_div(f, block, a->group);
@@ -112,8 +101,9 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
     a.sinks = ptx_param_ptr(f, a.wide, "sinks");
     ptx_param(f, PTX_U32, "splits"); /* for the grid */
     attention_find_sequence(&a);
+    attention_order_blocks(&a);
     init_head(&a, q_heads, kv_heads, strides);
-    a.first = ptx_mul(f, find_tile(&a), ptx_u32(a.tile_q));
+    a.first = ptx_mul(f, attention_find_tile(&a), ptx_u32(a.tile_q));
     attention_find_keys(&a);
     attention_init_scores(&a, scale);
     return a;

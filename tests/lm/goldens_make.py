@@ -18,7 +18,7 @@ from goldens_check import LISTED
 from reference_llama import Model, Noise, POINTS
 
 STEPS = 64
-SEEDS = 3
+SEEDS = 2
 BOUNDED = {"exact": POINTS, "q8": POINTS | {"activation": "q8"}}
 LIKELY = 64  # tokens whose logits a bound is of
 
@@ -62,16 +62,23 @@ class Llama:
         return [row["id"] for row in rows], [row["logprob"] for row in rows]
 
 
-def own_greedy(model, tokens, steps, ends):
-    """The tokens that float64 takes after these."""
+class Models:
+    """The model in float64; and in float32, where the last bits do not count."""
+
+    def __init__(self, path):
+        self.exact, self.fast = Model(path), Model(path, np.float32)
+
+
+def own_greedy(models, tokens, steps, ends):
+    """The tokens that the model takes after these, in float32: write_path() looks whether float64 takes the same."""
     taken, cache, new = [], [], tokens
     while len(taken) < steps and (not taken or taken[-1] not in ends):
-        new = [int(model.run(new, cache=cache)[2][-1].argmax())]
+        new = [int(models.fast.run(new, cache=cache)[2][-1].argmax())]
         taken += new
     return taken
 
 
-def bounds_of(model, tokens, logits):
+def bounds_of(models, tokens, logits):
     """For each token after which there is a step: by how much runs with random roundings move a likely token's distance from
     the best, at most."""
     likely = np.argsort(-logits, axis=1)[:, :LIKELY]
@@ -81,19 +88,20 @@ def bounds_of(model, tokens, logits):
         return values[:, :1] - values
 
     def moved(points, seed):
-        return np.abs(distances(model.run(tokens, Noise(points, seed))[2]) - distances(logits)).max(axis=1)
+        return np.abs(distances(models.fast.run(tokens, Noise(points, seed))[2]) - distances(logits)).max(axis=1)
     return {name: np.max([moved(points, seed) for seed in range(SEEDS)], axis=0) for name, points in BOUNDED.items()}
 
 
-def write_path(name, model, prompt, path, first):
+def write_path(name, models, prompt, path, first):
     """Steps from the first on: the token taken, both bounds, and the best tokens with how far below the best they are."""
     tokens = prompt + path[:-1]
-    logits = model.run(tokens)[2]
-    bounds = bounds_of(model, tokens, logits)
+    logits = models.exact.run(tokens)[2]
+    bounds = bounds_of(models, tokens, logits)
     print(name, first)
     for step in range(first, len(path)):
         at = len(prompt) - 1 + step
         order = np.argsort(-logits[at])[:LISTED].tolist()
+        assert name != "float64" or order[0] == path[step]
         below = (logits[at].max() - logits[at]).tolist()
         listed = [token for i, token in enumerate(order) if i < 2 or below[token] < 2 * bounds["q8"][at]]
         words = [f"{token}:{below[token]:.3g}" for token in dict.fromkeys(listed + [path[step]])]
@@ -107,7 +115,7 @@ def log_probabilities(logits):
 
 
 def main():
-    model, llama, ends = Model(sys.argv[1]), Llama(sys.argv[1]), {0, 2}
+    models, llama, ends = Models(sys.argv[1]), Llama(sys.argv[1]), {0, 2}
     print("# Made by goldens_make.py with llama.cpp of xllamacpp", xllamacpp.__version__)
     print("# A step: the token, bounds with exact and with q8 products, float64's best tokens and how far below the best they are")
     for kind, text in [("chat", text) for text in CHATS] + [("text", text) for text in TEXTS]:
@@ -116,14 +124,14 @@ def main():
         path, probabilities = llama.greedy(full)
         print(f"\n{kind} {json.dumps(text, ensure_ascii=False)}")
         print("tokens", *prompt)
-        logits, bounds = write_path("llama.cpp", model, prompt, path, 0)
+        logits, bounds = write_path("llama.cpp", models, prompt, path, 0)
         off = np.abs(log_probabilities(logits)[range(len(path)), path] - probabilities)
         print(f"{text[:20]!r}: llama.cpp's log probability is off by {off.max():.3f} at most, {(off / bounds).max():.2f} of q8's"
               " bound", file=sys.stderr)
         same = next((i for i, token in enumerate(path) if token != logits[i].argmax()), len(path))
         if same < len(path):
-            own = path[:same] + own_greedy(model, prompt + path[:same], STEPS - same, ends)
-            write_path("float64", model, prompt, own, same)
+            own = path[:same] + own_greedy(models, prompt + path[:same], STEPS - same, ends)
+            write_path("float64", models, prompt, own, same)
         sys.stdout.flush()
 
 

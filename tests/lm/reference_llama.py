@@ -29,7 +29,7 @@ POINTS = {
     "activation": "f32",  # what each product multiplies; also half (f16) and q8 (a byte each, 32 neighbours to a scale)
     "qkv": "f16",  # Q, K and V as the products write them
     "rotated": "f16",  # Q and K after RoPE
-    "scores": "f32",  # the probabilities of attention
+    "scores": "f16",  # the probabilities of attention, as shares of the largest so far: which that is depends on tiles
     "attention": "f16",  # its output
     "hidden": "f16",  # SwiGLU's output
 }
@@ -47,7 +47,8 @@ class Refused(Exception):
 def ulp_of(x, kind):
     """The distance of neighbours of this type at x; x's exponent is kept within the type's normal ones."""
     bits = MANTISSA_BITS[kind]
-    return np.maximum(np.spacing(np.abs(x)) * 2.0**(52 - bits), 2.0**(LEAST_EXPONENT[kind] - bits))
+    finer = 2.0 ** (np.finfo(x.dtype).nmant - bits)
+    return np.maximum(np.spacing(np.abs(x)) * finer, 2.0 ** (LEAST_EXPONENT[kind] - bits))
 
 
 def q8_scale(x):
@@ -87,9 +88,11 @@ class Noise(Rounding):
         kind = self.points.get(point, "f64")
         if kind == "f64":
             return x
-        draw = self.random.uniform(-0.5, 0.5, x.shape)
+        draw = self.random.random(x.shape, x.dtype) - x.dtype.type(0.5)
         if kind == "q8":
-            return x + (draw.reshape(-1, 32) * q8_scale(x)).reshape(x.shape)
+            return x + (draw.reshape(-1, 32) * q8_scale(x).astype(x.dtype)).reshape(x.shape)
+        if point == "scores":
+            draw = np.where(x == 1, 0, draw)  # the largest score's share of itself is exact
         return x + draw * ulp_of(x, kind)
 
 

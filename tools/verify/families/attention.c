@@ -29,9 +29,11 @@
 enum {
     MOST_HEAD_DIM = 576,
     MOST_PARTS = 256,
-    MOST_BLOCKS = 512, /* of which a call without splits has more than one to a tile */
-    CHUNK = 4096,      /* keys that tensor cores sum before a total takes them */
-    APART = 2000       /* elements from row to row of Q */
+    MOST_BLOCKS = 512,   /* of which a call without splits has more than one to a tile */
+    CHUNK = 4096,        /* keys that tensor cores sum before a total takes them */
+    HEADS_TOGETHER = 16, /* whose causal tiles begin together */
+    APART = 2000,        /* elements from row to row of Q */
+    COUNTED_GAP = 24     /* between rows of Q where each key counts */
 };
 
 /* Warps of a thread block that share its keys. */
@@ -559,9 +561,11 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
 }
 
 /* Where rows of Q are far apart the size is for what goes from tile to tile, or from chunk to chunk, of which many inputs
- * show little. */
+ * show little. Others are for which keys are seen: there all weigh alike, or nearly. */
 static int kind_at(problem *p, int kind)
 {
+    if (problem_integer(p, "q_row_stride") == problem_parameter(p, "head_dim") + COUNTED_GAP)
+        return kind == INPUT_NORMAL ? kind : ATTENTION_SCALE_0;
     if (problem_integer(p, "q_row_stride") != APART)
         return kind;
     if (!is_long(p))
@@ -575,8 +579,19 @@ static int kind_at(problem *p, int kind)
                                         : ATTENTION_CHUNKS_RISE;
 }
 
-/* Sinks near the scores, or far above and below them. A mask that hides one key in five, and with extremes all of some
- * queries. */
+/* Above scores, near them, and so far below that nothing is left of it; with extremes far above or below. */
+static double sink_of(uint64_t head, double normal)
+{
+    return head % 3 == 0 ? 3 + fabs(normal) : head % 3 == 1 ? 2 * normal : -2000;
+}
+
+/* Near 0 all distances count. */
+static double slope_of(uint64_t head, bool is_near)
+{
+    return exp2(is_near ? -7 : -1 - (double)(head % 8));
+}
+
+/* A mask hides one key in five, and with extremes all of some queries. */
 static void fill_shaping(problem *p, int kind, random_stream s)
 {
     static const char *const names[] = {"sinks", "alibi_slopes", "mask"};
@@ -589,9 +604,10 @@ static void fill_shaping(problem *p, int kind, random_stream s)
         for (uint64_t i = 0; a && i < a->count; i++) {
             double normal = random_normal(of, i);
             bool is_hit = random_below(random_fork(of, 1), i, 5) == 0;
-            double value = n == 1                      ? exp2(-1 - (double)(i % 8))
+            double value = n == 1                      ? slope_of(i, kind == ATTENTION_SCALE_0)
                            : n == 2 && is_hit          ? -INFINITY
                            : kind == ATTENTION_EXTREME ? (normal > 0 ? 300 : -300)
+                           : n == 0                    ? sink_of(i, normal)
                                                        : 2 * normal;
             element_set(a->about->type, a->host, i, value);
         }
@@ -646,7 +662,8 @@ typedef enum layout {
     OVERLAPPING, /* a row of K or V begins a few elements behind the one before it: few elements, many rows */
     FAR_QUERIES, /* the same; rows of Q far apart */
     ONE_VALUE,   /* and one row of V for all keys */
-    ONE_ROW      /* and of K */
+    ONE_ROW,     /* and of K */
+    COUNTED      /* as OVERLAPPING, and inputs in which each key counts */
 } layout;
 
 typedef struct lengths {
@@ -704,17 +721,15 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
 {
     static const struct {
         uint64_t q, k, v;
-    } gaps[] = {[GAPS] = {8, 8, 16},
-                [OVERLAPPING] = {8, 8, 16},
-                [FAR_QUERIES] = {APART, 8, 16},
-                [ONE_VALUE] = {APART, 8, 0},
-                [ONE_ROW] = {APART, 0, 0}};
+    } gaps[] = {[GAPS] = {8, 8, 16},         [OVERLAPPING] = {8, 8, 16}, [FAR_QUERIES] = {APART, 8, 16},
+                [ONE_VALUE] = {APART, 8, 0}, [ONE_ROW] = {APART, 0, 0},  [COUNTED] = {COUNTED_GAP, 8, 16}};
     static const attention_lengths lengths_by[] = {
         [HEADS_FIRST] = LENGTHS_BY_OFFSETS, [ROWS_FIRST] = LENGTHS_IN_PART,
         [GAPS] = LENGTHS_IN_SLOTS,          [ONE_KV] = LENGTHS_ALL,
         [OVERLAPPING] = LENGTHS_BY_OFFSETS, [FAR_QUERIES] = LENGTHS_BY_OFFSETS,
-        [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS};
-    layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING ? GAPS : where;
+        [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS,
+        [COUNTED] = LENGTHS_BY_OFFSETS};
+    layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING || where == COUNTED ? GAPS : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
         return;
@@ -770,7 +785,8 @@ static void add_long(size_plan *plan)
     const problem *p = plan->problem;
     uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
     uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1, parts = split_k ? split_k : 1;
-    lengths n = {1, group, 1, group == 3 ? 3 : 9, parts * key_warps(p) * CHUNK + tile_k + 3};
+    const uint64_t rows = problem_parameter(p, "tile_q") >= 64 ? 27 : 9; /* in both blocks of a warp */
+    lengths n = {1, group, 1, rows / group, parts * key_warps(p) * CHUNK + tile_k + 3};
     set(plan, "splits", "", !split_k);
     if (problem_has_parameter(p, "strategy", "mma"))
         split_k > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
@@ -787,6 +803,7 @@ static void add_parts(size_plan *plan)
 }
 
 /* Parts that a call asks for: groups of them, which the last of each joins, have one part, some, all; and parts without keys.
+ * Half of them with sinks.
  * What a call leaves open is in all other sizes. */
 static void add_splits(size_plan *plan)
 {
@@ -794,7 +811,8 @@ static void add_splits(size_plan *plan)
     uint64_t tile_k = problem_parameter(plan->problem, "tile_k");
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
         set(plan, "splits", "", splits[i]);
-        add_always(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING);
+        add_size(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING,
+                 &(sight){.has_sinks = i % 2}, true);
         add(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST);
     }
     set(plan, "splits", "", 0);
@@ -811,20 +829,31 @@ static void add_packed(size_plan *plan)
     add(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, GAPS);
 }
 
-/* Tiles whose last keys are not seen, so that each comparison of a key's number decides once; a lane of mma has pairs, of
- * which only the one or the other comes always. Causal rows see all lengths. */
-static void add_masks(size_plan *plan)
+/* Edges of what is seen at each key of a tile, so that each comparison of a key's number decides once: of first keys, and of
+ * the length; a lane of mma has pairs of keys in each octet, and each edge has one of its keys on either side. */
+static void add_edges(size_plan *plan)
 {
     const problem *p = plan->problem;
+    const uint64_t tile_k = problem_parameter(p, "tile_k");
     const bool is_mma = problem_has_parameter(p, "strategy", "mma");
-    enum { ODD = 3, EVEN = 6, SOME_ROWS = 9, MORE_ROWS = 27 };
-    for (uint64_t first = 0; first < problem_parameter(p, "tile_k"); first += is_mma ? 8 : 16) {
-        const bool is_odd = first / 8 % 2;
-        if (problem_has_parameter(p, "causal", "true"))
-            continue;
-        add_always(plan, (lengths){1, 1, 1, SOME_ROWS, first + (is_odd ? ODD : EVEN)}, OVERLAPPING);
-        if (is_mma)
-            add(plan, (lengths){1, 1, 1, MORE_ROWS, first + (is_odd ? EVEN : ODD)}, OVERLAPPING);
+    enum { ROWS = 27 };
+    for (uint64_t n = 0; n < tile_k / (is_mma ? 4 : 16); n++) {
+        const uint64_t edge = is_mma ? n / 2 * 8 + (n % 2 ? 6 : 3) : n * 16 + (n % 2 ? 14 : 3);
+        add_size(plan, (lengths){1, 1, 1, ROWS, 2 * tile_k + edge}, COUNTED,
+                 &(sight){.left = 1, .first = edge}, true);
+    }
+}
+
+/* The same of windows, which move with the rows: a lane's rows are eight apart. In front of them there are no keys. */
+static void add_moving_edges(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const uint64_t tile_q = problem_parameter(p, "tile_q");
+    const bool is_causal = problem_has_parameter(p, "causal", "true");
+    for (uint64_t ahead = 0; ahead < 32; ahead += 8) {
+        const uint64_t rows = ahead == 0 ? 2 * tile_q + 3 : tile_q;
+        add_size(plan, (lengths){1, 1, 1, rows, rows + ahead}, COUNTED,
+                 &(sight){.left = 4, .right = is_causal ? 0 : 3}, true);
     }
 }
 
@@ -836,14 +865,14 @@ static void add_windows(size_plan *plan)
     const uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k"),
                    parts = problem_parameter(p, "split_k");
     const bool is_causal = problem_has_parameter(p, "causal", "true");
-    const uint64_t few = 9, long_k = (parts + 3) * tile_k + 7;
+    const uint64_t few = 9, long_k = (parts + 5) * tile_k + 7;
     const struct {
         lengths n;
         sight seen;
     } rows[] = {
-        {{1, 1, 1, tile_q + 3, 2 * tile_k + 5}, {.left = 1}},
-        {{1, 3, 1, few, long_k}, {.left = parts * tile_k + 1, .first = 3, .has_sinks = true}},
-        {{1, 1, 1, few, 4 * tile_k + 1}, {.left = tile_k - 1, .first = tile_k + 1}},
+        {{1, 3, 1, few, long_k}, {.left = (parts + 2) * tile_k + 1, .first = 3, .has_sinks = true}},
+        {{1, 1, 1, few, 4 * tile_k + 1},
+         {.left = tile_k, .first = tile_k + 1}}, /* the last query does not see a tile's first key */
         {{1, 1, 1, few, 3 * tile_k}, {.left = 2, .first = tile_k}},
         {{1, 2, 1, few, tile_k + 3}, {.right = 1, .offset = -(int64_t)tile_k - 6, .has_sinks = true}},
         {{1, 1, 1, few, tile_k + 3}, {.left = 8, .offset = 5}},
@@ -853,7 +882,7 @@ static void add_windows(size_plan *plan)
         {{2, 2, 1, few, tile_k + 3}, {.right = is_causal ? 0 : 2}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        add_size(plan, rows[i].n, OVERLAPPING, &rows[i].seen, true);
+        add_size(plan, rows[i].n, rows[i].seen.has_sinks ? OVERLAPPING : COUNTED, &rows[i].seen, true);
 }
 
 /* Sequences of every length beside each other, their rows by offsets and in slots. */
@@ -892,18 +921,22 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){1, 2, 1, tile_q, 2 * tile_k}, ROWS_FIRST);
     add(plan, (lengths){1, 2, 2, tile_q, 2 * tile_k}, GAPS);
     add(plan, (lengths){2, 1, 1, tile_q, 2 * tile_k}, ONE_KV);
-    add_masks(plan);
+    add_edges(plan);
     add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11},
                OVERLAPPING); /* causal: 8 beyond the diagonal */
     add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, FAR_QUERIES);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
     if (problem_has_parameter(p, "causal", "true")) {
         add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
-                   OVERLAPPING); /* query 0 does not see a tile's last key */
+                   COUNTED); /* query 0 does not see a tile's last key */
         add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
+        if (problem_parameter(p, "split_k") == 1)                  /* tiles begin in an order of their own */
+            add_size(plan, (lengths){1, HEADS_TOGETHER + 2, HEADS_TOGETHER + 2, tile_q + 1, 3}, OVERLAPPING,
+                     &(sight){.offset = (int64_t)tile_q}, true);
     }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
     add_windows(plan);
+    add_moving_edges(plan);
     add_long(plan);
     if (problem_parameter(p, "split_k") > 1)
         add_parts(plan);
