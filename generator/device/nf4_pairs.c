@@ -96,7 +96,7 @@ static void copy_entry(const nf4_pairs *p, ptx_val from, ptx_val to)
 }
 
 /* Fills `count` units of 16 bytes from `number` on, `threads` apart; an entry has eight. */
-static void fill_units(nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t threads, uint32_t count)
+static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t threads, uint32_t count)
 {
     ptx_fn *f = p->f;
     uint32_t entries_apart = threads / 8, words = is_packed(p) ? 1 : 2;
@@ -111,13 +111,18 @@ static void fill_units(nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t thr
                    at(p, to, p->skipped + i * entries_apart * stride));
 }
 
-void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, ptx_val lane)
+void nf4_pairs_find(nf4_pairs *p, ptx_val lane)
+{
+    ptx_fn *f = p->f;
+    ptx_val copy = ptx_and(f, lane, ptx_u32(COPIES_BYTES / pair_bytes(p) - 1));
+    p->mine = ptx_mad(f, copy, ptx_u32(pair_bytes(p)), p->start);
+}
+
+void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid)
 {
     enum { UNITS = NF4_PAIRS_BYTES / UNIT_BYTES, AT_ONCE = 8 };
     ptx_fn *f = p->f;
     const uint32_t threads = ptx_block_x(f);
-    ptx_val copy = ptx_and(f, lane, ptx_u32(COPIES_BYTES / pair_bytes(p) - 1));
-    p->mine = ptx_mad(f, copy, ptx_u32(pair_bytes(p)), p->start);
     ptx_val pairs = constants(p);
     if (threads * AT_ONCE >= UNITS) {
         fill_units(p, pairs, tid, threads, UNITS / threads);

@@ -36,8 +36,11 @@ uint32_t nf4_pairs_bytes(const nf4_pairs *p);
  * which is 0 as long as no more than that comes before. */
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
+/* Sets where this lane reads, once the table is laid out. */
+void nf4_pairs_find(nf4_pairs *p, ptx_val lane);
+
 /* All threads of the thread block fill it, eight an entry; a barrier must follow. */
-void nf4_pairs_fill(nf4_pairs *p, ptx_val tid, ptx_val lane);
+void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid);
 
 /* The two values of byte 0 to 3 of a word, in the tensor's order. With 16-bit types out[0] holds the pair, a U32. */
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2]);

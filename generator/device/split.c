@@ -89,3 +89,70 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
     }
     return is_last;
 }
+
+/* ---- stretches ----------------------------------------------------------------------------------------------------- */
+
+split_stretch split_find_stretch(ptx_fn *f, ptx_val tiles, ptx_val length)
+{
+    ptx_val steps = ptx_mul(f, tiles, length), blocks = ptx_nctaid_x(f);
+    ptx_val raised = ptx_sub(f, ptx_add(f, steps, blocks), ptx_u32(1));
+    split_stretch of = {.length = length, .each = ptx_div(f, raised, blocks)};
+    of.first = ptx_mul(f, ptx_ctaid_x(f), of.each);
+    of.end = ptx_min(f, ptx_add(f, of.first, of.each), steps);
+    return of;
+}
+
+/* This thread's first vector of a record. Two are a thread block's: one of a tile that begins before its stretch, one of a tile
+ * that begins in it. */
+static ptx_val record_at(const split *s, ptx_val record, uint32_t count, uint32_t vector)
+{
+    ptx_fn *f = s->f;
+    const uint32_t numbers = ptx_block_x(f) * count;
+    ptx_val of_thread = vector == 1 ? s->tid : ptx_mul(f, s->tid, ptx_u32(vector));
+    return ptx_at(f, ptx_at(f, s->workspace, ptx_mul_wide(f, record, ptx_u32(numbers))), of_thread);
+}
+
+/* The first record's numbers become the sums, others are added. */
+static void add_record(const split *s, ptx_val from, bool is_first, ptx_val sums[], uint32_t count,
+                       uint32_t vector)
+{
+    ptx_fn *f = s->f;
+    for (uint32_t i = 0; i < count; i += vector) {
+        ptx_val part[4];
+        ptx_load_vec(f, (int)vector, part, ptx_at_const(f, from, i * ptx_block_x(f)), PTX_CG);
+        for (uint32_t e = 0; e < vector; e++) {
+            if (is_first)
+                ptx_set(f, sums[i + e], part[e]);
+            else
+                ptx_add_to(f, sums[i + e], part[e]);
+        }
+    }
+}
+
+ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[], uint32_t count)
+{
+    ptx_fn *f = s->f;
+    const uint32_t vector = vector_of(s, count);
+    ptx_val block = ptx_ctaid_x(f), start = ptx_mul(f, s->tile, of->length);
+    ptx_val last_step = ptx_sub(f, ptx_add(f, start, of->length), ptx_u32(1));
+    ptx_val first = ptx_div(f, start, of->each), last = ptx_div(f, last_step, of->each);
+    ptx_val has_sums = ptx_var(f, ptx_u32(1));
+    PTX_IF (f, ptx_ne(f, first, last)) {
+        ptx_val is_first = ptx_select(f, ptx_eq(f, block, first), ptx_u32(1), ptx_u32(0));
+        ptx_val to = record_at(s, ptx_mad(f, block, ptx_u32(2), is_first), count, vector);
+        for (uint32_t i = 0; i < count; i += vector)
+            ptx_store_vec(f, (int)vector, ptx_at_const(f, to, i * ptx_block_x(f)), &sums[i], PTX_PLAIN);
+        ptx_val is_last = split_arrive_at(f, s->tid, s->tile_counters, first, ptx_sub(f, last, first));
+        ptx_set(f, has_sums, ptx_select(f, is_last, ptx_u32(1), ptx_u32(0)));
+        PTX_IF (f, is_last) {
+            ptx_rarely(f);
+            ptx_val own = ptx_mad(f, first, ptx_u32(2), ptx_u32(1));
+            add_record(s, record_at(s, own, count, vector), true, sums, count, vector);
+            PTX_FOR (f, before, first, last, ptx_u32(1)) {
+                ptx_val record = ptx_mad(f, before, ptx_u32(2), ptx_u32(2));
+                add_record(s, record_at(s, record, count, vector), false, sums, count, vector);
+            }
+        }
+    }
+    return ptx_ne(f, has_sums, ptx_u32(0));
+}

@@ -28,6 +28,22 @@ typedef struct split {
  * here: it has barriers. */
 ptx_val split_add(const split *s, ptx_val sums[], uint32_t count);
 
+/* Reductions of many tiles one behind the other, cut into stretches of equal length, one for each thread block (stream-K). A tile's
+ * parts belong to neighbouring thread blocks; one that lies in one stretch has none to add. Needs of the arguments:
+ *     workspace       2 * thread blocks * threads * count
+ *     tile_counters   one per thread block */
+typedef struct split_stretch {
+    ptx_val
+        length; /* steps of a tile's reduction, at least 1; U32, uniform, as all of these; fewer than 2^32 of all tiles */
+    ptx_val each;       /* steps of a stretch */
+    ptx_val first, end; /* of this thread block's, which may be empty */
+} split_stretch;
+
+split_stretch split_find_stretch(ptx_fn *f, ptx_val tiles, ptx_val length);
+
+/* split_add for tile s->tile; parts, part and threads are not used: all threads have sums. */
+ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[], uint32_t count);
+
 /* For kernels that store their parts themselves, after their stores. Uses f, parts, tile_counters, tile and tid. The
  * predicate holds in all threads of the last thread block, and in no other; these may load with PTX_CG what all have
  * stored. */

@@ -1,6 +1,5 @@
 /* Arguments of the products with NF4 weights. */
 #include "nf4_args.h"
-#include "device/split.h"
 
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided)
 {
@@ -15,7 +14,7 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
     else
         a.scale = ptx_param_ptr(f, PTX_F32, "scale");
     a.out = ptx_param_ptr(f, a.type, "out");
-    if (a.split_k > 1) {
+    if (a.split_k != 1) {
         a.workspace = ptx_param_ptr(f, a.wide, "workspace");
         a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
     }
@@ -60,4 +59,16 @@ ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t thr
     s.tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
     s.part = ptx_ctaid_z(f);
     return split_add(&s, sums, count);
+}
+
+ptx_val nf4_add_stretch(ptx_fn *f, const nf4_args *args, ptx_val tid, const split_stretch *of, ptx_val tile,
+                        ptx_val sums[], uint32_t count)
+{
+    const split s = {.f = f,
+                     .type = args->wide,
+                     .workspace = args->workspace,
+                     .tile_counters = args->tile_counters,
+                     .tile = tile,
+                     .tid = tid};
+    return split_add_stretch(&s, of, sums, count);
 }

@@ -6,6 +6,7 @@
 
 #include "device/nf4_nested.h"
 #include "device/nf4_pairs.h"
+#include "device/split.h"
 
 typedef struct nf4_args {
     ptx_val in, packed, scale, out, workspace, tile_counters, m, n, k;
@@ -13,7 +14,8 @@ typedef struct nf4_args {
     nf4_nested nested;          /* in place of scale, where is_nested */
     bool is_nested;
     ptx_type type, wide; /* of A and C; of sums */
-    uint32_t split_k;    /* thread blocks that share a sum; above 1 there are workspace and tile_counters */
+    uint32_t
+        split_k; /* thread blocks that share a sum, 0: as the grid has it; but for 1 there are workspace and tile_counters */
 } nf4_args;
 
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided);
@@ -43,5 +45,9 @@ ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks);
  * in all threads of the tile's last thread block, they become the sums over all parts. All threads must get here. */
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
                       uint32_t count);
+
+/* The same of a tile, U32, of a stretch; all threads have sums. */
+ptx_val nf4_add_stretch(ptx_fn *f, const nf4_args *args, ptx_val tid, const split_stretch *of, ptx_val tile,
+                        ptx_val sums[], uint32_t count);
 
 #endif

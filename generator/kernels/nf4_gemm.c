@@ -19,7 +19,7 @@ static const kiln_param params[] = {
      .summary = "of A and C: packed one behind the other, or a_stride and c_stride apart"},
     {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
      .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
-    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
+    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64 128",
      .default_value = "1",
      .summary = "rows of C per thread block; the weights are read once for each such tile; simt: 16 and 32 need A in f32"},
     {.name = "tile_n", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128",
@@ -32,8 +32,8 @@ static const kiln_param params[] = {
      .summary = "of decoded bytes, in shared memory: compact takes 32 KB; aligned takes 65 KB and saves an instruction per byte"},
     {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
      .summary = "mma: stages of A in shared memory; all but one are being loaded"},
-    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16", .default_value = "1",
-     .summary = "mma: thread blocks that share K; more than one need a workspace"},
+    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 2 4 8 16", .default_value = "1",
+     .summary = "mma: thread blocks that share K; 0: all that fit the device at once share the K of all tiles alike, so that sums round as the number of multiprocessors has it; all but 1 need a workspace"},
     {.name = NULL},
 };
 
@@ -41,7 +41,11 @@ static const kiln_param params[] = {
 #define SPAN(stride, columns)                                                                                          \
     "select(rows == packed, m * " columns ", select(m * " columns " == 0, 0, (max(m, 1) - 1) * " stride " + " columns "))"
 
-#define WORKSPACE "ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k * tile_m * tile_n"
+/* Thread blocks that share the K of all tiles, with split_k 0: no more than so many of each tile, and than fit some device at once.
+ * Each has parts of two tiles. */
+#define TILE_COUNT   "ceil_div(m, tile_m) * ceil_div(n, tile_n)"
+#define MOST_SHARING "min(8 * " TILE_COUNT ", 320)"
+#define WORKSPACE    "(" TILE_COUNT " * split_k + (split_k == 0) * 2 * " MOST_SHARING ") * tile_m * tile_n"
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", SPAN("a_stride", "k"), 16, NULL, "A, row by row"},
@@ -73,6 +77,8 @@ static const kiln_rule rules[] = {
     {"k <= 2147483648", "k must be at most 2^31"},
     {"rows == packed || (a_stride >= k && a_stride % 8 == 0)", "a_stride must be at least k and a multiple of 8"},
     {"rows == packed || c_stride >= n", "c_stride must be at least n"},
+    {"split_k != 0 || (k > 0 && " TILE_COUNT " <= 2147483648 / max(1, k / 64))",
+     "split_k 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together"},
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {NULL, NULL},
 };
@@ -82,11 +88,13 @@ static const kiln_rule rules[] = {
 /* Strategy simt launches as many persistent thread blocks as fit. */
 #define TILES_N     "ceil_div(n, tile_n)"
 #define IS_PERSISTENT "(" IS_SIMT " && tile_m < 16)"
-#define GRID_N      "select(" IS_PERSISTENT ", min(" TILES_N ", multiprocessors * blocks_per_multiprocessor), " TILES_N ")"
+#define AT_ONCE     "multiprocessors * blocks_per_multiprocessor"
+#define SHARING     "min(" AT_ONCE ", " MOST_SHARING ")"
+#define GRID_N      "select(" IS_PERSISTENT ", min(" TILES_N ", " AT_ONCE "), select(split_k == 0, " SHARING ", " TILES_N "))"
 
 /* Of a thread block: its part of K, and the tiles that it makes. */
-#define PART_K "ceil_div(k, split_k)"
-#define TILES  "select(" IS_PERSISTENT ", ceil_div(" TILES_N ", multiprocessors * blocks_per_multiprocessor), 1)"
+#define PART_K "select(split_k == 0, 64 * ceil_div(" TILE_COUNT " * (k / 64), max(1, " SHARING ")), ceil_div(k, max(1, split_k)))"
+#define TILES  "select(" IS_PERSISTENT ", ceil_div(" TILES_N ", " AT_ONCE "), 1)"
 
 /* Of scales; and of 64 weights with theirs. */
 #define SCALE_BYTES  "select(scale_type == f32, 4 * n * (k / 64), " NF4_NESTED_BYTES_READ("n * (k / 64)") ")"
@@ -146,7 +154,7 @@ const kiln_family nf4_gemm_family = {
         "and from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps). With acc f64 it is at most "
         "2^-24 of the element plus (L + 3) * 2^-53 * S. With mma it is at most (u + 5 * 2^-20 + (L + 3) * "
         "2^-24) * S, plus one rounding, where u is half an ulp of the type and L = k_warps + split_k + "
-        "ceil(ceil(k / 64) / (k_warps * split_k)). This holds where nothing overflows. Products and sums "
+        "ceil(ceil(k / 64) / (k_warps * split_k)), or with split_k 0 k_warps + 9 + ceil(ceil(k / 64) / k_warps). This holds where nothing overflows. Products and sums "
         "that are not normal numbers of f32 add 2^-150 * (k + 1 + sum |scale|), and half of the least "
         "number of C's type",
     .nonfinite =
@@ -160,13 +168,15 @@ const kiln_family nf4_gemm_family = {
     .rules = rules,
     .empty = "m == 0 || n == 0",
     .shape = shape,
-    .grid = {GRID_N, "ceil_div(m, tile_m)", "split_k"},
-    .time = {.length = PART_K,
-             .repeats = TILES,
-             .wait = "select(" IS_SIMT ", 600, 200)",
-             .block_bytes =
-                 TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " / 64 + tile_m * select(a == f32, 4, 2))",
-             .extra = "select(split_k == 1, 0, 2500 + split_k * tile_m * tile_n / 16)"},
+    .grid = {GRID_N, "select(split_k == 0, 1, ceil_div(m, tile_m))", "max(1, split_k)"},
+    .time =
+        {.length = PART_K,
+         .repeats = TILES,
+         .wait = "select(" IS_SIMT ", 600, 200)",
+         .block_bytes =
+             TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " / 64 + tile_m * select(a == f32, 4, 2))",
+         .extra =
+             "select(split_k == 1, 0, select(split_k == 0, 1000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},

@@ -5,7 +5,8 @@
  * columns of C. In a wide tile (tile_n from 64, or tile_m from 16) each warp has 32 columns, and `k_warps` groups of such
  * warps share K; in a narrow one all warps have the same columns and share K. A quantised block is 64 weights along K with
  * one scale. Each k_warp takes every k_warps-th quantised block, and the sums are added in the order of the warps. Each of
- * `split_k` thread blocks has a part of K.
+ * `split_k` thread blocks has a part of K. With split_k 0 each of as many thread blocks as fit the device at once has an equal
+ * stretch of the quantised blocks of all tiles (device/split.h): no second wave, and none of them without work.
  *
  * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
  * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
@@ -21,7 +22,10 @@
  * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
  * for the one that comes `depth` later. A and the scales are copied in the background, stages - 1 ahead, into one of
  * `stages` stages: in a wide tile a quantised block per k_warp, in a narrow one all that an iteration takes. A thread block
- * reads each row of A once. With 16 warps a thread block has a multiprocessor to itself: as many bytes are on the way as with
+ * reads each row of A once, and each warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32
+ * rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers, and
+ * decodes 16 columns after the other. Two thread blocks of four warps wait for each other less than one of eight.
+ * With 16 warps a thread block has a multiprocessor to itself: as many bytes are on the way as with
  * two of 8 warps, but K need not be split over thread blocks to get them, nor A be copied twice.
  *
  * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with an aligned table), 0.125
@@ -35,6 +39,7 @@
 #include "device/lanes.h"
 #include "device/nf4_pairs.h"
 #include "device/shared.h"
+#include "device/split.h"
 #include "device/tail.h"
 #include "device/tensor.h"
 
@@ -45,8 +50,9 @@ enum {
     A_UNIT = 8,   /* elements of A in a copy */
     PAD_WORDS = 4,
     PAD_BYTES = 16,  /* so that rows in shared memory start in different banks */
-    MOST_GROUPS = 2, /* of 16 columns, per warp */
+    MOST_GROUPS = 4, /* of 16 columns, per warp */
     MOST_ROW_TILES = 16,
+    MOST_HELD_TILES = 4,
     MOST_DEPTH = 4,
     MOST_COPIES = 16, /* per thread and stage */
     SCALES_AT_ONCE = 8,
@@ -72,12 +78,14 @@ typedef struct mma_gemm {
     ptx_val first_row, first_column;  /* of the tile */
     ptx_val shared, scales, a_stages; /* addresses in shared memory */
     ptx_val first_block, block_count; /* quantised blocks of this thread block's part of K */
+    split_stretch stretch;            /* with split_k 0: of the quantised blocks of all tiles */
+    ptx_val tile, is_first;           /* the one that is made, then; whether it is the thread block's first */
 
     /* This thread's copies of scales and of A: source, destination, and the end of their quantised blocks. */
     ptx_val scale_from, column_bytes, columns_left,
         column_of[MOST_COPIES]; /* see scale_at; nested: numbers */
     ptx_val scale_to, scale_end, scale_next_end;
-    ptx_val a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
+    ptx_val a_row, a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
     ptx_val scales_read, a_read; /* where this lane reads them */
     ptx_val ring;                /* bytes to this iteration's scales in their ring */
     ptx_val toggle_to, toggle_read, toggle_a_to, toggle_a; /* of double buffers: see shared_toggle */
@@ -89,6 +97,18 @@ typedef struct mma_gemm {
     ptx_val zero;
     ptx_val sum[MOST_ROW_TILES][MOST_GROUPS][4];
 } mma_gemm;
+
+/* Whether a thread block makes parts of several tiles, one after the other. */
+static bool has_stretch(const mma_gemm *g)
+{
+    return g->split_k == 0;
+}
+
+/* Whether a warp has 64 columns, and reads A half as often as with 32. */
+static bool holds_rows(const mma_gemm *g)
+{
+    return (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
+}
 
 /* ---- copies into shared memory ------------------------------------------------------------------------------------ */
 
@@ -148,6 +168,20 @@ static uint32_t a_row_units(const mma_gemm *g)
     return g->k_warps * g->stage_blocks * BLOCK_K / A_UNIT;
 }
 
+/* To hold what an addition makes again. */
+static bool lacks_registers(const mma_gemm *g)
+{
+    return holds_rows(g) || g->tile_m == 128;
+}
+
+/* Of this thread's i-th row that are in bounds. */
+static ptx_val bytes_of_row(const mma_gemm *g, uint32_t i)
+{
+    ptx_fn *f = g->f;
+    ptx_val row = ptx_add(f, g->a_row, ptx_u32(i * (g->threads / a_row_units(g))));
+    return ptx_select(f, ptx_lt(f, row, g->args.m), ptx_u32(UNIT_BYTES), ptx_u32(0));
+}
+
 /* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as all threads reach at once. */
 static void init_a_copies(mma_gemm *g)
 {
@@ -159,10 +193,9 @@ static void init_a_copies(mma_gemm *g)
     ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
     g->a_step = ptx_mul_wide(f, g->args.a_stride, ptx_u32(2 * step));
-    for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val in_bounds = ptx_lt(f, ptx_add(f, first, ptx_u32(i * step)), g->args.m);
-        g->a_bytes[i] = ptx_select(f, in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
-    }
+    g->a_row = first;
+    for (uint32_t i = 0; i < g->a_copies && g->tile_m < 128; i++)
+        g->a_bytes[i] = bytes_of_row(g, i);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
     g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
     if (!g->is_wide)
@@ -265,7 +298,8 @@ static void copy_rows(mma_gemm *g, uint32_t ahead)
         if (i > 0)
             from = ptx_at(f, from, g->a_step);
         if (g->has_sm_80) {
-            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
+            ptx_val bytes = g->tile_m < 128 ? g->a_bytes[i] : bytes_of_row(g, i);
+            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, bytes, PTX_CG);
         } else {
             ptx_val in_bounds = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
             tail_load(f, PTX_U32, 4, raw[i], from, &in_bounds, PTX_NC);
@@ -276,10 +310,19 @@ static void copy_rows(mma_gemm *g, uint32_t ahead)
                       PTX_PLAIN);
 }
 
+/* Whether block `ahead` of a k_warp, counted from the iteration's first, is one that ends[0] is behind. */
+static ptx_val is_within(const mma_gemm *g, const ptx_val ends[], ptx_val done, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    if (!lacks_registers(g))
+        return ptx_gt(f, ends[ahead], done);
+    return ptx_gt(f, ends[0], ptx_add(f, done, ptx_s32((int32_t)(ahead * g->k_warps))));
+}
+
 static void copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, ptx_gt(f, g->a_end[ahead], done)) {
+    PTX_IF (f, is_within(g, g->a_end, done, ahead)) {
         copy_rows(g, ahead);
     }
 }
@@ -345,7 +388,7 @@ static void load_codes(mma_gemm *g, uint32_t ahead)
 /* Whether this warp has a block `ahead`, counted from the iteration's first, which is `done`. */
 static ptx_val in_bounds(const mma_gemm *g, ptx_val done, uint32_t ahead)
 {
-    return ptx_gt(g->f, g->end[ahead], done);
+    return is_within(g, g->end, done, ahead);
 }
 
 static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
@@ -368,8 +411,6 @@ static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8
         ptx_load_vec(f, 4, &out[4 * half], shared_at(f, PTX_U32, g->a_read, bytes + 16 * half), PTX_PLAIN);
 }
 
-typedef ptx_val weight_pairs[MOST_GROUPS][2][8];
-
 /* out = 16 columns of 64 weights times 64 elements of eight rows. */
 static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
 {
@@ -389,12 +430,20 @@ static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8
     }
 }
 
-static void decode_block(mma_gemm *g, uint32_t block, weight_pairs out)
+static void decode_group(mma_gemm *g, uint32_t block, uint32_t group, ptx_val out[2][8])
 {
-    for (uint32_t group = 0; group < g->groups; group++)
-        for (uint32_t half = 0; half < 2; half++)
-            for (uint32_t p = 0; p < 8; p++)
-                nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[group][half][p]);
+    for (uint32_t half = 0; half < 2; half++)
+        for (uint32_t p = 0; p < 8; p++)
+            nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[half][p]);
+}
+
+static void add_products(mma_gemm *g, uint32_t block, uint32_t row_tile, uint32_t group,
+                         ptx_val weights[2][8], const ptx_val a[8])
+{
+    ptx_val partial[4];
+    multiply_block(g, weights, a, partial);
+    for (uint32_t e = 0; e < 4; e++)
+        ptx_fma_to(g->f, g->sum[row_tile][group][e], partial[e], g->scale_of[group][e / 2][block]);
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's A at once, and run out of
@@ -406,21 +455,31 @@ static void bound_loads_ahead(mma_gemm *g, uint32_t row_tile)
         ptx_warp_barrier(g->f);
 }
 
+/* Registers hold the block's weights of all groups. */
 static void add_block(mma_gemm *g, uint32_t block)
 {
-    ptx_fn *f = g->f;
-    weight_pairs weights;
-    decode_block(g, block, weights);
+    ptx_val weights[MOST_GROUPS][2][8];
+    for (uint32_t group = 0; group < g->groups; group++)
+        decode_group(g, block, group, weights[group]);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         ptx_val read[8];
         bound_loads_ahead(g, row_tile);
         read_a(g, block, row_tile, read);
-        for (uint32_t group = 0; group < g->groups; group++) {
-            ptx_val partial[4];
-            multiply_block(g, weights[group], read, partial);
-            for (uint32_t e = 0; e < 4; e++)
-                ptx_fma_to(f, g->sum[row_tile][group][e], partial[e], g->scale_of[group][e / 2][block]);
-        }
+        for (uint32_t group = 0; group < g->groups; group++)
+            add_products(g, block, row_tile, group, weights[group], read);
+    }
+}
+
+/* They hold all rows of A. */
+static void add_block_to_rows(mma_gemm *g, uint32_t block)
+{
+    ptx_val rows[MOST_HELD_TILES][8], weights[2][8];
+    for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
+        read_a(g, block, row_tile, rows[row_tile]);
+    for (uint32_t group = 0; group < g->groups; group++) {
+        decode_group(g, block, group, weights);
+        for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
+            add_products(g, block, row_tile, group, weights, rows[row_tile]);
     }
 }
 
@@ -430,7 +489,7 @@ static void add_block(mma_gemm *g, uint32_t block)
 static void read_scales(mma_gemm *g, uint32_t block)
 {
     ptx_fn *f = g->f;
-    const uint32_t count = has_most_threads(g) ? 1 : g->depth;
+    const uint32_t count = has_most_threads(g) || lacks_registers(g) ? 1 : g->depth;
     if (block % count)
         return;
     ptx_val from = is_double_buffered(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
@@ -504,7 +563,7 @@ static void multiply_blocks(mma_gemm *g)
                 next_stage(g, done, block);
             read_scales(g, block);
             PTX_IF (f, in_bounds(g, done, block)) {
-                add_block(g, block);
+                (holds_rows(g) ? add_block_to_rows : add_block)(g, block);
             }
             load_ahead(g, done, block + g->depth);
         }
@@ -521,13 +580,19 @@ static uint32_t sums_row_bytes(const mma_gemm *g)
     return 4 * (g->tile_n + PAD_WORDS);
 }
 
-/* Stores each k_warp's tile of sums where the table and the copies were. */
+/* Where the table and the copies were, or the copies alone. */
+static ptx_val sums_at(const mma_gemm *g)
+{
+    return has_stretch(g) ? g->scales : g->shared;
+}
+
+/* Stores each k_warp's tile of sums. */
 static void store_sums(mma_gemm *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = sums_row_bytes(g);
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->g);
-    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(g->row_tiles * ROWS * row_bytes), g->shared);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(g->row_tiles * ROWS * row_bytes), sums_at(g));
     ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_k_warp);
     ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
@@ -567,6 +632,21 @@ static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, 
     }
 }
 
+/* A few of this thread's elements at a time, so that the kernel is no longer than its loop. */
+static void store_large_tile(mma_gemm *g, ptx_val row, ptx_val column, ptx_val from)
+{
+    enum { AT_ONCE = 16 };
+    ptx_fn *f = g->f;
+    const uint32_t pass_rows = g->threads / g->tile_n;
+    ptx_val may = ptx_lt(f, column, g->args.n), first = ptx_add(f, row, g->first_row);
+    PTX_FOR (f, rows, ptx_u32(0), ptx_u32(g->tile_m), ptx_u32(AT_ONCE * pass_rows)) {
+        ptx_val sums[AT_ONCE], at = ptx_mad(f, rows, ptx_u32(sums_row_bytes(g)), from);
+        for (uint32_t i = 0; i < AT_ONCE; i++)
+            sums[i] = add_k_warps(g, at, i);
+        store_column(g, ptx_add(f, first, rows), column, may, sums, AT_ONCE, pass_rows);
+    }
+}
+
 /* Threads take neighbouring elements of a row; a small tile has fewer elements than there are threads. */
 static void store_tile(mma_gemm *g)
 {
@@ -575,12 +655,16 @@ static void store_tile(mma_gemm *g)
     uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
     ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, ptx_u32(g->tile_n));
     ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(g->tile_n - 1));
-    ptx_val line = ptx_mad(f, row, ptx_u32(sums_row_bytes(g)), g->shared);
+    ptx_val line = ptx_mad(f, row, ptx_u32(sums_row_bytes(g)), sums_at(g));
     ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
     ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->args.n);
     ptx_barrier(f);
     store_sums(g);
     ptx_barrier(f);
+    if (count > MOST_SUMS) {
+        store_large_tile(g, row, column, from);
+        return;
+    }
     for (uint32_t i = 0; i < count; i++)
         sums[i] = ptx_var(f, ptx_f32(0));
     if (threads < g->threads) {
@@ -593,7 +677,9 @@ static void store_tile(mma_gemm *g)
         for (uint32_t i = 0; i < count; i++)
             ptx_set(f, sums[i], add_k_warps(g, from, i));
     }
-    if (g->split_k > 1)
+    if (has_stretch(g))
+        may = ptx_and(f, may, nf4_add_stretch(f, &g->args, g->tid, &g->stretch, g->tile, sums, count));
+    else if (g->split_k > 1)
         may = ptx_and(f, may, nf4_add_parts(f, &g->args, g->tid, threads, sums, count));
     store_column(g, ptx_add(f, row, g->first_row), column, may, sums, count, pass_rows);
 }
@@ -611,13 +697,14 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     g->k_warps = kiln_int(v, "k_warps");
     g->stages = kiln_int(v, "stages");
     g->split_k = kiln_int(v, "split_k");
-    g->groups = g->tile_n == 16 ? 1 : 2;
+    g->groups = g->tile_n == 16 ? 1 : holds_rows(g) ? 4 : 2;
     g->row_tiles = g->tile_m < ROWS ? 1 : g->tile_m / ROWS;
     g->column_warps = g->tile_n / (COLUMNS * g->groups);
     g->threads = WARP_LANES * g->column_warps * g->k_warps;
     g->is_wide = g->column_warps > 1 || g->tile_m > ROWS;
     g->depth = g->is_wide ? (g->tile_m <= 16 && g->threads < MOST_THREADS ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
     g->chunk = has_most_threads(g)                                  ? g->k_warps * g->depth
+               : g->tile_m == 128                                   ? 8
                : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
                                                                     : 32;
     g->stage_blocks = g->is_wide ? 1 : g->depth;
@@ -626,7 +713,7 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     g->a_row_bytes = g->k_warps * g->stage_blocks * BLOCK_K * 2 + PAD_BYTES;
     g->a_stage_bytes = g->tile_m * g->a_row_bytes;
     g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (BLOCK_K / 8) / g->threads;
-    g->pairs = nf4_table(f, v, g->type, 1024 + (g->split_k > 1 ? 16 : 0)); /* of split_add */
+    g->pairs = nf4_table(f, v, g->type, 1024 + (g->split_k != 1 ? 16 : 0)); /* of split_add */
     return of;
 }
 
@@ -657,8 +744,11 @@ static void init_warp(mma_gemm *g)
     ptx_val warp = has_most_threads(g) ? ptx_shfl_idx(f, ptx_warpid_x(f), ptx_u32(0)) : ptx_warpid_x(f);
     g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
     g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, ptx_u32(g->column_warps));
-    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
-    g->first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
+}
+
+static void init_ends(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
     ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->k_warp));
     for (uint32_t ahead = 0; ahead < 2 * g->depth; ahead++)
         g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
@@ -667,9 +757,10 @@ static void init_warp(mma_gemm *g)
 /* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
 static uint32_t shared_bytes(const mma_gemm *g)
 {
-    const uint32_t copies = nf4_pairs_bytes(&g->pairs) + g->tile_n * g->scale_row_bytes +
-                            g->stages * g->a_stage_bytes + (g->is_nested ? NF4_NESTED_BYTES : 0);
-    const uint32_t sums = g->k_warps * (g->tile_m < ROWS ? ROWS : g->tile_m) * sums_row_bytes(g);
+    const uint32_t nested = g->is_nested ? NF4_NESTED_BYTES : 0, table = nf4_pairs_bytes(&g->pairs);
+    const uint32_t copies = table + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes + nested;
+    const uint32_t before = has_stretch(g) ? table : 0;
+    const uint32_t sums = before + g->k_warps * (g->tile_m < ROWS ? ROWS : g->tile_m) * sums_row_bytes(g);
     return copies > sums ? copies : sums;
 }
 
@@ -679,6 +770,11 @@ static void layout_shared(mma_gemm *g)
     ptx_fn *f = g->f;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
     g->scales = ptx_add(f, g->shared, ptx_u32(nf4_pairs_layout(&g->pairs, g->shared)));
+}
+
+static void init_reads(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
     ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->g);
     ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(4 * g->depth), g->scales);
     g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_k_warp));
@@ -712,7 +808,7 @@ static void clear_sums(mma_gemm *g)
 /* As many as leave enough registers for a thread's sums. */
 static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 {
-    uint32_t registers = g->tile_m == 64                     ? 255
+    uint32_t registers = g->tile_m >= 64 || holds_rows(g)    ? 255
                          : g->threads == MOST_THREADS        ? 128
                          : g->is_wide                        ? 204
                          : g->groups == 1 && g->split_k == 1 ? 85
@@ -727,9 +823,9 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide;
     s->block[0] = g.threads;
     s->shared_bytes = shared_bytes(&g);
-    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 ? 80 : 75;
+    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || holds_rows(&g) ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
-    if (is_mma && g.is_wide && g.tile_m < 64 && g.threads < MOST_THREADS)
+    if (is_mma && g.is_wide && g.tile_m < 64 && g.threads < MOST_THREADS && !holds_rows(&g))
         s->registers = g.tile_m == ROWS ? 128 : 168;
     s->trip = g.depth * BLOCK_K;
     s->loop_warps = g.k_warps;
@@ -747,32 +843,94 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
         !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256) ||
             (g.threads == MOST_THREADS && g.tile_m <= 32 && g.tile_n <= 64),
         "strategy tile_m tile_n k_warps",
-        "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps; 16 with tile_m of at most 32 and tile_n of at most 64");
+        "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps, or tile_n / 64 * k_warps with tile_m 16 or 32 and tile_n 128; 16 with tile_m of at most 32 and tile_n of at most 64");
     kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
                  "strategy tile_m tile_n stages",
                  "stages 4 needs tile_n of at least 64, or tile_m 16, and tile_m of at most 16");
+    kiln_require(s, g.tile_m < 128 || (is_mma && g.tile_n == 128 && g.k_warps == 1 && g.split_k == 1),
+                 "strategy tile_m tile_n k_warps split_k",
+                 "tile_m 128 needs strategy mma, tile_n 128, k_warps 1 and split_k 1: registers");
+    kiln_require(s, g.split_k != 0 || (is_mma && g.is_wide), "strategy tile_m tile_n split_k",
+                 "split_k 0 needs strategy mma, and tile_n of at least 64 or tile_m of at least 16");
     kiln_require(s, !is_mma || s->shared_bytes <= SHARED_SM_80,
                  "strategy tile_m tile_n k_warps table stages split_k",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
+}
+
+/* Once the tile's loads are on their way. */
+static void fill_table(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    nf4_pairs_find(&g->pairs, g->lane);
+    if (!has_stretch(g)) {
+        nf4_pairs_fill(&g->pairs, g->tid);
+        return;
+    }
+    PTX_IF (f, g->is_first) {
+        nf4_pairs_fill(&g->pairs, g->tid);
+    }
+}
+
+static void make_tile(mma_gemm *g)
+{
+    init_reads(g);
+    init_codes(g);
+    init_scale_copies(g);
+    init_a_copies(g);
+    for (uint32_t block = 0; block < g->depth; block++)
+        load_ahead(g, ptx_s32(0), block);
+    if (g->is_nested)
+        fill_nested(g);
+    copy_first(g);
+    fill_table(g);
+    clear_sums(g);
+    multiply_blocks(g);
+    store_tile(g);
+}
+
+/* Neighbouring tiles have the same columns, so that the weights of several rows of tiles come out of the L2 cache. */
+static void make_stretch(mma_gemm *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
+    ptx_val rows = ptx_div(f, ptx_add(f, g->args.m, ptx_u32(g->tile_m - 1)), ptx_u32(g->tile_m));
+    ptx_val columns = ptx_div(f, ptx_add(f, g->args.n, ptx_u32(g->tile_n - 1)), ptx_u32(g->tile_n));
+    g->stretch = split_find_stretch(f, ptx_mul(f, rows, columns), blocks);
+    ptx_val at = ptx_var(f, g->stretch.first);
+    PTX_IF (f, ptx_lt(f, at, g->stretch.end)) {
+        PTX_LOOP (f) {
+            g->tile = ptx_div(f, at, blocks);
+            g->first_block = ptx_sub(f, at, ptx_mul(f, g->tile, blocks));
+            ptx_val left = ptx_sub(f, blocks, g->first_block),
+                    count = ptx_min(f, left, ptx_sub(f, g->stretch.end, at));
+            g->block_count = ptx_as(f, PTX_S32, count);
+            g->first_row = ptx_mul(f, ptx_rem(f, g->tile, rows), ptx_u32(g->tile_m));
+            g->first_column = ptx_mul(f, ptx_div(f, g->tile, rows), ptx_u32(g->tile_n));
+            init_ends(g);
+            g->is_first = ptx_eq(f, at, g->stretch.first);
+            make_tile(g);
+            ptx_barrier(f); /* all have read the sums */
+            ptx_add_to(f, at, count);
+            ptx_repeat_if(f, ptx_lt(f, at, g->stretch.end));
+        }
+    }
 }
 
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     mma_gemm g = geometry(f, v);
     g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
-    init_part(&g);
-    init_warp(&g);
-    layout_shared(&g);
-    init_codes(&g);
-    init_scale_copies(&g);
-    init_a_copies(&g);
-    for (uint32_t block = 0; block < g.depth; block++)
-        load_ahead(&g, ptx_s32(0), block);
-    if (g.is_nested)
-        fill_nested(&g);
-    copy_first(&g);
-    nf4_pairs_fill(&g.pairs, g.tid, g.lane);
-    clear_sums(&g);
-    multiply_blocks(&g);
-    store_tile(&g);
+    if (has_stretch(&g)) {
+        init_warp(&g);
+        layout_shared(&g);
+        make_stretch(&g);
+    } else {
+        init_part(&g);
+        init_warp(&g);
+        g.first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.tile_m));
+        g.first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
+        init_ends(&g);
+        layout_shared(&g);
+        make_tile(&g);
+    }
 }

@@ -484,7 +484,8 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
     init_warp(&g);
     layout_shared(&g, tid);
-    nf4_pairs_fill(&g.pairs, tid, g.lane);
+    nf4_pairs_find(&g.pairs, g.lane);
+    nf4_pairs_fill(&g.pairs, tid);
     init_stage(&g, first_row);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));

@@ -669,7 +669,8 @@ void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
     transposed_mma g = geometry(f, v);
     g.args = nf4_declare_args(f, v, false, false);
     init(&g);
-    nf4_pairs_fill(&g.pairs, g.tid, g.lane);
+    nf4_pairs_find(&g.pairs, g.lane);
+    nf4_pairs_fill(&g.pairs, g.tid);
     init_columns(&g);
     multiply_columns(&g); /* its first barrier is also the table's */
     finish(&g);

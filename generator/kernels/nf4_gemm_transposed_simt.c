@@ -357,7 +357,8 @@ void nf4_gemm_transposed_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.lane = ptx_laneid(f);
     init(&g);
     nf4_pairs_layout(&g.pairs, g.shared);
-    nf4_pairs_fill(&g.pairs, g.tid, g.lane);
+    nf4_pairs_find(&g.pairs, g.lane);
+    nf4_pairs_fill(&g.pairs, g.tid);
     init_codes(&g);
     init_rows(&g);
     ptx_barrier(f);

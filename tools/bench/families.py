@@ -42,7 +42,8 @@ def partial_sums(tile_n, columns):
         p = {name: int(value) for name, value in parameters.items() if value.isdigit()}
         width = p.get("tile_n", tile_n)
         tiles = -(-shape["m"] // p["tile_m"]) * -(-shape[columns] // width)
-        return tiles * p.get("split_k", 1) * p["tile_m"] * width
+        parts = tiles * p["split_k"] if p.get("split_k", 1) else 2 * min(8 * tiles, 320)
+        return parts * p["tile_m"] * width
     return size
 
 
@@ -162,7 +163,7 @@ FAMILIES = {
     "nf4_pack":            quantiser("torch_narrow"),
     "nf4_quantize":        quantiser("torch_narrow", "bitsandbytes_quantize"),
     "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
-    "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": (1, 32), "f16": (1, 8), "mma": (1, 64)})),
+    "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": (1, 32), "f16": (1, 8), "mma": (1, 128)})),
     "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": (1, 8), "f16": (1, 8), "mma": (8, 64)})),
     "gguf_dequantize":     gguf_dequantize(),
     "gguf_rows":           gguf_rows(),

@@ -64,12 +64,36 @@ static uint64_t a_stride(problem *p)
                                                        : problem_integer(p, "k");
 }
 
+static uint64_t tiles(uint64_t count, uint64_t tile)
+{
+    return (count + tile - 1) / tile;
+}
+
+/* With split_k 0, blocks of 64 along K that a thread block has of all tiles together. */
+static uint64_t stretch_blocks(problem *p)
+{
+    char error[256];
+    uint64_t sharing = 0, of_all = tiles(problem_integer(p, "m"), problem_parameter(p, "tile_m")) *
+                                   tiles(problem_integer(p, "n"), problem_parameter(p, "tile_n")) *
+                                   (problem_integer(p, "k") / BLOCK);
+    if (!problem_evaluate(p, p->variant->grid[0], &sharing, error, sizeof error) || sharing == 0)
+        abort();
+    return tiles(of_all, sharing);
+}
+
 /* A warp adds its blocks of 64 one by one; what a block's products are added in is the tensor core's affair. */
 static double longest_chain_mma(problem *p)
 {
     uint64_t k_warps = problem_parameter(p, "k_warps"), split_k = problem_parameter(p, "split_k");
-    uint64_t blocks = problem_integer(p, "k") / BLOCK, of_part = (blocks + split_k - 1) / split_k;
-    return (double)((of_part + k_warps - 1) / k_warps + k_warps - 1 + split_k - 1);
+    uint64_t blocks = problem_integer(p, "k") / BLOCK, parts = split_k, of_part;
+    if (split_k == 0) {
+        const uint64_t each = stretch_blocks(p);
+        parts = tiles(blocks, each) + 1; /* it need not begin where a stretch does */
+        of_part = each < blocks ? each : blocks;
+    } else {
+        of_part = tiles(blocks, split_k);
+    }
+    return (double)(tiles(of_part, k_warps) + k_warps - 1 + parts - 1);
 }
 
 /* Narrow tiles: a lane adds 32 products, then that sum to those of its warp's other 256s, then eight lanes and all
@@ -164,6 +188,8 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
 typedef struct order {
     bool is_f64;
     uint64_t k_warps, split_k;
+    uint64_t each; /* with split_k 0: see stretch_blocks */
+    uint64_t tile; /* that the element is in, with split_k 0 */
 } order;
 
 static double rounded(const order *o, double x)
@@ -229,31 +255,42 @@ static double mma_slice(const order *o, const operands *x, uint64_t first, uint6
     return sum;
 }
 
-static double mma_part(const order *o, const operands *x, uint64_t part)
+static double mma_part(const order *o, const operands *x, uint64_t first, uint64_t last)
 {
-    const uint64_t blocks = x->k / BLOCK, each = blocks / o->split_k, more = blocks % o->split_k;
-    const uint64_t first = part * each + (part < more ? part : more), last = first + each + (part < more);
     double sum = mma_slice(o, x, first, last, 0);
     for (uint64_t slice = 1; slice < o->k_warps; slice++)
         sum = rounded(o, sum + mma_slice(o, x, first, last, slice));
     return sum;
 }
 
-static double in_order(problem *p, const operands *x)
+/* The end of the part that begins with a block. */
+static uint64_t part_end(const order *o, uint64_t blocks, uint64_t first)
 {
-    const order o = {problem_has_parameter(p, "acc", "f64"), problem_parameter(p, "k_warps"),
-                     problem_parameter(p, "split_k")};
-    double sum = 0;
+    if (o->split_k == 0) {
+        const uint64_t start = o->tile * blocks, cut = ((start + first) / o->each + 1) * o->each - start;
+        return cut < blocks ? cut : blocks;
+    }
+    const uint64_t each = blocks / o->split_k, more = blocks % o->split_k;
+    return first + each + (first < more * (each + 1));
+}
+
+static double in_order(problem *p, const order *o, const operands *x)
+{
     if (is_mma(p)) {
-        sum = mma_part(&o, x, 0);
-        for (uint64_t part = 1; part < o.split_k; part++)
-            sum = rounded(&o, sum + mma_part(&o, x, part));
+        const uint64_t blocks = x->k / BLOCK;
+        uint64_t end = part_end(o, blocks, 0);
+        double sum = mma_part(o, x, 0, end);
+        for (uint64_t part = 1; o->split_k == 0 ? end < blocks : part < o->split_k; part++) {
+            const uint64_t first = end;
+            end = part_end(o, blocks, first);
+            sum = rounded(o, sum + mma_part(o, x, first, end));
+        }
         return sum;
     }
     double (*of_slice)(const order *, const operands *, uint64_t) = is_narrow(p) ? narrow_slice : wide_slice;
-    sum = of_slice(&o, x, 0);
-    for (uint64_t slice = 1; slice < o.k_warps; slice++)
-        sum = rounded(&o, sum + of_slice(&o, x, slice));
+    double sum = of_slice(o, x, 0);
+    for (uint64_t slice = 1; slice < o->k_warps; slice++)
+        sum = rounded(o, sum + of_slice(o, x, slice));
     return sum;
 }
 
@@ -262,16 +299,22 @@ static void expect(problem *p, const input_pattern *pattern)
     argument *out = problem_find(p, "out");
     uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n");
     const bool is_known = !is_mma(p) || is_exact(pattern->number);
+    const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
+    order o = {.is_f64 = problem_has_parameter(p, "acc", "f64"),
+               .k_warps = problem_parameter(p, "k_warps"),
+               .split_k = problem_parameter(p, "split_k")};
+    o.each = o.split_k == 0 ? stretch_blocks(p) : 0;
     double r_squares = 0, squares = 0;
     operands all = operands_open(p);
     expect_values(p, out);
     for (uint64_t i = 0; i < m * n; i++) {
         const operands one = operands_at(&all, i / n, i % n);
         product sum = multiply(&one);
+        o.tile = i % n / tile_n * tiles(m, tile_m) + i / n / tile_m;
         out->bound[i] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
         out->expected_value[i] = number_or_infinity(out->about->type, sum.r, out->bound[i]);
         if (is_known)
-            expect_last_bit(out, i, in_order(p, &one));
+            expect_last_bit(out, i, in_order(p, &o, &one));
         r_squares += (double)(sum.r * sum.r);
         squares += sum.squares;
     }
@@ -514,17 +557,16 @@ static const input_pattern patterns[] = {
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t tiles(uint64_t count, uint64_t tile)
-{
-    return (count + tile - 1) / tile;
-}
-
 /* As much workspace as the sizes take, none where the variant takes none. */
 static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t n)
 {
     uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n"),
              split_k = problem_parameter(p, "split_k");
-    return split_k > 1 ? tiles(m, tile_m) * tiles(n, tile_n) * split_k * tile_m * tile_n : 0;
+    const uint64_t count = tiles(m, tile_m) * tiles(n, tile_n);
+    const uint64_t parts = split_k == 0  ? 2 * (count < 40 ? 8 * count : 320)
+                           : split_k > 1 ? count * split_k
+                                         : 0;
+    return parts * tile_m * tile_n;
 }
 
 static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -575,15 +617,21 @@ static uint64_t held_blocks(const problem *p)
     return tile_m <= (is_wide ? 16 : 4) && !(is_wide && is_largest) ? 4 : 2;
 }
 
+/* That the K of one tile is cut into. */
+static uint64_t parts_of(const problem *p)
+{
+    const uint64_t split_k = problem_parameter(p, "split_k");
+    return split_k ? split_k : 8;
+}
+
 /* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns,
  * and as many rows as limits allow. */
 static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
     const problem *p = plan->problem;
-    const uint64_t k_warps = problem_parameter(p, "k_warps"), split_k = problem_parameter(p, "split_k"),
-                   held = held_blocks(p);
+    const uint64_t k_warps = problem_parameter(p, "k_warps"), parts = parts_of(p), held = held_blocks(p);
     for (uint64_t block = 1; block < 2 * held; block++) {
-        const uint64_t k = (block * k_warps + 1) * split_k * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
+        const uint64_t k = (block * k_warps + 1) * parts * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
         const bool is_whole = block + 2 >= 2 * held, fits = k * (n / 2 + tile_m) < DEFAULT_ELEMENTS * 3 / 4;
         add_always(plan, is_whole && !fits ? 1 : tile_m, is_whole ? n : 2, k);
     }
@@ -604,13 +652,13 @@ static void add_many_columns(size_plan *plan, uint64_t tile_n, uint64_t m, uint6
 static uint64_t round_k(const problem *p)
 {
     const uint64_t k_warps = problem_parameter(p, "k_warps");
-    return is_mma(p) ? k_warps * held_blocks(p) * problem_parameter(p, "split_k") * BLOCK : 256 * k_warps;
+    return is_mma(p) ? k_warps * held_blocks(p) * parts_of(p) * BLOCK : 256 * k_warps;
 }
 
 static uint64_t scales_k(const problem *p)
 {
     if (is_mma(p))
-        return (problem_parameter(p, "tile_n") == 128 ? 16 : 32) * problem_parameter(p, "split_k") * BLOCK;
+        return (problem_parameter(p, "tile_n") == 128 ? 16 : 32) * parts_of(p) * BLOCK;
     return (is_narrow(p) ? 128 : 64) * BLOCK;
 }
 
