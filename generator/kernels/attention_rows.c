@@ -107,9 +107,9 @@ ptx_val attention_head_of(const attention *a, ptx_val row)
     return ptx_mad(f, block, a->group, in_group);
 }
 
-uint32_t attention_bytes(const attention *a)
+uint32_t attention_bytes(const attention_matrix *m)
 {
-    return a->type == PTX_F64 ? 8 : a->type == PTX_F32 ? 4 : 2;
+    return m->type == PTX_F64 ? 8 : m->type == PTX_F32 ? 4 : m->type == PTX_S8 ? 1 : 2;
 }
 
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)

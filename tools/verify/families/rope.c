@@ -14,11 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codes.h"
 #include "inputs.h"
 
 #define PI 3.14159265358979323846264338327950288L
-
-enum { E4M3_LARGEST = 0x7e, E4M3_NAN = 0x7f, SIGN = 0x80 };
 
 static const double least_most = 0x1p-118, least_f32 = 0x1p-149;
 
@@ -107,42 +106,13 @@ static void expect_element(argument *out, uint64_t at, const rotated *r)
 
 /* ---- codes ------------------------------------------------------------------------------------------------------ */
 
-static double e4m3_value(unsigned code)
-{
-    const int exponent = (int)code >> 3, fraction = (int)code & 7;
-    return exponent == 0 ? ldexp(fraction, -9) : ldexp(8 + fraction, exponent - 10);
-}
-
-/* The nearest of all magnitudes, of two the even one. */
-static unsigned e4m3_nearest(double magnitude)
-{
-    unsigned code = 0;
-    while (code < E4M3_LARGEST) {
-        const double below = magnitude - e4m3_value(code), above = e4m3_value(code + 1) - magnitude;
-        if (below < above || (below == above && code % 2 == 0))
-            break;
-        code++;
-    }
-    return code;
-}
-
-/* As a signed byte. */
-static int code_of(bool is_e4m3, double q)
-{
-    if (isnan(q))
-        return is_e4m3 ? E4M3_NAN : 0;
-    if (!is_e4m3)
-        return (int)rint(fmin(fmax(q, -128), 127));
-    const int code = (int)e4m3_nearest(fabs(q));
-    return signbit(q) ? code - SIGN : code;
-}
-
 /* Any code from that of `low` to that of `high`. Around 0 e4m3 has the codes of both signs, which are far apart: then all
  * others between are taken too. */
 static void expect_code(argument *out, uint64_t at, bool is_e4m3, double low, double high)
 {
     const bool both_signs = is_e4m3 && signbit(low) != signbit(high);
-    const double from = both_signs ? -SIGN : code_of(is_e4m3, low), to = code_of(is_e4m3, high);
+    const double from = both_signs ? -CODES_SIGN : codes_encode(is_e4m3, low),
+                 to = codes_encode(is_e4m3, high);
     out->expected_value[at] = (from + to) / 2;
     out->bound[at] = fabs(from - to) / 2;
 }
