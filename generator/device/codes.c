@@ -1,6 +1,7 @@
 /* Codes of 8 bits. */
 #include "codes.h"
 
+#include "narrow.h"
 #include "small_float.h"
 
 enum { LOWEST_BYTES = 0x0040, HIGHEST_BYTES = 0x0073 };
@@ -45,4 +46,94 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES])
         words[i] = ptx_as(f, PTX_U32, ptx_max(f, code, ptx_s32(-128)));
     }
     return pick(f, words, LOWEST_BYTES);
+}
+
+/* ---- values of codes ------------------------------------------------------------------------------------------------- */
+
+static ptx_val both(ptx_fn *f, ptx_type type, uint32_t bits)
+{
+    return ptx_as(f, type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2, ptx_u32(bits << 16 | bits));
+}
+
+static ptx_val times(ptx_fn *f, ptx_type type, ptx_val x, uint32_t bits)
+{
+    enum { MINUS_0 = 0x8000 };
+    if (type == PTX_BF16) /* from sm_80 on; a product alone from sm_90 on */
+        return ptx_fma(f, x, both(f, type, bits), both(f, type, MINUS_0));
+    return ptx_mul(f, x, both(f, type, bits));
+}
+
+/* One byte of each half: the upper one is of `above`, the lower one a code. */
+static ptx_val spread(ptx_fn *f, ptx_val word, uint32_t above, bool apart, int i)
+{
+    static const uint32_t selectors[2][2] = {{0x4140, 0x4342}, {0x4240, 0x4341}};
+    return ptx_prmt(f, word, ptx_u32(above * 0x01010101U), ptx_u32(selectors[apart][i]));
+}
+
+/* F16: below 2^(10 - down) a code is in the last bits of a number. BF16 has room for seven bits; the eighth is worth -128. */
+static ptx_val int8_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, int i)
+{
+    enum { LAST_BIT_IS_1 = 0x64, LOG2 = 4, BF16_LAST_BIT_IS_1 = 0x43, MINUS_1 = 0xbf80 };
+    if (of->type == PTX_F16) {
+        const uint32_t above = LAST_BIT_IS_1 - LOG2 * of->down;
+        ptx_val raised = ptx_as(f, PTX_F16X2, spread(f, word, above, apart, i));
+        return ptx_sub(f, raised, both(f, PTX_F16, above << 8 | 0x80));
+    }
+    ptx_val raised = spread(f, word, BF16_LAST_BIT_IS_1, apart, i);
+    ptx_val low = ptx_as(f, PTX_BF16X2, ptx_and(f, raised, ptx_u32(0xff7fff7f)));
+    ptx_val sign = ptx_as(f, PTX_BF16X2, ptx_and(f, raised, ptx_u32(0xff80ff80)));
+    return ptx_fma(f, sign, both(f, PTX_BF16, MINUS_1), low);
+}
+
+/* A code's bits behind its sign are those of a number that is too small by a power of two. What they make of the NaN is 480; with a
+ * factor that only this one overflows, and then 0, it becomes a NaN, and others 0. */
+static ptx_val e4m3_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, int i)
+{
+    static const uint32_t above[2][2] = {{0x1404, 0x3424}, {0x2404, 0x3414}};
+    static const struct {
+        uint32_t down, bits, raise, overflow;
+    } to[2] = {{1, 0x3f803f80, 0x5c00, 0x5880}, {4, 0x07f007f0, 0x7b80, 0x7b10}};
+    const int n = of->type == PTX_BF16;
+    ptx_val high = ptx_prmt(f, word, ptx_u32(0), ptx_u32(above[apart][i]));
+    ptx_val bits = ptx_and(f, ptx_shr(f, high, ptx_u32(to[n].down)), ptx_u32(to[n].bits));
+    bits = ptx_lop3(f, high, ptx_u32(0x80008000), bits, 0xEA); /* (a & b) | c */
+    ptx_val value = times(f, of->type, ptx_as(f, n ? PTX_BF16X2 : PTX_F16X2, bits), to[n].raise);
+    ptx_val none = times(f, of->type, value, to[n].overflow);
+    return ptx_fma(f, none, both(f, of->type, 0), value);
+}
+
+static void e4m3_pairs_sm_89(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, ptx_val pairs[2])
+{
+    ptx_val halves[2], x[2];
+    if (apart)
+        word = ptx_prmt(f, word, ptx_u32(0), ptx_u32(0x3120));
+    ptx_unpack(f, PTX_B16, 2, halves, word);
+    for (int i = 0; i < 2; i++) {
+        pairs[i] = ptx_f16x2_from_e4m3x2(f, halves[i]);
+        if (of->type == PTX_F16)
+            continue;
+        widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, pairs[i]), x);
+        pairs[i] = ptx_as(f, PTX_BF16X2, narrow_pair(f, PTX_BF16, true, x[0], x[1]));
+    }
+}
+
+void codes_pairs(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, ptx_val pairs[2])
+{
+    if (of->is_e4m3 && of->has_sm_89) {
+        e4m3_pairs_sm_89(f, of, word, apart, pairs);
+        return;
+    }
+    if (!of->is_e4m3 && of->type == PTX_F16)
+        word = ptx_xor(f, word, ptx_u32(0x80808080)); /* from 0 on */
+    for (int i = 0; i < 2; i++)
+        pairs[i] = (of->is_e4m3 ? e4m3_pair : int8_pair)(f, of, word, apart, i);
+}
+
+void codes_widen(ptx_fn *f, const codes_values *of, ptx_val word, ptx_val x[CODES])
+{
+    const codes_values values = {PTX_F16, of->is_e4m3, of->has_sm_89, 0};
+    ptx_val pairs[2];
+    codes_pairs(f, &values, word, false, pairs);
+    for (int i = 0; i < 2; i++)
+        widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, pairs[i]), &x[2 * i]);
 }

@@ -1,4 +1,4 @@
-/* F32 as codes of 8 bits: e4m3, and signed bytes. */
+/* F32 as codes of 8 bits, e4m3 and signed bytes; and codes as pairs of the 16-bit types. */
 #ifndef DEVICE_CODES_H
 #define DEVICE_CODES_H
 
@@ -11,5 +11,20 @@ ptx_val codes_e4m3(ptx_fn *f, bool has_sm_89, const ptx_val x[CODES]);
 
 /* Rounded to nearest even, from -128 to 127; a NaN is 0. */
 ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES]);
+
+/* Codes as F16 or, from sm_80 on, BF16. */
+typedef struct codes_values {
+    ptx_type type;
+    bool is_e4m3;   /* else signed bytes */
+    bool has_sm_89; /* of e4m3 */
+    uint32_t down;  /* signed bytes in F16: the values are divided by 2^down, at most 8 */
+} codes_values;
+
+/* The values of a word's codes, exactly; a NaN is a NaN. `pairs` get codes 0 and 1, and 2 and 3; or, `apart`, 0 and 2, and 1
+ * and 3: F16X2 or BF16X2. */
+void codes_pairs(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, ptx_val pairs[2]);
+
+/* The values of a word's codes as F32. */
+void codes_widen(ptx_fn *f, const codes_values *of, ptx_val word, ptx_val x[CODES]);
 
 #endif

@@ -31,6 +31,9 @@ static const kiln_param params[] = {
      .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages"},
     {.name = "head_dim_v", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 0, .max = 512, .step = 8,
      .default_value = "0", .is_later = true, .summary = "elements of a row of V and O where they are not as many as K's; 0: head_dim"},
+    {.name = "kv", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "same e4m3 int8 int8_token", .numbers = "1 2 3 4",
+     .default_value = "same", .is_later = true,
+     .summary = "of K and V; same: type; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: with a scale for each key and head, as rope writes them"},
     {.name = NULL},
 };
 
@@ -45,6 +48,8 @@ static const kiln_param params[] = {
 #define Q_ROWS  "select(layout == dense, q_length, sequences_q_rows)"
 #define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && sequences_k_rows > 0, 1, batch))"
 #define K_ROWS  "select(layout == paged, pages_size, select(layout == ragged && sequences_k_rows > 0, sequences_k_rows, k_length))"
+
+#define HAS_HEAD_SCALES "kv == e4m3 || kv == int8"
 
 #define ROWS      Q_BATCH " * q_heads * " Q_ROWS
 #define MASK_SPAN                                                                                                      \
@@ -69,8 +74,8 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"q", KILN_ARG_IN, "$type", SPAN("q", Q_BATCH, "q_heads", Q_ROWS, "head_dim"), 16, NULL, "Q"},
-    {"k", KILN_ARG_IN, "$type", SPAN("k", K_BATCH, "kv_heads", K_ROWS, "head_dim"), 16, NULL, "K"},
-    {"v", KILN_ARG_IN, "$type", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, NULL, "V"},
+    {"k", KILN_ARG_IN, "$type", SPAN("k", K_BATCH, "kv_heads", K_ROWS, "head_dim"), 16, "kv == same", "K"},
+    {"v", KILN_ARG_IN, "$type", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, "kv == same", "V"},
     {"out", KILN_ARG_OUT, "$type", SPAN("out", Q_BATCH, "q_heads", Q_ROWS, DIM_V), 16, NULL, "O"},
     {"lse", KILN_ARG_OPTIONAL_OUT, "$type:f64:f32", Q_BATCH ", q_heads, " Q_ROWS, 4, NULL,
      "natural logarithm of the sum of exp(score) of each row; -infinity where no key is seen"},
@@ -113,6 +118,15 @@ static const kiln_arg args[] = {
     {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table from sequence to sequence; 0 with starts, or where all sequences share them"},
     {"pages_count", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages that K and V have room for, a batch stride apart"},
     {"pages_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8. A row lies in one piece: vLLM's keys that are split into groups of x elements are not taken"},
+    {"k_codes", KILN_ARG_IN, "i8", SPAN("k", K_BATCH, "kv_heads", K_ROWS, "head_dim"), 16, "kv != same", "K: signed bytes, or e4m3 numbers"},
+    {"v_codes", KILN_ARG_IN, "i8", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, "kv != same", "V, likewise"},
+    {"k_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head of K: what codes are multiplied by; at least 0 and finite"},
+    {"v_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "the same for V"},
+    {"k_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "of each key and head of K: what codes are multiplied by"},
+    {"v_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "the same for V, with the same strides"},
+    {"scale_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "kv == int8_token", "scales from key to key"},
+    {"scale_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "kv == int8_token", "scales from batch to batch, or from page to page"},
+    {"scale_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "kv == int8_token", "scales from head to head"},
     {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite; 0 makes all of them 0"},
     {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
     {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
@@ -129,6 +143,7 @@ static const kiln_arg args[] = {
 #define HEADS "select(pack_gqa, kv_heads, q_heads)"
 #define QUERIES "(q_length * select(pack_gqa, " GROUP ", 1))"
 #define EIGHTHS(a, b, c) a " % 8 == 0 && " b " % 8 == 0 && " c " % 8 == 0"
+#define UNITS(of) "kv == same || " of "_row_stride % 16 == 0 && " of "_head_stride % 16 == 0 && " of "_batch_stride % 16 == 0"
 
 #define TILES_X "ceil_div(" QUERIES ", tile_q)"
 #define CHOSEN  "max(1, min(" MOST_PARTS ", min(" MOST_BLOCKS ", multiprocessors * blocks_per_multiprocessor) / max(1, " TILES_X " * " HEADS " * batch)))"
@@ -146,6 +161,8 @@ static const kiln_rule rules[] = {
     {EIGHTHS("q_row_stride", "q_head_stride", "q_batch_stride"), "strides of q must be multiples of 8"},
     {EIGHTHS("k_row_stride", "k_head_stride", "k_batch_stride"), "strides of k must be multiples of 8"},
     {EIGHTHS("v_row_stride", "v_head_stride", "v_batch_stride"), "strides of v must be multiples of 8"},
+    {UNITS("k"), "strides of k must be multiples of 16"},
+    {UNITS("v"), "strides of v must be multiples of 16"},
     {EIGHTHS("out_row_stride", "out_head_stride", "out_batch_stride"), "strides of out must be multiples of 8"},
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts"},
     {"split_k == 1 || batch * q_heads * ceil_div(q_length, 32) <= 2147483648", "split_k needs at most 2^31 tiles of 32 queries"},
@@ -168,6 +185,8 @@ static const kiln_rule rules[] = {
 
 #define WIDE_BYTES  "select(type == f64, 8, 4)"
 #define TYPE_BYTES  "select(type == f64, 8, select(type == f32, 4, 2))"
+#define KV_BYTES    "select(kv == same, " TYPE_BYTES ", 1)"
+#define SCALE_BYTES "select(kv == int8_token, 8, 0)" /* of a key */
 
 /* Of a thread block: its part of the keys. */
 #define PART_KEYS "ceil_div(k_length, " PARTS ")"
@@ -237,7 +256,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_plain = kiln_is(v, "score", "plain");
     const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
     const bool is_paged = kiln_is(v, "layout", "paged"), is_dense = kiln_is(v, "layout", "dense");
-    const uint32_t static_bytes = 16 * is_split + (is_paged ? attention_pages_bytes(tile_k) : 0);
+    const attention a = attention_geometry(NULL, v);
+    const uint32_t static_bytes = 16 * is_split + (is_paged ? attention_pages_bytes(&a) : 0);
+    const bool has_codes = a.kv != ATTENTION_SAME;
     const strategy *of = strategy_of(v);
     const bool is_wide = of == &wide, is_decode = tile_q == 16;
     of->shape(s, v);
@@ -282,6 +303,15 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
                  "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
+    kiln_require(s, !has_codes || !is_f64, "type kv", "kv other than same needs type f16, bf16 or f32");
+    kiln_require(
+        s, !has_codes || (head_dim % 16 == 0 && head_dim_v % 16 == 0), "head_dim head_dim_v kv",
+        "kv other than same needs head_dim to be a multiple of 16: rows of codes are read 16 bytes at a time");
+    kiln_require(s, !has_codes || !is_mma || (head_dim % 32 == 0 && head_dim_v % 32 == 0),
+                 "head_dim head_dim_v strategy kv",
+                 "strategy mma with kv other than same needs head_dim and head_dim_v to be multiples of 32");
+    kiln_require(s, !has_codes || !is_wide, "head_dim head_dim_v kv",
+                 "kv other than same needs head_dim and head_dim_v of at most 256");
     kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86),
                  "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
@@ -316,11 +346,15 @@ const kiln_family attention_family = {
         "min(k_length, 4096) / 4 + k_length / 4096, and parts are those of the keys, four more with tile_q "
         "16. This holds while scale is 0 or a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53 for f64). "
         "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
-        "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8)",
+        "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8). With kv other than same, k_j and v_j "
+        "are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|, or, "
+        "of f16 on tensor cores with int8_token, what grows by |v_j| grows by |code of v_j| / 32. This holds while scale "
+        "times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511",
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
         "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
-        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it",
+        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it. A scale that is a NaN "
+        "or an infinity makes its elements NaN, or infinite where codes are not 0",
     .params = params,
     .args = args,
     .groups = "window sequences pages",
@@ -331,12 +365,14 @@ const kiln_family attention_family = {
     .grid = {TILES_X " * " PARTS, HEADS, "batch"},
     .time = {.length = PART_KEYS,
              .wait = "select(strategy == simt, 400, select(tile_q == 16, 100, 250))",
-             .block_bytes = "(" PART_KEYS " + tile_q) * (head_dim + " DIM_V ") * " TYPE_BYTES,
+             .block_bytes = PART_KEYS " * ((head_dim + " DIM_V ") * " KV_BYTES " + " SCALE_BYTES
+                                      ") + tile_q * (head_dim + " DIM_V ") * " TYPE_BYTES,
              .extra = "select(" PARTS " == 1, 0, 2000 + min(" PARTS ", 32) * min(tile_q, " QUERIES
                       ") * " DIM_V " / 16)"},
     .calls = calls,
-    .cost = {.bytes_read = TYPE_BYTES " * (head_dim * " ROWS " + (head_dim + " DIM_V ") * kv_heads * " K_BATCH
-                                      " * " K_ROWS ")",
+    .cost = {.bytes_read = TYPE_BYTES " * head_dim * " ROWS " + ((head_dim + " DIM_V ") * " KV_BYTES
+                                      " + " SCALE_BYTES ") * kv_heads * " K_BATCH " * " K_ROWS
+                                      " + select(" HAS_HEAD_SCALES ", 8 * kv_heads, 0)",
              .bytes_written = "(" TYPE_BYTES " * " DIM_V " + " WIDE_BYTES ") * " ROWS,
              .elements = "batch * q_heads * q_length * k_length"},
     .min_sm = 75,

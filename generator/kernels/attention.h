@@ -6,6 +6,7 @@
 
 /* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
 typedef struct attention_matrix {
+    ptx_type type;       /* of elements; S8 for codes */
     ptx_val first;       /* element */
     ptx_val row_stride;  /* elements, U32 */
     ptx_val head_stride; /* elements, U64 */
@@ -23,6 +24,19 @@ typedef enum attention_shaping {
     ATTENTION_MASK     /* score + an element of a matrix of queries and keys */
 } attention_shaping;
 
+/* K and V: of Q's type, or codes of 8 bits times scales, of a head or of each key of it. */
+typedef enum attention_kv {
+    ATTENTION_SAME,
+    ATTENTION_E4M3,
+    ATTENTION_INT8,
+    ATTENTION_INT8_TOKEN
+} attention_kv;
+
+/* A tile's number in its head, and the head that the grid counts: of Q, with pack_gqa of K and V. U32. */
+typedef struct attention_block {
+    ptx_val tile, head;
+} attention_block;
+
 typedef enum attention_layout { ATTENTION_DENSE, ATTENTION_RAGGED, ATTENTION_PAGED } attention_layout;
 
 /* A thread block makes tile_q rows of O for one head of one batch, and goes over the keys in tiles of tile_k. A row is a
@@ -32,16 +46,21 @@ typedef struct attention {
     ptx_type type, wide;           /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
     uint32_t head_dim, head_dim_v; /* of Q and K; of V and O */
     uint32_t tile_q, tile_k, split_k;
-    bool has_sm_80, is_causal, pack_gqa;
+    bool has_sm_80, has_sm_89, is_causal, pack_gqa;
     attention_layout layout;
+    attention_kv kv;
 
     attention_matrix q, k, v, out;
-    ptx_val lse;                /* first element, of all heads; may be null */
-    ptx_val sinks;              /* of each head of Q; may be null */
-    ptx_val group;              /* U32 */
-    ptx_val q_length, k_length; /* of the sequence; U32 */
-    ptx_val rows;               /* U32: q_length, with pack_gqa times group */
-    ptx_val q_heads;            /* U32 */
+    /* attention_codes.h: */
+    attention_matrix k_scales, v_scales; /* with a scale for each key */
+    ptx_val k_scale, v_scale;            /* else of each head, pointers */
+    ptx_val lse;                         /* first element, of all heads; may be null */
+    ptx_val sinks;                       /* of each head of Q; may be null */
+    ptx_val group;                       /* U32 */
+    ptx_val q_length, k_length;          /* of the sequence; U32 */
+    ptx_val rows;                        /* U32: q_length, with pack_gqa times group */
+    ptx_val q_heads;                     /* U32 */
+    attention_block block;               /* where attention_order_blocks gives one */
     /* attention_find_before, U64: rows of O in front of these, as a workspace counts them and as lse does. And how many of
      * each head lse has, U32. */
     ptx_val before, log_before, log_rows;
@@ -80,11 +99,15 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v);
 
 attention attention_init(ptx_fn *f, const kiln_variant *v);
 
-/* Of an element of Q, K, V or O. */
-uint32_t attention_bytes(const attention *a);
+/* Of an element. */
+uint32_t attention_bytes(const attention_matrix *m);
 
-/* With split_k: sets parts, part and tiles, and returns the tile's number in its head. */
-ptx_val attention_find_part(attention *a);
+/* Sets `block` where tiles do not begin in the order of the grid. */
+void attention_order_blocks(attention *a);
+
+/* See attention_block. With split_k, attention_find_tile sets parts, part and tiles, too. */
+ptx_val attention_find_tile(attention *a);
+ptx_val attention_grid_head(const attention *a);
 
 /* Sets `before`, and with split_k part and tile. Call it after the loop over the keys, which would keep registers for them. */
 void attention_find_before(attention *a);

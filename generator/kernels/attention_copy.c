@@ -3,6 +3,7 @@
  * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
  * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
+#include "attention_codes.h"
 #include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"
@@ -11,14 +12,14 @@
 
 enum { OCTET = 8 };
 
-static uint32_t unit_elements(const attention *a)
+static uint32_t unit_elements(const attention_panel *p)
 {
-    return a->type == PTX_F64 ? 2 : a->type == PTX_F32 ? 4 : 8;
+    return UNIT_BYTES / attention_bytes(&p->from);
 }
 
 static uint32_t row_units(const attention_panel *p)
 {
-    return p->elements / unit_elements(p->by->a);
+    return p->elements / unit_elements(p);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
@@ -60,27 +61,24 @@ ptx_val attention_unit_at(ptx_fn *f, attention_lines lines, ptx_val row, ptx_val
 }
 
 /* Bytes are U64. */
-static ptx_val at_bytes(const attention *a, ptx_val at, ptx_val bytes)
+static ptx_val at_bytes(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_val bytes)
 {
-    return ptx_cast_ptr(a->f, ptx_at(a->f, ptx_cast_ptr(a->f, at, PTX_U8), bytes), a->type);
+    return ptx_cast_ptr(f, ptx_at(f, ptx_cast_ptr(f, at, PTX_U8), bytes), m->type);
 }
 
 /* `at`, moved to a row within its octet. */
-static ptx_val in_octet(const attention_panel *p, ptx_val at, ptx_val row)
+static ptx_val in_octet(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_val row)
 {
-    ptx_fn *f = p->by->a->f;
     ptx_val in_octet = ptx_and(f, row, ptx_u32(OCTET - 1));
-    return ptx_at(f, at, ptx_mul_wide(f, in_octet, p->from.row_stride));
+    return ptx_at(f, at, ptx_mul_wide(f, in_octet, m->row_stride));
 }
 
-/* `at`, moved to a row. */
-static ptx_val line_at(const attention_panel *p, ptx_val at, ptx_val row)
+ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
 {
-    const attention *a = p->by->a;
-    if (!p->from.is_paged)
-        return attention_row_at(a, &p->from, at, row);
-    ptx_val octet = attention_load_octet(a, &p->from, attention_octet_at(a, row), 0);
-    return at_bytes(a, in_octet(p, at, row), octet);
+    if (!m->is_paged)
+        return attention_row_at(a, m, at, row);
+    ptx_val octet = attention_load_octet(a, m, attention_octet_at(a, row), 0);
+    return at_bytes(a->f, m, in_octet(a->f, m, at, row), octet);
 }
 
 /* ---- even rows ------------------------------------------------------------------------------------------------------- */
@@ -97,19 +95,49 @@ static teams teams_of(const attention_panel *p)
     return (teams){team, rows, p->by->threads / team / rows};
 }
 
-/* Copies a unit of elements, or zeros where they are out of bounds. */
-static void copy_elements(const attention_copier *by, ptx_val from, ptx_val to, const ptx_val *in_bounds)
+/* Stores what a unit of codes becomes. Where rows have no padding, neighbouring lanes store 64 bytes apart: then every other pair
+ * of them begins with the second half, so that four lanes have not the same banks but two. */
+static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_BYTES])
 {
+    enum { HALF = UNIT_BYTES / 2, HALF_BYTES = HALF * 4 };
+    ptx_fn *f = p->by->a->f;
+    ptx_val halves[2] = {to, ptx_at_bytes(f, to, HALF_BYTES)};
+    if (p->lines.row_bytes == row_units(p) * p->lines.unit_bytes) {
+        ptx_val turns = ptx_ne(f, ptx_and(f, p->by->tid, ptx_u32(2)), ptx_u32(0)), at = ptx_address(f, to);
+        for (uint32_t i = 0; i < HALF; i++) {
+            ptx_val first = x[i];
+            x[i] = ptx_select(f, turns, x[HALF + i], first);
+            x[HALF + i] = ptx_select(f, turns, first, x[HALF + i]);
+        }
+        ptx_val ahead = ptx_select(f, turns, ptx_u32(HALF_BYTES), ptx_u32(0));
+        halves[0] = shared_at(f, PTX_F32, ptx_add(f, at, ahead), 0);
+        halves[1] = shared_at(f, PTX_F32, ptx_sub(f, at, ahead), HALF_BYTES);
+    }
+    for (uint32_t i = 0; i < UNIT_BYTES; i += 4)
+        ptx_store_vec(f, 4, ptx_at_bytes(f, halves[i / HALF], i % HALF * 4), &x[i], PTX_PLAIN);
+}
+
+/* Copies a unit of elements, or zeros where they are out of bounds. */
+static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, const ptx_val *in_bounds)
+{
+    const attention_copier *by = p->by;
     const attention *a = by->a;
-    ptx_val words[4], x[8];
-    if (a->type == a->wide || by->bytes == 2) {
+    const codes_values codes = attention_codes_of(a, PTX_F16, false);
+    ptx_val words[4], x[UNIT_BYTES];
+    if (p->from.type == a->wide || by->bytes == 2) {
         copy_unit(a->f, by->in_background, to, from, in_bounds, PTX_NC);
         return;
     }
     tail_load(a->f, PTX_U32, 4, words, from, in_bounds, PTX_NC);
+    to = ptx_cast_ptr(a->f, to, PTX_F32);
+    if (p->from.type == PTX_S8) {
+        for (uint32_t i = 0; i < 4; i++)
+            codes_widen(a->f, &codes, words[i], &x[CODES * i]);
+        store_widened(p, to, x);
+        return;
+    }
     for (uint32_t i = 0; i < 4; i++)
         widen_pair(a->f, a->type, words[i], &x[2 * i]);
-    to = ptx_cast_ptr(a->f, to, PTX_F32);
     ptx_store_vec(a->f, 4, to, &x[0], PTX_PLAIN);
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
@@ -121,11 +149,11 @@ static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from,
     ptx_fn *f = p->by->a->f;
     ptx_val to = shared_at(f, PTX_U32, address, bytes);
     if (threads >= p->by->threads) {
-        copy_elements(p->by, from, to, in_bounds);
+        copy_elements(p, from, to, in_bounds);
         return;
     }
     PTX_IF (f, ptx_lt(f, p->by->tid, ptx_u32(threads))) {
-        copy_elements(p->by, from, to, in_bounds);
+        copy_elements(p, from, to, in_bounds);
     }
 }
 
@@ -133,7 +161,7 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
 {
     ptx_fn *f = p->by->a->f;
     teams t = teams_of(p);
-    uint32_t rounds = row_units(p) / t.team, bytes = UNIT_BYTES / unit_elements(p->by->a);
+    uint32_t rounds = row_units(p) / t.team, bytes = attention_bytes(&p->from);
     ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), at, step, octet, in_bounds;
     if (p->from.is_paged)
         octet = attention_octet_at(p->by->a, mine);
@@ -145,17 +173,16 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
         if (first > 0 && (end || p->from.pack_gqa))
             mine = ptx_add(f, mine, ptx_u32(t.rows));
         if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
-            at = at_bytes(p->by->a, from, attention_load_octet(p->by->a, &p->from, octet, first));
+            at = at_bytes(f, &p->from, from, attention_load_octet(p->by->a, &p->from, octet, first));
         else if (first > 0)
             at = p->from.pack_gqa ? attention_row_at(p->by->a, &p->from, from, mine)
-                                  : at_bytes(p->by->a, at, step);
+                                  : at_bytes(f, &p->from, at, step);
         if (end)
             in_bounds = ptx_lt(f, mine, *end);
         for (uint32_t round = 0; round < rounds; round += t.parts) {
             uint32_t units = round * t.team;
-            copy_units(p, (rounds - round) * t.team * t.rows,
-                       ptx_at_const(f, at, units * unit_elements(p->by->a)), p->to,
-                       first * p->lines.row_bytes + attention_unit_bytes(p->lines, units),
+            copy_units(p, (rounds - round) * t.team * t.rows, ptx_at_const(f, at, units * unit_elements(p)),
+                       p->to, first * p->lines.row_bytes + attention_unit_bytes(p->lines, units),
                        end ? &in_bounds : NULL);
         }
     }
@@ -193,8 +220,8 @@ typedef struct unit {
 static void find_unit(const attention_panel *p, ptx_val from, unit *u)
 {
     ptx_fn *f = p->by->a->f;
-    ptx_val line = line_at(p, from, u->row);
-    ptx_val column = ptx_mul(f, u->column, ptx_u32(unit_elements(p->by->a)));
+    ptx_val line = attention_line_at(p->by->a, &p->from, from, u->row);
+    ptx_val column = ptx_mul(f, u->column, ptx_u32(unit_elements(p)));
     u->at = ptx_at(f, line, column);
 }
 
@@ -207,7 +234,7 @@ static hops init_hops(const attention_panel *p)
 {
     ptx_fn *f = p->by->a->f;
     uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
-    uint32_t bytes = UNIT_BYTES / unit_elements(p->by->a);
+    uint32_t bytes = attention_bytes(&p->from);
     ptx_val row = ptx_mul_wide(f, p->from.row_stride, ptx_u32(bytes));
     ptx_val within = ptx_mul(f, row, ptx_u64(rows));
     within = ptx_add(f, within, ptx_u64(columns * UNIT_BYTES));
@@ -277,10 +304,10 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
     attention_panel p = {by, from, rows, elements, lines, .at = from.first};
     (is_even(&p) ? init_even : init_odd)(&p);
     if (is_even(&p)) {
-        ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(by->a)));
+        ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(&p)));
         p.at = ptx_at(f, from.first, column);
         if (from.is_paged)
-            p.at = in_octet(&p, p.at, p.row);
+            p.at = in_octet(f, &from, p.at, p.row);
     }
     p.to = ptx_add(f, attention_unit_at(f, lines, p.row, p.column), to);
     return p;
@@ -307,6 +334,54 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
     }
     PTX_ELSE (f) {
         (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+    }
+}
+
+/* ---- scales ---------------------------------------------------------------------------------------------------------- */
+
+enum { SCALE_BYTES = 4 };
+
+static void copy_scale(const attention_copier *by, ptx_val to, ptx_val from, ptx_val in_bounds)
+{
+    ptx_fn *f = by->a->f;
+    if (by->in_background) {
+        ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), ptx_u32(0));
+        ptx_cp_async_zfill(f, to, from, SCALE_BYTES, bytes, PTX_CA);
+        return;
+    }
+    ptx_val scale;
+    tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
+    ptx_store(f, to, scale);
+}
+
+static void copy_scales_of(const attention_copier *by, const attention_matrix *m, uint32_t first, ptx_val to,
+                           ptx_val row, ptx_val end)
+{
+    ptx_fn *f = by->a->f;
+    ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, ptx_u32(first)), number = ptx_add(f, row, mine);
+    ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, end);
+    ptx_val at = ptx_mad(f, mine, ptx_u32(SCALE_BYTES), to);
+    copy_scale(by, shared_at(f, PTX_F32, at, 0), from, in_bounds);
+}
+
+static void copy_scales(const attention_copier *by, uint32_t first, uint32_t rows, ptx_val to, ptx_val row,
+                        ptx_val end)
+{
+    copy_scales_of(by, &by->a->k_scales, first, to, row, end);
+    copy_scales_of(by, &by->a->v_scales, first, ptx_add(by->a->f, to, ptx_u32(rows * SCALE_BYTES)), row, end);
+}
+
+void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row, ptx_val end)
+{
+    ptx_fn *f = by->a->f;
+    for (uint32_t first = 0; first < rows; first += by->threads) {
+        if (first + by->threads <= rows) {
+            copy_scales(by, first, rows, to, row, end);
+            continue;
+        }
+        PTX_IF (f, ptx_lt(f, by->tid, ptx_u32(rows - first))) {
+            copy_scales(by, first, rows, to, row, end);
+        }
     }
 }
 

@@ -39,6 +39,9 @@ uint32_t attention_unit_bytes(attention_lines lines, uint32_t unit);
 /* Bytes from the first unit of the first row to some unit of some row, without the start. */
 ptx_val attention_unit_at(ptx_fn *f, attention_lines lines, ptx_val row, ptx_val unit);
 
+/* `at`, moved to a row, which may be in a page of the tile that copies are for. */
+ptx_val attention_line_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row);
+
 /* A panel: some columns of some rows of a matrix, and its destination. */
 typedef struct attention_panel {
     const attention_copier *by;
@@ -54,6 +57,9 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
 
 /* Copies the panel whose first row is `row` and whose first column is `element`; rows from `end` on are zeros. */
 void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element);
+
+/* With a scale for each key: copies those of K, of so many rows from `row` on, and behind them those of V. From `end` on they are 0. */
+void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row, ptx_val end);
 
 /* Stores `rows` rows of O from shared memory, from the tile's row `first` on: so many threads, of which this is number
  * `thread`. */

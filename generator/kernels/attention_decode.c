@@ -6,7 +6,8 @@
  *
  * BYTES ON THE WAY. Two of three stages at head_dim 128, and one of two at 256, are 34 KB for a thread block, whether its warps
  * calculate or wait. A warp by itself takes at most 1200 cycles for a tile at head_dim 128, so that four go through 27 bytes
- * in a cycle: twice what an H100 has for a multiprocessor.
+ * in a cycle: twice what an H100 has for a multiprocessor. Codes of 8 bits are half of these bytes, and a warp by itself takes at
+ * most 1700 cycles for a tile of them: the eight that registers leave room for go through 19 bytes in a cycle.
  */
 #include "attention_keys.h"
 #include "attention_mma.h"
@@ -24,11 +25,12 @@ enum {
 
 typedef struct decode {
     attention_mma m;
-    uint32_t stages, stage_bytes, q_bytes; /* a stage: 16 rows of K or of V */
+    uint32_t stages, stage_bytes, q_bytes; /* a stage: 16 rows of K, or of V, and with K scales of keys */
     attention_copier copier;
     attention_panel rows[2]; /* of K, of V; to the first stage */
     ptx_val warp, ahead;
     ptx_val k_at, v_at;        /* the lane's rows of the first stage */
+    ptx_val scales, scales_at; /* of its keys; the lane's */
     ptx_val stage, free_stage; /* offsets of the next one to read, and of the one before it */
 } decode;
 
@@ -36,7 +38,7 @@ static uint32_t bytes(const decode *d)
 {
     const attention *a = &d->m.a;
     uint32_t rings = WARPS * d->stages * d->stage_bytes;
-    uint32_t records = WARPS * a->tile_q * attention_record(a) * 4;
+    uint32_t records = WARPS * a->tile_q * attention_shared_record(a) * 4;
     return d->q_bytes + (rings > records ? rings : records);
 }
 
@@ -45,9 +47,7 @@ static decode geometry(attention_mma m)
 {
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
-    const uint32_t k_end = attention_lines_end(m.k_lines, WARP_KEYS, m.a.head_dim / UNIT);
-    const uint32_t v_end = attention_lines_end(m.v_lines, WARP_KEYS, m.a.head_dim_v / UNIT);
-    d.stage_bytes = k_end > v_end ? k_end : v_end;
+    d.stage_bytes = m.shared_bytes;
     d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
@@ -69,6 +69,10 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
         tile = ptx_sub(f, later, d->ahead);
     attention_turn_pages(&d->m.pages, tile);
     attention_copy_rows(&rows, attention_key(a, later), a->keys, ptx_u32(0));
+    if (count % 2 == 0 && a->kv == ATTENTION_INT8_TOKEN) {
+        ptx_val scales = ptx_add(f, d->scales, to);
+        attention_copy_scales(&d->copier, WARP_KEYS, scales, attention_key(a, later), a->keys);
+    }
     if (count % 2 == 1)
         attention_lay_out_next(&d->m.pages, tile);
     copy_commit(f, a->has_sm_80);
@@ -96,6 +100,8 @@ static void add_tile(void *of, ptx_val counted)
     attention_mma *m = &d->m;
     next_stage(d, counted, 0);
     m->k_at = ptx_add(m->f, d->k_at, d->stage);
+    if (m->a.kv == ATTENTION_INT8_TOKEN)
+        m->scales_at = ptx_add(m->f, d->scales_at, d->stage);
     attention_mma_weigh(m, attention_key(&m->a, counted));
     leave_stage(d);
     next_stage(d, counted, 1);
@@ -126,6 +132,9 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     attention_mma_init_lane(m, shared, ring);
     d->k_at = m->k_at;
     d->v_at = m->v_at;
+    d->scales_at = m->scales_at;
+    if (a->kv == ATTENTION_INT8_TOKEN)
+        d->scales = ptx_add(f, ring, ptx_u32(m->scales_start));
     m->pages = attention_init_pages(&m->a, WARP_OCTETS);
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
@@ -151,9 +160,9 @@ static void store_records(decode *d, ptx_val records)
     attention_mma_slice(&d->m, &slices);
     ptx_val in_warp = ptx_shr(f, d->m.lane, ptx_u32(2));
     ptx_val row = ptx_mad(f, d->warp, ptx_u32(a->tile_q), in_warp);
-    ptx_val record = ptx_at(f, records, ptx_mul(f, row, ptx_u32(attention_record(a))));
+    ptx_val record = ptx_at(f, records, ptx_mul(f, row, ptx_u32(attention_shared_record(a))));
     for (uint32_t i = 0; i < 2; i++)
-        attention_store_slice(a, &slices.of[i], ptx_at_const(f, record, 8 * i * attention_record(a)));
+        attention_store_slice(a, &slices.of[i], ptx_at_const(f, record, 8 * i * attention_shared_record(a)));
 }
 
 void attention_shape_decode(kiln_shape *s, const kiln_variant *v)

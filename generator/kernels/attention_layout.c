@@ -86,7 +86,7 @@ void attention_find_sequence(attention *a)
     }
     ptx_val length = load_or(a, is_given(a, k_lengths), k_lengths, batch, k.count, PTX_NC);
     a->q.first_row = q.first;
-    a->k.first_row = a->v.first_row = k.first;
+    a->k.first_row = a->v.first_row = a->k_scales.first_row = a->v_scales.first_row = k.first;
     a->q_length = q.count;
     a->k_length = ptx_min(f, length, a->most_keys);
 }

@@ -12,6 +12,11 @@
  * columns, so that each step of a product takes its fragments from a strip, and there are no bank conflicts: see
  * attention_lines. Every address is one that the lane makes once, plus a constant.
  *
+ * CODES of 8 bits take half of the space. A register of ldmatrix has four neighbouring elements of a row of K, which the product
+ * takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along the sum: a lane takes those of Q. Of V it has two neighbouring columns
+ * of two keys: the even columns of a unit are one product, the odd ones another, so that a lane has four neighbouring columns
+ * of O.
+ *
  * MANY KEYS. Tensor cores truncate what they add. So a sum of O takes at most ATTENTION_CHUNK keys and then joins a total
  * that is rounded; so do the sums of weights, which are one addition for each key of a lane. See attention_total.h.
  *
@@ -26,6 +31,7 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_mma.h"
+#include "attention_codes.h"
 #include "attention_score.h"
 #include "attention_total.h"
 #include "device/lanes.h"
@@ -72,18 +78,69 @@ static uint32_t threads(const mma *m)
     return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
 }
 
+/* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
+static ptx_val fours_at(const mma *m, attention_lines lines, ptx_val row, ptx_val quarter)
+{
+    ptx_fn *f = m->f;
+    ptx_val unit = attention_unit_at(f, lines, row, ptx_shr(f, quarter, ptx_u32(1)));
+    ptx_val half = ptx_and(f, quarter, ptx_u32(1));
+    return ptx_mad(f, half, ptx_u32(UNIT_BYTES / 2), unit);
+}
+
+/* Elements of a row of Q as codes of K have them: four neighbours are 2t, 2t + 1, 2t + 8 and 2t + 9 of a step. */
+static void load_turned_q(mma *m, uint32_t rows, uint32_t step, ptx_val q[4])
+{
+    const ptx_type pairs = m->a.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t byte = rows + i * octet_bytes(m->q_lines) + attention_unit_bytes(m->q_lines, 2 * step);
+        ptx_val words[2];
+        ptx_load_vec(m->f, 2, words, shared_at(m->f, PTX_U32, m->q_at, byte), PTX_PLAIN);
+        q[i] = ptx_as(m->f, pairs, words[0]);
+        q[2 + i] = ptx_as(m->f, pairs, words[1]);
+    }
+}
+
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
     uint32_t rows = 2 * block * octet_bytes(m->q_lines);
-    if (step < m->steps)
+    if (m->has_codes)
+        load_turned_q(m, rows, step, q);
+    else if (step < m->steps)
         ptx_ldmatrix(m->f, 4, q,
                      shared_at(m->f, m->a.type, m->q_at, rows + attention_unit_bytes(m->q_lines, 2 * step)));
     else
         ptx_ldmatrix(m->f, 2, q, shared_at(m->f, m->a.type, m->q_tail, rows));
 }
 
+/* Two steps at a time: a unit of codes is one. */
+static void multiply_code_scores(mma *m)
+{
+    ptx_fn *f = m->f;
+    const codes_values codes = attention_codes_of(&m->a, m->a.type, false);
+    ptx_val q[MOST_BLOCKS][2][4], words[4], k[2];
+    for (uint32_t step = 0; step < m->steps; step += 2) {
+        uint32_t column = attention_unit_bytes(m->k_lines, step);
+        for (uint32_t i = 0; i < 2 * m->blocks && !m->q_stays; i++)
+            load_q(m, i / 2, step + i % 2, q[i / 2][i % 2]);
+        for (uint32_t o = 0; o < m->octets; o += 2) {
+            ptx_ldmatrix(f, 4, words, shared_at(f, PTX_B32, m->k_at, o * octet_bytes(m->k_lines) + column));
+            for (uint32_t i = 0; i < 4; i++) {
+                const uint32_t odd = i / 2, octet = o + i % 2; /* one sum after the other */
+                codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * (i % 2) + odd]), false, k);
+                for (uint32_t b = 0; b < m->blocks; b++)
+                    multiply_16(m, m->q_stays ? m->q[step + odd] : q[b][odd], k[0], k[1], m->score[b][octet],
+                                step + odd == 0);
+            }
+        }
+    }
+}
+
 static void multiply_scores(mma *m)
 {
+    if (m->has_codes) {
+        multiply_code_scores(m);
+        return;
+    }
     ptx_fn *f = m->f;
     ptx_val q[MOST_BLOCKS][4], k[4];
     for (uint32_t step = 0; step < m->steps; step++) {
@@ -111,9 +168,34 @@ static void multiply_scores(mma *m)
     }
 }
 
+/* Two units of columns at a time: of each a product has the even columns, and one the odd ones. */
+static void add_code_values(mma *m)
+{
+    ptx_fn *f = m->f;
+    const codes_values codes = attention_codes_of(&m->a, m->a.type, true);
+    ptx_val words[4], low[2], high[2];
+    for (uint32_t o = 0; o < m->octets; o += 2) {
+        for (uint32_t unit = 0; unit < m->v_steps; unit += 2) {
+            uint32_t byte = o * octet_bytes(m->v_lines) + attention_unit_bytes(m->v_lines, unit);
+            ptx_ldmatrix_trans(f, 4, words, shared_at(f, PTX_B32, m->v_at, byte));
+            for (uint32_t i = 0; i < 2; i++) {
+                codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * i]), true, low);
+                codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * i + 1]), true, high);
+                for (uint32_t n = 0; n < 2 * m->blocks; n++)
+                    multiply_16(m, &m->weight[n / 2][2 * o], low[n % 2], high[n % 2],
+                                m->sum[n / 2][2 * (unit + i) + n % 2], false);
+            }
+        }
+    }
+}
+
 /* O += weights * V. */
 void attention_mma_add_values(mma *m)
 {
+    if (m->has_codes) {
+        add_code_values(m);
+        return;
+    }
     ptx_fn *f = m->f;
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
@@ -224,6 +306,36 @@ static void raise_rows(mma *m)
     }
 }
 
+/* The scales of the lane's keys: two of each octet, of K or of V. */
+static void load_scales(const mma *m, bool is_v, uint32_t octet, ptx_val scales[2])
+{
+    const uint32_t byte = (is_v * m->keys + octet * UNIT) * 4;
+    ptx_load_vec(m->f, 2, scales, shared_at(m->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
+}
+
+static void scale_scores(mma *m)
+{
+    for (uint32_t o = 0; o < m->octets; o++) {
+        ptx_val scales[2];
+        load_scales(m, false, o, scales);
+        for (uint32_t b = 0; b < m->blocks; b++)
+            for (uint32_t i = 0; i < 4; i++)
+                ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
+    }
+}
+
+/* Weights times the scales of V. */
+static void scale_pair(mma *m, uint32_t octet, ptx_val pair[2])
+{
+    ptx_val scales[2];
+    load_scales(m, true, octet, scales);
+    for (uint32_t i = 0; i < 2; i++) {
+        if (m->a.type == PTX_F16)
+            scales[i] = ptx_mul(m->f, scales[i], ptx_f32((float)attention_value_factor(&m->a)));
+        pair[i] = ptx_mul(m->f, pair[i], scales[i]);
+    }
+}
+
 static void weigh_row(mma *m, uint32_t b, uint32_t r)
 {
     ptx_fn *f = m->f;
@@ -236,6 +348,8 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
             pair[i] = softmax_exp2(f, m->a.wide, x);
             ptx_add_to(f, m->row[b][r].sum, pair[i]);
         }
+        if (m->a.kv == ATTENTION_INT8_TOKEN)
+            scale_pair(m, o, pair);
         ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, pair[0], pair[1]);
         m->weight[b][2 * o + r] = ptx_as(f, pairs, word);
     }
@@ -244,6 +358,8 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 void attention_mma_weigh(mma *m, ptx_val key)
 {
     multiply_scores(m);
+    if (m->a.kv == ATTENTION_INT8_TOKEN)
+        scale_scores(m);
     shape_and_mask(m, key);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
@@ -257,6 +373,14 @@ static void wait_for_copies(mma *m)
     if (m->a.has_sm_80)
         ptx_cp_async_wait_all(m->f);
     ptx_barrier(m->f);
+}
+
+/* With the tile of K: weights need those of V too. */
+static void copy_scales(const mma *m, ptx_val key)
+{
+    if (m->a.kv == ATTENTION_INT8_TOKEN)
+        attention_copy_scales(&m->copier, m->keys, ptx_add(m->f, m->shared, ptx_u32(m->scales_start)), key,
+                              m->a.keys);
 }
 
 static void add_tile(void *of, ptx_val counted)
@@ -275,25 +399,39 @@ static void add_tile(void *of, ptx_val counted)
     attention_turn_pages(&m->pages, behind);
     attention_copy_rows(&m->k, next, a->keys, none);
     attention_mma_add_values(m);
+    copy_scales(m, next);
     ptx_set(f, m->key, next);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
 
-/* Stores a block's sums of O where its rows of Q were; `at` are the lane's first pairs of an even and an odd unit. */
+/* Column n of the lane's columns of a row. */
+static ptx_val sum_of(const mma *m, uint32_t b, uint32_t r, uint32_t n)
+{
+    if (m->has_codes)
+        return m->sum[b][2 * (n / 4) + n % 2][2 * r + n % 4 / 2];
+    return m->sum[b][n / 2][2 * r + n % 2];
+}
+
+/* Stores a block's sums of O where its rows of Q were; `at` are the lane's first pairs of an even and an odd unit, or with
+ * codes at[0] its first four columns. */
 static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
 {
     ptx_fn *f = m->f;
     for (uint32_t r = 0; r < 2; r++) {
         ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
         share = ptx_mul(f, share, m->shrink[2 * b + r]);
+        ptx_val words[2];
         for (uint32_t n = 0; n < fragments(m); n++) {
-            ptx_val low = ptx_mul(f, m->sum[b][n][2 * r], share);
-            ptx_val high = ptx_mul(f, m->sum[b][n][2 * r + 1], share);
-            ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
+            ptx_val low = ptx_mul(f, sum_of(m, b, r, 2 * n), share);
+            ptx_val high = ptx_mul(f, sum_of(m, b, r, 2 * n + 1), share);
+            words[n % 2] = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
             uint32_t byte =
                 attention_unit_bytes(m->out_lines, n - n % 2) + (2 * b + r) * octet_bytes(m->out_lines);
-            ptx_store(f, ptx_at_bytes(f, at[n % 2], byte), word);
+            if (!m->has_codes)
+                ptx_store(f, ptx_at_bytes(f, at[n % 2], byte), words[n % 2]);
+            else if (n % 2 == 1)
+                ptx_store_vec(f, 2, ptx_at_bytes(f, at[0], byte), words, PTX_PLAIN);
         }
     }
 }
@@ -304,10 +442,12 @@ static void stage_rows(mma *m, ptx_val shared)
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
     ptx_val first = ptx_mad(f, quarter, ptx_u32(4), shared), at[2];
-    for (uint32_t odd = 0; odd < 2; odd++) {
+    for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
         ptx_val unit = attention_unit_at(f, m->out_lines, in_tile, ptx_u32(odd));
         at[odd] = shared_at(f, PTX_U32, ptx_add(f, unit, first), 0);
     }
+    if (m->has_codes)
+        at[0] = shared_at(f, PTX_U32, ptx_add(f, fours_at(m, m->out_lines, in_tile, quarter), shared), 0);
     if (m->a.head_dim_v == m->a.head_dim)
         ptx_warp_barrier(f);
     else
@@ -361,18 +501,20 @@ static void store_results(mma *m, ptx_val shared)
     store_logs(m);
 }
 
-/* Pairs of columns, eight apart, of each of the lane's rows. */
+/* Pairs of columns, eight apart, of each of the lane's rows; of codes fours, 16 apart. */
 void attention_mma_slice(mma *m, attention_mma_slices *slices)
 {
     ptx_fn *f = m->f;
-    ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(2));
+    const uint32_t width = m->has_codes ? 4 : 2;
+    ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(width));
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
         uint32_t count = fragments(m), block = i / 2, r = i % 2;
         ptx_val *sums = slices->sums[i];
         for (uint32_t n = 0; n < 2 * count; n++)
-            sums[n] = m->sum[block][n / 2][2 * r + n % 2];
+            sums[n] = sum_of(m, block, r, n);
         ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-        slices->of[i] = (attention_slice){number, column, 2, UNIT, count, &m->row[block][r], sums};
+        slices->of[i] =
+            (attention_slice){number, column, width, 4 * width, 2 * count / width, &m->row[block][r], sums};
     }
 }
 
@@ -385,6 +527,19 @@ static void store_parts(mma *m, ptx_val tid)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
+uint32_t attention_mma_scale_bytes(const mma *m)
+{
+    return m->a.kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0;
+}
+
+/* The head_dim up to which registers hold two blocks. What codes become takes some, and scales of keys do. */
+static uint32_t most_of_two(const mma *m)
+{
+    enum { MOST_WITH_CODES = 64 };
+    const bool is_short = m->a.kv == ATTENTION_SAME || (m->keys == 32 && m->a.kv != ATTENTION_INT8_TOKEN);
+    return is_short ? MOST_SMALL : MOST_WITH_CODES;
+}
+
 mma attention_mma_geometry(attention of, uint32_t keys)
 {
     mma m = {.a = of, .f = of.f, .keys = keys};
@@ -393,8 +548,9 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.v_steps = m.a.head_dim_v / 16;
     m.v_has_tail = m.a.head_dim_v % 16 != 0;
     m.octets = keys / 8;
+    m.has_codes = m.a.kv != ATTENTION_SAME;
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
-    m.blocks = has_two && m.a.head_dim <= MOST_SMALL && m.a.head_dim_v <= MOST_SMALL ? 2 : 1;
+    m.blocks = has_two && m.a.head_dim <= most_of_two(&m) && m.a.head_dim_v <= most_of_two(&m) ? 2 : 1;
     const bool is_shared = keys == m.a.tile_k; /* else a warp has a ring of its own */
     const uint32_t all = threads(&m), copiers = is_shared ? all : WARP_LANES;
     const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
@@ -403,10 +559,14 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     const uint32_t q_end = attention_lines_end(m.q_lines, m.a.tile_q, units);
     const uint32_t out_end = attention_lines_end(m.out_lines, m.a.tile_q, v_units);
     const uint32_t end = q_end > out_end ? q_end : out_end;
-    m.k_lines = attention_strips(is_shared ? end : 0, keys, units, copiers);
-    const uint32_t k_end = attention_lines_end(m.k_lines, keys, units);
-    m.v_lines = attention_strips(is_shared ? k_end : 0, keys, v_units, copiers);
-    m.shared_bytes = attention_lines_end(m.v_lines, keys, v_units);
+    const uint32_t per = m.has_codes ? 2 : 1, of_k = units / per, of_v = v_units / per;
+    m.k_lines = attention_strips(is_shared ? end : 0, keys, of_k, copiers);
+    const uint32_t k_end = attention_lines_end(m.k_lines, keys, of_k);
+    m.v_lines = attention_strips(is_shared ? k_end : 0, keys, of_v, copiers);
+    m.scales_start = attention_lines_end(m.v_lines, keys, of_v);
+    if (!is_shared && k_end > m.scales_start)
+        m.scales_start = k_end;
+    m.shared_bytes = m.scales_start + attention_mma_scale_bytes(&m);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
 }
@@ -434,7 +594,14 @@ void attention_mma_init_lane(mma *m, ptx_val q, ptx_val keys)
     ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
     ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
     ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
-    m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
+    if (!m->has_codes) {
+        m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
+    } else {
+        ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3)), in_warp = ptx_shr(f, m->lane, ptx_u32(2));
+        ptx_val row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_warp);
+        m->q_at = ptx_add(f, fours_at(m, m->q_lines, row, quarter), q);
+        m->scales_at = ptx_mad(f, quarter, ptx_u32(8), ptx_add(f, keys, ptx_u32(m->scales_start)));
+    }
     m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), keys);
     m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), keys);
     if (m->has_tail) {
@@ -462,6 +629,7 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
     ptx_val none = ptx_u32(0);
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
+    m->shared = shared;
     m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
     attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
@@ -471,18 +639,20 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
     attention_copy_rows(&q, a->first, a->q_end, none);
     m->key = ptx_var(f, attention_key(a, a->first_key));
     attention_copy_rows(&m->k, m->key, a->keys, none);
+    copy_scales(m, m->key);
     wait_for_copies(m);
     attention_mma_hold_q(m);
 }
 
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
  * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
- * the data being copied, and more with pack_gqa or longer rows of K. */
+ * the data being copied, and more with pack_gqa or longer rows of K; and scales of keys. */
 uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
-    uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U);
+    uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
+                      (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U);
     uint32_t columns = is_old && a->head_dim > a->head_dim_v ? a->head_dim : a->head_dim_v;
     uint32_t numbers = m->blocks * (columns + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
                        (m->has_tail || m->v_has_tail ? 12 : 0);

@@ -22,15 +22,18 @@ typedef struct attention_mma {
     uint32_t blocks;                 /* of 16 rows, per warp */
     uint32_t keys;                   /* of a tile: tile_k, or the part of them that a warp has for itself */
     uint32_t steps, v_steps, octets; /* 16 elements of head_dim, of head_dim_v; 8 keys */
+    bool has_codes;                  /* K and V are codes */
     bool has_tail, v_has_tail;       /* they have 8 elements more */
     attention_lines q_lines, k_lines, v_lines, out_lines;
+    uint32_t scales_start; /* with a scale for each key: of the tile's, see attention_copy_scales */
     uint32_t shared_bytes;
     attention_copier copier;
     attention_panel k, v;
     attention_pages pages;
-    ptx_val lane, warp;
+    ptx_val lane, warp, shared;
     ptx_val key;                                      /* the tile's first, whose rows of K are on their way */
     ptx_val q_at, k_at, v_at, q_tail, k_tail, v_tail; /* this lane's rows for ldmatrix */
+    ptx_val scales_at;                                /* this lane's first one of K */
     ptx_val zero, q[MOST_STEPS][4];
     softmax_row row[MOST_BLOCKS][2];
     ptx_val score[MOST_BLOCKS][MOST_OCTETS][4], sum[MOST_BLOCKS][2 * MOST_STEPS][4];
@@ -50,7 +53,10 @@ void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val keys);
 /* Registers take the rows of Q, if they stay there. */
 void attention_mma_hold_q(attention_mma *m);
 
-/* Makes weights of the keys from `key` on, the tile at k_at; and adds their values, the tile at v_at. */
+/* Bytes of the scales of a tile's keys; 0 where they have none. */
+uint32_t attention_mma_scale_bytes(const attention_mma *m);
+
+/* Makes weights of the keys from `key` on, the tile at k_at with its scales at scales_at; and adds their values, the tile at v_at. */
 void attention_mma_weigh(attention_mma *m, ptx_val key);
 void attention_mma_add_values(attention_mma *m);
 

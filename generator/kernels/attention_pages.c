@@ -1,4 +1,5 @@
-/* An octet's entry is two U64, in bytes: where its rows of K begin, and those of V. Behind the entries each thread that makes
+/* An octet's entry is two U64, in bytes: where its rows of K begin, and those of V; with a scale for each key four, the third
+ * for those. Behind the entries each thread that makes
  * some has two U32 of its own, for want of registers: the reciprocal of the page size, and the sequence's first page. */
 #include "attention_pages.h"
 #include "attention_keys.h"
@@ -6,14 +7,19 @@
 
 enum { OCTET = 8, TILES = 2, OWN_BYTES = 8 };
 
-static uint32_t entries_bytes(uint32_t tile_k)
+static uint32_t entry_bytes(const attention *a)
 {
-    return TILES * tile_k / OCTET * UNIT_BYTES;
+    return a->kv == ATTENTION_INT8_TOKEN ? 2 * UNIT_BYTES : UNIT_BYTES;
 }
 
-uint32_t attention_pages_bytes(uint32_t tile_k)
+static uint32_t entries_bytes(const attention *a)
 {
-    return entries_bytes(tile_k) + tile_k / OCTET * OWN_BYTES;
+    return TILES * a->tile_k / OCTET * entry_bytes(a);
+}
+
+uint32_t attention_pages_bytes(const attention *a)
+{
+    return entries_bytes(a) + a->tile_k / OCTET * OWN_BYTES;
 }
 
 /* Which octet of a tile is this thread's: found again rather than kept. A number behind the last is none. */
@@ -32,7 +38,7 @@ static ptx_val own_numbers(const attention_pages *p)
 {
     ptx_fn *f = p->a->f;
     ptx_val at = ptx_mad(f, octet_of(p), ptx_u32(OWN_BYTES), p->octets);
-    return shared_at(f, PTX_U32, at, entries_bytes(p->a->tile_k));
+    return shared_at(f, PTX_U32, at, entries_bytes(p->a));
 }
 
 /* Where this thread's octet of a tile is: an entry of the table, and a row of its page. */
@@ -72,7 +78,7 @@ static ptx_val tile_at(const attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
     ptx_val is_odd = ptx_and(f, counted, ptx_u32(p->a->tile_k));
-    return ptx_mad(f, is_odd, ptx_u32(UNIT_BYTES / OCTET), p->octets);
+    return ptx_mad(f, is_odd, ptx_u32(entry_bytes(p->a) / OCTET), p->octets);
 }
 
 static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m, ptx_val row)
@@ -80,7 +86,8 @@ static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m,
     ptx_fn *f = p->a->f;
     ptx_val in_page = ptx_mul_wide(f, row, m->row_stride), page = ptx_cvt(f, PTX_U64, p->page);
     ptx_val elements = ptx_mad(f, page, m->page_stride, in_page);
-    return ptx_mul(f, elements, ptx_u64(attention_bytes(p->a)));
+    const uint32_t bytes = attention_bytes(m);
+    return bytes == 1 ? elements : ptx_mul(f, elements, ptx_u64(bytes));
 }
 
 /* And fetches the pages of the next tile. The row is found again when the page has come. */
@@ -90,8 +97,12 @@ static void lay_out(attention_pages *p, ptx_val counted)
     ptx_val row = find_octet(p, counted).row;
     ptx_val k = bytes_before(p, &p->a->k, row), v = bytes_before(p, &p->a->v, row);
     const ptx_val entry[2] = {k, v};
-    ptx_val tile = tile_at(p, counted), to = ptx_mad(f, octet_of(p), ptx_u32(UNIT_BYTES), tile);
+    ptx_val tile = tile_at(p, counted), to = ptx_mad(f, octet_of(p), ptx_u32(entry_bytes(p->a)), tile);
     ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
+    if (p->a->kv == ATTENTION_INT8_TOKEN) {
+        ptx_val scales = bytes_before(p, &p->a->k_scales, row);
+        ptx_store(f, shared_at(f, PTX_U64, to, p->a->k_scales.in_entry), scales);
+    }
     fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
 }
 
@@ -106,7 +117,7 @@ attention_pages attention_init_pages(attention *a, uint32_t warp_octets)
     attention_pages p = {.a = a, .warp_octets = warp_octets};
     if (a->layout != ATTENTION_PAGED)
         return p;
-    p.octets = ptx_address(f, ptx_shared(f, PTX_U64, attention_pages_bytes(a->tile_k) / 8, UNIT_BYTES));
+    p.octets = ptx_address(f, ptx_shared(f, PTX_U64, attention_pages_bytes(a) / 8, UNIT_BYTES));
     p.page = ptx_var(f, ptx_u32(0));
     PTX_IF (f, has_octet(&p)) {
         const ptx_val own[2] = {ptx_div(f, ptx_u32(UINT32_MAX), a->page_size), a->first_page};
@@ -138,11 +149,12 @@ void attention_lay_out_next(attention_pages *p, ptx_val counted)
 ptx_val attention_octet_at(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val twice = ptx_shl(f, row, ptx_u32(1)); /* 16 bytes for eight rows */
-    return ptx_add(f, a->octets, ptx_and(f, twice, ptx_u32(2 * a->tile_k - UNIT_BYTES)));
+    const uint32_t log = entry_bytes(a) == UNIT_BYTES ? 1 : 2; /* 16 or 32 bytes for eight rows */
+    ptx_val times = ptx_shl(f, row, ptx_u32(log));
+    return ptx_add(f, a->octets, ptx_and(f, times, ptx_u32((a->tile_k << log) - entry_bytes(a))));
 }
 
 ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows)
 {
-    return ptx_load(a->f, shared_at(a->f, PTX_U64, octet, rows / OCTET * UNIT_BYTES + m->in_entry));
+    return ptx_load(a->f, shared_at(a->f, PTX_U64, octet, rows / OCTET * entry_bytes(a) + m->in_entry));
 }

@@ -15,7 +15,7 @@ typedef struct attention_pages {
 } attention_pages;
 
 /* Bytes of static shared memory. */
-uint32_t attention_pages_bytes(uint32_t tile_k);
+uint32_t attention_pages_bytes(const attention *a);
 
 /* Lays out the first tile, and turns to it: copies may follow. Of each warp the first `warp_octets` lanes lay out octets, those
  * of the warp's own keys; 0: the first threads do, an octet each. */

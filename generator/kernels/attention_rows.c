@@ -1,8 +1,10 @@
-/* attention: where rows of Q, O, the logarithms and a mask lie. */
+/* attention: which tile a thread block makes, and where rows of Q, O, the logarithms and a mask lie. */
 #include "attention_layout.h"
 
+enum { HEADS_TOGETHER = 16 };
+
 /* With split_k, the thread blocks of a tile of queries are neighbours. */
-ptx_val attention_find_part(attention *a)
+static ptx_val find_part(attention *a)
 {
     ptx_fn *f = a->f;
     ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
@@ -20,10 +22,54 @@ ptx_val attention_find_part(attention *a)
     return tile;
 }
 
+/* Causal tiles differ in length. The longest of all heads begin first, so that the short ones fill what is left at the end;
+ * of 16 heads at a time, so that enough tiles of a head run at once to share K and V in the L2 cache. */
+static attention_block longest_first(const attention *a)
+{
+    ptx_fn *f = a->f;
+    ptx_val tiles = ptx_nctaid_x(f), block = ptx_ctaid_y(f);
+    ptx_val first_head = ptx_and(f, block, ptx_u32(~(HEADS_TOGETHER - 1U)));
+    ptx_val in_heads = ptx_and(f, block, ptx_u32(HEADS_TOGETHER - 1));
+    ptx_val number = ptx_mad(f, in_heads, tiles, ptx_ctaid_x(f));
+    ptx_val left = ptx_sub(f, ptx_special(f, PTX_NCTAID_Y), first_head);
+    ptx_val heads = ptx_min(f, left, ptx_u32(HEADS_TOGETHER));
+    ptx_val tile = ptx_div(f, number, heads), before = ptx_mul(f, tile, heads);
+    ptx_val head = ptx_add(f, first_head, ptx_sub(f, number, before));
+    return (attention_block){ptx_sub(f, ptx_sub(f, tiles, ptx_u32(1)), tile), head};
+}
+
+static bool has_order(const attention *a)
+{
+    return a->is_causal && a->split_k == 1;
+}
+
+void attention_order_blocks(attention *a)
+{
+    if (has_order(a))
+        a->block = longest_first(a);
+}
+
+ptx_val attention_find_tile(attention *a)
+{
+    ptx_fn *f = a->f;
+    if (has_order(a))
+        return a->block.tile;
+    ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : find_part(a);
+    if (!a->is_causal)
+        return tile;
+    ptx_val last = ptx_sub(f, a->tiles, ptx_u32(1)); /* the longest first */
+    return ptx_sub(f, last, tile);
+}
+
+ptx_val attention_grid_head(const attention *a)
+{
+    return has_order(a) ? a->block.head : ptx_ctaid_y(a->f);
+}
+
 static void find_place(attention *a)
 {
     ptx_fn *f = a->f;
-    ptx_val tile = attention_find_part(a), block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+    ptx_val tile = find_part(a), block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
     ptx_val head = ptx_mad(f, batch, ptx_special(f, PTX_NCTAID_Y), block);
     a->tile = ptx_mad(f, head, a->tiles, tile);
 }
@@ -33,7 +79,7 @@ void attention_find_before(attention *a)
     ptx_fn *f = a->f;
     if (a->split_k != 1)
         find_place(a);
-    ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+    ptx_val block = attention_grid_head(a), batch = ptx_ctaid_z(f);
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     if (a->layout == ATTENTION_DENSE) {
         ptx_val of_all = ptx_mad(f, batch, a->q_heads, head);
@@ -54,16 +100,16 @@ void attention_find_before(attention *a)
 ptx_val attention_head_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f);
+    ptx_val block = attention_grid_head(a);
     if (!a->pack_gqa)
         return block;
     ptx_val in_group = ptx_rem(f, row, a->group);
     return ptx_mad(f, block, a->group, in_group);
 }
 
-uint32_t attention_bytes(const attention *a)
+uint32_t attention_bytes(const attention_matrix *m)
 {
-    return a->type == PTX_F64 ? 8 : a->type == PTX_F32 ? 4 : 2;
+    return m->type == PTX_F64 ? 8 : m->type == PTX_F32 ? 4 : m->type == PTX_S8 ? 1 : 2;
 }
 
 ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)

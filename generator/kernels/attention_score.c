@@ -2,6 +2,7 @@
  * scale * log2(e) before is `inner`. A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` has 2 / softcap, too.
  */
 #include "attention_score.h"
+#include "attention_codes.h"
 #include "device/narrow.h"
 #include "device/softmax.h"
 #include <float.h>
@@ -32,7 +33,7 @@ static void init_mask(attention *a)
     a->mask.row_stride = ptx_param(f, PTX_U32, "mask_row_stride");
     a->mask.head_stride = ptx_param(f, PTX_U64, "mask_head_stride");
     ptx_val batch_stride = ptx_param(f, PTX_U64, "mask_batch_stride");
-    ptx_val head = ptx_ctaid_y(f), batch = ptx_cvt(f, PTX_U64, ptx_ctaid_z(f));
+    ptx_val head = attention_grid_head(a), batch = ptx_cvt(f, PTX_U64, ptx_ctaid_z(f));
     a->mask.pack_gqa = a->pack_gqa;
     if (a->pack_gqa)
         head = ptx_mul(f, head, a->group);
@@ -126,13 +127,20 @@ void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_ro
                          ptx_val shrink[], uint32_t count)
 {
     ptx_fn *f = a->f;
+    const bool has_scales = attention_has_head_scales(a);
     for (uint32_t i = 0; i < count; i++)
-        shrink[i] = ptx_var(f, ptx_number(a->wide, 1));
+        shrink[i] = ptx_var(f, !has_scales ? ptx_number(a->wide, 1)
+                               : i == 0    ? attention_head_scale(a, a->v_scale)
+                                           : shrink[0]);
     PTX_IF (f, ptx_ne(f, ptx_address(f, a->sinks), ptx_u64(0))) {
         ptx_rarely(f);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val sink = ptx_load(f, ptx_at(f, a->sinks, attention_head_of(a, numbers[i])));
-            ptx_set(f, shrink[i], softmax_add_sink(f, a->wide, rows[i], times(a, sink, log2_e)));
+            ptx_val share = softmax_add_sink(f, a->wide, rows[i], times(a, sink, log2_e));
+            if (has_scales)
+                ptx_mul_to(f, shrink[i], share);
+            else
+                ptx_set(f, shrink[i], share);
         }
     }
 }

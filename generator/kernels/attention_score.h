@@ -14,8 +14,8 @@ void attention_init_scores(attention *a, ptx_val scale);
 /* Shapes a lane's scores of a tile. Afterwards `factor` makes powers of two of them. */
 void attention_shape_scores(const attention *a, const attention_scores rows[], uint32_t count);
 
-/* Adds the sinks' scores to the sums of rows; share[i] is what their sums of V have to be multiplied by beside their share:
- * a variable, or 1. */
+/* Adds the sinks' scores to the sums of rows; shrink[i], a variable, is what their sums of V have to be multiplied by
+ * beside their share, with V's scale of the head. */
 void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_row *const rows[],
                          ptx_val shrink[], uint32_t count);
 

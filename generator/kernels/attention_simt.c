@@ -21,6 +21,7 @@
 #include "attention_split.h"
 #include "device/narrow.h"
 #include "device/shared.h"
+#include "device/tail.h"
 
 enum {
     THREADS = 128,
@@ -41,7 +42,7 @@ typedef struct simt {
     uint32_t vector, vectors;        /* columns of O in a vector; vectors */
     uint32_t bytes, unit;            /* of a wide element; wide elements in 16 bytes */
     uint32_t panel_keys;             /* of V */
-    attention_lines lines;           /* of panels of Q and K */
+    attention_lines lines, k_lines;  /* of panels of Q, of K */
     uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
@@ -51,6 +52,7 @@ typedef struct simt {
     ptx_val q_from, k_from; /* this lane's rows of the panels */
     ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
     softmax_row row[MOST_ROWS];
+    ptx_val value_scale[MOST_KEYS]; /* with a scale for each key */
     ptx_val score[MOST_ROWS][MOST_KEYS], sum[MOST_ROWS][MOST_COLUMNS];
 } simt;
 
@@ -87,7 +89,7 @@ static attention_panel init_q(const simt *s, uint32_t elements)
 static attention_panel init_k(const simt *s, uint32_t elements)
 {
     ptx_val to = ptx_add(s->f, s->stage, ptx_u32(s->a.tile_q * s->row_bytes));
-    return attention_init_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->lines);
+    return attention_init_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->k_lines);
 }
 
 static void add_panel(simt *s, const attention_panel *q, const attention_panel *k, ptx_val key,
@@ -156,6 +158,28 @@ static void shape_and_mask(simt *s, ptx_val key)
     }
 }
 
+static ptx_val load_scale(const simt *s, const attention_matrix *scales, ptx_val key)
+{
+    ptx_fn *f = s->f;
+    ptx_val from = attention_line_at(&s->a, scales, scales->first, key),
+            in_bounds = ptx_lt(f, key, s->a.keys), scale;
+    tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
+    return scale;
+}
+
+/* And loads the scales of V. */
+static void scale_scores(simt *s, ptx_val key)
+{
+    ptx_val mine = ptx_add(s->f, key, s->lane);
+    for (uint32_t c = 0; c < s->keys; c++) {
+        ptx_val number = c == 0 ? mine : ptx_add(s->f, mine, ptx_u32(c * GROUP_LANES));
+        ptx_val scale = load_scale(s, &s->a.k_scales, number);
+        s->value_scale[c] = load_scale(s, &s->a.v_scales, number);
+        for (uint32_t r = 0; r < s->rows; r++)
+            ptx_mul_to(s->f, s->score[r][c], scale);
+    }
+}
+
 static void weigh_row(simt *s, uint32_t r)
 {
     ptx_fn *f = s->f;
@@ -172,6 +196,8 @@ static void weigh_row(simt *s, uint32_t r)
         ptx_val x = ptx_fma(f, s->score[r][c], a->factor, minus);
         ptx_val weight = softmax_exp2(f, a->wide, x);
         ptx_add_to(f, s->row[r].sum, weight);
+        if (a->kv == ATTENTION_INT8_TOKEN)
+            weight = ptx_mul(f, weight, s->value_scale[c]);
         ptx_store(f, shared_at(s->f, s->a.wide, s->weights, (r * a->tile_k + c * GROUP_LANES) * s->bytes),
                   weight);
     }
@@ -316,7 +342,9 @@ static simt geometry(attention of)
     s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
     s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
     s.lines = (attention_lines){.row_bytes = s.row_bytes,
-                                .unit_bytes = a->type == a->wide ? UNIT_BYTES : 2 * UNIT_BYTES};
+                                .unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->q)};
+    s.k_lines = s.lines;
+    s.k_lines.unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->k);
     s.v_row_bytes = a->head_dim * s.bytes;
     s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
     return s;
@@ -344,7 +372,7 @@ static void init_thread(simt *s)
     }
     s->v = attention_init_panel(
         &s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
-        (attention_lines){.row_bytes = s->v_row_bytes, .unit_bytes = s->lines.unit_bytes});
+        (attention_lines){.row_bytes = s->v_row_bytes, .unit_bytes = s->k_lines.unit_bytes});
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
     s->k_from = ptx_add(f, k_row, ptx_u32(k_start));
@@ -368,7 +396,9 @@ static void init_thread(simt *s)
 static uint32_t blocks_per_multiprocessor(const simt *s)
 {
     uint32_t words = s->rows * (s->vector * s->vectors + s->keys) * s->bytes / 4;
-    uint32_t most_of_three = s->bytes == 8 || s->a.pack_gqa || s->a.layout == ATTENTION_PAGED ? 56 : 64;
+    uint32_t most_of_three =
+        s->bytes == 8 || s->a.pack_gqa || s->a.layout == ATTENTION_PAGED || s->a.kv != ATTENTION_SAME ? 56
+                                                                                                      : 64;
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
@@ -394,6 +424,8 @@ void attention_emit_simt(const attention *a)
         attention_turn_pages(&s.pages, counted);
         attention_lay_out_next(&s.pages, counted);
         multiply_scores(&s, key);
+        if (s.a.kv == ATTENTION_INT8_TOKEN)
+            scale_scores(&s, key);
         shape_and_mask(&s, key);
         for (uint32_t r = 0; r < s.rows; r++)
             weigh_row(&s, r);

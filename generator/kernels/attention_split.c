@@ -26,6 +26,11 @@ uint32_t attention_record(const attention *a)
     return a->head_dim_v + ROW_NUMBERS;
 }
 
+uint32_t attention_shared_record(const attention *a)
+{
+    return attention_record(a) + (a->kv == ATTENTION_SAME ? 0 : ROW_NUMBERS);
+}
+
 /* ---- records --------------------------------------------------------------------------------------------------------- */
 
 /* Records of the tile's rows. */
@@ -336,7 +341,7 @@ void attention_leave_part(const attention *a, const attention_slice slices[], ui
 void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = attention_record(a);
+    const uint32_t record = attention_shared_record(a);
     const records shared = {.first = of_warps,
                             .row_stride = ptx_u32(record),
                             .stride = ptx_u32(a->tile_q * record),

@@ -21,6 +21,9 @@ typedef struct attention_slice {
  * twice: of one part, and of a group. */
 uint32_t attention_record(const attention *a);
 
+/* The same in shared memory: four neighbouring columns of eight rows, as lanes have them of codes, are in all banks. */
+uint32_t attention_shared_record(const attention *a);
+
 /* Stores a slice into its row's record, a pointer. */
 void attention_store_slice(const attention *a, const attention_slice *s, ptx_val record);
 

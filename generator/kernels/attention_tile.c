@@ -1,30 +1,22 @@
 /* attention: arguments, and a thread block's tile. */
 #include "attention.h"
+#include "attention_codes.h"
 #include "attention_keys.h"
 #include "attention_layout.h"
 #include "attention_score.h"
+
+enum { MATRICES = 6 }; /* Q, K, V, O; scales of K and V */
 
 /* Elements of a matrix from batch to batch and from head to head, U64. */
 typedef struct matrix_strides {
     ptx_val batch, head;
 } matrix_strides;
 
-static ptx_val find_tile(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : attention_find_part(a);
-    if (!a->is_causal)
-        return tile;
-    ptx_val count = a->split_k == 1 ? ptx_nctaid_x(f) : a->tiles;
-    ptx_val last = ptx_sub(f, count, ptx_u32(1)); /* the longest first */
-    return ptx_sub(f, last, tile);
-}
-
 /* With pack_gqa, a thread block has a head of K and V, and all heads of Q and O that share it. */
-static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_strides strides[4])
+static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, const matrix_strides strides[MATRICES])
 {
     ptx_fn *f = a->f;
-    ptx_val block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+    ptx_val block = attention_grid_head(a), batch = ptx_ctaid_z(f);
     a->group = ptx_div(f, q_heads, kv_heads);
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     ptx_val kv_head = a->pack_gqa ? block : ptx_div(f, block, a->group);
@@ -34,14 +26,14 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, matrix_st
     kv_head = ptx_cvt(f, PTX_U64, kv_head);
     bool is_dense = a->layout == ATTENTION_DENSE, is_paged = a->layout == ATTENTION_PAGED;
     batch = ptx_cvt(f, PTX_U64, a->layout == ATTENTION_RAGGED ? a->kv_batch : batch);
-    attention_matrix *const all[] = {&a->q, &a->k, &a->v, &a->out};
-    for (int i = 0; i < 4; i++) {
+    attention_matrix *const all[MATRICES] = {&a->q, &a->k, &a->v, &a->out, &a->k_scales, &a->v_scales};
+    for (int i = 0; i < (a->kv == ATTENTION_INT8_TOKEN ? MATRICES : 4); i++) {
         bool is_q = i == 0 || i == 3;
         all[i]->head_stride = strides[i].head;
         all[i]->pack_gqa = is_q && a->pack_gqa;
         all[i]->is_paged = !is_q && is_paged;
         all[i]->page_stride = strides[i].batch;
-        all[i]->in_entry = i == 2 ? 8 : 0;
+        all[i]->in_entry = i >= 4 ? 16 : i == 2 ? 8 : 0;
         if (i == 3 && !is_dense)
             continue; /* until attention_find_before */
         ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
@@ -58,6 +50,7 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
     attention a = {.f = f,
                    .type = kiln_type(v, "type"),
                    .has_sm_80 = kiln_has_sm(v, 80),
+                   .has_sm_89 = kiln_has_sm(v, 89),
                    .head_dim = kiln_int(v, "head_dim"),
                    .head_dim_v = kiln_int(v, kiln_int(v, "head_dim_v") ? "head_dim_v" : "head_dim"),
                    .tile_q = kiln_int(v, "tile_q"),
@@ -68,18 +61,24 @@ attention attention_geometry(ptx_fn *f, const kiln_variant *v)
                    .layout = kiln_is(v, "layout", "paged")    ? ATTENTION_PAGED
                              : kiln_is(v, "layout", "ragged") ? ATTENTION_RAGGED
                                                               : ATTENTION_DENSE,
+                   .kv = attention_kv_of(v),
                    .shaping = attention_shaping_of(v)};
     a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
+    a.q.type = a.out.type = a.type;
+    a.k.type = a.v.type = a.kv == ATTENTION_SAME ? a.type : PTX_S8;
+    a.k_scales.type = a.v_scales.type = PTX_F32;
     return a;
 }
 
 attention attention_init(ptx_fn *f, const kiln_variant *v)
 {
     attention a = attention_geometry(f, v);
-    matrix_strides strides[4];
+    matrix_strides strides[MATRICES];
     a.q.first = ptx_param_ptr(f, a.type, "q");
-    a.k.first = ptx_param_ptr(f, a.type, "k");
-    a.v.first = ptx_param_ptr(f, a.type, "v");
+    if (a.kv == ATTENTION_SAME) {
+        a.k.first = ptx_param_ptr(f, a.type, "k");
+        a.v.first = ptx_param_ptr(f, a.type, "v");
+    }
     a.out.first = ptx_param_ptr(f, a.type, "out");
     a.lse = ptx_param_ptr(f, a.wide, "lse");
     ptx_param(f, PTX_U32, "batch");
@@ -112,8 +111,27 @@ attention attention_init(ptx_fn *f, const kiln_variant *v)
     a.sinks = ptx_param_ptr(f, a.wide, "sinks");
     ptx_param(f, PTX_U32, "splits"); /* for the grid */
     attention_find_sequence(&a);
+    if (a.kv != ATTENTION_SAME) {
+        a.k.first = ptx_param_ptr(f, PTX_S8, "k_codes");
+        a.v.first = ptx_param_ptr(f, PTX_S8, "v_codes");
+    }
+    if (attention_has_head_scales(&a)) {
+        a.k_scale = ptx_param_ptr(f, PTX_F32, "k_scale");
+        a.v_scale = ptx_param_ptr(f, PTX_F32, "v_scale");
+    }
+    if (a.kv == ATTENTION_INT8_TOKEN) {
+        a.k_scales.first = ptx_param_ptr(f, PTX_F32, "k_scales");
+        a.v_scales.first = ptx_param_ptr(f, PTX_F32, "v_scales");
+        a.k_scales.row_stride = a.v_scales.row_stride = ptx_param(f, PTX_U32, "scale_row_stride");
+        strides[4].batch = ptx_param(f, PTX_U64, "scale_batch_stride");
+        strides[4].head = ptx_param(f, PTX_U64, "scale_head_stride");
+        strides[5] = strides[4];
+    }
+    attention_order_blocks(&a);
     init_head(&a, q_heads, kv_heads, strides);
-    a.first = ptx_mul(f, find_tile(&a), ptx_u32(a.tile_q));
+    if (attention_has_head_scales(&a))
+        scale = ptx_mul(f, scale, attention_head_scale(&a, a.k_scale));
+    a.first = ptx_mul(f, attention_find_tile(&a), ptx_u32(a.tile_q));
     attention_find_keys(&a);
     attention_init_scores(&a, scale);
     return a;

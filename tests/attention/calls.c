@@ -184,7 +184,7 @@ enum {
     Q_ROWS = 77,
     K_ROWS = 172,
     UNUSED = 2, /* rows of O behind the last sequence's */
-    MOST_DIM = 40,
+    MOST_DIM = 48,
     WORKSPACE = (Q_ROWS + UNUSED) * HEADS * 4 * (MOST_DIM + 8), /* numbers, of four parts */
     PAGE = 24,                                                  /* rows */
     PAGES = 16,
@@ -200,6 +200,7 @@ static const int32_t page_table[BATCH][TABLE] = {
 typedef struct trial {
     uint32_t type, dim;
     bool is_causal, has_parts;
+    uint32_t kv; /* 0: as type */
 } trial;
 
 /* O and the logarithms; the second have as many rows for each head as the first. */
@@ -212,6 +213,7 @@ typedef struct results {
 static struct {
     CUdeviceptr q, k, v, k_pages, v_pages, out, lse, workspace, tile_counters, q_offsets, k_offsets,
         k_lengths, page_table;
+    CUdeviceptr scales, scale_pages; /* of K and V, of each row; their first two also those of heads */
 } at;
 
 static size_t element_size(const trial *t)
@@ -222,6 +224,12 @@ static size_t element_size(const trial *t)
 static size_t row_size(const trial *t, uint32_t heads)
 {
     return heads * t->dim * element_size(t);
+}
+
+/* Of K and V. */
+static size_t kv_row_size(const trial *t)
+{
+    return t->kv ? (size_t)KV_HEADS * t->dim : row_size(t, KV_HEADS);
 }
 
 /* Numbers between -1 and 1; of bf16 the upper halves of f32. */
@@ -237,10 +245,22 @@ static unsigned char *make_rows(const trial *t, uint32_t rows, uint32_t heads, d
     return data;
 }
 
-/* A page's rows where the table says; others are NaN. */
-static CUdeviceptr upload_pages(const trial *t, const unsigned char *rows)
+/* All codes but e4m3's NaN. */
+static unsigned char *make_keys(const trial *t, double step)
 {
-    const size_t row = row_size(t, KV_HEADS);
+    if (!t->kv)
+        return make_rows(t, K_ROWS, KV_HEADS, step);
+    const size_t bytes = K_ROWS * kv_row_size(t);
+    unsigned char *data = malloc(bytes);
+    need(data, "malloc");
+    for (size_t i = 0; i < bytes; i++)
+        data[i] = (unsigned char)(fmod(step * (double)i, 1) * 127) | (unsigned char)(i % 3 == 0 ? 0x80 : 0);
+    return data;
+}
+
+/* A page's rows where the table says; others are NaN. */
+static CUdeviceptr upload_pages(const unsigned char *rows, size_t row)
+{
     unsigned char *data = malloc(PAGES * PAGE * row);
     need(data, "malloc");
     memset(data, 0xff, PAGES * PAGE * row);
@@ -255,13 +275,18 @@ static CUdeviceptr upload_pages(const trial *t, const unsigned char *rows)
 
 static void upload_all(const trial *t)
 {
-    unsigned char *q_rows = make_rows(t, Q_ROWS, HEADS, 0.7), *k_rows = make_rows(t, K_ROWS, KV_HEADS, 0.9),
-                  *v_rows = make_rows(t, K_ROWS, KV_HEADS, 1.3);
+    unsigned char *q_rows = make_rows(t, Q_ROWS, HEADS, 0.7), *k_rows = make_keys(t, 0.9),
+                  *v_rows = make_keys(t, 1.3);
+    static float scales[K_ROWS][KV_HEADS];
+    for (uint32_t i = 0; i < K_ROWS * KV_HEADS; i++)
+        scales[i / KV_HEADS][i % KV_HEADS] = 0.001f * (float)(1 + i % 7);
     at.q = upload(q_rows, Q_ROWS * row_size(t, HEADS));
-    at.k = upload(k_rows, K_ROWS * row_size(t, KV_HEADS));
-    at.v = upload(v_rows, K_ROWS * row_size(t, KV_HEADS));
-    at.k_pages = upload_pages(t, k_rows);
-    at.v_pages = upload_pages(t, v_rows);
+    at.k = upload(k_rows, K_ROWS * kv_row_size(t));
+    at.v = upload(v_rows, K_ROWS * kv_row_size(t));
+    at.k_pages = upload_pages(k_rows, kv_row_size(t));
+    at.v_pages = upload_pages(v_rows, kv_row_size(t));
+    at.scales = upload(scales, sizeof scales);
+    at.scale_pages = upload_pages((const unsigned char *)scales, sizeof scales[0]);
     at.out = allocate(sizeof(results));
     at.lse = allocate(sizeof(results));
     at.workspace = allocate(sizeof(float) * WORKSPACE);
@@ -278,46 +303,61 @@ static void upload_all(const trial *t)
 
 static void free_all(void)
 {
-    const CUdeviceptr all[] = {at.q,         at.k,         at.v,         at.k_pages,       at.v_pages,
-                               at.out,       at.lse,       at.workspace, at.tile_counters, at.q_offsets,
-                               at.k_offsets, at.k_lengths, at.page_table};
+    const CUdeviceptr all[] = {at.q,         at.k,         at.v,          at.k_pages,       at.v_pages,
+                               at.out,       at.lse,       at.workspace,  at.tile_counters, at.q_offsets,
+                               at.k_offsets, at.k_lengths, at.page_table, at.scales,        at.scale_pages};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         need(driver.mem_free(all[i]) == 0, "cuMemFree");
+}
+
+static void set_keys(const trial *t, attention_sample_attention_args *args, CUdeviceptr of_k,
+                     CUdeviceptr of_v, CUdeviceptr scales)
+{
+    const bool is_of_rows = t->kv == ATTENTION_SAMPLE_ATTENTION_KV_INT8_TOKEN;
+    *(t->kv ? &args->k_codes : &args->k) = of_k;
+    *(t->kv ? &args->v_codes : &args->v) = of_v;
+    if (t->kv) {
+        *(is_of_rows ? &args->k_scales : &args->k_scale) = scales;
+        *(is_of_rows ? &args->v_scales : &args->v_scale) = scales;
+    }
+    args->kv = t->kv;
 }
 
 static attention_sample_attention_args all_sequences(const trial *t, uint32_t most_queries,
                                                      uint32_t most_keys)
 {
-    return (attention_sample_attention_args){.q = at.q,
-                                             .k = at.k,
-                                             .v = at.v,
-                                             .out = at.out,
-                                             .lse = at.lse,
-                                             .batch = BATCH,
-                                             .q_heads = HEADS,
-                                             .kv_heads = KV_HEADS,
-                                             .q_length = most_queries,
-                                             .k_length = most_keys,
-                                             .scale = 0.25,
-                                             .q_row_stride = HEADS * t->dim,
-                                             .k_row_stride = KV_HEADS * t->dim,
-                                             .v_row_stride = KV_HEADS * t->dim,
-                                             .out_row_stride = HEADS * t->dim,
-                                             .q_head_stride = t->dim,
-                                             .k_head_stride = t->dim,
-                                             .v_head_stride = t->dim,
-                                             .out_head_stride = t->dim,
-                                             .workspace = at.workspace,
-                                             .tile_counters = at.tile_counters,
-                                             .workspace_size = t->has_parts ? WORKSPACE : 0,
-                                             .sequences.q_offsets = at.q_offsets,
-                                             .sequences.k_offsets = at.k_offsets,
-                                             .sequences.q_rows = Q_ROWS + UNUSED,
-                                             .sequences.k_rows = K_ROWS,
-                                             .type = t->type,
-                                             .head_dim = t->dim,
-                                             .causal = t->is_causal,
-                                             .layout = ATTENTION_SAMPLE_ATTENTION_LAYOUT_RAGGED};
+    attention_sample_attention_args args = {.q = at.q,
+                                            .out = at.out,
+                                            .lse = at.lse,
+                                            .batch = BATCH,
+                                            .q_heads = HEADS,
+                                            .kv_heads = KV_HEADS,
+                                            .q_length = most_queries,
+                                            .k_length = most_keys,
+                                            .scale = 0.25,
+                                            .q_row_stride = HEADS * t->dim,
+                                            .k_row_stride = KV_HEADS * t->dim,
+                                            .v_row_stride = KV_HEADS * t->dim,
+                                            .out_row_stride = HEADS * t->dim,
+                                            .q_head_stride = t->dim,
+                                            .k_head_stride = t->dim,
+                                            .v_head_stride = t->dim,
+                                            .out_head_stride = t->dim,
+                                            .workspace = at.workspace,
+                                            .tile_counters = at.tile_counters,
+                                            .workspace_size = t->has_parts ? WORKSPACE : 0,
+                                            .sequences.q_offsets = at.q_offsets,
+                                            .sequences.k_offsets = at.k_offsets,
+                                            .sequences.q_rows = Q_ROWS + UNUSED,
+                                            .sequences.k_rows = K_ROWS,
+                                            .type = t->type,
+                                            .head_dim = t->dim,
+                                            .causal = t->is_causal,
+                                            .scale_row_stride = KV_HEADS,
+                                            .scale_head_stride = 1,
+                                            .layout = ATTENTION_SAMPLE_ATTENTION_LAYOUT_RAGGED};
+    set_keys(t, &args, at.k, at.v, at.scales);
+    return args;
 }
 
 static void run(const attention_sample_attention_args *args, results *r, const char *what)
@@ -364,8 +404,10 @@ static void run_alone(const trial *t, uint32_t b, uint32_t most_queries, uint32_
     attention_sample_attention_args args =
         all_sequences(t, least(q_lengths[b], most_queries), least(k_lengths[b], most_keys));
     args.q += q_offsets[b] * row_size(t, HEADS);
-    args.k += k_offsets[b] * row_size(t, KV_HEADS);
-    args.v += k_offsets[b] * row_size(t, KV_HEADS);
+    const size_t before = k_offsets[b] * kv_row_size(t);
+    const bool is_of_rows = t->kv == ATTENTION_SAMPLE_ATTENTION_KV_INT8_TOKEN;
+    set_keys(t, &args, at.k + before, at.v + before,
+             at.scales + (is_of_rows ? k_offsets[b] * KV_HEADS * sizeof(float) : 0));
     args.batch = 1;
     args.sequences.q_rows = args.q_length;
     args.sequences.q_offsets = args.sequences.k_offsets = 0;
@@ -384,8 +426,9 @@ static void check_sequences(const trial *t, uint32_t most_queries, uint32_t most
     static results all, paged, one;
     attention_sample_attention_args args = all_sequences(t, most_queries, most_keys);
     run(&args, &all, "sequences");
-    args.k = at.k_pages;
-    args.v = at.v_pages;
+    set_keys(t, &args, at.k_pages, at.v_pages,
+             t->kv == ATTENTION_SAMPLE_ATTENTION_KV_INT8_TOKEN ? at.scale_pages : at.scales);
+    args.scale_batch_stride = (uint64_t)PAGE * KV_HEADS;
     args.sequences.k_lengths = at.k_lengths;
     args.pages.table = at.page_table;
     args.pages.stride = TABLE;
@@ -411,9 +454,12 @@ static void check_sequences(const trial *t, uint32_t most_queries, uint32_t most
 
 static void check_all_sequences(void)
 {
-    static const trial trials_of[] = {{ATTENTION_SAMPLE_ATTENTION_TYPE_F32, 16, true, false},
-                                      {ATTENTION_SAMPLE_ATTENTION_TYPE_F32, 40, false, true},
-                                      {ATTENTION_SAMPLE_ATTENTION_TYPE_BF16, 24, true, true}};
+    static const trial trials_of[] = {
+        {ATTENTION_SAMPLE_ATTENTION_TYPE_F32, 16, true, false, 0},
+        {ATTENTION_SAMPLE_ATTENTION_TYPE_F32, 40, false, true, 0},
+        {ATTENTION_SAMPLE_ATTENTION_TYPE_BF16, 24, true, true, 0},
+        {ATTENTION_SAMPLE_ATTENTION_TYPE_F32, 48, true, false, ATTENTION_SAMPLE_ATTENTION_KV_E4M3},
+        {ATTENTION_SAMPLE_ATTENTION_TYPE_BF16, 32, true, false, ATTENTION_SAMPLE_ATTENTION_KV_INT8_TOKEN}};
     for (size_t i = 0; i < sizeof trials_of / sizeof *trials_of; i++) {
         const trial *t = &trials_of[i];
         if (t->type == ATTENTION_SAMPLE_ATTENTION_TYPE_BF16 && loader.device.sm < 80)

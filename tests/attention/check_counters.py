@@ -15,6 +15,8 @@ import counters
 SCALE = 1e-4
 PAGE = 16
 SPLITS = 3  # where the variant leaves them to the call
+HEAD_SCALES = ("k_scale", "v_scale")  # every thread block reads them
+CACHES = ("k", "v", "k_codes", "v_codes", "k_scales", "v_scales", *HEAD_SCALES)
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
@@ -45,6 +47,7 @@ def head_dims(params):
 def expected_bytes(params, args):
     """{argument: bytes that all thread blocks together read or write}"""
     row, v_row = (BYTES[params["type"]] * dim for dim in head_dims(params))
+    kv = params.get("kv", "same")
     rows, heads = rows_and_heads(params, args)
     keys = sum(seen for _, seen in tiles(params, args))
     turns = {"mma": lambda seen: 1, "simt": lambda seen: -(-seen // int(params["tile_k"]))}[params["strategy"]]
@@ -56,8 +59,13 @@ def expected_bytes(params, args):
         numbers = heads * rows * parts * (head_dims(params)[1] + 2)
         shared = {"workspace": 2 * wide * numbers, "tile_counters": 4 * heads * parts * tile_count}
         queries *= parts if params["strategy"] == "mma" else 1
-    return {**shared, "q": row * heads * queries, "k": row * heads * keys, "v": v_row * heads * keys,
-            "out": v_row * heads * rows, "lse": wide * heads * rows}
+    if kv == "same":
+        cache = {"k": row * heads * keys, "v": v_row * heads * keys}
+    else:
+        cache = {name: dim * heads * keys for name, dim in zip(("k_codes", "v_codes"), head_dims(params))}
+    if kv == "int8_token":  # on CUDA cores each of four warps has them
+        cache |= dict.fromkeys(("k_scales", "v_scales"), 4 * heads * keys * (1 if params["strategy"] == "mma" else 4))
+    return {**shared, **cache, "q": row * heads * queries, "out": v_row * heads * rows, "lse": wide * heads * rows}
 
 
 def most_wavefronts(params):
@@ -77,13 +85,13 @@ def layout(params, batch, q_length, k_length):
 
 def judge(count):
     params, args = count.params, count.args
-    tensors = [name for name in count.arguments if not name.startswith(("sequences_", "pages_"))]
+    tensors = [name for name in count.arguments if not name.startswith(("sequences_", "pages_")) and name not in HEAD_SCALES]
     sizes = {name: row["bytes"] for name, row in count.arguments.items()}
     return [
         counters.equal("bytes", {name: count.total("bytes_used", [name]) for name in tensors},
                        expected_bytes(params, args)),
         counters.equal("cost's bytes", (count.cost["bytes_read"], count.cost["bytes_written"]),
-                       (sizes["q"] + sizes["k"] + sizes["v"], sizes["out"] + sizes["lse"])),
+                       (sum(sizes.get(name, 0) for name in ("q", *CACHES)), sizes["out"] + sizes["lse"])),
         counters.figure("use", count.sector_use()),
         counters.at_most("wavefronts", count.wavefronts_over_ideal(), most_wavefronts(params)),
     ]
@@ -145,6 +153,8 @@ def main():
                        (("q", dim, q_heads, q), ("k", dim, kv_heads, together), ("v", dim_v, kv_heads, together),
                         ("out", dim_v, q_heads, q))
                        for of, size in (("row", 1), ("head", rows), ("batch", rows * heads))}
+            if params.get("kv") == "int8_token":
+                strides |= {"scale_row_stride": 1, "scale_head_stride": together, "scale_batch_stride": together * kv_heads}
             scalars = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads, "q_length": q, "k_length": k,
                        "scale": SCALE, "splits": 0 if int(params["split_k"]) else SPLITS,
                        "workspace_size": batch * q_heads * q * (int(params["split_k"]) or 256) * (dim_v + 8),

@@ -1,5 +1,5 @@
 /* The table of frequencies that rope takes, as models' configurations describe it, to copy; and a layer's Q and K rotated in
- * place, as parts of one matrix, with slots that are the tokens' own rows.
+ * place, as parts of one matrix, with slots that are the tokens' own rows. Then caches of 8 bits in pages, which attention reads.
  *
  * usage: attention_rope DRIVER
  *        attention_rope table KIND ROTARY_DIM THETA FACTOR LENGTH LOW HIGH    prints the magnitude and the table
@@ -151,6 +151,178 @@ static void check_in_place(void)
     judge(status == KILN_OK && worst > 0 && worst < 0x1p-20, "in place", status); /* of pairs up to 1 */
 }
 
+/* ---- caches of 8 bits --------------------------------------------------------------------------------------------- */
+
+enum {
+    DIM = 64,
+    LENGTH = 37, /* tokens of the sequence; its last query attends */
+    QUERY_HEADS = 4,
+    CACHE_HEADS = 2,
+    ALL_HEADS = QUERY_HEADS + 2 * CACHE_HEADS,
+    PAGE = 16,
+    PAGES = 4,
+    CACHE_ROW = CACHE_HEADS * DIM,
+    WORKSPACE = QUERY_HEADS * (DIM + 8), /* numbers; for a single part, as for so few keys */
+    COUNTERS = 17 * QUERY_HEADS
+};
+
+static const int32_t pages[PAGES] = {2, 0, 3, -1};
+
+/* Of a number that f16 has, and normal, or 0. */
+static uint16_t half_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return x == 0 ? 0
+                  : (uint16_t)(bits >> 16 & 0x8000) | (uint16_t)(((bits & 0x7fffffff) - (112U << 23)) >> 13);
+}
+
+static float number_of_half(uint16_t half)
+{
+    const int exponent = half >> 10 & 31, sign = half & 0x8000 ? -1 : 1;
+    const float fraction = (float)(half & 1023);
+    return (float)sign * (exponent ? ldexpf(1024 + fraction, exponent - 25) : ldexpf(fraction, -24));
+}
+
+static float rows[LENGTH][ALL_HEADS][DIM];
+
+/* Rows of different sizes, whose largest keys are far apart. */
+static void make_tokens(uint16_t halves[LENGTH][ALL_HEADS][DIM])
+{
+    for (uint32_t i = 0; i < LENGTH * ALL_HEADS * DIM; i++) {
+        const uint32_t token = i / (ALL_HEADS * DIM), head = i / DIM % ALL_HEADS, d = i % DIM;
+        const float size = head < QUERY_HEADS ? 96 : (float)(8 << token % 4);
+        const float x = rintf(size * sinf(0.37f * (float)i + (float)(i % 11))) / 64;
+        rows[token][head][d] = x;
+        halves[token][head][d] = half_of(x);
+    }
+}
+
+/* Float64, from the numbers before they were codes. */
+static double attended(uint32_t head, uint32_t column)
+{
+    const uint32_t k = QUERY_HEADS + head / (QUERY_HEADS / CACHE_HEADS), v = k + CACHE_HEADS;
+    double sum = 0, weights = 0;
+    for (uint32_t j = 0; j < LENGTH; j++) {
+        double score = 0;
+        for (uint32_t d = 0; d < DIM; d++)
+            score += (double)rows[LENGTH - 1][head][d] * rows[j][k][d];
+        weights += exp(score / 8);
+        sum += exp(score / 8) * rows[j][v][column];
+    }
+    return sum / weights;
+}
+
+/* Without a turn, so that all that is lost is what codes lose: of V the least step, of scores as much. */
+static void check_cache(uint32_t cache, uint32_t kv, const char *what, double most)
+{
+    static uint16_t halves[LENGTH][ALL_HEADS][DIM], out[QUERY_HEADS][DIM];
+    static const uint64_t frequencies[DIM / 2];
+    static const uint32_t at_start[LENGTH];
+    static const uint32_t length = LENGTH, counters[COUNTERS];
+    const float scales[CACHE_HEADS] = {0x1p-6f, 0x1.8p-6f};
+    int64_t slots[LENGTH];
+    for (uint32_t i = 0; i < LENGTH; i++)
+        slots[i] = (int64_t)pages[i / PAGE] * PAGE + i % PAGE;
+    make_tokens(halves);
+    const CUdeviceptr q = upload(halves, sizeof halves), k = q + QUERY_HEADS * DIM * sizeof **halves[0],
+                      v = k + CACHE_ROW * sizeof **halves[0], of_heads = upload(scales, sizeof scales),
+                      k_codes = allocate(PAGES * PAGE * CACHE_ROW),
+                      v_codes = allocate(PAGES * PAGE * CACHE_ROW),
+                      k_scales = allocate(PAGES * PAGE * CACHE_HEADS * sizeof(float)),
+                      v_scales = allocate(PAGES * PAGE * CACHE_HEADS * sizeof(float)),
+                      at_out = allocate(sizeof out);
+    const bool is_of_tokens = kv == ATTENTION_SAMPLE_ATTENTION_KV_INT8_TOKEN;
+    const attention_sample_rope_args write = {.q = q,
+                                              .k = k,
+                                              .v = v,
+                                              .frequencies = upload(frequencies, sizeof frequencies),
+                                              .positions = upload(at_start, sizeof at_start),
+                                              .slots = upload(slots, sizeof slots),
+                                              .q_out = q,
+                                              .k_codes = k_codes,
+                                              .v_codes = v_codes,
+                                              .k_scale = is_of_tokens ? 0 : of_heads,
+                                              .v_scale = is_of_tokens ? 0 : of_heads,
+                                              .k_scales = is_of_tokens ? k_scales : 0,
+                                              .v_scales = is_of_tokens ? v_scales : 0,
+                                              .n = LENGTH,
+                                              .q_heads = QUERY_HEADS,
+                                              .k_heads = CACHE_HEADS,
+                                              .v_heads = CACHE_HEADS,
+                                              .rotary_dim = DIM,
+                                              .magnitude = 1,
+                                              .pages = PAGES,
+                                              .page_size = PAGE,
+                                              .q_row_stride = ALL_HEADS * DIM,
+                                              .q_head_stride = DIM,
+                                              .k_row_stride = ALL_HEADS * DIM,
+                                              .k_head_stride = DIM,
+                                              .v_row_stride = ALL_HEADS * DIM,
+                                              .v_head_stride = DIM,
+                                              .out_row_stride = ALL_HEADS * DIM,
+                                              .out_head_stride = DIM,
+                                              .cache_page_stride = PAGE * CACHE_ROW,
+                                              .cache_row_stride = CACHE_ROW,
+                                              .cache_head_stride = DIM,
+                                              .scale_page_stride = PAGE * CACHE_HEADS,
+                                              .scale_row_stride = CACHE_HEADS,
+                                              .scale_head_stride = 1,
+                                              .type = ATTENTION_SAMPLE_ROPE_TYPE_F16,
+                                              .head_dim = DIM,
+                                              .pairs = ATTENTION_SAMPLE_ROPE_PAIRS_HALVES,
+                                              .cache = cache};
+    const attention_sample_attention_args read = {.q = q + (LENGTH - 1) * sizeof *halves,
+                                                  .k_codes = k_codes,
+                                                  .v_codes = v_codes,
+                                                  .k_scale = write.k_scale,
+                                                  .v_scale = write.v_scale,
+                                                  .k_scales = write.k_scales,
+                                                  .v_scales = write.v_scales,
+                                                  .out = at_out,
+                                                  .batch = 1,
+                                                  .q_heads = QUERY_HEADS,
+                                                  .kv_heads = CACHE_HEADS,
+                                                  .q_length = 1,
+                                                  .k_length = PAGES * PAGE,
+                                                  .scale = 0.125,
+                                                  .q_row_stride = ALL_HEADS * DIM,
+                                                  .q_head_stride = DIM,
+                                                  .out_row_stride = QUERY_HEADS * DIM,
+                                                  .out_head_stride = DIM,
+                                                  .k_batch_stride = write.cache_page_stride,
+                                                  .k_row_stride = CACHE_ROW,
+                                                  .k_head_stride = DIM,
+                                                  .v_batch_stride = write.cache_page_stride,
+                                                  .v_row_stride = CACHE_ROW,
+                                                  .v_head_stride = DIM,
+                                                  .scale_batch_stride = write.scale_page_stride,
+                                                  .scale_row_stride = CACHE_HEADS,
+                                                  .scale_head_stride = 1,
+                                                  .workspace = allocate(WORKSPACE * sizeof(float)),
+                                                  .workspace_size = WORKSPACE,
+                                                  .tile_counters = upload(counters, sizeof counters),
+                                                  .sequences.k_lengths = upload(&length, sizeof length),
+                                                  .sequences.q_rows = 1,
+                                                  .pages.table = upload(pages, sizeof pages),
+                                                  .pages.entries = PAGES,
+                                                  .pages.count = PAGES,
+                                                  .pages.size = PAGE,
+                                                  .type = ATTENTION_SAMPLE_ATTENTION_TYPE_F16,
+                                                  .head_dim = DIM,
+                                                  .layout = ATTENTION_SAMPLE_ATTENTION_LAYOUT_PAGED,
+                                                  .kv = kv};
+    kiln_status status = attention_sample_rope(&loader, NULL, &write);
+    if (status == KILN_OK)
+        status = attention_sample_attention(&loader, NULL, &read);
+    download(out, at_out, sizeof out);
+    double worst = 0;
+    for (uint32_t i = 0; i < QUERY_HEADS * DIM; i++)
+        worst = fmax(worst, fabs(number_of_half(out[i / DIM][i % DIM]) - attended(i / DIM, i % DIM)));
+    printf("%s: within %.5f\n", what, worst);
+    judge(status == KILN_OK && worst > 0 && worst < most, what, status);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 9 && strcmp(argv[1], "table") == 0)
@@ -158,5 +330,11 @@ int main(int argc, char **argv)
     need(argc == 2, "attention_rope DRIVER");
     open_device(argv[1], &attention_sample_bundle);
     check_in_place();
+    check_cache(ATTENTION_SAMPLE_ROPE_CACHE_E4M3, ATTENTION_SAMPLE_ATTENTION_KV_E4M3, "attention over e4m3",
+                0.04);
+    check_cache(ATTENTION_SAMPLE_ROPE_CACHE_INT8, ATTENTION_SAMPLE_ATTENTION_KV_INT8, "attention over int8",
+                0.01);
+    check_cache(ATTENTION_SAMPLE_ROPE_CACHE_INT8_TOKEN, ATTENTION_SAMPLE_ATTENTION_KV_INT8_TOKEN,
+                "attention over int8_token", 0.005);
     return end_calls();
 }

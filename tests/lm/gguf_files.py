@@ -257,6 +257,8 @@ MISTAKES = {
     "token_type_7": (tokens("token_type", array, I32, [7] + TYPES[1:]), "token 0: expected a type of 1 to 6, found 7"),
     "token_characters": (tokens("tokens", array, STRING, texts_with(40, "a b")),
                          "token 40: expected characters that stand for bytes, found 'a b'"),
+    "token_line": (tokens("tokens", array, STRING, texts_with(40, "a\n\x1b[2J")),
+                   "token 40: expected characters that stand for bytes, found 'a??[2J'"),
     "merges_missing": (without(K + "merges"), "key 'tokenizer.ggml.merges': expected an array of string, found no such key"),
     "merge_no_space": (tokens("merges", array, STRING, ["h e", "ll"]),
                        "merge 1: expected the texts of two tokens whose joint text is a token too, found 'll'"),

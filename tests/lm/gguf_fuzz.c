@@ -31,6 +31,40 @@ static void use_tensors(const gguf_file *file, size_t file_bytes)
     }
 }
 
+/* Each of the types, of keys that the files which fuzzing starts from have; the sum keeps the reads. */
+static unsigned use_keys(const gguf_file *file)
+{
+    static const char *const keys[] = {"test.u32",    "test.f32",          "test.bool",
+                                       "test.string", "test.f32s",         "test.none",
+                                       "test.i32",    "general.alignment", "tokenizer.ggml.token_type"};
+    gguf_error error;
+    unsigned sum = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        uint32_t u32;
+        float f32;
+        bool truth;
+        gguf_string text;
+        gguf_array items;
+        sum += gguf_get_u32(file, keys[i], &u32, &error) ? u32 : 0;
+        sum += gguf_get_f32(file, keys[i], &f32, &error) && f32 > 0;
+        sum += gguf_get_bool(file, keys[i], &truth, &error) && truth;
+        if (gguf_get_string(file, keys[i], &text, &error))
+            for (size_t k = 0; k < text.size; k++)
+                sum += (unsigned char)text.bytes[k];
+        if (gguf_get_strings(file, keys[i], &items, &error))
+            while (items.count > 0)
+                sum += (unsigned)gguf_next_string(&items).size;
+        if (gguf_get_f32s(file, keys[i], &items, &error) && items.count > 0)
+            sum += gguf_f32_at(items, items.count - 1) > 0;
+        if (gguf_get_i32s(file, keys[i], &items, &error) && items.count > 0)
+            sum += (unsigned)gguf_i32_at(items, items.count - 1);
+        sum += !gguf_has(file, keys[i]);
+    }
+    return sum;
+}
+
+static volatile unsigned used;
+
 static void use_tokenizer(const gguf_file *file, const uint8_t *data, size_t bytes)
 {
     gguf_error error;
@@ -48,7 +82,7 @@ static void use_tokenizer(const gguf_file *file, const uint8_t *data, size_t byt
         for (size_t k = 0; k < token_bytes; k++)
             total += (unsigned char)text[k];
     }
-    /* Each token may stand for a text of any length in the file, of which the encoder has seen one. */
+    /* No more than the text with its invalid bytes as three, and BOS and EOS. */
     if (total > 255 * (3 * bytes + 2 * bytes))
         abort();
     free(tokens);
@@ -66,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     gguf_file *file = gguf_open(path, &error);
     if (file) {
         use_tensors(file, bytes);
+        used = use_keys(file);
         use_tokenizer(file, data, bytes);
         if (chat_find(file, &error) && bytes < 368)
             abort();

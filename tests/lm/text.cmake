@@ -29,9 +29,10 @@ set_tests_properties(lm.tokenizer PROPERTIES SKIP_RETURN_CODE 77)
 
 # Files that fuzzing found worth keeping, and the wrong ones, replayed by every build. The fuzzer is built with the preset
 # `fuzz` and run by hand in build-fuzz/tests/lm, NEW being a folder of one's own:
-#   gguf_fuzz -max_total_time=600 -max_len=8192 NEW gguf_fuzzed gguf_wrong
-# What is worth keeping goes into gguf_fuzzed.txt: the least that reaches the same code, MERGED being an empty folder.
-#   gguf_fuzz -merge=1 -max_len=8192 MERGED gguf_wrong gguf_fuzzed NEW, less what is in gguf_wrong
+#   gguf_fuzz -max_total_time=600 -max_len=640 NEW gguf_fuzzed gguf_wrong/small
+# What is worth keeping goes into gguf_fuzzed.txt: the least that reaches the same code, MERGED being a new folder from
+# which the wrong files are taken out again afterwards.
+#   cp gguf_wrong/* MERGED; gguf_fuzz -set_cover_merge=1 -use_counters=0 MERGED gguf_fuzzed NEW
 #   tests/cases.py pack MERGED tests/lm/gguf_fuzzed.txt
 unpack_cases(gguf_fuzzed)
 add_executable(gguf_replay gguf_fuzz.c ${PROJECT_SOURCE_DIR}/tests/replay.c)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The tokens of 200 texts, 10,000 random strings and 1,000 random byte strings, of the real model's vocabulary.
+"""The tokens of 200 texts, also as the chat template wraps them, 10,000 random strings and 1,000 random byte strings, of the
+real model's vocabulary.
 
 usage: tokenizer_check.py check PROGRAM GOLDEN     PROGRAM (tokenizer_encode) gives llama.cpp's tokens
-       tokenizer_check.py rebase GOLDEN            GOLDEN becomes what llama.cpp gives: PyPI's xllamacpp is needed
+       tokenizer_check.py rebase GOLDEN            GOLDEN becomes what llama.cpp gives: PyPI's xllamacpp, gguf
+                                                   and jinja2 are needed
        tokenizer_check.py compare PROGRAM          both, of other random strings and of each code point by itself
 
 The model is KILN_MODEL, or SHA256.gguf in ${XDG_CACHE_HOME:-~/.cache}/kiln. Where it is not there, exit 77.
@@ -146,6 +148,11 @@ def cases(seed):
         yield from ((f"{name} {i}", items[i:i + GROUP]) for i in range(0, len(items), GROUP))
 
 
+def chat_texts():
+    """Those that a C string holds."""
+    return [text for text in texts() if b"\0" not in text]
+
+
 def model():
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "kiln", MODEL + ".gguf")
     path = pathlib.Path(os.environ.get("KILN_MODEL") or cache)
@@ -158,10 +165,10 @@ def model():
     return path
 
 
-def encode(program, path, items):
+def encode(program, path, items, *chat):
     """What our program gives."""
     framed = b"".join(struct.pack("<I", len(text)) + text for text in items)
-    out = subprocess.run([program, path], input=framed, stdout=subprocess.PIPE, check=True).stdout
+    out = subprocess.run([program, path, *chat], input=framed, stdout=subprocess.PIPE, check=True).stdout
     at, tokens = 0, []
     for _ in items:
         count, = struct.unpack_from("<I", out, at)
@@ -211,6 +218,7 @@ def check(program, golden):
     made = list(cases(2))
     tokens = iter(encode(program, path, [text for _, items in made for text in items]))
     found = [f"{name}: {digest([next(tokens) for _ in items])}" for name, items in made]
+    found.append(f"chat: {digest(encode(program, path, chat_texts(), 'chat'))}")
     wrong = [(a, b) for a, b in zip(lines, found) if a != b]
     for a, b in wrong[:10]:
         print(f"expected {a}\nfound    {b}")
@@ -219,9 +227,16 @@ def check(program, golden):
 
 
 def rebase(golden):
+    import gguf
+    import jinja2
     llama = LlamaCpp(model())
+    template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(
+        gguf.GGUFReader(model()).fields["tokenizer.chat_template"].contents())
+    chats = [template.render(messages=[{"role": "user", "content": text.decode()}], add_generation_prompt=True)
+             for text in chat_texts()]
     header = "# llama.cpp's tokens, by tokenizer_check.py rebase: how many, and the first 16 digits of their SHA-256.\n"
     lines = [f"{name}: {digest([llama.encode(text) for text in items])}\n" for name, items in cases(2)]
+    lines.append(f"chat: {digest([llama.encode(text.encode()) for text in chats])}\n")
     pathlib.Path(golden).write_text(header + "".join(lines))
 
 

@@ -220,14 +220,11 @@ static device_status find_device(device *d, int ordinal, char *error, size_t err
     return result == 0 ? DEVICE_OK : fail_call(d, "cuDeviceGet", result, error, error_bytes);
 }
 
-void device_reverse_blocks(const device *d, bool are_reversed)
+void device_order_blocks(const device *d, block_order order)
 {
-    if (d->has_order || !d->is_emulated)
-        return;
-    if (are_reversed)
-        setenv(ORDER, "reverse", 1);
-    else
-        unsetenv(ORDER);
+    static const char *const words[] = {"forward", "reverse", "shuffle"};
+    if (!d->has_order && d->is_emulated)
+        setenv(ORDER, words[order], 1);
 }
 
 device_status device_open(device *d, const char *path, int ordinal, const kiln_index *index, char *error,

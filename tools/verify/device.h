@@ -60,9 +60,11 @@ const char *device_image_data(const device *d, const kiln_image *image);
  * null image none does. */
 void device_replace_image(const device *d, const kiln_image *image, const char *text);
 
-/* On an emulated device the thread blocks of later launches begin from the last one, or from the first again; nothing
- * changes where the environment has KILN_EMU_ORDER. */
-void device_reverse_blocks(const device *d, bool are_reversed);
+typedef enum block_order { BLOCKS_FORWARD, BLOCKS_REVERSE, BLOCKS_SHUFFLE } block_order;
+
+/* In which order the thread blocks of later launches begin, on an emulated device: KILN_EMU_ORDER, which stays as it is
+ * where the environment has it. */
+void device_order_blocks(const device *d, block_order order);
 
 /* Which kernel the last launch was of; null when that cannot be said. */
 const kiln_kernel *launch_record_kernel(const device *d);

@@ -139,7 +139,7 @@ static execute_status launch(attempt *t)
 {
     argument_struct arguments;
     argument_struct_fill(&arguments, t->problem, t->addresses);
-    device_reverse_blocks(t->device, t->how->is_reversed);
+    device_order_blocks(t->device, t->how->order);
     const int made = make_inputs_again(t);
     if (made != 0)
         return fail_driver(t, "the launch in front failed", made);

@@ -13,7 +13,7 @@ typedef struct execution {
     bool is_unpoisoned;          /* outputs hold nothing, for a device that notices reads of it */
     bool without_optional;       /* outputs that may be null are */
     bool without_empty;          /* pointers to arrays without elements are null */
-    bool is_reversed;            /* thread blocks begin from the last one, where the device can do so */
+    block_order order;           /* of thread blocks, where the device can choose */
 } execution;
 
 /* What came back: for each output its bytes, in `memory`; null for inputs and outputs left out. */

@@ -86,7 +86,7 @@ void report_begin(const manifest *m, const device *d, const options *o)
             d->version % 1000 / 10);
     if (d->is_emulated)
         fprintf(people, "checks   exact buffers; KILN_EMU_CHECK: %s; every case twice, the second time %s\n",
-                getenv("KILN_EMU_CHECK"), d->has_order ? "alike" : "from the last thread block to the first");
+                getenv("KILN_EMU_CHECK"), d->has_order ? "alike" : "with thread blocks in another order");
     else
         fprintf(people, "checks   guard bytes around every buffer; every case twice\n");
     fprintf(people, "seed     %" PRIu64 "\n\n", o->run.seed);

@@ -233,7 +233,8 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     bool fine = execute_case(r, &c, &e, &first) && compare_case(r, &c, &first);
     if (fine) {
         e.poison = OTHER_POISON;
-        e.is_unpoisoned = e.is_reversed = r->device->is_emulated;
+        e.is_unpoisoned = r->device->is_emulated;
+        e.order = r->result->cases % 2 ? BLOCKS_REVERSE : BLOCKS_SHUFFLE;
         e.without_empty = true;
         c.is_compared = false;
         const char *how = has_empty_array(&r->problem) && !is_empty

@@ -90,13 +90,20 @@ static bool has_asked_value(const size_plan *plan)
     return true;
 }
 
+/* An argument of a type with a sign may be below 0. */
+static bool fits_type(const argument *a)
+{
+    const element_type type = a->about->type;
+    const bool has_sign = number_decode(type, number_encode(type, -1)) < 0;
+    const double value = has_sign ? (double)(int64_t)a->integer : (double)a->integer;
+    return number_decode(type, number_encode(type, value)) == value;
+}
+
 static bool fits_types(const problem *p)
 {
     for (size_t i = 0; i < p->arg_count; i++) {
         const argument *a = &p->args[i];
-        const element_type type = a->about->type;
-        if (problem_is_size(a) &&
-            number_decode(type, number_encode(type, (double)a->integer)) < (double)a->integer)
+        if (problem_is_size(a) && !fits_type(a))
             return false;
     }
     return true;

@@ -53,6 +53,7 @@ char *chat_wrap(const chat_template *template, const char *prompt)
         return NULL;
     memcpy(text, template->before, before);
     memcpy(text + before, prompt, middle);
-    memcpy(text + before + middle, template->after, after + 1);
+    memcpy(text + before + middle, template->after, after);
+    text[before + middle + after] = 0;
     return text;
 }

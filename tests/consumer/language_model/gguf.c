@@ -5,18 +5,20 @@
  *   tensors: string name, u32 dims, u64 each dim, u32 type, u64 offset
  *   the tensors' bytes, from the next multiple of general.alignment on, where their offsets count from
  */
-#define _POSIX_C_SOURCE   200809L
+#define _POSIX_C_SOURCE 200809L
 #include "gguf.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* A message; false. */
+#define FAIL(error, ...) (snprintf((error)->text, sizeof(error)->text, __VA_ARGS__), false)
 
 enum { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, KINDS };
 
@@ -59,7 +61,8 @@ enum { MOST_KEY_BYTES = 65535, MOST_TENSOR_NAME_BYTES = 64, MOST_DIMS = 4, DEFAU
 enum { LEAST_KEY_BYTES = 8 + 1 + 4 + 1, LEAST_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8 };
 
 typedef struct gguf_key {
-    uint64_t name; /* place in the header, whose memory moves as it grows */
+    uint64_t name;         /* place in the header, whose memory moves as it grows */
+    const char *name_text; /* the same, once it does not */
     uint32_t name_bytes;
     uint32_t kind, item_kind; /* item_kind: of an array */
     uint64_t count;           /* items of an array, bytes of a string */
@@ -83,25 +86,24 @@ static bool read_keys(gguf_file *file, gguf_error *error);
 static bool read_key(gguf_file *file, gguf_key *key, gguf_error *error);
 static bool read_value(gguf_file *file, gguf_key *key, gguf_error *error);
 static bool read_tensors(gguf_file *file, gguf_error *error);
+static bool sort_keys(gguf_file *file, gguf_error *error);
 static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error);
 static bool place_tensors(gguf_file *file, gguf_error *error);
-static bool sort_names(gguf_file *file, gguf_error *error);
-static bool fail(gguf_error *error, const char *format, ...);
+static bool sort_tensors(gguf_file *file, gguf_error *error);
 
 gguf_file *gguf_open(const char *path, gguf_error *error)
 {
     gguf_file *file = calloc(1, sizeof *file);
     struct stat status;
     if (!file) {
-        fail(error, "out of memory");
+        (void)FAIL(error, "out of memory");
         return NULL;
     }
     file->descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = file->descriptor >= 0 && fstat(file->descriptor, &status) == 0;
-    if (!ok)
-        fail(error, "cannot be opened: %s", strerror(errno));
-    else if (!S_ISREG(status.st_mode))
-        ok = fail(error, "expected a regular file, found a %s",
+    bool ok = (file->descriptor >= 0 && fstat(file->descriptor, &status) == 0) ||
+              FAIL(error, "cannot be opened: %s", strerror(errno));
+    if (ok && !S_ISREG(status.st_mode))
+        ok = FAIL(error, "expected a regular file, found a %s",
                   S_ISDIR(status.st_mode) ? "folder" : "pipe or device");
     if (ok)
         file->size = (uint64_t)status.st_size;
@@ -148,7 +150,7 @@ static size_t read_at(const gguf_file *file, uint64_t at, void *into, size_t byt
 static bool need(gguf_file *file, uint64_t bytes, const char *what, gguf_error *error)
 {
     if (bytes > file->size - file->at)
-        return fail(error,
+        return FAIL(error,
                     "byte %" PRIu64 ": expected %" PRIu64
                     " bytes of %s, found the end of the file after %" PRIu64,
                     file->at, bytes, what, file->size - file->at);
@@ -161,7 +163,7 @@ static bool need(gguf_file *file, uint64_t bytes, const char *what, gguf_error *
             room *= 2;
         unsigned char *grown = room <= SIZE_MAX ? realloc(file->header, (size_t)room) : NULL;
         if (!grown)
-            return fail(error, "byte %" PRIu64 ": out of memory for %" PRIu64 " bytes of %s", file->at, bytes,
+            return FAIL(error, "byte %" PRIu64 ": out of memory for %" PRIu64 " bytes of %s", file->at, bytes,
                         what);
         file->header = grown;
         file->header_room = room;
@@ -172,7 +174,7 @@ static bool need(gguf_file *file, uint64_t bytes, const char *what, gguf_error *
     file->header_size += read_at(file, file->header_size, file->header + file->header_size,
                                  (size_t)(most - file->header_size), &cause);
     if (end > file->header_size)
-        return fail(error, "byte %" PRIu64 ": expected %s, found %s", file->header_size, what,
+        return FAIL(error, "byte %" PRIu64 ": expected %s, found %s", file->header_size, what,
                     cause ? strerror(cause) : "that the file was shortened while it was read");
     return true;
 }
@@ -236,7 +238,7 @@ static bool read_string(gguf_file *file, uint64_t *at, uint64_t *bytes, const ch
     *at = file->at;
     uint64_t valid = valid_utf8(file->header + file->at, *bytes);
     if (valid < *bytes)
-        return fail(error, "byte %" PRIu64 ": expected UTF-8 in %s, found byte 0x%02x", file->at + valid,
+        return FAIL(error, "byte %" PRIu64 ": expected UTF-8 in %s, found byte 0x%02x", file->at + valid,
                     what, file->header[file->at + valid]);
     file->at += *bytes;
     return true;
@@ -250,11 +252,11 @@ static bool read_name(gguf_file *file, uint64_t *at, uint64_t *bytes, uint64_t m
     if (!read_string(file, at, bytes, what, error))
         return false;
     if (*bytes == 0 || *bytes > most)
-        return fail(error, "byte %" PRIu64 ": expected %s of 1 to %" PRIu64 " bytes, found %" PRIu64, start,
+        return FAIL(error, "byte %" PRIu64 ": expected %s of 1 to %" PRIu64 " bytes, found %" PRIu64, start,
                     what, most, *bytes);
     for (uint64_t i = 0; i < *bytes; i++)
         if (file->header[*at + i] <= ' ' || file->header[*at + i] > '~')
-            return fail(error, "byte %" PRIu64 ": expected printable ASCII in %s, found byte 0x%02x", *at + i,
+            return FAIL(error, "byte %" PRIu64 ": expected printable ASCII in %s, found byte 0x%02x", *at + i,
                         what, file->header[*at + i]);
     return true;
 }
@@ -265,27 +267,27 @@ static bool read_file(gguf_file *file, gguf_error *error)
     if (!need(file, 4, "\"GGUF\"", error))
         return false;
     if (memcmp(file->header, "GGUF", 4) != 0)
-        return fail(error, "byte 0: expected \"GGUF\", found bytes %02x %02x %02x %02x", file->header[0],
+        return FAIL(error, "byte 0: expected \"GGUF\", found bytes %02x %02x %02x %02x", file->header[0],
                     file->header[1], file->header[2], file->header[3]);
     file->at = 4;
     if (!read_u32(file, &version, "the version", error))
         return false;
     if (version == 0x02000000 || version == 0x03000000)
-        return fail(error, "byte 4: expected a little-endian file, found a big-endian one");
+        return FAIL(error, "byte 4: expected a little-endian file, found a big-endian one");
     if (version != 2 && version != 3)
-        return fail(error, "byte 4: expected version 2 or 3, found %" PRIu32, version);
+        return FAIL(error, "byte 4: expected version 2 or 3, found %" PRIu32, version);
     if (!read_u64(file, &file->tensor_count, "the number of tensors", error) ||
         !read_u64(file, &file->key_count, "the number of keys", error))
         return false;
     if (file->key_count > file->size / LEAST_KEY_BYTES)
-        return fail(error, "byte 16: expected at most the %" PRIu64 " keys that fit the file, found %" PRIu64,
+        return FAIL(error, "byte 16: expected at most the %" PRIu64 " keys that fit the file, found %" PRIu64,
                     file->size / LEAST_KEY_BYTES, file->key_count);
     if (file->tensor_count > file->size / LEAST_TENSOR_BYTES)
-        return fail(error,
+        return FAIL(error,
                     "byte 8: expected at most the %" PRIu64 " tensors that fit the file, found %" PRIu64,
                     file->size / LEAST_TENSOR_BYTES, file->tensor_count);
-    return read_keys(file, error) && read_tensors(file, error) && place_tensors(file, error) &&
-           sort_names(file, error);
+    return read_keys(file, error) && read_tensors(file, error) && sort_keys(file, error) &&
+           place_tensors(file, error) && sort_tensors(file, error);
 }
 
 /* An array of at least one, so that NULL means that memory ran out. The counts are of a file's size: their products with
@@ -293,7 +295,7 @@ static bool read_file(gguf_file *file, gguf_error *error)
 static bool allocate(void **rows, uint64_t count, size_t row_bytes, const char *what, gguf_error *error)
 {
     *rows = count < SIZE_MAX ? calloc((size_t)count + 1, row_bytes) : NULL;
-    return *rows || fail(error, "out of memory for %" PRIu64 " %s", count, what);
+    return *rows || FAIL(error, "out of memory for %" PRIu64 " %s", count, what);
 }
 
 /* ---- Keys ---- */
@@ -301,30 +303,6 @@ static bool allocate(void **rows, uint64_t count, size_t row_bytes, const char *
 static const char *name_of(const gguf_file *file, const gguf_key *key)
 {
     return (const char *)file->header + key->name;
-}
-
-static int compare_names(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
-{
-    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
-    return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
-}
-
-/* Sorted by insertion into a heap: qsort has no room for the header's address, which the names are in. */
-static int compare_keys(const gguf_file *file, const gguf_key *a, const gguf_key *b)
-{
-    return compare_names(name_of(file, a), a->name_bytes, name_of(file, b), b->name_bytes);
-}
-
-static void sift_key(const gguf_file *file, gguf_key *keys, uint64_t from, uint64_t count)
-{
-    for (uint64_t child; (child = 2 * from + 1) < count; from = child) {
-        child += child + 1 < count && compare_keys(file, &keys[child], &keys[child + 1]) < 0;
-        if (compare_keys(file, &keys[from], &keys[child]) >= 0)
-            return;
-        gguf_key moved = keys[from];
-        keys[from] = keys[child];
-        keys[child] = moved;
-    }
 }
 
 static bool read_keys(gguf_file *file, gguf_error *error)
@@ -336,18 +314,6 @@ static bool read_keys(gguf_file *file, gguf_error *error)
     for (uint64_t i = 0; i < file->key_count; i++)
         if (!read_key(file, &file->keys[i], error))
             return false;
-    for (uint64_t i = file->key_count / 2; i-- > 0;)
-        sift_key(file, file->keys, i, file->key_count);
-    for (uint64_t i = file->key_count; i-- > 1;) {
-        gguf_key last = file->keys[0];
-        file->keys[0] = file->keys[i];
-        file->keys[i] = last;
-        sift_key(file, file->keys, 0, i);
-    }
-    for (uint64_t i = 1; i < file->key_count; i++)
-        if (compare_keys(file, &file->keys[i - 1], &file->keys[i]) == 0)
-            return fail(error, "key '%.*s': expected once, found twice", (int)file->keys[i].name_bytes,
-                        name_of(file, &file->keys[i]));
     return true;
 }
 
@@ -362,7 +328,7 @@ static bool read_key(gguf_file *file, gguf_key *key, gguf_error *error)
                                !read_u64(file, &key->count, "the length of an array", error)))
         return false;
     if (key->kind >= KINDS || (key->kind == ARRAY && (key->item_kind >= KINDS || key->item_kind == ARRAY)))
-        return fail(
+        return FAIL(
             error, "key '%.*s' at byte %" PRIu64 ": expected a known type%s, found number %" PRIu32 "%s",
             (int)key->name_bytes, name_of(file, key), start, key->kind == ARRAY ? " of an array's items" : "",
             key->kind == ARRAY ? key->item_kind : key->kind,
@@ -390,7 +356,7 @@ static bool read_value(gguf_file *file, gguf_key *key, gguf_error *error)
     }
     /* The product is checked by a division: count is anything. */
     if (count > (file->size - file->at) / kinds[kind].bytes)
-        return fail(error,
+        return FAIL(error,
                     "byte %" PRIu64 ": expected %" PRIu64
                     " of type %s in %s, found the end of the file after %" PRIu64 " bytes",
                     file->at, count, kinds[kind].name, what, file->size - file->at);
@@ -399,27 +365,40 @@ static bool read_value(gguf_file *file, gguf_key *key, gguf_error *error)
         return false;
     for (uint64_t i = 0; kind == BOOL && i < count; i++)
         if (file->header[file->at + i] > 1)
-            return fail(error, "byte %" PRIu64 ": expected a bool of 0 or 1 in %s, found %u", file->at + i,
+            return FAIL(error, "byte %" PRIu64 ": expected a bool of 0 or 1 in %s, found %u", file->at + i,
                         what, file->header[file->at + i]);
     file->at += bytes;
     return true;
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    const gguf_key *x = a, *y = b;
+    size_t shared = x->name_bytes < y->name_bytes ? x->name_bytes : y->name_bytes;
+    int order = memcmp(x->name_text, y->name_text, shared);
+    return order ? order : (x->name_bytes > y->name_bytes) - (x->name_bytes < y->name_bytes);
+}
+
+/* After all of the header is read: its memory stays where it is. */
+static bool sort_keys(gguf_file *file, gguf_error *error)
+{
+    for (uint64_t i = 0; i < file->key_count; i++)
+        file->keys[i].name_text = name_of(file, &file->keys[i]);
+    qsort(file->keys, (size_t)file->key_count, sizeof *file->keys, compare_keys);
+    for (uint64_t i = 1; i < file->key_count; i++)
+        if (compare_keys(&file->keys[i - 1], &file->keys[i]) == 0)
+            return FAIL(error, "key '%.*s': expected once, found twice", (int)file->keys[i].name_bytes,
+                        file->keys[i].name_text);
+    return true;
+}
+
 static const gguf_key *find_key(const gguf_file *file, const char *name)
 {
-    uint64_t from = 0, to = file->key_count;
-    while (from < to) {
-        uint64_t middle = from + (to - from) / 2;
-        const gguf_key *key = &file->keys[middle];
-        int order = compare_names(name, strlen(name), name_of(file, key), key->name_bytes);
-        if (order == 0)
-            return key;
-        if (order < 0)
-            to = middle;
-        else
-            from = middle + 1;
-    }
-    return NULL;
+    size_t bytes = strlen(name);
+    gguf_key wanted = {.name_text = name, .name_bytes = (uint32_t)bytes};
+    if (bytes > MOST_KEY_BYTES)
+        return NULL;
+    return bsearch(&wanted, file->keys, (size_t)file->key_count, sizeof *file->keys, compare_keys);
 }
 
 bool gguf_has(const gguf_file *file, const char *key)
@@ -435,9 +414,9 @@ static const gguf_key *get(const gguf_file *file, const char *name, uint32_t kin
     if (key && key->kind == kind && (kind != ARRAY || key->item_kind == item_kind))
         return key;
     bool is_array = key && key->kind == ARRAY;
-    fail(error, "key '%s': expected %s%s, found %s%s", name, kind == ARRAY ? "an array of " : "",
-         kinds[kind == ARRAY ? item_kind : kind].name, is_array ? "an array of " : "",
-         key ? kinds[is_array ? key->item_kind : key->kind].name : "no such key");
+    (void)FAIL(error, "key '%s': expected %s%s, found %s%s", name, kind == ARRAY ? "an array of " : "",
+               kinds[kind == ARRAY ? item_kind : kind].name, is_array ? "an array of " : "",
+               key ? kinds[is_array ? key->item_kind : key->kind].name : "no such key");
     return NULL;
 }
 
@@ -551,14 +530,14 @@ static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error)
     if (!read_u32(file, &tensor->dim_count, "a tensor's number of dims", error))
         return false;
     if (tensor->dim_count == 0 || tensor->dim_count > MOST_DIMS)
-        return fail(error, "tensor '%s': expected 1 to %d dims, found %" PRIu32, tensor->name, MOST_DIMS,
+        return FAIL(error, "tensor '%s': expected 1 to %d dims, found %" PRIu32, tensor->name, MOST_DIMS,
                     tensor->dim_count);
     for (uint32_t i = 0; i < MOST_DIMS; i++) {
         tensor->dims[i] = 1;
         if (i < tensor->dim_count && !read_u64(file, &tensor->dims[i], "a tensor's dims", error))
             return false;
         if (tensor->dims[i] == 0)
-            return fail(error, "tensor '%s': expected dims of at least 1, found dims[%" PRIu32 "] = 0",
+            return FAIL(error, "tensor '%s': expected dims of at least 1, found dims[%" PRIu32 "] = 0",
                         tensor->name, i);
     }
     if (!read_u32(file, &number, "a tensor's type", error) ||
@@ -572,12 +551,12 @@ static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error)
         for (size_t i = 0; i < sizeof other_types / sizeof *other_types; i++)
             if (other_types[i].number == number)
                 known = other_types[i].name;
-        return fail(error,
+        return FAIL(error,
                     "tensor '%s': expected a type that this program has, found number %" PRIu32 " (%s)",
                     tensor->name, number, known);
     }
     if (tensor->dims[0] % tensor->type->block_values != 0)
-        return fail(error,
+        return FAIL(error,
                     "tensor '%s': expected dims[0] to be a multiple of %s's %" PRIu32 ", found %" PRIu64,
                     tensor->name, tensor->type->name, tensor->type->block_values, tensor->dims[0]);
     tensor->bytes = tensor->dims[0] / tensor->type->block_values;
@@ -585,7 +564,7 @@ static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error)
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
         /* The file's size is the bound: what is above it needs no exact number. */
         if (tensor->bytes > file->size / factors[i] || tensor->bytes > SIZE_MAX / factors[i])
-            return fail(error,
+            return FAIL(error,
                         "tensor '%s': expected %" PRIu64 " x %" PRIu64 " x %" PRIu64 " x %" PRIu64
                         " %s to fit the file, found %" PRIu64 " bytes",
                         tensor->name, tensor->dims[0], tensor->dims[1], tensor->dims[2], tensor->dims[3],
@@ -607,19 +586,19 @@ static bool place_tensors(gguf_file *file, gguf_error *error)
     if (gguf_has(file, "general.alignment") && !gguf_get_u32(file, "general.alignment", &alignment, error))
         return false;
     if (alignment < 8 || (alignment & (alignment - 1)) != 0)
-        return fail(error, "key 'general.alignment': expected a power of two of at least 8, found %" PRIu32,
+        return FAIL(error, "key 'general.alignment': expected a power of two of at least 8, found %" PRIu32,
                     alignment);
     /* file->at <= file->size < 2^63: the sum is exact. A file without tensors may end before the padding does. */
     uint64_t data = (file->at + alignment - 1) / alignment * alignment;
     for (uint64_t i = 0; i < file->tensor_count; i++) {
         gguf_tensor *tensor = &file->tensors[i];
         if (tensor->offset % alignment != 0)
-            return fail(error,
+            return FAIL(error,
                         "tensor '%s': expected an offset that is a multiple of %" PRIu32 ", found %" PRIu64,
                         tensor->name, alignment, tensor->offset);
         if (data > file->size || tensor->offset > file->size - data ||
             tensor->bytes > file->size - data - tensor->offset)
-            return fail(error,
+            return FAIL(error,
                         "tensor '%s': expected %" PRIu64 " bytes at offset %" PRIu64
                         " of the data, found the end of the file after %" PRIu64 " of the data",
                         tensor->name, tensor->bytes, tensor->offset,
@@ -632,7 +611,7 @@ static bool place_tensors(gguf_file *file, gguf_error *error)
         uint64_t apart = tensor->offset - before->offset;
         if (apart < before->bytes) {
             uint64_t shared = before->bytes - apart < tensor->bytes ? before->bytes - apart : tensor->bytes;
-            return fail(error,
+            return FAIL(error,
                         "tensor '%s': expected bytes of its own, found %" PRIu64
                         " that are of tensor '%s' too",
                         tensor->name, shared, before->name);
@@ -647,12 +626,12 @@ static int compare_tensor_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static bool sort_names(gguf_file *file, gguf_error *error)
+static bool sort_tensors(gguf_file *file, gguf_error *error)
 {
     qsort(file->tensors, (size_t)file->tensor_count, sizeof *file->tensors, compare_tensor_names);
     for (uint64_t i = 1; i < file->tensor_count; i++)
         if (compare_tensor_names(&file->tensors[i - 1], &file->tensors[i]) == 0)
-            return fail(error, "tensor '%s': expected once, found twice", file->tensors[i].name);
+            return FAIL(error, "tensor '%s': expected once, found twice", file->tensors[i].name);
     return true;
 }
 
@@ -683,16 +662,7 @@ bool gguf_read(const gguf_file *file, const gguf_tensor *tensor, uint64_t from, 
     size_t read = read_at(file, tensor->offset + from, into, bytes, &cause);
     if (read == bytes)
         return true;
-    return fail(error, "tensor '%s': expected %zu bytes at byte %" PRIu64 ", found %zu: %s", tensor->name,
+    return FAIL(error, "tensor '%s': expected %zu bytes at byte %" PRIu64 ", found %zu: %s", tensor->name,
                 bytes, tensor->offset + from, read,
                 cause ? strerror(cause) : "the file was shortened after it was opened");
-}
-
-static bool fail(gguf_error *error, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->text, sizeof error->text, format, arguments);
-    va_end(arguments);
-    return false;
 }

@@ -3,10 +3,12 @@
 #include "tokenizer.h"
 #include "unicode_tables.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A message; false. */
+#define FAIL(error, ...) (snprintf((error)->text, sizeof(error)->text, __VA_ARGS__), false)
 
 /* tokenizer.ggml.token_type; source: llama.h. */
 enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
@@ -56,27 +58,17 @@ static bool list_specials(tokenizer *t, gguf_error *error);
 static bool find_ends(tokenizer *t, const gguf_file *file, gguf_error *error);
 static bool find_added(tokenizer *t, const gguf_file *file, gguf_error *error);
 
-static bool fail(gguf_error *error, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error->text, sizeof error->text, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
 tokenizer *tokenizer_open(const gguf_file *file, gguf_error *error)
 {
-    if (!check_kind(file, error))
-        return NULL;
     tokenizer *t = calloc(1, sizeof *t);
-    if (!t) {
-        fail(error, "out of memory for the tokenizer");
-        return NULL;
-    }
-    if (read_tokens(t, file, error) && read_merges(t, file, error) && list_specials(t, error) &&
-        find_ends(t, file, error) && find_added(t, file, error))
+    bool ok = t != NULL || FAIL(error, "out of memory for the tokenizer");
+    if (ok && check_kind(file, error) && read_tokens(t, file, error) && read_merges(t, file, error) &&
+        list_specials(t, error) && find_ends(t, file, error) && find_added(t, file, error))
         return t;
+    /* Texts of the file may stand in the message, which is a line of printable characters. */
+    for (char *c = error->text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
     tokenizer_close(t);
     return NULL;
 }
@@ -108,7 +100,7 @@ static bool check_kind(const gguf_file *file, gguf_error *error)
         if (!gguf_get_string(file, needed[i][0], &found, error))
             return false;
         if (!gguf_string_is(found, needed[i][1]))
-            return fail(error, "key '%s': expected '%s', found '%.*s'", needed[i][0], needed[i][1],
+            return FAIL(error, "key '%s': expected '%s', found '%.*s'", needed[i][0], needed[i][1],
                         found.size < 60 ? (int)found.size : 60, found.bytes);
     }
     return true;
@@ -190,8 +182,8 @@ static uint32_t *text_slot(const tokenizer *t, const char *text, size_t bytes)
 {
     for (uint32_t i = hash_text(text, bytes);; i++) {
         uint32_t *slot = &t->text_slots[i & t->text_mask];
-        const token_row *row = &t->tokens[*slot - 1];
-        if (*slot == 0 || (row->text_bytes == bytes && memcmp(t->texts + row->text, text, bytes) == 0))
+        const token_row *row = *slot ? &t->tokens[*slot - 1] : NULL;
+        if (!row || (row->text_bytes == bytes && memcmp(t->texts + row->text, text, bytes) == 0))
             return slot;
     }
 }
@@ -230,10 +222,10 @@ static bool read_tokens(tokenizer *t, const gguf_file *file, gguf_error *error)
         !gguf_get_i32s(file, "tokenizer.ggml.token_type", &types, error))
         return false;
     if (texts.count == 0 || texts.count > MOST_TOKENS)
-        return fail(error, "key 'tokenizer.ggml.tokens': expected 1 to %d, found %llu", MOST_TOKENS,
+        return FAIL(error, "key 'tokenizer.ggml.tokens': expected 1 to %d, found %llu", MOST_TOKENS,
                     (unsigned long long)texts.count);
     if (types.count != texts.count)
-        return fail(error, "key 'tokenizer.ggml.token_type': expected as many as tokens, %llu, found %llu",
+        return FAIL(error, "key 'tokenizer.ggml.token_type': expected as many as tokens, %llu, found %llu",
                     (unsigned long long)texts.count, (unsigned long long)types.count);
     t->count = (uint32_t)texts.count;
     uint64_t bytes = 0;
@@ -241,7 +233,7 @@ static bool read_tokens(tokenizer *t, const gguf_file *file, gguf_error *error)
     for (uint32_t i = 0; i < t->count; i++)
         bytes += gguf_next_string(&rest).size;
     if (bytes > UINT32_MAX)
-        return fail(error, "key 'tokenizer.ggml.tokens': expected texts of at most 4 GB, found %llu bytes",
+        return FAIL(error, "key 'tokenizer.ggml.tokens': expected texts of at most 4 GB, found %llu bytes",
                     (unsigned long long)bytes);
     t->text_mask = mask_for(t->count);
     t->tokens = calloc(t->count, sizeof *t->tokens);
@@ -249,7 +241,7 @@ static bool read_tokens(tokenizer *t, const gguf_file *file, gguf_error *error)
     t->bytes = malloc((size_t)bytes + 1);
     t->text_slots = calloc((size_t)t->text_mask + 1, sizeof *t->text_slots);
     if (!t->tokens || !t->texts || !t->bytes || !t->text_slots)
-        return fail(error, "out of memory for %u tokens", (unsigned)t->count);
+        return FAIL(error, "out of memory for %u tokens", (unsigned)t->count);
 
     int16_t byte_of_code[0x200];
     memset(byte_of_code, -1, sizeof byte_of_code);
@@ -265,13 +257,13 @@ static bool read_tokens(tokenizer *t, const gguf_file *file, gguf_error *error)
         uint32_t *slot = text_slot(t, text.bytes, text.size);
         int shown = text.size < 60 ? (int)text.size : 60;
         if (*slot != 0)
-            return fail(error, "token %u: expected a text of its own, found '%.*s' of token %u", (unsigned)i,
+            return FAIL(error, "token %u: expected a text of its own, found '%.*s' of token %u", (unsigned)i,
                         shown, text.bytes, (unsigned)*slot - 1);
         *slot = i + 1;
         if (row->type < NORMAL || row->type > BYTE)
-            return fail(error, "token %u: expected a type of 1 to 6, found %d", (unsigned)i, (int)row->type);
+            return FAIL(error, "token %u: expected a type of 1 to 6, found %d", (unsigned)i, (int)row->type);
         if (row->type == NORMAL && !decode_text(t, row, byte_of_code))
-            return fail(error, "token %u: expected characters that stand for bytes, found '%.*s'",
+            return FAIL(error, "token %u: expected characters that stand for bytes, found '%.*s'",
                         (unsigned)i, shown, text.bytes);
         if (row->type == CONTROL || row->type == USER_DEFINED || row->type == UNKNOWN) {
             memcpy(t->bytes + row->bytes, text.bytes, text.size);
@@ -291,12 +283,12 @@ static bool read_merges(tokenizer *t, const gguf_file *file, gguf_error *error)
     if (!gguf_get_strings(file, "tokenizer.ggml.merges", &merges, error))
         return false;
     if (merges.count > MOST_TOKENS)
-        return fail(error, "key 'tokenizer.ggml.merges': expected at most %d, found %llu", MOST_TOKENS,
+        return FAIL(error, "key 'tokenizer.ggml.merges': expected at most %d, found %llu", MOST_TOKENS,
                     (unsigned long long)merges.count);
     t->merge_mask = mask_for(merges.count);
     t->merge_slots = malloc(((size_t)t->merge_mask + 1) * sizeof *t->merge_slots);
     if (!t->merge_slots)
-        return fail(error, "out of memory for %llu merges", (unsigned long long)merges.count);
+        return FAIL(error, "out of memory for %llu merges", (unsigned long long)merges.count);
     for (size_t i = 0; i <= t->merge_mask; i++)
         t->merge_slots[i] = (merge_row){-1, -1, 0, -1};
     /* The product's text is that of both without the space between: put together here. */
@@ -308,7 +300,7 @@ static bool read_merges(tokenizer *t, const gguf_file *file, gguf_error *error)
         if (room < text.size) {
             char *grown = realloc(both, 2 * text.size);
             if (!grown) {
-                ok = fail(error, "out of memory for merge %u", (unsigned)rank);
+                ok = FAIL(error, "out of memory for merge %u", (unsigned)rank);
                 break;
             }
             both = grown;
@@ -326,7 +318,7 @@ static bool read_merges(tokenizer *t, const gguf_file *file, gguf_error *error)
             row.product = find_text(t, both, left_bytes + right_bytes);
         }
         if (row.left < 0 || row.right < 0 || row.product < 0) {
-            ok = fail(
+            ok = FAIL(
                 error,
                 "merge %u: expected the texts of two tokens whose joint text is a token too, found '%.*s'",
                 (unsigned)rank, text.size < 60 ? (int)text.size : 60, text.bytes);
@@ -352,11 +344,11 @@ static bool list_specials(tokenizer *t, gguf_error *error)
     for (uint32_t i = 0; i < t->count; i++)
         t->special_count += is_special(&t->tokens[i]) && t->tokens[i].text_bytes > 0;
     if (t->special_count > MOST_SPECIALS)
-        return fail(error, "key 'tokenizer.ggml.token_type': expected at most %d special tokens, found %u",
+        return FAIL(error, "key 'tokenizer.ggml.token_type': expected at most %d special tokens, found %u",
                     MOST_SPECIALS, (unsigned)t->special_count);
     t->specials = calloc((size_t)t->special_count + 1, sizeof *t->specials);
     if (!t->specials)
-        return fail(error, "out of memory for %u special tokens", (unsigned)t->special_count);
+        return FAIL(error, "out of memory for %u special tokens", (unsigned)t->special_count);
     uint32_t listed = 0;
     for (uint32_t i = 0; i < t->count; i++) {
         if (!is_special(&t->tokens[i]) || t->tokens[i].text_bytes == 0)
@@ -380,7 +372,7 @@ static bool get_token(const tokenizer *t, const gguf_file *file, const char *key
     if (!gguf_get_u32(file, key, &number, error))
         return false;
     if (number >= t->count)
-        return fail(error, "key '%s': expected a token below %u, found %u", key, (unsigned)t->count,
+        return FAIL(error, "key '%s': expected a token below %u, found %u", key, (unsigned)t->count,
                     (unsigned)number);
     *token = (int32_t)number;
     return true;
@@ -416,7 +408,7 @@ static bool find_added(tokenizer *t, const gguf_file *file, gguf_error *error)
             (gguf_has(file, rows[i].add) && !gguf_get_bool(file, rows[i].add, &add, error)))
             return false;
         if (add && *rows[i].token < 0)
-            return fail(error, "key '%s': expected one beside '%s', which is true, found no such key",
+            return FAIL(error, "key '%s': expected one beside '%s', which is true, found no such key",
                         rows[i].id, rows[i].add);
         if (!add)
             *rows[i].token = -1;
@@ -634,12 +626,10 @@ static bool encode_word(work *w, const char *text, size_t at, size_t end)
 
 /* ---- Texts ---- */
 
-/* The special tokens of the text: marks[i] is one that begins at byte i, -1 elsewhere, -2 within one. The longest is looked
- * for in the whole text first. */
+/* The special tokens of the text: marks[i] is 1 more than one that begins at byte i, -1 within one, and stays 0 elsewhere. The
+ * longest is looked for in the whole text first. */
 static void mark_specials(const tokenizer *t, const char *text, size_t bytes, int32_t *marks)
 {
-    for (size_t i = 0; i < bytes; i++)
-        marks[i] = -1;
     for (uint32_t k = 0; k < t->special_count; k++) {
         const token_row *row = &t->tokens[t->specials[k]];
         const char *wanted = t->texts + row->text;
@@ -650,14 +640,14 @@ static void mark_specials(const tokenizer *t, const char *text, size_t bytes, in
             i = (size_t)(found - text);
             bool is_free = memcmp(found, wanted, row->text_bytes) == 0;
             for (uint32_t j = 0; is_free && j < row->text_bytes; j++)
-                is_free = marks[i + j] == -1;
+                is_free = marks[i + j] == 0;
             if (!is_free) {
                 i++;
                 continue;
             }
             for (uint32_t j = 0; j < row->text_bytes; j++)
-                marks[i + j] = -2;
-            marks[i] = t->specials[k];
+                marks[i + j] = -1;
+            marks[i] = t->specials[k] + 1;
             i += row->text_bytes;
         }
     }
@@ -668,20 +658,20 @@ bool tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, int32_
 {
     work w = {.t = t, .tokens = tokens};
     if (bytes > MOST_TEXT_BYTES)
-        return fail(error, "text: expected at most %d bytes, found %zu", MOST_TEXT_BYTES, bytes);
-    int32_t *marks = malloc((bytes + 1) * sizeof *marks);
+        return FAIL(error, "text: expected at most %d bytes, found %zu", MOST_TEXT_BYTES, bytes);
+    int32_t *marks = calloc(bytes + 1, sizeof *marks);
     bool ok = marks != NULL;
     if (ok)
         mark_specials(t, text, bytes, marks);
     if (t->bos >= 0)
         tokens[w.token_count++] = t->bos;
     for (size_t at = 0, end; ok && at < bytes; at = end) {
-        if (marks[at] >= 0) {
-            tokens[w.token_count++] = marks[at];
-            end = at + t->tokens[marks[at]].text_bytes;
+        if (marks[at] > 0) {
+            tokens[w.token_count++] = marks[at] - 1;
+            end = at + t->tokens[marks[at] - 1].text_bytes;
             continue;
         }
-        for (end = at; end < bytes && marks[end] < 0;)
+        for (end = at; end < bytes && marks[end] == 0;)
             end++;
         for (size_t word = at, next; ok && word < end; word = next) {
             next = word_end(text, word, end);
@@ -694,5 +684,5 @@ bool tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, int32_
     free(w.symbols);
     free(w.heap);
     *count = w.token_count;
-    return ok || fail(error, "out of memory for a text of %zu bytes", bytes);
+    return ok || FAIL(error, "out of memory for a text of %zu bytes", bytes);
 }

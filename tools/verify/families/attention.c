@@ -17,6 +17,10 @@
  * are those of the keys, with tile_q 16 four more for the warps. Weights below
  * the least normal number may be 0, and each addition and product may be off by the smallest number: that is in the bounds
  * too, and is nothing elsewhere.
+ *
+ * Where K and V are codes times scales, d_j has u * |scale| * sum |q * k_j| more, and the second term u * sum of p_j * |v_j|:
+ * a product with a scale each. With a scale for each key weights are rounded when they are multiplied by V's, in f16 by 32
+ * times that: of each key 2^-25 / l * |code| / 32 is lost, and not 2^-25 / l * |v_j|.
  */
 #include "attention.h"
 
@@ -24,14 +28,17 @@
 #include <string.h>
 
 #include "attention_layout.h"
+#include "codes.h"
 #include "inputs.h"
 
 enum {
     MOST_HEAD_DIM = 576,
     MOST_PARTS = 256,
-    MOST_BLOCKS = 512, /* of which a call without splits has more than one to a tile */
-    CHUNK = 4096,      /* keys that tensor cores sum before a total takes them */
-    APART = 2000       /* elements from row to row of Q */
+    MOST_BLOCKS = 512,   /* of which a call without splits has more than one to a tile */
+    CHUNK = 4096,        /* keys that tensor cores sum before a total takes them */
+    HEADS_TOGETHER = 16, /* whose causal tiles begin together */
+    APART = 2000,        /* elements from row to row of Q */
+    COUNTED_GAP = 24     /* between rows of Q where each key counts */
 };
 
 /* Warps of a thread block that share its keys. */
@@ -88,8 +95,10 @@ typedef struct query {
     double slope;                /* ALiBi's */
     uint64_t q, mask;            /* first elements */
     uint64_t *k, *v;             /* those of each key's rows */
-    const double *keys, *values; /* all elements of K and V */
-    bool is_wide;                /* f64 */
+    const double *keys, *values; /* all elements of K and V, or codes */
+    double *k_scale, *v_scale;   /* of each key: what codes are multiplied by, else 1 */
+    double *v_weighed; /* and what weights that are lost multiply: V's scale, where it is not in the weight */
+    bool is_wide;      /* f64 */
     long double *score, *weight; /* of each key: its score, e^(score - most) */
     double *size, *loss;         /* and |scale| * sum |q * k|, p_j * d_j */
     double *shaping;             /* what shaping the score may be off by, in units in the last place of 1 */
@@ -100,9 +109,10 @@ typedef struct query {
 
 typedef struct arithmetic {
     double unit, out, product; /* u; u_T; (D / 16) * 2^-20 with mma */
+    double codes;              /* u, where K and V are codes */
     double parts;
     double tiny_weight, least_normal, smallest;
-    bool is_mma, is_random, drifts;
+    bool is_mma, is_random, drifts, rounds_even; /* weights of exactly 1, too */
 } arithmetic;
 
 static double grow(const arithmetic *a, double n)
@@ -115,9 +125,10 @@ static double grow(const arithmetic *a, double n)
 static double values_lose(const arithmetic *a, const query *t)
 {
     double keys = (double)t->count;
-    if (a->is_mma && t->is_even)
-        return fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->parts + 8));
-    return a->is_mma ? a->out : a->unit * (grow(a, keys) + 4);
+    if (a->is_mma && t->is_even && !a->rounds_even)
+        return a->codes +
+               fmin(a->out, a->unit * (1.25 * fmin(keys, CHUNK) + keys / CHUNK + 2 * a->parts + 8));
+    return a->codes + (a->is_mma ? a->out : a->unit * (grow(a, keys) + 4));
 }
 
 /* Where a lane's first weight is 1 and the others of its chunk are small, its sum is a multiple of 2^-23: an addition loses
@@ -150,6 +161,8 @@ static arithmetic arithmetic_of(problem *p, element_type type, uint64_t dim, boo
                         .tiny_weight = is_mma && type == ELEMENT_F16 ? 0x1p-25 : 0,
                         .least_normal = is_f64 ? 0x1p-1022 : 0x1p-126,
                         .smallest = is_f64 ? 0x1p-1074 : 0x1p-149,
+                        .codes = attention_has_codes(p) ? unit : 0,
+                        .rounds_even = attention_has_key_scales(p),
                         .parts = (double)(parts_of(p) + (key_warps(p) > 1 ? key_warps(p) : 0)),
                         .is_mma = is_mma,
                         .is_random = is_random};
@@ -231,8 +244,8 @@ static void find_scores(problem *p, query *t, double scale)
         t->score[j] = -INFINITY;
         if (!is_seen(t, j))
             continue;
-        t->score[j] = scale * score_of(t, row, t->keys + t->k[j], &t->size[j]);
-        t->size[j] *= fabs(scale);
+        t->score[j] = scale * t->k_scale[j] * score_of(t, row, t->keys + t->k[j], &t->size[j]);
+        t->size[j] *= fabs(scale) * t->k_scale[j];
         shape_score(p, t, j);
         t->is_even = t->is_even && t->size[j] + t->shaping[j] == 0;
         t->count++;
@@ -252,7 +265,7 @@ static double deviation(const query *t, const arithmetic *a, uint64_t j)
     double size = t->size[j];
     return a->unit * ((grow(a, (double)t->dim) + 2) * size + t->shaping[j] +
                       2 * (double)(t->most - t->score[j]) + 8) +
-           a->product * size;
+           (a->product + a->codes) * size;
 }
 
 static void find_weights(query *t, const arithmetic *a)
@@ -291,9 +304,9 @@ static void add_values(const query *t, columns *c)
         if (t->score[j] == -INFINITY)
             continue;
         for (uint64_t d = 0; d < t->dim_v; d++) {
-            c->r[d] += weight * v[d];
-            c->p_size[d] += weight * fabs(v[d]);
-            c->v_size[d] += fabs(v[d]);
+            c->r[d] += weight * (v[d] * t->v_scale[j]);
+            c->p_size[d] += weight * fabs(v[d] * t->v_scale[j]);
+            c->v_size[d] += fabs(v[d]) * t->v_weighed[j];
         }
         for (uint64_t d = 0; d < t->dim_v && t->is_wide; d++)
             c->wide[d] += t->weight[j] * v[d];
@@ -303,7 +316,7 @@ static void add_values(const query *t, columns *c)
     for (uint64_t j = 0; j < t->seen; j++) {
         const double *v = t->values + t->v[j], loss = t->loss[j];
         for (uint64_t d = 0; d < t->dim_v && loss > 0; d++)
-            c->spread[d] += loss * fabs(v[d] - c->r[d]);
+            c->spread[d] += loss * fabs(v[d] * t->v_scale[j] - c->r[d]);
     }
 }
 
@@ -361,13 +374,39 @@ static uint64_t mask_at(problem *p, uint64_t batch, uint64_t head, uint64_t i)
 
 static int kind_at(problem *p, int kind);
 
+static bool has_e4m3(const problem *p)
+{
+    return problem_has_parameter(p, "kv", "e4m3");
+}
+
 static const double *decode(problem *p, const char *name)
 {
-    const argument *a = problem_find(p, name);
+    const argument *a = attention_keys(p, name);
     double *values = pool_allocate(&p->memory, (size_t)(a->count + 1) * sizeof *values);
     for (uint64_t i = 0; i < a->count; i++)
-        values[i] = element_get(a->about->type, a->host, i);
+        values[i] = attention_has_codes(p)
+                        ? codes_decode(has_e4m3(p), (unsigned)element_bits(a->about->type, a->host, i))
+                        : element_get(a->about->type, a->host, i);
     return values;
+}
+
+/* Of key j of a head. */
+static double scale_of(problem *p, const attention_sequence *s, const char *matrix, uint64_t kv_head,
+                       uint64_t j)
+{
+    const argument *a = attention_scales(p, matrix);
+    if (!a)
+        return 1;
+    return element_get(a->about->type, a->host,
+                       attention_has_key_scales(p) ? attention_key_at(p, s, "scale", kv_head, j) : kv_head);
+}
+
+/* Weights in F16 are multiplied by 32 times a key's scale. */
+static double weighed(const problem *p, double v_scale)
+{
+    const bool is_f16 =
+        problem_has_parameter(p, "type", "f16") && problem_has_parameter(p, "strategy", "mma");
+    return !attention_has_key_scales(p) ? v_scale : is_f16 ? 0x1p-5 : 1;
 }
 
 /* All queries of a head. */
@@ -378,6 +417,9 @@ static void expect_head(problem *p, query *t, const arithmetic *a, uint64_t batc
     for (uint64_t j = 0; j < s.k_length; j++) {
         t->k[j] = attention_key_at(p, &s, "k", kv_head, j);
         t->v[j] = attention_key_at(p, &s, "v", kv_head, j);
+        t->k_scale[j] = scale_of(p, &s, "k", kv_head, j);
+        t->v_scale[j] = scale_of(p, &s, "v", kv_head, j);
+        t->v_weighed[j] = weighed(p, t->v_scale[j]);
     }
     t->slope = element_of(p, "alibi_slopes", head);
     t->sink = element_of(p, "sinks", head);
@@ -407,6 +449,9 @@ static void expect(problem *p, const input_pattern *pattern)
                .v = pool_allocate(&p->memory, keys * sizeof *t.v),
                .keys = decode(p, "k"),
                .values = decode(p, "v"),
+               .k_scale = pool_allocate(&p->memory, keys * sizeof *t.k_scale),
+               .v_scale = pool_allocate(&p->memory, keys * sizeof *t.v_scale),
+               .v_weighed = pool_allocate(&p->memory, keys * sizeof *t.v_weighed),
                .is_wide = out->about->type == ELEMENT_F64,
                .score = pool_allocate(&p->memory, keys * sizeof *t.score),
                .weight = pool_allocate(&p->memory, keys * sizeof *t.weight),
@@ -427,9 +472,10 @@ static void expect(problem *p, const input_pattern *pattern)
 typedef struct matrix {
     argument *a;
     int kind;
-    double size; /* of numbers that make scores */
+    double size;      /* of numbers that make scores */
+    double largest_v; /* as large as the sums of weights allow */
     uint64_t dim, keys, tile_k, apart, rows;
-    bool is_mma;
+    bool is_mma, has_codes, is_e4m3;
     random_stream s;
 } matrix;
 
@@ -497,10 +543,8 @@ static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal
 static double v_of(const matrix *m, uint64_t row, uint64_t column, double normal)
 {
     element_type type = m->a->about->type;
-    double most =
-        type == ELEMENT_F16 ? number_largest(type) : number_largest(type) / (4 * (double)(m->keys + 1));
     if (m->kind == ATTENTION_LARGE_V)
-        return normal > 0 ? most : -most;
+        return normal > 0 ? m->largest_v : -m->largest_v;
     if (m->kind >= ATTENTION_CHUNKS_RISE) /* sums of thousands do not hide a 1 */
         return normal * (type == ELEMENT_F16 ? 0x1p-10 : 0x1p-14);
     return m->kind == ATTENTION_ONE_HOT ? column == row % m->apart : normal;
@@ -517,6 +561,96 @@ static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
             element_set(a->about->type, a->host, row * dim + random_below(column, row, dim),
                         inputs_nonfinite(value, row));
     }
+}
+
+/* ---- codes ------------------------------------------------------------------------------------------------------ */
+
+/* What the largest code of a matrix stands for, but for factors of heads and keys of at most 1. */
+static double most_of(const matrix *m)
+{
+    const bool is_k = m->a->about->name[0] == 'k';
+    switch (m->kind) {
+    case ATTENTION_DOMINATING:
+        return is_k ? 24 : 4;
+    case ATTENTION_EXTREME:
+    case ATTENTION_RISING:
+    case ATTENTION_FALLING:
+        return is_k ? m->size : 4;
+    case ATTENTION_LARGE_V:
+        return is_k ? 4 : m->largest_v;
+    case ATTENTION_CHUNKS_RISE:
+    case ATTENTION_CHUNKS_LIKE:
+        return is_k ? 4 : 0x1p-8;
+    case INPUT_DENORMAL:
+        return 0x1p-20;
+    default:
+        return 4;
+    }
+}
+
+/* Exactly an f32. */
+static double nominal_scale(const matrix *m)
+{
+    return (float)(most_of(m) / (m->is_e4m3 ? 448 : 128));
+}
+
+/* A code as a signed byte. */
+static int code_at(const matrix *m, uint64_t i)
+{
+    const uint64_t row = i / m->apart, column = i % m->apart, bits = random_bits(random_fork(m->s, 9), i);
+    const double normal = random_normal(m->s, i);
+    const bool is_k = m->a->about->name[0] == 'k';
+    const int largest = m->is_e4m3 ? CODES_E4M3_LARGEST : 127, sign = bits & 1 ? -CODES_SIGN : 0;
+    switch (m->kind) {
+    case INPUT_REAL: /* any but a NaN */
+        return m->is_e4m3 ? sign + (int)(bits / 2 % CODES_E4M3_NAN) : (int)(bits & 255) - 128;
+    case INPUT_DENORMAL:
+        return m->is_e4m3 ? sign + (int)(bits / 2 % 8) : (int)(bits / 2 % 3) - 1;
+    case INPUT_HUGE_TINY:
+        return bits / 2 % 2 ? (m->is_e4m3 || sign == 0 ? sign + largest : sign) : (int)(bits / 4 % 2);
+    case ATTENTION_LARGE_V:
+        if (!is_k)
+            return m->is_e4m3 || normal > 0 ? (normal > 0 ? 0 : -CODES_SIGN) + largest : -128;
+        break;
+    default:
+        break;
+    }
+    const double value = is_k ? k_of(m, row, column, normal) : v_of(m, row, column, normal);
+    return codes_encode(m->is_e4m3, value / nominal_scale(m));
+}
+
+/* Kinds whose scores are what matters have one scale. */
+static double factor_at(const matrix *m, uint64_t i, bool is_of_key)
+{
+    static const double of_heads[] = {1, 0.75, 0.5};
+    random_stream s = random_fork(m->s, 10);
+    if (!is_of_key)
+        return of_heads[i % 3];
+    if (m->kind == INPUT_HUGE_TINY)
+        return exp2(-30 * (double)random_below(s, i, 3)) * (random_below(random_fork(s, 1), i, 8) > 0);
+    return m->kind > ATTENTION_DOMINATING && m->kind != ATTENTION_NONFINITE
+               ? 1
+               : exp2(-3 * (double)random_below(s, i, 1024) / 1024);
+}
+
+/* A NaN is in one code of K, or in the scale of one of its keys. */
+static void fill_codes(problem *p, const matrix *m)
+{
+    argument *codes = m->a, *scales = attention_scales(p, m->a->about->name);
+    const double nominal = nominal_scale(m);
+    for (uint64_t i = 0; i < codes->count; i++)
+        element_set(codes->about->type, codes->host, i, code_at(m, i));
+    for (uint64_t i = 0; i < scales->count; i++)
+        element_set(scales->about->type, scales->host, i,
+                    nominal * factor_at(m, i, attention_has_key_scales(p)));
+    if (m->kind != ATTENTION_NONFINITE || codes->about->name[0] != 'k')
+        return;
+    if (m->is_e4m3 && codes->count > 0)
+        element_set(codes->about->type, codes->host, random_below(random_fork(m->s, 8), 0, codes->count),
+                    CODES_E4M3_NAN);
+    else if (attention_has_key_scales(p) && scales->count > 0)
+        element_set(scales->about->type, scales->host, random_below(random_fork(m->s, 8), 0, scales->count),
+                    NAN);
 }
 
 static void fill(const matrix *m)
@@ -545,7 +679,9 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
     char stride[32];
     strcat(strcpy(stride, name), "_row_stride");
     uint64_t dim = attention_dim(p, name), apart = problem_integer(p, stride);
-    matrix m = {.a = problem_find(p, name),
+    const bool has_codes = name[0] != 'q' && attention_has_codes(p);
+    const element_type of_out = problem_find(p, "out")->about->type;
+    matrix m = {.a = has_codes ? attention_keys(p, name) : problem_find(p, name),
                 .kind = kind,
                 .size = size,
                 .dim = dim,
@@ -553,21 +689,29 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
                 .tile_k = problem_parameter(p, "tile_k"),
                 .apart = apart > 0 && (apart <= 2 * dim || name[0] == 'q') ? apart : dim,
                 .is_mma = problem_has_parameter(p, "strategy", "mma"),
+                .has_codes = has_codes,
+                .is_e4m3 = has_e4m3(p),
                 .s = s};
+    m.largest_v =
+        of_out == ELEMENT_F16 ? number_largest(of_out) : number_largest(of_out) / (4 * (double)(m.keys + 1));
     m.rows = m.a->count / m.apart + 1;
     return m;
 }
 
 /* Where rows of Q are far apart the size is for what goes from tile to tile, or from chunk to chunk, of which many inputs
- * show little. */
+ * show little. Others are for which keys are seen: there all weigh alike, or nearly. */
 static int kind_at(problem *p, int kind)
 {
+    if (problem_integer(p, "q_row_stride") == problem_parameter(p, "head_dim") + COUNTED_GAP)
+        return kind == INPUT_NORMAL ? kind : ATTENTION_SCALE_0;
     if (problem_integer(p, "q_row_stride") != APART)
         return kind;
     if (!is_long(p))
         return kind == INPUT_NORMAL ? kind : kind == ATTENTION_DOMINATING ? ATTENTION_LATE : ATTENTION_RISING;
     if (problem_integer(p, "k_row_stride") == 0)
         return ATTENTION_CHUNKS_LIKE;
+    if (attention_has_codes(p)) /* there is no infinity, nor scores between codes' */
+        return ATTENTION_CHUNKS_RISE;
     bool is_none = kind == ATTENTION_NONFINITE || kind == ATTENTION_FALLING || kind == ATTENTION_SCALE_0 ||
                    kind == ATTENTION_EXTREME;
     return kind == ATTENTION_DOMINATING ? ATTENTION_DRIFT
@@ -575,8 +719,19 @@ static int kind_at(problem *p, int kind)
                                         : ATTENTION_CHUNKS_RISE;
 }
 
-/* Sinks near the scores, or far above and below them. A mask that hides one key in five, and with extremes all of some
- * queries. */
+/* Above scores, near them, and so far below that nothing is left of it, or none. */
+static double sink_of(uint64_t head, double normal)
+{
+    return head % 3 == 0 ? 3 + fabs(normal) : head % 3 == 1 ? 2 * normal : normal > 0 ? -2000 : -INFINITY;
+}
+
+/* Near 0, so that thousands of keys count. */
+static double slope_of(uint64_t head, bool is_near)
+{
+    return exp2(is_near ? -13 : -1 - (double)(head % 8));
+}
+
+/* A mask hides one key in five, and with extremes all of some queries. */
 static void fill_shaping(problem *p, int kind, random_stream s)
 {
     static const char *const names[] = {"sinks", "alibi_slopes", "mask"};
@@ -589,9 +744,10 @@ static void fill_shaping(problem *p, int kind, random_stream s)
         for (uint64_t i = 0; a && i < a->count; i++) {
             double normal = random_normal(of, i);
             bool is_hit = random_below(random_fork(of, 1), i, 5) == 0;
-            double value = n == 1                      ? exp2(-1 - (double)(i % 8))
+            double value = n == 1 ? slope_of(i, kind == ATTENTION_SCALE_0 || kind >= ATTENTION_CHUNKS_RISE)
                            : n == 2 && is_hit          ? -INFINITY
                            : kind == ATTENTION_EXTREME ? (normal > 0 ? 300 : -300)
+                           : n == 0                    ? sink_of(i, normal)
                                                        : 2 * normal;
             element_set(a->about->type, a->host, i, value);
         }
@@ -609,7 +765,10 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     scale->real = number_decode(scale->about->type, number_encode(scale->about->type, exact));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         matrix m = matrix_of(p, names[i], kind, size, random_fork(s, i + 1));
-        fill(&m);
+        if (m.has_codes)
+            fill_codes(p, &m);
+        else
+            fill(&m);
     }
     fill_shaping(p, kind, s);
     attention_make_layout(p);
@@ -646,7 +805,8 @@ typedef enum layout {
     OVERLAPPING, /* a row of K or V begins a few elements behind the one before it: few elements, many rows */
     FAR_QUERIES, /* the same; rows of Q far apart */
     ONE_VALUE,   /* and one row of V for all keys */
-    ONE_ROW      /* and of K */
+    ONE_ROW,     /* and of K */
+    COUNTED      /* as OVERLAPPING, and inputs in which each key counts */
 } layout;
 
 typedef struct lengths {
@@ -700,21 +860,31 @@ static void set_mask(size_plan *plan, lengths n)
     set(plan, "mask", "_batch_stride", n.q * row);
 }
 
+/* Scales of keys, one behind the other, or some apart. */
+static void set_scale_strides(size_plan *plan, uint64_t heads, uint64_t rows, layout where)
+{
+    const bool by_rows = where == ROWS_FIRST;
+    const uint64_t row = where == GAPS ? 3 : 1, head = rows * row + (where == GAPS ? 1 : 0);
+    if (!attention_has_key_scales(plan->problem))
+        return;
+    set(plan, "scale", "_row_stride", by_rows ? heads : row);
+    set(plan, "scale", "_head_stride", by_rows ? 1 : head);
+    set(plan, "scale", "_batch_stride", where == ONE_KV ? 0 : heads * (by_rows ? rows : head));
+}
+
 static void add_size(size_plan *plan, lengths n, layout where, const sight *seen, bool is_always)
 {
     static const struct {
         uint64_t q, k, v;
-    } gaps[] = {[GAPS] = {8, 8, 16},
-                [OVERLAPPING] = {8, 8, 16},
-                [FAR_QUERIES] = {APART, 8, 16},
-                [ONE_VALUE] = {APART, 8, 0},
-                [ONE_ROW] = {APART, 0, 0}};
+    } gaps[] = {[GAPS] = {8, 8, 16},         [OVERLAPPING] = {8, 8, 16}, [FAR_QUERIES] = {APART, 8, 16},
+                [ONE_VALUE] = {APART, 8, 0}, [ONE_ROW] = {APART, 0, 0},  [COUNTED] = {COUNTED_GAP, 8, 16}};
     static const attention_lengths lengths_by[] = {
         [HEADS_FIRST] = LENGTHS_BY_OFFSETS, [ROWS_FIRST] = LENGTHS_IN_PART,
         [GAPS] = LENGTHS_IN_SLOTS,          [ONE_KV] = LENGTHS_ALL,
         [OVERLAPPING] = LENGTHS_BY_OFFSETS, [FAR_QUERIES] = LENGTHS_BY_OFFSETS,
-        [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS};
-    layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING ? GAPS : where;
+        [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS,
+        [COUNTED] = LENGTHS_BY_OFFSETS};
+    layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING || where == COUNTED ? GAPS : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
         return;
@@ -740,8 +910,11 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
     n.q = attention_query_rows(plan->problem);
     n.k = attention_key_rows(plan->problem);
     set_strides(plan, "q", n.q_heads, n.q, of_q, gaps[where].q);
-    set_strides(plan, "k", n.kv_heads, n.k, where, gaps[where].k);
+    const uint64_t wider =
+        attention_has_codes(plan->problem) && gaps[where].k == 8 ? 2 : 1; /* whole units of codes */
+    set_strides(plan, "k", n.kv_heads, n.k, where, wider * gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
+    set_scale_strides(plan, n.kv_heads, n.k, where);
     set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
     uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q,
              dim = attention_dim(plan->problem, "out");
@@ -770,10 +943,14 @@ static void add_long(size_plan *plan)
     const problem *p = plan->problem;
     uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
     uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1, parts = split_k ? split_k : 1;
-    lengths n = {1, group, 1, group == 3 ? 3 : 9, parts * key_warps(p) * CHUNK + tile_k + 3};
+    const bool is_wide = attention_dim(p, "k") > 256 || attention_dim(p, "v") > 256;
+    const uint64_t rows = is_wide                                ? 57
+                          : problem_parameter(p, "tile_q") >= 64 ? 27
+                                                                 : 9; /* in all blocks of a warp */
+    lengths n = {1, group, 1, rows / group, parts * key_warps(p) * CHUNK + tile_k + 3};
     set(plan, "splits", "", !split_k);
     if (problem_has_parameter(p, "strategy", "mma"))
-        split_k > 1 ? add(plan, n, ONE_ROW) : add_always(plan, n, ONE_VALUE);
+        split_k > 4 ? add(plan, n, ONE_ROW) : add_always(plan, n, split_k > 1 ? ONE_ROW : ONE_VALUE);
     set(plan, "splits", "", 0);
 }
 
@@ -787,6 +964,7 @@ static void add_parts(size_plan *plan)
 }
 
 /* Parts that a call asks for: groups of them, which the last of each joins, have one part, some, all; and parts without keys.
+ * Half of them with sinks.
  * What a call leaves open is in all other sizes. */
 static void add_splits(size_plan *plan)
 {
@@ -794,7 +972,8 @@ static void add_splits(size_plan *plan)
     uint64_t tile_k = problem_parameter(plan->problem, "tile_k");
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
         set(plan, "splits", "", splits[i]);
-        add_always(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING);
+        add_size(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING,
+                 &(sight){.has_sinks = i % 2}, true);
         add(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST);
     }
     set(plan, "splits", "", 0);
@@ -811,20 +990,31 @@ static void add_packed(size_plan *plan)
     add(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, GAPS);
 }
 
-/* Tiles whose last keys are not seen, so that each comparison of a key's number decides once; a lane of mma has pairs, of
- * which only the one or the other comes always. Causal rows see all lengths. */
-static void add_masks(size_plan *plan)
+/* Edges of what is seen at each key of a tile, so that each comparison of a key's number decides once: of first keys, and of
+ * the length; a lane of mma has pairs of keys in each octet, and each edge has one of its keys on either side. */
+static void add_edges(size_plan *plan)
 {
     const problem *p = plan->problem;
+    const uint64_t tile_k = problem_parameter(p, "tile_k");
     const bool is_mma = problem_has_parameter(p, "strategy", "mma");
-    enum { ODD = 3, EVEN = 6, SOME_ROWS = 9, MORE_ROWS = 27 };
-    for (uint64_t first = 0; first < problem_parameter(p, "tile_k"); first += is_mma ? 8 : 16) {
-        const bool is_odd = first / 8 % 2;
-        if (problem_has_parameter(p, "causal", "true"))
-            continue;
-        add_always(plan, (lengths){1, 1, 1, SOME_ROWS, first + (is_odd ? ODD : EVEN)}, OVERLAPPING);
-        if (is_mma)
-            add(plan, (lengths){1, 1, 1, MORE_ROWS, first + (is_odd ? EVEN : ODD)}, OVERLAPPING);
+    enum { ROWS = 27 };
+    for (uint64_t n = 0; n < tile_k / (is_mma ? 4 : 16); n++) {
+        const uint64_t edge = is_mma ? n / 2 * 8 + (n % 2 ? 6 : 3) : n * 16 + (n % 2 ? 14 : 3);
+        add_size(plan, (lengths){1, 1, 1, ROWS, 2 * tile_k + edge}, COUNTED,
+                 &(sight){.left = 1, .first = edge}, true);
+    }
+}
+
+/* The same of windows, which move with the rows: a lane's rows are eight apart. In front of them there are no keys. */
+static void add_moving_edges(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const uint64_t tile_q = problem_parameter(p, "tile_q");
+    const bool is_causal = problem_has_parameter(p, "causal", "true");
+    for (uint64_t ahead = 0; ahead < 32; ahead += 8) {
+        const uint64_t rows = ahead == 0 ? 2 * tile_q + 3 : tile_q;
+        add_size(plan, (lengths){1, 1, 1, rows, rows + ahead}, COUNTED,
+                 &(sight){.left = 4, .right = is_causal ? 0 : 3}, true);
     }
 }
 
@@ -836,14 +1026,14 @@ static void add_windows(size_plan *plan)
     const uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k"),
                    parts = problem_parameter(p, "split_k");
     const bool is_causal = problem_has_parameter(p, "causal", "true");
-    const uint64_t few = 9, long_k = (parts + 3) * tile_k + 7;
+    const uint64_t few = 9, long_k = (parts + 5) * tile_k + 7;
     const struct {
         lengths n;
         sight seen;
     } rows[] = {
-        {{1, 1, 1, tile_q + 3, 2 * tile_k + 5}, {.left = 1}},
-        {{1, 3, 1, few, long_k}, {.left = parts * tile_k + 1, .first = 3, .has_sinks = true}},
-        {{1, 1, 1, few, 4 * tile_k + 1}, {.left = tile_k - 1, .first = tile_k + 1}},
+        {{1, 3, 1, few, long_k}, {.left = (parts + 2) * tile_k + 1, .first = 3, .has_sinks = true}},
+        {{1, 1, 1, few, 4 * tile_k + 1},
+         {.left = tile_k, .first = tile_k + 1}}, /* the last query does not see a tile's first key */
         {{1, 1, 1, few, 3 * tile_k}, {.left = 2, .first = tile_k}},
         {{1, 2, 1, few, tile_k + 3}, {.right = 1, .offset = -(int64_t)tile_k - 6, .has_sinks = true}},
         {{1, 1, 1, few, tile_k + 3}, {.left = 8, .offset = 5}},
@@ -851,9 +1041,11 @@ static void add_windows(size_plan *plan)
         {{1, 1, 1, tile_q + 1, 2 * tile_k - 1},
          {.left = 7, .right = is_causal ? 1 : tile_k + 2, .offset = -2}},
         {{2, 2, 1, few, tile_k + 3}, {.right = is_causal ? 0 : 2}},
+        {{1, 1, 1, 27, 9}, {.right = 1}}, /* of a tile's queries 18 see nothing */
+        {{1, 1, 1, 27, tile_k + 3}, {.left = tile_k, .first = tile_k}}, /* first keys within the window */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        add_size(plan, rows[i].n, OVERLAPPING, &rows[i].seen, true);
+        add_size(plan, rows[i].n, rows[i].seen.has_sinks ? OVERLAPPING : COUNTED, &rows[i].seen, true);
 }
 
 /* Sequences of every length beside each other, their rows by offsets and in slots. */
@@ -892,18 +1084,23 @@ static void plan_sizes(size_plan *plan)
     add(plan, (lengths){1, 2, 1, tile_q, 2 * tile_k}, ROWS_FIRST);
     add(plan, (lengths){1, 2, 2, tile_q, 2 * tile_k}, GAPS);
     add(plan, (lengths){2, 1, 1, tile_q, 2 * tile_k}, ONE_KV);
-    add_masks(plan);
+    add_edges(plan);
     add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11},
                OVERLAPPING); /* causal: 8 beyond the diagonal */
-    add_always(plan, (lengths){1, 1, 1, 11, 5 * tile_k - 3}, FAR_QUERIES);
+    add_always(plan, (lengths){1, 1, 1, 19, 5 * tile_k - 3}, FAR_QUERIES);
     add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
     if (problem_has_parameter(p, "causal", "true")) {
         add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
-                   OVERLAPPING); /* query 0 does not see a tile's last key */
+                   COUNTED); /* query 0 does not see a tile's last key */
         add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
+        if (problem_parameter(p, "split_k") == 1 &&
+            dim * tile_q <= 4096) /* tiles begin in an order of their own */
+            add_size(plan, (lengths){1, HEADS_TOGETHER + 2, HEADS_TOGETHER + 2, tile_q + 1, 3}, OVERLAPPING,
+                     &(sight){.offset = (int64_t)tile_q}, true);
     }
     add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
     add_windows(plan);
+    add_moving_edges(plan);
     add_long(plan);
     if (problem_parameter(p, "split_k") > 1)
         add_parts(plan);
@@ -925,7 +1122,7 @@ static void plan_sizes(size_plan *plan)
 
 const family_row attention_row = {
     .name = "attention",
-    .args = "q k v out lse batch q_heads kv_heads q_length k_length scale workspace_size splits",
+    .args = "q out lse batch q_heads kv_heads q_length k_length scale workspace_size splits",
     .patterns = patterns,
     .plan = plan_sizes,
     .make = make,

@@ -1,5 +1,7 @@
 #include "attention_layout.h"
 
+#include "codes.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +45,32 @@ uint64_t attention_dim(const problem *p, const char *matrix)
     uint64_t of_v = problem_parameter(p, "head_dim_v");
     bool is_of_v = strcmp(matrix, "v") == 0 || strcmp(matrix, "out") == 0;
     return is_of_v && of_v > 0 ? of_v : problem_parameter(p, "head_dim");
+}
+
+bool attention_has_codes(const problem *p)
+{
+    return !problem_has_parameter(p, "kv", "same");
+}
+
+bool attention_has_key_scales(const problem *p)
+{
+    return problem_has_parameter(p, "kv", "int8_token");
+}
+
+argument *attention_keys(problem *p, const char *matrix)
+{
+    const bool is_k = matrix[0] == 'k';
+    if (!attention_has_codes(p))
+        return problem_find(p, matrix);
+    return problem_find(p, is_k ? "k_codes" : "v_codes");
+}
+
+argument *attention_scales(problem *p, const char *matrix)
+{
+    const bool is_k = matrix[0] == 'k';
+    if (attention_has_key_scales(p))
+        return problem_find(p, is_k ? "k_scales" : "v_scales");
+    return attention_has_codes(p) ? problem_find(p, is_k ? "k_scale" : "v_scale") : NULL;
 }
 
 static bool is_dense(const problem *p)
@@ -239,10 +267,9 @@ void attention_make_layout(problem *p)
         make_pages(p);
 }
 
-static void poison(problem *p, const char *matrix)
+/* `dim` elements of each row count, whose strides are those of `matrix`. Codes in signed bytes have no NaN. */
+static void poison(problem *p, argument *a, const char *matrix, uint64_t dim)
 {
-    argument *a = problem_find(p, matrix);
-    uint64_t dim = attention_dim(p, matrix);
     unsigned char *is_seen = pool_allocate(&p->memory, (size_t)a->count + 1);
     for (uint64_t batch = 0; batch < problem_integer(p, "batch"); batch++) {
         attention_sequence s = attention_sequence_of(p, batch);
@@ -251,13 +278,17 @@ static void poison(problem *p, const char *matrix)
     }
     for (uint64_t i = 0; i < a->count; i++)
         if (!is_seen[i])
-            element_set(a->about->type, a->host, i, NAN);
+            element_set(a->about->type, a->host, i, a->about->type == ELEMENT_I8 ? CODES_E4M3_NAN : NAN);
 }
 
 void attention_poison(problem *p)
 {
     if (is_dense(p))
         return;
-    poison(p, "k");
-    poison(p, "v");
+    static const char *const names[] = {"k", "v"};
+    for (int i = 0; i < 2; i++) {
+        poison(p, attention_keys(p, names[i]), names[i], attention_dim(p, names[i]));
+        if (attention_has_key_scales(p))
+            poison(p, attention_scales(p, names[i]), "scale", 1);
+    }
 }

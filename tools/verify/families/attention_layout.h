@@ -14,7 +14,16 @@ attention_sequence attention_sequence_of(problem *p, uint64_t batch);
 /* Elements of a row. */
 uint64_t attention_dim(const problem *p, const char *matrix);
 
-/* The element at which the row of query i begins in "q" or "out", that of key j in "k" or "v"; the query's place in lse. */
+/* "k" or "v", or their codes; and their scales, of heads or, with kv int8_token, of keys: null where they have none. */
+argument *attention_keys(problem *p, const char *matrix);
+argument *attention_scales(problem *p, const char *matrix);
+
+/* Whether K and V are codes; with a scale for each key. */
+bool attention_has_codes(const problem *p);
+bool attention_has_key_scales(const problem *p);
+
+/* The element at which the row of query i begins in "q" or "out", that of key j in "k" or "v", and its
+ * place in "scale"; the query's place in lse. */
 uint64_t attention_query_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
                             uint64_t i);
 uint64_t attention_key_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
@@ -39,7 +48,7 @@ uint64_t attention_key_rows(problem *p);
 /* Fills the layout's arrays: lengths around the edges of tiles, 0, 1, and more than k_length. */
 void attention_make_layout(problem *p);
 
-/* Makes each element of K and V a NaN that is in no row of a sequence. */
+/* Makes each element of K and V, or each scale, a NaN that is in no row of a sequence. */
 void attention_poison(problem *p);
 
 #endif

@@ -14,11 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codes.h"
 #include "inputs.h"
 
 #define PI 3.14159265358979323846264338327950288L
-
-enum { E4M3_LARGEST = 0x7e, E4M3_NAN = 0x7f, SIGN = 0x80 };
 
 static const double least_most = 0x1p-118, least_f32 = 0x1p-149;
 
@@ -107,42 +106,13 @@ static void expect_element(argument *out, uint64_t at, const rotated *r)
 
 /* ---- codes ------------------------------------------------------------------------------------------------------ */
 
-static double e4m3_value(unsigned code)
-{
-    const int exponent = (int)code >> 3, fraction = (int)code & 7;
-    return exponent == 0 ? ldexp(fraction, -9) : ldexp(8 + fraction, exponent - 10);
-}
-
-/* The nearest of all magnitudes, of two the even one. */
-static unsigned e4m3_nearest(double magnitude)
-{
-    unsigned code = 0;
-    while (code < E4M3_LARGEST) {
-        const double below = magnitude - e4m3_value(code), above = e4m3_value(code + 1) - magnitude;
-        if (below < above || (below == above && code % 2 == 0))
-            break;
-        code++;
-    }
-    return code;
-}
-
-/* As a signed byte. */
-static int code_of(bool is_e4m3, double q)
-{
-    if (isnan(q))
-        return is_e4m3 ? E4M3_NAN : 0;
-    if (!is_e4m3)
-        return (int)rint(fmin(fmax(q, -128), 127));
-    const int code = (int)e4m3_nearest(fabs(q));
-    return signbit(q) ? code - SIGN : code;
-}
-
 /* Any code from that of `low` to that of `high`. Around 0 e4m3 has the codes of both signs, which are far apart: then all
  * others between are taken too. */
 static void expect_code(argument *out, uint64_t at, bool is_e4m3, double low, double high)
 {
     const bool both_signs = is_e4m3 && signbit(low) != signbit(high);
-    const double from = both_signs ? -SIGN : code_of(is_e4m3, low), to = code_of(is_e4m3, high);
+    const double from = both_signs ? -CODES_SIGN : codes_encode(is_e4m3, low),
+                 to = codes_encode(is_e4m3, high);
     out->expected_value[at] = (from + to) / 2;
     out->bound[at] = fabs(from - to) / 2;
 }
@@ -289,7 +259,7 @@ static void expect(problem *p, const input_pattern *pattern)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* A half of the tables is Llama's; in the others angles are anywhere, at the edges of eighths of a turn too. */
+/* A third of the tables is Llama's; in the others angles are anywhere, half of them at the edges of eighths of a turn. */
 static void make_frequencies(argument *a, random_stream s)
 {
     static const uint64_t edges[] = {0,
@@ -300,12 +270,12 @@ static void make_frequencies(argument *a, random_stream s)
                                      (UINT64_C(1) << 61) - 1,
                                      UINT64_MAX,
                                      UINT64_C(1) << 31};
-    const bool is_usual = random_below(random_fork(s, 1), 0, 2) == 0;
+    const bool is_usual = random_below(random_fork(s, 1), 0, 3) == 0;
     for (uint64_t i = 0; i < a->count; i++) {
         const double angle = pow(10000, -(double)i / (double)a->count);
         uint64_t frequency = (uint64_t)(angle / (2 * (double)PI) * 0x1p64);
         if (!is_usual)
-            frequency = random_below(random_fork(s, 2), i, 3)
+            frequency = random_below(random_fork(s, 2), i, 2)
                             ? random_bits(random_fork(s, 3), i)
                             : edges[random_below(random_fork(s, 4), i, sizeof edges / sizeof *edges)];
         element_set_bits(ELEMENT_U64, a->host, i, frequency);
@@ -331,8 +301,8 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* All different, in an order of their own; some beyond the cache on either side, also such that their low 32 bits are a
- * slot. */
+/* All different, in an order of their own; but for the first some are beyond the cache on either side, also such that their
+ * low 32 bits are a slot. */
 static void make_slots(problem *p, random_stream s)
 {
     argument *a = problem_find(p, "slots");
@@ -349,7 +319,7 @@ static void make_slots(problem *p, random_stream s)
             slot = i;
         else if (i >= all)
             slot = UINT64_MAX;
-        else if (choice < sizeof none / sizeof *none)
+        else if (i > 0 && choice < sizeof none / sizeof *none)
             slot = none[choice];
         element_set_bits(ELEMENT_I64, a->host, i, slot);
     }
@@ -363,6 +333,18 @@ static void make_scales(argument *a, random_stream s)
         element_set(ELEMENT_F32, a->host, i, scales[random_below(s, i, sizeof scales / sizeof *scales)]);
 }
 
+/* In one of four heads, which is not rotated: it changes no other. */
+static void put_nonfinite(problem *p, random_stream s)
+{
+    argument *v = problem_find(p, "v");
+    const uint64_t dim = problem_parameter(p, "head_dim");
+    for (uint64_t first = 0; first + dim <= v->count; first += dim) {
+        if (random_below(s, first, 4) == 0)
+            element_set(v->about->type, v->host, first + random_below(random_fork(s, 1), first, dim),
+                        inputs_nonfinite(random_fork(s, 2), first));
+    }
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     static const char *const names[] = {"q", "k", "v"}, *const written[] = {"k_cache",  "v_cache",
@@ -371,6 +353,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     static const double magnitudes[] = {1, 1, 0.75, 1.2079441541679836, 0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         inputs_fill(problem_find(p, names[i]), (input_kind)pattern->number, random_fork(s, i + 1));
+    put_nonfinite(p, random_fork(s, 20));
     for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
         argument *a = problem_find(p, written[i]);
         if (a)
