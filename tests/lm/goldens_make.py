@@ -55,11 +55,12 @@ class Llama:
         return self.post("/tokenize", content=text, add_special=True, parse_special=True)["tokens"]
 
     def greedy(self, prompt):
-        """The tokens, with the end token where there is one, and each one's logarithm of probability."""
+        """The tokens, with the end token where there is one; and each one's logarithm of probability, but for tokens that end
+        within a letter: where there are such, there are fewer of these."""
         answer = self.post("/completion", prompt=prompt, n_predict=STEPS, temperature=0, samplers=["top_k"], top_k=1,
                            repeat_penalty=1.0, return_tokens=True, cache_prompt=False, n_probs=2)
         rows = answer["completion_probabilities"]
-        return [row["id"] for row in rows], [row["logprob"] for row in rows]
+        return answer["tokens"], [row["logprob"] for row in rows]
 
 
 class Models:
@@ -125,9 +126,10 @@ def main():
         print(f"\n{kind} {json.dumps(text, ensure_ascii=False)}")
         print("tokens", *prompt)
         logits, bounds = write_path("llama.cpp", models, prompt, path, 0)
-        off = np.abs(log_probabilities(logits)[range(len(path)), path] - probabilities)
-        print(f"{text[:20]!r}: llama.cpp's log probability is off by {off.max():.3f} at most, {(off / bounds).max():.2f} of q8's"
-              " bound", file=sys.stderr)
+        if len(probabilities) == len(path):
+            off = np.abs(log_probabilities(logits)[range(len(path)), path] - probabilities)
+            print(f"{text[:20]!r}: llama.cpp's log probability is off by {off.max():.3f} at most, {(off / bounds).max():.2f} of q8's"
+                  " bound", file=sys.stderr)
         same = next((i for i, token in enumerate(path) if token != logits[i].argmax()), len(path))
         if same < len(path):
             own = path[:same] + own_greedy(models, prompt + path[:same], STEPS - same, ends)
