@@ -110,6 +110,8 @@ def attention(params):
             sizes["sequences_k_rows"] = 0
         if layout == "paged":
             sizes |= {"pages_entries": pages, "pages_stride": pages, "pages_count": pages, "pages_size": 16}
+        if params.get("kv") == "int8_token":
+            sizes |= {"scale_row_stride": 1, "scale_head_stride": rows, "scale_batch_stride": rows * kv_heads}
         if params.get("score") == "mask":
             sizes |= {"mask_row_stride": 0, "mask_head_stride": 0, "mask_batch_stride": 0}
         yield ",".join(f"{name}={value}" for name, value in sizes.items())

@@ -2,6 +2,7 @@
 
 usage: check.py VERB PROGRAM EMULATOR DRIVER HEAP MODELS all|some
        check.py logits PROBE EMULATOR MODELS all|some
+       check.py greedy PROBE EMULATOR FOLDER all|some
        check.py size STRIP PROGRAM [COMPRESSED]
 
 PROGRAM has kernels for every format; failing_driver.c and failing_heap.c let calls fail; MODELS is a folder in which
@@ -18,6 +19,8 @@ import sys
 import tempfile
 import time
 
+import goldens_check
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -26,7 +29,7 @@ class Failed(Exception):
 
 
 def run(arguments, environment=(), **more):
-    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=300,
+    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=600,
                           env={**os.environ, "KILN_EMU_CHECK": "none", **dict(environment)}, **more)
 
 
@@ -209,6 +212,38 @@ def logits(program, emulator, models, extent):
             probe(program, emulator, small_model(models, name), tokens, target)
 
 
+# ---- answers ------------------------------------------------------------------------------------------------------------
+
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # as in tools/prepare.sh
+ANSWERS = {"some": {"sm_90": (7,)}, "all": {"sm_90": range(20), "sm_75": (0, 7), "sm_80": (0, 7), "sm_120": (0, 7)}}
+
+
+def real_model():
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    path = pathlib.Path(os.environ.get("KILN_MODEL") or cache / "kiln" / f"{SHA256}.gguf")
+    if not path.exists():
+        print(f"skipped: there is no model {path}; tools/demo fetches it")
+        sys.exit(77)
+    return path
+
+
+def greedy(program, emulator, folder, extent):
+    """What the model goes on with after the goldens' prompts, by the graph of a token."""
+    model, count = real_model(), 64 if extent == "all" else 12
+    prompt = pathlib.Path(folder) / "prompt"
+    for target, numbers in ANSWERS[extent].items():
+        for number in numbers:
+            golden = goldens_check.read_goldens()[number]
+            prompt.write_text(" ".join(map(str, golden.tokens)))
+            got = run([program, model, prompt, "--greedy", count, "--driver", emulator], {"KILN_EMU_DEVICE": target})
+            if got.returncode:
+                raise Failed(f"prompt {number} on {target}: {got.stderr}")
+            is_near, said = goldens_check.check(golden, "exact", list(map(int, got.stdout.split())))
+            print(f"prompt {number} on {target}: {said}", flush=True)
+            if not is_near:
+                raise Failed("farther from float64's best token than roundings go")
+
+
 # ---- size ---------------------------------------------------------------------------------------------------------------
 
 MOST_BYTES = (1_000_000, 700_000)  # plain, and with compressed images
@@ -303,9 +338,9 @@ def main(verb, *arguments):
     try:
         if verb == "size":
             size(*arguments)
-        elif verb == "logits":
+        elif verb in ("logits", "greedy"):
             pathlib.Path(arguments[2]).mkdir(parents=True, exist_ok=True)
-            logits(*arguments)
+            (logits if verb == "logits" else greedy)(*arguments)
         else:
             program, emulator, driver, heap, models, extent = arguments
             pathlib.Path(models).mkdir(parents=True, exist_ok=True)
