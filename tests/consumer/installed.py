@@ -537,5 +537,5 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, packages, find_package, makefiles, pkg_config, cxx, reexport, own_family, external_ptx, cuda_sources_nvcc, cuda_sources_clang,
-      cuda_runtime, pack, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+main((install, packages, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
+      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
