@@ -1715,9 +1715,10 @@ typedef struct kiln_default_attention_args {
                                   * and O, K and V in pages; KILN_DEFAULT_ATTENTION_LAYOUT_...; 0 is dense */
     uint32_t head_dim_v;         /* elements of a row of V and O where they are not as many as K's; 0:
                                   * head_dim; 0 is 0 */
-    uint32_t kv;                 /* of K and V; same: type; e4m3, int8: codes of 8 bits, with a scale for
-                                  * each head; int8_token: with a scale for each key and head, as rope
-                                  * writes them; KILN_DEFAULT_ATTENTION_KV_...; 0 is same */
+    uint32_t kv;                 /* elements of K and V; same: of the type that Q has; e4m3, int8: codes of
+                                  * 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a
+                                  * scale for each key and head, as rope writes them;
+                                  * KILN_DEFAULT_ATTENTION_KV_...; 0 is same */
 } kiln_default_attention_args;
 
 /* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
@@ -1768,9 +1769,9 @@ typedef struct kiln_default_attention_single_head_args {
                           * pages; KILN_DEFAULT_ATTENTION_LAYOUT_...; 0 is dense */
     uint32_t head_dim_v; /* elements of a row of V and O where they are not as many as K's; 0: head_dim; 0
                           * is 0 */
-    uint32_t kv;         /* of K and V; same: type; e4m3, int8: codes of 8 bits, with a scale for each
-                          * head; int8_token: with a scale for each key and head, as rope writes them;
-                          * KILN_DEFAULT_ATTENTION_KV_...; 0 is same */
+    uint32_t kv;         /* elements of K and V; same: of the type that Q has; e4m3, int8: codes of 8 bits,
+                          * with a scale for each head; int8_token: codes of 8 bits, with a scale for each
+                          * key and head, as rope writes them; KILN_DEFAULT_ATTENTION_KV_...; 0 is same */
 } kiln_default_attention_single_head_args;
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,

@@ -300,8 +300,9 @@ static void write_choose_function(arena *a, text *out, const bundle_family *f)
 
     text_add(out, "\n/* Every variant that has what the caller names, and how long it would take. */\n");
     c_add_wrapped(out, arena_format(a, "static void consider_%s(", f->family->name),
-                  arena_format(a, "kiln_choice *c, %s a", f->args_struct),
+                  arena_format(a, "kiln_choice *c, const %s *args", f->args_struct),
                   ")\n{\n    const kiln_device device = c->loader->device;\n");
+    text_printf(out, "    %s a = *args;\n", f->args_struct);
     if (!strstr(body.data, "a."))
         text_add(out, "    (void)a;\n");
     text_add_bytes(out, body.data, body.length);
@@ -310,12 +311,13 @@ static void write_choose_function(arena *a, text *out, const bundle_family *f)
     text_add(
         out,
         "\n/* Which variant serves these arguments on this device; of those that none serves, one that says why. */\n");
-    c_add_wrapped(out, arena_format(a, "static kiln_status choose_%s(", f->family->name),
-                  arena_format(a, "kiln_loader *loader, %s a, const kiln_kernel **kernel", f->args_struct),
-                  ")\n{\n");
+    c_add_wrapped(
+        out, arena_format(a, "static kiln_status choose_%s(", f->family->name),
+        arena_format(a, "kiln_loader *loader, const %s *args, const kiln_kernel **kernel", f->args_struct),
+        ")\n{\n");
     text_printf(out,
                 "    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};\n"
-                "    consider_%s(&choice, a);\n"
+                "    consider_%s(&choice, args);\n"
                 "    *kernel = choice.best ? choice.best : choice.fallback;\n",
                 f->family->name);
     if (names_params(f)) {
@@ -336,7 +338,7 @@ static void write_find_function(arena *a, text *out, const bundle_family *f)
         arena_format(a, "kiln_loader *loader, const %s *args, const kiln_kernel **kernel", f->args_struct),
         ")\n{\n    *kernel = NULL;\n");
     write_call_of_check(a, out, f, "check", "args");
-    text_printf(out, "    return choose_%s(loader, *args, kernel);\n}\n", f->family->name);
+    text_printf(out, "    return choose_%s(loader, args, kernel);\n}\n", f->family->name);
 }
 
 /* What it tells is what the launch would come to: KILN_NO_LAUNCH has the launch's own checks. */
@@ -369,7 +371,7 @@ static void write_candidates_function(arena *a, text *out, const bundle_family *
         "    kiln_candidate none;\n"
         "    kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, "
         ".capacity = capacity};\n"
-        "    consider_%s(&choice, *args);\n"
+        "    consider_%s(&choice, args);\n"
         "    *count = choice.count;\n"
         "    return KILN_OK;\n}\n",
         family->name);

@@ -36,12 +36,14 @@ static void write_need_function(arena *a, text *out, const bundle_family *f)
     text_add(
         out,
         "\n/* The bytes that this kernel takes; null: the most of any that has what the caller names. */\n");
-    c_add_wrapped(out, arena_format(a, "static void need_%s(", f->family->name),
-                  arena_format(a,
-                               "const kiln_kernel *kernel, %s a, uint64_t *workspace_bytes, uint64_t "
-                               "*counter_bytes",
-                               f->args_struct),
-                  ")\n{\n");
+    c_add_wrapped(
+        out, arena_format(a, "static void need_%s(", f->family->name),
+        arena_format(a,
+                     "const kiln_kernel *kernel, const %s *args, uint64_t *workspace_bytes, uint64_t "
+                     "*counter_bytes",
+                     f->args_struct),
+        ")\n{\n");
+    text_printf(out, "    %s a = *args;\n", f->args_struct);
     write_defaults(a, out, f);
     size_t count = 0;
     for (size_t i = 0; i < f->variant_count; i++) {
@@ -67,7 +69,7 @@ static void begin_function(arena *a, text *out, const bundle_family *f)
                 "    %s a = *args;\n"
                 "    a.%s = UINT64_MAX;\n"
                 "    const kiln_kernel *kernel;\n"
-                "    status = choose_%s(loader, a, &kernel);\n"
+                "    status = choose_%s(loader, &a, &kernel);\n"
                 "    if (status != KILN_OK)\n"
                 "        return status;\n",
                 f->args_struct, f->workspace->size, f->family->name);
@@ -84,7 +86,7 @@ static void write_function(arena *a, text *out, const bundle_family *f)
                 "    a.%s = a.%s = %u; /* some address */\n"
                 "    status = kernel->run(loader, KILN_NO_LAUNCH, &a);\n"
                 "    if (status == KILN_OK)\n"
-                "        need_%s(kernel, a, workspace_bytes, counter_bytes);\n"
+                "        need_%s(kernel, &a, workspace_bytes, counter_bytes);\n"
                 "    return status;\n}\n",
                 w->arg, w->counters, MOST_ALIGNMENT, f->family->name);
 }
@@ -94,7 +96,7 @@ static void write_max_function(arena *a, text *out, const bundle_family *f)
     text_add(out, "\n");
     c_add_query_prototype(out, f, "workspace_max", ")\n{\n");
     begin_function(a, out, f);
-    text_printf(out, "    need_%s(NULL, a, workspace_bytes, counter_bytes);\n    return status;\n}\n",
+    text_printf(out, "    need_%s(NULL, &a, workspace_bytes, counter_bytes);\n    return status;\n}\n",
                 f->family->name);
 }
 

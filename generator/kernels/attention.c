@@ -33,7 +33,7 @@ static const kiln_param params[] = {
      .default_value = "0", .is_later = true, .summary = "elements of a row of V and O where they are not as many as K's; 0: head_dim"},
     {.name = "kv", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "same e4m3 int8 int8_token", .numbers = "1 2 3 4",
      .default_value = "same", .is_later = true,
-     .summary = "of K and V; same: type; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: with a scale for each key and head, as rope writes them"},
+     .summary = "elements of K and V; same: of the type that Q has; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a scale for each key and head, as rope writes them"},
     {.name = NULL},
 };
 

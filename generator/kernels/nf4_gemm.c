@@ -33,7 +33,7 @@ static const kiln_param params[] = {
     {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
      .summary = "mma: stages of A in shared memory; all but one are being loaded"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 2 4 8 16", .default_value = "1",
-     .summary = "mma: thread blocks that share K; 0: all that fit the device at once share the K of all tiles alike, so that sums round as the number of multiprocessors has it; all but 1 need a workspace"},
+     .summary = "mma: thread blocks that share K; 0: as many as the device runs at once, with equal shares of the work; the last bits of C then depend on its number of multiprocessors; all but 1 need a workspace"},
     {.name = NULL},
 };
 

@@ -3,6 +3,7 @@
 usage: check.py VERB PROGRAM EMULATOR DRIVER HEAP MODELS all|some
        check.py logits PROBE EMULATOR MODELS all|some
        check.py greedy PROBE EMULATOR FOLDER all|some
+       check.py targets PROGRAM EMULATOR
        check.py size STRIP PROGRAM [COMPRESSED]
 
 PROGRAM has kernels for every format; failing_driver.c and failing_heap.c let calls fail; MODELS is a folder in which
@@ -22,6 +23,7 @@ import time
 import goldens_check
 
 HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM = HERE.parent / "consumer/language_model"
 
 
 class Failed(Exception):
@@ -61,8 +63,9 @@ REFUSED = [  # arguments, and what stderr says
     ([MODEL, "--prompt", "a", "--temperature", "nan"], "found 'nan'"),
     ([MODEL, "--prompt", "a", "--top-p", "1.5"], "--top-p: expected a number from 0 to 1, found '1.5'"),
     ([MODEL, "--prompt", "a", "--seed", "x"], "--seed: expected a whole number"),
-    ([MODEL, "--prompt", "a", "--verbose"], "--verbose: expected an option, found '--verbose'"),
-    ([MODEL, MODEL, "--prompt", "a"], "expected an option"),
+    ([MODEL, "--prompt", "a", "--verbose"], "--verbose: there is no such option"),
+    ([MODEL, MODEL, "--prompt", "a"], "there is one model only"),
+    ([MODEL, "--prompt", "a", "--driver", ""], "--driver: expected a text, found ''"),
 ]
 FAILED = [
     (["no/such.gguf", "--prompt", "a"], "no/such.gguf: "),
@@ -244,6 +247,16 @@ def greedy(program, emulator, folder, extent):
                 raise Failed("farther from float64's best token than roundings go")
 
 
+def targets(program, emulator):
+    """The program's own bundle has what a token takes on each of its targets."""
+    model = real_model()
+    for target in re.search(r"targets: \[(.*)\]", (PROGRAM / "kernels.yaml").read_text())[1].split(", "):
+        got = run([program, model, "--prompt", "a", "-n", "1", "--driver", emulator], {"KILN_EMU_DEVICE": target})
+        if got.returncode:
+            raise Failed(f"{target}: {got.stderr}")
+        print(f"{target}: {got.stdout!r}")
+
+
 # ---- size ---------------------------------------------------------------------------------------------------------------
 
 MOST_BYTES = (1_000_000, 700_000)  # plain, and with compressed images
@@ -338,6 +351,8 @@ def main(verb, *arguments):
     try:
         if verb == "size":
             size(*arguments)
+        elif verb == "targets":
+            targets(*arguments)
         elif verb in ("logits", "greedy"):
             pathlib.Path(arguments[2]).mkdir(parents=True, exist_ok=True)
             (logits if verb == "logits" else greedy)(*arguments)

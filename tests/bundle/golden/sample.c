@@ -1678,9 +1678,10 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_blend(kiln_choice *c, sample_blend_args a)
+static void consider_blend(kiln_choice *c, const sample_blend_args *args)
 {
     const kiln_device device = c->loader->device;
+    sample_blend_args a = *args;
     if (a.type == 0)
         a.type = SAMPLE_BLEND_TYPE_F32;
     if (a.acc == 0)
@@ -1852,10 +1853,11 @@ static void consider_blend(kiln_choice *c, sample_blend_args a)
 }
 
 /* Which variant serves these arguments on this device; of those that none serves, one that says why. */
-static kiln_status choose_blend(kiln_loader *loader, sample_blend_args a, const kiln_kernel **kernel)
+static kiln_status choose_blend(kiln_loader *loader, const sample_blend_args *args,
+                                const kiln_kernel **kernel)
 {
     kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
-    consider_blend(&choice, a);
+    consider_blend(&choice, args);
     *kernel = choice.best ? choice.best : choice.fallback;
     if (!*kernel) {
         static const char detail[] =
@@ -1871,7 +1873,7 @@ static kiln_status find_blend(kiln_loader *loader, const sample_blend_args *args
     kiln_status status = check_blend(loader, args);
     if (status != KILN_OK || (uint64_t)args->rows == 0)
         return status;
-    return choose_blend(loader, *args, kernel);
+    return choose_blend(loader, args, kernel);
 }
 
 kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel)
@@ -1901,7 +1903,7 @@ kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args
         return status;
     kiln_candidate none;
     kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
-    consider_blend(&choice, *args);
+    consider_blend(&choice, args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -2052,9 +2054,10 @@ const kiln_kernel sample_parts_2_kernel = {
 };
 
 /* Every variant that has what the caller names, and how long it would take. */
-static void consider_parts(kiln_choice *c, sample_parts_args a)
+static void consider_parts(kiln_choice *c, const sample_parts_args *args)
 {
     const kiln_device device = c->loader->device;
+    sample_parts_args a = *args;
     {
             static const char why_1[] = "workspace_size must be at least ceil_div(n, 16) * 16 * split_k";
         kiln_consider(c, &device, &sample_parts_2_kernel, kiln_is_sure(&device, 75, 10000, 0),
@@ -2063,10 +2066,11 @@ static void consider_parts(kiln_choice *c, sample_parts_args a)
 }
 
 /* Which variant serves these arguments on this device; of those that none serves, one that says why. */
-static kiln_status choose_parts(kiln_loader *loader, sample_parts_args a, const kiln_kernel **kernel)
+static kiln_status choose_parts(kiln_loader *loader, const sample_parts_args *args,
+                                const kiln_kernel **kernel)
 {
     kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
-    consider_parts(&choice, a);
+    consider_parts(&choice, args);
     *kernel = choice.best ? choice.best : choice.fallback;
     return KILN_OK;
 }
@@ -2077,7 +2081,7 @@ static kiln_status find_parts(kiln_loader *loader, const sample_parts_args *args
     kiln_status status = check_parts(loader, args);
     if (status != KILN_OK)
         return status;
-    return choose_parts(loader, *args, kernel);
+    return choose_parts(loader, args, kernel);
 }
 
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel)
@@ -2107,7 +2111,7 @@ kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args
         return status;
     kiln_candidate none;
     kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT, .list = list ? list : &none, .capacity = capacity};
-    consider_parts(&choice, *args);
+    consider_parts(&choice, args);
     *count = choice.count;
     return KILN_OK;
 }
@@ -2120,9 +2124,10 @@ kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_part
 }
 
 /* The bytes that this kernel takes; null: the most of any that has what the caller names. */
-static void need_parts(const kiln_kernel *kernel, sample_parts_args a, uint64_t *workspace_bytes,
+static void need_parts(const kiln_kernel *kernel, const sample_parts_args *args, uint64_t *workspace_bytes,
                        uint64_t *counter_bytes)
 {
+    sample_parts_args a = *args;
     if (kernel ? kernel == &sample_parts_2_kernel
                : 1) {
         a.workspace_size = ceil_div(a.n, 16) * 16 * 2;
@@ -2145,13 +2150,13 @@ kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args 
     sample_parts_args a = *args;
     a.workspace_size = UINT64_MAX;
     const kiln_kernel *kernel;
-    status = choose_parts(loader, a, &kernel);
+    status = choose_parts(loader, &a, &kernel);
     if (status != KILN_OK)
         return status;
     a.workspace = a.tile_counters = 256; /* some address */
     status = kernel->run(loader, KILN_NO_LAUNCH, &a);
     if (status == KILN_OK)
-        need_parts(kernel, a, workspace_bytes, counter_bytes);
+        need_parts(kernel, &a, workspace_bytes, counter_bytes);
     return status;
 }
 
@@ -2169,10 +2174,10 @@ kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_a
     sample_parts_args a = *args;
     a.workspace_size = UINT64_MAX;
     const kiln_kernel *kernel;
-    status = choose_parts(loader, a, &kernel);
+    status = choose_parts(loader, &a, &kernel);
     if (status != KILN_OK)
         return status;
-    need_parts(NULL, a, workspace_bytes, counter_bytes);
+    need_parts(NULL, &a, workspace_bytes, counter_bytes);
     return status;
 }
 

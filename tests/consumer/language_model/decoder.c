@@ -234,7 +234,7 @@ bool decoder_head(decoder *n, uint32_t count)
 
 static bool run_layers(decoder *n, uint32_t count)
 {
-    for (uint32_t i = 0; i < n->model->layer_count; i++)
+    for (uint32_t i = 0; i < n->model->layer_count && !(n->is_stopped && *n->is_stopped); i++)
         if (!decoder_layer(n, i, count))
             return false;
     return true;

@@ -2,6 +2,8 @@
 #ifndef LM_DECODER_H
 #define LM_DECODER_H
 
+#include <signal.h>
+
 #include "model.h"
 
 enum { CHUNK = 64 }; /* tokens of a prompt that pass through the layers at once */
@@ -19,8 +21,10 @@ typedef struct decoder {
     CUdeviceptr workspace, counters;       /* of attention */
     uint64_t workspace_bytes;
     CUdeviceptr inputs; /* what changes from step to step: struct inputs of decoder.c */
-    bool is_loading;    /* kernels are loaded instead of launched */
-    uint32_t launches;  /* of kernels so far; a graph's count when it is recorded */
+    /* When it is not 0 any more, decoder_read ends before the next layer, and the logits are none; may be null. */
+    const volatile sig_atomic_t *is_stopped;
+    bool is_loading;   /* kernels are loaded instead of launched */
+    uint32_t launches; /* of kernels so far; a graph's count when it is recorded */
     uint32_t launches_per_token;
 } decoder;
 

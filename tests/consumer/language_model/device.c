@@ -50,13 +50,15 @@ bool device_launched(device *d, kiln_status status)
 static bool open_driver(device *d, const char *path)
 {
     const char *missing = NULL;
+    void *entry_point;
     const kiln_status status = kiln_driver_load(&d->driver, path, &missing);
     if (status != KILN_OK)
         return failed("%s: %s%s%s", path ? path : "libcuda.so.1", kiln_status_string(status),
                       missing ? ": " : "", missing ? missing : "");
 #define GRAPH_ENTRY(member, symbol, parameters)                                                              \
-    *(void **)&d->member = dlsym(d->driver.library, symbol);                                                 \
-    if (!d->member)                                                                                          \
+    entry_point = dlsym(d->driver.library, symbol);                                                          \
+    memcpy(&d->member, &entry_point, sizeof entry_point);                                                    \
+    if (!entry_point)                                                                                        \
         return failed("%s: no %s; it is older than CUDA 11.4", path ? path : "libcuda.so.1", symbol);
     GRAPH_FUNCTIONS(GRAPH_ENTRY)
 #undef GRAPH_ENTRY

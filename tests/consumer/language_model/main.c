@@ -131,6 +131,7 @@ static bool open_session(session *s)
     s->times.uploaded = now();
     if (!decoder_open(&s->decoder, &s->model, &s->device, s->options.context, false))
         return false;
+    s->decoder.is_stopped = &is_interrupted;
     s->times.ready = now();
     s->out.out = stdout;
     return true;
@@ -188,8 +189,12 @@ static bool read_prompt_tokens(session *s)
 static bool answer(session *s)
 {
     int32_t token;
-    if (!read_prompt_tokens(s) || is_interrupted || !choose(s, &token))
-        return is_interrupted;
+    if (!read_prompt_tokens(s))
+        return false;
+    if (is_interrupted)
+        return true;
+    if (!choose(s, &token))
+        return false;
     s->times.prompted = now();
     while (!ends(s, token)) {
         if (!write_token(s, token))
@@ -223,11 +228,15 @@ static void report(const session *s)
         fprintf(stderr, "prompt     %zu tokens in %.3f s, %.2f per second; first token after %.3f s\n",
                 s->token_count, t->prompted - t->ready, (double)s->token_count / (t->prompted - t->ready),
                 t->prompted - t->start);
-    if (steps)
-        fprintf(stderr, "answer     %zu tokens, %.2f per second, %u launches each\n", s->written,
-                (double)steps / answered, s->decoder.launches_per_token);
-    if (is_interrupted)
-        fprintf(stderr, "interrupted\n");
+    if (s->times.prompted > 0)
+        fprintf(stderr, "answer     %zu tokens, %.2f per second, %u launches each; %s\n", s->written,
+                steps ? (double)steps / answered : 0.0, s->decoder.launches_per_token,
+                is_interrupted                            ? "interrupted"
+                : s->written == s->options.count          ? "as many as -n says"
+                : s->decoder.length == s->options.context ? "the context is full"
+                                                          : "the model ended it");
+    else
+        fprintf(stderr, "interrupted in the prompt\n");
 }
 
 int main(int argc, char **argv)
@@ -235,7 +244,11 @@ int main(int argc, char **argv)
     static session s;
     if (!read_options(&s.options, argc, argv))
         return 2;
-    signal(SIGINT, interrupt);
+    if (s.options.is_help)
+        return 0;
+    /* The second one ends the program at once. */
+    const struct sigaction once = {.sa_handler = interrupt, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    sigaction(SIGINT, &once, NULL);
     bool ok = open_session(&s) && answer(&s);
     s.times.end = now();
     if (ok && !s.options.is_quiet)

@@ -61,10 +61,10 @@ static bool read_float(const char *option, const char *text, float most, float *
     return misused(option, expected, text);
 }
 
-static bool read_text(const char *option, const char *text, const char **value)
+static bool read_text(const char *option, const char *text, bool may_be_empty, const char **value)
 {
     *value = text;
-    return text || misused(option, "a text", NULL);
+    return (text && (may_be_empty || *text)) || misused(option, "a text", text);
 }
 
 /* The value of the option at argv[0] is argv[1], which is null behind the last. */
@@ -72,9 +72,9 @@ static bool read_option(options *o, char **argv)
 {
     const char *name = argv[0], *value = argv[1];
     if (strcmp(name, "--prompt") == 0)
-        return read_text(name, value, &o->prompt);
+        return read_text(name, value, true, &o->prompt);
     if (strcmp(name, "--driver") == 0)
-        return read_text(name, value, &o->driver);
+        return read_text(name, value, false, &o->driver);
     if (strcmp(name, "-n") == 0)
         return read_u32(name, value, 1, 1u << 20, &o->count);
     if (strcmp(name, "--context") == 0)
@@ -87,13 +87,19 @@ static bool read_option(options *o, char **argv)
         return read_float(name, value, 1, &o->sampler.top_p);
     if (strcmp(name, "--seed") == 0)
         return read_count(name, value, 0, UINT64_MAX, &o->sampler.random);
-    return misused(name, "an option", name);
+    fprintf(stderr, "kiln-lm: %s: %s\n%s", name,
+            name[0] == '-' ? "there is no such option" : "there is one model only", usage);
+    return false;
 }
 
 bool read_options(options *o, int argc, char **argv)
 {
     *o = (options){.count = 128, .sampler = {.top_k = 40, .top_p = 0.95f}};
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            o->is_help = true;
+            return printf("%s", usage) > 0;
+        }
         if (strcmp(argv[i], "--chat") == 0)
             o->is_chat = true;
         else if (strcmp(argv[i], "--quiet") == 0)
