@@ -188,7 +188,7 @@ static bool read_prompt_tokens(session *s)
 
 static bool answer(session *s)
 {
-    int32_t token;
+    int32_t token = 0;
     if (!read_prompt_tokens(s))
         return false;
     if (is_interrupted)
