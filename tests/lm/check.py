@@ -174,7 +174,7 @@ def models_refused(program, emulator, _failing, models, _extent):
 
 FORMATS = "q4_0 q4_1 q5_0 q5_1 q8_0 mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs".split()
 MIXED = {"blk.0.attn_v.weight": "Q8_0", "blk.1.attn_q.weight": "Q5_1", "blk.1.ffn_down.weight": "Q5_0"}
-TOKENS, STEPS = 40, 8  # read together at first, the last ones one by one
+TOKENS, STEPS = 24, 4  # read together at first, the last ones one by one
 
 
 def probe(program, emulator, model, tokens, target):
