@@ -210,6 +210,15 @@ static bool answer(session *s)
 
 /* ---- statistics ------------------------------------------------------------------------------------------------------ */
 
+static const char *why_it_ended(const session *s)
+{
+    if (is_interrupted)
+        return "interrupted";
+    if (s->written == s->options.count)
+        return "as many as -n says";
+    return s->decoder.length == s->options.context ? "the context is full" : "the model ended it";
+}
+
 static void report(const session *s)
 {
     const times *t = &s->times;
@@ -224,19 +233,15 @@ static void report(const session *s)
     fprintf(stderr, "host       %.1f MB resident at most\n", (double)used.ru_maxrss * 1024 / 1e6);
     fprintf(stderr, "start      read %.3f s, uploaded %.3f s, kernels loaded %.3f s\n", t->read - t->start,
             t->uploaded - t->read, t->ready - t->uploaded);
-    if (t->prompted > 0)
-        fprintf(stderr, "prompt     %zu tokens in %.3f s, %.2f per second; first token after %.3f s\n",
-                s->token_count, t->prompted - t->ready, (double)s->token_count / (t->prompted - t->ready),
-                t->prompted - t->start);
-    if (s->times.prompted > 0)
-        fprintf(stderr, "answer     %zu tokens, %.2f per second, %u launches each; %s\n", s->written,
-                steps ? (double)steps / answered : 0.0, s->decoder.launches_per_token,
-                is_interrupted                            ? "interrupted"
-                : s->written == s->options.count          ? "as many as -n says"
-                : s->decoder.length == s->options.context ? "the context is full"
-                                                          : "the model ended it");
-    else
+    if (t->prompted == 0) {
         fprintf(stderr, "interrupted in the prompt\n");
+        return;
+    }
+    fprintf(stderr, "prompt     %zu tokens in %.3f s, %.2f per second; first token after %.3f s\n",
+            s->token_count, t->prompted - t->ready, (double)s->token_count / (t->prompted - t->ready),
+            t->prompted - t->start);
+    fprintf(stderr, "answer     %zu tokens, %.2f per second, %u launches each; %s\n", s->written,
+            steps ? (double)steps / answered : 0.0, s->decoder.launches_per_token, why_it_ended(s));
 }
 
 int main(int argc, char **argv)
