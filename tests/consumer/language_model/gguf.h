@@ -100,7 +100,7 @@ typedef struct gguf_tensor {
 /* NULL where the file has none of that name. */
 const gguf_tensor *gguf_find_tensor(const gguf_file *file, const char *name);
 uint64_t gguf_tensor_count(const gguf_file *file);
-/* In the order of names; index < gguf_tensor_count. */
+/* An array, in the order of names; index < gguf_tensor_count. */
 const gguf_tensor *gguf_tensor_at(const gguf_file *file, uint64_t index);
 
 /* Reads `bytes` of the tensor's bytes from its byte `from` on; from + bytes <= tensor->bytes. */

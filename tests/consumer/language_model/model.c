@@ -174,16 +174,15 @@ static bool place_tensors(model *m, const gguf_file *file)
 static const gguf_tensor *find_tensor(const model *m, const gguf_file *file, const char *name,
                                       CUdeviceptr *address)
 {
-    for (uint64_t i = 0; i < gguf_tensor_count(file); i++) {
-        const gguf_tensor *tensor = gguf_tensor_at(file, i);
-        if (strcmp(tensor->name, name) == 0) {
-            m->places[i].is_used = true;
-            *address = m->weights + m->places[i].offset;
-            return tensor;
-        }
+    const gguf_tensor *tensor = gguf_find_tensor(file, name);
+    if (!tensor) {
+        failed("tensor %s: there is none", name);
+        return NULL;
     }
-    failed("tensor %s: there is none", name);
-    return NULL;
+    place *of = &m->places[tensor - gguf_tensor_at(file, 0)];
+    of->is_used = true;
+    *address = m->weights + of->offset;
+    return tensor;
 }
 
 static bool has_shape(const gguf_tensor *t, uint64_t rows, uint64_t columns)
