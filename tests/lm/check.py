@@ -21,6 +21,7 @@ import tempfile
 import time
 
 import goldens_check
+import tokenizer_check
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM = HERE.parent / "consumer/language_model"
@@ -217,22 +218,12 @@ def logits(program, emulator, models, extent):
 
 # ---- answers ------------------------------------------------------------------------------------------------------------
 
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # as in tools/prepare.sh
 ANSWERS = {"some": {"sm_90": (7,)}, "all": {"sm_90": range(20), "sm_75": (0, 7), "sm_80": (0, 7), "sm_120": (0, 7)}}
-
-
-def real_model():
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    path = pathlib.Path(os.environ.get("KILN_MODEL") or cache / "kiln" / f"{SHA256}.gguf")
-    if not path.exists():
-        print(f"skipped: there is no model {path}; tools/demo fetches it")
-        sys.exit(77)
-    return path
 
 
 def greedy(program, emulator, folder, extent):
     """What the model goes on with after the goldens' prompts, by the graph of a token."""
-    model, count = real_model(), 64 if extent == "all" else 6
+    model, count = tokenizer_check.model(), 64 if extent == "all" else 6
     prompt = pathlib.Path(folder) / "prompt"
     for target, numbers in ANSWERS[extent].items():
         for number in numbers:
@@ -252,7 +243,7 @@ def greedy(program, emulator, folder, extent):
 
 def targets(program, emulator):
     """The program's own bundle has what a token takes on each of its targets."""
-    model = real_model()
+    model = tokenizer_check.model()
     for target in re.search(r"targets: \[(.*)\]", (PROGRAM / "kernels.yaml").read_text())[1].split(", "):
         got = run([program, model, "--prompt", "a", "-n", "1", "--driver", emulator], {"KILN_EMU_DEVICE": target})
         if got.returncode:

