@@ -3,6 +3,7 @@
 usage: check.py VERB PROGRAM EMULATOR DRIVER HEAP MODELS all|some
        check.py logits PROBE EMULATOR MODELS all|some
        check.py greedy PROBE EMULATOR FOLDER all|some
+       check.py layers PROBE EMULATOR
        check.py targets PROGRAM EMULATOR
        check.py size STRIP PROGRAM [COMPRESSED]
 
@@ -38,6 +39,7 @@ def run(arguments, environment=(), **more):
 
 def small_model(folder, name="q4_1"):
     path = pathlib.Path(folder) / f"small_{name}.gguf"
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         return path
     with tempfile.TemporaryDirectory(dir=folder) as scratch:  # tests that run at once may make the same one
@@ -78,8 +80,8 @@ FAILED = [
 ]
 
 
-def refusals(program, emulator, _failing, models, _extent):
-    model, count = small_model(models), 0
+def refusals(program, emulator, _driver, _heap, folder, _extent):
+    model, count = small_model(folder), 0
     for cases, status in ((REFUSED, 2), (FAILED, 1)):
         for arguments, expected in cases:
             got = run([program] + [model if a is MODEL else a for a in arguments] +
@@ -158,8 +160,8 @@ def change(source, path, keys=None, tensors=None):
     writer.close()
 
 
-def models_refused(program, emulator, _failing, models, _extent):
-    model, changed = small_model(models), pathlib.Path(models) / "changed.gguf"
+def models(program, emulator, _driver, _heap, folder, _extent):
+    model, changed = small_model(folder), pathlib.Path(folder) / "changed.gguf"
     cases = [(f"{key} = {value}", {"keys": {key: (value, kind)}}, expected) for key, value, kind, expected in KEYS]
     cases += [(f"{name} as {kind}", {"tensors": {name: kind}}, expected) for name, kind, expected in TENSORS]
     for what, changes, expected in cases:
@@ -175,11 +177,12 @@ def models_refused(program, emulator, _failing, models, _extent):
 
 FORMATS = "q4_0 q4_1 q5_0 q5_1 q8_0 mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs".split()
 MIXED = {"blk.0.attn_v.weight": "Q8_0", "blk.1.attn_q.weight": "Q5_1", "blk.1.ffn_down.weight": "Q5_0"}
+TARGETS = "sm_90", "sm_75", "sm_80", "sm_120"
 TOKENS, STEPS = 24, 4  # read together at first, the last ones one by one
 
 
 def probe(program, emulator, model, tokens, target):
-    """Compares each layer and the logits with float64 (lm_check.py)."""
+    """Compares each layer and the logits of a model's path with float64 (lm_check.py)."""
     with tempfile.TemporaryDirectory() as folder:
         got = run([program, model, tokens, folder, "--driver", emulator, "--steps", STEPS], {"KILN_EMU_DEVICE": target})
         if got.returncode:
@@ -198,22 +201,22 @@ def mistakes(model, tokens):
         raise Failed("lm_check.py takes a mistake for a rounding, or a rounding for a mistake")
 
 
-def logits(program, emulator, models, extent):
-    tokens = pathlib.Path(models) / "tokens"
+def logits(program, emulator, folder, extent):
+    tokens = pathlib.Path(folder) / "tokens"
     draw = random.Random(1)
-    small_model(models)
+    small_model(folder)
     tokens.write_text(" ".join(str(draw.randrange(512)) for _ in range(TOKENS)))
-    mistakes(small_model(models), tokens)
+    mistakes(small_model(folder), tokens)
     for name in FORMATS:
-        probe(program, emulator, small_model(models, name), tokens, "sm_90")
+        probe(program, emulator, small_model(folder, name), tokens, "sm_90")
         if extent == "all" or name == "q5_k":  # with a head of its own
-            probe(program, emulator, small_model(models, f"{name}_head"), tokens, "sm_90")
-    mixed = pathlib.Path(models) / "mixed.gguf"
-    change(small_model(models), mixed, tensors=MIXED)
+            probe(program, emulator, small_model(folder, f"{name}_head"), tokens, "sm_90")
+    mixed = pathlib.Path(folder) / "mixed.gguf"
+    change(small_model(folder), mixed, tensors=MIXED)
     probe(program, emulator, mixed, tokens, "sm_90")
-    for target in ("sm_75", "sm_80", "sm_120"):
+    for target in TARGETS[1:]:
         for name in FORMATS if extent == "all" else ("q4_1",):
-            probe(program, emulator, small_model(models, name), tokens, target)
+            probe(program, emulator, small_model(folder, name), tokens, target)
 
 
 # ---- answers ------------------------------------------------------------------------------------------------------------
@@ -225,6 +228,7 @@ def greedy(program, emulator, folder, extent):
     """What the model goes on with after the goldens' prompts, by the graph of a token."""
     model, count = tokenizer_check.model(), 64 if extent == "all" else 6
     prompt = pathlib.Path(folder) / "prompt"
+    prompt.parent.mkdir(parents=True, exist_ok=True)
     for target, numbers in ANSWERS[extent].items():
         for number in numbers:
             golden = goldens_check.read_goldens()[number]
@@ -239,6 +243,17 @@ def greedy(program, emulator, folder, extent):
             print(f"prompt {number} on {target}: {said}", flush=True)
             if not is_near:
                 raise Failed("farther from float64's best token than roundings go")
+
+
+def layers(program, emulator):
+    """Each layer and the logits of the real model, over 64 tokens of the goldens' prompts."""
+    model = pathlib.Path(tokenizer_check.model())
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = pathlib.Path(folder) / "tokens"
+        asked = [token for golden in goldens_check.read_goldens() for token in golden.tokens]
+        tokens.write_text(" ".join(map(str, asked[:64])))
+        for target in TARGETS:
+            probe(program, emulator, model, tokens, target)
 
 
 def targets(program, emulator):
@@ -295,9 +310,9 @@ def judge(what, got, answer):
     return got.returncode
 
 
-def failures(program, emulator, failing, models, extent):
-    model = small_model(models)
-    whole = with_fault(program, emulator, failing, model, LM_LIST=1)
+def failures(program, emulator, driver, heap, folder, extent):
+    model = small_model(folder)
+    whole = with_fault(program, emulator, (driver, heap), model, LM_LIST=1)
     calls = re.findall(r"^call (\d+) (\w+)$", whole.stderr, re.M)
     allocations = int(re.search(r"(\d+) allocations", whole.stderr)[1])
     if whole.returncode or "left:" in whole.stderr:
@@ -309,15 +324,15 @@ def failures(program, emulator, failing, models, extent):
             first.setdefault(name, number)
             last[name] = number
         chosen = sorted({(number, name) for kind in (first, last) for name, number in kind.items()})
-    refused = sum(judge(f"call {number}, {name}", with_fault(program, emulator, failing, model, LM_FAIL_CALL=number), whole.stdout)
+    refused = sum(judge(f"call {number}, {name}", with_fault(program, emulator, (driver, heap), model, LM_FAIL_CALL=number), whole.stdout)
                   for number, name in chosen)
     full = [(int(number), name) for number, name in calls if name == "cuMemAlloc_v2"]
     for number, name in full:
-        got = with_fault(program, emulator, failing, model, LM_FAIL_CALL=number, LM_FAIL_CODE=2)
+        got = with_fault(program, emulator, (driver, heap), model, LM_FAIL_CALL=number, LM_FAIL_CODE=2)
         if judge(f"call {number}, no memory", got, whole.stdout) != 1 or "has no room for" not in got.stderr:
             raise Failed(f"call {number}, no memory\n{got.stderr}")
     for number in range(1, allocations + 1):
-        got = with_fault(program, emulator, failing, model, LM_FAIL_HEAP=number)
+        got = with_fault(program, emulator, (driver, heap), model, LM_FAIL_HEAP=number)
         if judge(f"allocation {number}", got, whole.stdout) != 1 or "memory" not in got.stderr:
             raise Failed(f"allocation {number}\n{got.stderr}")
     print(f"{len(chosen)} of {len(calls)} calls failed in turn, {refused} with a message, the others without harm; "
@@ -327,8 +342,8 @@ def failures(program, emulator, failing, models, extent):
 # ---- an interrupt -------------------------------------------------------------------------------------------------------
 
 
-def interrupt(program, emulator, _failing, models, _extent):
-    model = small_model(models)
+def interrupt(program, emulator, _driver, _heap, folder, _extent):
+    model = small_model(folder)
     with subprocess.Popen([program, model, "--prompt", "The rain", "-n", "100000", "--context", "0", "--driver", emulator],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.read(1)  # the first token is there
@@ -340,20 +355,16 @@ def interrupt(program, emulator, _failing, models, _extent):
     print("ended after a token, with the statistics")
 
 
+# ---- main ---------------------------------------------------------------------------------------------------------------
+
+
+CHECKS = {check.__name__: check
+          for check in (refusals, models, interrupt, failures, logits, greedy, layers, targets, size)}
+
+
 def main(verb, *arguments):
-    checks = {"refusals": refusals, "models": models_refused, "interrupt": interrupt, "failures": failures}
     try:
-        if verb == "size":
-            size(*arguments)
-        elif verb == "targets":
-            targets(*arguments)
-        elif verb in ("logits", "greedy"):
-            pathlib.Path(arguments[2]).mkdir(parents=True, exist_ok=True)
-            (logits if verb == "logits" else greedy)(*arguments)
-        else:
-            program, emulator, driver, heap, models, extent = arguments
-            pathlib.Path(models).mkdir(parents=True, exist_ok=True)
-            checks[verb](program, emulator, (driver, heap), models, extent)
+        CHECKS[verb](*arguments)
     except Failed as failed:
         print(failed)
         return 1

@@ -52,6 +52,8 @@ static bool open_driver(device *d, const char *path)
     const char *missing = NULL;
     void *entry_point;
     const kiln_status status = kiln_driver_load(&d->driver, path, &missing);
+    if (status == KILN_ERROR_DRIVER_NOT_FOUND)
+        return failed("%s", dlerror());
     if (status != KILN_OK)
         return failed("%s: %s%s%s", path ? path : "libcuda.so.1", kiln_status_string(status),
                       missing ? ": " : "", missing ? missing : "");

@@ -70,6 +70,7 @@ typedef struct gguf_key {
 } gguf_key;
 
 struct gguf_file {
+    const char *path;
     int descriptor;
     uint64_t size; /* when it was opened */
     unsigned char *header;
@@ -99,6 +100,7 @@ gguf_file *gguf_open(const char *path, gguf_error *error)
         (void)FAIL(error, "out of memory");
         return NULL;
     }
+    file->path = path;
     file->descriptor = open(path, O_RDONLY | O_CLOEXEC);
     bool ok = (file->descriptor >= 0 && fstat(file->descriptor, &status) == 0) ||
               FAIL(error, "cannot be opened: %s", strerror(errno));
@@ -112,6 +114,11 @@ gguf_file *gguf_open(const char *path, gguf_error *error)
         return NULL;
     }
     return file;
+}
+
+const char *gguf_path(const gguf_file *file)
+{
+    return file->path;
 }
 
 void gguf_close(gguf_file *file)

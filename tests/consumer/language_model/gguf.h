@@ -22,8 +22,10 @@ typedef struct gguf_error {
 
 typedef struct gguf_file gguf_file;
 
-/* NULL on error. The path is read once, here. */
+/* NULL on error. The path must stay as long as the file. */
 gguf_file *gguf_open(const char *path, gguf_error *error);
+/* As gguf_open was given it. */
+const char *gguf_path(const gguf_file *file);
 /* Strings, arrays and tensors of the file end with it. NULL is allowed. */
 void gguf_close(gguf_file *file);
 

@@ -1,11 +1,23 @@
 #include "model.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ALIGNMENT = 256, PIECE_BYTES = 4 << 20, MOST_LAYERS = 1024, MOST_ROTARY = 256 };
+
+/* Says so on stderr, with the file's path. */
+__attribute__((format(printf, 2, 3))) static bool refused(const gguf_file *file, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return failed("%s: %s", gguf_path(file), text);
+}
 
 /* ---- what the file says ---------------------------------------------------------------------------------------------- */
 
@@ -14,9 +26,9 @@ static bool is_llama(const gguf_file *file)
     gguf_string name;
     gguf_error error;
     if (!gguf_get_string(file, "general.architecture", &name, &error))
-        return failed("%s", error.text);
-    return gguf_string_is(name, "llama") || failed("general.architecture: expected llama, found %.*s",
-                                                   (int)(name.size < 64 ? name.size : 64), name.bytes);
+        return refused(file, "%s", error.text);
+    return gguf_string_is(name, "llama") || refused(file, "general.architecture: expected llama, found %.*s",
+                                                    (int)(name.size < 64 ? name.size : 64), name.bytes);
 }
 
 /* What would make other numbers of the same weights. */
@@ -28,33 +40,36 @@ static bool is_plain(const gguf_file *file)
     float factor;
     if (gguf_has(file, "llama.rope.scaling.type")) {
         if (!gguf_get_string(file, "llama.rope.scaling.type", &scaling, &error))
-            return failed("%s", error.text);
+            return refused(file, "%s", error.text);
         if (!gguf_string_is(scaling, "none"))
-            return failed("llama.rope.scaling.type: expected none, found %.*s",
-                          (int)(scaling.size < 64 ? scaling.size : 64), scaling.bytes);
+            return refused(file, "llama.rope.scaling.type: expected none, found %.*s",
+                           (int)(scaling.size < 64 ? scaling.size : 64), scaling.bytes);
     }
     if (gguf_has(file, "llama.rope.scale_linear")) {
         if (!gguf_get_f32(file, "llama.rope.scale_linear", &factor, &error))
-            return failed("%s", error.text);
+            return refused(file, "%s", error.text);
         if (factor != 1)
-            return failed("llama.rope.scale_linear: expected 1, found %g: this program scales no positions",
-                          (double)factor);
+            return refused(file,
+                           "llama.rope.scale_linear: expected 1, found %g: this program scales no positions",
+                           (double)factor);
     }
     if (gguf_find_tensor(file, "rope_freqs.weight"))
-        return failed("tensor rope_freqs.weight: this program does not have Llama 3's scaling of positions");
+        return refused(file,
+                       "tensor rope_freqs.weight: this program does not have Llama 3's scaling of positions");
     if (gguf_has(file, "llama.expert_count")) {
         if (!gguf_get_u32(file, "llama.expert_count", &number, &error))
-            return failed("%s", error.text);
+            return refused(file, "%s", error.text);
         if (number)
-            return failed("llama.expert_count: expected 0, found %u: this program does not choose experts",
-                          number);
+            return refused(file,
+                           "llama.expert_count: expected 0, found %u: this program does not choose experts",
+                           number);
     }
     if (gguf_has(file, "llama.attention.sliding_window")) {
         if (!gguf_get_u32(file, "llama.attention.sliding_window", &number, &error))
-            return failed("%s", error.text);
+            return refused(file, "%s", error.text);
         if (number)
-            return failed(
-                "llama.attention.sliding_window: expected 0, found %u: each token sees all before it",
+            return refused(
+                file, "llama.attention.sliding_window: expected 0, found %u: each token sees all before it",
                 number);
     }
     return true;
@@ -67,8 +82,9 @@ static bool read_size(const gguf_file *file, const char *key, uint32_t most, uin
     if (*value && !gguf_has(file, key))
         return true;
     if (!gguf_get_u32(file, key, value, &error))
-        return failed("%s", error.text);
-    return (*value >= 1 && *value <= most) || failed("%s: expected 1 to %u, found %u", key, most, *value);
+        return refused(file, "%s", error.text);
+    return (*value >= 1 && *value <= most) ||
+           refused(file, "%s: expected 1 to %u, found %u", key, most, *value);
 }
 
 static bool read_factor(const gguf_file *file, const char *key, float least, float *value)
@@ -77,9 +93,9 @@ static bool read_factor(const gguf_file *file, const char *key, float least, flo
     if (*value > 0 && !gguf_has(file, key))
         return true;
     if (!gguf_get_f32(file, key, value, &error))
-        return failed("%s", error.text);
+        return refused(file, "%s", error.text);
     return (*value >= least && *value <= 1e30f) ||
-           failed("%s: expected %g to 1e30, found %g", key, (double)least, (double)*value);
+           refused(file, "%s: expected %g to 1e30, found %g", key, (double)least, (double)*value);
 }
 
 static bool read_heads(model *m, const gguf_file *file)
@@ -90,25 +106,25 @@ static bool read_heads(model *m, const gguf_file *file)
     if (!read_size(file, "llama.attention.head_count_kv", m->heads, &m->key_heads))
         return false;
     if (m->heads % m->key_heads)
-        return failed("llama.attention.head_count: expected a multiple of head_count_kv, %u, found %u",
-                      m->key_heads, m->heads);
+        return refused(file, "llama.attention.head_count: expected a multiple of head_count_kv, %u, found %u",
+                       m->key_heads, m->heads);
     m->head_size = m->width / m->heads;
     if (m->head_size == 0)
-        return failed("llama.attention.head_count: expected at most embedding_length, %u, found %u", m->width,
-                      m->heads);
+        return refused(file, "llama.attention.head_count: expected at most embedding_length, %u, found %u",
+                       m->width, m->heads);
     uint32_t of_values = m->head_size;
     if (!read_size(file, "llama.attention.key_length", 1 << 12, &m->head_size) ||
         !read_size(file, "llama.attention.value_length", 1 << 12, &of_values))
         return false;
     if (m->head_size != of_values)
-        return failed("llama.attention.value_length: expected that of keys, %u, found %u", m->head_size,
-                      of_values);
+        return refused(file, "llama.attention.value_length: expected that of keys, %u, found %u",
+                       m->head_size, of_values);
     m->rotary = m->head_size;
     if (!read_size(file, "llama.rope.dimension_count", m->head_size, &m->rotary))
         return false;
     return (m->rotary % 2 == 0 && m->rotary <= MOST_ROTARY) ||
-           failed("llama.rope.dimension_count: expected an even number up to %d, found %u", MOST_ROTARY,
-                  m->rotary);
+           refused(file, "llama.rope.dimension_count: expected an even number up to %d, found %u",
+                   MOST_ROTARY, m->rotary);
 }
 
 static bool read_sizes(model *m, const gguf_file *file)
@@ -133,7 +149,8 @@ static bool is_word(const char *word, const char *name)
 }
 
 /* The number of the tensor's type as the arguments of a family take it. */
-static bool find_format(const char *family_name, const gguf_tensor *tensor, uint32_t *format)
+static bool find_format(const gguf_file *file, const char *family_name, const gguf_tensor *tensor,
+                        uint32_t *format)
 {
     const kiln_index *index = &lm_kernels_index;
     const kiln_index_family *family = kiln_find_family(index, family_name);
@@ -151,7 +168,8 @@ static bool find_format(const char *family_name, const gguf_tensor *tensor, uint
             snprintf(known + length, sizeof known - length, " %s", index->texts + word->text);
         }
     }
-    return failed(
+    return refused(
+        file,
         "tensor %s: %s is not among the formats of %s that this program was built with, in kernels.yaml:%s",
         tensor->name, tensor->type->name, family_name, known);
 }
@@ -176,7 +194,7 @@ static const gguf_tensor *find_tensor(const model *m, const gguf_file *file, con
 {
     const gguf_tensor *tensor = gguf_find_tensor(file, name);
     if (!tensor) {
-        failed("tensor %s: there is none", name);
+        refused(file, "tensor %s: there is none", name);
         return NULL;
     }
     place *of = &m->places[tensor - gguf_tensor_at(file, 0)];
@@ -185,21 +203,22 @@ static const gguf_tensor *find_tensor(const model *m, const gguf_file *file, con
     return tensor;
 }
 
-static bool has_shape(const gguf_tensor *t, uint64_t rows, uint64_t columns)
+static bool has_shape(const gguf_file *file, const gguf_tensor *t, uint64_t rows, uint64_t columns)
 {
     return (t->dims[0] == columns && t->dims[1] == rows && t->dims[2] == 1 && t->dims[3] == 1) ||
-           failed("tensor %s: expected %llu x %llu elements, found %llu x %llu x %llu x %llu", t->name,
-                  (unsigned long long)columns, (unsigned long long)rows, (unsigned long long)t->dims[0],
-                  (unsigned long long)t->dims[1], (unsigned long long)t->dims[2],
-                  (unsigned long long)t->dims[3]);
+           refused(file, "tensor %s: expected %llu x %llu elements, found %llu x %llu x %llu x %llu", t->name,
+                   (unsigned long long)columns, (unsigned long long)rows, (unsigned long long)t->dims[0],
+                   (unsigned long long)t->dims[1], (unsigned long long)t->dims[2],
+                   (unsigned long long)t->dims[3]);
 }
 
 static bool find_vector(const model *m, const gguf_file *file, const char *name, CUdeviceptr *address)
 {
     const gguf_tensor *t = find_tensor(m, file, name, address);
-    if (!t || !has_shape(t, 1, m->width))
+    if (!t || !has_shape(file, t, 1, m->width))
         return false;
-    return t->type->number == GGUF_F32 || failed("tensor %s: expected F32, found %s", name, t->type->name);
+    return t->type->number == GGUF_F32 ||
+           refused(file, "tensor %s: expected F32, found %s", name, t->type->name);
 }
 
 static bool find_matrix(const model *m, const gguf_file *file, const char *name, uint64_t rows,
@@ -207,7 +226,7 @@ static bool find_matrix(const model *m, const gguf_file *file, const char *name,
 {
     const gguf_tensor *t = find_tensor(m, file, name, &found->address);
     found->rows = (uint32_t)rows, found->columns = columns;
-    return t && has_shape(t, rows, columns) && find_format("linear", t, &found->format);
+    return t && has_shape(file, t, rows, columns) && find_format(file, "linear", t, &found->format);
 }
 
 static bool find_layer(const model *m, const gguf_file *file, uint32_t index)
@@ -231,7 +250,8 @@ static bool find_layer(const model *m, const gguf_file *file, uint32_t index)
             return false;
     }
     if (l->gate.format != l->up.format)
-        return failed(
+        return refused(
+            file,
             "tensor blk.%u.ffn_gate.weight: expected the format of ffn_up: one kernel multiplies by both",
             index);
     snprintf(name, sizeof name, "blk.%u.attn_norm.weight", index);
@@ -246,8 +266,8 @@ static bool all_are_used(const model *m, const gguf_file *file)
 {
     for (uint64_t i = 0; i < gguf_tensor_count(file); i++)
         if (!m->places[i].is_used)
-            return failed("tensor %s: this program does not know what it is for",
-                          gguf_tensor_at(file, i)->name);
+            return refused(file, "tensor %s: this program does not know what it is for",
+                           gguf_tensor_at(file, i)->name);
     return true;
 }
 
@@ -255,13 +275,13 @@ static bool find_tensors(model *m, const gguf_file *file)
 {
     const gguf_tensor *embedding = gguf_find_tensor(file, "token_embd.weight");
     if (!embedding)
-        return failed("tensor token_embd.weight: there is none");
+        return refused(file, "tensor token_embd.weight: there is none");
     if (embedding->dims[1] > 1 << 24)
-        return failed("tensor token_embd.weight: expected at most 2^24 tokens, found %llu",
-                      (unsigned long long)embedding->dims[1]);
+        return refused(file, "tensor token_embd.weight: expected at most 2^24 tokens, found %llu",
+                       (unsigned long long)embedding->dims[1]);
     m->vocabulary = (uint32_t)embedding->dims[1];
     if (!find_matrix(m, file, "token_embd.weight", m->vocabulary, m->width, &m->embedding) ||
-        !find_format("gguf_rows", embedding, &m->embedding_format) ||
+        !find_format(file, "gguf_rows", embedding, &m->embedding_format) ||
         !find_vector(m, file, "output_norm.weight", &m->output_norm))
         return false;
     m->head = m->embedding;
@@ -311,7 +331,7 @@ static bool upload_tensor(const model *m, gguf_file *file, device *d, uint64_t i
     for (uint64_t from = 0; from < t->bytes; from += PIECE_BYTES) {
         const size_t bytes = t->bytes - from < PIECE_BYTES ? (size_t)(t->bytes - from) : PIECE_BYTES;
         if (!gguf_read(file, t, from, piece, bytes, &error))
-            return failed("%s", error.text);
+            return refused(file, "%s", error.text);
         if (!device_upload(d, m->weights + m->places[index].offset + from, piece, bytes))
             return false;
     }
