@@ -28,24 +28,27 @@
 #include <sys/mman.h>
 
 enum { RACE_STRONG = 1, RACE_WIDE = 2 /* beyond the block */ };
+enum { ALL_BYTES = 15 /* of a word, a bit each */ };
 
 #define RACE_WARPS 32
 /* A warp has two clocks when copies arrive at mbarriers: its own, and that of the copies which did. */
 #define RACE_CLOCKS (2 * RACE_WARPS)
 
 typedef struct race_record {
-    uint64_t block;
+    uint32_t block;
     uint32_t time, step; /* 0: none; which access of the block */
     uint32_t lanes;
     uint32_t pending; /* lanes whose copy is on its way: ordered with nothing that comes */
     uint32_t at;
     uint8_t clock, bytes, flags;
+    bool is_mixed; /* of reads: not all lanes read the same bytes */
 } race_record;
 
+/* A word's; what most accesses look at fills the first line of a cache. */
 typedef struct emu_race_cell {
     uint64_t run; /* block run or launch that it belongs to */
     race_record write, reads[2];
-    uint32_t readers[2][4]; /* the lanes of each of the reads, by byte */
+    uint32_t readers[2][4]; /* the lanes of each of the reads that is mixed, by byte */
 } emu_race_cell;
 
 /* What a release left at an address. */
@@ -414,7 +417,7 @@ static void copied(emu_block *b, const emu_copy *c, bool by_mbarrier)
 
 /* ---- accesses ------------------------------------------------------------------------------------------------------ */
 
-static bool is_ordered(const emu_warp *w, const race_record *o, uint32_t lane)
+static inline bool is_ordered(const emu_warp *w, const race_record *o, uint32_t lane)
 {
     const emu_block *b = w->block;
     const emu_race *r = b->race;
@@ -527,11 +530,20 @@ static void note_readers(uint32_t readers[4], const race_record *now)
         readers[k] |= now->bytes >> k & 1 ? now->lanes : 0;
 }
 
-static void first_read(emu_race_cell *c, int k, const race_record *now)
+static void join_read(emu_race_cell *c, int k, const race_record *now)
 {
-    c->reads[k] = *now;
-    memset(c->readers[k], 0, sizeof c->readers[k]);
-    note_readers(c->readers[k], now);
+    race_record *o = &c->reads[k];
+    if (!o->is_mixed && o->bytes != now->bytes) {
+        memset(c->readers[k], 0, sizeof c->readers[k]);
+        note_readers(c->readers[k], o);
+        o->is_mixed = true;
+    }
+    if (o->is_mixed)
+        note_readers(c->readers[k], now);
+    o->lanes |= now->lanes;
+    o->pending |= now->pending;
+    o->bytes |= now->bytes;
+    o->at = now->at;
 }
 
 static void note_read(emu_race_cell *c, const race_record *now)
@@ -542,28 +554,24 @@ static void note_read(emu_race_cell *c, const race_record *now)
         if (same_warp && o->pending && !now->pending)
             continue;
         if (same_warp && o->time == now->time && o->flags == now->flags) {
-            o->lanes |= now->lanes;
-            o->pending |= now->pending;
-            o->bytes |= now->bytes;
-            o->at = now->at;
-            note_readers(c->readers[k], now);
+            join_read(c, k, now);
             return;
         }
         if (!o->time || same_warp) {
-            first_read(c, k, now);
+            *o = *now;
             return;
         }
     }
-    first_read(c, 1, now);
+    c->reads[1] = *now;
 }
 
 /* The k-th reads, by the lanes that read one of these bytes. */
 static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 {
-    uint32_t lanes = 0;
-    for (unsigned n = 0; n < 4; n++)
-        lanes |= bytes >> n & 1 ? c->readers[k][n] : 0;
     race_record o = c->reads[k];
+    uint32_t lanes = !o.is_mixed && (o.bytes & bytes) ? o.lanes : 0;
+    for (unsigned n = 0; n < 4 && o.is_mixed; n++)
+        lanes |= bytes >> n & 1 ? c->readers[k][n] : 0;
     o.lanes &= lanes;
     o.pending &= lanes;
     if (!o.lanes)
@@ -576,6 +584,8 @@ static void check_word(race_access *a, emu_race_cell *c)
     if (is_race(a, &c->write) && !(a->writes && !a->reads && is_same_value(a, &c->write)))
         race_with(a, &c->write, true);
     for (int k = 0; a->writes && k < 2; k++) {
+        if (!c->reads[k].time)
+            continue;
         race_record seen = readers_of(c, k, a->now.bytes);
         if (is_race(a, &seen))
             race_with(a, &seen, false);
@@ -623,7 +633,7 @@ static void check_lane(race_access *a, bool strong, bool wide)
         use_mbarrier(w, a->plan, a->lane, a->at);
     else if (strong && find_cell(w, a->op, a->at, &run))
         synchronise(a, run, wide);
-    a->now = (race_record){.block = w->block->index,
+    a->now = (race_record){.block = (uint32_t)w->block->index,
                            .time = r->time,
                            .step = r->step,
                            .lanes = bit,
@@ -631,15 +641,13 @@ static void check_lane(race_access *a, bool strong, bool wide)
                            .at = a->op->at,
                            .clock = (uint8_t)w->id,
                            .flags = (uint8_t)((strong ? RACE_STRONG : 0) | (wide ? RACE_WIDE : 0))};
-    for (uint64_t word = a->at & ~UINT64_C(3); word < a->at + a->bytes; word += 4) {
-        emu_race_cell *c = find_cell(w, a->op, word < a->at ? a->at : word, &run);
-        if (!c)
-            return;
+    emu_race_cell *c = find_cell(w, a->op, a->at, &run);
+    const uint64_t end = a->at + a->bytes;
+    for (uint64_t word = a->at & ~UINT64_C(3); c && word < end; word += 4, c++) {
         if (c->run != run)
             reset_cell(c, run);
-        a->now.bytes = 0;
-        for (unsigned k = 0; k < 4; k++)
-            a->now.bytes |= (uint8_t)((word + k >= a->at && word + k < a->at + a->bytes) << k);
+        a->now.bytes = (uint8_t)((word < a->at ? ALL_BYTES << (a->at - word) : ALL_BYTES) &
+                                 (end < word + 4 ? ALL_BYTES >> (word + 4 - end) : ALL_BYTES));
         check_word(a, c);
     }
 }
