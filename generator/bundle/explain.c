@@ -275,19 +275,31 @@ static bool counts_with(const call *c, const variant *v, size_t index)
     return false;
 }
 
-/* A size that has to be given, and is not; else null. */
-static const char *missing_size(const call *c, const plan *p)
+/* Whether it makes a difference to a variant that has what the caller names. */
+static bool counts(const call *c, const plan *p, size_t index)
 {
+    for (size_t k = 0; k < p->variant_count; k++)
+        if (p->variants[k]->family == c->family && has_contract(p->variants[k], c->given) &&
+            counts_with(c, p->variants[k], index))
+            return true;
+    return false;
+}
+
+/* Sizes that have to be given, and are not; else null. */
+static const char *missing_sizes(const call *c, const plan *p)
+{
+    text names = text_new(c->arena), forms = text_new(c->arena);
+    size_t count = 0;
     for (size_t i = 0; c->family->args[i].name; i++) {
-        if (c->family->args[i].kind != KILN_ARG_VALUE || c->given->has_arg[i])
+        const kiln_arg *arg = &c->family->args[i];
+        if (arg->kind != KILN_ARG_VALUE || c->given->has_arg[i] || !counts(c, p, i))
             continue;
-        for (size_t k = 0; k < p->variant_count; k++)
-            if (p->variants[k]->family == c->family && has_contract(p->variants[k], c->given) &&
-                counts_with(c, p->variants[k], i))
-                return arena_format(c->arena, "%s is missing: %s=...", c->family->args[i].name,
-                                    c->family->args[i].name);
+        text_printf(&names, "%s%s", count++ ? ", " : "", arg->name);
+        text_printf(&forms, " %s=...", arg->name);
     }
-    return NULL;
+    return count
+               ? arena_format(c->arena, "%s %s missing:%s", names.data, count > 1 ? "are" : "is", forms.data)
+               : NULL;
 }
 
 static int compare(const void *x, const void *y)
@@ -300,6 +312,14 @@ static int compare(const void *x, const void *y)
     return a->place < b->place ? -1 : 1;
 }
 
+static bool has_variant(const call *c, const plan *p)
+{
+    for (size_t i = 0; i < p->variant_count; i++)
+        if (p->variants[i]->family == c->family && has_contract(p->variants[i], c->given))
+            return true;
+    return false;
+}
+
 /* What is wrong with the call as a whole; null: nothing. */
 static const char *check_call(const call *c, const plan *p, given *g)
 {
@@ -309,7 +329,9 @@ static const char *check_call(const call *c, const plan *p, given *g)
     if (!any)
         return "the configuration does not have this family";
     const char *wrong = fill_contract(c->arena, p, c->family, g);
-    wrong = wrong ? wrong : missing_size(c, p);
+    if (!wrong && !has_variant(c, p))
+        wrong = "the configuration has no variant with what the call names; `kiln list` shows what there is";
+    wrong = wrong ? wrong : missing_sizes(c, p);
     return wrong ? wrong : broken_rule(c, any, false);
 }
 
@@ -362,8 +384,6 @@ bool explain_call(text *out, const plan *p, const kiln_family *family, const kil
     for (size_t i = 0; i < p->variant_count && !wrong; i++)
         if (p->variants[i]->family == family && has_contract(p->variants[i], &g))
             all[count++] = consider(&c, p, p->variants[i]);
-    if (!wrong && count == 0)
-        wrong = "the configuration has no variant with what the call names; `kiln list` shows what there is";
     if (wrong)
         diagnose(d, at, "%s: %s", family->name, wrong);
     return !wrong && explain_candidates(out, all, count);
