@@ -6,34 +6,16 @@
 
 #include "support/words.h"
 
-/* clang-format off */
-/* Source: NVIDIA's data sheets and white papers; CUDA programming guide, technical specifications per compute capability. Jetson: the
- * data sheets of the modules AGX Orin 64GB and 32GB, Orin NX 16GB and Orin Nano 8GB (both with the clocks of JetPack 6.2's Super
- * modes), T5000 and T4000. mma is kiln_device.mma_cycles. The first of a target stands for it.
- *
- *   name                      sm   multiprocessors  shared/block  /SM  threads  MHz   GB/s  mma */
 static const struct {
     const char *name;
     uint32_t sm, multiprocessors, shared_kb, multiprocessor_shared_kb, threads, mhz, gb_per_s, mma;
 } rows[] = {
-    {"T4",                     75,  40,  64,  64, 1024, 1590,  320, 2},
-    {"A100",                   80, 108, 163, 164, 2048, 1410, 1555, 1},
-    {"RTX 3090",               86,  82,  99, 100, 1536, 1695,  936, 4},
-    {"Jetson AGX Orin",        87,  16, 163, 164, 1536, 1300,  204, 1},
-    {"Jetson AGX Orin 32GB",   87,  14, 163, 164, 1536,  930,  204, 1},
-    {"Jetson Orin NX",         87,   8, 163, 164, 1536, 1173,  102, 1},
-    {"Jetson Orin Nano",       87,   8, 163, 164, 1536, 1020,  102, 1},
-    {"RTX 4090",               89, 128,  99, 100, 1536, 2520, 1008, 4},
-    {"L4",                     89,  58,  99, 100, 1536, 2040,  300, 2},
-    {"H100",                   90, 132, 227, 228, 2048, 1980, 3352, 1},
-    {"B200",                  100, 148, 227, 228, 2048, 1965, 8000, 1},
-    {"B300",                  103, 148, 227, 228, 2048, 1920, 8000, 1},
-    {"Jetson Thor",           110,  20, 227, 228, 1536, 1575,  273, 1},
-    {"Jetson T4000",          110,  12, 227, 228, 1536, 1530,  273, 1},
-    {"RTX 5090",              120, 170,  99, 100, 1536, 2407, 1792, 4},
-    {"GB10",                  121,  48,  99, 100, 1536, 2418,  273, 4},
+#define DEVICE(name, sm, multiprocessors, shared_kb, multiprocessor_shared_kb, threads, blocks, mhz,         \
+               gb_per_s, mma)                                                                                \
+    {name, sm, multiprocessors, shared_kb, multiprocessor_shared_kb, threads, mhz, gb_per_s, mma},
+#include "devices.def"
+#undef DEVICE
 };
-/* clang-format on */
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

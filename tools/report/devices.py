@@ -1,0 +1,94 @@
+"""GPUs: what each holds and how fast it is (generator/target/devices.def, which the program carries), which image one takes, how
+much of it a kernel fills, and its roofline."""
+import pkgutil
+import re
+from typing import NamedTuple
+
+from inputs import TARGET
+
+ROW = re.compile(r'^DEVICE\("([^"]+)",\s*([\d,\s]+)\)', re.M)
+WARP, SCHEDULERS, REGISTERS = 32, 4, 65536  # per multiprocessor, on all of them
+MULTIPLY_ADDS = 256                         # of a scheduler's tensor core in mma_cycles; include/kiln/kiln.h
+
+
+class Device(NamedTuple):
+    name: str
+    sm: int
+    multiprocessors: int
+    shared_kb: int
+    multiprocessor_shared_kb: int
+    threads: int
+    blocks: int
+    mhz: int
+    gb_per_s: int
+    mma_cycles: int
+
+    @property
+    def bytes_per_second(self):
+        return self.gb_per_s * 1e9
+
+    @property
+    def slots_per_second(self):
+        """Warp instructions that all schedulers issue."""
+        return SCHEDULERS * self.multiprocessors * self.mhz * 1e6
+
+    @property
+    def multiply_adds_per_second(self):
+        """Of 16-bit types, by mma.sync."""
+        return self.slots_per_second * MULTIPLY_ADDS / self.mma_cycles
+
+
+def read_devices():
+    text = pkgutil.get_data("devices", "devices.def").decode("utf-8")
+    return [Device(name, *map(int, numbers.split(","))) for name, numbers in ROW.findall(text)]
+
+
+DEVICES = read_devices()
+
+
+def find_device(name):
+    """By its target, or by words of its name; else a list of the names that there are."""
+    words = name.lower().split()
+    exact = [d for d in DEVICES if name.lower() in (d.name.lower(), f"sm_{d.sm}")]
+    some = [d for d in DEVICES if words and set(words) <= set(d.name.lower().split())]
+    if exact or len(some) == 1:
+        return (exact or some)[0]
+    return [d.name for d in some or DEVICES]
+
+
+def standing_for(targets):
+    """The first device of each target's number."""
+    numbers = {int(TARGET.match(t)[1]) for t in targets if TARGET.match(t)}
+    return [next(d for d in DEVICES if d.sm == sm) for sm in sorted(numbers & {d.sm for d in DEVICES})]
+
+
+def runs_on(target, device):
+    number, kind = TARGET.match(target).groups()
+    number = int(number)
+    if kind == "a":
+        return number == device.sm
+    return number <= device.sm and (kind != "f" or number // 10 == device.sm // 10)
+
+
+def preferred(targets, device):
+    """The one of these that the device takes: what is specific comes first, then what is newest. None: it takes none."""
+    def rank(target):
+        number, kind = TARGET.match(target).groups()
+        return kind != "", int(number), kind == "a"
+    return max((t for t in targets if runs_on(t, device)), key=rank, default=None)
+
+
+def occupancy(device, threads, shared_bytes, registers):
+    """Warps that are there at once, of those that have room, in percent. No registers: not known, so that it is at most this.
+    0: not one thread block fits. As CUDA's occupancy calculator has it."""
+    if shared_bytes > device.shared_kb * 1024:
+        return 0
+    warps = -(-threads // WARP)
+    reserved = 1024 if device.sm >= 80 else 0
+    blocks = min(device.blocks, device.threads // (warps * WARP))
+    if shared_bytes or reserved:
+        blocks = min(blocks, device.multiprocessor_shared_kb * 1024 // (-(-shared_bytes // 128) * 128 + reserved))
+    if registers:
+        of_warp = -(-registers * WARP // 256) * 256
+        blocks = min(blocks, REGISTERS // SCHEDULERS // of_warp * SCHEDULERS // warps)
+    return 100 * blocks * warps * WARP / device.threads

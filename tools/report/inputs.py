@@ -1,0 +1,249 @@
+"""What is read: JSON files and lines, checked before anything is made of them. A mistake is an InputError with its place."""
+import hashlib
+import json
+import os
+import re
+
+
+class InputError(Exception):
+    """What the input is to blame for, as "file:line:column: error: what", or with a member's path in place of line and column."""
+
+
+def fail(place, what):
+    raise InputError(f"{place}: error: {what}")
+
+
+def read_bytes(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        fail(path, f"cannot be read: {error.strerror}")
+
+
+def read_text(path):
+    data = read_bytes(path)
+    try:
+        return data.decode("utf-8"), hashlib.sha256(data).hexdigest()
+    except UnicodeDecodeError as error:
+        line, column = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)
+        fail(f"{path}:{line}:{column}", "not UTF-8")
+
+
+def unique(pairs):
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice in an object")
+    return found
+
+
+def refuse(word):
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def parse(text, path, first_line=1):
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        fail(f"{path}:{first_line + error.lineno - 1}:{error.colno}", f"not JSON: {error.msg}")
+    except RecursionError:
+        fail(f"{path}:{first_line}:1", "nested too deeply")
+    except ValueError as error:
+        fail(f"{path}:{first_line}:1", str(error))
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+
+MOST = 2 ** 63
+WORDS = {str: "a text", int: "a whole number from 0 to 2^63", float: "a number", bool: "true or false", dict: "an object",
+         list: "a list"}
+
+
+class Optional:
+    """A member that may be missing or null."""
+    def __init__(self, shape):
+        self.shape = shape
+
+
+def is_a(value, kind):
+    if kind is int:
+        return type(value) is int and 0 <= value < MOST
+    if kind is float:
+        return type(value) in (int, float) and abs(value) < 1e300
+    return type(value) is kind
+
+
+def check(value, shape, place, path=""):
+    """Whether the value has the members that a shape names, each of its type. What else it has is not looked at."""
+    kind = shape if isinstance(shape, type) else type(shape)
+    if not is_a(value, kind):
+        shown = json.dumps(value)
+        fail(f"{place}: {path or 'the whole'}", f"expected {WORDS[kind]}, found {shown if len(shown) < 60 else shown[:57] + '...'}")
+    if isinstance(shape, list):
+        for i, item in enumerate(value):
+            check(item, shape[0], place, f"{path}[{i}]")
+    elif isinstance(shape, dict):
+        for name, of in shape.items():
+            member = f"{path}.{name}" if path else name
+            if not isinstance(of, Optional):
+                if name not in value:
+                    fail(f"{place}: {path or 'the whole'}", f"it has no '{name}'")
+                check(value[name], of, place, member)
+            elif value.get(name) is not None:
+                check(value[name], of.shape, place, member)
+
+
+# ---- manifests ------------------------------------------------------------------------------------------------------
+
+SOURCE = {"file": str, "bytes": int, "xxh3_128": str}
+COST = {"bytes_read": Optional(str), "bytes_written": Optional(str), "elements": Optional(str)}
+MANIFEST = {
+    "bundle": str, "generator": str, "layout_version": int, "targets": [str], "min_driver": int, "config": SOURCE,
+    "external_files": Optional([SOURCE]),
+    "families": [{"name": str, "summary": Optional(str), "cost": Optional(COST)}],
+    "variants": [{
+        "id": str, "key": str, "family": str, "params": dict, "entry": str, "module": Optional(str),
+        "launch": {"block": [int], "shared_bytes": Optional(str), "min_shared_bytes": int, "static_shared_bytes": int},
+        "rules": Optional([{"condition": str, "text": str}]),
+        "cost": Optional(COST),
+        "images": [{"target": str, "format": Optional(str), "min_driver": int, "bytes": int, "xxh3_128": str,
+                    "stored_bytes": Optional(int)}],
+    }],
+}
+TARGET = re.compile(r"sm_(\d{2,3})([af]?)$")
+
+
+def read_manifest(path):
+    text, digest = read_text(path)
+    manifest = parse(text, path)
+    if not isinstance(manifest, dict) or "variants" not in manifest or "bundle" not in manifest:
+        fail(f"{path}:1:1", "not a manifest: `kiln generate` writes one, NAME.json, beside NAME.c")
+    check(manifest, MANIFEST, path)
+    seen = set()
+    for i, variant in enumerate(manifest["variants"]):
+        if variant["id"] in seen:
+            fail(f"{path}: variants[{i}].id", f"'{variant['id']}' is there twice")
+        seen.add(variant["id"])
+        if len(variant["launch"]["block"]) != 3:
+            fail(f"{path}: variants[{i}].launch.block", "expected three numbers")
+        for k, image in enumerate(variant["images"]):
+            if not TARGET.match(image["target"]):
+                fail(f"{path}: variants[{i}].images[{k}].target", f"expected a target as sm_90, found '{image['target']}'")
+    return manifest, digest
+
+
+# ---- verifications --------------------------------------------------------------------------------------------------
+
+RESULTS = ("ok", "executed, not compared", "skipped", "WRONG")
+VERIFICATION = {
+    "bundle": str, "device": str, "sm": int, "emulated": bool, "seed": Optional(int),
+    "variants": [{"id": str, "result": str, "cases": Optional(int), "elements": Optional(int),
+                  "worst_error_over_bound": Optional(float), "largest": Optional(str), "detail": Optional(str)}],
+    "targets_not_run": Optional([str]),
+}
+
+
+def read_verification(path, manifest):
+    """As `kiln-verify --json` writes it."""
+    text, digest = read_text(path)
+    found = parse(text, path)
+    if not isinstance(found, dict) or "variants" not in found or "device" not in found:
+        fail(f"{path}:1:1", "not a verification: `kiln-verify --json FILE` writes one")
+    check(found, VERIFICATION, path)
+    if found["bundle"] != manifest["bundle"]:
+        fail(f"{path}: bundle", f"it verifies '{found['bundle']}', the manifest is of '{manifest['bundle']}'")
+    known, seen = {v["id"] for v in manifest["variants"]}, set()
+    for i, row in enumerate(found["variants"]):
+        place = f"{path}: variants[{i}]"
+        if row["id"] not in known:
+            fail(place, f"the manifest has no variant '{row['id']}': it verifies another build of the bundle")
+        if row["id"] in seen:
+            fail(place, f"'{row['id']}' is there twice")
+        if row["result"] not in RESULTS:
+            fail(place, f"expected as result one of {', '.join(RESULTS)}; found '{row['result']}'")
+        seen.add(row["id"])
+    return found, digest
+
+
+# ---- counts and registers -------------------------------------------------------------------------------------------
+
+ACCESS = {"distinct_sectors": int}
+LAUNCH = {"kernel": str, "grid": [int], "result": int, "warp_instructions": int, "tensor": {"multiply_adds": int},
+          "shared": {kind: {"wavefronts": int} for kind in ("read", "write", "atomic")},
+          "allocations": [{kind: ACCESS for kind in ("read", "write", "atomic")}]}
+PROFILE = {"variant": str, "registers": dict, "report": dict}
+KERNEL = re.compile(r'"kernel":\s*"([^"\\]*)"')
+WORK = re.compile(r'"warp_instructions":\s*(\d+)')
+
+
+def read_counts(path, manifest):
+    """Of each variant its launch with the most instructions, among the lines that the emulated driver writes to
+    KILN_EMU_REPORT or that `kiln-profile --json` prints; and the registers that the latter have."""
+    text, digest = read_text(path)
+    entries = {v["entry"]: v["id"] for v in manifest["variants"]}
+    most, counts, registers = {}, {}, {}
+    for number, line in enumerate(text.splitlines(), 1):
+        # Long runs have 100,000 lines, and one in a hundred is wanted.
+        kernel, work = KERNEL.search(line), WORK.search(line)
+        if kernel and work and int(work[1]) <= most.get(kernel[1], -1) and '"report"' not in line:
+            continue
+        found = parse(line, path, number) if line.strip() else None
+        if found is None:
+            continue
+        place = f"{path}:{number}"
+        is_profile = isinstance(found, dict) and "report" in found
+        if is_profile:
+            check(found, PROFILE, place)
+        launch = found["report"] if is_profile else found
+        if not isinstance(launch, dict) or "kernel" not in launch:
+            fail(f"{place}:1", "not counts of a launch: KILN_EMU_REPORT of the emulated driver, or kiln-profile --json, has them")
+        variant = entries.get(launch["kernel"])
+        if variant is None or "warp_instructions" not in launch:  # another program's kernel, or a launch that failed
+            continue
+        check(launch, LAUNCH, place)
+        if is_profile and found["registers"].get("target"):
+            check(found["registers"], {"target": str, "count": int}, place, "registers")
+            registers[variant, found["registers"]["target"]] = found["registers"]["count"]
+        if launch["warp_instructions"] > most.get(launch["kernel"], -1):
+            most[launch["kernel"]] = launch["warp_instructions"]
+            counts[variant] = launch
+    if not counts:
+        fail(f"{path}:1:1", f"it has no launch of a kernel of '{manifest['bundle']}'")
+    return counts, registers, digest
+
+
+def read_resources(path):
+    """Registers by variant and target, as `tests/generated/ptxas.py rebase` writes them."""
+    text, digest = read_text(path)
+    heading, *lines = text.splitlines() or [""]
+    columns = heading.split("\t")
+    if columns[:3] != ["variant", "target", "registers"]:
+        fail(f"{path}:1:1", "expected the columns variant, target and registers, with tabs between them")
+    registers = {}
+    for number, line in enumerate(lines, 2):
+        cells = line.split("\t")
+        if len(cells) < 3 or not re.fullmatch(r"\d{1,3}", cells[2]) or not TARGET.match(cells[1]):
+            fail(f"{path}:{number}:1", "expected a variant, a target and a number of registers")
+        registers[cells[0], cells[1]] = int(cells[2])
+    return registers, digest
+
+
+# ---- the output -----------------------------------------------------------------------------------------------------
+
+def write_whole(path, text):
+    """All of it or nothing: beside the file, then in its place. What is no file (a terminal, a pipe) is written to."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        return
+    part = f"{path}.part{os.getpid()}"
+    try:
+        with open(part, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.replace(part, path)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise

@@ -1,0 +1,327 @@
+"""The page: sections, in the order in which one reads them."""
+import base64
+import hashlib
+import pkgutil
+
+import charts
+import devices
+from markup import Markup, el, join
+
+MOST_NAMED = 40  # of a list that does not stand in the table anyway
+
+
+def page(report, inputs, changes):
+    style, script = (pkgutil.get_data("page", f"page.{end}").decode("utf-8") for end in ("css", "js"))
+    allowed = " ".join(f"{kind}-src 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}';"
+                       for kind, text in (("style", style), ("script", script)))
+    title = f"{report.manifest['bundle']}: what is in it"
+    sections = [("summary", "Summary", summary(report, inputs)), ("bytes", "Bytes", bytes_section(report))]
+    if report.verifications:
+        sections.append(("verification", "Verification", verification(report)))
+    if changes:
+        sections.append(("changes", "Changes", changes_section(changes[0], changes[1])))
+    sections += [("roofline", "Roofline", roofline(report)), ("variants", "Variants", variants(report))]
+    head = el("head", el("meta", charset="utf-8"), el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+              el("meta", http_equiv="Content-Security-Policy", content=f"default-src 'none'; {allowed}"),
+              el("meta", name="color-scheme", content="light dark"), el("title", title), el("style", Markup(style)))
+    top = el("header", el("h1", report.manifest["bundle"]),
+             el("nav", [el("a", name, href=f"#{key}") for key, name, _ in sections], aria_label="sections"))
+    body = el("main", [el("section", el("h2", name), content, id=key) for key, name, content in sections])
+    return f"<!doctype html>\n{el('html', head, el('body', top, body, el('script', Markup(script))), lang='en')}\n"
+
+
+# ---- pieces -----------------------------------------------------------------------------------------------------------------
+
+def driver(version):
+    return f"CUDA {version // 1000}.{version % 1000 // 10}"
+
+
+def megabytes(count):
+    return f"{charts.short_bytes(count)} ({count:,} bytes)" if count >= 1000 else f"{count:,} bytes"
+
+
+def plural(count, one, many=None):
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def code(text):
+    """Of an id, which may break behind its slash and commas."""
+    parts = str(text).replace("/", "/\0").replace(",", ",\0").split("\0")
+    return el("code", [join(part, el("wbr")) for part in parts[:-1]], parts[-1])
+
+
+def table(heads, rows, groups=None, **attributes):
+    """heads: (text, is a number); groups: rows above them. What is wide scrolls by itself, by keyboard too."""
+    names = join(groups, el("tr", [el("th", text, scope="col", class_="n" if is_number else None) for text, is_number in heads]))
+    body = [el("tr", [cell if isinstance(cell, Markup) and cell.startswith("<t") else
+                      el("td", cell, class_="n" if is_number else None) for cell, (_, is_number) in zip(row, heads)])
+            for row in rows]
+    return el("div", el("table", el("thead", names), el("tbody", body), **attributes), class_="scroll", tabindex="0",
+              role="region", aria_label=attributes.get("aria_label", heads[0][0]))
+
+
+def row_head(text):
+    """A family's name, which may break behind its underscores."""
+    return el("th", [join(part, el("wbr")) for part in str(text).replace("_", "_\0").split("\0")], scope="row")
+
+
+def named(title, items, shown=MOST_NAMED):
+    """A list that opens; the first ones of a long one."""
+    more = el("li", f"and {len(items) - shown:,} more") if len(items) > shown else None
+    return el("details", el("summary", title), el("ul", [el("li", i) for i in items[:shown]], more)) if items else None
+
+
+# ---- summary ----------------------------------------------------------------------------------------------------------------
+
+def summary(report, inputs):
+    m, images = report.manifest, [i for v in report.variants if v.owner == v.id for i in v.images]
+    total, text = sum(i.bytes for i in images), sum(i.text_bytes for i in images)
+    cubins = sum(i.is_cubin for i in images)
+    facts = [("Made by", m["generator"]), ("Families", f"{len(report.families):,}"), ("Variants", f"{len(report.variants):,}"),
+             ("Images", f"{len(images):,}" + (f", {cubins:,} of them cubins" if cubins else "")),
+             ("Bytes of images", megabytes(total) + (f", before compression {megabytes(text)}" if text != total else "")),
+             ("Targets", " ".join(m["targets"])), ("Oldest driver, all images", driver(m["min_driver"])),
+             ("Oldest driver, any image", driver(min((i.min_driver for i in images), default=0)))]
+    for v in report.verifications:
+        found = [row["result"] for row in v["variants"]]
+        right, wrong = found.count("ok"), found.count("WRONG")
+        facts.append((f"Verified on {of_what(v)}", f"{right:,} of {len(report.variants):,} right" + (f", {wrong:,} WRONG" if wrong else "")))
+    sources = [(f["file"], f"{f['bytes']:,}", el("code", f"xxh3_128 {f['xxh3_128']}")) for f in [m["config"], *(m.get("external_files") or [])]]
+    sources += [(name, f"{size:,}", el("code", f"sha256 {digest}")) for name, size, digest in inputs]
+    return join(el("dl", [el("div", el("dt", k), el("dd", v)) for k, v in facts], class_="facts"),
+                el("details", el("summary", "What this page and the bundle were made from"),
+                   table([("file", False), ("bytes", True), ("hash", False)], sources)))
+
+
+# ---- bytes ------------------------------------------------------------------------------------------------------------------
+
+def bytes_section(report):
+    by, targets = report.bytes_by(), report.targets
+    legend = el("p", [el("span", Markup(f'<svg width="12" height="12" class="key">{charts.rect(0, 0, 12, 12, class_=charts.hue(targets, t))}</svg>'), f" {t}")
+                      for t in targets], class_="legend")
+    total = sum(sum(of.values()) for of in by.values()) or 1
+    rows = [[row_head(family), *(f"{of[t]:,}" if t in of else "" for t in targets), f"{sum(of.values()):,}",
+             f"{100 * sum(of.values()) / total:.1f} %", f"{sum(v.family == family for v in report.variants):,}"]
+            for family, of in sorted(by.items(), key=lambda f: (-sum(f[1].values()), f[0]))]
+    rows.append([row_head("all"), *(f"{sum(of.get(t, 0) for of in by.values()):,}" for t in targets),
+                 f"{sum(sum(of.values()) for of in by.values()):,}", "100 %", f"{len(report.variants):,}"])
+    return join(el("p", "Each area is what a family's images for a target take in the program. A device takes an image that was "
+                   "made for its target or for an older one."),
+                legend, charts.treemap(by, targets, 1180, 460, class_="treemap wide"),
+                charts.treemap(by, targets, 360, 520, class_="treemap narrow"),
+                table([("family", False), *((t, True) for t in targets), ("all", True), ("share", True), ("variants", True)], rows,
+                      class_="sums"))
+
+
+# ---- verification -----------------------------------------------------------------------------------------------------------
+
+def share(row):
+    """An error as a share of its bound, in letters; "" where nothing was compared."""
+    ratio = row.get("worst_error_over_bound")
+    if row["result"] == "WRONG":
+        return "WRONG" if ratio is None else f"WRONG {ratio:.3g}"
+    if row["result"] != "ok" or ratio is None:
+        return row["result"] if row["result"] != "ok" else "ok"
+    return f"{ratio:.3f}" if ratio else "exact"
+
+
+def verification(report):
+    return join(el("p", "The largest error of each variant, as a share of the bound that its family states: a tick per variant; the "
+                   "line at the right is the bound. Exact: equal to the last bit, or without an error that was found."),
+                [of_device(report, v) for v in report.verifications])
+
+
+def of_what(v):
+    """A device, with what its name leaves out."""
+    more = [word for word, is_so in ((f"sm_{v['sm']}", True), ("emulated", v["emulated"])) if is_so and word not in v["device"]]
+    return ", ".join([v["device"], *more])
+
+
+def of_device(report, v):
+    results = report.results(v)
+    missing = [x.id for x in report.variants if x.id not in results]
+    by = {word: [r for r in v["variants"] if r["result"] == word] for word in ("skipped", "executed, not compared", "WRONG")}
+    rows = []
+    for family in report.families:
+        ids = [x.id for x in report.variants if x.family == family]
+        of = [results[i] for i in ids if i in results]
+        ratios = [(r["id"], r["worst_error_over_bound"]) for r in of if r.get("worst_error_over_bound") is not None]
+        worst = max((ratio for _, ratio in ratios), default=None)
+        rows.append([row_head(family), f"{sum(r['result'] == 'ok' for r in of):,} of {len(ids):,}",
+                     "-" if worst is None else f"{worst:.3f}" if worst else "exact", el("td", charts.strip(ratios), class_="strips")])
+    what = of_what(v)
+    skipped = v.get("targets_not_run") or []
+    return join(el("h3", what),
+                el("p", f"Its images for {', '.join(skipped)} did not run here.") if skipped else None,
+                named(f"{plural(len(by['WRONG']), 'variant')} WRONG", [said(r) for r in by["WRONG"]], len(results)),
+                named(f"{plural(len(missing), 'variant')} did not run", [code(i) for i in missing]),
+                named(f"{plural(len(by['skipped']), 'variant')} skipped", [said(r) for r in by["skipped"]]),
+                named(f"{plural(len(by['executed, not compared']), 'variant')} ran without being compared",
+                      [said(r) for r in by["executed, not compared"]]),
+                table([("family", False), ("right", True), ("largest", True), ("errors, from 0 to the bound", False)], rows,
+                      class_="errors", aria_label=f"errors on {what}"))
+
+
+def said(row):
+    return join(code(row["id"]), f": {row['detail']}" if row.get("detail") else "")
+
+
+# ---- changes ----------------------------------------------------------------------------------------------------------------
+
+def signed(count):
+    return f"{count:+,}" if count else "0"
+
+
+def shown_member(value):
+    if isinstance(value, dict) and "file" in value:
+        return f"{value['file']}, {value['bytes']:,} bytes, {value['xxh3_128']}"
+    return "-" if value is None else " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def changes_section(path, c):
+    counts = [("added", len(c.added)), ("removed", len(c.removed)), ("changed", len(c.changed)), ("alike", c.alike)]
+    before, after = (sum(f[i] for f in c.families) for i in (1, 2))
+    facts = el("dl", [el("div", el("dt", f"Variants {k}"), el("dd", f"{n:,}")) for k, n in counts],
+               el("div", el("dt", "Bytes of images"), el("dd", f"{before:,} -> {after:,} ({signed(after - before)})")), class_="facts")
+    members = [[row_head(name), shown_member(a), shown_member(b)] for name, a, b in c.bundle]
+    families = [[row_head(name), f"{a:,}", f"{b:,}", signed(b - a), ", ".join(what)] for name, a, b, what in c.families]
+    return join(el("p", "Against ", el("code", path), "."), facts,
+                table([("of the bundle", False), ("before", False), ("now", False)], members) if members else None,
+                table([("family", False), ("bytes before", True), ("now", True), ("more", True), ("changed in its description", False)], families),
+                named(f"{plural(len(c.added), 'variant')} added", [join(code(i), f": {b:,} bytes") for i, b in c.added], 2000),
+                named(f"{plural(len(c.removed), 'variant')} removed", [join(code(i), f": {b:,} bytes") for i, b in c.removed], 2000),
+                named(f"{plural(len(c.changed), 'variant')} changed",
+                      [join(code(x.id), f": {signed(x.after - x.before)} bytes; {'; '.join(x.what)}") for x in c.changed], 2000))
+
+
+# ---- roofline ---------------------------------------------------------------------------------------------------------------
+
+def roofline(report):
+    drawn = [(d, list(report.points(d))) for d in report.devices]
+    drawn = [(d, points, report.peak(d)) for d, points in drawn if points]
+    if not drawn:
+        return el("p", "No variant's cost is known at these sizes on these devices.")
+    is_counted = report.counts is not None
+    unit = "issue slots" if is_counted else "elements"
+    span = charts.span_of([(points, peak, d.bytes_per_second) for d, points, peak in drawn])
+    figures = [el("figure", el("figcaption", el("strong", d.name), f" {d.gb_per_s:,} GB/s, {d.multiprocessors} multiprocessors at {d.mhz:,} MHz"),
+                  charts.roofline(d, points, peak, span, unit)) for d, points, peak in drawn]
+    return join(el("p", why_roofline(is_counted)), sizes_of(report) if not is_counted else uncounted(report), without(report),
+                el("p", el("span", Markup('<svg width="12" height="12" class="key"><circle cx="6" cy="6" r="4" class="memory"></circle></svg>'),
+                           " limited by memory"),
+                   el("span", Markup('<svg width="12" height="12" class="key"><circle cx="6" cy="6" r="4" class="compute"></circle></svg>'),
+                      " limited by instructions, shared memory or tensor cores" if is_counted else " limited by tensor cores"),
+                   class_="legend"),
+                el("div", figures, class_="figures"), least_times(report, drawn))
+
+
+def why_roofline(is_counted):
+    if is_counted:
+        return ("Each variant's largest counted launch: across, the issue slots that it takes for a byte that it moves; up, issue slots "
+                "per second. The roof is what memory, then the schedulers of all multiprocessors, can do. A product takes the slots "
+                "in which the tensor cores do it, and shared memory those in which it is busy, where that is more. Nothing here is "
+                "timed: each point stands on the roof.")
+    return ("What the work needs, by the manifest: across, elements (as the family counts them) for a byte that has to be read or "
+            "written; up, elements per second. The roof is what memory, then the tensor cores at a multiply-add for each element, can "
+            "do; a kernel on other instructions does less, or has more to do for an element: give --counts for what kernels execute. "
+            "Nothing here is timed: each point stands on the roof.")
+
+
+def sizes_of(report):
+    rows = [[row_head(f), ", ".join(f"{n}={v:,}" for n, v in of.items())] for f, of in report.sizes.items()]
+    return el("details", el("summary", "The sizes that costs and shared memory are of (--size changes them)"),
+              table([("family", False), ("sizes", False)], rows))
+
+
+def uncounted(report):
+    return named(f"{plural(len(ids), 'variant')} not counted", [code(i) for i in ids]) \
+        if (ids := [v.id for v in report.variants if v.id not in report.counts]) else None
+
+
+def without(report):
+    """Variants without a cost, and why."""
+    lost = [v for v in report.variants if v.cost is None] if report.counts is None else []
+    return named(f"{plural(len(lost), 'variant')} without a cost at these sizes",
+                 [join(code(v.id), f": {v.why or 'the manifest states none'}") for v in lost])
+
+
+def least_times(report, drawn):
+    rows = []
+    for family in report.families:
+        cells = []
+        for _, points, _ in drawn:
+            own = [p for p in points if p.variant.family == family]
+            times, limits = sorted(p.seconds for p in own), sorted({p.limit for p in own})
+            ends = dict.fromkeys(charts.micro(t) for t in times[:1] + times[-1:])
+            cells.append(join(" to ".join(ends), el("small", " " + ", ".join(limits)) if own else ""))
+        if any(cells):
+            rows.append([row_head(family), *cells])
+    return table([("least time, us", False), *((d.name, True) for d, _, _ in drawn)], rows, class_="times")
+
+
+# ---- variants ---------------------------------------------------------------------------------------------------------------
+
+def cell(shown, value=None, class_="n", **attributes):
+    return el("td", shown, class_=class_, data_v="" if value is None else value, **attributes)
+
+
+def bounded(percent, is_known):
+    """An occupancy; without registers it may be less."""
+    if percent is None:
+        return cell("-")
+    shade = f"n o{min(int(percent // 25), 3)}"
+    return cell("no room" if not percent else f"{'' if is_known else '≤ '}{percent:.0f}", f"{percent:.3f}", shade)
+
+
+FIXED = [("variant", False), ("bytes", True), ("images for", False), ("driver", True), ("threads", True), ("shared bytes", True)]
+
+
+def groups_of(heads, *groups):
+    """A row over the headings: (title, how many)."""
+    rest = len(heads) - sum(count for _, count in groups)
+    return el("tr", el("td", "", colspan=rest), [el("th", title, colspan=count, scope="colgroup", class_="group")
+                                                 for title, count in groups if count])
+
+
+def variants(report):
+    heads = [*FIXED, *([("registers", True)] if report.has_registers else []), *((of_what(v), True) for v in report.verifications),
+             *((d.name, True) for d in report.devices)]
+    all_results = [report.results(v) for v in report.verifications]
+    rows = [row_of(report, v, [result(of.get(v.id)) for of in all_results]) for v in report.variants]
+    notes = []
+    if not report.has_registers:
+        notes.append("Registers are not in a manifest (--resources or --counts adds them), so an occupancy is the most that threads and "
+                     "shared memory allow.")
+    notes.append("Shared memory is what is static and what a launch of the sizes under Roofline asks for; where these do not tell, the "
+                 "least. Occupancy: warps at once, of those that a multiprocessor has room for. A dash: nothing of it runs there.")
+    options = [el("option", "all families", value="")] + [el("option", f) for f in report.families]
+    form = el("form", el("label", "Words ", el("input", type="search", id="words", placeholder="bf16 mma sm_90", autocomplete="off")),
+              el("label", "Family ", el("select", options, id="family")),
+              el("output", plural(len(rows), "variant"), id="shown", aria_live="polite"), id="filter", hidden="")
+    groups = groups_of(heads, ("error / bound", len(report.verifications)), ("occupancy, %", len(report.devices)))
+    return join([el("p", n) for n in notes], form, table(heads, rows, groups, id="table", aria_label="variants"))
+
+
+def row_of(report, v, results):
+    registers = [report.registers_on(v, d) for d in report.devices]
+    targets = list(dict.fromkeys(i.target for i in v.images))
+    newest = max((i.min_driver for i in v.images), default=None)
+    cells = [el("th", code(v.id), scope="row", data_f=v.family),
+             cell(f"{v.bytes:,}", v.bytes, title=", ".join(f"{i.target}{' cubin' if i.is_cubin else ''}: {i.bytes:,}" for i in v.images)),
+             cell(" ".join(targets), len(targets), None),
+             cell(driver(newest).removeprefix("CUDA ") if newest else "-", newest),
+             cell(f"{v.threads:,}" if v.threads else "-", v.threads or None), cell(f"{v.shared_bytes:,}", v.shared_bytes)]
+    if report.has_registers:
+        known = [r for r in registers if r]
+        cells.append(cell(max(known), max(known), title=", ".join(f"{d.name}: {r}" for d, r in zip(report.devices, registers) if r))
+                     if known else cell("-"))
+    return [*cells, *results, *(bounded(report.occupancy(v, d), r) for d, r in zip(report.devices, registers))]
+
+
+def result(row):
+    if row is None:
+        return el("td", "not run", class_="n none", data_v="")
+    ratio = row.get("worst_error_over_bound")
+    is_wrong = row["result"] == "WRONG"
+    value = (1e9 if ratio is None else 1e6 + ratio) if is_wrong else ratio if row["result"] == "ok" else None
+    return el("td", share(row), class_="n wrong" if is_wrong else "n", data_v="" if value is None else value, title=row.get("detail"))
