@@ -40,6 +40,9 @@ def install(scratch):
     variant = run(GENERATOR, "list", config).split()[1]
     output = run(PREFIX / "bin/kiln-profile", config, "--variant", variant, "--target", "sm_90", "--args", "n=4096")
     expect("thread instructions" in output, f"kiln-profile finds the generator and the emulated driver: {output}")
+    run(GENERATOR, "generate", config, "--output", scratch)
+    output = run(PREFIX / "bin/kiln-report", next(scratch.glob("*.json")), "-o", "-")
+    expect(f"<code>{variant.replace('/', '/<wbr>').replace(',', ',<wbr>')}</code>" in output, "kiln-report shows the bundle")
 
 
 def packages(scratch):

@@ -53,15 +53,12 @@ def report_of(o):
     """The page's text."""
     manifest, digest = inputs.read_manifest(o.manifest)
     read = [(o.manifest, digest)]
-    registers, counts, verifications, changes = {}, None, [], None
+    registers, counts, verifications, changes = {}, {}, [], None
     if o.resources:
         registers, digest = inputs.read_resources(o.resources)
         read.append((o.resources, digest))
     for path in o.counts:
-        found, own, digest = inputs.read_counts(path, manifest)
-        counts = {**(counts or {}), **found}
-        registers.update(own)
-        read.append((path, digest))
+        read.append((path, inputs.read_counts(path, manifest, counts, registers)))
     for path in o.verify:
         found, digest = inputs.read_verification(path, manifest)
         verifications.append(found)
@@ -71,7 +68,7 @@ def report_of(o):
         changes = os.path.basename(o.against), figures.changes(old, manifest)
         read.append((o.against, digest))
     shown = list(dict.fromkeys(o.device)) if o.device else devices.standing_for(manifest["targets"])
-    report = figures.Report(manifest, o.manifest, dict(o.size), registers, counts, verifications, shown)
+    report = figures.Report(manifest, o.manifest, dict(o.size), registers, counts or None, verifications, shown)
     return page.page(report, [(os.path.basename(path), os.path.getsize(path), digest) for path, digest in read], changes)
 
 
@@ -94,6 +91,8 @@ def main():
             inputs.write_whole(o.output, text)
     except OSError as error:
         print(f"kiln-report: cannot write {o.output}: {error.strerror}", file=sys.stderr)
+        if o.output == "-":
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more
         return 3
     return 0
 

@@ -32,7 +32,7 @@ def squarify(sizes, x, y, width, height):
     """A rectangle per size, largest first, that fill the given one: rows along its shorter side, each as near to squares as it
     gets. Bruls, Huizing, van Wijk: Squarified Treemaps, 2000."""
     found, sizes, total = [], list(sizes), sum(sizes)
-    while sizes and total > 0:
+    while sizes and min(width, height) > 1e-6:
         side, scale = min(width, height), width * height / total
 
         def worst(row, side=side, scale=scale):

@@ -76,7 +76,7 @@ class Report:
         known = None
         if not why and {"elements", "bytes_read", "bytes_written"} <= values.keys():
             known = values["elements"], values["bytes_read"] + values["bytes_written"]
-            self.sizes.setdefault(v["family"], {}).update((n, own[n]) for n in named & own.keys())
+            self.sizes.setdefault(v["family"], {}).update((n, own[n]) for n in sorted(named & own.keys()))
         return Variant(v["id"], v["family"], v["entry"],
                        [Image(i["target"], i.get("format") == "cubin", i.get("stored_bytes") or i["bytes"], i["bytes"], i["min_driver"])
                         for i in v["images"]],

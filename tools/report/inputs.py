@@ -10,7 +10,8 @@ class InputError(Exception):
 
 
 def fail(place, what):
-    raise InputError(f"{place}: error: {what}")
+    text = f"{place}: error: {what}"
+    raise InputError("".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text))
 
 
 def read_bytes(path):
@@ -111,7 +112,7 @@ MANIFEST = {
                     "stored_bytes": Optional(int)}],
     }],
 }
-TARGET = re.compile(r"sm_(\d{2,3})([af]?)$")
+TARGET = re.compile(r"sm_(\d{2,3})([af]?)\Z")
 
 
 def read_manifest(path):
@@ -177,40 +178,49 @@ KERNEL = re.compile(r'"kernel":\s*"([^"\\]*)"')
 WORK = re.compile(r'"warp_instructions":\s*(\d+)')
 
 
-def read_counts(path, manifest):
-    """Of each variant its launch with the most instructions, among the lines that the emulated driver writes to
+def read_lines(path, digest):
+    """Numbered, one by one: long runs have 100,000. What is hashed is what was read."""
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                digest.update(line)
+                yield number, line.decode("utf-8")
+    except OSError as error:
+        fail(path, f"cannot be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        fail(f"{path}:{number}:{error.start + 1}", "not UTF-8")
+
+
+def read_counts(path, manifest, counts, registers):
+    """Adds to counts of each variant its launch with the most instructions, among the lines that the emulated driver writes to
     KILN_EMU_REPORT or that `kiln-profile --json` prints; and the registers that the latter have."""
-    text, digest = read_text(path)
-    entries = {v["entry"]: v["id"] for v in manifest["variants"]}
-    most, counts, registers = {}, {}, {}
-    for number, line in enumerate(text.splitlines(), 1):
-        # Long runs have 100,000 lines, and one in a hundred is wanted.
+    entries, digest, found_any = {v["entry"]: v["id"] for v in manifest["variants"]}, hashlib.sha256(), False
+    for number, line in read_lines(path, digest):
         kernel, work = KERNEL.search(line), WORK.search(line)
-        if kernel and work and int(work[1]) <= most.get(kernel[1], -1) and '"report"' not in line:
+        is_profile = '"report"' in line
+        before = counts.get(entries.get(kernel[1])) if kernel else None
+        if not line.strip() or (before and work and int(work[1]) <= before["warp_instructions"] and not is_profile):
             continue
-        found = parse(line, path, number) if line.strip() else None
-        if found is None:
-            continue
-        place = f"{path}:{number}"
-        is_profile = isinstance(found, dict) and "report" in found
+        found, place = parse(line, path, number), f"{path}:{number}"
         if is_profile:
             check(found, PROFILE, place)
         launch = found["report"] if is_profile else found
         if not isinstance(launch, dict) or "kernel" not in launch:
             fail(f"{place}:1", "not counts of a launch: KILN_EMU_REPORT of the emulated driver, or kiln-profile --json, has them")
+        check(launch, {"kernel": str}, place)
         variant = entries.get(launch["kernel"])
         if variant is None or "warp_instructions" not in launch:  # another program's kernel, or a launch that failed
             continue
         check(launch, LAUNCH, place)
-        if is_profile and found["registers"].get("target"):
+        found_any = True
+        if is_profile and "target" in found["registers"]:
             check(found["registers"], {"target": str, "count": int}, place, "registers")
             registers[variant, found["registers"]["target"]] = found["registers"]["count"]
-        if launch["warp_instructions"] > most.get(launch["kernel"], -1):
-            most[launch["kernel"]] = launch["warp_instructions"]
+        if launch["warp_instructions"] > counts.get(variant, {"warp_instructions": -1})["warp_instructions"]:
             counts[variant] = launch
-    if not counts:
+    if not found_any:
         fail(f"{path}:1:1", f"it has no launch of a kernel of '{manifest['bundle']}'")
-    return counts, registers, digest
+    return digest.hexdigest()
 
 
 def read_resources(path):

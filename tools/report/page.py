@@ -2,6 +2,7 @@
 import base64
 import hashlib
 import pkgutil
+import re
 
 import charts
 import devices
@@ -46,8 +47,16 @@ def plural(count, one, many=None):
 
 def code(text):
     """Of an id, which may break behind its slash and commas."""
-    parts = str(text).replace("/", "/\0").replace(",", ",\0").split("\0")
-    return el("code", [join(part, el("wbr")) for part in parts[:-1]], parts[-1])
+    return el("code", breaking(text, "/,"))
+
+
+def option(text):
+    return el("code", text, class_="option")
+
+
+def breaking(text, ends):
+    parts = re.split(f"(?<=[{ends}])", text)
+    return [join(part, el("wbr")) for part in parts[:-1]] + parts[-1:]
 
 
 def table(heads, rows, groups=None, **attributes):
@@ -62,7 +71,7 @@ def table(heads, rows, groups=None, **attributes):
 
 def row_head(text):
     """A family's name, which may break behind its underscores."""
-    return el("th", [join(part, el("wbr")) for part in str(text).replace("_", "_\0").split("\0")], scope="row")
+    return el("th", breaking(text, "_"), scope="row")
 
 
 def named(title, items, shown=MOST_NAMED):
@@ -221,15 +230,15 @@ def why_roofline(is_counted):
                 "per second. The roof is what memory, then the schedulers of all multiprocessors, can do. A product takes the slots "
                 "in which the tensor cores do it, and shared memory those in which it is busy, where that is more. Nothing here is "
                 "timed: each point stands on the roof.")
-    return ("What the work needs, by the manifest: across, elements (as the family counts them) for a byte that has to be read or "
-            "written; up, elements per second. The roof is what memory, then the tensor cores at a multiply-add for each element, can "
-            "do; a kernel on other instructions does less, or has more to do for an element: give --counts for what kernels execute. "
-            "Nothing here is timed: each point stands on the roof.")
+    return join("What the work needs, by the manifest: across, elements (as the family counts them) for a byte that has to be read or "
+                "written; up, elements per second. The roof is what memory, then the tensor cores at a multiply-add for each element, "
+                "can do; a kernel on other instructions does less, or has more to do for an element: give ", option("--counts"),
+                " for what kernels execute. Nothing here is timed: each point stands on the roof.")
 
 
 def sizes_of(report):
     rows = [[row_head(f), ", ".join(f"{n}={v:,}" for n, v in of.items())] for f, of in report.sizes.items()]
-    return el("details", el("summary", "The sizes that costs and shared memory are of (--size changes them)"),
+    return el("details", el("summary", "The sizes that costs and shared memory are of (", option("--size"), " changes them)"),
               table([("family", False), ("sizes", False)], rows))
 
 
@@ -290,8 +299,8 @@ def variants(report):
     rows = [row_of(report, v, [result(of.get(v.id)) for of in all_results]) for v in report.variants]
     notes = []
     if not report.has_registers:
-        notes.append("Registers are not in a manifest (--resources or --counts adds them), so an occupancy is the most that threads and "
-                     "shared memory allow.")
+        notes.append(join("Registers are not in a manifest (", option("--resources"), " or ", option("--counts"), " adds them), so an "
+                          "occupancy is the most that threads and shared memory allow."))
     notes.append("Shared memory is what is static and what a launch of the sizes under Roofline asks for; where these do not tell, the "
                  "least. Occupancy: warps at once, of those that a multiprocessor has room for. A dash: nothing of it runs there.")
     options = [el("option", "all families", value="")] + [el("option", f) for f in report.families]

@@ -1,0 +1,614 @@
+"""kiln-report: what its pages show against what they are made from, worked out here again; and what it refuses.
+
+usage: check.py PROGRAM ROOT figures|pages|mistakes
+       check.py PROGRAM ROOT tools KILN-VERIFY KILN-PROFILE EMULATOR
+"""
+import base64
+import contextlib
+import copy
+import hashlib
+import html.parser
+import io
+import json
+import os
+import pathlib
+import re
+import runpy
+import stat
+import subprocess
+import sys
+import tempfile
+from typing import NamedTuple
+import xml.etree.ElementTree as xml
+
+PROGRAM, ROOT, VERB, *TOOLS = sys.argv[1:]
+MANIFEST = json.loads(pathlib.Path(ROOT, "generated/kiln_default.json").read_text(encoding="utf-8"))
+VOID = {"meta", "input", "br", "wbr"}
+failures = []
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        failures.append(what)
+        print(f"FAILED: {what}: got {str(got)[:400]!r}, expected {str(wanted)[:400]!r}")
+
+
+def run(*arguments, **options):
+    return subprocess.run([sys.executable, "-B", PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
+
+
+def run_here(arguments):
+    """As run(), in this process, which is much faster: (status, stderr). Nothing may be printed on stdout."""
+    stderr = io.StringIO()
+    sys.argv = [PROGRAM, *arguments]
+    with contextlib.redirect_stderr(stderr), contextlib.redirect_stdout(None):
+        try:
+            runpy.run_path(PROGRAM, run_name="__main__")
+        except SystemExit as end:
+            return end.code, stderr.getvalue()
+    return None, ""
+
+
+# ---- a page as a tree -------------------------------------------------------------------------------------------------------
+
+class Node:
+    def __init__(self, name, attributes):
+        self.name, self.attributes, self.children = name, dict(attributes), []
+
+    def all(self, name=None, **attributes):
+        for child in self.children:
+            if isinstance(child, Node):
+                if name in (None, child.name) and all(child.attributes.get(k.rstrip("_")) == v for k, v in attributes.items()):
+                    yield child
+                yield from child.all(name, **attributes)
+
+    def one(self, name=None, **attributes):
+        found = list(self.all(name, **attributes))
+        assert len(found) == 1, (name, attributes, len(found))
+        return found[0]
+
+    @property
+    def text(self):
+        return "".join(c if isinstance(c, str) else c.text for c in self.children)
+
+
+class Tree(html.parser.HTMLParser):
+    """Fails at an element that does not end where it has to."""
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.text = [Node("", {})], text
+        self.feed(text)
+        self.close()
+        expect("every element ends", [n.name for n in self.open], [""])
+
+    def handle_starttag(self, tag, attrs):
+        expect(f"attributes of {tag} come once", len(dict(attrs)), len(attrs))
+        node = Node(tag, attrs)
+        self.open[-1].children.append(node)
+        if tag not in VOID:
+            self.open.append(node)
+
+    def handle_endtag(self, tag):
+        expect("the element that ends", tag, self.open[-1].name)
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.open[-1].children.append(data)
+
+
+def rows_of(table):
+    """[{heading: cell}], by the last row of headings."""
+    heads = [c.text for c in list(table.one("thead").all("tr"))[-1].all("th")]
+    return [dict(zip(heads, [c for c in row.children if isinstance(c, Node)])) for row in table.one("tbody").all("tr")]
+
+
+def section(page, name):
+    return page.one("section", id=name)
+
+
+def facts(part):
+    return {fact.one("dt").text: fact.one("dd").text for fact in part.one("dl").all("div")}
+
+
+def check_well_made(text):
+    """Well-formed, self-contained, and with a script that a person reads. Gives the tree."""
+    page = Tree(text).open[0]
+    for svg in re.findall(r"<svg.*?</svg>", text, re.S):
+        xml.fromstring(svg)
+    elements = list(page.all())
+    expect("elements that load", {n.name for n in elements} & set("link img iframe object embed base image use audio video".split()), set())
+    for node in elements:
+        for name, value in node.attributes.items():
+            expect(f"{node.name}'s attribute", (name in ("src", "srcset", "style", "action", "data", "background"), name[:2] == "on"), (False, False))
+            expect("a link stays on the page", name == "href" and not value.startswith("#"), False)
+    style, script = page.one("style").text, page.one("script").text
+    for what in "url(", "@import", "http:", "https:", "//fonts":
+        expect(f"style with {what}", what in style, False)
+    for what in "http", "fetch", "import", "XMLHttp", "innerHTML", "eval", "document.write":
+        expect(f"script with {what}", what in script, False)
+    expect("lines of the script, below 100", script.count("\n") < 100, True)
+    policy = page.one("meta", **{"http-equiv": "Content-Security-Policy"}).attributes["content"]
+
+    def digest(of):
+        return base64.b64encode(hashlib.sha256(of.encode()).digest()).decode()
+    expect("policy", policy, f"default-src 'none'; style-src 'sha256-{digest(style)}'; script-src 'sha256-{digest(script)}';")
+    expect("times and places", re.findall(r"20\d\d-\d\d|/work|/tmp|/home", text), [])
+    identities = [n.attributes["id"] for n in elements if "id" in n.attributes]
+    expect("ids come once", len(identities), len(set(identities)))
+    return page
+
+
+# ---- figures ----------------------------------------------------------------------------------------------------------------
+
+def evaluate(expression, numbers):
+    """A cost whose parameters are numbers already."""
+    known = {"ceil_div": lambda a, b: -(-a // b), "min": min, "max": max, "select": lambda c, a, b: a if c else b}
+    return eval(expression.replace("/", "//"), {"__builtins__": {}}, known | numbers)
+
+
+def registers():
+    return {tuple(line.split("\t")[:2]): int(line.split("\t")[2])
+            for line in pathlib.Path(ROOT, "tests/generated/resources.tsv").read_text(encoding="utf-8").splitlines()[1:]}
+
+
+def made_up(folder):
+    """A verification in which each verdict comes, a variant is missing, and errors are shares of 1000; an older manifest; counts."""
+    ids = [v["id"] for v in MANIFEST["variants"]]
+    rows = [{"id": i, "result": "ok", "cases": 3, "elements": 10, "worst_error_over_bound": n / 1000, "largest": "n=1"}
+            for n, i in enumerate(ids)]
+    rows[1] |= {"result": "WRONG", "worst_error_over_bound": 2.5, "detail": "n=3: out[2] is 1, expected 2"}
+    rows[2] |= {"result": "skipped", "worst_error_over_bound": None, "detail": "no image"}
+    rows[3] |= {"result": "executed, not compared", "worst_error_over_bound": None}
+    verification = {"bundle": "kiln_default", "device": "Example 9000", "sm": 90, "driver_version": 13000, "emulated": False,
+                    "checks": "guards", "seed": 1, "variants": rows[:4] + rows[:4:-1], "families": [], "times": {"seconds": 1},
+                    "targets_not_run": ["sm_75", "sm_80"]}
+    old = copy.deepcopy(MANIFEST)
+    gone = copy.deepcopy(old["variants"][0])
+    gone["id"] += ",older=true"
+    del old["variants"][5]
+    old["variants"][0]["launch"]["block"] = [128, 1, 1]
+    old["variants"][1]["images"][0] |= {"bytes": 15000, "xxh3_128": "0" * 32}
+    old["variants"].append(gone)
+    old["generator"] = "kiln 0.1.0"
+    kinds = ("read", "write", "atomic")
+    counts = [{"launch": 1, "kernel": v["entry"], "grid": [1, 1, 1], "result": 0, "warp_instructions": w,
+               "tensor": {"multiply_adds": 0}, "shared": {kind: {"wavefronts": 0} for kind in kinds},
+               "allocations": [{kind: {"distinct_sectors": 1000 * (kind == "read")} for kind in kinds}]}
+              for v in MANIFEST["variants"][:2] for w in (100, 4000000, 200)]
+    paths = {}
+    for name, value in ("verify", [verification]), ("old", [old]), ("counts", counts), ("manifest", [MANIFEST]):
+        paths[name] = pathlib.Path(folder, f"{name}.json")
+        paths[name].write_text("".join(json.dumps(v) + "\n" for v in value))
+    return paths, verification, old
+
+
+def check_figures():
+    with tempfile.TemporaryDirectory() as folder:
+        paths, verification, old = made_up(folder)
+        done = run(paths["manifest"], "--verify", paths["verify"], "--against", paths["old"], "--resources",
+                   pathlib.Path(ROOT, "tests/generated/resources.tsv"), "-o", "-")
+        expect("it is made", (done.returncode, done.stderr), (0, ""))
+        page = check_well_made(done.stdout)
+        check_summary(page, paths)
+        check_bytes(page)
+        check_variants(page, verification)
+        check_verification(page, verification)
+        check_roofline(page)
+        check_changes(page, old)
+        counted = run(paths["manifest"], "--counts", paths["counts"], "--device", "a100", "--device", "sm_75", "-o", "-")
+        check_counted(check_well_made(counted.stdout))
+        sized = check_well_made(run(paths["manifest"], "--size", "n=256", "--size", "nf4_gemm.n=64", "-o", "-").stdout)
+        expect("sizes that are given", {r["family"].text: r["sizes"].text for r in rows_of(next(section(sized, "roofline").all("table")))
+                                        if r["family"].text in ("nf4_gemm", "nf4_gemm_transposed")},
+               {"nf4_gemm": "k=4,096, m=16, n=64", "nf4_gemm_transposed": "k=4,096, m=16, n=256"})
+
+
+def check_summary(page, paths):
+    images = [i for v in MANIFEST["variants"] for i in v["images"]]
+    total, least = sum(i["bytes"] for i in images), min(i["min_driver"] for i in images)
+
+    def cuda(version):
+        return f"CUDA {version // 1000}.{version % 1000 // 10}"
+    expect("summary", facts(section(page, "summary")), {
+        "Made by": MANIFEST["generator"], "Families": str(len(MANIFEST["families"])), "Variants": str(len(MANIFEST["variants"])),
+        "Images": str(len(images)), "Bytes of images": f"{total / 1e6:.3g} MB ({total:,} bytes)", "Targets": " ".join(MANIFEST["targets"]),
+        "Oldest driver, all images": cuda(MANIFEST["min_driver"]), "Oldest driver, any image": cuda(least),
+        "Verified on Example 9000, sm_90": f"{len(MANIFEST['variants']) - 4} of {len(MANIFEST['variants'])} right, 1 WRONG"})
+    hashes = [(r["file"].text, r["bytes"].text, r["hash"].text) for r in rows_of(section(page, "summary").one("table"))]
+    expect("hashes", hashes[0], (MANIFEST["config"]["file"], f"{MANIFEST['config']['bytes']:,}", f"xxh3_128 {MANIFEST['config']['xxh3_128']}"))
+    data = paths["manifest"].read_bytes()
+    expect("the manifest's hash", hashes[1], ("manifest.json", f"{len(data):,}", f"sha256 {hashlib.sha256(data).hexdigest()}"))
+    expect("all inputs", [h[0] for h in hashes[2:]], ["resources.tsv", "verify.json", "old.json"])
+
+
+def bytes_by():
+    found = {}
+    for v in MANIFEST["variants"]:
+        for i in v["images"]:
+            of = found.setdefault(v["family"], {})
+            of[i["target"]] = of.get(i["target"], 0) + i["bytes"]
+    return found
+
+
+def check_bytes(page):
+    part, by = section(page, "bytes"), bytes_by()
+    targets = sorted({t for of in by.values() for t in of}, key=lambda t: int(t[3:]))
+    for row in rows_of(part.one("table"))[:-1]:
+        of = by[row["family"].text]
+        expect(f"bytes of {row['family'].text}", {t: row[t].text for t in targets}, {t: f"{of[t]:,}" if t in of else "" for t in targets})
+        expect("their sum", row["all"].text, f"{sum(of.values()):,}")
+    expect("families", len(rows_of(part.one("table"))), len(by) + 1)
+    last, total = rows_of(part.one("table"))[-1], sum(sum(of.values()) for of in by.values())
+    expect("the sum of all", [last[t].text for t in (*targets, "all", "variants")],
+           [*(f"{sum(of.get(t, 0) for of in by.values()):,}" for t in targets), f"{total:,}", str(len(MANIFEST["variants"]))])
+    for size in "treemap wide", "treemap narrow":
+        check_treemap(part.one("svg", class_=size), by, total)
+
+
+def check_treemap(svg, by, total):
+    """Each family and target once, with its bytes, in an area of nearly its share; no area lies over another; labels fit."""
+    width, height = map(int, svg.attributes["viewbox"].split()[2:])
+    found, places = {}, []
+    for group in svg.all("g"):
+        family, target, count = re.match(r"(\w+), (\w+): ([\d,]+) bytes", group.one("title").text).groups()
+        found.setdefault(family, {})[target] = int(count.replace(",", ""))
+        x, y, w, h = (float(group.one("rect").attributes[k]) for k in ("x", "y", "width", "height"))
+        share = found[family][target] / total
+        expect(f"{family}, {target} is drawn by its bytes", abs(w * h / width / height - share) < .01 + .25 * share, True)
+        expect("it lies inside", (x >= 0, y >= 0, x + w <= width, y + h <= height), (True,) * 4)
+        places.append((x, y, x + w, y + h))
+        for label in group.all("text"):
+            expect(f"'{label.text}' fits", 6 * len(label.text) < w and float(label.attributes["y"]) < y + h, True)
+    over = [(a, b) for n, a in enumerate(places) for b in places[:n]
+            if min(a[2], b[2]) - max(a[0], b[0]) > .15 and min(a[3], b[3]) - max(a[1], b[1]) > .15]
+    expect("areas over others", over, [])
+    expect("the treemap's bytes", found, by)
+
+
+class Device(NamedTuple):
+    """What a multiprocessor holds: CUDA C++ Programming Guide, technical specifications per compute capability."""
+    target: str
+    threads: int
+    blocks: int
+    shared: int
+    shared_of_block: int
+
+
+DEVICES = {"T4": Device("sm_75", 1024, 16, 65536, 65536), "A100": Device("sm_80", 2048, 32, 167936, 166912),
+           "H100": Device("sm_90", 2048, 32, 233472, 232448), "B200": Device("sm_100", 2048, 32, 233472, 232448),
+           "RTX 5090": Device("sm_120", 1536, 24, 102400, 101376)}
+
+
+def occupancy(device, threads, shared, registers):
+    """Of the most thread blocks for which there is room: the guide's "Hardware multithreading", and CUDA's occupancy calculator."""
+    def has_room(blocks):
+        warps = blocks * -(-threads // 32)
+        of_partition = 16384 // (-(-registers * 32 // 256) * 256)  # warps that its registers are enough for; there are four
+        kept = 0 if device.target == "sm_75" else 1024
+        return (blocks <= device.blocks and warps * 32 <= device.threads and -(-warps // 4) <= of_partition
+                and shared <= device.shared_of_block and blocks * (-(-shared // 128) * 128 + kept) <= device.shared)
+    blocks = max(n for n in range(33) if n == 0 or has_room(n))
+    return 100 * blocks * -(-threads // 32) * 32 / device.threads
+
+
+def check_variants(page, verification):
+    table, known = page.one("table", id="table"), registers()
+    rows = {r["variant"].text: r for r in rows_of(table)}
+    expect("every variant, in the manifest's order", list(rows), [v["id"] for v in MANIFEST["variants"]])
+    results = {r["id"]: r for r in verification["variants"]}
+    # By NVIDIA's calculator: 256 threads of 64 registers, and of 45; 128 of 245.
+    expect("known occupancies", [occupancy(DEVICES["A100"], *of) for of in ((256, 0, 64), (256, 0, 45), (128, 0, 245))], [50, 62.5, 12.5])
+    for v in MANIFEST["variants"]:
+        row, images = rows[v["id"]], v["images"]
+        newest, launch = max(i["min_driver"] for i in images), v["launch"]
+        threads = launch["block"][0] * launch["block"][1] * launch["block"][2]
+        shared = launch["static_shared_bytes"] + evaluate(launch["shared_bytes"], SIZES[v["family"]])
+        expect(v["id"], [row[k].text for k in ("bytes", "images for", "driver", "threads", "shared bytes")],
+               [f"{sum(i['bytes'] for i in images):,}", " ".join(dict.fromkeys(i["target"] for i in images)),
+                f"{newest // 1000}.{newest % 1000 // 10}", str(threads), f"{shared:,}"])
+        runs = [d for d in DEVICES if min(int(i["target"][3:]) for i in images) <= int(DEVICES[d].target[3:])]
+        own = {d: known[v["id"], DEVICES[d].target] for d in runs}
+        expect(f"registers of {v['id']}", row["registers"].text, str(max(own.values())))
+        expect(f"occupancy of {v['id']}", {d: row[d].attributes["data-v"] for d in DEVICES},
+               {d: f"{occupancy(DEVICES[d], threads, shared, own[d]):.3f}" if d in runs else "" for d in DEVICES})
+        check_result(row["Example 9000, sm_90"], results.get(v["id"]))
+    options = [o.text for o in page.one("select", id="family").all("option")]
+    expect("families to choose", options, ["all families", *dict.fromkeys(v["family"] for v in MANIFEST["variants"])])
+
+
+def check_result(cell, row):
+    if row is None:
+        return expect("of what did not run", cell.text, "not run")
+    ratio = row["worst_error_over_bound"]
+    wanted = {"ok": f"{ratio:.3f}" if ratio else "exact", "WRONG": f"WRONG {ratio}"}.get(row["result"], row["result"])
+    return expect(f"result of {row['id']}", cell.text, wanted)
+
+
+def check_verification(page, verification):
+    part, results = section(page, "verification"), {r["id"]: r for r in verification["variants"]}
+    missing = MANIFEST["variants"][4]["id"]
+    lists = {d.one("summary").text: [i.text for i in d.all("li")] for d in part.all("details")}
+    expect("lists", lists, {
+        "1 variant WRONG": [f"{MANIFEST['variants'][1]['id']}: n=3: out[2] is 1, expected 2"], "1 variant did not run": [missing],
+        "1 variant skipped": [f"{MANIFEST['variants'][2]['id']}: no image"],
+        "1 variant ran without being compared": [MANIFEST["variants"][3]["id"]]})
+    for row in rows_of(part.one("table")):
+        of = [v["id"] for v in MANIFEST["variants"] if v["family"] == row["family"].text]
+        rows = [results[i] for i in of if i in results]
+        ratios = sorted(r["worst_error_over_bound"] for r in rows if r["worst_error_over_bound"] is not None)
+        expect(row["family"].text, (row["right"].text, row["largest"].text),
+               (f"{sum(r['result'] == 'ok' for r in rows)} of {len(of)}", f"{ratios[-1]:.3f}"))
+        ticks = [t for t in row["errors, from 0 to the bound"].all("line") if t.attributes["class"].startswith("tick")]
+        expect("its ticks", [t.attributes["x1"] for t in ticks], [f"{1 + 90 * r if r <= 1 else 97:.2f}%" for r in ratios])
+
+
+STATED = {"n": 4096, "k": 4096, "m": 16, "batch": 16, "q_heads": 32, "kv_heads": 8, "k_heads": 8, "v_heads": 8, "q_length": 1,
+          "k_length": 4096, "l": 1, "group_size": 64, "pages_size": 16, "pages_count": 4096, "sequences_q_rows": 16,
+          "sequences_k_rows": 65536, "rotary_dim": 16}
+SIZES = {f["name"]: {**STATED, **({"n": 4096 * 4096} if f["cost"]["elements"] == "n" else {}),
+                     **({"m": 4096} if f["name"] == "nvfp4_gemv" else {})} for f in MANIFEST["families"]}
+GIGABYTES = {"T4": 320, "A100": 1555, "H100": 3352, "B200": 8000, "RTX 5090": 1792}  # per second
+
+
+def microseconds(text):
+    us = float(text)
+    return f"{us:,.0f}" if us >= 100 else f"{us:.3g}"
+
+
+def check_roofline(page):
+    part = section(page, "roofline")
+    stated, times = part.all("table")
+    for row in rows_of(stated):
+        sizes = {n: int(v.replace(",", "")) for n, v in (pair.split("=") for pair in row["sizes"].text.split(", "))}
+        expect(f"sizes of {row['family'].text}", sizes, {n: SIZES[row["family"].text][n] for n in sizes})
+    expect("charts", [f.one("strong").text for f in part.all("figure")], list(GIGABYTES))
+    for row in rows_of(times):
+        family = row["least time, us"].text
+        of = [v for v in MANIFEST["variants"] if v["family"] == family]
+        for device, rate in GIGABYTES.items():
+            runs = [v for v in of if min(int(i["target"][3:]) for i in v["images"]) <= {"T4": 75, "A100": 80, "H100": 90}.get(device, 100)]
+            moved = [sum(evaluate(v["cost"][k], SIZES[family]) for k in ("bytes_read", "bytes_written")) for v in runs]
+            ends = dict.fromkeys(microseconds(m / rate / 1e3) for m in (min(moved), max(moved))) if moved else []
+            expect(f"least times of {family} on {device}", row[device].text, " to ".join(ends) + (" memory" if moved else ""))
+
+
+def check_counted(page):
+    """4,000,000 warp instructions and 32,000 bytes, of two variants of one family: on an A100 108 * 4 in each of 1,410 cycles."""
+    part = section(page, "roofline")
+    times = rows_of(list(part.all("table"))[-1])
+    expect("least times that were counted", {k: v.text for k, v in times[0].items()},
+           {"least time, us": "int4_quantize", "A100": microseconds(4e6 / (108 * 4 * 1410)) + " instructions",
+            "T4": microseconds(4e6 / (40 * 4 * 1590)) + " instructions"})
+    expect("one family was counted", len(times), 1)
+    first = next(part.one("figure") if False else f for f in part.all("figure"))
+    expect("its point", [c.one("title").text for c in first.all("circle")],
+           [f"{MANIFEST['variants'][0]['id']}: 125 issue slots per byte, at least {microseconds(4e6 / (108 * 4 * 1410))} us by "
+            "instructions; and 1 more of int4_quantize"])
+    listed = next(d for d in part.all("details") if "not counted" in d.one("summary").text)
+    expect("those that were not", listed.one("summary").text, f"{len(MANIFEST['variants']) - 2} variants not counted")
+
+
+def check_changes(page, old):
+    part, new = section(page, "changes"), MANIFEST
+    expect("what changed", facts(part), {
+        "Variants added": "1", "Variants removed": "1", "Variants changed": "2", "Variants alike": str(len(new["variants"]) - 3),
+        "Bytes of images": "{:,} -> {:,} ({:+,})".format(*(sums := [sum(i["bytes"] for v in m["variants"] for i in v["images"])
+                                                                   for m in (old, new)]), sums[1] - sums[0])})
+    members, families = part.all("table")
+    expect("members", [[c.text for c in r.values()] for r in rows_of(members)], [["generator", "kiln 0.1.0", new["generator"]]])
+    for row in rows_of(families):
+        sums = [sum(i["bytes"] for v in m["variants"] if v["family"] == row["family"].text for i in v["images"]) for m in (old, new)]
+        expect(row["family"].text, [row[k].text for k in ("bytes before", "now", "more")],
+               [f"{sums[0]:,}", f"{sums[1]:,}", f"{sums[1] - sums[0]:+,}" if sums[0] != sums[1] else "0"])
+    now = new["variants"]
+    expect("lists", {d.one("summary").text: [i.text for i in d.all("li")] for d in part.all("details")}, {
+        "1 variant added": [f"{now[5]['id']}: {sum(i['bytes'] for i in now[5]['images']):,} bytes"],
+        "1 variant removed": [f"{now[0]['id']},older=true: {sum(i['bytes'] for i in now[0]['images']):,} bytes"],
+        "2 variants changed": [
+            f"{now[0]['id']}: 0 bytes; launch",
+            f"{now[1]['id']}: {now[1]['images'][0]['bytes'] - 15000:+,} bytes; sm_75: 15,000 -> {now[1]['images'][0]['bytes']:,} bytes"]})
+
+
+# ---- pages ------------------------------------------------------------------------------------------------------------------
+
+NASTY = ['<script>alert(1)</script>', '"><svg onload=alert(1)>', "' onmouseover='x", "]]></style><b>", "&lt;&#60;", "a\u202eb", "nul\0", "\ud800",
+         "</title><script>", "<!--", "{{x}}", "line\nbreak"]
+
+
+def nasty(value, names):
+    """The value with a hostile text behind each of its texts, but for those that are no names."""
+    if isinstance(value, dict):
+        return {k: v if k in ("target", "targets", "condition", "bytes_read", "bytes_written", "elements", "shared_bytes", "result", "sm")
+                else nasty(v, names) for k, v in value.items()}
+    if isinstance(value, list):
+        return [nasty(v, names) for v in value]
+    return f"{value}{names[hash_of(value) % len(names)]}" if isinstance(value, str) else value
+
+
+def hash_of(text):
+    return hashlib.sha256(text.encode()).digest()[0]
+
+
+def check_pages():
+    with tempfile.TemporaryDirectory() as folder:
+        paths, verification, old = made_up(folder)
+        plain = run(paths["manifest"], "--verify", paths["verify"], "--against", paths["old"], "-o", "-").stdout
+        hostile = copy.deepcopy(nasty(MANIFEST, NASTY))
+        wrong = nasty(verification, NASTY)
+        older = nasty(old, NASTY)
+        for name, value in ("manifest", hostile), ("verify", wrong), ("old", older):
+            paths[name].write_text(json.dumps(value))
+        done = run(paths["manifest"], "--verify", paths["verify"], "--against", paths["old"], "-o", "-")
+        expect("a hostile bundle", (done.returncode, done.stderr), (0, ""))
+        page, same = check_well_made(done.stdout), check_well_made(plain)
+        expect("its elements are those of the plain one", {n.name for n in page.all()}, {n.name for n in same.all()})
+        expect("and its attributes", {k for n in page.all() for k in n.attributes}, {k for n in same.all() for k in n.attributes})
+        expect("its script and style", [page.one(n).text for n in ("script", "style")], [same.one(n).text for n in ("script", "style")])
+        shown = [row["variant"].text for row in rows_of(page.one("table", id="table"))]
+        expect("names are shown as they are", shown, [re.sub("[\0\n\u202e\ud800]", lambda m: f"\\u{ord(m[0]):04x}", v["id"])
+                                                      for v in hostile["variants"]])
+        check_same_bytes(folder)
+        check_odd(folder)
+
+
+def check_same_bytes(folder):
+    """Whatever the folder, the seed of hashes, the locale; and a file is replaced whole, with the usual rights."""
+    manifest, output = pathlib.Path(ROOT, "generated/kiln_default.json"), pathlib.Path(folder, "page.html")
+    pages = set()
+    for seed, locale in ("1", "C"), ("2", "C.UTF-8"):
+        done = run(manifest, "-o", output, cwd=folder, env={**os.environ, "PYTHONHASHSEED": seed, "LC_ALL": locale}, umask=0o022)
+        expect("silence", (done.returncode, done.stdout, done.stderr), (0, "", ""))
+        pages.add(output.read_bytes())
+    pages.add(run(manifest, "--output", "-").stdout.encode())
+    expect("pages of one manifest", len(pages), 1)
+    expect("rights", stat.S_IMODE(output.stat().st_mode), 0o644)
+    expect("nothing else is left", sorted(p.name for p in pathlib.Path(folder).iterdir()),
+           ["counts.json", "manifest.json", "old.json", "page.html", "verify.json"])
+
+
+def check_odd(folder):
+    """External PTX, whose images stand under another name, and whose geometry is not known; compressed images; cubins; nothing."""
+    bundle = copy.deepcopy(MANIFEST)
+    first, second = bundle["variants"][:2]
+    bundle["variants"] = [first, second]
+    first |= {"module": first["id"], "cost": {"bytes_read": None, "bytes_written": None, "elements": None}}
+    first["launch"]["block"] = [0, 0, 0]
+    second |= {"module": first["id"], "images": first["images"]}
+    first["images"][0]["stored_bytes"] = 1000
+    first["images"].append({"target": "sm_90", "format": "cubin", "min_driver": 12000, "bytes": 500, "xxh3_128": "0" * 32})
+    path = pathlib.Path(folder, "odd.json")
+    path.write_text(json.dumps(bundle))
+    page = check_well_made(run(path, "-o", "-").stdout)
+    rows = rows_of(page.one("table", id="table"))
+    expect("bytes that are owned", [r["bytes"].text for r in rows], ["1,500", "0"])
+    expect("threads that are not known", [(r["threads"].text, r["A100"].text) for r in rows], [("-", "-"), ("256", "≤ 100")])
+    expect("compression", facts(section(page, "summary"))["Bytes of images"], f"1.5 kB (1,500 bytes), before compression 9.81 kB (9,812 bytes)")
+    expect("cubins", facts(section(page, "summary"))["Images"], "2, 1 of them cubins")
+    bundle["variants"], bundle["targets"] = [], ["sm_999"]
+    path.write_text(json.dumps(bundle))
+    expect("nothing at all", run(path, "-o", "-").returncode, 0)
+
+
+# ---- mistakes ---------------------------------------------------------------------------------------------------------------
+
+def changed(*path, to=None):
+    """The manifest's text with one member changed; without `to` it is left out."""
+    bundle = copy.deepcopy(MANIFEST)
+    at = bundle
+    for step in path[:-1]:
+        at = at[step]
+    if to is None:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = to
+    return json.dumps(bundle)
+
+
+def check_mistakes():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        _, verification, _ = made_up(folder)
+        first = MANIFEST["variants"][0]["id"]
+
+        def verify(**members):
+            return json.dumps({**verification, **members})
+        refused = [
+            ("m", "{", 'm:1:2: error: not JSON: Expecting property name enclosed in double quotes'),
+            ("m", '{\n "bundle": nope}', "m:2:12: error: not JSON: Expecting value"),
+            ("m", b'{\n  "a\xff"}', "m:2:5: error: not UTF-8"),
+            ("m", '{"bundle": "a", "bundle": "b"}', "m:1:1: error: 'bundle' is there twice in an object"),
+            ("m", '{"bundle": NaN}', "m:1:1: error: NaN is no number of JSON"),
+            ("m", "[" * 100000, "m:1:1: error: nested too deeply"),
+            ("m", "[]", "m:1:1: error: not a manifest: `kiln generate` writes one, NAME.json, beside NAME.c"),
+            ("m", changed("targets"), "m: the whole: error: it has no 'targets'"),
+            ("m", changed("targets", to="sm_80"), 'm: targets: error: expected a list, found "sm_80"'),
+            ("m", changed("variants", 2, "images", 0, "bytes", to=-1),
+             "m: variants[2].images[0].bytes: error: expected a whole number from 0 to 2^63, found -1"),
+            ("m", changed("variants", 2, "images", 0, "bytes", to=True),
+             "m: variants[2].images[0].bytes: error: expected a whole number from 0 to 2^63, found true"),
+            ("m", changed("variants", 1, "id", to=first), f"m: variants[1].id: error: '{first}' is there twice"),
+            ("m", changed("variants", 0, "images", 0, "target", to="sm_1\x1b"),
+             "m: variants[0].images[0].target: error: expected a target as sm_90, found 'sm_1\\u001b'"),
+            ("m", changed("variants", 0, "launch", "block", to=[1]), "m: variants[0].launch.block: error: expected three numbers"),
+            ("m", changed("variants", 0, "cost", "elements", to="n +"),
+             "m: variants[0].cost.elements: error: 'n +': expected a number, a name or '(', found 'the end'"),
+            ("m", changed("variants", 0, "cost", "elements", to="f(n)"), "m: variants[0].cost.elements: error: 'f(n)': there is no function 'f'"),
+            ("m", changed("variants", 0, "cost", "elements", to="(" * 200 + "n" + ")" * 200),
+             f"m: variants[0].cost.elements: error: '{'(' * 40}...': nested too deeply"),
+            ("v", "{}", "v:1:1: error: not a verification: `kiln-verify --json FILE` writes one"),
+            ("v", verify(bundle="other"), "v: bundle: error: it verifies 'other', the manifest is of 'kiln_default'"),
+            ("v", verify(variants=[{"id": "x", "result": "ok"}]),
+             "v: variants[0]: error: the manifest has no variant 'x': it verifies another build of the bundle"),
+            ("v", verify(variants=[{"id": first, "result": "fine"}]),
+             "v: variants[0]: error: expected as result one of ok, executed, not compared, skipped, WRONG; found 'fine'"),
+            ("v", verify(variants=[{"id": first, "result": "ok"}] * 2), f"v: variants[1]: error: '{first}' is there twice"),
+            ("a", '{"variants": 3, "bundle": "a"}', "a: the whole: error: it has no 'generator'"),
+            ("c", "", "c:1:1: error: it has no launch of a kernel of 'kiln_default'"),
+            ("c", '\n{"kernel": 3}', "c:2: kernel: error: expected a text, found 3"),
+            ("c", '{"kernel": "x"}\n{"x"', "c:2:5: error: not JSON: Expecting ':' delimiter"),
+            ("c", "{}", "c:1:1: error: not counts of a launch: KILN_EMU_REPORT of the emulated driver, or kiln-profile --json, has them"),
+            ("r", "id\tx", "r:1:1: error: expected the columns variant, target and registers, with tabs between them"),
+            ("r", "variant\ttarget\tregisters\na\tsm_80\tmany", "r:2:1: error: expected a variant, a target and a number of registers"),
+        ]
+        options = {"v": "--verify", "a": "--against", "c": "--counts", "r": "--resources"}
+        pathlib.Path("good").write_text(json.dumps(MANIFEST))
+        pathlib.Path("page").write_text("as before")
+        for name, text, message in refused:
+            pathlib.Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+            arguments = ["m" if name == "m" else "good", *([] if name == "m" else [options[name], name]), "-o", "page"]
+            expect(f"{name} {text[:60]!r}", run_here(arguments), (1, message + "\n"))
+        check_usage(folder)
+
+
+def check_usage(folder):
+    devices = "expected a device, found 'jetson'; there are Jetson AGX Orin, Jetson AGX Orin 32GB, "
+    for arguments, status, message in (
+            (["good"], 2, "the following arguments are required: -o/--output"),
+            (["-o", "page"], 2, "the following arguments are required: MANIFEST"),
+            (["good", "-o", "page", "--device", "jetson"], 2, devices),
+            (["good", "-o", "page", "--size", "n=many"], 2, "expected NAME=NUMBER or FAMILY.NAME=NUMBER, found 'n=many'"),
+            (["none", "-o", "page"], 1, "none: error: cannot be read: No such file or directory"),
+            (["good", "-o", "good"], 1, "good: error: is an input too"),
+            (["good", "-o", "no/page"], 3, "kiln-report: cannot write no/page: No such file or directory"),
+            (["good", "-o", "."], 3, "kiln-report: cannot write .: Is a directory")):
+        got, said = run_here(arguments)
+        expect(f"{arguments}", (got, message in said), (status, True))
+    expect("the page is as it was", pathlib.Path("page").read_text(), "as before")
+    expect("nothing is left", [p.name for p in pathlib.Path(folder).iterdir() if ".part" in p.name], [])
+    expect("what a device is not", run_here(["good", "-o", os.devnull]), (0, ""))
+    expect("it stays", stat.S_ISCHR(os.stat(os.devnull).st_mode), True)
+    expect("help", run("--help").stdout.startswith("usage: kiln-report "), True)
+
+
+# ---- other tools ------------------------------------------------------------------------------------------------------------
+
+def check_tools():
+    """A page of what kiln-verify, the emulated driver and kiln-profile write."""
+    verify, profile, emulator = TOOLS
+    one, other = "nf4_scale/type=f16,group=64", "nf4_unpack/type=f16,group=64,nibbles=low"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        subprocess.run([verify, "--driver", emulator, "--filter", one, "--inputs", "1", "--max-elements", "4096", "--json", "v.json"], check=True,
+                       stdout=subprocess.DEVNULL, env={**os.environ, "KILN_EMU_REPORT": "counts", "KILN_EMU_DEVICE": "sm_90"})
+        said = subprocess.run([profile, ROOT + "/generated", "--variant", other, "--target", "sm_90", "--args", "n=8192", "--driver", emulator,
+                               "--json"], check=True, capture_output=True, text=True).stdout
+        pathlib.Path("profile").write_text(said)
+        done = run(ROOT + "/generated/kiln_default.json", "--verify", "v.json", "--counts", "counts", "--counts", "profile", "--device", "h100",
+                   "-o", "-")
+        expect("it is made", (done.returncode, done.stderr), (0, ""))
+        page = check_well_made(done.stdout)
+        expect("what ran", [r["variant"].text for r in rows_of(page.one("table", id="table")) if r["kiln emulated sm_90"].text != "not run"], [one])
+        # 8,192 elements of f16 from codes, scales and a table: 512 + 128 + 16 + 4 sectors, over 3,352 GB/s.
+        times = {r["least time, us"].text: r["H100"].text for r in rows_of(list(section(page, "roofline").all("table"))[-1])}
+        expect("families that were counted", list(times), ["nf4_unpack", "nf4_scale"])
+        slots = json.loads(said)["report"]["warp_instructions"]
+        expect("its least time", times["nf4_unpack"].split()[0], microseconds(max(660 * 32 / 3352e3, slots / (132 * 4 * 1980))))
+        known = json.loads(said)["registers"].get("count")
+        if known:
+            row = next(r for r in rows_of(page.one("table", id="table")) if r["variant"].text == other)
+            expect("its registers", row["registers"].text, str(known))
+
+
+{"figures": check_figures, "pages": check_pages, "mistakes": check_mistakes, "tools": check_tools}[VERB]()
+print(f"{len(failures)} failed" if failures else "all as expected")
+sys.exit(bool(failures))
