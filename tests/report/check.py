@@ -405,7 +405,7 @@ def check_changes(page, old):
         "1 variant added": [f"{now[5]['id']}: {sum(i['bytes'] for i in now[5]['images']):,} bytes"],
         "1 variant removed": [f"{now[0]['id']},older=true: {sum(i['bytes'] for i in now[0]['images']):,} bytes"],
         "2 variants changed": [
-            f"{now[0]['id']}: 0 bytes; launch",
+            f"{now[0]['id']}: 0 bytes; launch.block: 128 1 1 -> 256 1 1",
             f"{now[1]['id']}: {now[1]['images'][0]['bytes'] - 15000:+,} bytes; sm_75: 15,000 -> {now[1]['images'][0]['bytes']:,} bytes"]})
 
 

@@ -211,6 +211,26 @@ def differing(old, new, but=()):
     return [name for name in dict.fromkeys([*old, *new]) if name not in but and old.get(name) != new.get(name)]
 
 
+def member_changes(old, new, path=""):
+    """Of all members but images: with both values, where they are short."""
+    for name in differing(old, new, ["images"]):
+        a, b = old.get(name), new.get(name)
+        if isinstance(a, dict) and isinstance(b, dict):
+            yield from member_changes(a, b, f"{path}{name}.")
+        else:
+            a, b = shown(a), shown(b)
+            yield f"{path}{name}" + (f": {a} -> {b}" if max(len(a), len(b)) <= MOST_LETTERS and "{" not in a + b else "")
+
+
+MOST_LETTERS = 80
+
+
+def shown(value):
+    if isinstance(value, list):
+        return " ".join(map(shown, value))
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def image_changes(old, new):
     was, now = ({(i["target"], i.get("format", "ptx")): i for i in v["images"]} for v in (old, new))
     for key in dict.fromkeys([*was, *now]):
@@ -230,7 +250,7 @@ def changes(old, new):
     changed = []
     for identity in now:
         if identity in was and was[identity] != now[identity]:
-            what = differing(was[identity], now[identity], ["images"]) + list(image_changes(was[identity], now[identity]))
+            what = [*member_changes(was[identity], now[identity]), *image_changes(was[identity], now[identity])]
             changed.append(Change(identity, what, bytes_of(was[identity]), bytes_of(now[identity])))
     members = [(name, old.get(name), new.get(name)) for name in differing(old, new, ["families", "variants"])]
     before, after = ({f["name"]: f for f in m["families"]} for m in (old, new))

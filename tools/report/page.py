@@ -6,9 +6,10 @@ import re
 
 import charts
 import devices
+from figures import shown
 from markup import Markup, el, join
 
-MOST_NAMED = 40  # of a list that does not stand in the table anyway
+MOST_NAMED, MOST_OPEN = 40, 12  # of a list; one that is short enough stands open, as a closed one does not print
 
 
 def page(report, inputs, changes):
@@ -77,7 +78,8 @@ def row_head(text):
 def named(title, items, shown=MOST_NAMED):
     """A list that opens; the first ones of a long one."""
     more = el("li", f"and {len(items) - shown:,} more") if len(items) > shown else None
-    return el("details", el("summary", title), el("ul", [el("li", i) for i in items[:shown]], more)) if items else None
+    return el("details", el("summary", title), el("ul", [el("li", i) for i in items[:shown]], more),
+              open="" if len(items) <= MOST_OPEN else None) if items else None
 
 
 # ---- summary ----------------------------------------------------------------------------------------------------------------
@@ -157,7 +159,8 @@ def of_device(report, v):
         ratios = [(r["id"], r["worst_error_over_bound"]) for r in of if r.get("worst_error_over_bound") is not None]
         worst = max((ratio for _, ratio in ratios), default=None)
         rows.append([row_head(family), f"{sum(r['result'] == 'ok' for r in of):,} of {len(ids):,}",
-                     "-" if worst is None else f"{worst:.3f}" if worst else "exact", el("td", charts.strip(ratios), class_="strips")])
+                     el("td", "-" if worst is None else f"{worst:.3f}" if worst else "exact", class_="n wrong" if (worst or 0) > 1 else "n"),
+                     el("td", charts.strip(ratios), class_="strips")])
     what = of_what(v)
     skipped = v.get("targets_not_run") or []
     return join(el("h3", what),
@@ -184,7 +187,7 @@ def signed(count):
 def shown_member(value):
     if isinstance(value, dict) and "file" in value:
         return f"{value['file']}, {value['bytes']:,} bytes, {value['xxh3_128']}"
-    return "-" if value is None else " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return shown(value)
 
 
 def changes_section(path, c):
