@@ -171,7 +171,7 @@ def made_up(folder):
     old["variants"].append(gone)
     old["generator"] = "kiln 0.1.0"
     kinds = ("read", "write", "atomic")
-    counts = [{"launch": 1, "kernel": v["entry"], "grid": [1, 1, 1], "result": 0, "warp_instructions": w,
+    counts = [{"launch": 1, "kernel": v["entry"], "grid": [3, 2, 1], "result": 0, "warp_instructions": w,
                "tensor": {"multiply_adds": 0}, "shared": {kind: {"wavefronts": 0} for kind in kinds},
                "allocations": [{kind: {"distinct_sectors": 1000 * (kind == "read")} for kind in kinds}]}
               for v in MANIFEST["variants"][:2] for w in (100, 4000000, 200)]
@@ -183,6 +183,7 @@ def made_up(folder):
 
 
 def check_figures():
+    check_parts()
     with tempfile.TemporaryDirectory() as folder:
         paths, verification, old = made_up(folder)
         done = run(paths["manifest"], "--verify", paths["verify"], "--against", paths["old"], "--resources",
@@ -380,8 +381,9 @@ def check_counted(page):
            {"least time, us": "int4_quantize", "A100": microseconds(4e6 / (108 * 4 * 1410)) + " instructions",
             "T4": microseconds(4e6 / (40 * 4 * 1590)) + " instructions"})
     expect("one family was counted", len(times), 1)
-    first = next(part.one("figure") if False else f for f in part.all("figure"))
-    expect("its point", [c.one("title").text for c in first.all("circle")],
+    expect("what was counted", [[c.text for c in row.values()] for row in rows_of(part.one("table", class_="counts"))],
+           [[v["id"], "6", "4,000,000", "0", "0", "32,000"] for v in MANIFEST["variants"][:2]])
+    expect("its point", [c.one("title").text for c in next(part.all("figure")).all("circle")],
            [f"{MANIFEST['variants'][0]['id']}: 125 issue slots per byte, at least {microseconds(4e6 / (108 * 4 * 1410))} us by "
             "instructions; and 1 more of int4_quantize"])
     listed = next(d for d in part.all("details") if "not counted" in d.one("summary").text)
@@ -407,6 +409,39 @@ def check_changes(page, old):
         "2 variants changed": [
             f"{now[0]['id']}: 0 bytes; launch.block: 128 1 1 -> 256 1 1",
             f"{now[1]['id']}: {now[1]['images'][0]['bytes'] - 15000:+,} bytes; sm_75: 15,000 -> {now[1]['images'][0]['bytes']:,} bytes"]})
+
+
+# Worked out by hand: of the language; occupancies of (device, threads, shared bytes, registers), where what is rounded matters.
+EXPRESSIONS = {"2 + 3 * 4": 14, "7 - 2 - 1": 4, "10 / 4 * 4": 8, "ceil_div(7, 2)": 4, "ceil_div(0, 5)": 0, "0x10 % 7": 2, "min(3, max(1, 2))": 2,
+               "select(a == f16, 5, 6)": 5, "select(a != f16, 1 / 0, 6)": 6, "1 || 1 / 0": 1, "0 && 1 / 0": 0, "!(2 > 1) || 3 <= 3": 1,
+               "aligned(64, 16) + aligned(65, 16)": 1, "n * 2 >= 8 == 1": 1, "18446744073709551615": 2 ** 64 - 1,
+               "1 / 0": None, "5 - 6": None, "a": None, "18446744073709551615 + 1": None}
+OCCUPANCIES = {("A100", 256, 0, 41): 62.5, ("A100", 256, 0, 40): 75, ("A100", 1024, 0, 65): 0, ("T4", 32, 5957, None): 31.25,
+               ("A100", 32, 0, None): 50, ("T4", 256, 65537, None): 0, ("H100", 256, 115 * 1024, None): 12.5}
+
+
+def check_parts():
+    """The program's own parts."""
+    sys.path.insert(0, PROGRAM)
+    import charts
+    import devices
+    import expression
+
+    def value(text):
+        try:
+            return expression.evaluate(expression.parse(text), {"a": "f16", "n": 4})
+        except expression.Wrong:
+            return None
+    expect("expressions", {text: value(text) for text in EXPRESSIONS}, EXPRESSIONS)
+    expect("occupancies", {key: devices.occupancy(devices.find_device(key[0]), *key[1:]) for key in OCCUPANCIES}, OCCUPANCIES)
+    picked = {(sm, *targets): devices.preferred(targets, devices.find_device(sm)) for sm, *targets in (
+        ("sm_103", "sm_80", "sm_100f", "sm_100", "sm_103"), ("sm_103", "sm_100a", "sm_90a", "sm_80"), ("sm_90", "sm_90", "sm_90a"),
+        ("sm_75", "sm_80"))}
+    expect("images that are taken", list(picked.values()), ["sm_100f", "sm_80", "sm_90a", None])
+    # The example of Bruls, Huizing and van Wijk.
+    expect("a squarified treemap", [tuple(round(v, 2) for v in r) for r in charts.squarify([6, 6, 4, 3, 2, 2, 1], 0, 0, 6, 4)],
+           [(0, 0, 3, 2), (0, 2, 3, 2), (3, 0, 1.71, 2.33), (4.71, 0, 1.29, 2.33), (3, 2.33, 1.2, 1.67), (4.2, 2.33, 1.2, 1.67),
+            (5.4, 2.33, 0.6, 1.67)])
 
 
 # ---- pages ------------------------------------------------------------------------------------------------------------------
@@ -482,7 +517,7 @@ def check_odd(folder):
     rows = rows_of(page.one("table", id="table"))
     expect("bytes that are owned", [r["bytes"].text for r in rows], ["1,500", "0"])
     expect("threads that are not known", [(r["threads"].text, r["A100"].text) for r in rows], [("-", "-"), ("256", "≤ 100")])
-    expect("compression", facts(section(page, "summary"))["Bytes of images"], f"1.5 kB (1,500 bytes), before compression 9.81 kB (9,812 bytes)")
+    expect("compression", facts(section(page, "summary"))["Bytes of images"], "1.5 kB (1,500 bytes), before compression 9.81 kB (9,812 bytes)")
     expect("cubins", facts(section(page, "summary"))["Images"], "2, 1 of them cubins")
     bundle["variants"], bundle["targets"] = [], ["sm_999"]
     path.write_text(json.dumps(bundle))

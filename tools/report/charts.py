@@ -11,6 +11,11 @@ def number(x):
     return f"{x:.1f}".removesuffix(".0")
 
 
+def key(shape, text):
+    """Of a legend: a small shape, and what it stands for."""
+    return el("span", el("svg", shape, width="12", height="12", class_="key", aria_hidden="true"), f" {text}")
+
+
 def rect(x, y, width, height, **attributes):
     return el("rect", x=number(x), y=number(y), width=number(max(width, 0)), height=number(max(height, 0)), **attributes)
 

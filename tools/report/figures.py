@@ -1,4 +1,5 @@
 """Plain numbers, from what was read: what the page shows, and no markup."""
+import math
 from typing import NamedTuple
 
 import devices
@@ -46,6 +47,21 @@ class Point(NamedTuple):
     seconds: float
 
 
+class Count(NamedTuple):
+    """Of a launch; tools/emulator/count/count.h defines each."""
+    blocks: int
+    instructions: int  # of warps
+    wavefronts: int
+    multiply_adds: int
+    bytes: int         # of distinct sectors
+
+
+def count_of(launch):
+    kinds = "read", "write", "atomic"
+    return Count(math.prod(launch["grid"]), launch["warp_instructions"], sum(launch["shared"][kind]["wavefronts"] for kind in kinds),
+                 launch["tensor"]["multiply_adds"], 32 * sum(a[kind]["distinct_sectors"] for a in launch["allocations"] for kind in kinds))
+
+
 class Report:
     """All of it. `counts` is None where nothing was counted."""
     def __init__(self, manifest, path, sizes, registers, counts, verifications, shown):
@@ -78,8 +94,7 @@ class Report:
             known = values["elements"], values["bytes_read"] + values["bytes_written"]
             self.sizes.setdefault(v["family"], {}).update((n, own[n]) for n in sorted(named & own.keys()))
         return Variant(v["id"], v["family"], v["entry"],
-                       [Image(i["target"], i.get("format") == "cubin", i.get("stored_bytes") or i["bytes"], i["bytes"], i["min_driver"])
-                        for i in v["images"]],
+                       [Image(i["target"], i.get("format") == "cubin", stored(i), i["bytes"], i["min_driver"]) for i in v["images"]],
                        v.get("module") or v["id"], threads_of(launch["block"]), shared_of(launch, own, place), known, why, registers)
 
     def sizes_of(self, family, named, elements, given):
@@ -123,15 +138,13 @@ class Report:
         return device.slots_per_second if self.counts is not None else device.multiply_adds_per_second
 
     def counted(self, v, device):
-        launch = self.counts.get(v.id)
-        if launch is None:
+        if v.id not in self.counts:
             return None
-        wavefronts = sum(kind["wavefronts"] for kind in launch["shared"].values())
-        slots = {"instructions": launch["warp_instructions"], "shared memory": devices.SCHEDULERS * wavefronts,
-                 "tensor cores": launch["tensor"]["multiply_adds"] / devices.MULTIPLY_ADDS * device.mma_cycles}
+        c = count_of(self.counts[v.id])
+        slots = {"instructions": c.instructions, "shared memory": devices.SCHEDULERS * c.wavefronts,
+                 "tensor cores": c.multiply_adds / devices.MULTIPLY_ADDS * device.mma_cycles}
         limit = max(slots, key=slots.get)
-        moved = 32 * sum(a[kind]["distinct_sectors"] for a in launch["allocations"] for kind in ("read", "write", "atomic"))
-        return self.limited(v, device, slots[limit], moved, limit)
+        return self.limited(v, device, slots[limit], c.bytes, limit)
 
     def stated(self, v, device):
         return self.limited(v, device, *v.cost, "tensor cores") if v.cost else None
@@ -257,7 +270,8 @@ def changes(old, new):
     families = []
     for name in dict.fromkeys([*before, *after]):
         sums = [sum(bytes_of(v) for v in m["variants"] if v["family"] == name) for m in (old, new)]
-        families.append((name, *sums, differing(before.get(name, {}), after.get(name, {})) if name in before and name in after else []))
+        in_both = name in before and name in after
+        families.append((name, *sums, differing(before[name], after[name]) if in_both else []))
     return Changes(members, families, [(i, bytes_of(now[i])) for i in now if i not in was],
                    [(i, bytes_of(was[i])) for i in was if i not in now], changed,
                    sum(i in was and was[i] == now[i] for i in now))

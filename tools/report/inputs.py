@@ -138,7 +138,7 @@ def read_manifest(path):
 
 RESULTS = ("ok", "executed, not compared", "skipped", "WRONG")
 VERIFICATION = {
-    "bundle": str, "device": str, "sm": int, "emulated": bool, "seed": Optional(int),
+    "bundle": str, "device": str, "sm": int, "emulated": bool, "seed": Optional(int), "checks": Optional(str),
     "variants": [{"id": str, "result": str, "cases": Optional(int), "elements": Optional(int),
                   "worst_error_over_bound": Optional(float), "largest": Optional(str), "detail": Optional(str)}],
     "targets_not_run": Optional([str]),

@@ -5,8 +5,7 @@ import pkgutil
 import re
 
 import charts
-import devices
-from figures import shown
+import figures
 from markup import Markup, el, join
 
 MOST_NAMED, MOST_OPEN = 40, 12  # of a list; one that is short enough stands open, as a closed one does not print
@@ -96,8 +95,10 @@ def summary(report, inputs):
     for v in report.verifications:
         found = [row["result"] for row in v["variants"]]
         right, wrong = found.count("ok"), found.count("WRONG")
-        facts.append((f"Verified on {of_what(v)}", f"{right:,} of {len(report.variants):,} right" + (f", {wrong:,} WRONG" if wrong else "")))
-    sources = [(f["file"], f"{f['bytes']:,}", el("code", f"xxh3_128 {f['xxh3_128']}")) for f in [m["config"], *(m.get("external_files") or [])]]
+        facts.append((f"Verified on {of_what(v)}",
+                      f"{right:,} of {len(report.variants):,} right" + (f", {wrong:,} WRONG" if wrong else "")))
+    sources = [(f["file"], f"{f['bytes']:,}", el("code", f"xxh3_128 {f['xxh3_128']}"))
+               for f in [m["config"], *(m.get("external_files") or [])]]
     sources += [(name, f"{size:,}", el("code", f"sha256 {digest}")) for name, size, digest in inputs]
     return join(el("dl", [el("div", el("dt", k), el("dd", v)) for k, v in facts], class_="facts"),
                 el("details", el("summary", "What this page and the bundle were made from"),
@@ -108,8 +109,7 @@ def summary(report, inputs):
 
 def bytes_section(report):
     by, targets = report.bytes_by(), report.targets
-    legend = el("p", [el("span", Markup(f'<svg width="12" height="12" class="key">{charts.rect(0, 0, 12, 12, class_=charts.hue(targets, t))}</svg>'), f" {t}")
-                      for t in targets], class_="legend")
+    legend = el("p", [charts.key(charts.rect(0, 0, 12, 12, class_=charts.hue(targets, t)), t) for t in targets], class_="legend")
     total = sum(sum(of.values()) for of in by.values()) or 1
     rows = [[row_head(family), *(f"{of[t]:,}" if t in of else "" for t in targets), f"{sum(of.values()):,}",
              f"{100 * sum(of.values()) / total:.1f} %", f"{sum(v.family == family for v in report.variants):,}"]
@@ -158,13 +158,14 @@ def of_device(report, v):
         of = [results[i] for i in ids if i in results]
         ratios = [(r["id"], r["worst_error_over_bound"]) for r in of if r.get("worst_error_over_bound") is not None]
         worst = max((ratio for _, ratio in ratios), default=None)
+        shown = "-" if worst is None else f"{worst:.3f}" if worst else "exact"
         rows.append([row_head(family), f"{sum(r['result'] == 'ok' for r in of):,} of {len(ids):,}",
-                     el("td", "-" if worst is None else f"{worst:.3f}" if worst else "exact", class_="n wrong" if (worst or 0) > 1 else "n"),
+                     el("td", shown, class_="n wrong" if (worst or 0) > 1 else "n"),
                      el("td", charts.strip(ratios), class_="strips")])
     what = of_what(v)
     skipped = v.get("targets_not_run") or []
     return join(el("h3", what),
-                el("p", f"Its images for {', '.join(skipped)} did not run here.") if skipped else None,
+                el("p", ran(v), f" Its images for {', '.join(skipped)} did not run here." if skipped else None),
                 named(f"{plural(len(by['WRONG']), 'variant')} WRONG", [said(r) for r in by["WRONG"]], len(results)),
                 named(f"{plural(len(missing), 'variant')} did not run", [code(i) for i in missing]),
                 named(f"{plural(len(by['skipped']), 'variant')} skipped", [said(r) for r in by["skipped"]]),
@@ -172,6 +173,14 @@ def of_device(report, v):
                       [said(r) for r in by["executed, not compared"]]),
                 table([("family", False), ("right", True), ("largest", True), ("errors, from 0 to the bound", False)], rows,
                       class_="errors", aria_label=f"errors on {what}"))
+
+
+def ran(v):
+    """How much was compared, as far as the file tells."""
+    cases, elements = (sum(row.get(name) or 0 for row in v["variants"]) for name in ("cases", "elements"))
+    known = [f"{plural(cases, 'case')}, {elements:,} elements compared"]
+    known += [f"{name} {v[name]}" for name in ("checks", "seed") if v.get(name) is not None]
+    return "; ".join(known) + "."
 
 
 def said(row):
@@ -187,19 +196,21 @@ def signed(count):
 def shown_member(value):
     if isinstance(value, dict) and "file" in value:
         return f"{value['file']}, {value['bytes']:,} bytes, {value['xxh3_128']}"
-    return shown(value)
+    return figures.shown(value)
 
 
 def changes_section(path, c):
     counts = [("added", len(c.added)), ("removed", len(c.removed)), ("changed", len(c.changed)), ("alike", c.alike)]
     before, after = (sum(f[i] for f in c.families) for i in (1, 2))
     facts = el("dl", [el("div", el("dt", f"Variants {k}"), el("dd", f"{n:,}")) for k, n in counts],
-               el("div", el("dt", "Bytes of images"), el("dd", f"{before:,} -> {after:,} ({signed(after - before)})")), class_="facts")
+               el("div", el("dt", "Bytes of images"), el("dd", f"{before:,} -> {after:,} ({signed(after - before)})")),
+               class_="facts")
     members = [[row_head(name), shown_member(a), shown_member(b)] for name, a, b in c.bundle]
     families = [[row_head(name), f"{a:,}", f"{b:,}", signed(b - a), ", ".join(what)] for name, a, b, what in c.families]
+    heads = [("family", False), ("bytes before", True), ("now", True), ("more", True), ("changed in its description", False)]
     return join(el("p", "Against ", el("code", path), "."), facts,
                 table([("of the bundle", False), ("before", False), ("now", False)], members) if members else None,
-                table([("family", False), ("bytes before", True), ("now", True), ("more", True), ("changed in its description", False)], families),
+                table(heads, families),
                 named(f"{plural(len(c.added), 'variant')} added", [join(code(i), f": {b:,} bytes") for i, b in c.added], 2000),
                 named(f"{plural(len(c.removed), 'variant')} removed", [join(code(i), f": {b:,} bytes") for i, b in c.removed], 2000),
                 named(f"{plural(len(c.changed), 'variant')} changed",
@@ -216,15 +227,14 @@ def roofline(report):
     is_counted = report.counts is not None
     unit = "issue slots" if is_counted else "elements"
     span = charts.span_of([(points, peak, d.bytes_per_second) for d, points, peak in drawn])
-    figures = [el("figure", el("figcaption", el("strong", d.name), f" {d.gb_per_s:,} GB/s, {d.multiprocessors} multiprocessors at {d.mhz:,} MHz"),
-                  charts.roofline(d, points, peak, span, unit)) for d, points, peak in drawn]
-    return join(el("p", why_roofline(is_counted)), sizes_of(report) if not is_counted else uncounted(report), without(report),
-                el("p", el("span", Markup('<svg width="12" height="12" class="key"><circle cx="6" cy="6" r="4" class="memory"></circle></svg>'),
-                           " limited by memory"),
-                   el("span", Markup('<svg width="12" height="12" class="key"><circle cx="6" cy="6" r="4" class="compute"></circle></svg>'),
-                      " limited by instructions, shared memory or tensor cores" if is_counted else " limited by tensor cores"),
-                   class_="legend"),
-                el("div", figures, class_="figures"), least_times(report, drawn))
+    others = "instructions, shared memory or tensor cores" if is_counted else "tensor cores"
+    drawings = [el("figure", el("figcaption", el("strong", d.name), f" {d.gb_per_s:,} GB/s, {d.multiprocessors} multiprocessors at "
+                                                                    f"{d.mhz:,} MHz"),
+                   charts.roofline(d, points, peak, span, unit)) for d, points, peak in drawn]
+    return join(el("p", why_roofline(is_counted)), counted(report) if is_counted else sizes_of(report), without(report),
+                el("p", [charts.key(el("circle", cx="6", cy="6", r="4", class_=kind), f"limited by {what}")
+                         for kind, what in (("memory", "memory"), ("compute", others))], class_="legend"),
+                el("div", drawings, class_="figures"), least_times(report, drawn))
 
 
 def why_roofline(is_counted):
@@ -245,9 +255,14 @@ def sizes_of(report):
               table([("family", False), ("sizes", False)], rows))
 
 
-def uncounted(report):
-    return named(f"{plural(len(ids), 'variant')} not counted", [code(i) for i in ids]) \
-        if (ids := [v.id for v in report.variants if v.id not in report.counts]) else None
+def counted(report):
+    missing = [v.id for v in report.variants if v.id not in report.counts]
+    rows = [[el("th", code(v.id), scope="row"), *(f"{n:,}" for n in figures.count_of(report.counts[v.id]))]
+            for v in report.variants if v.id in report.counts]
+    heads = [("variant", False), ("thread blocks", True), ("warp instructions", True), ("wavefronts", True), ("multiply-adds", True),
+             ("bytes moved", True)]
+    return join(el("details", el("summary", "What was counted"), table(heads, rows, class_="counts")),
+                named(f"{plural(len(missing), 'variant')} not counted", [code(i) for i in missing]))
 
 
 def without(report):
@@ -304,8 +319,9 @@ def variants(report):
     if not report.has_registers:
         notes.append(join("Registers are not in a manifest (", option("--resources"), " or ", option("--counts"), " adds them), so an "
                           "occupancy is the most that threads and shared memory allow."))
-    notes.append("Shared memory is what is static and what a launch of the sizes under Roofline asks for; where these do not tell, the "
-                 "least. Occupancy: warps at once, of those that a multiprocessor has room for. A dash: nothing of it runs there.")
+    notes.append("Driver: the CUDA version of the oldest one that loads all images. Shared memory: what is static, and what a launch "
+                 "of the sizes under Roofline asks for; where these do not tell, the least. Occupancy: warps at once, of those that a "
+                 "multiprocessor has room for. A dash: nothing of it runs there.")
     options = [el("option", "all families", value="")] + [el("option", f) for f in report.families]
     form = el("form", el("label", "Words ", el("input", type="search", id="words", placeholder="bf16 mma sm_90", autocomplete="off")),
               el("label", "Family ", el("select", options, id="family")),
@@ -319,7 +335,8 @@ def row_of(report, v, results):
     targets = list(dict.fromkeys(i.target for i in v.images))
     newest = max((i.min_driver for i in v.images), default=None)
     cells = [el("th", code(v.id), scope="row", data_f=v.family),
-             cell(f"{v.bytes:,}", v.bytes, title=", ".join(f"{i.target}{' cubin' if i.is_cubin else ''}: {i.bytes:,}" for i in v.images)),
+             cell(f"{v.bytes:,}", v.bytes,
+                  title=", ".join(f"{i.target}{' cubin' if i.is_cubin else ''}: {i.bytes:,}" for i in v.images)),
              cell(" ".join(targets), len(targets), None),
              cell(driver(newest).removeprefix("CUDA ") if newest else "-", newest),
              cell(f"{v.threads:,}" if v.threads else "-", v.threads or None), cell(f"{v.shared_bytes:,}", v.shared_bytes)]
