@@ -548,8 +548,8 @@ def check_mistakes():
         def verify(**members):
             return json.dumps({**verification, **members})
         refused = [
-            ("m", "{", 'm:1:2: error: not JSON: Expecting property name enclosed in double quotes'),
-            ("m", '{\n "bundle": nope}', "m:2:12: error: not JSON: Expecting value"),
+            ("m", "{", 'm:1:2: error: not JSON, as a manifest is: Expecting property name enclosed in double quotes'),
+            ("m", '{\n "bundle": nope}', "m:2:12: error: not JSON, as a manifest is: Expecting value"),
             ("m", b'{\n  "a\xff"}', "m:2:5: error: not UTF-8"),
             ("m", '{"bundle": "a", "bundle": "b"}', "m:1:1: error: 'bundle' is there twice in an object"),
             ("m", '{"bundle": NaN}', "m:1:1: error: NaN is no number of JSON"),
@@ -580,9 +580,10 @@ def check_mistakes():
             ("a", '{"variants": 3, "bundle": "a"}', "a: the whole: error: it has no 'generator'"),
             ("c", "", "c:1:1: error: it has no launch of a kernel of 'kiln_default'"),
             ("c", '\n{"kernel": 3}', "c:2: kernel: error: expected a text, found 3"),
-            ("c", '{"kernel": "x"}\n{"x"', "c:2:5: error: not JSON: Expecting ':' delimiter"),
+            ("c", '{"kernel": "x"}\n{"x"', "c:2:5: error: not JSON, as a line of counts is: Expecting ':' delimiter"),
             ("c", "{}", "c:1:1: error: not counts of a launch: KILN_EMU_REPORT of the emulated driver, or kiln-profile --json, has them"),
             ("r", "id\tx", "r:1:1: error: expected the columns variant, target and registers, with tabs between them"),
+            ("r", "variant\ttarget\tregisters\na\tsm_80\t32", "r:1:1: error: it has no variant of 'kiln_default'"),
             ("r", "variant\ttarget\tregisters\na\tsm_80\tmany", "r:2:1: error: expected a variant, a target and a number of registers"),
         ]
         options = {"v": "--verify", "a": "--against", "c": "--counts", "r": "--resources"}
@@ -602,6 +603,7 @@ def check_usage(folder):
             (["-o", "page"], 2, "the following arguments are required: MANIFEST"),
             (["good", "-o", "page", "--device", "jetson"], 2, devices),
             (["good", "-o", "page", "--size", "n=many"], 2, "expected NAME=NUMBER or FAMILY.NAME=NUMBER, found 'n=many'"),
+            (["good", "-o", "page", "--size", "zz=1"], 2, "kiln-report: --size: no cost has a size 'zz'; there are batch, k, k_heads, "),
             (["none", "-o", "page"], 1, "none: error: cannot be read: No such file or directory"),
             (["good", "-o", "good"], 1, "good: error: is an input too"),
             (["good", "-o", "no/page"], 3, "kiln-report: cannot write no/page: No such file or directory"),

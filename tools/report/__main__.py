@@ -14,6 +14,10 @@ Exit status: 0; 1 what was read is not what it should be; 2 usage; 3 the page ca
 same bytes. The page is written whole or not at all."""
 
 
+class UsageError(Exception):
+    """What the command line is to blame for, found only when inputs are known."""
+
+
 def size_of(text):
     found = re.fullmatch(r"((?:\w+\.)?[A-Za-z_]\w*)=(\d{1,18})", text)
     if not found:
@@ -55,7 +59,7 @@ def report_of(o):
     read = [(o.manifest, digest)]
     registers, counts, verifications, changes = {}, {}, [], None
     if o.resources:
-        registers, digest = inputs.read_resources(o.resources)
+        registers, digest = inputs.read_resources(o.resources, manifest)
         read.append((o.resources, digest))
     for path in o.counts:
         read.append((path, inputs.read_counts(path, manifest, counts, registers)))
@@ -69,6 +73,8 @@ def report_of(o):
         read.append((o.against, digest))
     shown = list(dict.fromkeys(o.device)) if o.device else devices.standing_for(manifest["targets"])
     report = figures.Report(manifest, o.manifest, dict(o.size), registers, counts or None, verifications, shown)
+    for name in sorted(dict(o.size).keys() - report.names):
+        raise UsageError(f"--size: no cost has a size '{name}'; there are {', '.join(sorted(n for n in report.names if '.' not in n))}")
     return page.page(report, [(os.path.basename(path), os.path.getsize(path), digest) for path, digest in read], changes)
 
 
@@ -82,6 +88,9 @@ def main():
     except inputs.InputError as error:
         print(error, file=sys.stderr)
         return 1
+    except UsageError as error:
+        print(f"kiln-report: {error}", file=sys.stderr)
+        return 2
     try:
         if o.output == "-":
             sys.stdout.reconfigure(encoding="utf-8", newline="\n")

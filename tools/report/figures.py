@@ -68,6 +68,7 @@ class Report:
         self.manifest, self.counts, self.verifications, self.devices = manifest, counts, verifications, shown
         self.has_registers = bool(registers)
         self.sizes = {}  # family -> {name: number}, those that its costs name
+        self.names = set()  # of all sizes, with their families and without
         by_id = {}
         for (identity, target), count in registers.items():
             by_id.setdefault(identity, {})[target] = count
@@ -82,6 +83,7 @@ class Report:
         rules = [(parse(r["condition"], f"{place}.rules[{k}].condition"), r["text"]) for k, r in enumerate(v.get("rules") or [])]
         named = set().union(*map(expression.names, nodes.values()))
         own = self.sizes_of(v["family"], named, nodes.get("elements"), sizes)
+        self.names.update(named, (f"{v['family']}.{name}" for name in named))
         why, values = broken(rules, own), {}
         if not why:
             for name, node in nodes.items():

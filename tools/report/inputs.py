@@ -43,11 +43,11 @@ def refuse(word):
     raise ValueError(f"{word} is no number of JSON")
 
 
-def parse(text, path, first_line=1):
+def parse(text, path, what, first_line=1):
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        fail(f"{path}:{first_line + error.lineno - 1}:{error.colno}", f"not JSON: {error.msg}")
+        fail(f"{path}:{first_line + error.lineno - 1}:{error.colno}", f"not JSON, as {what} is: {error.msg}")
     except RecursionError:
         fail(f"{path}:{first_line}:1", "nested too deeply")
     except ValueError as error:
@@ -117,7 +117,7 @@ TARGET = re.compile(r"sm_(\d{2,3})([af]?)\Z")
 
 def read_manifest(path):
     text, digest = read_text(path)
-    manifest = parse(text, path)
+    manifest = parse(text, path, "a manifest")
     if not isinstance(manifest, dict) or "variants" not in manifest or "bundle" not in manifest:
         fail(f"{path}:1:1", "not a manifest: `kiln generate` writes one, NAME.json, beside NAME.c")
     check(manifest, MANIFEST, path)
@@ -148,7 +148,7 @@ VERIFICATION = {
 def read_verification(path, manifest):
     """As `kiln-verify --json` writes it."""
     text, digest = read_text(path)
-    found = parse(text, path)
+    found = parse(text, path, "a verification")
     if not isinstance(found, dict) or "variants" not in found or "device" not in found:
         fail(f"{path}:1:1", "not a verification: `kiln-verify --json FILE` writes one")
     check(found, VERIFICATION, path)
@@ -201,7 +201,7 @@ def read_counts(path, manifest, counts, registers):
         before = counts.get(entries.get(kernel[1])) if kernel else None
         if not line.strip() or (before and work and int(work[1]) <= before["warp_instructions"] and not is_profile):
             continue
-        found, place = parse(line, path, number), f"{path}:{number}"
+        found, place = parse(line, path, "a line of counts", number), f"{path}:{number}"
         if is_profile:
             check(found, PROFILE, place)
         launch = found["report"] if is_profile else found
@@ -223,7 +223,7 @@ def read_counts(path, manifest, counts, registers):
     return digest.hexdigest()
 
 
-def read_resources(path):
+def read_resources(path, manifest):
     """Registers by variant and target, as `tests/generated/ptxas.py rebase` writes them."""
     text, digest = read_text(path)
     heading, *lines = text.splitlines() or [""]
@@ -236,6 +236,8 @@ def read_resources(path):
         if len(cells) < 3 or not re.fullmatch(r"\d{1,3}", cells[2]) or not TARGET.match(cells[1]):
             fail(f"{path}:{number}:1", "expected a variant, a target and a number of registers")
         registers[cells[0], cells[1]] = int(cells[2])
+    if not any((v["id"], target) in registers for v in manifest["variants"] for target in {t for _, t in registers}):
+        fail(f"{path}:1:1", f"it has no variant of '{manifest['bundle']}'")
     return registers, digest
 
 
