@@ -43,15 +43,17 @@ def refuse(word):
     raise ValueError(f"{word} is no number of JSON")
 
 
-def parse(text, path, what, first_line=1):
+def parse(text, path, what, line=None):
+    """Of a whole file, or of a line of it."""
+    place = path if line is None else f"{path}:{line}"
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        fail(f"{path}:{first_line + error.lineno - 1}:{error.colno}", f"not JSON, as {what} is: {error.msg}")
+        fail(f"{path}:{line or error.lineno}:{error.colno}", f"not JSON, as {what} is: {error.msg}")
     except RecursionError:
-        fail(f"{path}:{first_line}:1", "nested too deeply")
+        fail(place, "nested too deeply")
     except ValueError as error:
-        fail(f"{path}:{first_line}:1", str(error))
+        fail(place, str(error))
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
