@@ -66,7 +66,7 @@ def fits(text, width, height, letter=LETTER):
     return len(text) * letter + 8 <= width and height >= 14
 
 
-LEAST_LETTERS = 8  # of a name that is cut
+LEAST_LETTERS = 6  # of a name that is cut
 
 
 def name_in(family, size, width, height):
