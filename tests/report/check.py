@@ -453,7 +453,7 @@ NASTY = ['<script>alert(1)</script>', '"><svg onload=alert(1)>', "' onmouseover=
 def nasty(value, names):
     """The value with a hostile text behind each of its texts, but for those that are no names."""
     if isinstance(value, dict):
-        return {k: v if k in ("target", "targets", "condition", "bytes_read", "bytes_written", "elements", "shared_bytes", "result", "sm")
+        return {k: v if k in ("args", "target", "targets", "condition", "bytes_read", "bytes_written", "elements", "shared_bytes", "result", "sm")
                 else nasty(v, names) for k, v in value.items()}
     if isinstance(value, list):
         return [nasty(v, names) for v in value]

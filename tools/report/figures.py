@@ -72,7 +72,8 @@ class Report:
         by_id = {}
         for (identity, target), count in registers.items():
             by_id.setdefault(identity, {})[target] = count
-        self.variants = [self.variant(f"{path}: variants[{i}]", v, sizes, by_id.get(v["id"], {})) for i, v in enumerate(manifest["variants"])]
+        self.variants = [self.variant(f"{path}: variants[{i}]", v, sizes, by_id.get(v["id"], {}))
+                         for i, v in enumerate(manifest["variants"])]
         self.families = list(dict.fromkeys(v.family for v in self.variants))
         used = {i.target for v in self.variants for i in v.images}
         self.targets = sorted(used, key=lambda t: (int(devices.TARGET.match(t)[1]), t))
@@ -81,7 +82,7 @@ class Report:
         launch, cost = v["launch"], v.get("cost") or {}
         nodes = {name: parse(text, f"{place}.cost.{name}") for name, text in cost.items() if isinstance(text, str)}
         rules = [(parse(r["condition"], f"{place}.rules[{k}].condition"), r["text"]) for k, r in enumerate(v.get("rules") or [])]
-        named = set().union(*map(expression.names, nodes.values()))
+        named = set().union(*map(expression.names, nodes.values())) & {a["name"] for a in v["args"] if a["direction"] == "value"}
         own = self.sizes_of(v["family"], named, nodes.get("elements"), sizes)
         self.names.update(named, (f"{v['family']}.{name}" for name in named))
         why, values = broken(rules, own), {}
@@ -94,7 +95,7 @@ class Report:
         known = None
         if not why and {"elements", "bytes_read", "bytes_written"} <= values.keys():
             known = values["elements"], values["bytes_read"] + values["bytes_written"]
-            self.sizes.setdefault(v["family"], {}).update((n, own[n]) for n in sorted(named & own.keys()))
+            self.sizes.setdefault(v["family"], {}).update((n, own[n]) for n in sorted(named))
         return Variant(v["id"], v["family"], v["entry"],
                        [Image(i["target"], i.get("format") == "cubin", stored(i), i["bytes"], i["min_driver"]) for i in v["images"]],
                        v.get("module") or v["id"], threads_of(launch["block"]), shared_of(launch, own, place), known, why, registers)

@@ -107,6 +107,7 @@ MANIFEST = {
     "families": [{"name": str, "summary": Optional(str), "cost": Optional(COST)}],
     "variants": [{
         "id": str, "key": str, "family": str, "params": dict, "entry": str, "module": Optional(str),
+        "args": [{"name": str, "direction": str}],
         "launch": {"block": [int], "shared_bytes": Optional(str), "min_shared_bytes": int, "static_shared_bytes": int},
         "rules": Optional([{"condition": str, "text": str}]),
         "cost": Optional(COST),

@@ -74,11 +74,11 @@ def row_head(text):
     return el("th", breaking(text, "_"), scope="row")
 
 
-def named(title, items, shown=MOST_NAMED):
-    """A list that opens; the first ones of a long one."""
+def named(title, items, shown=MOST_NAMED, is_open=False):
+    """A list that opens; the first ones of a long one. None: it is empty."""
     more = el("li", f"and {len(items) - shown:,} more") if len(items) > shown else None
     return el("details", el("summary", title), el("ul", [el("li", i) for i in items[:shown]], more),
-              open="" if len(items) <= MOST_OPEN else None) if items else None
+              open="" if is_open or len(items) <= MOST_OPEN else None) if items else None
 
 
 # ---- summary ----------------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def of_device(report, v):
     skipped = v.get("targets_not_run") or []
     return join(el("h3", what),
                 el("p", ran(v), f" Its images for {', '.join(skipped)} did not run here." if skipped else None),
-                named(f"{plural(len(by['WRONG']), 'variant')} WRONG", [said(r) for r in by["WRONG"]], len(results)),
+                named(f"{plural(len(by['WRONG']), 'variant')} WRONG", [said(r) for r in by["WRONG"]], len(results), True),
                 named(f"{plural(len(missing), 'variant')} did not run", [code(i) for i in missing]),
                 named(f"{plural(len(by['skipped']), 'variant')} skipped", [said(r) for r in by["skipped"]]),
                 named(f"{plural(len(by['executed, not compared']), 'variant')} ran without being compared",
