@@ -1,8 +1,11 @@
-/* JSON, as far as the reports need it. */
+/* JSON, as far as the reports write it. */
 #ifndef VERIFY_JSON_H
 #define VERIFY_JSON_H
 
 #include <stdio.h>
+
+/* "text"; bytes that are no UTF-8 become U+FFFD. */
+void json_string(FILE *out, const char *text);
 
 /* "name": "text" */
 void json_member(FILE *out, const char *name, const char *text);

@@ -1,116 +1,22 @@
 /* Reads a manifest. The first mistake ends the reading: a manifest is written by a program. */
 #include "manifest.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <libfyaml.h>
-
-typedef struct fy_node fy_node;
-
-typedef struct reader {
-    pool *memory;
-    struct fy_document *document;
-    const char *where; /* which family or variant is being read */
-    char *error;
-    size_t error_bytes;
-    jmp_buf failed;
-} reader;
-
-_Noreturn static void refuse(reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-_Noreturn static void refuse(reader *r, const char *format, ...)
-{
-    char what[512];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(what, sizeof what, format, list);
-    va_end(list);
-    snprintf(r->error, r->error_bytes, "manifest%s%s: %s", r->where[0] ? ", " : "", r->where, what);
-    longjmp(r->failed, 1);
-}
-
-/* ---- members of objects ----------------------------------------------------------------------------------------- */
-
-/* Null when it is not there, or null. */
-static fy_node *find_member(reader *r, fy_node *object, const char *name)
-{
-    if (!fy_node_is_mapping(object))
-        refuse(r, "expected an object with '%s'", name);
-    fy_node *member = fy_node_mapping_lookup_by_string(object, name, strlen(name));
-    size_t length = 0;
-    const char *text = member && fy_node_is_scalar(member) ? fy_node_get_scalar(member, &length) : NULL;
-    bool is_null = text && length == 4 && memcmp(text, "null", 4) == 0;
-    return is_null ? NULL : member;
-}
-
-static fy_node *get_member(reader *r, fy_node *object, const char *name)
-{
-    fy_node *member = find_member(r, object, name);
-    if (!member)
-        refuse(r, "'%s' is missing", name);
-    return member;
-}
-
-static const char *get_text(reader *r, fy_node *node, const char *name)
-{
-    size_t length = 0;
-    const char *text = fy_node_is_scalar(node) ? fy_node_get_scalar(node, &length) : NULL;
-    if (!text)
-        refuse(r, "'%s' is not a text", name);
-    return pool_copy(r->memory, text, length);
-}
-
-static const char *get_text_member(reader *r, fy_node *object, const char *name)
-{
-    return get_text(r, get_member(r, object, name), name);
-}
-
-/* Null when it is not there, or null. */
-static const char *find_text(reader *r, fy_node *object, const char *name)
-{
-    fy_node *member = find_member(r, object, name);
-    return member ? get_text(r, member, name) : NULL;
-}
-
-static uint64_t parse_number(reader *r, const char *text, const char *name, int base)
-{
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, base);
-    if (!*text || *end || *text == '-' || errno)
-        refuse(r, "'%s' is '%s', no number", name, text);
-    return value;
-}
-
-static uint64_t get_number_member(reader *r, fy_node *object, const char *name)
-{
-    return parse_number(r, get_text_member(r, object, name), name, 10);
-}
-
-static size_t get_count(reader *r, fy_node *array, const char *name)
-{
-    if (!fy_node_is_sequence(array))
-        refuse(r, "'%s' is not an array", name);
-    return (size_t)fy_node_sequence_item_count(array);
-}
+#include "reader.h"
 
 static formula *parse_formula(reader *r, fy_node *node, const char *name)
 {
     char why[256];
-    formula *f = formula_parse(r->memory, get_text(r, node, name), why, sizeof why);
+    formula *f = formula_parse(r->memory, reader_get_text(r, node, name), why, sizeof why);
     if (!f)
-        refuse(r, "%s: %s", name, why);
+        reader_refuse(r, "%s: %s", name, why);
     return f;
 }
 
 static formula *find_formula(reader *r, fy_node *object, const char *name)
 {
-    fy_node *node = find_member(r, object, name);
+    fy_node *node = reader_find_member(r, object, name);
     return node ? parse_formula(r, node, name) : NULL;
 }
 
@@ -120,19 +26,19 @@ static manifest_direction get_direction(reader *r, fy_node *object)
 {
     static const char *const names[] = {"value",       "in",           "out",    "inout",
                                         "optional_in", "optional_out", "scratch"};
-    const char *text = get_text_member(r, object, "direction");
+    const char *text = reader_get_text_member(r, object, "direction");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(text, names[i]) == 0)
             return (manifest_direction)i;
     }
-    refuse(r, "no such direction: '%s'", text);
+    reader_refuse(r, "no such direction: '%s'", text);
 }
 
 static void read_shape(reader *r, fy_node *node, manifest_arg *arg)
 {
-    arg->dimension_count = get_count(r, node, "shape");
+    arg->dimension_count = reader_get_count(r, node, "shape");
     if (arg->dimension_count > MAX_DIMENSIONS)
-        refuse(r, "%s has more than %d dimensions", arg->name, MAX_DIMENSIONS);
+        reader_refuse(r, "%s has more than %d dimensions", arg->name, MAX_DIMENSIONS);
     for (size_t i = 0; i < arg->dimension_count; i++)
         arg->shape[i] = parse_formula(r, fy_node_sequence_get_by_index(node, (int)i), "shape");
 }
@@ -153,39 +59,39 @@ static void place_arg(reader *r, fy_node *family_args, manifest_arg *arg)
 {
     void *iterator = NULL;
     for (fy_node *a; (a = fy_node_sequence_iterate(family_args, &iterator));) {
-        if (strcmp(get_text_member(r, a, "name"), arg->name) != 0)
+        if (strcmp(reader_get_text_member(r, a, "name"), arg->name) != 0)
             continue;
-        const char *type = get_text_member(r, a, "type");
+        const char *type = reader_get_text_member(r, a, "type");
         arg->struct_type = type[0] == '$'                 ? ELEMENT_F64
                            : strcmp(type, "address") == 0 ? ELEMENT_U64
                                                           : read_type(type);
-        arg->offset = get_number_member(r, a, "offset");
+        arg->offset = reader_get_number_member(r, a, "offset");
         return;
     }
-    refuse(r, "the family has no argument '%s'", arg->name);
+    reader_refuse(r, "the family has no argument '%s'", arg->name);
 }
 
 static void read_arg(reader *r, fy_node *node, fy_node *family_args, manifest_variant *v, manifest_arg *arg)
 {
-    arg->name = get_text_member(r, node, "name");
+    arg->name = reader_get_text_member(r, node, "name");
     arg->direction = get_direction(r, node);
-    arg->is_constant = find_member(r, node, "constant") != NULL;
-    arg->type_name = get_text_member(r, node, "type");
+    arg->is_constant = reader_find_member(r, node, "constant") != NULL;
+    arg->type_name = reader_get_text_member(r, node, "type");
     arg->type = read_type(arg->type_name);
     arg->alignment = 1;
-    if (find_member(r, node, "alignment"))
-        arg->alignment = get_number_member(r, node, "alignment");
+    if (reader_find_member(r, node, "alignment"))
+        arg->alignment = reader_get_number_member(r, node, "alignment");
     if (arg->alignment == 0)
         arg->alignment = 1;
-    fy_node *shape = find_member(r, node, "shape");
+    fy_node *shape = reader_find_member(r, node, "shape");
     if (shape)
         read_shape(r, shape, arg);
     place_arg(r, family_args, arg);
     uint64_t bytes = manifest_is_pointer(arg) ? 8 : element_bytes(arg->struct_type);
     if (bytes == 0)
-        refuse(r, "scalar '%s' is of an unknown type", arg->name);
+        reader_refuse(r, "scalar '%s' is of an unknown type", arg->name);
     if (arg->offset + bytes > v->struct_bytes)
-        refuse(r, "'%s' lies outside the argument struct", arg->name);
+        reader_refuse(r, "'%s' lies outside the argument struct", arg->name);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
@@ -193,47 +99,48 @@ static void read_arg(reader *r, fy_node *node, fy_node *family_args, manifest_va
 /* Of "f32 f64 f16" and as many numbers. */
 static uint32_t word_number(reader *r, fy_node *declared, const char *word)
 {
-    const char *words = get_text_member(r, declared, "words");
-    fy_node *numbers = get_member(r, declared, "numbers");
-    const size_t count = get_count(r, numbers, "numbers"), length = strlen(word);
+    const char *words = reader_get_text_member(r, declared, "words");
+    fy_node *numbers = reader_get_member(r, declared, "numbers");
+    const size_t count = reader_get_count(r, numbers, "numbers"), length = strlen(word);
     for (size_t i = 0; i < count && *words; i++) {
         const size_t this_length = strcspn(words, " ");
         if (this_length == length && memcmp(words, word, length) == 0) {
-            const char *number = get_text(r, fy_node_sequence_get_by_index(numbers, (int)i), "numbers");
-            return (uint32_t)parse_number(r, number, "numbers", 10);
+            const char *number =
+                reader_get_text(r, fy_node_sequence_get_by_index(numbers, (int)i), "numbers");
+            return (uint32_t)reader_parse_number(r, number, "numbers", 10);
         }
         words += this_length + (words[this_length] == ' ');
     }
-    refuse(r, "'%s' is not one of the parameter's words", word);
+    reader_refuse(r, "'%s' is not one of the parameter's words", word);
 }
 
 static uint32_t selector_of(reader *r, fy_node *declared, const char *value)
 {
-    const char *type = get_text_member(r, declared, "type");
+    const char *type = reader_get_text_member(r, declared, "type");
     if (strcmp(type, "word") == 0)
         return word_number(r, declared, value);
     if (strcmp(type, "bool") == 0)
         return strcmp(value, "true") == 0;
-    return (uint32_t)parse_number(r, value, "value", 10);
+    return (uint32_t)reader_parse_number(r, value, "value", 10);
 }
 
 static void read_params(reader *r, fy_node *values, fy_node *family, manifest_variant *v)
 {
-    fy_node *declared = get_member(r, family, "params");
-    v->param_count = get_count(r, declared, "params");
+    fy_node *declared = reader_get_member(r, family, "params");
+    v->param_count = reader_get_count(r, declared, "params");
     v->params = pool_allocate(r->memory, (v->param_count + 1) * sizeof *v->params);
     for (size_t i = 0; i < v->param_count; i++) {
         manifest_param *param = &v->params[i];
         fy_node *p = fy_node_sequence_get_by_index(declared, (int)i);
-        param->name = get_text_member(r, p, "name");
-        param->value = get_text_member(r, values, param->name);
-        param->is_contract = strcmp(get_text_member(r, p, "role"), "contract") == 0;
+        param->name = reader_get_text_member(r, p, "name");
+        param->value = reader_get_text_member(r, values, param->name);
+        param->is_contract = strcmp(reader_get_text_member(r, p, "role"), "contract") == 0;
         if (!param->is_contract)
             continue;
         param->selector = selector_of(r, p, param->value);
-        param->offset = get_number_member(r, p, "offset");
+        param->offset = reader_get_number_member(r, p, "offset");
         if (param->offset + sizeof param->selector > v->struct_bytes)
-            refuse(r, "'%s' lies outside the argument struct", param->name);
+            reader_refuse(r, "'%s' lies outside the argument struct", param->name);
     }
 }
 
@@ -241,34 +148,34 @@ static void read_params(reader *r, fy_node *values, fy_node *family, manifest_va
 
 static void read_block(reader *r, fy_node *node, manifest_variant *v)
 {
-    fy_node *block = get_member(r, node, "block"), *grid = get_member(r, node, "grid");
-    if (get_count(r, block, "block") != 3 || get_count(r, grid, "grid") != 3)
-        refuse(r, "'block' and 'grid' have three members");
+    fy_node *block = reader_get_member(r, node, "block"), *grid = reader_get_member(r, node, "grid");
+    if (reader_get_count(r, block, "block") != 3 || reader_get_count(r, grid, "grid") != 3)
+        reader_refuse(r, "'block' and 'grid' have three members");
     for (int i = 0; i < 3; i++) {
-        const char *threads = get_text(r, fy_node_sequence_get_by_index(block, i), "block");
-        v->block[i] = (uint32_t)parse_number(r, threads, "block", 10);
+        const char *threads = reader_get_text(r, fy_node_sequence_get_by_index(block, i), "block");
+        v->block[i] = (uint32_t)reader_parse_number(r, threads, "block", 10);
     }
 }
 
 static void read_launch(reader *r, fy_node *node, manifest_variant *v)
 {
-    fy_node *grid = get_member(r, node, "grid");
+    fy_node *grid = reader_get_member(r, node, "grid");
     for (int i = 0; i < 3; i++)
         v->grid[i] = parse_formula(r, fy_node_sequence_get_by_index(grid, i), "grid");
-    v->shared_bytes = parse_formula(r, get_member(r, node, "shared_bytes"), "shared_bytes");
-    v->max_shared_bytes = get_number_member(r, node, "max_shared_bytes");
-    if (find_member(r, node, "static_shared_bytes")) /* a manifest from before it was there lacks it */
-        v->static_shared_bytes = get_number_member(r, node, "static_shared_bytes");
+    v->shared_bytes = parse_formula(r, reader_get_member(r, node, "shared_bytes"), "shared_bytes");
+    v->max_shared_bytes = reader_get_number_member(r, node, "max_shared_bytes");
+    if (reader_find_member(r, node, "static_shared_bytes")) /* a manifest from before it was there lacks it */
+        v->static_shared_bytes = reader_get_number_member(r, node, "static_shared_bytes");
 }
 
 static void read_rules(reader *r, fy_node *node, manifest_variant *v)
 {
-    v->rule_count = get_count(r, node, "rules");
+    v->rule_count = reader_get_count(r, node, "rules");
     v->rules = pool_allocate(r->memory, (v->rule_count + 1) * sizeof *v->rules);
     for (size_t i = 0; i < v->rule_count; i++) {
         fy_node *rule = fy_node_sequence_get_by_index(node, (int)i);
-        v->rules[i].condition = parse_formula(r, get_member(r, rule, "condition"), "rule");
-        v->rules[i].text = get_text_member(r, rule, "text");
+        v->rules[i].condition = parse_formula(r, reader_get_member(r, rule, "condition"), "rule");
+        v->rules[i].text = reader_get_text_member(r, rule, "text");
     }
 }
 
@@ -276,49 +183,49 @@ static fy_node *find_family(reader *r, fy_node *families, const char *name)
 {
     void *iterator = NULL;
     for (fy_node *f; (f = fy_node_sequence_iterate(families, &iterator));) {
-        if (strcmp(get_text_member(r, f, "name"), name) == 0)
+        if (strcmp(reader_get_text_member(r, f, "name"), name) == 0)
             return f;
     }
-    refuse(r, "no family '%s' is described", name);
+    reader_refuse(r, "no family '%s' is described", name);
 }
 
 static void read_hash(reader *r, const char *digits, manifest_image *image)
 {
     if (strlen(digits) != 32)
-        refuse(r, "'xxh3_128' has 32 digits");
-    image->hash_high = parse_number(r, pool_copy(r->memory, digits, 16), "xxh3_128", 16);
-    image->hash_low = parse_number(r, digits + 16, "xxh3_128", 16);
+        reader_refuse(r, "'xxh3_128' has 32 digits");
+    image->hash_high = reader_parse_number(r, pool_copy(r->memory, digits, 16), "xxh3_128", 16);
+    image->hash_low = reader_parse_number(r, digits + 16, "xxh3_128", 16);
 }
 
 /* Of PTX; cubins have a "format". */
 static void read_images(reader *r, fy_node *images, manifest_variant *v)
 {
-    size_t count = images ? get_count(r, images, "images") : 0;
+    size_t count = images ? reader_get_count(r, images, "images") : 0;
     v->images = pool_allocate(r->memory, (count + 1) * sizeof *v->images);
     for (size_t i = 0; i < count; i++) {
         fy_node *image = fy_node_sequence_get_by_index(images, (int)i);
-        if (find_member(r, image, "format"))
+        if (reader_find_member(r, image, "format"))
             continue;
         manifest_image *read = &v->images[v->image_count++];
-        read->target = get_text_member(r, image, "target");
-        read->bytes = get_number_member(r, image, "bytes");
-        read_hash(r, get_text_member(r, image, "xxh3_128"), read);
-        read->is_compressed = find_member(r, image, "stored_bytes") != NULL;
+        read->target = reader_get_text_member(r, image, "target");
+        read->bytes = reader_get_number_member(r, image, "bytes");
+        read_hash(r, reader_get_text_member(r, image, "xxh3_128"), read);
+        read->is_compressed = reader_find_member(r, image, "stored_bytes") != NULL;
     }
 }
 
 static void read_call(reader *r, fy_node *node, fy_node *family, manifest_variant *v)
 {
-    fy_node *args = get_member(r, node, "args");
-    v->arg_count = get_count(r, args, "args");
+    fy_node *args = reader_get_member(r, node, "args");
+    v->arg_count = reader_get_count(r, args, "args");
     v->args = pool_allocate(r->memory, (v->arg_count + 1) * sizeof *v->args);
     for (size_t i = 0; i < v->arg_count; i++)
-        read_arg(r, fy_node_sequence_get_by_index(args, (int)i), get_member(r, family, "args"), v,
+        read_arg(r, fy_node_sequence_get_by_index(args, (int)i), reader_get_member(r, family, "args"), v,
                  &v->args[i]);
-    read_launch(r, get_member(r, node, "launch"), v);
-    read_rules(r, get_member(r, node, "rules"), v);
+    read_launch(r, reader_get_member(r, node, "launch"), v);
+    read_rules(r, reader_get_member(r, node, "rules"), v);
     v->empty = find_formula(r, node, "empty");
-    fy_node *cost = find_member(r, node, "cost");
+    fy_node *cost = reader_find_member(r, node, "cost");
     if (cost) {
         v->bytes_read = find_formula(r, cost, "bytes_read");
         v->bytes_written = find_formula(r, cost, "bytes_written");
@@ -328,33 +235,34 @@ static void read_call(reader *r, fy_node *node, fy_node *family, manifest_varian
 
 static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_variant *v)
 {
-    v->id = r->where = get_text_member(r, node, "id");
-    v->key = parse_number(r, get_text_member(r, node, "key"), "key", 16);
-    v->family = get_text_member(r, node, "family");
-    v->entry = get_text_member(r, node, "entry");
+    v->id = r->where = reader_get_text_member(r, node, "id");
+    v->key = reader_parse_number(r, reader_get_text_member(r, node, "key"), "key", 16);
+    v->family = reader_get_text_member(r, node, "family");
+    v->entry = reader_get_text_member(r, node, "entry");
     fy_node *family = find_family(r, families, v->family);
-    v->family_function = get_text_member(r, family, "function");
-    v->struct_bytes = get_number_member(r, family, "args_bytes");
-    read_params(r, get_member(r, node, "params"), family, v);
-    read_images(r, find_member(r, node, "images"), v);
-    v->module = find_text(r, node, "module");
-    v->why_not_launched = find_text(r, node, "not_launched");
-    read_block(r, get_member(r, node, "launch"), v);
+    v->family_function = reader_get_text_member(r, family, "function");
+    v->struct_bytes = reader_get_number_member(r, family, "args_bytes");
+    read_params(r, reader_get_member(r, node, "params"), family, v);
+    read_images(r, reader_find_member(r, node, "images"), v);
+    v->module = reader_find_text(r, node, "module");
+    v->why_not_launched = reader_find_text(r, node, "not_launched");
+    read_block(r, reader_get_member(r, node, "launch"), v);
     if (!v->why_not_launched)
         read_call(r, node, family, v);
 }
 
-static const manifest *read_document(reader *r)
+static manifest *read_document(reader *r)
 {
     fy_node *root = fy_document_root(r->document);
     manifest *m = pool_allocate(r->memory, sizeof *m);
     if (!root)
-        refuse(r, "it is empty");
-    m->bundle = get_text_member(r, root, "bundle");
-    m->generator = get_text_member(r, root, "generator");
-    fy_node *families = get_member(r, root, "families"), *variants = get_member(r, root, "variants");
-    get_count(r, families, "families");
-    m->variant_count = get_count(r, variants, "variants");
+        reader_refuse(r, "it is empty");
+    m->bundle = reader_get_text_member(r, root, "bundle");
+    m->generator = reader_get_text_member(r, root, "generator");
+    fy_node *families = reader_get_member(r, root, "families"),
+            *variants = reader_get_member(r, root, "variants");
+    reader_get_count(r, families, "families");
+    m->variant_count = reader_get_count(r, variants, "variants");
     m->variants = pool_allocate(r->memory, (m->variant_count + 1) * sizeof *m->variants);
     void *iterator = NULL;
     for (size_t i = 0; i < m->variant_count; i++)
@@ -364,38 +272,17 @@ static const manifest *read_document(reader *r)
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 
-static struct fy_document *parse_json(const char *text, size_t length, char *error, size_t error_bytes)
-{
-    struct fy_diag_cfg diag_configuration;
-    fy_diag_cfg_default(&diag_configuration);
-    struct fy_diag *diag = fy_diag_create(&diag_configuration);
-    if (!diag) {
-        snprintf(error, error_bytes, "manifest: no memory to read it");
-        return NULL;
-    }
-    fy_diag_set_collect_errors(diag, true);
-    struct fy_parse_cfg configuration = {.flags = FYPCF_QUIET | FYPCF_JSON_FORCE, .diag = diag};
-    struct fy_document *document = fy_document_build_from_string(&configuration, text, length);
-    if (!document) {
-        void *iterator = NULL;
-        const struct fy_diag_error *first = fy_diag_errors_iterate(diag, &iterator);
-        snprintf(error, error_bytes, "manifest, line %d: %s", first ? first->line : 0,
-                 first ? first->msg : "not JSON");
-    }
-    fy_diag_destroy(diag);
-    return document;
-}
-
 const manifest *manifest_read(pool *p, const char *text, size_t length, char *error, size_t error_bytes)
 {
-    reader r = {.memory = p, .where = "", .error = error, .error_bytes = error_bytes};
-    const manifest *volatile m = NULL;
-    r.document = parse_json(text, length, error, error_bytes);
-    if (!r.document)
+    reader r = {.memory = p, .what = "manifest", .where = "", .error = error, .error_bytes = error_bytes};
+    manifest *volatile m = NULL;
+    if (!reader_open(&r, text, length))
         return NULL;
     if (setjmp(r.failed) == 0)
         m = read_document(&r);
-    fy_document_destroy(r.document);
+    reader_close(&r);
+    if (m)
+        file_hash(text, length, m->hash);
     return m;
 }
 
@@ -415,6 +302,12 @@ const char *manifest_param_value(const manifest_variant *v, const char *name)
             return v->params[i].value;
     }
     return NULL;
+}
+
+int manifest_compare_ids(const void *left, const void *right)
+{
+    const manifest_variant *const *a = left, *const *b = right;
+    return strcmp((*a)->id, (*b)->id);
 }
 
 bool manifest_is_pointer(const manifest_arg *a)

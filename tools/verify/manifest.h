@@ -2,6 +2,7 @@
 #ifndef VERIFY_MANIFEST_H
 #define VERIFY_MANIFEST_H
 
+#include "files.h"
 #include "formula.h"
 #include "number.h"
 
@@ -79,6 +80,7 @@ typedef struct manifest_variant {
 
 typedef struct manifest {
     const char *bundle, *generator;
+    char hash[HASH_DIGITS + 1]; /* of the text */
     manifest_variant *variants;
     size_t variant_count;
 } manifest;
@@ -89,6 +91,9 @@ const manifest *manifest_read(pool *p, const char *text, size_t length, char *er
 /* Null when there is none of this name. */
 const manifest_arg *manifest_find_arg(const manifest_variant *v, const char *name);
 const char *manifest_param_value(const manifest_variant *v, const char *name);
+
+/* For qsort and bsearch of pointers to variants: by id. */
+int manifest_compare_ids(const void *left, const void *right);
 
 bool manifest_is_pointer(const manifest_arg *a);
 bool manifest_is_input(const manifest_arg *a);

@@ -1,4 +1,5 @@
 /* The command line of kiln-verify. */
+#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "options.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files.h"
 #include "verify.h"
 
 /* Every element is also kept and computed on the host. */
@@ -21,14 +23,16 @@ void options_print_help(void)
         snprintf(inputs, sizeof inputs, "%u", kiln_verify_inputs);
     printf(
         "usage: kiln-verify [OPTION]...\n"
+        "       kiln-verify merge PART.json... [-o FILE] [--no-times]\n"
         "Runs every kernel of a bundle at the sizes around its edges, on inputs that hurt, and compares "
         "what comes out\n"
         "with a float64 reference.\n"
         "\n"
         "  --list              print the variants and whether they have a reference, and run nothing\n"
         "  --filter TEXT       only variants whose id contains TEXT\n"
-        "  --sample I/N        only every N-th of those, from the I-th on (I < N)\n"
         "  --own-images        only variants with an image for this very target\n"
+        "  --part I/N          of those only part I of N, from 1 on: a variant is in one part, and all cost about "
+        "as much\n"
         "  --driver PATH       this driver library (default: libcuda.so.1)\n"
         "  --device N          the driver's N-th device (default: 0)\n"
         "  --seed N            of the random inputs (default: 1)\n"
@@ -50,8 +54,15 @@ void options_print_help(void)
         "  --mutants LIST      of them only these, by the numbers that a report gives them: 3,17,256\n"
         "  --mutate-least P    fail when less than P percent of them are found (default: 0)\n"
         "  --jobs N            processes at a time that run them (default: one per processor)\n"
-        "  --json FILE         write the results as JSON too; - is standard output\n"
+        "  --json FILE         write the results as JSON too; - is standard output. While they run, finished "
+        "variants stand in\n"
+        "                      FILE.journal\n"
+        "  --no-times          without times: two runs write the same bytes\n"
+        "  --resume            go on with FILE.journal: what it has is not run again; without it, from the "
+        "beginning\n"
         "  --help              print this\n"
+        "\n"
+        "merge makes of the parts' results those of one run: it prints the table, and writes them to FILE.\n"
         "\n"
         "cases: sizes with inputs that ran. refused: sizes that break a rule, and calls with null or "
         "misaligned\n"
@@ -70,34 +81,37 @@ void options_print_help(void)
         inputs);
 }
 
-typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_SHARE, OPTION_SIZE } option_kind;
+typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_PART, OPTION_SIZE } option_kind;
 
 static const struct option_row {
     const char *name;
     option_kind kind;
-    size_t place; /* in the options: a bool, a string, a uint64_t, two of them, a size_value */
+    size_t place; /* in the options: a bool, a string, a uint64_t, a part_share, a size_value */
     uint64_t least, most;
+    bool is_told; /* results depend on it, and say so */
 } option_rows[] = {
-    {"--list", OPTION_FLAG, offsetof(options, is_listing), 0, 0},
-    {"--own-images", OPTION_FLAG, offsetof(options, wants_own_images), 0, 0},
-    {"--full", OPTION_FLAG, offsetof(options, run.limits.is_full), 0, 0},
-    {"--help", OPTION_FLAG, offsetof(options, wants_help), 0, 0},
-    {"--filter", OPTION_TEXT, offsetof(options, filter), 0, 0},
-    {"--driver", OPTION_TEXT, offsetof(options, driver), 0, 0},
-    {"--json", OPTION_TEXT, offsetof(options, json), 0, 0},
-    {"--data", OPTION_TEXT, offsetof(options, data), 0, 0},
-    {"--input", OPTION_TEXT, offsetof(options, run.input), 0, 0},
-    {"--sample", OPTION_SHARE, offsetof(options, sample), 0, UINT32_MAX},
-    {"--size", OPTION_SIZE, offsetof(options, run.limits.only), 0, INT64_MAX},
-    {"--device", OPTION_NUMBER, offsetof(options, device), 0, 1023},
-    {"--seed", OPTION_NUMBER, offsetof(options, run.seed), 0, UINT64_MAX},
-    {"--max-elements", OPTION_NUMBER, offsetof(options, run.limits.max_elements), 64, MOST_ELEMENTS},
-    {"--inputs", OPTION_NUMBER, offsetof(options, run.inputs), 1, MOST_INPUTS},
-    {"--mutate", OPTION_NUMBER, offsetof(options, mutants), 1, 1000000},
-    {"--mutate-least", OPTION_NUMBER, offsetof(options, least), 0, 100},
-    {"--mutants", OPTION_TEXT, offsetof(options, only), 0, 0},
-    {"--jobs", OPTION_NUMBER, offsetof(options, jobs), 1, 256},
-    {"--big", OPTION_NUMBER, offsetof(options, run.limits.big), 0, MOST_ELEMENTS},
+    {"--list", OPTION_FLAG, offsetof(options, is_listing), 0, 0, false},
+    {"--filter", OPTION_TEXT, offsetof(options, filter), 0, 0, true},
+    {"--own-images", OPTION_FLAG, offsetof(options, wants_own_images), 0, 0, true},
+    {"--part", OPTION_PART, offsetof(options, part), 1, MOST_PARTS, false},
+    {"--driver", OPTION_TEXT, offsetof(options, driver), 0, 0, false},
+    {"--device", OPTION_NUMBER, offsetof(options, device), 0, 1023, false},
+    {"--seed", OPTION_NUMBER, offsetof(options, run.seed), 0, UINT64_MAX, false},
+    {"--max-elements", OPTION_NUMBER, offsetof(options, run.limits.max_elements), 64, MOST_ELEMENTS, true},
+    {"--inputs", OPTION_NUMBER, offsetof(options, run.inputs), 1, MOST_INPUTS, true},
+    {"--input", OPTION_TEXT, offsetof(options, run.input), 0, 0, true},
+    {"--big", OPTION_NUMBER, offsetof(options, run.limits.big), 0, MOST_ELEMENTS, true},
+    {"--size", OPTION_SIZE, offsetof(options, run.limits.only), 0, INT64_MAX, true},
+    {"--full", OPTION_FLAG, offsetof(options, run.limits.is_full), 0, 0, true},
+    {"--data", OPTION_TEXT, offsetof(options, data), 0, 0, true},
+    {"--mutate", OPTION_NUMBER, offsetof(options, mutants), 1, 1000000, false},
+    {"--mutants", OPTION_TEXT, offsetof(options, only), 0, 0, false},
+    {"--mutate-least", OPTION_NUMBER, offsetof(options, least), 0, 100, false},
+    {"--jobs", OPTION_NUMBER, offsetof(options, jobs), 1, 256, false},
+    {"--json", OPTION_TEXT, offsetof(options, json), 0, 0, false},
+    {"--no-times", OPTION_FLAG, offsetof(options, wants_no_times), 0, 0, false},
+    {"--resume", OPTION_FLAG, offsetof(options, resumes), 0, 0, false},
+    {"--help", OPTION_FLAG, offsetof(options, wants_help), 0, 0, false},
 };
 
 static bool refuse(const char *option, const char *text, const char *why)
@@ -118,18 +132,18 @@ static bool read_number(const struct option_row *row, const char *text, uint64_t
     return (*value >= row->least && *value <= row->most) || refuse(row->name, text, why);
 }
 
-/* "3/20" */
-static bool read_share(const struct option_row *row, const char *text, sample_share *share)
+/* "3/16" */
+static bool read_part(const struct option_row *row, const char *text, part_share *part)
 {
-    char first[24];
+    char number[24];
     size_t length = strcspn(text, "/");
-    if (text[length] != '/' || length >= sizeof first)
+    if (text[length] != '/' || length >= sizeof number)
         return refuse(row->name, text, "is not I/N");
-    memcpy(first, text, length);
-    first[length] = '\0';
-    if (!read_number(row, first, &share->first) || !read_number(row, text + length + 1, &share->step))
+    memcpy(number, text, length);
+    number[length] = '\0';
+    if (!read_number(row, number, &part->number) || !read_number(row, text + length + 1, &part->of))
         return false;
-    return share->first < share->step || refuse(row->name, text, "is not I/N with I < N");
+    return part->number <= part->of || refuse(row->name, text, "is not I/N with I from 1 to N");
 }
 
 /* "3,17" */
@@ -162,8 +176,8 @@ static bool read_value(options *o, const struct option_row *row, const char *tex
     switch (row->kind) {
     case OPTION_NUMBER:
         return read_number(row, text, place);
-    case OPTION_SHARE:
-        return read_share(row, text, place);
+    case OPTION_PART:
+        return read_part(row, text, place);
     case OPTION_SIZE:
         return read_size(row, text, place);
     default:
@@ -182,9 +196,33 @@ static const struct option_row *find_option(const char *name)
     return NULL;
 }
 
+static bool complain(const char *what)
+{
+    fprintf(stderr, "kiln-verify: %s\n", what);
+    return false;
+}
+
+/* What options ask of each other. */
+static bool check_together(const options *o)
+{
+    if (o->only && !is_number_list(o->only))
+        return refuse("--mutants", o->only, "is no list of numbers with commas between");
+    if (o->mutants == 0 && (o->least || o->jobs || o->only))
+        return complain("--mutants, --mutate-least and --jobs are for --mutate");
+    if (o->mutants && (o->part.of > 1 || o->resumes || o->wants_no_times))
+        return complain(
+            "--part, --resume and --no-times are not for --mutate: which mutants there are depends on "
+            "all variants together");
+    if (o->wants_no_times && !o->json)
+        return complain("--no-times is for --json");
+    if (o->resumes && (!o->json || !is_plain_file(o->json)))
+        return complain("--resume goes on with the journal of --json FILE: it needs one, and a plain file");
+    return true;
+}
+
 bool options_read(options *o, int argc, char **argv)
 {
-    *o = (options){.sample = {0, 1},
+    *o = (options){.part = {1, 1},
                    .device = DEVICE_UNNAMED,
                    .run = {.seed = DEFAULT_SEED,
                            .limits = {.max_elements = DEFAULT_ELEMENTS, .max_problems = DEFAULT_PROBLEMS}}};
@@ -192,6 +230,7 @@ bool options_read(options *o, int argc, char **argv)
         const struct option_row *row = find_option(argv[i]);
         if (!row)
             return false;
+        o->given |= UINT64_C(1) << (row - option_rows);
         if (row->kind == OPTION_FLAG) {
             *((bool *)((char *)o + row->place)) = true;
             continue;
@@ -203,16 +242,57 @@ bool options_read(options *o, int argc, char **argv)
         if (!read_value(o, row, argv[i]))
             return false;
     }
-    if (o->only && !is_number_list(o->only))
-        return refuse("--mutants", o->only, "is no list of numbers with commas between");
-    if (o->mutants == 0 && (o->least || o->jobs || o->only)) {
-        fputs("kiln-verify: --mutants, --mutate-least and --jobs are for --mutate\n", stderr);
+    if (!check_together(o))
         return false;
-    }
     if (o->run.limits.is_full)
         o->run.limits.max_problems = FULL_PROBLEMS;
     o->run.may_add = o->run.inputs == 0;
     if (o->run.inputs == 0)
         o->run.inputs = o->run.limits.is_full || kiln_verify_inputs == 0 ? MOST_INPUTS : kiln_verify_inputs;
     return true;
+}
+
+/* As a shell reads it. */
+static void write_word(FILE *out, const char *text)
+{
+    if (*text && !text[strcspn(text, " \t\n'\"\\")]) {
+        fputs(text, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *text; text++)
+        fprintf(out, *text == '\'' ? "'\\''" : "%c", *text);
+    fputc('\'', out);
+}
+
+static void write_option(FILE *out, const options *o, const struct option_row *row)
+{
+    const char *place = (const char *)o + row->place;
+    const size_value *size = (const void *)place;
+    fprintf(out, "%s%s", ftell(out) ? " " : "", row->name);
+    if (row->kind != OPTION_FLAG)
+        fputc(' ', out);
+    if (row->kind == OPTION_NUMBER)
+        fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)place);
+    else if (row->kind == OPTION_SIZE)
+        fprintf(out, "%s=%llu", size->name, (unsigned long long)size->value);
+    else if (row->kind == OPTION_TEXT)
+        write_word(out, *(const char *const *)(const void *)place);
+}
+
+char *options_describe(const options *o, pool *memory)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    for (size_t i = 0; out && i < sizeof option_rows / sizeof option_rows[0]; i++)
+        if (option_rows[i].is_told && (o->given >> i & 1))
+            write_option(out, o, &option_rows[i]);
+    if (!out || fclose(out) != 0) {
+        fputs("kiln-verify: out of memory\n", stderr);
+        exit(3);
+    }
+    char *copy = pool_copy(memory, text, length);
+    free(text);
+    return copy;
 }

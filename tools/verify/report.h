@@ -1,21 +1,21 @@
-/* What kiln-verify prints: a table for people, and JSON. */
+/* What kiln-verify prints: a table for people. */
 #ifndef VERIFY_REPORT_H
 #define VERIFY_REPORT_H
 
-#include "options.h"
+#include "results.h"
 
-void report_begin(const manifest *m, const device *d, const options *o);
-void report_progress(const char *variant, uint64_t cases); /* on a terminal alone */
+/* `json` is where results will be written as JSON, or null: the table makes room where that is standard output. */
+void report_begin(const run_results *all, size_t bundle_variants, const char *json);
+
+/* Of a run, before its table: of how many variants it has a part, and how many an earlier run has run. */
+void report_run(const run_results *all, size_t chosen, const options *o);
+
+/* Of one that was merged: what is wrong. */
+void report_merged(const run_results *all, size_t parts);
+
 void report_variant(const manifest_variant *v, const run_result *r);
 
-/* A line per family, one of all, and the targets that this device did not run; returns the exit status. results[i] is of
- * variants[i]. */
-int report_end(const device *d, const manifest_variant *const *variants, const run_result *results,
-               size_t count);
-
-/* False after a message on stderr. Null, or "-": no file is needed. */
-bool report_may_write(const char *path);
-bool report_write_json(const char *path, const manifest *m, const device *d, const options *o,
-                       const manifest_variant *const *variants, const run_result *results, size_t count);
+/* A line per family, one of all, and the targets that this device did not run; returns the exit status. */
+int report_end(const run_results *all);
 
 #endif

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,6 +15,11 @@
 /* In elements: above the first, sizes take fewer inputs; up to the second, they try other ways to call. The second is large
  * enough for dispatch to pick tensor cores. */
 enum { LARGE_ELEMENTS = 16384, SMALL_ELEMENTS = 32768, POISON = 0xFF, OTHER_POISON = 0x5A };
+
+/* In bytes and operations: what a launch costs however small it is, which makes parts of the default bundle take alike
+ * long, and the most that one counts for, so that sums of them fit. */
+enum { LAUNCH_COST = 1 << 11 };
+#define MOST_COST (UINT64_C(1) << 40)
 
 typedef struct runner {
     device *device;
@@ -32,6 +38,7 @@ typedef struct runner {
     bool is_lost;            /* the context takes no more work */
     bool has_refused,
         has_refused_whole; /* calls that break a rule were tried; where all arrays have elements */
+    uint64_t *weight;      /* not null: nothing runs, and what would is added here */
 } runner;
 
 static double now(void)
@@ -248,6 +255,33 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     return fine;
 }
 
+/* ---- the cost of a case -------------------------------------------------------------------------------------------- */
+
+/* What the manifest says that a launch moves and computes; where it says nothing, the bytes of its buffers. */
+static uint64_t launch_cost(const problem *p)
+{
+    const manifest_variant *v = p->variant;
+    const formula *const parts[] = {v->bytes_read, v->bytes_written, v->elements};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char error[256];
+        uint64_t cost;
+        if (parts[i] && problem_evaluate(p, parts[i], &cost, error, sizeof error))
+            sum += cost < MOST_COST ? cost : MOST_COST;
+    }
+    for (size_t i = 0; sum == 0 && i < p->arg_count; i++)
+        sum += p->args[i].bytes;
+    return sum;
+}
+
+/* In two runs, and in three other ways to call. */
+static void weigh_case(runner *r, bool is_empty, bool with_variations)
+{
+    const uint64_t launches = with_variations ? 5 : 2;
+    r->result->cases++;
+    *r->weight += launches * (LAUNCH_COST + (is_empty ? 0 : launch_cost(&r->problem)));
+}
+
 /* ---- all cases --------------------------------------------------------------------------------------------------- */
 
 /* The inputs that are for problems of this size; a problem without work has one. Large ones take those that say so, and of
@@ -316,6 +350,10 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     size_t taken = wanted < count ? (size_t)wanted : count;
     const bool has_variations = tries_variations(r);
     for (size_t i = 0; i < taken; i++) {
+        if (r->weight) {
+            weigh_case(r, is_empty, i == 0 && has_variations);
+            continue;
+        }
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
         size_t at = (taken < count ? r->next_input + i : i) % count;
@@ -341,7 +379,7 @@ static void note_largest(runner *r)
 static bool check_refusals(runner *r)
 {
     const bool is_whole = !has_empty_array(&r->problem);
-    if (r->has_refused_whole || (r->has_refused && !is_whole))
+    if (r->weight || r->has_refused_whole || (r->has_refused && !is_whole))
         return true;
     r->has_refused = true;
     r->has_refused_whole = is_whole;
@@ -595,6 +633,33 @@ static kiln_launch_function find_dispatch(const char *name)
     return function;
 }
 
+/* To the digits that results have: what is read from them is no other number. */
+static double round_ratio(double ratio)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", ratio);
+    return strtod(text, NULL);
+}
+
+uint64_t run_weigh(device *d, const manifest *m, const manifest_variant *v, const kiln_kernel *kernel,
+                   const run_options *options)
+{
+    run_result result = {.verdict = RUN_OK};
+    uint64_t weight = 0;
+    runner r = {.device = d,
+                .manifest = m,
+                .kernel = kernel,
+                .options = options,
+                .result = &result,
+                .row = family_find(v->family),
+                .weight = &weight};
+    if (problem_open(&r.problem, v, &d->loader.device, result.detail, sizeof result.detail) &&
+        may_begin(d, &r.problem, kernel, r.row, &result))
+        run_sizes(&r, NULL);
+    problem_close(&r.problem);
+    return weight;
+}
+
 bool run_variant(device *d, const manifest *m, const manifest_variant *v, const kiln_kernel *kernel,
                  const run_options *options, void (*progress)(const char *variant, uint64_t cases),
                  run_result *result)
@@ -607,7 +672,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
                 .row = family_find(v->family),
                 .dispatch = find_dispatch(v->family_function)};
     double start = now();
-    *result = (run_result){.verdict = r.row ? RUN_OK : RUN_EXECUTED};
+    *result = (run_result){.has_run = true, .verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
     else if (may_begin(d, &r.problem, kernel, r.row, result))
@@ -617,6 +682,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
         conclude(result, RUN_EXECUTED, "its reference compared nothing");
     problem_close(&r.problem);
     result->seconds = now() - start;
+    result->worst_ratio = round_ratio(result->worst_ratio);
     char error[512];
     if (!r.is_lost || device_reopen(d, error, sizeof error) == DEVICE_OK)
         return true;

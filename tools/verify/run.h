@@ -15,13 +15,14 @@ typedef enum run_verdict {
 } run_verdict;
 
 typedef struct run_result {
+    bool has_run;
     run_verdict verdict;
     uint64_t cases, launches, refusals; /* sizes times inputs, all launches for them, refused calls */
     uint64_t elements;                  /* compared with the reference */
-    double worst_ratio;                 /* largest error as a share of its bound; infinite where that is 0 */
-    bool has_bounds;                    /* some element was compared with a bound that is not 0 */
-    uint64_t largest_elements;          /* of all buffers of the largest size that ran; 0: none */
-    char largest[256];                  /* that size, "m=65 k=4096" */
+    double worst_ratio; /* largest error as a share of its bound, to six digits; infinite where that is 0 */
+    bool has_bounds;    /* some element was compared with a bound that is not 0 */
+    uint64_t largest_elements; /* of all buffers of the largest size that ran; 0: none */
+    char largest[256];         /* that size, "m=65 k=4096" */
     double seconds;
     char detail[4096];
 } run_result;
@@ -40,6 +41,11 @@ typedef struct run_options {
 bool run_variant(device *d, const manifest *m, const manifest_variant *v, const kiln_kernel *kernel,
                  const run_options *options, void (*progress)(const char *variant, uint64_t cases),
                  run_result *result);
+
+/* The cost of all that run_variant runs, by the manifest's expressions at its sizes; 0: nothing runs. It is the same on every
+ * machine, for devices that are alike. */
+uint64_t run_weigh(device *d, const manifest *m, const manifest_variant *v, const kiln_kernel *kernel,
+                   const run_options *options);
 
 /* refuse.c: null and misaligned pointers, broken rules, too large a grid: each the right status, and no launch. Returns
  * the number of calls that were refused as they should be; `detail` is left alone, or says what was wrong. The problem

@@ -9,7 +9,11 @@
 #include <unistd.h>
 
 #include "families/inputs.h"
+#include "files.h"
+#include "journal.h"
+#include "merge.h"
 #include "mutate/trial.h"
+#include "progress.h"
 #include "report.h"
 #include "uncompared.h"
 
@@ -21,38 +25,34 @@ typedef struct program {
     device device;
     const manifest_variant **variants; /* that were asked for */
     size_t variant_count;
+    size_t chosen_count; /* in all parts */
+    uint64_t *weights;   /* of the variants */
 } program;
 
+/* From then on its hash stands for the file. */
 static bool read_real_data(program *p)
 {
-    FILE *in = p->options.data ? fopen(p->options.data, "rb") : NULL;
-    long bytes = -1;
+    size_t bytes = 0;
+    char *digits = pool_allocate(&p->memory, HASH_DIGITS + 1),
+         *numbers = p->options.data ? file_read(&p->memory, p->options.data, &bytes) : NULL;
     if (!p->options.data)
         return true;
-    if (in && fseek(in, 0, SEEK_END) == 0)
-        bytes = ftell(in);
-    if (bytes > 0) {
-        float *numbers = pool_allocate(&p->memory, (size_t)bytes);
-        rewind(in);
-        inputs_set_real(numbers, fread(numbers, sizeof *numbers, (size_t)bytes / sizeof *numbers, in));
-    } else {
+    if (bytes == 0) {
         fprintf(stderr, "kiln-verify: cannot read %s\n", p->options.data);
+        return false;
     }
-    if (in)
-        fclose(in);
-    return bytes > 0;
+    inputs_set_real((float *)(void *)numbers, bytes / sizeof(float));
+    file_hash(numbers, bytes, digits);
+    p->options.data = digits;
+    return true;
 }
 
 static void choose_variants(program *p)
 {
-    const sample_share share = p->options.sample;
-    uint64_t matches = 0;
     p->variants = pool_allocate(&p->memory, (p->manifest->variant_count + 1) * sizeof *p->variants);
     for (size_t i = 0; i < p->manifest->variant_count; i++) {
         const manifest_variant *v = &p->manifest->variants[i];
-        if (p->options.filter && !strstr(v->id, p->options.filter))
-            continue;
-        if (matches++ % share.step == share.first)
+        if (!p->options.filter || strstr(v->id, p->options.filter))
             p->variants[p->variant_count++] = v;
     }
 }
@@ -136,27 +136,87 @@ static void watch_death(void)
                   NULL);
 }
 
+/* By id, with their weights, and of them this run's part. */
+static void choose_part(program *p)
+{
+    size_t kept = 0;
+    qsort(p->variants, p->variant_count, sizeof *p->variants, manifest_compare_ids);
+    p->weights = pool_allocate(&p->memory, (p->variant_count + 1) * sizeof *p->weights);
+    bool *in_part = pool_allocate(&p->memory, p->variant_count + 1);
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const manifest_variant *v = p->variants[i];
+        running = v->id;
+        p->weights[i] = run_weigh(&p->device, p->manifest, v, kiln_find(p->index, v->key), &p->options.run);
+    }
+    part_choose(p->options.part, p->weights, p->variant_count, in_part);
+    p->chosen_count = p->variant_count;
+    for (size_t i = 0; i < p->variant_count; i++) {
+        p->variants[kept] = p->variants[i];
+        p->weights[kept] = p->weights[i];
+        kept += in_part[i];
+    }
+    p->variant_count = kept;
+}
+
+static void begin_progress(const program *p, const run_results *all)
+{
+    progress begin = {.variants = all->count};
+    for (size_t i = 0; i < all->count; i++) {
+        begin.done += all->results[i].has_run;
+        begin.weight += all->results[i].has_run ? 0 : p->weights[i];
+    }
+    progress_begin(&begin);
+}
+
+/* False: no more can run. */
+static bool run_one(program *p, size_t i, run_result *result)
+{
+    const manifest_variant *v = p->variants[i];
+    running = v->id;
+    const bool has_device = run_variant(&p->device, p->manifest, v, kiln_find(p->index, v->key),
+                                        &p->options.run, progress_case, result);
+    progress_variant(p->weights[i]);
+    return has_device;
+}
+
+/* Those that have not run before. False: the journal cannot be written. */
+static bool run_variants(program *p, run_results *all, journal *j)
+{
+    bool has_device = true;
+    begin_progress(p, all);
+    for (size_t i = 0; i < all->count; i++) {
+        run_result *result = &all->results[i];
+        const bool is_new = has_device && !result->has_run;
+        if (is_new)
+            has_device = run_one(p, i, result);
+        if (is_new && !journal_add(j, all->variants[i], result))
+            return false;
+        if (result->has_run)
+            report_variant(all->variants[i], result);
+    }
+    return true;
+}
+
 static int run_all(program *p)
 {
-    run_result *results = pool_allocate(&p->memory, (p->variant_count + 1) * sizeof *results);
-    size_t done = 0;
-    bool has_device = true;
-    report_begin(p->manifest, &p->device, &p->options);
-    watch_death();
-    for (; has_device && done < p->variant_count; done++) {
-        const manifest_variant *v = p->variants[done];
-        running = v->id;
-        has_device = run_variant(&p->device, p->manifest, v, kiln_find(p->index, v->key), &p->options.run,
-                                 report_progress, &results[done]);
-        report_variant(v, &results[done]);
-    }
-    int status = report_end(&p->device, p->variants, results, done);
+    const char *json = p->options.json;
+    run_results all;
+    journal j;
+    results_open(&all, &p->memory, p->manifest, p->variants, p->variant_count);
+    results_describe(&all, &p->device, &p->options);
+    if (!journal_open(&j, &p->options, &all))
+        return VERIFY_EXIT_USAGE;
+    report_begin(&all, p->manifest->variant_count, json);
+    report_run(&all, p->chosen_count, &p->options);
+    if (!run_variants(p, &all, &j))
+        return VERIFY_EXIT_WRONG;
+    results_drop_missing(&all);
+    int status = report_end(&all);
     if (status == VERIFY_EXIT_NO_DEVICE)
-        status = fail_all_skipped(p, done);
-    if (p->options.json &&
-        !report_write_json(p->options.json, p->manifest, &p->device, &p->options, p->variants, results, done))
-        status = VERIFY_EXIT_WRONG;
-    return status;
+        status = p->options.part.of > 1 ? VERIFY_EXIT_OK : fail_all_skipped(p, all.count);
+    const bool is_written = !json || results_write(&all, json);
+    journal_close(&j, is_written);
+    return is_written ? status : VERIFY_EXIT_WRONG;
 }
 
 static int mutate_all(program *p)
@@ -171,14 +231,22 @@ static int mutate_all(program *p)
     return VERIFY_EXIT_USAGE;
 }
 
-static int run_program(program *p, const char *manifest_text, size_t manifest_bytes)
+static int run_on_device(program *p)
+{
+    if (p->options.wants_own_images)
+        keep_own_images(p);
+    if (p->options.mutants && p->variant_count == 0)
+        return printf("no image is for %s itself\n", p->device.name) > 0 ? VERIFY_EXIT_OK : VERIFY_EXIT_WRONG;
+    if (p->options.mutants)
+        return mutate_all(p);
+    watch_death();
+    choose_part(p);
+    return p->options.is_listing ? list_variants(p) : run_all(p);
+}
+
+static int run_program(program *p)
 {
     char error[1024];
-    p->manifest = manifest_read(&p->memory, manifest_text, manifest_bytes, error, sizeof error);
-    if (!p->manifest) {
-        fprintf(stderr, "kiln-verify: %s\n", error);
-        return VERIFY_EXIT_WRONG;
-    }
     choose_variants(p);
     if (p->variant_count == 0) {
         fprintf(stderr, "kiln-verify: the bundle has no such variant; --list shows all\n");
@@ -186,9 +254,10 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
     }
     if (!check_manifest(p) || !references_check(p->manifest))
         return VERIFY_EXIT_WRONG;
-    if (p->options.is_listing)
+    const bool needs_device = p->options.part.of > 1 || p->options.wants_own_images;
+    if (p->options.is_listing && !needs_device)
         return list_variants(p);
-    if (!read_real_data(p) || !report_may_write(p->options.json))
+    if (!read_real_data(p) || (p->options.json && !out_may_open(p->options.json)))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
     const bool has_number = p->options.device != DEVICE_UNNAMED;
@@ -199,28 +268,34 @@ static int run_program(program *p, const char *manifest_text, size_t manifest_by
         bool may_skip = opened == DEVICE_NONE && !wants_this_device(&p->options);
         return may_skip ? VERIFY_EXIT_NO_DEVICE : VERIFY_EXIT_WRONG;
     }
-    if (p->options.wants_own_images)
-        keep_own_images(p);
-    int status = VERIFY_EXIT_OK;
-    if (p->variant_count == 0)
-        printf("no image is for %s itself\n", p->device.name);
-    else
-        status = p->options.mutants ? mutate_all(p) : run_all(p);
+    const int status = run_on_device(p);
     device_close(&p->device);
     return status;
+}
+
+static int run_command(program *p, int argc, char **argv, const char *manifest_text, size_t manifest_bytes)
+{
+    const bool is_merge = argc > 1 && strcmp(argv[1], "merge") == 0;
+    char error[1024];
+    if (!is_merge && !options_read(&p->options, argc, argv))
+        return VERIFY_EXIT_USAGE;
+    if (p->options.wants_help) {
+        options_print_help();
+        return VERIFY_EXIT_OK;
+    }
+    p->manifest = manifest_read(&p->memory, manifest_text, manifest_bytes, error, sizeof error);
+    if (!p->manifest) {
+        fprintf(stderr, "kiln-verify: %s\n", error);
+        return VERIFY_EXIT_WRONG;
+    }
+    return is_merge ? merge_main(argc - 1, argv + 1, p->manifest, &p->memory) : run_program(p);
 }
 
 int kiln_verify_main(int argc, char **argv, const kiln_index *index, const char *manifest_text,
                      size_t manifest_bytes)
 {
     program p = {.index = index};
-    if (!options_read(&p.options, argc, argv))
-        return VERIFY_EXIT_USAGE;
-    if (p.options.wants_help) {
-        options_print_help();
-        return VERIFY_EXIT_OK;
-    }
-    int status = run_program(&p, manifest_text, manifest_bytes);
+    const int status = run_command(&p, argc, argv, manifest_text, manifest_bytes);
     pool_free(&p.memory);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "kiln-verify: cannot write to standard output\n");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../files.h"
 #include "../json.h"
 #include "trial.h"
 
@@ -243,14 +244,9 @@ static void write_all(FILE *out, const trials *t, const manifest *m, const devic
 
 bool trials_write_json(const trials *t, const manifest *m, const device *d, const options *o)
 {
-    const bool is_stdout = strcmp(o->json, "-") == 0;
-    FILE *out = is_stdout ? stdout : fopen(o->json, "w");
-    if (out)
-        write_all(out, t, m, d, o);
-    bool written = out && !ferror(out);
-    if (out && !is_stdout)
-        written = fclose(out) == 0 && written;
-    if (!written)
-        fprintf(stderr, "kiln-verify: cannot write %s\n", o->json);
-    return written;
+    out_file f;
+    if (!out_open(&f, o->json))
+        return false;
+    write_all(f.out, t, m, d, o);
+    return out_close(&f);
 }

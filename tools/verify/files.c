@@ -1,0 +1,90 @@
+/* Files, read whole, and written whole or not at all. */
+#include "files.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+char *file_read(pool *p, const char *path, size_t *length)
+{
+    FILE *in = fopen(path, "rb");
+    size_t room = 1 << 16;
+    if (!in)
+        return NULL;
+    char *text = pool_allocate(p, room + 1);
+    for (*length = 0; (*length += fread(text + *length, 1, room - *length, in)) == room; room *= 2) {
+        char *wider = pool_allocate(p, 2 * room + 1);
+        memcpy(wider, text, room);
+        text = wider;
+    }
+    if (ferror(in)) /* as a folder's is */
+        text = NULL;
+    const int why = errno;
+    fclose(in);
+    errno = why;
+    return text;
+}
+
+void file_hash(const void *bytes, size_t length, char digits[HASH_DIGITS + 1])
+{
+    const XXH128_hash_t hash = XXH3_128bits(bytes, length);
+    snprintf(digits, HASH_DIGITS + 1, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+}
+
+bool is_plain_file(const char *path)
+{
+    struct stat about;
+    return strcmp(path, "-") != 0 && (stat(path, &about) != 0 || S_ISREG(about.st_mode));
+}
+
+bool fail_write(const char *path)
+{
+    fprintf(stderr, "kiln-verify: cannot write %s: %s\n", path, strerror(errno));
+    return false;
+}
+
+bool out_open(out_file *f, const char *path)
+{
+    *f = (out_file){.out = stdout, .path = path};
+    if (strcmp(path, "-") == 0)
+        return true;
+    if (is_plain_file(path) &&
+        snprintf(f->temporary, sizeof f->temporary, "%s.tmp", path) >= (int)sizeof f->temporary) {
+        errno = ENAMETOOLONG;
+        return fail_write(path);
+    }
+    f->out = fopen(f->temporary[0] ? f->temporary : path, "w");
+    return f->out || fail_write(path);
+}
+
+bool out_close(out_file *f)
+{
+    errno = EIO; /* where an earlier call has failed */
+    bool is_written = !ferror(f->out) && fflush(f->out) == 0;
+    if (f->out != stdout)
+        is_written = fclose(f->out) == 0 && is_written;
+    if (is_written && f->temporary[0])
+        is_written = rename(f->temporary, f->path) == 0;
+    if (is_written)
+        return true;
+    fail_write(f->path);
+    if (f->temporary[0])
+        remove(f->temporary);
+    return false;
+}
+
+bool out_may_open(const char *path)
+{
+    out_file f;
+    if (!out_open(&f, path))
+        return false;
+    if (f.out != stdout)
+        fclose(f.out);
+    if (f.temporary[0])
+        remove(f.temporary);
+    return true;
+}

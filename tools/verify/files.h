@@ -1,0 +1,36 @@
+/* Files, read whole, and written whole or not at all. */
+#ifndef VERIFY_FILES_H
+#define VERIFY_FILES_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "pool.h"
+
+/* Null, with errno: it cannot be read. A NUL stands behind the bytes. */
+char *file_read(pool *p, const char *path, size_t *length);
+
+/* 32 hex digits of XXH3. */
+enum { HASH_DIGITS = 32 };
+void file_hash(const void *bytes, size_t length, char digits[HASH_DIGITS + 1]);
+
+typedef struct out_file {
+    FILE *out;
+    const char *path;
+    char temporary[4096]; /* what becomes the file at the end; empty: nothing does */
+} out_file;
+
+/* "-" is standard output. What is no plain file, such as a pipe, is written as it comes. Both false after a message. */
+bool out_open(out_file *f, const char *path);
+bool out_close(out_file *f);
+
+/* Whether out_open would do; false after a message. */
+bool out_may_open(const char *path);
+
+/* Whether it is, or would be, a plain file. */
+bool is_plain_file(const char *path);
+
+/* Why with errno; always false. */
+bool fail_write(const char *path);
+
+#endif

@@ -1,0 +1,162 @@
+/* kiln-verify merge: the results of a run's parts become those of the run. */
+#include "merge.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+#include "report.h"
+#include "results.h"
+#include "verify.h"
+
+enum { MOST_MISTAKES = 20 }; /* that are told */
+
+typedef struct merging {
+    char **paths; /* of the parts */
+    size_t path_count;
+    const char *output; /* null: none */
+    bool wants_no_times;
+    size_t parts;      /* that the run has; 0: not known yet */
+    const char **seen; /* in which file each is; null: in none */
+    size_t mistakes;
+    run_results all;
+} merging;
+
+static void complain(merging *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void complain(merging *m, const char *format, ...)
+{
+    va_list list;
+    fputs("kiln-verify: ", stderr);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    m->mistakes++;
+}
+
+static void read_arguments(merging *m, int argc, char **argv)
+{
+    m->paths = argv;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--no-times") == 0)
+            m->wants_no_times = true;
+        else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+            m->output = argv[++i];
+        else if (argv[i][0] == '-')
+            complain(m, strcmp(argv[i], "-o") == 0 ? "%s needs a value" : "merge: unknown option '%s'",
+                     argv[i]);
+        else
+            m->paths[m->path_count++] = argv[i];
+    }
+    if (m->path_count == 0 && m->mistakes == 0)
+        complain(m, "merge: no parts are named; it is called as kiln-verify merge PART.json... [-o FILE]");
+}
+
+/* Of "3/16". */
+static part_share parse_part(const char *text)
+{
+    char *end;
+    part_share part = {strtoull(text, &end, 10), 0};
+    if (*end == '/')
+        part.of = strtoull(end + 1, &end, 10);
+    return *end == '\0' && part.number >= 1 && part.number <= part.of && part.of <= MOST_PARTS
+               ? part
+               : (part_share){0, 0};
+}
+
+/* False after a message. */
+static bool note_part(merging *m, const char *path, const char *text)
+{
+    const part_share part = parse_part(text);
+    const size_t mistakes = m->mistakes;
+    if (m->parts == 0 && part.of) {
+        m->parts = (size_t)part.of;
+        m->seen = pool_allocate(m->all.memory, m->parts * sizeof *m->seen);
+    }
+    if (part.of == 0)
+        complain(m, "%s: '%s' is no part", path, text);
+    else if (part.of != m->parts)
+        complain(m, "%s: part %s, where the first file has one of %zu", path, text, m->parts);
+    else if (m->seen[part.number - 1])
+        complain(m, "%s: part %s, as %s has", path, text, m->seen[part.number - 1]);
+    else
+        m->seen[part.number - 1] = path;
+    return m->mistakes == mistakes;
+}
+
+static void read_part(merging *m, const char *path)
+{
+    char error[1024], whose[4200];
+    results_text from = {.path = path, .whose = whose};
+    from.text = file_read(m->all.memory, path, &from.length);
+    if (!from.text) {
+        complain(m, "cannot read %s: %s", path, strerror(errno));
+        return;
+    }
+    snprintf(whose, sizeof whose, "that of %s", m->all.facts[FACT_DEVICE] ? m->paths[0] : "this program");
+    const bool is_read = results_read(&m->all, &from, error, sizeof error);
+    if (from.part && !note_part(m, path, from.part))
+        return;
+    if (!is_read)
+        complain(m, "%s", error);
+}
+
+/* "parts 2, 7-9 of 16 are missing" */
+static void check_missing(merging *m)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < m->parts; i++)
+        missing += !m->seen[i];
+    if (missing == 0)
+        return;
+    fprintf(stderr, "kiln-verify: %s", missing == 1 ? "part " : "parts ");
+    const char *between = "";
+    for (size_t i = 0, end; i < m->parts; i = end + 1) {
+        for (end = i; end < m->parts && !m->seen[end];)
+            end++;
+        if (end == i)
+            continue;
+        fprintf(stderr, "%s%zu", between, i + 1);
+        if (end > i + 1)
+            fprintf(stderr, "-%zu", end);
+        between = ", ";
+    }
+    fprintf(stderr, " of %zu %s missing\n", m->parts, missing == 1 ? "is" : "are");
+    m->mistakes++;
+}
+
+static int report(merging *m, size_t variant_count)
+{
+    report_begin(&m->all, variant_count, m->output);
+    report_merged(&m->all, m->parts);
+    int status = report_end(&m->all);
+    if (status == VERIFY_EXIT_NO_DEVICE) {
+        fprintf(stderr, "kiln-verify: nothing was verified: on %s all variants were skipped\n",
+                m->all.facts[FACT_DEVICE]);
+        status = VERIFY_EXIT_WRONG;
+    }
+    return m->output && !results_write(&m->all, m->output) ? VERIFY_EXIT_WRONG : status;
+}
+
+int merge_main(int argc, char **argv, const manifest *m, pool *memory)
+{
+    merging g = {NULL};
+    const manifest_variant **variants = pool_allocate(memory, (m->variant_count + 1) * sizeof *variants);
+    for (size_t i = 0; i < m->variant_count; i++)
+        variants[i] = &m->variants[i];
+    results_open(&g.all, memory, m, variants, m->variant_count);
+    read_arguments(&g, argc, argv);
+    for (size_t i = 0; i < g.path_count && g.mistakes < MOST_MISTAKES; i++)
+        read_part(&g, g.paths[i]);
+    if (g.mistakes == 0)
+        check_missing(&g);
+    if (g.mistakes)
+        return VERIFY_EXIT_USAGE;
+    results_drop_missing(&g.all);
+    g.all.facts[FACT_PART] = "1/1";
+    g.all.lacks_times = g.all.lacks_times || g.wants_no_times;
+    return report(&g, m->variant_count);
+}
