@@ -1,6 +1,7 @@
 /* A driver library whose device is the host: memory is malloc's, and kernels are C functions found by entry name.
  * KILN_FAULT plants a mistake in a kernel; kiln-verify must find each of them. */
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,8 @@ static void unpack(const unsigned char *packed, const float *scale, float *out, 
             value = 0;
         out[i] = value;
     }
+    if (fault("killed") && n > 4096)
+        raise(SIGKILL);
     if (fault("one-too-many") && n % 1024 == 0)
         out[n] = 0;
     if (fault("stopped-at-4096") && n > 4096)
