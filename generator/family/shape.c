@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "target/devices.h"
 #include "target/target.h"
 
 const target oldest_target = {75, TARGET_BASE};
@@ -47,8 +48,10 @@ kiln_shape shape_for(const variant *v, target t, target_range *alike)
 bool variant_runs_on(const variant *v, target t)
 {
     const kiln_shape *s = &v->shape;
+    kiln_device device;
     return t.sm >= s->min_sm && (s->max_sm == 0 || t.sm <= s->max_sm) &&
-           (!s->is_specific || t.kind != TARGET_BASE);
+           (!s->is_specific || t.kind != TARGET_BASE) &&
+           (!device_find(t.sm, NULL, &device) || s->least_shared_bytes <= device.max_shared_bytes);
 }
 
 static bool is_same_but_for_blocks(kiln_shape a, kiln_shape b)

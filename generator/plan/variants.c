@@ -66,19 +66,8 @@ static void add_stranded(arena *a, stranded_list *list, uint32_t lowest_sm, cons
     list->items[i].count++;
 }
 
-/* Why sm_75 is not enough, where every launch takes more shared memory than it has: CUDA programming guide, technical
- * specifications. */
-static const char *shared_memory_text(arena *a, const variant *v)
-{
-    enum { SM_75_BYTES = 65536 };
-    const uint32_t bytes = v->family->shared_bytes ? 0 : v->shape.shared_bytes;
-    if (bytes <= SM_75_BYTES)
-        return "";
-    return arena_format(a, ", for %u bytes of shared memory; sm_75 has %u", (unsigned)bytes,
-                        (unsigned)SM_75_BYTES);
-}
-
-/* The lowest target alone does not say where a variant runs whose family asks for kinds of targets: sm_90a, sm_100f. */
+/* "runs on sm_80, sm_90": the lowest target alone does not say where a variant runs whose family asks for kinds of targets, as
+ * sm_90a and sm_100f, or for more shared memory than some newer ones have. */
 static const char *targets_text(arena *a, const variant *v)
 {
     text names = text_new(a);
@@ -93,16 +82,22 @@ static const char *targets_text(arena *a, const variant *v)
     return names.data;
 }
 
+/* Bytes of shared memory that a thread block may have on every target; on every one from sm_80 on: CUDA programming guide,
+ * technical specifications. */
+enum { SHARED_OF_ALL = 65536, SHARED_OF_NEWER = 101376 };
+
 static void report_stranded(arena *a, const stranded_list *list, diagnostics *d)
 {
     for (size_t i = 0; i < list->count; i++) {
         const stranded *s = &list->items[i];
         const char *others = s->count > 1 ? arena_format(a, " (and %u more)", (unsigned)(s->count - 1)) : "";
         const kiln_shape *shape = &s->first->shape;
-        const char *what = shape->is_specific || shape->max_sm
+        const uint32_t shared = shape->least_shared_bytes;
+        const char *what = shape->is_specific || shape->max_sm || shared > SHARED_OF_NEWER
                                ? targets_text(a, s->first)
-                               : arena_format(a, "needs sm_%u or newer%s", (unsigned)s->lowest_sm,
-                                              shared_memory_text(a, s->first));
+                               : arena_format(a, "needs sm_%u or newer", (unsigned)s->lowest_sm);
+        if (shared > SHARED_OF_ALL)
+            what = arena_format(a, "%s: it takes %u bytes of shared memory", what, (unsigned)shared);
         diagnose(d, s->first->at, message_variant_without_target, s->first->id, others, what);
     }
 }

@@ -257,7 +257,7 @@ static void shape_tall(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, kiln_is(v, "shape", "square") || rows >= 32, "shape rows", "tall is from 32 rows on");
     kiln_require(s, rows == 8 || columns == 16, "rows columns", "from 32 rows on columns is 16");
     s->block[0] = 1;
-    s->shared_bytes = rows * columns * 96;
+    s->shared_bytes = rows * columns * (kiln_is(v, "shape", "tall") ? 96 : 104);
     s->min_sm = rows == 64 ? 80 : 75;
 }
 
