@@ -9,8 +9,8 @@
 #include "../verify/device.h"
 #include "../verify/manifest.h"
 #include "../verify/verify.h"
-#include "stopwatch.h"
-#include "subject.h"
+#include "../tune/stopwatch.h"
+#include "../tune/subject.h"
 
 enum { LINE_BYTES = 1024, ATTRIBUTE_L2_BYTES = 38, COPY_ALIGNMENT = 256 };
 
