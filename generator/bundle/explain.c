@@ -384,11 +384,11 @@ static const char *estimates_heading(arena *a, const plan *p, const candidate *f
     const char *kind =
         first->variant->external ? "no estimates, the configuration's order" : "estimated cycles";
     if (near)
-        return arena_format(a, "%s; of those measured at %s (%s) none can be launched", kind,
+        return arena_format(a, "%s, as of those measured at %s (%s) none can be launched", kind,
                             shape_text(a, near), near->file->asked);
     for (size_t i = 0; i < p->tuned_shape_count; i++)
         if (p->tuned_shapes[i].family == first->variant->family)
-            return arena_format(a, "%s; nothing was measured near this call on such a device", kind);
+            return arena_format(a, "%s, as nothing was measured near this call on such a device", kind);
     return kind;
 }
 
@@ -422,7 +422,8 @@ static bool explain_candidates(text *out, const plan *p, const tuned_shape *near
                 all[0].why_not ? "none can be launched" : "the first is launched");
     for (size_t i = 0; i < count; i++) {
         if (is_measured && i > 0 && all[i - 1].nanoseconds && !all[i].nanoseconds && !all[i].why_not)
-            text_add(out, "not measured there, so not launched; estimated cycles\n");
+            text_printf(out, "not measured there, so not launched%s\n",
+                        all[i].variant->external ? "" : "; estimated cycles");
         add_candidate(out, &all[i]);
     }
     return !all[0].why_not;

@@ -183,7 +183,7 @@ static void write_shapes(arena *a, text *out, const bundle_family *f, const tune
         if (!field)
             continue;
         text_printf(&names, ", %s", field->name);
-        text_printf(&members, "%sa.%s", columns++ ? ", " : "", field->member);
+        text_printf(&members, "%s(uint64_t)a.%s", columns++ ? ", " : "", field->member);
     }
     for (size_t i = 0; i < tuned->shape_count; i++) {
         const tuned_shape *s = tuned->shapes[i];

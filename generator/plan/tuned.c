@@ -264,8 +264,8 @@ static void read_root(tuned_reader *t, const yaml_node *root)
         diagnose(r->d, root->at, message_missing_key, "multiprocessors", "132");
     if (!times)
         diagnose(r->d, root->at, message_missing_key, "times", "[...]");
-    ok = ok && capability && read_capability(r, capability, &t->file->sm);
-    ok = ok && count && read_number(r, count, "multiprocessors", 1, MOST_MULTIPROCESSORS, &multiprocessors);
+    ok = capability && read_capability(r, capability, &t->file->sm) && ok;
+    ok = count && read_number(r, count, "multiprocessors", 1, MOST_MULTIPROCESSORS, &multiprocessors) && ok;
     t->file->multiprocessors = (uint32_t)multiprocessors;
     if (device && reader_is_kind(r, device, YAML_SCALAR, "device", "the name of a device"))
         t->file->device = device->text;
