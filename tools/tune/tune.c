@@ -18,7 +18,7 @@
 
 enum { ATTRIBUTE_L2_BYTES = 38, EXIT_INTERRUPTED = 130, DEFAULT_REPEAT = 30 };
 
-/* A device that idled takes a while to raise its clocks. */
+/* A device that idled takes a while to raise its clocks; an emulated one has none, and no cache either. */
 #define FIRST_WARM_UP_US 300e3
 #define WARM_UP_US       20e3
 
@@ -270,7 +270,8 @@ static uint32_t median_nanoseconds(task *measured, uint64_t samples)
 static bool open_stopwatch(tune *t)
 {
     char error[256];
-    const int result = stopwatch_open(&t->stopwatch, &t->tools, (unsigned)t->repeat, FIRST_WARM_UP_US);
+    const double warm_up_us = t->device.is_emulated ? 0 : FIRST_WARM_UP_US;
+    const int result = stopwatch_open(&t->stopwatch, &t->tools, (unsigned)t->repeat, warm_up_us);
     if (result == 0)
         return true;
     device_describe_result(&t->device, result, error, sizeof error);
@@ -334,7 +335,7 @@ static bool measure(tune *t, const job *j, const char *shape, const char *sizes)
         describe_failure(t, kernel, result, error, sizeof error);
     subject_close(&s);
     if (result == 0) {
-        t->stopwatch.warm_up_us = WARM_UP_US;
+        t->stopwatch.warm_up_us = fmin(t->stopwatch.warm_up_us, WARM_UP_US);
         results_add(&t->results, j->variant->family, shape, j->variant->id,
                     median_nanoseconds(&measured, t->repeat));
         t->measured++;
@@ -419,6 +420,7 @@ static int run_device(tune *t)
                            .multiprocessors = here->multiprocessors,
                            .is_emulated = t->device.is_emulated};
     int status = VERIFY_EXIT_WRONG, value = 0;
+    watch_interrupts();
     const char *missing = driver_tools_load(&t->tools, &t->device.driver);
     printf("device   %s, sm_%u, %u multiprocessors, driver %d.%d\n", t->device.name, here->sm,
            here->multiprocessors, t->device.version / 1000, t->device.version % 1000 / 10);
@@ -429,8 +431,7 @@ static int run_device(tune *t)
         fprintf(stderr, "kiln-tune: the driver lacks %s\n", missing);
     } else if (results_read(&t->results, t->output) && results_may_write(t->output) && open_stopwatch(t)) {
         t->device.driver.device_get_attribute(&value, ATTRIBUTE_L2_BYTES, t->device.ordinal);
-        t->l2_bytes = value > 0 ? (uint64_t)value : 0;
-        watch_interrupts();
+        t->l2_bytes = value > 0 && !t->device.is_emulated ? (uint64_t)value : 0;
         status = run_jobs(t);
         stopwatch_close(&t->stopwatch);
     }

@@ -135,7 +135,7 @@ bool yaml_is_kind(const yaml_node *node, yaml_kind kind, const char *expected)
 {
     static const char *const found[] = {
         [YAML_SCALAR] = "a value", [YAML_LIST] = "a list", [YAML_MAP] = "a mapping"};
-    const bool is_empty = kind != YAML_SCALAR ? !node->first : node->kind == YAML_SCALAR && !*node->text;
+    const bool is_empty = node->kind == YAML_SCALAR ? !*node->text : !node->first;
     if (node->kind == kind && !is_empty)
         return true;
     yaml_complain(node, "expected %s%s%s%s, found %s", expected, node->key ? " for '" : "",
