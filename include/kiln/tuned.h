@@ -51,7 +51,7 @@ __attribute__((noinline, unused)) static size_t kiln_nearest(const kiln_device *
     for (size_t i = 0; i < count; i++) {
         const uint64_t *shape = shapes + i * (2 + size_count);
         uint64_t sum = shape[0] == device->sm && shape[1] == device->multiprocessors ? 0 : KILN_FAR;
-        for (size_t k = 0; k < size_count && sum != KILN_FAR; k++) {
+        for (size_t k = 0; k < size_count && sum < least; k++) {
             const uint64_t distance = kiln_size_distance(sizes[k], shape[2 + k]);
             sum = distance == KILN_FAR ? KILN_FAR : sum + distance;
         }

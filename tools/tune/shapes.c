@@ -392,6 +392,40 @@ void shape_describe(const tune_shape *s, problem *p, char *text, size_t bytes)
     }
 }
 
+/* The sizes that some variant of the family asks for, each once. */
+static void print_sizes(const manifest *m, const char *family)
+{
+    enum { COLUMNS = 110 };
+    char seen[NAMES_BYTES] = ",";
+    int column = printf("  shape: {");
+    const char *gap = "";
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const manifest_variant *v = &m->variants[i];
+        for (size_t k = 0; strcmp(v->family, family) == 0 && k < v->arg_count; k++) {
+            char name[128];
+            snprintf(name, sizeof name, ",%s,", v->args[k].name);
+            if (!is_size(&v->args[k]) || !is_asked_for(v, v->args[k].name) || strstr(seen, name))
+                continue;
+            snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s", name + 1);
+            if (column > COLUMNS) {
+                column = printf(",\n          ") - 2;
+                gap = "";
+            }
+            column += printf("%s%s: 1", gap, v->args[k].name);
+            gap = ", ";
+        }
+    }
+    fputs("}\n", stdout);
+}
+
+static bool has_choice(const manifest *m, const char *family)
+{
+    for (size_t i = 0; i < m->variant_count; i++)
+        if (strcmp(m->variants[i].family, family) == 0 && shape_has_rival(m, &m->variants[i]))
+            return true;
+    return false;
+}
+
 void shapes_print_template(const manifest *m)
 {
     fputs(
@@ -399,32 +433,14 @@ void shapes_print_template(const manifest *m)
         "# the parameters of a variant, as head_dim * q_heads.\n",
         stdout);
     for (size_t i = 0; i < m->variant_count; i++) {
-        const char *family = m->variants[i].family, *gap = "";
-        bool has_choice = false;
+        const char *family = m->variants[i].family;
         if (first_of(m, family) != &m->variants[i])
             continue;
-        for (size_t k = i; k < m->variant_count; k++)
-            has_choice = has_choice ||
-                         (strcmp(m->variants[k].family, family) == 0 && shape_has_rival(m, &m->variants[k]));
-        if (!has_choice) {
+        if (!has_choice(m, family)) {
             printf("# %s: there is nothing to choose from\n", family);
             continue;
         }
-        printf("- family: %s\n  shape: {", family);
-        char seen[NAMES_BYTES] = ",";
-        for (size_t k = i; k < m->variant_count; k++) {
-            const manifest_variant *v = &m->variants[k];
-            for (size_t a = 0; strcmp(v->family, family) == 0 && a < v->arg_count; a++) {
-                char name[128];
-                snprintf(name, sizeof name, ",%s,", v->args[a].name);
-                if (!is_size_of(m, family, v->args[a].name) || !is_asked_for(v, v->args[a].name) ||
-                    strstr(seen, name))
-                    continue;
-                snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s", name + 1);
-                printf("%s%s: 1", gap, v->args[a].name);
-                gap = ", ";
-            }
-        }
-        fputs("}\n", stdout);
+        printf("- family: %s\n", family);
+        print_sizes(m, family);
     }
 }

@@ -326,7 +326,7 @@ static bool measure(tune *t, const job *j, const char *shape, const char *sizes)
     if (!subject_open(&s, &t->device, &t->tools, j->variant, kernel, sizes, t->l2_bytes, error,
                       sizeof error)) {
         tell_reason(t, j, shape, error);
-        t->failed++;
+        *(s.is_too_large ? &t->ruled_out : &t->failed) += 1;
         return true;
     }
     measured = (task){.submit = subject_submit, .context = &s};
