@@ -206,6 +206,14 @@ def program():
         expect("a run with nothing to do", tune(folder, "parts.yaml", "--filter", FILTERS[0]).splitlines()[-1].partition(",")[0], "0 measured")
         expect("what is left beside", sorted(path.name for path in folder.iterdir()), ["parts.yaml", "shapes.yaml", "whole.yaml"])
 
+        # A launch that does not end takes its variant out, and no other.
+        (folder / "shapes.yaml").write_text("- {family: rmsnorm_q4k_gemv, shape: {n: 32, k: 512}}\n")
+        done = run(TUNE, "shapes.yaml", "-o", "fails.yaml", "--driver", DRIVER, "--repeat", "1", "--filter", "activation=q8,batch=4",
+                   cwd=folder, status=1, env={**os.environ, "KILN_EMU_JUMPS": "3"})
+        expect("what is left", [name[-18:] for _, name in times_of(folder / "fails.yaml")], ["rows=2,chunk=65536"])
+        expect("why", "rows=1,chunk=65536 at {n: 32, k: 512}: CUDA_ERROR_LAUNCH_TIMEOUT (702): the launch did not end\n" in done.stderr, True)
+        expect("the count", "\n1 measured, 0 measured before, 0 ruled out by rules or the device, 1 failed; " in done.stdout, True)
+
         # A file of another device, and files that are wrong, are left as they are.
         other = folder / "other.yaml"
         other.write_text(FILES["a100.yaml"])

@@ -97,6 +97,8 @@ bool results_read(results *r, const char *path)
     const yaml_node *root = yaml_read(r->memory, path, &is_missing);
     if (!root)
         return is_missing;
+    if (root->kind == YAML_SCALAR && !*root->text) /* an empty file */
+        return true;
     if (!is_same_device(r, root))
         return false;
     const yaml_node *list = yaml_member(root, "times");

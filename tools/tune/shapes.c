@@ -333,6 +333,10 @@ static bool set_named(const tune_shape *s, problem *p, char *error, size_t error
                 snprintf(error, error_bytes, "%s: %s", size->name, why);
                 return false;
             }
+            if (element_bytes(a->about->type) < sizeof(uint64_t) && a->integer > UINT32_MAX) {
+                snprintf(error, error_bytes, "%s is a number of 32 bits", size->name);
+                return false;
+            }
         }
     return true;
 }

@@ -111,9 +111,10 @@ yaml_node *yaml_read(pool *p, const char *path, bool *is_missing)
     const struct fy_parse_cfg configuration = {
         .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG | FYPCF_DEFAULT_VERSION_1_2, .diag = diag};
     struct fy_document *document = fy_document_build_from_string(&configuration, text, length);
+    void *iterator = NULL;
     yaml_node *root = NULL;
-    if (document)
-        root = copy_node(p, path, fy_document_root(document));
+    if (document || !fy_diag_errors_iterate(diag, &iterator)) /* else there is nothing in it */
+        root = copy_node(p, path, document ? fy_document_root(document) : NULL);
     else
         report_syntax(path, diag);
     fy_document_destroy(document);
