@@ -402,14 +402,14 @@ static const struct {
     const char *example; /* null: may be left out */
 } keys[] = {
     /* clang-format off */
-    {"bundle",     read_bundle,     "NAME"},
-    {"targets",    read_targets,    "[sm_80, ...]"},
-    {"license",    read_license,    NULL},
-    {"images",     read_images,     NULL},
-    {"compress",   read_compress,   NULL},
-    {"kernels",    read_kernels,    "[...]"},
-    {"max_bytes",  read_max_bytes,  NULL},
-    {"max_driver", read_max_driver, NULL},
+    {"bundle",     read_bundle,       "NAME"},
+    {"targets",    read_targets,      "[sm_80, ...]"},
+    {"license",    read_license,      NULL},
+    {"images",     read_images,       NULL},
+    {"compress",   read_compress,     NULL},
+    {"kernels",    read_kernels,      "[...]"},
+    {"max_bytes",  read_max_bytes,    NULL},
+    {"max_driver", read_max_driver,   NULL},
     {"tuned",      reader_read_tuned, NULL},
     /* clang-format on */
 };

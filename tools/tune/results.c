@@ -154,11 +154,10 @@ static void print_results(FILE *out, const results *r, bool *is_written)
 /* Beside the file, to take its place. Null after a message. */
 static FILE *open_temporary(const char *path, char **temporary)
 {
-    *temporary = malloc(strlen(path) + sizeof ".tmp");
-    if (*temporary) {
-        strcpy(*temporary, path);
-        strcat(*temporary, ".tmp");
-    }
+    const size_t bytes = strlen(path) + sizeof ".tmp";
+    *temporary = malloc(bytes);
+    if (*temporary)
+        snprintf(*temporary, bytes, "%s.tmp", path);
     FILE *out = *temporary ? fopen(*temporary, "wb") : NULL;
     if (!out)
         fprintf(stderr, "%s: error: cannot write: %s\n", path, strerror(errno));
