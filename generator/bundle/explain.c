@@ -414,7 +414,7 @@ static bool explain_candidates(text *out, const plan *p, const tuned_shape *near
             all[i].nanoseconds = tuned_nanoseconds(near, all[i].variant);
     }
     qsort(all, count, sizeof *all, compare);
-    const bool is_measured = all[0].nanoseconds > 0;
+    const bool is_measured = near && all[0].nanoseconds > 0;
     text_printf(out, "%s; %s\n",
                 is_measured ? arena_format(a, "measured nanoseconds at %s (%s)", shape_text(a, near),
                                            near->file->asked)
