@@ -263,18 +263,28 @@ static int run_families(command_line *c)
     return 0;
 }
 
-/* The device that is asked for; false after a message. */
-static bool find_device(const command_line *c, kiln_device *device, const char **name)
+/* The device that a tuned file of the configuration is of: the one that stands for its target, with as many multiprocessors
+ * as were counted. Null where there is no such file, or none stands for the target. */
+static const char *find_tuned_device(const plan *p, const char *word, kiln_device *device)
 {
-    target t = {0, TARGET_BASE};
-    if (c->options[OPTION_DEVICE] && c->options[OPTION_TARGET]) {
-        fail("give --target or --device: a device has its target");
-        return false;
+    for (size_t i = 0; i < p->tuned_count; i++) {
+        const tuned_file *file = p->tuned[i];
+        if (strcmp(file->asked, word) != 0 || !device_find(file->sm, NULL, device))
+            continue;
+        device->multiprocessors = file->multiprocessors;
+        return file->device ? file->device : file->asked;
     }
-    if (!c->options[OPTION_DEVICE] && !read_target(c, &t))
-        return false;
+    return NULL;
+}
+
+/* The device that is asked for; false after a message. */
+static bool find_device(const command_line *c, target t, const plan *p, kiln_device *device,
+                        const char **name)
+{
     const char *word = c->options[OPTION_DEVICE];
     *name = device_find(t.sm, word, device);
+    if (!*name && word)
+        *name = find_tuned_device(p, word, device);
     if (*name)
         return true;
     const char *called = word ? device_names(c->arena, word) : "";
@@ -306,11 +316,18 @@ static int run_explain(command_line *c)
 {
     kiln_device device;
     const char *device_name;
-    if (!find_device(c, &device, &device_name))
+    target t = {0, TARGET_BASE};
+    if (c->options[OPTION_DEVICE] && c->options[OPTION_TARGET]) {
+        fail("give --target or --device: a device has its target");
+        return EXIT_BAD_USAGE;
+    }
+    if (!c->options[OPTION_DEVICE] && !read_target(c, &t))
         return EXIT_BAD_USAGE;
     const plan *p = read_plan(c);
     if (!p)
         return bad_status(c);
+    if (!find_device(c, t, p, &device, &device_name))
+        return EXIT_BAD_USAGE;
     const kiln_family *family = find_planned_family(c, p, c->names[1]);
     if (!family)
         return EXIT_BAD_INPUT;
@@ -355,7 +372,7 @@ static const struct {
     [OPTION_OUTPUT]  = {"output",  'o', "DIR",   "write there; generate: default is beside CONFIG"},
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
     [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
-    [OPTION_DEVICE]  = {"device",  'd', "D",     "a device by words of its name, as 'orin nano'; an unknown one lists all"},
+    [OPTION_DEVICE]  = {"device",  'd', "D",     "a device by words of its name, as 'orin nano', or of a tuned file; an unknown one lists all"},
     [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "what 'ptx: NAME' embeds: files of one source; may be repeated"},
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},

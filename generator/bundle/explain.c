@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <kiln/estimate.h>
+#include <kiln/tuned.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +114,8 @@ typedef struct candidate {
     const variant *variant;
     const char *why_not;
     uint64_t cycles;
-    size_t place; /* in the configuration */
+    uint32_t nanoseconds; /* that were measured near the call; 0: none */
+    size_t place;         /* in the configuration */
 } candidate;
 
 /* Whether the call gives every argument that this counts with. */
@@ -307,6 +309,10 @@ static int compare(const void *x, const void *y)
     const candidate *a = x, *b = y;
     if (!a->why_not != !b->why_not)
         return a->why_not ? 1 : -1;
+    if (!a->nanoseconds != !b->nanoseconds)
+        return a->nanoseconds ? -1 : 1;
+    if (a->nanoseconds != b->nanoseconds)
+        return a->nanoseconds < b->nanoseconds ? -1 : 1;
     if (a->cycles != b->cycles)
         return a->cycles < b->cycles ? -1 : 1;
     return a->place < b->place ? -1 : 1;
@@ -335,21 +341,90 @@ static const char *check_call(const call *c, const plan *p, given *g)
     return wrong ? wrong : broken_rule(c, any, false);
 }
 
-static bool explain_candidates(text *out, candidate *all, size_t count)
+/* ---- what was measured ------------------------------------------------------------------------------------------- */
+
+/* The nearest shape that some of the candidates were measured at; null: none is near, or on another device. */
+static const tuned_shape *nearest_shape(const call *c, const plan *p, const candidate *all, size_t count)
 {
+    const variant **variants = arena_alloc(c->arena, count * sizeof *variants);
     for (size_t i = 0; i < count; i++)
+        variants[i] = all[i].variant;
+    const tuned_choice tuned = count > 1 ? tuned_choice_of(c->arena, p, variants, count) : (tuned_choice){0};
+    const size_t columns = 2 + tuned.arg_count;
+    uint64_t *rows = arena_alloc(c->arena, (tuned.shape_count + 1) * columns * sizeof *rows),
+             *sizes = arena_alloc(c->arena, columns * sizeof *sizes);
+    for (size_t k = 0; k < tuned.arg_count; k++)
+        sizes[k] = c->given->args[tuned.args[k]];
+    for (size_t i = 0; i < tuned.shape_count; i++) {
+        const tuned_shape *s = tuned.shapes[i];
+        rows[i * columns] = s->file->sm;
+        rows[i * columns + 1] = s->file->multiprocessors;
+        for (size_t k = 0; k < tuned.arg_count; k++)
+            rows[i * columns + 2 + k] = s->sizes[tuned.args[k]];
+    }
+    const size_t nearest = kiln_nearest(c->device, rows, tuned.shape_count, sizes, tuned.arg_count);
+    return nearest < tuned.shape_count ? tuned.shapes[nearest] : NULL;
+}
+
+/* "m=1 n=4096 k=4096" */
+static const char *shape_text(arena *a, const tuned_shape *s)
+{
+    text out = text_new(a);
+    for (size_t i = 0; s->family->args[i].name; i++)
+        if (s->sizes[i] != TUNED_ANY_SIZE)
+            text_printf(&out, "%s%s=%s", out.length ? " " : "", s->family->args[i].name,
+                        arena_format(a, "%llu", (unsigned long long)s->sizes[i]));
+    return out.data;
+}
+
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
+
+static const char *estimates_heading(arena *a, const plan *p, const candidate *first, const tuned_shape *near)
+{
+    const char *kind =
+        first->variant->external ? "no estimates, the configuration's order" : "estimated cycles";
+    if (near)
+        return arena_format(a, "%s, as of those measured at %s (%s) none can be launched", kind,
+                            shape_text(a, near), near->file->asked);
+    for (size_t i = 0; i < p->tuned_shape_count; i++)
+        if (p->tuned_shapes[i].family == first->variant->family)
+            return arena_format(a, "%s, as nothing was measured near this call on such a device", kind);
+    return kind;
+}
+
+static void add_candidate(text *out, const candidate *one)
+{
+    if (one->why_not)
+        text_printf(out, "%12s  %s: %s\n", "-", one->variant->id, one->why_not);
+    else if (one->nanoseconds)
+        text_printf(out, "%12u  %s\n", (unsigned)one->nanoseconds, one->variant->id);
+    else if (one->variant->external)
+        text_printf(out, "%14s%s\n", "", one->variant->id);
+    else
+        text_printf(out, "%12llu  %s\n", (unsigned long long)one->cycles, one->variant->id);
+}
+
+static bool explain_candidates(text *out, const plan *p, const tuned_shape *near, candidate *all,
+                               size_t count)
+{
+    arena *a = out->arena;
+    for (size_t i = 0; i < count; i++) {
         all[i].place = i;
+        if (near && !all[i].why_not)
+            all[i].nanoseconds = tuned_nanoseconds(near, all[i].variant);
+    }
     qsort(all, count, sizeof *all, compare);
+    const bool is_measured = near && all[0].nanoseconds > 0;
     text_printf(out, "%s; %s\n",
-                all[0].variant->external ? "no estimates, the configuration's order" : "estimated cycles",
+                is_measured ? arena_format(a, "measured nanoseconds at %s (%s)", shape_text(a, near),
+                                           near->file->asked)
+                            : estimates_heading(a, p, &all[0], near),
                 all[0].why_not ? "none can be launched" : "the first is launched");
     for (size_t i = 0; i < count; i++) {
-        if (all[i].why_not)
-            text_printf(out, "%12s  %s: %s\n", "-", all[i].variant->id, all[i].why_not);
-        else if (all[i].variant->external)
-            text_printf(out, "%14s%s\n", "", all[i].variant->id);
-        else
-            text_printf(out, "%12llu  %s\n", (unsigned long long)all[i].cycles, all[i].variant->id);
+        if (is_measured && i > 0 && all[i - 1].nanoseconds && !all[i].nanoseconds && !all[i].why_not)
+            text_printf(out, "not measured there, so not launched%s\n",
+                        all[i].variant->external ? "" : "; estimated cycles");
+        add_candidate(out, &all[i]);
     }
     return !all[0].why_not;
 }
@@ -386,5 +461,5 @@ bool explain_call(text *out, const plan *p, const kiln_family *family, const kil
             all[count++] = consider(&c, p, p->variants[i]);
     if (wrong)
         diagnose(d, at, "%s: %s", family->name, wrong);
-    return !wrong && explain_candidates(out, all, count);
+    return !wrong && explain_candidates(out, p, nearest_shape(&c, p, all, count), all, count);
 }

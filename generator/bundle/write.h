@@ -25,7 +25,7 @@ void write_family_check(arena *a, text *out,
                         const bundle_family *f); /* check_FAMILY, and rules_FAMILY of one with a workspace */
 void write_call_function(arena *a, text *out, const bundle_family *f);     /* call_FAMILY */
 void write_variant_function(arena *a, text *out, const bundle_variant *v); /* run_, NAME_ and launch_ENTRY */
-void write_family_function(arena *a, text *out, const bundle_family *f);   /* NAME_FAMILY */
+void write_family_function(arena *a, text *out, const plan *p, const bundle_family *f); /* NAME_FAMILY */
 void write_workspace_functions(arena *a, text *out, const bundle_family *f);
 void write_calls(arena *a, text *out, const bundle_family *f); /* NAME_FAMILY_CALL */
 

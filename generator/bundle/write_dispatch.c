@@ -2,7 +2,10 @@
  *
  * Variants that agree in the parameters that the caller names form a choice. Of those whose rules this call keeps the one with
  * the least estimated time is taken: kiln/estimate.h has the model, and here it gets its numbers. Variants of external PTX have
- * no estimate: of those the first of the configuration is taken. */
+ * no estimate: of those the first of the configuration is taken. Where tuned files have times of a choice, those go first:
+ * kiln/tuned.h says when. */
+#include <inttypes.h>
+#include <kiln/tuned.h>
 #include <string.h>
 
 #include "c_text.h"
@@ -150,26 +153,104 @@ static const char *is_sure(arena *a, const bundle_variant *v)
                         (unsigned)(v->static_shared_bytes + v->min_shared_bytes));
 }
 
-/* A choice of one needs no estimate, and of external PTX there is none: the first that serves the call is as good as any. */
-static void write_candidates(text *out, const bundle_family *f, bundle_variant *const *choice, size_t count,
-                             const char *indent)
+/* ---- what was measured ------------------------------------------------------------------------------------------- */
+
+static tuned_choice tuned_of(arena *a, const plan *p, bundle_variant *const *choice, size_t count)
 {
-    arena *a = arena_new(); /* of one candidate after another: of expressions comes little text */
+    const variant **variants = arena_alloc(a, count * sizeof *variants);
+    for (size_t i = 0; i < count; i++)
+        variants[i] = choice[i]->variant;
+    return count > 1 ? tuned_choice_of(a, p, variants, count) : (tuned_choice){0};
+}
+
+/* The members of the argument struct that shapes name; one that no variant of the bundle has does not matter. */
+static const bundle_field *field_of(const bundle_family *f, size_t arg)
+{
+    for (size_t i = 0; i < f->field_count; i++)
+        if (f->fields[i].arg == &f->family->args[arg])
+            return &f->fields[i];
+    return NULL;
+}
+
+/* The constant `measured` and the number `nearest`. */
+static void write_shapes(arena *a, text *out, const bundle_family *f, const tuned_choice *tuned,
+                         const char *indent)
+{
+    text names = text_new(a), members = text_new(a), rows = text_new(a);
+    size_t columns = 0;
+    for (size_t k = 0; k < tuned->arg_count; k++) {
+        const bundle_field *field = field_of(f, tuned->args[k]);
+        if (!field)
+            continue;
+        text_printf(&names, ", %s", field->name);
+        text_printf(&members, "%s(uint64_t)a.%s", columns++ ? ", " : "", field->member);
+    }
+    for (size_t i = 0; i < tuned->shape_count; i++) {
+        const tuned_shape *s = tuned->shapes[i];
+        text_printf(&rows, "%s    {%u, %u", indent, (unsigned)s->file->sm,
+                    (unsigned)s->file->multiprocessors);
+        for (size_t k = 0; k < tuned->arg_count; k++) {
+            if (!field_of(f, tuned->args[k]))
+                continue;
+            const uint64_t size = s->sizes[tuned->args[k]];
+            text_add(&rows, ", ");
+            if (size == TUNED_ANY_SIZE)
+                text_add(&rows, "KILN_ANY_SIZE");
+            else
+                text_add_decimal(&rows, size);
+        }
+        text_add(&rows, "},\n");
+    }
+    text_printf(out, "%s/* sm, multiprocessors%s */\n%sstatic const uint64_t measured[][%u] = {\n%s%s};\n",
+                indent, names.data, indent, (unsigned)(2 + columns), rows.data, indent);
+    c_add_wrapped(out, arena_format(a, "%sconst size_t nearest = kiln_nearest(", indent),
+                  arena_format(a, "&device, measured[0], %u, %s%s%s, %u", (unsigned)tuned->shape_count,
+                               columns ? "(const uint64_t[]){" : "NULL", members.data, columns ? "}" : "",
+                               (unsigned)columns),
+                  ");\n");
+}
+
+/* The constant `nanoseconds`: at each shape, and none behind them. */
+static void write_nanoseconds(text *out, const tuned_choice *tuned, const variant *v, const char *indent)
+{
+    text_printf(out, "%sstatic const uint32_t nanoseconds[] = {", indent);
+    for (size_t i = 0; i < tuned->shape_count; i++)
+        text_printf(out, "%u, ", (unsigned)tuned_nanoseconds(tuned->shapes[i], v));
+    text_add(out, "0};\n");
+}
+
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
+
+/* A choice of one needs no estimate, and of external PTX there is none: the first that serves the call is as good as any. */
+static void write_candidates(text *out, const plan *p, const bundle_family *f, bundle_variant *const *choice,
+                             size_t count, const char *indent)
+{
+    arena *a = arena_new(),
+          *kept = arena_new(); /* of one candidate after another: of expressions comes little text */
     const bool has_estimate = count > 1 && !choice[0]->variant->external;
+    const tuned_choice tuned = tuned_of(kept, p, choice, count);
+    if (tuned.shape_count > 0)
+        write_shapes(kept, out, f, &tuned, indent);
     for (size_t i = 0; i < count; i++) {
         const reasons r = reasons_of(a, f, choice[i]);
         const char *inner = arena_format(a, "%s    ", indent);
         text_printf(out, "%s{\n%s", indent, r.constants.data);
         if (has_estimate)
             write_code(out, choice[i], inner);
-        c_add_wrapped(out, arena_format(a, "%skiln_consider(", inner),
-                      arena_format(a, "c, &device, &%s_kernel, %s, %sNULL, %s, %s", choice[i]->function,
-                                   is_sure(a, choice[i]), r.chain.data, has_estimate ? "&code" : "NULL",
+        if (tuned.shape_count > 0)
+            write_nanoseconds(out, &tuned, choice[i]->variant, inner);
+        c_add_wrapped(out,
+                      arena_format(a, "%skiln_consider%s(", inner, tuned.shape_count > 0 ? "_tuned" : ""),
+                      arena_format(a, "c, &device, &%s_kernel, %s, %sNULL, %s%s, %s", choice[i]->function,
+                                   is_sure(a, choice[i]), r.chain.data,
+                                   tuned.shape_count > 0 ? "nanoseconds[nearest], " : "",
+                                   has_estimate ? "&code" : "NULL",
                                    has_estimate ? work_of(a, choice[i]->variant) : "NULL"),
                       ");\n");
         text_printf(out, "%s}\n", indent);
         arena_clear(a);
     }
+    arena_free(kept);
     arena_free(a);
 }
 
@@ -219,7 +300,7 @@ const char *choice_condition(arena *a, const bundle_family *f, const variant *v)
     return out.data;
 }
 
-static void write_choices(arena *a, text *out, const bundle_family *f)
+static void write_choices(arena *a, text *out, const plan *p, const bundle_family *f)
 {
     bundle_variant **left = arena_copy(a, f->variants, f->variant_count * sizeof *left);
     bundle_variant **choice = arena_alloc(a, f->variant_count * sizeof *choice);
@@ -228,11 +309,11 @@ static void write_choices(arena *a, text *out, const bundle_family *f)
         const size_t count = take_choice(f, left, &left_count, choice);
         const char *condition = choice_condition(a, f, choice[0]->variant);
         if (condition[0] == '\0') {
-            write_candidates(out, f, choice, count, "    ");
+            write_candidates(out, p, f, choice, count, "    ");
             return;
         }
         c_add_wrapped(out, "    if (", condition, ") {\n");
-        write_candidates(out, f, choice, count, "        ");
+        write_candidates(out, p, f, choice, count, "        ");
         text_add(out, "        return;\n    }\n");
     }
 }
@@ -292,11 +373,11 @@ void write_check_of_result(text *out, const bundle_family *f, const char *condit
                 f->family->name);
 }
 
-static void write_choose_function(arena *a, text *out, const bundle_family *f)
+static void write_choose_function(arena *a, text *out, const plan *p, const bundle_family *f)
 {
     text body = text_new(a);
     write_defaults(a, &body, f);
-    write_choices(a, &body, f);
+    write_choices(a, &body, p, f);
 
     text_add(out, "\n/* Every variant that has what the caller names, and how long it would take. */\n");
     c_add_wrapped(out, arena_format(a, "static void consider_%s(", f->family->name),
@@ -377,11 +458,11 @@ static void write_candidates_function(arena *a, text *out, const bundle_family *
         family->name);
 }
 
-void write_family_function(arena *a, text *out, const bundle_family *f)
+void write_family_function(arena *a, text *out, const plan *p, const bundle_family *f)
 {
     if (strcmp(f->function, f->variants[0]->function) == 0)
         return; /* no parameters: the variant's function is the family's */
-    write_choose_function(a, out, f);
+    write_choose_function(a, out, p, f);
     write_find_function(a, out, f);
     write_pick_function(out, f);
     write_candidates_function(a, out, f);

@@ -340,6 +340,23 @@ static void add_input(arena *a, json *j, const char *file, const char *data, siz
     json_string_member(j, "xxh3_128", hash_text(a, image_hash_of(data, bytes)));
 }
 
+static void add_tuned(arena *a, json *j, const plan *p)
+{
+    json_key(j, "tuned");
+    json_begin_array(j);
+    for (size_t i = 0; i < p->tuned_count; i++) {
+        const tuned_file *file = p->tuned[i];
+        json_begin_inline_object(j);
+        add_input(a, j, file->asked, file->data, file->bytes);
+        if (file->device)
+            json_string_member(j, "device", file->device);
+        json_string_member(j, "compute_capability", arena_format(a, "%u.%u", file->sm / 10u, file->sm % 10u));
+        json_number_member(j, "multiprocessors", file->multiprocessors);
+        json_end(j);
+    }
+    json_end(j);
+}
+
 /* What the bundle was made of: files as they are named, with the hashes of their bytes. */
 static void add_provenance(arena *a, json *j, const bundle_model *m)
 {
@@ -351,6 +368,8 @@ static void add_provenance(arena *a, json *j, const bundle_model *m)
     json_begin_inline_object(j);
     add_input(a, j, slash ? slash + 1 : p->config_path, p->config, p->config_bytes);
     json_end(j);
+    if (p->tuned_count > 0)
+        add_tuned(a, j, p);
     if (m->ptxas)
         json_string_member(j, "ptxas", m->ptxas);
     bool has_external = false;

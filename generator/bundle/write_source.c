@@ -100,6 +100,7 @@ static void write_section(text *out, const char *title)
 /* What the pieces call of what the file has in front. A static function that nothing calls would be a warning. */
 typedef struct source {
     file_output *file;
+    const plan *plan;
     bool is_compressed;
     bool chooses;    /* calls kiln/choose.h */
     uint32_t called; /* bit i: expression_functions[i] */
@@ -124,7 +125,7 @@ static bool calls(const char *code, const char *name)
 static void end_piece(source *s)
 {
     const char *code = s->file->text.data;
-    s->chooses = s->chooses || calls(code, "kiln_consider");
+    s->chooses = s->chooses || calls(code, "kiln_consider") || calls(code, "kiln_consider_tuned");
     for (size_t i = 0; expression_functions[i].name; i++)
         s->called |= (uint32_t)calls(code, expression_functions[i].name) << i;
     file_flush(s->file);
@@ -165,7 +166,7 @@ static void write_family(source *s, const bundle_family *f)
     write_call_function(s->file->arena, out, f);
     for (size_t i = 0; i < f->variant_count; i++)
         write_variant(s, f->variants[i]);
-    write_family_function(s->file->arena, out, f);
+    write_family_function(s->file->arena, out, s->plan, f);
     write_workspace_functions(s->file->arena, out, f);
     write_calls(s->file->arena, out, f);
     end_piece(s);
@@ -196,7 +197,7 @@ static void end_front(source *s)
 
 void write_source(file_output *f, const bundle_model *m)
 {
-    source s = {.file = f, .is_compressed = m->plan->is_compressed};
+    source s = {.file = f, .plan = m->plan, .is_compressed = m->plan->is_compressed};
     for (size_t i = 0; i < m->family_count && !m->plan->shards; i++)
         write_family(&s, &m->families[i]);
     write_section(&f->text, "the bundle");
@@ -211,7 +212,7 @@ void write_source(file_output *f, const bundle_model *m)
 /* Never NAME.h, which changes with every family. */
 void write_shard(file_output *f, const bundle_model *m, uint32_t shard)
 {
-    source s = {.file = f, .is_compressed = m->plan->is_compressed};
+    source s = {.file = f, .plan = m->plan, .is_compressed = m->plan->is_compressed};
     for (size_t i = 0; i < m->family_count; i++)
         if (m->families[i].shard == shard)
             write_family(&s, &m->families[i]);

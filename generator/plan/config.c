@@ -15,17 +15,6 @@
 
 enum { LARGEST_FILE_BYTES = 16 * 1024 * 1024, DIGITS_OF_BYTES = 18 };
 
-/* ---- lists -------------------------------------------------------------------------------------------------------- */
-
-/* The element of `list` before `node` that says the same, or null. */
-static const yaml_node *earlier(const yaml_node *list, const yaml_node *node)
-{
-    for (const yaml_node *n = list->first; n && n != node; n = n->next)
-        if (n->kind == YAML_SCALAR && !n->refused && strcmp(n->text, node->text) == 0)
-            return n;
-    return NULL;
-}
-
 /* ---- bundle ----------------------------------------------------------------------------------------------------- */
 
 static bool is_identifier(const char *s)
@@ -142,7 +131,7 @@ static void read_images(reader *r, const yaml_node *list)
     for (const yaml_node *node = list->first; node; node = node->next) {
         if (!reader_is_kind(r, node, YAML_SCALAR, "images", "an image format"))
             continue;
-        const yaml_node *first = earlier(list, node);
+        const yaml_node *first = reader_earlier(list, node);
         is_known = is_known && words_contain(image_formats, node->text);
         if (!words_contain(image_formats, node->text))
             diagnose(r->d, node->at, message_image_unknown, reader_quote(r, node),
@@ -248,7 +237,7 @@ static bool read_values(const reader *r, request *q, size_t index, const yaml_no
     for (const yaml_node *item = node->first; item; item = item->next) {
         const yaml_node *first = NULL;
         bool ok = take_value(r, param, item);
-        if (ok && (first = earlier(node, item)))
+        if (ok && (first = reader_earlier(node, item)))
             diagnose(r->d, item->at, message_value_twice, param->name, item->text, first->at.line);
         if (ok && !first)
             add_value(r, q, index, item);
@@ -413,18 +402,19 @@ static const struct {
     const char *example; /* null: may be left out */
 } keys[] = {
     /* clang-format off */
-    {"bundle",     read_bundle,     "NAME"},
-    {"targets",    read_targets,    "[sm_80, ...]"},
-    {"license",    read_license,    NULL},
-    {"images",     read_images,     NULL},
-    {"compress",   read_compress,   NULL},
-    {"kernels",    read_kernels,    "[...]"},
-    {"max_bytes",  read_max_bytes,  NULL},
-    {"max_driver", read_max_driver, NULL},
+    {"bundle",     read_bundle,       "NAME"},
+    {"targets",    read_targets,      "[sm_80, ...]"},
+    {"license",    read_license,      NULL},
+    {"images",     read_images,       NULL},
+    {"compress",   read_compress,     NULL},
+    {"kernels",    read_kernels,      "[...]"},
+    {"max_bytes",  read_max_bytes,    NULL},
+    {"max_driver", read_max_driver,   NULL},
+    {"tuned",      reader_read_tuned, NULL},
     /* clang-format on */
 };
 
-static const char known_keys[] = "bundle license targets images compress kernels max_bytes max_driver";
+static const char known_keys[] = "bundle license targets images compress kernels max_bytes max_driver tuned";
 
 static void read_root(reader *r, const yaml_node *root)
 {
@@ -458,8 +448,7 @@ plan *config_read_text(arena *a, family_list families, const char *path, const c
     r.plan->config_path = path;
     r.plan->config = data;
     r.plan->config_bytes = bytes;
-    *(const char **)arena_push(a, (void **)&r.plan->inputs, &r.plan->input_count, &r.plan->input_capacity,
-                               sizeof path) = path;
+    reader_add_input(&r, path);
     r.plan->targets = arena_alloc(a, TARGETS_MOST * sizeof(target));
     r.target_places = arena_alloc(a, TARGETS_MOST * sizeof(place));
     if (reader_is_kind(&r, root, YAML_MAP, path, "a configuration (bundle, targets, kernels)"))

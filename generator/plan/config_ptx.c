@@ -12,22 +12,11 @@
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* Paths are relative to the configuration's folder. */
-static const char *path_of(const reader *r, const char *asked)
-{
-    const char *slash = strrchr(r->plan->config_path, '/');
-    if (!slash || asked[0] == '/')
-        return asked;
-    const size_t folder = (size_t)(slash - r->plan->config_path) + 1;
-    return arena_format(r->arena, "%s%s", arena_string(r->arena, r->plan->config_path, folder), asked);
-}
-
 static ptx_file *read_file(reader *r, const char *path, const char *asked, place at)
 {
     ptx_file *file = ptx_file_read(r->arena, path, asked, at, r->d);
     if (file)
-        *(const char **)arena_push(r->arena, (void **)&r->plan->inputs, &r->plan->input_count,
-                                   &r->plan->input_capacity, sizeof path) = path;
+        reader_add_input(r, path);
     return file;
 }
 
@@ -35,7 +24,7 @@ static ptx_file *read_listed_file(reader *r, const yaml_node *node)
 {
     if (!reader_is_kind(r, node, YAML_SCALAR, "ptx", "the name of a PTX file"))
         return NULL;
-    return read_file(r, path_of(r, node->text), node->text, node->at);
+    return read_file(r, reader_path(r, node->text), node->text, node->at);
 }
 
 /* Keeps files in the order of their targets. */

@@ -52,6 +52,29 @@ bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, 
     return ok;
 }
 
+const yaml_node *reader_earlier(const yaml_node *list, const yaml_node *node)
+{
+    for (const yaml_node *n = list->first; n && n != node; n = n->next)
+        if (n->kind == YAML_SCALAR && !n->refused && strcmp(n->text, node->text) == 0)
+            return n;
+    return NULL;
+}
+
+const char *reader_path(const reader *r, const char *asked)
+{
+    const char *slash = strrchr(r->plan->config_path, '/');
+    if (!slash || asked[0] == '/')
+        return asked;
+    const size_t folder = (size_t)(slash - r->plan->config_path) + 1;
+    return arena_format(r->arena, "%s%s", arena_string(r->arena, r->plan->config_path, folder), asked);
+}
+
+void reader_add_input(reader *r, const char *path)
+{
+    *(const char **)arena_push(r->arena, (void **)&r->plan->inputs, &r->plan->input_count,
+                               &r->plan->input_capacity, sizeof path) = path;
+}
+
 /* ---- licenses: SPDX expressions (SPDX specification, annex on license expressions) -------------------------------- */
 
 static const char *skip_spaces(const char *s)

@@ -29,11 +29,23 @@ bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, cons
 /* Diagnostics for keys of a mapping that are none of these words; true when there is none. */
 bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, const char *of);
 
+/* The element of `list` before `node` that says the same, or null. */
+const yaml_node *reader_earlier(const yaml_node *list, const yaml_node *node);
+
+/* Where a file is: paths are relative to the configuration's folder. */
+const char *reader_path(const reader *r, const char *asked);
+
+/* Notes a file that was read, for the depfile. */
+void reader_add_input(reader *r, const char *path);
+
 /* An SPDX expression, which is safe in a comment of C; or null after a diagnostic. */
 const char *reader_license(const reader *r, const yaml_node *node);
 
 /* A kernels: item with `ptx`. */
 void reader_read_ptx(reader *r, const yaml_node *item);
+
+/* What `tuned` lists: tuned.c. After `kernels`. */
+void reader_read_tuned(reader *r, const yaml_node *list);
 
 /* Diagnostics for names that --ptx gives and no item embeds. */
 void reader_check_ptx_names(const reader *r);

@@ -3,6 +3,7 @@
 #define PLAN_PLAN_H
 
 #include "family/family.h"
+#include "tuned.h"
 
 enum { SHARDS_MOST = 99 };
 
@@ -35,6 +36,10 @@ typedef struct plan {
     size_t budget_count;
     uint32_t max_driver; /* every image must load there: 12020 is CUDA 12.2; 0: any */
     place max_driver_at;
+    const tuned_file **tuned;
+    size_t tuned_count, tuned_capacity;
+    tuned_shape *tuned_shapes; /* of all files, each of a device once */
+    size_t tuned_shape_count, tuned_shape_capacity;
     bool has_cubins;  /* beside PTX */
     bool is_exported; /* the images are wanted as they are, not as C alone */
     place images_at;

@@ -382,6 +382,10 @@ void schema_print(text *out, family_list families)
     add_kernels(&j, families);
     add_property(&j, "license", "string", "an SPDX expression, for the generated files");
     add_max_bytes(&j);
+    begin_property(&j, "tuned", NULL,
+                   "files of times that a program of kiln_add_tune measured, one per device");
+    add_array(&j, add_string, NULL, 0);
+    json_end(&j);
     add_property(&j, "max_driver", "number",
                  "the CUDA version of a driver that has to load every image: 12.2");
     json_end(&j);

@@ -50,6 +50,16 @@
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
     M(driver_not_version, "expected a version of CUDA from 10.0, as 12.2, for max_driver, found %s")                   \
     M(over_driver, "expected images that the driver of CUDA %s loads, found some that need a newer one: %s")           \
+    /* tuned files */                                                                                                  \
+    M(tuned_unreadable, "cannot read the tuned file %s: %s")                                                           \
+    M(tuned_twice, "expected each tuned file once, found '%s' again; the first is on line %d")                         \
+    M(tuned_empty, "expected a tuned file (compute_capability, multiprocessors, times), found an empty file")          \
+    M(tuned_number, "expected a number from %llu to %llu for '%s', found %s")                                          \
+    M(tuned_capability, "expected a compute capability, as 9.0, found %s")                                             \
+    M(tuned_size, "expected an integer argument of %s, found '%s'%s")                                                  \
+    M(tuned_variant, "expected the id of a variant of %s, found '%s': %s")                                             \
+    M(tuned_time_twice, "expected one time of %s at a shape of a device, found another; the first is in %s, line %d")  \
+    M(tuned_lacking, "%zu time%s of variants that the bundle lacks, which are left out; the first is of %s")           \
     /* kernels */                                                                                                      \
     M(ptx_unreadable, "cannot read the PTX %s: %s%s")                                                                  \
     M(ptx_syntax, "expected %s, found %s")                                                                             \

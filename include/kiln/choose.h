@@ -3,6 +3,7 @@
 #define KILN_CHOOSE_H
 
 #include <kiln/estimate.h>
+#include <kiln/tuned.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,6 +65,30 @@ KILN_INLINE void kiln_consider(kiln_choice *c, const kiln_device *device, const 
         cycles = code != NULL ? kiln_estimate(device, code, work) : 0;
     if (cycles < c->limit)
         kiln_take(c, kernel, is_sure, why_not, cycles);
+}
+
+/* Behind all times that were measured come all estimates. A list has it the other way round: KILN_MEASURED (kiln.h). */
+__attribute__((noinline, unused)) static void
+kiln_take_tuned(kiln_choice *c, const kiln_kernel *kernel, int is_sure, const char *why_not, uint64_t order)
+{
+    const size_t at = c->count;
+    kiln_take(c, kernel, is_sure, why_not, order);
+    if (at < c->capacity && c->list[at].why_not == NULL)
+        c->list[at].cycles ^= KILN_MEASURED;
+}
+
+/* Likewise where variants were measured. nanoseconds: at the nearest shape; 0: it was not measured there, or none is near. */
+KILN_INLINE void kiln_consider_tuned(kiln_choice *c, const kiln_device *device, const kiln_kernel *kernel,
+                                     int is_sure, const char *why_not, uint32_t nanoseconds,
+                                     const kiln_code *code, const kiln_work *work)
+{
+    uint64_t order = KILN_RULED_OUT;
+    if (why_not == NULL && nanoseconds != 0)
+        order = nanoseconds;
+    else if (why_not == NULL)
+        order = KILN_MEASURED | (code != NULL ? kiln_estimate(device, code, work) : 0);
+    if (order < c->limit)
+        kiln_take_tuned(c, kernel, is_sure, why_not, order);
 }
 
 #ifdef __cplusplus

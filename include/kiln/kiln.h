@@ -106,7 +106,10 @@ typedef struct kiln_device {
         mma_cycles; /* of a quarter of a multiprocessor, for 256 multiply-adds of 16-bit types, sums in f32 */
 } kiln_device;
 
-/* What dispatch found of a variant: NAME_FAMILY_candidates. */
+/* What dispatch found of a variant: NAME_FAMILY_candidates. Where cycles has the bit KILN_MEASURED, the rest of it is no
+ * estimate but the nanoseconds that a tuned file has for this variant near this shape (tuned.h). Of those that could be
+ * launched the one with the least nanoseconds is, and only where there are none the one with the least cycles. */
+#define KILN_MEASURED (UINT64_C(1) << 62)
 typedef struct kiln_candidate {
     const kiln_kernel *kernel;
     uint64_t

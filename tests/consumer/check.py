@@ -123,6 +123,7 @@ def readme_products(scratch):
 
 
 ADD_VERIFY = "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddVerify.cmake)\nadd_library(x INTERFACE)\n"
+ADD_TUNE = ADD_VERIFY.replace("Verify", "Tune")
 
 
 def messages(scratch):
@@ -145,6 +146,8 @@ def messages(scratch):
              (ADD_VERIFY + "kiln_add_verify(v y)", "", "kiln_add_verify(v y): there is no bundle y; kiln_add_bundle makes it"),
              (ADD_VERIFY + "kiln_add_verify(v x REFERENCE r.c)", "", "unknown argument 'REFERENCE;r.c'; it is called as"),
              (ADD_VERIFY + "kiln_add_verify(v x UNCOMPARED)", "", "nothing stands after UNCOMPARED"),
+             (ADD_TUNE + "kiln_add_tune(v y)", "", "kiln_add_tune(v y): there is no bundle y; kiln_add_bundle makes it"),
+             (ADD_TUNE + "kiln_add_tune(v x MANIFEST r)", "", "unknown argument 'MANIFEST;r'; it is called as"),
              (ADD_VERIFY + "kiln_add_verify(v x UNCOMPARED a/type=f32)", "", "UNCOMPARED lists 'a/type=f32'; a family's or an"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\n", "there is no generator; a cross build"),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR no)", "bundle: x\n", "neither a target nor a program: "),

@@ -240,6 +240,25 @@ def same_code(a, b):
     return "".join(re.sub(r"/\*.*?\*/", "", a, flags=re.S).split()) == "".join(re.sub(r"/\*.*?\*/", "", b, flags=re.S).split())
 
 
+def tune_own_family(folder):
+    """The family that has something to choose from is measured, and the file changes what dispatch goes by."""
+    (folder / "shapes.yaml").write_text("- {family: halve, shape: {n: [96, 3000]}}\n")
+    expect(run(folder / "build/mine_tune", "--template").endswith("- family: halve\n  shape: {n: 1}\n"
+                                                                  "# nf4_quantize: there is nothing to choose from\n"), "a template")
+    output = run(folder / "build/mine_tune", folder / "shapes.yaml", "-o", folder / "measured.yaml", "--driver", driver(), "--repeat", "1")
+    expect("\n6 measured, 0 measured before, 0 ruled out by rules or the device, 0 failed" in output, f"what was measured: {output}")
+    kernels = (folder / "kernels.yaml").read_text()
+    (folder / "kernels.yaml").write_text(kernels + "tuned: [measured.yaml]\n")
+    build(folder)
+    manifest = json.loads((folder / "build/mine.json").read_text())
+    expect([file["file"] for file in manifest["tuned"]] == ["measured.yaml"], f"the manifest names the file: {manifest['tuned']}")
+    output = run(folder / "build/mykiln", "explain", folder / "kernels.yaml", "halve", "-t", "sm_90", "n=100")
+    expect("measured nanoseconds at n=96 (measured.yaml); the first is launched" in output and output.count(" halve/vector=") == 3,
+           f"what explain says: {output}")
+    runs(folder, "mine: success, 1 3 1999\n")
+    (folder / "kernels.yaml").write_text(kernels)
+
+
 def own_family(scratch):
     """A generator with one more family; verified by a reference of its own, and its mistakes told."""
     folder = project(scratch, "own_family")
@@ -264,6 +283,7 @@ def own_family(scratch):
     expect([a.get("variant_alignment") for a in output[0]["args"]] == ["4 * vector", "4 * vector", None], output)
     manifest = json.loads((folder / "build/mine.json").read_text())
     expect([v["args"][0]["alignment"] for v in manifest["variants"] if v["family"] == "halve"] == [4, 8, 16], manifest)
+    tune_own_family(folder)
     text = source.read_text()
     source.write_text(text.replace("ptx_fma(f, a, xi, yi)", "ptx_fma(f, xi, a, xi)"))
     build(folder)

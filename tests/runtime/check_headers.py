@@ -15,8 +15,8 @@ import tempfile
 
 from compilers import SKIPPED, c_compilers, cxx_compiler, run
 
-HEADERS = ("kiln/status.h", "kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/estimate.h", "kiln/choose.h", "kiln/reference.h")
-TABLES = (("kiln_driver", "include/kiln/driver.h"), ("driver_tools", "tools/bench/driver_tools.h"))
+HEADERS = ("kiln/status.h", "kiln/driver.h", "kiln/bundle.h", "kiln/kiln.h", "kiln/estimate.h", "kiln/choose.h", "kiln/tuned.h", "kiln/reference.h")
+TABLES = (("kiln_driver", "include/kiln/driver.h"), ("driver_tools", "tools/tune/driver_tools.h"))
 WARNINGS = ("-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror")
 
 COMPARE_HEAD = """
@@ -24,7 +24,7 @@ COMPARE_HEAD = """
 #include <type_traits>
 #include <kiln/kiln.h>
 #include "runtime/internal.h"
-#include "tools/bench/driver_tools.h"
+#include "tools/tune/driver_tools.h"
 /* cuda.h's enumerations are int in the table. */
 template <class T> struct plain { using type = std::conditional_t<std::is_enum_v<T>, int, T>; };
 template <class T> struct plain<T *> { using type = std::conditional_t<std::is_enum_v<T>, int, T> *; };

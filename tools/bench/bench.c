@@ -6,11 +6,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "../tune/stopwatch.h"
+#include "../tune/subject.h"
 #include "../verify/device.h"
 #include "../verify/manifest.h"
 #include "../verify/verify.h"
-#include "stopwatch.h"
-#include "subject.h"
 
 enum { LINE_BYTES = 1024, ATTRIBUTE_L2_BYTES = 38, COPY_ALIGNMENT = 256 };
 

@@ -1,6 +1,6 @@
 /* One variant at one shape, ready to be launched again and again on buffers that rotate past the L2 cache. */
-#ifndef BENCH_SUBJECT_H
-#define BENCH_SUBJECT_H
+#ifndef TUNE_SUBJECT_H
+#define TUNE_SUBJECT_H
 
 #include "../verify/device.h"
 #include "../verify/execute.h"

@@ -1,6 +1,6 @@
 /* Times on the device: events around batches of submissions to one stream. */
-#ifndef BENCH_STOPWATCH_H
-#define BENCH_STOPWATCH_H
+#ifndef TUNE_STOPWATCH_H
+#define TUNE_STOPWATCH_H
 
 #include <kiln/kiln.h>
 

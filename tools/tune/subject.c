@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../verify/families/families.h"
+#include "../verify/reference.h"
 
 enum { ALIGNMENT = 256, MOST_SETS = 4096, FEWEST_SETS = 2, TILE_ELEMENTS = 1 << 18, SEED = 1 };
 
@@ -106,15 +106,19 @@ static void shrink(problem *p)
 }
 
 /* Random data of the family's own making, for a smaller problem of the same kind. */
-static void make_tiles(problem *small)
+static bool make_tiles(problem *small, char *error, size_t error_bytes)
 {
     const family_row *row = family_find(small->variant->family);
-    const input_pattern *pattern = row ? row->patterns : generic_patterns;
+    const input_pattern *pattern = family_patterns(row);
+    char mistake[MISTAKE_BYTES];
     shrink(small);
     problem_allocate(small);
     while (pattern[1].name && !(pattern->flags & PATTERN_RANDOM))
         pattern++;
-    (row ? row->make : generic_make)(small, pattern, random_open(SEED, small->variant->family));
+    if (reference_make(row, small, pattern, random_open(SEED, small->variant->family), mistake))
+        return true;
+    snprintf(error, error_bytes, "%s", mistake);
+    return false;
 }
 
 /* Fills `bytes` with copies of the tile. */
@@ -196,9 +200,12 @@ static bool prepare_memory(subject *s, char *error, size_t error_bytes)
                  s->sets * s->set_bytes);
         return false;
     }
-    make_tiles(&small);
-    result = fill_first_set(s, &small);
+    const bool is_made = make_tiles(&small, error, error_bytes);
+    if (is_made)
+        result = fill_first_set(s, &small);
     problem_close(&small);
+    if (!is_made)
+        return false;
     if (result == 0)
         result = fill_other_sets(s);
     if (result != 0)

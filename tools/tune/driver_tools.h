@@ -1,6 +1,6 @@
 /* The driver's entry points that measuring takes, beside those of kiln_driver. */
-#ifndef BENCH_DRIVER_TOOLS_H
-#define BENCH_DRIVER_TOOLS_H
+#ifndef TUNE_DRIVER_TOOLS_H
+#define TUNE_DRIVER_TOOLS_H
 
 #include <kiln/driver.h>
 

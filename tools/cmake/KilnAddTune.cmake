@@ -1,0 +1,29 @@
+# kiln_add_tune(TARGET BUNDLE [REFERENCES file.c ...])
+#
+# Makes an executable TARGET that times the variants of the bundle BUNDLE, a library that kiln_add_bundle made, on the device at
+# hand, and writes what a configuration takes under `tuned`.
+#
+#   REFERENCES  C sources that make inputs of families of one's own, as for kiln_add_verify; without them inputs are random
+include_guard(GLOBAL)
+
+function(kiln_add_tune target bundle)
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "REFERENCES")
+    set(caller "kiln_add_tune(${target} ${bundle})")
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "${caller}: unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_tune(TARGET \
+BUNDLE [REFERENCES file.c ...])")
+    endif()
+    if(arg_KEYWORDS_MISSING_VALUES)
+        message(FATAL_ERROR "${caller}: nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")
+    endif()
+    if(NOT TARGET ${bundle})
+        message(FATAL_ERROR "${caller}: there is no bundle ${bundle}; kiln_add_bundle makes it")
+    endif()
+    set(references)
+    if(arg_REFERENCES)
+        set(references REFERENCES ${arg_REFERENCES})
+    endif()
+    kiln_add_verify(${target} ${bundle} ${references})
+    target_link_libraries(${target} PRIVATE kiln::tune)
+    target_compile_definitions(${target} PRIVATE KILN_VERIFY_ENTRY=kiln_tune_main)
+endfunction()

@@ -1,0 +1,198 @@
+/* A tuned file. What generator/README.md says of it is what is written here. */
+#include "results.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "yaml.h"
+
+uint32_t results_find(const results *r, const char *family, const char *shape, const char *id)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(r->items[i].id, id) == 0 && strcmp(r->items[i].shape, shape) == 0 &&
+            strcmp(r->items[i].family, family) == 0)
+            return r->items[i].nanoseconds;
+    return 0;
+}
+
+void results_add(results *r, const char *family, const char *shape, const char *id, uint32_t nanoseconds)
+{
+    if (r->count == r->capacity) {
+        r->capacity = r->capacity ? 2 * r->capacity : 256;
+        tune_time *larger = pool_allocate(r->memory, r->capacity * sizeof *larger);
+        if (r->count > 0)
+            memcpy(larger, r->items, r->count * sizeof *larger);
+        r->items = larger;
+    }
+    r->items[r->count++] =
+        (tune_time){pool_copy(r->memory, family, strlen(family)), pool_copy(r->memory, shape, strlen(shape)),
+                    pool_copy(r->memory, id, strlen(id)), nanoseconds};
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------- */
+
+static const char *capability_text(const results *r, char text[16])
+{
+    snprintf(text, 16, "%u.%u", (unsigned)r->sm / 10, (unsigned)r->sm % 10);
+    return text;
+}
+
+static bool is_same_device(const results *r, const yaml_node *root)
+{
+    char capability[16];
+    unsigned long long count = 0;
+    const yaml_node *sm = yaml_member(root, "compute_capability"),
+                    *multiprocessors = yaml_member(root, "multiprocessors");
+    if (!sm || sm->kind != YAML_SCALAR || !multiprocessors || !yaml_number(multiprocessors, &count)) {
+        yaml_complain(root, "expected compute_capability and multiprocessors, as in a tuned file");
+        return false;
+    }
+    if (strcmp(sm->text, capability_text(r, capability)) == 0 && count == r->multiprocessors)
+        return true;
+    yaml_complain(
+        sm,
+        "it is of another device, of %s with %llu multiprocessors, and this is %s with %u: give -o another name",
+        sm->text, count, capability, (unsigned)r->multiprocessors);
+    return false;
+}
+
+static bool read_entry(results *r, const yaml_node *item)
+{
+    const yaml_node *family = yaml_member(item, "family"), *shape = yaml_member(item, "shape"),
+                    *times = yaml_member(item, "nanoseconds");
+    char text[2048] = "";
+    size_t used = 0;
+    if (!family || family->kind != YAML_SCALAR || !shape || shape->kind != YAML_MAP || !times ||
+        times->kind != YAML_MAP) {
+        yaml_complain(item, "expected a mapping with 'family', 'shape' and 'nanoseconds'");
+        return false;
+    }
+    for (const yaml_node *size = shape->first; size; size = size->next) {
+        unsigned long long number;
+        if (!yaml_number(size, &number)) {
+            yaml_complain(size, "expected a number for '%s'", size->key);
+            return false;
+        }
+        if (used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s: %llu", used ? ", " : "",
+                                     size->key, number);
+    }
+    for (const yaml_node *time = times->first; time; time = time->next) {
+        unsigned long long nanoseconds = 0;
+        if (!yaml_number(time, &nanoseconds) || nanoseconds == 0 || nanoseconds > UINT32_MAX) {
+            yaml_complain(time, "expected nanoseconds, from 1 to 4294967295");
+            return false;
+        }
+        if (!results_find(r, family->text, text, time->key))
+            results_add(r, family->text, text, time->key, (uint32_t)nanoseconds);
+    }
+    return true;
+}
+
+bool results_read(results *r, const char *path)
+{
+    bool is_missing;
+    const yaml_node *root = yaml_read(r->memory, path, &is_missing);
+    if (!root)
+        return is_missing;
+    if (root->kind == YAML_SCALAR && !*root->text) /* an empty file */
+        return true;
+    if (!is_same_device(r, root))
+        return false;
+    const yaml_node *list = yaml_member(root, "times");
+    for (const yaml_node *item = list && list->kind == YAML_LIST ? list->first : NULL; item;
+         item = item->next)
+        if (!read_entry(r, item))
+            return false;
+    return true;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------------- */
+
+static void print_quoted(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', out);
+        fputc((unsigned char)*text < 0x20 ? '?' : *text, out);
+    }
+    fputc('"', out);
+}
+
+static bool is_of(const tune_time *x, const tune_time *y)
+{
+    return strcmp(x->family, y->family) == 0 && strcmp(x->shape, y->shape) == 0;
+}
+
+static void print_results(FILE *out, const results *r, bool *is_written)
+{
+    char capability[16];
+    fprintf(out, "# Times of kernels on one device. A configuration takes them: tuned: [this file]\n");
+    if (r->is_emulated)
+        fprintf(out, "# The device was the emulated one, whose times say nothing of a GPU.\n");
+    fprintf(out, "device: ");
+    print_quoted(out, r->device);
+    fprintf(out, "\ncompute_capability: %s\nmultiprocessors: %u\ntimes:\n", capability_text(r, capability),
+            (unsigned)r->multiprocessors);
+    for (size_t i = 0; i < r->count; i++) {
+        if (is_written[i])
+            continue;
+        fprintf(out, "  - family: %s\n    shape: {%s}\n    nanoseconds:\n", r->items[i].family,
+                r->items[i].shape);
+        for (size_t k = i; k < r->count; k++) {
+            if (is_written[k] || !is_of(&r->items[i], &r->items[k]))
+                continue;
+            fprintf(out, "      %s: %u\n", r->items[k].id, (unsigned)r->items[k].nanoseconds);
+            is_written[k] = true;
+        }
+    }
+}
+
+/* Beside the file, to take its place. Null after a message. */
+static FILE *open_temporary(const char *path, char **temporary)
+{
+    const size_t bytes = strlen(path) + sizeof ".tmp";
+    *temporary = malloc(bytes);
+    if (*temporary)
+        snprintf(*temporary, bytes, "%s.tmp", path);
+    FILE *out = *temporary ? fopen(*temporary, "wb") : NULL;
+    if (!out)
+        fprintf(stderr, "%s: error: cannot write: %s\n", path, strerror(errno));
+    return out;
+}
+
+bool results_may_write(const char *path)
+{
+    char *temporary;
+    FILE *out = open_temporary(path, &temporary);
+    if (out) {
+        fclose(out);
+        remove(temporary);
+    }
+    free(temporary);
+    return out != NULL;
+}
+
+bool results_write(const results *r, const char *path)
+{
+    char *temporary;
+    FILE *out = open_temporary(path, &temporary);
+    bool *is_written = calloc(r->count + 1, sizeof *is_written), ok = out && is_written;
+    if (ok)
+        print_results(out, r, is_written);
+    ok = ok && fflush(out) == 0 && !ferror(out);
+    if (out) {
+        ok = fclose(out) == 0 && ok;
+        ok = ok && rename(temporary, path) == 0;
+        if (!ok) {
+            fprintf(stderr, "%s: error: cannot write: %s\n", path, strerror(errno));
+            remove(temporary);
+        }
+    }
+    free(is_written);
+    free(temporary);
+    return ok;
+}

@@ -1,0 +1,450 @@
+/* What to measure. */
+#include "shapes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "yaml.h"
+
+enum { MOST_VALUES = 256, MOST_SHAPES = 100000, NAMES_BYTES = 2048 };
+#define LARGEST_SIZE (UINT64_C(1) << 40) /* that is tried for one that is not named */
+
+/* ---- families ------------------------------------------------------------------------------------------------------ */
+
+static const manifest_variant *first_of(const manifest *m, const char *family)
+{
+    for (size_t i = 0; i < m->variant_count; i++)
+        if (strcmp(m->variants[i].family, family) == 0)
+            return &m->variants[i];
+    return NULL;
+}
+
+static bool is_size(const manifest_arg *arg)
+{
+    return !manifest_is_pointer(arg) && arg->type != ELEMENT_NONE && !element_is_float(arg->type);
+}
+
+static bool is_size_of(const manifest *m, const char *family, const char *name)
+{
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const manifest_variant *v = &m->variants[i];
+        const manifest_arg *arg = strcmp(v->family, family) == 0 ? manifest_find_arg(v, name) : NULL;
+        if (arg && is_size(arg))
+            return true;
+    }
+    return false;
+}
+
+static void add_name(char *names, const char *name)
+{
+    const size_t length = strlen(names);
+    snprintf(names + length, NAMES_BYTES - length, "%s%s", length ? ", " : "", name);
+}
+
+static const char *family_names(const manifest *m, char names[NAMES_BYTES])
+{
+    names[0] = '\0';
+    for (size_t i = 0; i < m->variant_count; i++)
+        if (first_of(m, m->variants[i].family) == &m->variants[i])
+            add_name(names, m->variants[i].family);
+    return names;
+}
+
+static const char *size_names(const manifest_variant *v, char names[NAMES_BYTES])
+{
+    names[0] = '\0';
+    for (size_t i = 0; i < v->arg_count; i++)
+        if (is_size(&v->args[i]))
+            add_name(names, v->args[i].name);
+    return names;
+}
+
+/* Whether the launch's grid or what the cost says depends on it. */
+static bool is_counted(const manifest_variant *v, const char *name)
+{
+    const formula *const all[] = {v->grid[0], v->grid[1], v->grid[2], v->bytes_read, v->bytes_written};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i] && formula_mentions(all[i], name))
+            return true;
+    return false;
+}
+
+/* Whether a shape has to name it: also where the size of an input or an output depends on it. What is read and written, as
+ * counters are, comes with the workspace. */
+static bool is_asked_for(const manifest_variant *v, const char *name)
+{
+    for (size_t i = 0; i < v->arg_count; i++) {
+        const manifest_arg *arg = &v->args[i];
+        for (size_t k = 0; k < arg->dimension_count; k++)
+            if ((arg->direction == DIRECTION_IN || arg->direction == DIRECTION_OUT) &&
+                formula_mentions(arg->shape[k], name))
+                return true;
+    }
+    return is_counted(v, name);
+}
+
+bool shape_has_rival(const manifest *m, const manifest_variant *v)
+{
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const manifest_variant *other = &m->variants[i];
+        bool is_rival = other != v && strcmp(other->family, v->family) == 0;
+        for (size_t k = 0; is_rival && k < v->param_count; k++)
+            is_rival = !v->params[k].is_contract || strcmp(v->params[k].value, other->params[k].value) == 0;
+        if (is_rival)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------------------ */
+
+typedef struct shape_reader {
+    pool *memory;
+    const manifest *manifest;
+    shape_list *out;
+    size_t capacity;
+} shape_reader;
+
+/* The values of one size. */
+typedef struct size_values {
+    const char *name;
+    uint64_t *numbers;
+    size_t count;
+    formula *formula;
+} size_values;
+
+static bool read_values(const shape_reader *r, const yaml_node *node, size_values *out)
+{
+    char why[256];
+    unsigned long long number;
+    out->name = node->key;
+    if (node->kind == YAML_SCALAR && !yaml_number(node, &number)) {
+        out->count = 1;
+        out->formula = formula_parse(r->memory, node->text, why, sizeof why);
+        if (!out->formula)
+            yaml_complain(node,
+                          "expected a number, a list of numbers or an expression for '%s', found '%s': %s",
+                          node->key, node->text, why);
+        return out->formula;
+    }
+    if (node->kind != YAML_SCALAR &&
+        !yaml_is_kind(node, YAML_LIST, "a number, a list of numbers or an expression"))
+        return false;
+    const bool is_list = node->kind == YAML_LIST;
+    out->numbers = pool_allocate(r->memory, MOST_VALUES * sizeof *out->numbers);
+    for (const yaml_node *n = is_list ? node->first : node; n; n = is_list ? n->next : NULL) {
+        if (out->count == MOST_VALUES) {
+            yaml_complain(node, "expected at most %d numbers, found more", MOST_VALUES);
+            return false;
+        }
+        if (!yaml_number(n, &number)) {
+            yaml_complain(n, "expected a number in the list for '%s', found %s%s%s", node->key,
+                          n->kind == YAML_SCALAR ? "'" : "",
+                          n->kind == YAML_SCALAR ? n->text : "more than that",
+                          n->kind == YAML_SCALAR ? "'" : "");
+            return false;
+        }
+        out->numbers[out->count++] = number;
+    }
+    return true;
+}
+
+static void add_shape(shape_reader *r, const tune_shape *s)
+{
+    if (r->out->count == r->capacity) {
+        const size_t capacity = r->capacity ? 2 * r->capacity : 64;
+        tune_shape *larger = pool_allocate(r->memory, capacity * sizeof *larger);
+        if (r->out->count > 0)
+            memcpy(larger, r->out->items, r->out->count * sizeof *larger);
+        r->out->items = larger;
+        r->capacity = capacity;
+    }
+    r->out->items[r->out->count++] = *s;
+}
+
+/* Every combination; the last size changes fastest. */
+static void add_combinations(shape_reader *r, const tune_shape *like, const size_values *values,
+                             size_t combinations)
+{
+    for (size_t number = 0; number < combinations; number++) {
+        tune_shape s = *like;
+        size_t left = number;
+        s.sizes = pool_allocate(r->memory, (s.size_count + 1) * sizeof *s.sizes);
+        for (size_t i = s.size_count; i-- > 0; left /= values[i].count)
+            s.sizes[i] =
+                (shape_size){.name = values[i].name,
+                             .number = values[i].formula ? 0 : values[i].numbers[left % values[i].count],
+                             .formula = values[i].formula};
+        add_shape(r, &s);
+    }
+}
+
+/* A size that the variant asks for and the mapping does not name; null: none. */
+static const char *missing_size(const manifest_variant *v, const yaml_node *map)
+{
+    for (size_t i = 0; i < v->arg_count; i++) {
+        const manifest_arg *arg = &v->args[i];
+        if (is_size(arg) && is_asked_for(v, arg->name) && !yaml_member(map, arg->name))
+            return arg->name;
+    }
+    return NULL;
+}
+
+/* Whether there is a variant that asks for no more than the mapping names. */
+static bool is_enough(const shape_reader *r, const char *family, const yaml_node *map)
+{
+    const char *missing = NULL;
+    for (size_t i = 0; i < r->manifest->variant_count; i++) {
+        const manifest_variant *v = &r->manifest->variants[i];
+        const char *of_this = strcmp(v->family, family) == 0 ? missing_size(v, map) : "";
+        if (!of_this)
+            return true;
+        missing = missing ? missing : *of_this ? of_this : NULL;
+    }
+    yaml_complain(map, "expected '%s: NUMBER' in the shape of %s, found no such key", missing, family);
+    return false;
+}
+
+static bool read_item(shape_reader *r, const yaml_node *item)
+{
+    char names[NAMES_BYTES];
+    if (!yaml_is_kind(item, YAML_MAP, "a mapping with 'family' and 'shape'") ||
+        !yaml_check_keys(item, "family shape nanoseconds", "a shape"))
+        return false;
+    const yaml_node *family = yaml_member(item, "family"), *map = yaml_member(item, "shape");
+    if (!family || !map) {
+        yaml_complain(item, "expected '%s', found no such key", family ? "shape: {n: 4096}" : "family: NAME");
+        return false;
+    }
+    if (!yaml_is_kind(family, YAML_SCALAR, "a family") ||
+        !yaml_is_kind(map, YAML_MAP, "a mapping from sizes to values"))
+        return false;
+    const manifest_variant *v = first_of(r->manifest, family->text);
+    if (!v) {
+        yaml_complain(family, "expected a family of the bundle, found '%s'; there are %s", family->text,
+                      family_names(r->manifest, names));
+        return false;
+    }
+    size_values values[MAX_ARGS] = {{0}};
+    tune_shape like = {.family = v->family};
+    size_t combinations = 1;
+    bool ok = true;
+    for (const yaml_node *node = map->first; node && like.size_count < MAX_ARGS; node = node->next) {
+        size_values *these = &values[like.size_count++];
+        if (!is_size_of(r->manifest, v->family, node->key)) {
+            yaml_complain(node, "expected an integer argument of %s, found '%s'; there are %s", v->family,
+                          node->key, size_names(v, names));
+            ok = false;
+        } else if (!read_values(r, node, these)) {
+            ok = false;
+        } else if ((combinations *= these->count) > MOST_SHAPES) {
+            yaml_complain(map, "expected at most %d shapes, found more", MOST_SHAPES);
+            return false;
+        }
+    }
+    ok = ok && is_enough(r, v->family, map);
+    snprintf(names, sizeof names, "%s:%d", item->file, item->line);
+    like.place = pool_copy(r->memory, names, strlen(names));
+    if (ok)
+        add_combinations(r, &like, values, combinations);
+    return ok;
+}
+
+bool shapes_read(pool *p, const char *path, const manifest *m, shape_list *out)
+{
+    shape_reader r = {.memory = p, .manifest = m, .out = out};
+    const yaml_node *root = yaml_read(p, path, NULL);
+    if (!root)
+        return false;
+    /* A tuned file is one too: its times are measured again. */
+    const yaml_node *list =
+        root->kind == YAML_MAP && yaml_member(root, "times") ? yaml_member(root, "times") : root;
+    if (!yaml_is_kind(list, YAML_LIST, "a list of shapes"))
+        return false;
+    bool ok = true;
+    for (const yaml_node *item = list->first; item; item = item->next)
+        ok = read_item(&r, item) && ok;
+    return ok;
+}
+
+/* ---- a shape for a variant ----------------------------------------------------------------------------------------- */
+
+/* How many rules that speak of it are broken. Those that cannot be evaluated count. */
+static size_t broken_rules(const problem *p, const char *name)
+{
+    size_t broken = 0;
+    char error[256];
+    for (size_t i = 0; i < p->variant->rule_count; i++) {
+        uint64_t holds = 0;
+        const formula *condition = p->variant->rules[i].condition;
+        if (formula_mentions(condition, name))
+            broken += !problem_evaluate(p, condition, &holds, error, sizeof error) || !holds;
+    }
+    return broken;
+}
+
+/* The least value that breaks the fewest rules, by doubling and then halving: rules ask for "at least". */
+static void set_least(problem *p, argument *a)
+{
+    const char *name = a->about->name;
+    uint64_t high = 1, low = 0;
+    a->integer = 0;
+    const size_t at_zero = broken_rules(p, name);
+    if (at_zero == 0)
+        return;
+    for (a->integer = high; broken_rules(p, name) > 0 && high < LARGEST_SIZE; a->integer = high *= 2)
+        low = high;
+    if (broken_rules(p, name) > 0) {
+        a->integer = 0;
+        return;
+    }
+    while (high - low > 1) {
+        a->integer = low + (high - low) / 2;
+        if (broken_rules(p, name) > 0)
+            low = a->integer;
+        else
+            high = a->integer;
+    }
+    a->integer = high;
+}
+
+static const shape_size *find_size(const tune_shape *s, const char *name)
+{
+    for (size_t i = 0; i < s->size_count; i++)
+        if (strcmp(s->sizes[i].name, name) == 0)
+            return &s->sizes[i];
+    return NULL;
+}
+
+/* Numbers first, so that expressions see all of them. */
+static bool set_named(const tune_shape *s, problem *p, char *error, size_t error_bytes)
+{
+    char why[200];
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < s->size_count; i++) {
+            const shape_size *size = &s->sizes[i];
+            argument *a = problem_find(p, size->name);
+            if (!a || (size->formula != NULL) != (turn == 1))
+                continue;
+            a->integer = size->number;
+            if (size->formula && !problem_evaluate(p, size->formula, &a->integer, why, sizeof why)) {
+                snprintf(error, error_bytes, "%s: %s", size->name, why);
+                return false;
+            }
+            if (element_bytes(a->about->type) < sizeof(uint64_t) && a->integer > UINT32_MAX) {
+                snprintf(error, error_bytes, "%s is a number of 32 bits", size->name);
+                return false;
+            }
+        }
+    return true;
+}
+
+static bool fits_shared_memory(const problem *p, char *error, size_t error_bytes)
+{
+    uint64_t bytes = 0;
+    const manifest_variant *v = p->variant;
+    if (v->shared_bytes && !problem_evaluate(p, v->shared_bytes, &bytes, error, error_bytes))
+        return false;
+    if (bytes + v->static_shared_bytes <= p->device->max_shared_bytes)
+        return true;
+    snprintf(error, error_bytes, "the device has less shared memory than this takes");
+    return false;
+}
+
+shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error_bytes)
+{
+    const manifest_rule *broken = NULL;
+    if (!set_named(s, p, error, error_bytes))
+        return SHAPE_WRONG;
+    for (size_t i = 0; i < p->arg_count; i++) {
+        argument *a = &p->args[i];
+        if (!problem_is_size(a) || find_size(s, a->about->name))
+            continue;
+        if (is_asked_for(p->variant, a->about->name)) {
+            snprintf(error, error_bytes, "the shape does not say %s", a->about->name);
+            return SHAPE_RULED_OUT;
+        }
+        set_least(p, a);
+    }
+    switch (problem_measure(p, &broken, error, error_bytes)) {
+    case PROBLEM_LEGAL:
+        return fits_shared_memory(p, error, error_bytes) ? SHAPE_FITS : SHAPE_RULED_OUT;
+    case PROBLEM_ILLEGAL:
+        snprintf(error, error_bytes, "%s", broken->text);
+        return SHAPE_RULED_OUT;
+    case PROBLEM_EMPTY:
+        snprintf(error, error_bytes, "there is nothing to launch");
+        return SHAPE_WRONG;
+    case PROBLEM_BROKEN:
+        break;
+    }
+    return SHAPE_WRONG;
+}
+
+void shape_describe(const tune_shape *s, problem *p, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < s->size_count && used < bytes; i++) {
+        const shape_size *size = &s->sizes[i];
+        const uint64_t value = size->formula ? problem_integer(p, size->name) : size->number;
+        if (!size->formula || is_counted(p->variant, size->name))
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s: %" PRIu64, used ? ", " : "",
+                                     size->name, value);
+    }
+}
+
+/* The sizes that some variant of the family asks for, each once. */
+static void print_sizes(const manifest *m, const char *family)
+{
+    enum { COLUMNS = 110 };
+    char seen[NAMES_BYTES] = ",";
+    int column = printf("  shape: {");
+    const char *gap = "";
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const manifest_variant *v = &m->variants[i];
+        for (size_t k = 0; strcmp(v->family, family) == 0 && k < v->arg_count; k++) {
+            char name[128];
+            snprintf(name, sizeof name, ",%s,", v->args[k].name);
+            if (!is_size(&v->args[k]) || !is_asked_for(v, v->args[k].name) || strstr(seen, name))
+                continue;
+            snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s", name + 1);
+            if (column > COLUMNS) {
+                column = printf(",\n          ") - 2;
+                gap = "";
+            }
+            column += printf("%s%s: 1", gap, v->args[k].name);
+            gap = ", ";
+        }
+    }
+    fputs("}\n", stdout);
+}
+
+static bool has_choice(const manifest *m, const char *family)
+{
+    for (size_t i = 0; i < m->variant_count; i++)
+        if (strcmp(m->variants[i].family, family) == 0 && shape_has_rival(m, &m->variants[i]))
+            return true;
+    return false;
+}
+
+void shapes_print_template(const manifest *m)
+{
+    fputs(
+        "# Shapes to measure. A list of numbers makes a shape of each; an expression counts with the other sizes and\n"
+        "# the parameters of a variant, as head_dim * q_heads.\n",
+        stdout);
+    for (size_t i = 0; i < m->variant_count; i++) {
+        const char *family = m->variants[i].family;
+        if (first_of(m, family) != &m->variants[i])
+            continue;
+        if (!has_choice(m, family)) {
+            printf("# %s: there is nothing to choose from\n", family);
+            continue;
+        }
+        printf("- family: %s\n", family);
+        print_sizes(m, family);
+    }
+}

@@ -1,0 +1,472 @@
+/* Times a bundle's variants at the shapes of a file and writes a tuned file. */
+#include "tune.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../verify/verify.h"
+#include "results.h"
+#include "shapes.h"
+#include "stopwatch.h"
+#include "subject.h"
+
+enum { ATTRIBUTE_L2_BYTES = 38, EXIT_INTERRUPTED = 130, DEFAULT_REPEAT = 30 };
+
+/* A device that idled takes a while to raise its clocks; an emulated one has none, and no cache either. */
+#define FIRST_WARM_UP_US 300e3
+#define WARM_UP_US       20e3
+
+/* What is measured is on disk after so many seconds; a line of progress where there is no terminal after these. */
+#define SECONDS_UNWRITTEN 2.0
+#define SECONDS_A_LINE    60.0
+
+/* A variant at a shape. */
+typedef struct job {
+    const tune_shape *shape;
+    const manifest_variant *variant;
+} job;
+
+typedef struct tune {
+    const kiln_index *index;
+    const manifest *manifest;
+    const char *driver, *filter, *shapes_path, *output;
+    uint64_t device_ordinal, repeat;
+    bool has_device, wants_help, wants_template;
+    pool memory;
+    shape_list shapes;
+    job *jobs;
+    size_t job_count;
+    results results;
+    device device;
+    driver_tools tools;
+    stopwatch stopwatch;
+    uint64_t l2_bytes;
+    size_t measured, kept, ruled_out, failed;
+    const job *reason_job; /* the first of those that have the reason; null: none is to be told */
+    size_t reason_count;
+    char reason[1024], reason_shape[1024];
+    double start, written, told;
+} tune;
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+/* The second time the signal ends the program as it always does. */
+static void watch_interrupts(void)
+{
+    const struct sigaction once = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &once, NULL);
+    sigaction(SIGTERM, &once, NULL);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- the command line ---------------------------------------------------------------------------------------------- */
+
+static void print_help(const char *program)
+{
+    printf("usage: %s SHAPES.yaml -o TUNED.yaml [OPTION]...\n"
+           "Times the bundle's variants on this machine's device at the shapes of a file, and writes what a "
+           "configuration\n"
+           "takes under 'tuned'. A run that was interrupted goes on from what TUNED.yaml has.\n"
+           "\n"
+           "  -o, --output FILE   the tuned file\n"
+           "  --template          print a shapes file to fill in\n"
+           "  --filter TEXT       only variants whose id contains TEXT\n"
+           "  --repeat N          samples of which the median is taken (default: %d; at most %d)\n"
+           "  --driver PATH       this driver library (default: libcuda.so.1)\n"
+           "  --device N          the driver's N-th device (default: 0)\n"
+           "  --help              print this\n"
+           "\n"
+           "Exit status: 0 all is measured, 1 something failed, 2 bad usage, 77 no driver or device, unless "
+           "--driver or\n"
+           "--device asked for one: that is 1; 130 interrupted.\n",
+           program, DEFAULT_REPEAT, MOST_SAMPLES);
+}
+
+static bool complain(const char *what, const char *word)
+{
+    fprintf(stderr, "kiln-tune: %s%s%s%s; --help shows how it is used\n", what, *word ? " '" : "", word,
+            *word ? "'" : "");
+    return false;
+}
+
+static bool read_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    char *end;
+    *value = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && *value >= least && *value <= most)
+        return true;
+    fprintf(stderr, "kiln-tune: %s: '%s' is no number from %" PRIu64 " to %" PRIu64 "\n", option, text, least,
+            most);
+    return false;
+}
+
+static bool read_option(tune *t, const char *option, const char *value)
+{
+    const struct {
+        const char *name;
+        const char **text;
+        uint64_t *number, least, most;
+    } rows[] = {{"-o", &t->output, NULL, 0, 0},
+                {"--output", &t->output, NULL, 0, 0},
+                {"--filter", &t->filter, NULL, 0, 0},
+                {"--driver", &t->driver, NULL, 0, 0},
+                {"--repeat", NULL, &t->repeat, 1, MOST_SAMPLES},
+                {"--device", NULL, &t->device_ordinal, 0, 1023}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(option, rows[i].name) != 0)
+            continue;
+        if (!value)
+            return complain("a value is missing after", option);
+        t->has_device = t->has_device || rows[i].number == &t->device_ordinal;
+        if (rows[i].number)
+            return read_number(option, value, rows[i].least, rows[i].most, rows[i].number);
+        *rows[i].text = value;
+        return true;
+    }
+    return complain("unknown option", option);
+}
+
+static bool read_options(tune *t, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0)
+            t->wants_help = true;
+        else if (strcmp(argv[i], "--template") == 0)
+            t->wants_template = true;
+        else if (argv[i][0] != '-' && t->shapes_path)
+            return complain("one argument too many:", argv[i]);
+        else if (argv[i][0] != '-')
+            t->shapes_path = argv[i];
+        else if (!read_option(t, argv[i], argv[i + 1]))
+            return false;
+        else
+            i++;
+    }
+    if (t->wants_help || t->wants_template)
+        return true;
+    if (!t->shapes_path)
+        return complain("SHAPES.yaml is missing", "");
+    return t->output || complain("-o TUNED.yaml is missing", "");
+}
+
+/* ---- what there is to do ------------------------------------------------------------------------------------------- */
+
+/* Variants that calls can choose between; where there is one, there is nothing to tune. */
+static bool add_jobs(tune *t)
+{
+    size_t room = 1;
+    for (size_t i = 0; i < t->shapes.count; i++)
+        room += t->manifest->variant_count;
+    t->jobs = pool_allocate(&t->memory, room * sizeof *t->jobs);
+    for (size_t i = 0; i < t->shapes.count; i++)
+        for (size_t k = 0; k < t->manifest->variant_count; k++) {
+            const manifest_variant *v = &t->manifest->variants[k];
+            if (strcmp(v->family, t->shapes.items[i].family) == 0 && !v->why_not_launched &&
+                shape_has_rival(t->manifest, v) && (!t->filter || strstr(v->id, t->filter)))
+                t->jobs[t->job_count++] = (job){&t->shapes.items[i], v};
+        }
+    if (t->job_count == 0)
+        fprintf(stderr, "kiln-tune: there is nothing to measure: %s\n",
+                t->filter
+                    ? "no variant of these families has --filter's text in its id, and another beside it"
+                    : "these families have one variant for each call");
+    return t->job_count > 0;
+}
+
+/* ---- progress ------------------------------------------------------------------------------------------------------ */
+
+static void clear_line(void)
+{
+    if (isatty(STDERR_FILENO) == 1)
+        fputs("\r\033[K", stderr);
+}
+
+static void describe_time(double seconds, char text[32])
+{
+    const unsigned minutes = (unsigned)(seconds / 60);
+    if (minutes == 0)
+        snprintf(text, 32, "%u s left", (unsigned)seconds);
+    else
+        snprintf(text, 32, "%u:%02u h left", minutes / 60, minutes % 60);
+}
+
+static void show_progress(tune *t, size_t done, const char *id)
+{
+    char left[32] = "";
+    const double now = seconds_now();
+    const bool is_terminal = isatty(STDERR_FILENO) == 1;
+    if (!is_terminal && now - t->told < SECONDS_A_LINE)
+        return;
+    if (t->measured > 0)
+        describe_time((now - t->start) / (double)(done - t->kept) * (double)(t->job_count - done), left);
+    fprintf(stderr, "%s%zu of %zu  %s%s%.80s%s", is_terminal ? "\r\033[K" : "", done, t->job_count, left,
+            *left ? "  " : "", id, is_terminal ? "" : "\n");
+    t->told = now;
+}
+
+/* Why variants were not measured: one line for those of a shape that have the same reason. */
+static void flush_reason(tune *t)
+{
+    const job *j = t->reason_job;
+    if (!j)
+        return;
+    clear_line();
+    fprintf(stderr, "%s: %s", j->shape->place, j->variant->id);
+    if (t->reason_count > 1)
+        fprintf(stderr, " and %zu more", t->reason_count - 1);
+    fprintf(stderr, " at {%s}: %s\n", t->reason_shape, t->reason);
+    t->reason_job = NULL;
+}
+
+static void tell_reason(tune *t, const job *j, const char *shape, const char *why)
+{
+    if (t->reason_job && t->reason_job->shape == j->shape && strcmp(t->reason, why) == 0 &&
+        strcmp(t->reason_shape, shape) == 0) {
+        t->reason_count++;
+        return;
+    }
+    flush_reason(t);
+    t->reason_job = j;
+    t->reason_count = 1;
+    snprintf(t->reason, sizeof t->reason, "%s", why);
+    snprintf(t->reason_shape, sizeof t->reason_shape, "%s", shape);
+}
+
+/* ---- measuring ----------------------------------------------------------------------------------------------------- */
+
+static int compare_numbers(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+static uint32_t median_nanoseconds(task *measured, uint64_t samples)
+{
+    qsort(measured->samples_us, samples, sizeof *measured->samples_us, compare_numbers);
+    const double us = (measured->samples_us[(samples - 1) / 2] + measured->samples_us[samples / 2]) / 2;
+    const double nanoseconds = floor(us * 1000 + 0.5);
+    return nanoseconds < 1 ? 1 : nanoseconds > UINT32_MAX ? UINT32_MAX : (uint32_t)nanoseconds;
+}
+
+/* False: the device takes no more work. */
+static bool open_stopwatch(tune *t)
+{
+    char error[256];
+    const double warm_up_us = t->device.is_emulated ? 0 : FIRST_WARM_UP_US;
+    const int result = stopwatch_open(&t->stopwatch, &t->tools, (unsigned)t->repeat, warm_up_us);
+    if (result == 0)
+        return true;
+    device_describe_result(&t->device, result, error, sizeof error);
+    fprintf(stderr, "kiln-tune: %s\n", error);
+    return false;
+}
+
+/* After a kernel that failed a context takes no more work: another one is made. */
+static bool recover(tune *t)
+{
+    char error[1024];
+    stopwatch_close(&t->stopwatch);
+    if (device_reopen(&t->device, error, sizeof error) == DEVICE_OK)
+        return open_stopwatch(t);
+    fprintf(stderr, "kiln-tune: %s\n", error);
+    return false;
+}
+
+static void describe_failure(tune *t, const kiln_kernel *kernel, int result, char *error, size_t error_bytes)
+{
+    kiln_error details;
+    if (result >= 0) {
+        device_describe_result(&t->device, result, error, error_bytes);
+        return;
+    }
+    kiln_last_error(&t->device.loader, &details);
+    kiln_describe_error(&t->device.loader, &details, kernel, error, error_bytes);
+}
+
+/* The sizes as subject_open takes them. */
+static void write_sizes(const problem *p, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < p->arg_count && used < bytes; i++)
+        if (problem_is_size(&p->args[i]))
+            used += (size_t)snprintf(text + used, bytes - used, "%s=%" PRIu64 " ", p->args[i].about->name,
+                                     p->args[i].integer);
+}
+
+/* False: the device takes no more work. */
+static bool measure(tune *t, const job *j, const char *shape, const char *sizes)
+{
+    static task measured;
+    char error[1024];
+    subject s;
+    const kiln_kernel *kernel = kiln_find(t->index, j->variant->key);
+    if (!kernel || !kiln_usable(&t->device.loader, kernel)) {
+        t->ruled_out++;
+        return true;
+    }
+    if (!subject_open(&s, &t->device, &t->tools, j->variant, kernel, sizes, t->l2_bytes, error,
+                      sizeof error)) {
+        tell_reason(t, j, shape, error);
+        *(s.is_too_large ? &t->ruled_out : &t->failed) += 1;
+        return true;
+    }
+    measured = (task){.submit = subject_submit, .context = &s};
+    const int result = stopwatch_measure(&t->stopwatch, &measured, 1);
+    if (result != 0)
+        describe_failure(t, kernel, result, error, sizeof error);
+    subject_close(&s);
+    if (result == 0) {
+        t->stopwatch.warm_up_us = fmin(t->stopwatch.warm_up_us, WARM_UP_US);
+        results_add(&t->results, j->variant->family, shape, j->variant->id,
+                    median_nanoseconds(&measured, t->repeat));
+        t->measured++;
+        return true;
+    }
+    tell_reason(t, j, shape, error);
+    t->failed++;
+    return result < 0 || recover(t);
+}
+
+static bool run_job(tune *t, const job *j)
+{
+    char error[1024], shape[1024], sizes[4096];
+    problem p;
+    if (!problem_open(&p, j->variant, &t->device.loader.device, error, sizeof error)) {
+        tell_reason(t, j, "", error);
+        t->failed++;
+        return true;
+    }
+    const shape_fit fit = shape_apply(j->shape, &p, error, sizeof error);
+    shape_describe(j->shape, &p, shape, sizeof shape);
+    write_sizes(&p, sizes, sizeof sizes);
+    problem_close(&p);
+    if (fit != SHAPE_FITS) {
+        tell_reason(t, j, shape, error);
+        *(fit == SHAPE_WRONG ? &t->failed : &t->ruled_out) += 1;
+        return true;
+    }
+    if (results_find(&t->results, j->variant->family, shape, j->variant->id)) {
+        t->kept++;
+        return true;
+    }
+    return measure(t, j, shape, sizes);
+}
+
+static int run_jobs(tune *t)
+{
+    bool is_alive = true, is_written = true;
+    size_t done = 0;
+    t->start = t->told = t->written = seconds_now();
+    for (; is_alive && is_written && !is_interrupted && done < t->job_count; done++) {
+        show_progress(t, done, t->jobs[done].variant->id);
+        is_alive = run_job(t, &t->jobs[done]);
+        if (t->reason_job && &t->jobs[done] > t->reason_job && t->jobs[done].shape != t->reason_job->shape)
+            flush_reason(t);
+        if (seconds_now() - t->written >= SECONDS_UNWRITTEN) {
+            is_written = results_write(&t->results, t->output);
+            t->written = seconds_now();
+        }
+    }
+    flush_reason(t);
+    clear_line();
+    if (is_written && t->results.count > 0)
+        is_written = results_write(&t->results, t->output);
+    printf("%zu measured, %zu measured before, %zu ruled out by rules or the device, %zu failed; %s\n",
+           t->measured, t->kept, t->ruled_out, t->failed,
+           t->results.count > 0 ? t->output : "nothing is written");
+    if (is_interrupted && done < t->job_count) {
+        printf("interrupted after %zu of %zu: the same command goes on from there\n", done, t->job_count);
+        return EXIT_INTERRUPTED;
+    }
+    return is_alive && is_written && t->failed == 0 && t->results.count > 0 ? VERIFY_EXIT_OK
+                                                                            : VERIFY_EXIT_WRONG;
+}
+
+/* ---- in and out ---------------------------------------------------------------------------------------------------- */
+
+static int run_device(tune *t)
+{
+    char error[1024];
+    const device_status opened =
+        device_open(&t->device, t->driver, (int)t->device_ordinal, t->index, error, sizeof error);
+    if (opened != DEVICE_OK) {
+        fprintf(stderr, "kiln-tune: %s\n", error);
+        return opened == DEVICE_NONE && !t->driver && !t->has_device ? VERIFY_EXIT_NO_DEVICE
+                                                                     : VERIFY_EXIT_WRONG;
+    }
+    const kiln_device *here = &t->device.loader.device;
+    t->results = (results){.memory = &t->memory,
+                           .device = t->device.name,
+                           .sm = here->sm,
+                           .multiprocessors = here->multiprocessors,
+                           .is_emulated = t->device.is_emulated};
+    int status = VERIFY_EXIT_WRONG, value = 0;
+    watch_interrupts();
+    const char *missing = driver_tools_load(&t->tools, &t->device.driver);
+    printf("device   %s, sm_%u, %u multiprocessors, driver %d.%d\n", t->device.name, here->sm,
+           here->multiprocessors, t->device.version / 1000, t->device.version % 1000 / 10);
+    if (t->device.is_emulated)
+        printf("its times say nothing of a GPU\n");
+    fflush(stdout);
+    if (missing) {
+        fprintf(stderr, "kiln-tune: the driver lacks %s\n", missing);
+    } else if (results_read(&t->results, t->output) && results_may_write(t->output) && open_stopwatch(t)) {
+        t->device.driver.device_get_attribute(&value, ATTRIBUTE_L2_BYTES, t->device.ordinal);
+        t->l2_bytes = value > 0 && !t->device.is_emulated ? (uint64_t)value : 0;
+        status = run_jobs(t);
+        stopwatch_close(&t->stopwatch);
+    }
+    device_close(&t->device);
+    return status;
+}
+
+static int run_program(tune *t, const char *manifest_text, size_t manifest_bytes)
+{
+    char error[1024];
+    t->manifest = manifest_read(&t->memory, manifest_text, manifest_bytes, error, sizeof error);
+    if (!t->manifest) {
+        fprintf(stderr, "kiln-tune: %s\n", error);
+        return VERIFY_EXIT_WRONG;
+    }
+    if (t->wants_template) {
+        shapes_print_template(t->manifest);
+        return VERIFY_EXIT_OK;
+    }
+    if (!shapes_read(&t->memory, t->shapes_path, t->manifest, &t->shapes) || !add_jobs(t))
+        return VERIFY_EXIT_WRONG;
+    return run_device(t);
+}
+
+int kiln_tune_main(int argc, char **argv, const kiln_index *index, const char *manifest_text,
+                   size_t manifest_bytes)
+{
+    tune t = {.index = index, .repeat = DEFAULT_REPEAT};
+    if (!read_options(&t, argc, argv))
+        return VERIFY_EXIT_USAGE;
+    if (t.wants_help)
+        print_help(argv[0]);
+    int status = t.wants_help ? VERIFY_EXIT_OK : run_program(&t, manifest_text, manifest_bytes);
+    pool_free(&t.memory);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        status = VERIFY_EXIT_WRONG;
+    return status;
+}
