@@ -158,23 +158,26 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
 
 enum { LINEAR_MMA_TILES = 2 /* of 16 rows of W, per warp */ };
 
-/* A thread block's sums on tensor cores, as its warps have them: each some columns, or a share of k of these. */
-typedef struct linear_sums {
+/* A thread block's tile of y on tensor cores, and where this thread is in it: its warp has some columns, or a share of k of
+ * these. */
+typedef struct linear_tile {
     uint32_t rows, columns, k_warps;
-    ptx_val shared;              /* address of linear_sums_bytes */
-    ptx_val first_x, first_w;    /* rows */
+    ptx_val shared;              /* address of the dynamic shared memory */
     ptx_val g, t;                /* lane (g, t) has columns g and g + 8 of 16, rows 2t and 2t + 1 of 8 */
-    ptx_val k_warp, column_warp; /* this warp's */
-    ptx_val (*sum)[LINEAR_MMA_TILES][4];
-} linear_sums;
+    ptx_val k_warp, column_warp; /* this warp's; there is no k_warp where one has all of k */
+    ptx_val first_x, first_w;    /* rows */
+} linear_tile;
+
+linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps);
 
 /* Starts the sums of `rows` rows of x from 0. */
 void linear_init_sums(ptx_fn *f, uint32_t rows, ptx_val sum[][LINEAR_MMA_TILES][4]);
 
+/* What they take of shared memory in the end. */
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
 
 /* Stores the tile of y. */
-void linear_store_sums(linear *l, const linear_sums *sums);
+void linear_store_sums(linear *l, const linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4]);
 
 /* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
 

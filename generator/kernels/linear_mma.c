@@ -45,7 +45,7 @@ enum {
 typedef struct mma_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, k_warps, stages, threads;
-    uint32_t row_tiles, column_warps;
+    uint32_t row_tiles;
     uint32_t stage;                            /* elements of k */
     uint32_t groups;                           /* of a row and stage, that a warp has */
     row_ring_shape w;                          /* a stage of W */
@@ -58,9 +58,8 @@ typedef struct mma {
     ptx_fn *f;
     ptx_type type;
     bool has_sm_80;
-    ptx_val g, t, k_warp, column_warp;
-    ptx_val first_x, first_w; /* rows */
-    ptx_val shared, stage;    /* address of the ring; offset of the stage that is multiplied */
+    linear_tile tile;
+    ptx_val stage; /* offset of the one that is multiplied */
 
     /* This thread's copies of the next stage. */
     row_ring w;
@@ -84,8 +83,7 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
                       .k_warps = kiln_int(v, "k_warps"),
                       .stages = kiln_int(v, "stages")};
     g.row_tiles = g.tile_m / ROWS;
-    g.column_warps = g.tile_n / WARP_ROWS;
-    g.threads = WARP_LANES * g.column_warps * g.k_warps;
+    g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps;
     g.stage = g.tile_m <= 16 ? 512 : 256;
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
     g.w = row_ring_stage(g.stage / format->elements * format->bytes);
@@ -113,18 +111,19 @@ static void init_w_copies(mma *g)
                       .of = g->of.w,
                       .threads = g->of.threads,
                       .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
-    linear_init_ring(g->l, &g->w, g->shared, g->first_w);
+    linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
 /* A warp copies 256 elements of a row at once. */
 static void init_x_copies(mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val number = ptx_add(f, g->l->warp, g->first_x), element = ptx_mul(f, g->l->lane, ptx_u32(X_UNIT));
+    ptx_val number = ptx_add(f, g->l->warp, g->tile.first_x),
+            element = ptx_mul(f, g->l->lane, ptx_u32(X_UNIT));
     ptx_val line = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
     g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, element)));
     g->x_step = ptx_mul_wide(f, g->l->k, ptx_u32(2 * g->of.threads / WARP_LANES));
-    ptx_val to = ptx_mad(f, g->l->warp, ptx_u32(g->of.x_row_bytes), g->shared);
+    ptx_val to = ptx_mad(f, g->l->warp, ptx_u32(g->of.x_row_bytes), g->tile.shared);
     ptx_val of_unit = ptx_mad(f, g->l->lane, ptx_u32(UNIT_BYTES), to);
     g->x_to = ptx_add(f, of_unit, ptx_u32(g->of.x_byte));
     g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, g->l->k, element)));
@@ -343,21 +342,10 @@ static void multiply_stage(mma *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static void init_warp(mma *g)
-{
-    ptx_fn *f = g->f;
-    g->g = ptx_shr(f, g->l->lane, ptx_u32(2));
-    g->t = ptx_and(f, g->l->lane, ptx_u32(QUAD_LANES - 1));
-    g->k_warp = ptx_div(f, g->l->warp, ptx_u32(g->of.column_warps));
-    g->column_warp = ptx_and(f, g->l->warp, ptx_u32(g->of.column_warps - 1));
-    g->first_x = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->of.tile_m));
-    g->first_w = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->of.tile_n));
-}
-
 /* A row of the tile. */
 static row_ring_row init_row(mma *g, ptx_val row, ptx_val at)
 {
-    return row_ring_find(&g->w, at, linear_row_address(g->l, ptx_add(g->f, row, g->first_w)));
+    return row_ring_find(&g->w, at, linear_row_address(g->l, ptx_add(g->f, row, g->tile.first_w)));
 }
 
 /* Where this lane reads W and x, and how it decodes its groups. A warp has some groups of one block, or whole blocks. */
@@ -366,28 +354,28 @@ static void init_reads(mma *g)
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const bool has_blocks = g->of.groups >= format->groups;
-    ptx_val first_group = ptx_mul(f, g->k_warp, ptx_u32(g->of.groups));
+    ptx_val first_group = ptx_mul(f, g->tile.k_warp, ptx_u32(g->of.groups));
     ptx_val block = ptx_div(f, first_group, ptx_u32(format->groups));
     ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, ptx_u32(format->groups - 1));
-    ptx_val mine = ptx_mad(f, g->column_warp, ptx_u32(WARP_ROWS), g->g);
-    ptx_val first = ptx_mad(f, block, ptx_u32(format->bytes), g->shared);
+    ptx_val mine = ptx_mad(f, g->tile.column_warp, ptx_u32(WARP_ROWS), g->tile.g);
+    ptx_val first = ptx_mad(f, block, ptx_u32(format->bytes), g->tile.shared);
     const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
     ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val at = ptx_add(f, row_at, ptx_u32(r * step));
         g->rows[r] = init_row(g, ptx_add(f, mine, ptx_u32(8 * r)), at);
     }
-    ptx_val number_at = ptx_mad(f, g->t, ptx_u32(step), row_at);
-    g->number_row = init_row(g, ptx_mad(f, g->t, ptx_u32(8), mine), number_at);
+    ptx_val number_at = ptx_mad(f, g->tile.t, ptx_u32(step), row_at);
+    g->number_row = init_row(g, ptx_mad(f, g->tile.t, ptx_u32(8), mine), number_at);
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, ptx_u32(i));
-        g->codes[i] = format_lane_init(f, format, group, g->t, FORMAT_FINITE);
+        g->codes[i] = format_lane_init(f, format, group, g->tile.t, FORMAT_FINITE);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_FINITE);
     }
     ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
     element = ptx_mad(f, block, ptx_u32(format->elements), element);
-    ptx_val line = ptx_mad(f, g->g, ptx_u32(g->of.x_row_bytes), g->shared);
-    ptx_val of_lane = ptx_mad(f, g->t, ptx_u32(8), line);
+    ptx_val line = ptx_mad(f, g->tile.g, ptx_u32(g->of.x_row_bytes), g->tile.shared);
+    ptx_val of_lane = ptx_mad(f, g->tile.t, ptx_u32(8), line);
     ptx_val x_at = ptx_add(f, of_lane, ptx_u32(g->of.x_byte));
     g->x_at = ptx_mad(f, element, ptx_u32(2), x_at);
 }
@@ -412,8 +400,7 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
               .type = l->x_type,
               .has_sm_80 = l->of.has_sm_80},
         *g = &of;
-    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    init_warp(g);
+    g->tile = linear_find_tile(l, g->of.tile_m, g->of.tile_n, g->of.k_warps);
     init_w_copies(g);
     init_x_copies(g);
     const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;
@@ -429,18 +416,7 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
         multiply_stage(g);
     }
     copy_wait(f, g->has_sm_80, 0);
-    const linear_sums sums = {.rows = g->of.tile_m,
-                              .columns = g->of.tile_n,
-                              .k_warps = g->of.k_warps,
-                              .shared = g->shared,
-                              .first_x = g->first_x,
-                              .first_w = g->first_w,
-                              .g = g->g,
-                              .t = g->t,
-                              .k_warp = g->k_warp,
-                              .column_warp = g->column_warp,
-                              .sum = g->sum};
-    linear_store_sums(l, &sums);
+    linear_store_sums(l, &g->tile, g->sum);
 }
 
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format)

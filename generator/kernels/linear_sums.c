@@ -7,6 +7,24 @@ enum {
     SUM_PAD = 4  /* numbers */
 };
 
+linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps)
+{
+    ptx_fn *f = l->f;
+    const uint32_t column_warps = columns / (W_ROWS * LINEAR_MMA_TILES);
+    linear_tile s = {.rows = rows, .columns = columns, .k_warps = k_warps};
+    s.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    s.g = ptx_shr(f, l->lane, ptx_u32(2));
+    s.t = ptx_and(f, l->lane, ptx_u32(3));
+    s.column_warp = l->warp;
+    if (k_warps > 1) {
+        s.k_warp = ptx_div(f, l->warp, ptx_u32(column_warps));
+        s.column_warp = ptx_and(f, l->warp, ptx_u32(column_warps - 1));
+    }
+    s.first_x = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(rows));
+    s.first_w = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(columns));
+    return s;
+}
+
 /* Bytes of a row of sums. A lane's rows are two apart, so that the lanes' banks differ. */
 static uint32_t row_bytes_of(uint32_t columns)
 {
@@ -26,7 +44,7 @@ uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
 }
 
 /* Stores this warp's sums in shared memory. */
-static void gather_sums(linear *l, const linear_sums *s)
+static void gather_sums(linear *l, const linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4])
 {
     ptx_fn *f = l->f;
     const uint32_t row_bytes = row_bytes_of(s->columns);
@@ -38,20 +56,19 @@ static void gather_sums(linear *l, const linear_sums *s)
     for (uint32_t tile = 0; tile < s->rows / ROWS; tile++) {
         for (uint32_t i = 0; i < 4 * LINEAR_MMA_TILES; i++) {
             const uint32_t row = tile * ROWS + i % 2, in_warp = i / 4 * W_ROWS + i % 4 / 2 * 8;
-            ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp),
-                      s->sum[tile][i / 4][i % 4]);
+            ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp), sum[tile][i / 4][i % 4]);
         }
     }
 }
 
 /* Neighbouring threads store neighbouring elements of a row of y. */
-void linear_store_sums(linear *l, const linear_sums *s)
+void linear_store_sums(linear *l, const linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4])
 {
     ptx_fn *f = l->f;
     const uint32_t row_bytes = row_bytes_of(s->columns), columns = s->columns / l->column_rows,
                    rows_at_once = s->k_warps * l->column_rows;
     ptx_barrier(f);
-    gather_sums(l, s);
+    gather_sums(l, s, sum);
     ptx_barrier(f);
     ptx_val in_tile = ptx_and(f, l->tid, ptx_u32(columns - 1)), row = ptx_div(f, l->tid, ptx_u32(columns));
     ptx_val line = ptx_mad(f, row, ptx_u32(row_bytes), s->shared),
@@ -65,10 +82,10 @@ void linear_store_sums(linear *l, const linear_sums *s)
         ptx_val past = ptx_add(f, s->first_x, ptx_u32(s->rows)), end = ptx_min(f, past, l->m);
         PTX_FOR (f, vector, first, end, ptx_u32(rows_at_once)) {
             ptx_side_loop(f);
-            ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64), sum[2];
+            ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64), whole[2];
             for (uint32_t i = 0; i < l->column_rows; i++)
-                sum[i] = shared_sum(f, shared_at(f, PTX_F32, from, 4 * i), s->k_warps, s->rows * row_bytes);
-            linear_store(l, &column, sum, bias, NULL, element);
+                whole[i] = shared_sum(f, shared_at(f, PTX_F32, from, 4 * i), s->k_warps, s->rows * row_bytes);
+            linear_store(l, &column, whole, bias, NULL, element);
             ptx_add_to(f, from, ptx_u32(rows_at_once * row_bytes));
         }
     }

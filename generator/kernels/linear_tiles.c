@@ -41,9 +41,7 @@ typedef struct tiles {
     tiles_geometry of;
     linear *l; /* arguments */
     ptx_fn *f;
-    ptx_val g, t, column_warp;
-    ptx_val first_x, first_w; /* rows */
-    ptx_val shared;           /* address */
+    linear_tile tile;
 
     row_ring w;
     x_ring x;
@@ -126,7 +124,7 @@ static void init_copies(tiles *g)
                       .of = g->of.w,
                       .threads = g->of.threads,
                       .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
-    linear_init_ring(l, &g->w, ptx_add(f, g->shared, ptx_u32(g->of.w_byte)), g->first_w);
+    linear_init_ring(l, &g->w, ptx_add(f, g->tile.shared, ptx_u32(g->of.w_byte)), g->tile.first_w);
     g->x = (x_ring){.f = f,
                     .type = l->x_type,
                     .has_sm_80 = l->of.has_sm_80,
@@ -134,7 +132,7 @@ static void init_copies(tiles *g)
                     .threads = g->of.threads,
                     .run_step = g->of.format->parts == 4 ? g->of.format->quad_step : 16,
                     .is_wide = g->of.units == 2};
-    x_ring_init(&g->x, g->shared, l->in, g->first_x, l->m, l->k, l->tid, l->lane);
+    x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->tid, l->lane);
     g->next = ptx_var(f, ptx_u32(0));
     g->x_to = ptx_var(f, ptx_u32(0));
     g->w_to = ptx_var(f, ptx_u32(0));
@@ -167,7 +165,7 @@ static group decode_group(tiles *g, uint32_t i)
     group of = {.scale = {{0}}, .minimum = {{0}}};
     ptx_val number = ptx_mad(f, g->step, ptx_u32(g->of.groups), ptx_u32(i));
     ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
-    ptx_val unit = g->of.units == 1 ? g->t : ptx_mul(f, g->t, ptx_u32(g->of.units));
+    ptx_val unit = g->of.units == 1 ? g->tile.t : ptx_mul(f, g->tile.t, ptx_u32(g->of.units));
     const format_lane codes = format_lane_init(f, format, in_block, unit, FORMAT_RAISED),
                       numbers = format_lane_init(f, format, in_block, (ptx_val){0}, FORMAT_RAISED);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
@@ -261,25 +259,16 @@ static void next_step(tiles *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static void init_warp(tiles *g)
-{
-    ptx_fn *f = g->f;
-    g->g = ptx_shr(f, g->l->lane, ptx_u32(2));
-    g->t = ptx_and(f, g->l->lane, ptx_u32(QUAD_LANES - 1));
-    g->column_warp = g->l->warp;
-    g->first_x = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->of.tile_m));
-    g->first_w = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->of.tile_n));
-}
-
 static void init_rows(tiles *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    ptx_val mine = ptx_mad(f, g->column_warp, ptx_u32(WARP_ROWS), g->g);
+    ptx_val mine = ptx_mad(f, g->tile.column_warp, ptx_u32(WARP_ROWS), g->tile.g);
     for (uint32_t i = 0; i <= LANE_ROWS; i++) {
-        ptx_val row = i < LANE_ROWS ? ptx_add(f, mine, ptx_u32(8 * i)) : ptx_mad(f, g->t, ptx_u32(8), mine);
-        ptx_val first = ptx_add(f, shared_row(f, g->of.w.rows, row), g->shared);
-        ptx_val at = ptx_add(f, first, ptx_u32(g->of.w_byte)), number = ptx_add(f, row, g->first_w);
+        ptx_val row =
+            i < LANE_ROWS ? ptx_add(f, mine, ptx_u32(8 * i)) : ptx_mad(f, g->tile.t, ptx_u32(8), mine);
+        ptx_val first = ptx_add(f, shared_row(f, g->of.w.rows, row), g->tile.shared);
+        ptx_val at = ptx_add(f, first, ptx_u32(g->of.w_byte)), number = ptx_add(f, row, g->tile.first_w);
         g->rows[i] = row_ring_find(&g->w, at, linear_row_address(l, number));
         g->row_at[i] = ptx_var(f, at);
     }
@@ -290,8 +279,7 @@ void linear_emit_tiles(linear *l, const kiln_variant *v)
     ptx_fn *f = l->f;
     linear_find_threads(l);
     tiles of = {.of = geometry_of(v, l->of.format), .l = l, .f = f}, *g = &of;
-    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    init_warp(g);
+    g->tile = linear_find_tile(l, g->of.tile_m, g->of.tile_n, 1);
     init_copies(g);
     init_rows(g);
     linear_init_sums(f, g->of.tile_m, g->sum);
@@ -305,17 +293,7 @@ void linear_emit_tiles(linear *l, const kiln_variant *v)
         shared_next(f, g->step, 1, g->of.steps);
     }
     copy_wait(f, l->of.has_sm_80, 0);
-    const linear_sums sums = {.rows = g->of.tile_m,
-                              .columns = g->of.tile_n,
-                              .k_warps = 1,
-                              .shared = g->shared,
-                              .first_x = g->first_x,
-                              .first_w = g->first_w,
-                              .g = g->g,
-                              .t = g->t,
-                              .column_warp = g->column_warp,
-                              .sum = g->sum};
-    linear_store_sums(l, &sums);
+    linear_store_sums(l, &g->tile, g->sum);
 }
 
 void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format)

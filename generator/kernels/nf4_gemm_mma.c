@@ -15,13 +15,11 @@
  * repacked.
  *
  * SCALES multiply the sums of a quantised block, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
- * too large or too small for the type. A scale is 4 bytes; a column's are copied into shared memory 32 at a time (16 where
- * there is no room for more), so that their sectors are full, and in the order in which a lane takes them.
+ * too large or too small for the type.
  *
  * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would
  * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
- * for the one that comes `depth` later. A and the scales are copied in the background, stages - 1 ahead, into one of
- * `stages` stages: in a wide tile a quantised block per k_warp, in a narrow one all that an iteration takes. A thread block
+ * for the one that comes `depth` later. A and the scales are copied into shared memory (nf4_gemm_mma_stages.c). A thread block
  * reads each row of A once, and each warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32
  * rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers, and
  * decodes 16 columns after the other. Two thread blocks of four warps wait for each other less than one of eight.
@@ -33,322 +31,25 @@
  * take 0.2 more.
  * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, besides products, 1 for scales: 3.2 (2.7).
  */
+#include "nf4_gemm_mma.h"
+
 #include "nf4_gemm.h"
 
 #include "device/copy.h"
 #include "device/lanes.h"
-#include "device/nf4_pairs.h"
 #include "device/shared.h"
-#include "device/split.h"
 #include "device/tail.h"
 #include "device/tensor.h"
 
 enum {
-    BLOCK_K = 64, /* a quantised block: weights that share a scale */
-    ROWS = 8,     /* of A in one product */
-    COLUMNS = 16, /* of B */
-    A_UNIT = 8,   /* elements of A in a copy */
-    PAD_WORDS = 4,
-    PAD_BYTES = 16,  /* so that rows in shared memory start in different banks */
-    MOST_GROUPS = 4, /* of 16 columns, per warp */
-    MOST_ROW_TILES = 16,
     MOST_HELD_TILES = 4,
-    MOST_DEPTH = 4,
-    MOST_COPIES = 16, /* per thread and stage */
-    SCALES_AT_ONCE = 8,
     MOST_THREADS = 512,
     MOST_SUMS = 64 /* that a thread adds over the k_warps */
 };
 
-typedef struct mma_gemm {
-    ptx_fn *f;
-    ptx_type type; /* of A and C */
-    uint32_t tile_m, tile_n, k_warps, stages, split_k;
-    uint32_t groups, row_tiles, column_warps, threads;
-    bool has_sm_80, is_nested;
-    bool is_wide;          /* warps have different columns, or there are many rows */
-    uint32_t depth;        /* quantised blocks whose codes a warp prefetches: those of an iteration */
-    uint32_t stage_blocks; /* quantised blocks of A that are copied at once, per k_warp */
-    uint32_t chunk;        /* quantised blocks whose scales are copied at once */
-    uint32_t scale_row_bytes, a_row_bytes, a_stage_bytes, scale_copies, a_copies;
-
-    nf4_pairs pairs;
-    nf4_args args;
-    ptx_val tid, lane, g, t, k_warp, column_warp;
-    ptx_val first_row, first_column;  /* of the tile */
-    ptx_val shared, scales, a_stages; /* addresses in shared memory */
-    ptx_val first_block, block_count; /* quantised blocks of this thread block's part of K */
-    split_stretch stretch;            /* with split_k 0: of the quantised blocks of all tiles */
-    ptx_val tile, is_first;           /* the one that is made, then; whether it is the thread block's first */
-
-    /* This thread's copies of scales and of A: source, destination, and the end of their quantised blocks. */
-    ptx_val scale_from, column_bytes, columns_left,
-        column_of[MOST_COPIES]; /* see scale_at; nested: numbers */
-    ptx_val scale_to, scale_end, scale_next_end;
-    ptx_val a_row, a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
-    ptx_val scales_read, a_read; /* where this lane reads them */
-    ptx_val ring;                /* bytes to this iteration's scales in their ring */
-    ptx_val toggle_to, toggle_read, toggle_a_to, toggle_a; /* of double buffers: see shared_toggle */
-    ptx_val end[2 * MOST_DEPTH]; /* `done` below which this warp's first block is in bounds, its next, ... */
-
-    ptx_val codes_at[MOST_GROUPS][2]; /* of this lane, the next to be loaded */
-    ptx_val codes[MOST_DEPTH][MOST_GROUPS][2][2];
-    ptx_val scale_of[MOST_GROUPS][2][MOST_DEPTH];
-    ptx_val zero;
-    ptx_val sum[MOST_ROW_TILES][MOST_GROUPS][4];
-} mma_gemm;
-
-/* Whether a thread block makes parts of several tiles, one after the other. */
-static bool has_stretch(const mma_gemm *g)
-{
-    return g->split_k == 0;
-}
-
-/* Whether a warp has 64 columns, and reads A half as often as with 32. */
-static bool holds_rows(const mma_gemm *g)
-{
-    return (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
-}
-
-/* ---- copies into shared memory ------------------------------------------------------------------------------------ */
-
-/* A thread has half of the registers then. */
-static bool has_most_threads(const mma_gemm *g)
-{
-    return g->threads == MOST_THREADS;
-}
-
-/* Whether the ring of scales is a double buffer: an iteration takes a whole chunk of them. */
-static bool is_double_buffered(const mma_gemm *g)
-{
-    return g->k_warps * g->depth == g->chunk;
-}
-
-/* Columns between those whose scales a thread copies. */
-static uint32_t scale_step(const mma_gemm *g)
-{
-    return g->threads / g->chunk;
-}
-
-/* Neighbouring threads copy the scales of neighbouring blocks of a column. In shared memory the `depth` scales that a
- * k_warp takes in one iteration lie together. */
-static void init_scale_copies(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    uint32_t iteration = g->k_warps * g->depth, step = scale_step(g);
-    ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
-    ptx_val column = tail_clamp(f, ptx_add(f, row, g->first_column), g->args.n),
-            at = ptx_add(f, block, g->first_block);
-    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6)), before = ptx_mul_wide(f, column, blocks);
-    if (g->is_nested) {
-        g->scale_from = ptx_var(f, ptx_add(f, before, ptx_cvt(f, PTX_U64, at)));
-        g->column_bytes = blocks;
-    } else {
-        ptx_val start = ptx_at(f, g->args.scale, before);
-        g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, start, at)));
-        g->column_bytes = ptx_shl(f, blocks, ptx_u32(2));
-    }
-    g->columns_left = ptx_sub(f, ptx_sub(f, g->args.n, ptx_u32(1)), column);
-    for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
-        g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
-    ptx_val k_warp = ptx_and(f, block, ptx_u32(g->k_warps - 1));
-    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(iteration - 1)), ptx_u32(g->k_warps));
-    ptx_val whole = ptx_and(f, block, ptx_u32(~(iteration - 1)));
-    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, ptx_u32(g->depth), later), whole);
-    ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
-    g->scale_to = ptx_var(f, ptx_mad(f, position, ptx_u32(4), to));
-    g->scale_end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
-    g->scale_next_end = ptx_sub(f, g->scale_end, ptx_s32((int32_t)g->chunk));
-    if (is_double_buffered(g))
-        g->toggle_to = ptx_mad(f, g->scale_to, ptx_u32(2), ptx_u32(4 * g->chunk));
-}
-
-static uint32_t a_row_units(const mma_gemm *g)
-{
-    return g->k_warps * g->stage_blocks * BLOCK_K / A_UNIT;
-}
-
-/* To hold what an addition makes again. */
-static bool lacks_registers(const mma_gemm *g)
-{
-    return holds_rows(g) || g->tile_m == 128;
-}
-
-/* Of this thread's i-th row that are in bounds. */
-static ptx_val bytes_of_row(const mma_gemm *g, uint32_t i)
-{
-    ptx_fn *f = g->f;
-    ptx_val row = ptx_add(f, g->a_row, ptx_u32(i * (g->threads / a_row_units(g))));
-    return ptx_select(f, ptx_lt(f, row, g->args.m), ptx_u32(UNIT_BYTES), ptx_u32(0));
-}
-
-/* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as all threads reach at once. */
-static void init_a_copies(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    uint32_t row_units = a_row_units(g), step = g->threads / row_units;
-    ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
-    ptx_val start = ptx_mul(f, g->first_block, ptx_u32(BLOCK_K));
-    ptx_val position = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
-    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
-    g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
-    g->a_step = ptx_mul_wide(f, g->args.a_stride, ptx_u32(2 * step));
-    g->a_row = first;
-    for (uint32_t i = 0; i < g->a_copies && g->tile_m < 128; i++)
-        g->a_bytes[i] = bytes_of_row(g, i);
-    ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
-    g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
-    if (!g->is_wide)
-        g->toggle_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
-    ptx_val block = ptx_div(f, unit, ptx_u32(BLOCK_K / A_UNIT));
-    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
-    for (uint32_t ahead = 0; ahead < g->depth + g->stage_blocks * (g->stages - 1); ahead += g->stage_blocks)
-        g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
-}
-
-/* The address of the i-th column's scales; nested, their number. A wide tile has many columns: those of all would take too many
- * registers. */
-static ptx_val scale_number(mma_gemm *g, uint32_t i)
-{
-    ptx_fn *f = g->f;
-    if (i == 0)
-        return g->scale_from;
-    ptx_val column = g->is_wide ? ptx_min(f, g->columns_left, ptx_u32(i * scale_step(g))) : g->column_of[i];
-    return ptx_mad_wide(f, column, g->column_bytes, g->scale_from);
-}
-
-static ptx_val scale_at(mma_gemm *g, uint32_t i)
-{
-    return ptx_pointer(g->f, PTX_GLOBAL, PTX_F32, scale_number(g, i));
-}
-
-static ptx_val scale_to_at(mma_gemm *g, ptx_val to, uint32_t i)
-{
-    return shared_at(g->f, PTX_F32, to, i * scale_step(g) * g->scale_row_bytes);
-}
-
-/* Loads `count` columns' scales from column `first` on. */
-static void load_some_scales(mma_gemm *g, uint32_t first, uint32_t count, ptx_val is_there, ptx_val raw[])
-{
-    ptx_val number[SCALES_AT_ONCE];
-    for (uint32_t i = 0; i < count; i++) {
-        if (g->is_nested)
-            number[i] = scale_number(g, first + i);
-        else
-            tail_load(g->f, PTX_F32, 1, &raw[i], scale_at(g, first + i), &is_there, PTX_NC);
-    }
-    if (g->is_nested)
-        nf4_nested_load(&g->args.nested, count, number, NULL, raw);
-}
-
-/* Below sm_80, and nested ones: through registers, a few at a time. */
-static void load_scales(mma_gemm *g, ptx_val to, ptx_val is_there)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t first = 0; first < g->scale_copies; first += SCALES_AT_ONCE) {
-        ptx_val raw[SCALES_AT_ONCE];
-        uint32_t left = g->scale_copies - first, count = left < SCALES_AT_ONCE ? left : SCALES_AT_ONCE;
-        load_some_scales(g, first, count, is_there, raw);
-        for (uint32_t i = 0; i < count; i++)
-            ptx_store(f, scale_to_at(g, to, first + i), raw[i]);
-    }
-}
-
-/* Copies the scales of a chunk to `to`; scales of blocks out of bounds are 0. */
-static void copy_chunk(mma_gemm *g, ptx_val to, ptx_val is_there)
-{
-    ptx_fn *f = g->f;
-    if (g->has_sm_80 && !g->is_nested) {
-        ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), ptx_u32(0));
-        for (uint32_t i = 0; i < g->scale_copies; i++)
-            ptx_cp_async_zfill(f, scale_to_at(g, to, i), scale_at(g, i), 4, bytes, PTX_CA);
-    } else if (g->is_nested) {
-        PTX_IF (f, is_there) {
-            load_scales(g, to, is_there);
-        }
-        PTX_ELSE (f) {
-            for (uint32_t i = 0; i < g->scale_copies; i++)
-                ptx_store(f, scale_to_at(g, to, i), ptx_f32(0));
-        }
-    } else {
-        load_scales(g, to, is_there);
-    }
-    ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, ptx_u64(g->is_nested ? g->chunk : 4 * g->chunk)));
-}
-
-/* Copies the chunk after the one that starts at block `done` into the ring's other half. */
-static void copy_scales(mma_gemm *g, ptx_val done)
-{
-    ptx_fn *f = g->f;
-    ptx_val to = g->scale_to;
-    if (!is_double_buffered(g))
-        to = ptx_add(f, g->scale_to, ptx_xor(f, g->ring, ptx_u32(4 * g->chunk)));
-    copy_chunk(g, to, ptx_gt(f, g->scale_next_end, done));
-}
-
-/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. */
-static void copy_rows(mma_gemm *g, uint32_t ahead)
-{
-    ptx_fn *f = g->f;
-    uint32_t step = g->threads / a_row_units(g),
-             stage = g->is_wide ? ahead % g->stages * g->a_stage_bytes : 0;
-    ptx_val raw[MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->k_warps * BLOCK_K);
-    for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val to = shared_at(f, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
-        if (i > 0)
-            from = ptx_at(f, from, g->a_step);
-        if (g->has_sm_80) {
-            ptx_val bytes = g->tile_m < 128 ? g->a_bytes[i] : bytes_of_row(g, i);
-            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, bytes, PTX_CG);
-        } else {
-            ptx_val in_bounds = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
-            tail_load(f, PTX_U32, 4, raw[i], from, &in_bounds, PTX_NC);
-        }
-    }
-    for (uint32_t i = 0; !g->has_sm_80 && i < g->a_copies; i++)
-        ptx_store_vec(f, 4, shared_at(f, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes), raw[i],
-                      PTX_PLAIN);
-}
-
-/* Whether block `ahead` of a k_warp, counted from the iteration's first, is one that ends[0] is behind. */
-static ptx_val is_within(const mma_gemm *g, const ptx_val ends[], ptx_val done, uint32_t ahead)
-{
-    ptx_fn *f = g->f;
-    if (!lacks_registers(g))
-        return ptx_gt(f, ends[ahead], done);
-    return ptx_gt(f, ends[0], ptx_add(f, done, ptx_s32((int32_t)(ahead * g->k_warps))));
-}
-
-static void copy_a(mma_gemm *g, ptx_val done, uint32_t ahead)
-{
-    ptx_fn *f = g->f;
-    PTX_IF (f, is_within(g, g->a_end, done, ahead)) {
-        copy_rows(g, ahead);
-    }
-}
-
-static void step_copies(mma_gemm *g)
-{
-    ptx_set(g->f, g->a_from, ptx_at_const(g->f, g->a_from, 2 * g->k_warps * g->depth * BLOCK_K));
-}
-
-static void copy_first(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    copy_chunk(g, g->scale_to, ptx_gt(f, g->scale_end, ptx_s32(0)));
-    for (uint32_t stage = 0; stage + 1 < g->stages; stage++) {
-        copy_a(g, ptx_s32(0), stage * g->stage_blocks);
-        copy_commit(g->f, g->has_sm_80);
-    }
-    if (is_double_buffered(g))
-        shared_toggle(f, g->scale_to, g->toggle_to);
-    if (!g->is_wide)
-        shared_toggle(f, g->a_to, g->toggle_a_to);
-}
-
 /* ---- this warp's codes ------------------------------------------------------------------------------------------- */
 
-static void init_codes(mma_gemm *g)
+static void init_codes(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val of_warp = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->first_column);
@@ -368,7 +69,7 @@ static void init_codes(mma_gemm *g)
 
 /* ---- loads ahead --------------------------------------------------------------------------------------------------- */
 
-static void load_into(mma_gemm *g, uint32_t count, ptx_val to[], ptx_val from, int hints)
+static void load_into(nf4_gemm_mma *g, uint32_t count, ptx_val to[], ptx_val from, int hints)
 {
     ptx_val loaded[4];
     ptx_load_vec(g->f, (int)count, loaded, from, hints);
@@ -377,7 +78,7 @@ static void load_into(mma_gemm *g, uint32_t count, ptx_val to[], ptx_val from, i
 }
 
 /* Loads the codes of this warp's block `ahead`, counted from the iteration's first. */
-static void load_codes(mma_gemm *g, uint32_t ahead)
+static void load_codes(nf4_gemm_mma *g, uint32_t ahead)
 {
     uint32_t words = ahead * g->k_warps * BLOCK_K / 8;
     for (uint32_t i = 0; i < 2 * g->groups; i++)
@@ -386,12 +87,12 @@ static void load_codes(mma_gemm *g, uint32_t ahead)
 }
 
 /* Whether this warp has a block `ahead`, counted from the iteration's first, which is `done`. */
-static ptx_val in_bounds(const mma_gemm *g, ptx_val done, uint32_t ahead)
+static ptx_val in_bounds(const nf4_gemm_mma *g, ptx_val done, uint32_t ahead)
 {
-    return is_within(g, g->end, done, ahead);
+    return nf4_gemm_is_within(g, g->end, done, ahead);
 }
 
-static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
+static void load_ahead(nf4_gemm_mma *g, ptx_val done, uint32_t block)
 {
     ptx_fn *f = g->f;
     PTX_WHEN (f, in_bounds(g, done, block)) {
@@ -401,18 +102,8 @@ static void load_ahead(mma_gemm *g, ptx_val done, uint32_t block)
 
 /* ---- the product --------------------------------------------------------------------------------------------------- */
 
-/* A's fragment of eight rows for block `block` of an iteration: eight registers of two elements each. */
-static void read_a(mma_gemm *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
-{
-    ptx_fn *f = g->f;
-    uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->k_warps * 2 * BLOCK_K;
-    uint32_t bytes = place + row_tile * ROWS * g->a_row_bytes;
-    for (uint32_t half = 0; half < 2; half++)
-        ptx_load_vec(f, 4, &out[4 * half], shared_at(f, PTX_U32, g->a_read, bytes + 16 * half), PTX_PLAIN);
-}
-
 /* out = 16 columns of 64 weights times 64 elements of eight rows. */
-static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
+static void multiply_block(nf4_gemm_mma *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
 {
     ptx_fn *f = g->f;
     for (int e = 0; e < 4; e++)
@@ -430,14 +121,14 @@ static void multiply_block(mma_gemm *g, ptx_val weights[2][8], const ptx_val a[8
     }
 }
 
-static void decode_group(mma_gemm *g, uint32_t block, uint32_t group, ptx_val out[2][8])
+static void decode_group(nf4_gemm_mma *g, uint32_t block, uint32_t group, ptx_val out[2][8])
 {
     for (uint32_t half = 0; half < 2; half++)
         for (uint32_t p = 0; p < 8; p++)
             nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[half][p]);
 }
 
-static void add_products(mma_gemm *g, uint32_t block, uint32_t row_tile, uint32_t group,
+static void add_products(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t group,
                          ptx_val weights[2][8], const ptx_val a[8])
 {
     ptx_val partial[4];
@@ -448,15 +139,15 @@ static void add_products(mma_gemm *g, uint32_t block, uint32_t row_tile, uint32_
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's A at once, and run out of
  * registers. */
-static void bound_loads_ahead(mma_gemm *g, uint32_t row_tile)
+static void bound_loads_ahead(nf4_gemm_mma *g, uint32_t row_tile)
 {
-    const uint32_t ahead = has_most_threads(g) ? 2 : 4;
+    const uint32_t ahead = g->has_most_threads ? 2 : 4;
     if (row_tile > 0 && row_tile % ahead == 0)
         ptx_warp_barrier(g->f);
 }
 
 /* Registers hold the block's weights of all groups. */
-static void add_block(mma_gemm *g, uint32_t block)
+static void add_block(nf4_gemm_mma *g, uint32_t block)
 {
     ptx_val weights[MOST_GROUPS][2][8];
     for (uint32_t group = 0; group < g->groups; group++)
@@ -464,18 +155,18 @@ static void add_block(mma_gemm *g, uint32_t block)
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         ptx_val read[8];
         bound_loads_ahead(g, row_tile);
-        read_a(g, block, row_tile, read);
+        nf4_gemm_read_a(g, block, row_tile, read);
         for (uint32_t group = 0; group < g->groups; group++)
             add_products(g, block, row_tile, group, weights[group], read);
     }
 }
 
 /* They hold all rows of A. */
-static void add_block_to_rows(mma_gemm *g, uint32_t block)
+static void add_block_to_rows(nf4_gemm_mma *g, uint32_t block)
 {
     ptx_val rows[MOST_HELD_TILES][8], weights[2][8];
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
-        read_a(g, block, row_tile, rows[row_tile]);
+        nf4_gemm_read_a(g, block, row_tile, rows[row_tile]);
     for (uint32_t group = 0; group < g->groups; group++) {
         decode_group(g, block, group, weights);
         for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
@@ -485,85 +176,26 @@ static void add_block_to_rows(mma_gemm *g, uint32_t block)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-/* Those of all blocks of an iteration at once, but where a block's are all that there are registers for. */
-static void read_scales(mma_gemm *g, uint32_t block)
-{
-    ptx_fn *f = g->f;
-    const uint32_t count = has_most_threads(g) || lacks_registers(g) ? 1 : g->depth;
-    if (block % count)
-        return;
-    ptx_val from = is_double_buffered(g) ? g->scales_read : ptx_add(f, g->scales_read, g->ring);
-    for (uint32_t i = 0; i < 2 * g->groups; i++)
-        ptx_load_vec(f, (int)count, &g->scale_of[i / 2][i % 2][block],
-                     shared_at(f, PTX_F32, from, 8 * i * g->scale_row_bytes + 4 * block), PTX_PLAIN);
-}
-
-static uint32_t iteration_blocks(const mma_gemm *g)
-{
-    return g->k_warps * g->depth;
-}
-
-static void copy_scales_ahead(mma_gemm *g, ptx_val done)
-{
-    ptx_fn *f = g->f;
-    if (is_double_buffered(g)) {
-        copy_scales(g, done);
-        return;
-    }
-    ptx_val in_chunk = ptx_and(f, g->ring, ptx_u32(4 * g->chunk - 1));
-    PTX_IF (f, ptx_eq(f, in_chunk, ptx_u32(0))) {
-        copy_scales(g, done);
-    }
-}
-
-/* Waits for a block's stage, so that all threads see it, and fills the stage that is free now. */
-static void next_stage(mma_gemm *g, ptx_val done, uint32_t block)
-{
-    copy_wait(g->f, g->has_sm_80, g->stages - 2);
-    ptx_barrier(g->f);
-    if (block == 0)
-        copy_scales_ahead(g, done);
-    copy_a(g, done, block + g->stage_blocks * (g->stages - 1));
-    copy_commit(g->f, g->has_sm_80);
-}
-
-static void step_ring(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    if (is_double_buffered(g)) {
-        shared_toggle(f, g->scales_read, g->toggle_read);
-        shared_toggle(f, g->scale_to, g->toggle_to);
-    } else {
-        ptx_val next = ptx_add(f, g->ring, ptx_u32(4 * iteration_blocks(g)));
-        ptx_set(f, g->ring, ptx_and(f, next, ptx_u32(8 * g->chunk - 1)));
-    }
-    if (!g->is_wide) {
-        shared_toggle(f, g->a_read, g->toggle_a);
-        shared_toggle(f, g->a_to, g->toggle_a_to);
-    }
-}
-
-static void step(mma_gemm *g)
+static void step(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_set(f, g->codes_at[i / 2][i % 2],
-                ptx_at_const(f, g->codes_at[i / 2][i % 2], iteration_blocks(g) * BLOCK_K / 8));
-    step_ring(g);
-    step_copies(g);
+                ptx_at_const(f, g->codes_at[i / 2][i % 2], g->iteration_blocks * BLOCK_K / 8));
+    nf4_gemm_step_stages(g);
 }
 
-static void multiply_blocks(mma_gemm *g)
+static void multiply_blocks(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)iteration_blocks(g))) {
+    PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)g->iteration_blocks)) {
         ptx_main_loop(f);
         for (uint32_t block = 0; block < g->depth; block++) {
             if (block % g->stage_blocks == 0)
-                next_stage(g, done, block);
-            read_scales(g, block);
+                nf4_gemm_next_stage(g, done, block);
+            nf4_gemm_read_scales(g, block);
             PTX_IF (f, in_bounds(g, done, block)) {
-                (holds_rows(g) ? add_block_to_rows : add_block)(g, block);
+                (g->holds_rows ? add_block_to_rows : add_block)(g, block);
             }
             load_ahead(g, done, block + g->depth);
         }
@@ -575,19 +207,19 @@ static void multiply_blocks(mma_gemm *g)
 /* ---- sums into C --------------------------------------------------------------------------------------------------- */
 
 /* Bytes of a row of sums in shared memory. A lane's rows are two apart, so that the lanes' banks differ. */
-static uint32_t sums_row_bytes(const mma_gemm *g)
+static uint32_t sums_row_bytes(const nf4_gemm_mma *g)
 {
     return 4 * (g->tile_n + PAD_WORDS);
 }
 
 /* Where the table and the copies were, or the copies alone. */
-static ptx_val sums_at(const mma_gemm *g)
+static ptx_val sums_at(const nf4_gemm_mma *g)
 {
-    return has_stretch(g) ? g->scales : g->shared;
+    return g->has_stretch ? g->scales : g->shared;
 }
 
 /* Stores each k_warp's tile of sums. */
-static void store_sums(mma_gemm *g)
+static void store_sums(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = sums_row_bytes(g);
@@ -605,7 +237,7 @@ static void store_sums(mma_gemm *g)
 }
 
 /* This thread's i-th element of the tile: the sum over the k_warps, in their order. */
-static ptx_val add_k_warps(mma_gemm *g, ptx_val from, uint32_t i)
+static ptx_val add_k_warps(nf4_gemm_mma *g, ptx_val from, uint32_t i)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
@@ -613,7 +245,7 @@ static ptx_val add_k_warps(mma_gemm *g, ptx_val from, uint32_t i)
 }
 
 /* Stores this thread's elements of a column: from `row` on, every `step`-th row. */
-static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, const ptx_val sums[],
+static void store_column(nf4_gemm_mma *g, ptx_val row, ptx_val column, ptx_val may, const ptx_val sums[],
                          uint32_t count, uint32_t step)
 {
     ptx_fn *f = g->f;
@@ -633,7 +265,7 @@ static void store_column(mma_gemm *g, ptx_val row, ptx_val column, ptx_val may, 
 }
 
 /* A few of this thread's elements at a time, so that the kernel is no longer than its loop. */
-static void store_large_tile(mma_gemm *g, ptx_val row, ptx_val column, ptx_val from)
+static void store_large_tile(nf4_gemm_mma *g, ptx_val row, ptx_val column, ptx_val from)
 {
     enum { AT_ONCE = 16 };
     ptx_fn *f = g->f;
@@ -648,7 +280,7 @@ static void store_large_tile(mma_gemm *g, ptx_val row, ptx_val column, ptx_val f
 }
 
 /* Threads take neighbouring elements of a row; a small tile has fewer elements than there are threads. */
-static void store_tile(mma_gemm *g)
+static void store_tile(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     uint32_t elements = g->tile_m * g->tile_n, pass_rows = g->threads / g->tile_n;
@@ -677,7 +309,7 @@ static void store_tile(mma_gemm *g)
         for (uint32_t i = 0; i < count; i++)
             ptx_set(f, sums[i], add_k_warps(g, from, i));
     }
-    if (has_stretch(g))
+    if (g->has_stretch)
         may = ptx_and(f, may, nf4_add_stretch(f, &g->args, g->tid, &g->stretch, g->tile, sums, count));
     else if (g->split_k > 1)
         may = ptx_and(f, may, nf4_add_parts(f, &g->args, g->tid, threads, sums, count));
@@ -686,9 +318,9 @@ static void store_tile(mma_gemm *g)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
+static nf4_gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
-    mma_gemm of = {.f = f}, *g = &of;
+    nf4_gemm_mma of = {.f = f}, *g = &of;
     g->type = kiln_type(v, "a");
     g->has_sm_80 = kiln_has_sm(v, 80);
     g->is_nested = kiln_is(v, "scale_type", "nested");
@@ -697,16 +329,21 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
     g->k_warps = kiln_int(v, "k_warps");
     g->stages = kiln_int(v, "stages");
     g->split_k = kiln_int(v, "split_k");
-    g->groups = g->tile_n == 16 ? 1 : holds_rows(g) ? 4 : 2;
+    g->has_stretch = g->split_k == 0;
+    g->holds_rows = (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
+    g->groups = g->tile_n == 16 ? 1 : g->holds_rows ? 4 : 2;
     g->row_tiles = g->tile_m < ROWS ? 1 : g->tile_m / ROWS;
     g->column_warps = g->tile_n / (COLUMNS * g->groups);
     g->threads = WARP_LANES * g->column_warps * g->k_warps;
+    g->has_most_threads = g->threads == MOST_THREADS;
     g->is_wide = g->column_warps > 1 || g->tile_m > ROWS;
-    g->depth = g->is_wide ? (g->tile_m <= 16 && g->threads < MOST_THREADS ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
-    g->chunk = has_most_threads(g)                                  ? g->k_warps * g->depth
+    g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
+    g->iteration_blocks = g->k_warps * g->depth;
+    g->chunk = g->has_most_threads                                  ? g->iteration_blocks
                : g->tile_m == 128                                   ? 8
                : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
                                                                     : 32;
+    g->is_double_buffered = g->iteration_blocks == g->chunk;
     g->stage_blocks = g->is_wide ? 1 : g->depth;
     g->scale_row_bytes = 4 * (2 * g->chunk + PAD_WORDS);
     g->scale_copies = g->tile_n * g->chunk / g->threads;
@@ -718,7 +355,7 @@ static mma_gemm geometry(ptx_fn *f, const kiln_variant *v)
 }
 
 /* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
-static void init_part(mma_gemm *g)
+static void init_part(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
@@ -734,19 +371,19 @@ static void init_part(mma_gemm *g)
     g->block_count = ptx_as(f, PTX_S32, blocks);
 }
 
-static void init_warp(mma_gemm *g)
+static void init_warp(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
     g->lane = ptx_laneid(f);
     g->g = ptx_shr(f, g->lane, ptx_u32(2));
     g->t = ptx_and(f, g->lane, ptx_u32(3));
-    ptx_val warp = has_most_threads(g) ? ptx_shfl_idx(f, ptx_warpid_x(f), ptx_u32(0)) : ptx_warpid_x(f);
+    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), ptx_u32(0)) : ptx_warpid_x(f);
     g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
     g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, ptx_u32(g->column_warps));
 }
 
-static void init_ends(mma_gemm *g)
+static void init_ends(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->k_warp));
@@ -755,47 +392,30 @@ static void init_ends(mma_gemm *g)
 }
 
 /* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
-static uint32_t shared_bytes(const mma_gemm *g)
+static uint32_t shared_bytes(const nf4_gemm_mma *g)
 {
     const uint32_t nested = g->is_nested ? NF4_NESTED_BYTES : 0, table = nf4_pairs_bytes(&g->pairs);
     const uint32_t copies = table + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes + nested;
-    const uint32_t before = has_stretch(g) ? table : 0;
+    const uint32_t before = g->has_stretch ? table : 0;
     const uint32_t sums = before + g->k_warps * (g->tile_m < ROWS ? ROWS : g->tile_m) * sums_row_bytes(g);
     return copies > sums ? copies : sums;
 }
 
 /* The table, then scales, then stages of A, then what nested scales are looked up in. */
-static void layout_shared(mma_gemm *g)
+static void layout_shared(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
     g->scales = ptx_add(f, g->shared, ptx_u32(nf4_pairs_layout(&g->pairs, g->shared)));
 }
 
-static void init_reads(mma_gemm *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->g);
-    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(4 * g->depth), g->scales);
-    g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_k_warp));
-    g->a_stages = ptx_add(f, g->scales, ptx_u32(g->tile_n * g->scale_row_bytes));
-    ptx_val block = ptx_mad(f, g->k_warp, ptx_u32(2 * BLOCK_K), g->a_stages);
-    ptx_val row = g->tile_m < ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
-    ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
-    g->a_read = ptx_var(f, ptx_mad(f, g->t, ptx_u32(32), line));
-    if (is_double_buffered(g))
-        g->toggle_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
-    if (!g->is_wide)
-        g->toggle_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
-}
-
-static void fill_nested(mma_gemm *g)
+static void fill_nested(nf4_gemm_mma *g)
 {
     ptx_val table = ptx_add(g->f, g->a_stages, ptx_u32(g->stages * g->a_stage_bytes));
     nf4_nested_fill(&g->args.nested, table, g->tid);
 }
 
-static void clear_sums(mma_gemm *g)
+static void clear_sums(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     g->zero = ptx_var(f, ptx_f32(0));
@@ -806,10 +426,10 @@ static void clear_sums(mma_gemm *g)
 }
 
 /* As many as leave enough registers for a thread's sums. */
-static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
+static uint32_t blocks_per_multiprocessor(const nf4_gemm_mma *g)
 {
-    uint32_t registers = g->tile_m >= 64 || holds_rows(g)    ? 255
-                         : g->threads == MOST_THREADS        ? 128
+    uint32_t registers = g->tile_m >= 64 || g->holds_rows    ? 255
+                         : g->has_most_threads               ? 128
                          : g->is_wide                        ? 204
                          : g->groups == 1 && g->split_k == 1 ? 85
                                                              : 128;
@@ -819,13 +439,13 @@ static uint32_t blocks_per_multiprocessor(const mma_gemm *g)
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     enum { K_WARPS_OF_NARROW = 8 };
-    const mma_gemm g = geometry(NULL, v);
+    const nf4_gemm_mma g = geometry(NULL, v);
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide;
     s->block[0] = g.threads;
     s->shared_bytes = shared_bytes(&g);
-    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || holds_rows(&g) ? 80 : 75;
+    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
-    if (is_mma && g.is_wide && g.tile_m < 64 && g.threads < MOST_THREADS && !holds_rows(&g))
+    if (is_mma && g.is_wide && g.tile_m < 64 && !g.has_most_threads && !g.holds_rows)
         s->registers = g.tile_m == ROWS ? 128 : 168;
     s->trip = g.depth * BLOCK_K;
     s->loop_warps = g.k_warps;
@@ -841,7 +461,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     kiln_require(
         s,
         !is_mma || is_narrow || (g.threads >= 128 && g.threads <= 256) ||
-            (g.threads == MOST_THREADS && g.tile_m <= 32 && g.tile_n <= 64),
+            (g.has_most_threads && g.tile_m <= 32 && g.tile_n <= 64),
         "strategy tile_m tile_n k_warps",
         "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps, or tile_n / 64 * k_warps with tile_m 16 or 32 and tile_n 128; 16 with tile_m of at most 32 and tile_n of at most 64");
     kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
@@ -858,11 +478,11 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 }
 
 /* Once the tile's loads are on their way. */
-static void fill_table(mma_gemm *g)
+static void fill_table(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     nf4_pairs_find(&g->pairs, g->lane);
-    if (!has_stretch(g)) {
+    if (!g->has_stretch) {
         nf4_pairs_fill(&g->pairs, g->tid);
         return;
     }
@@ -871,17 +491,16 @@ static void fill_table(mma_gemm *g)
     }
 }
 
-static void make_tile(mma_gemm *g)
+static void make_tile(nf4_gemm_mma *g)
 {
-    init_reads(g);
+    nf4_gemm_init_reads(g);
     init_codes(g);
-    init_scale_copies(g);
-    init_a_copies(g);
+    nf4_gemm_init_copies(g);
     for (uint32_t block = 0; block < g->depth; block++)
         load_ahead(g, ptx_s32(0), block);
     if (g->is_nested)
         fill_nested(g);
-    copy_first(g);
+    nf4_gemm_copy_first(g);
     fill_table(g);
     clear_sums(g);
     multiply_blocks(g);
@@ -889,7 +508,7 @@ static void make_tile(mma_gemm *g)
 }
 
 /* Neighbouring tiles have the same columns, so that the weights of several rows of tiles come out of the L2 cache. */
-static void make_stretch(mma_gemm *g)
+static void make_stretch(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
@@ -918,9 +537,9 @@ static void make_stretch(mma_gemm *g)
 
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    mma_gemm g = geometry(f, v);
+    nf4_gemm_mma g = geometry(f, v);
     g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
-    if (has_stretch(&g)) {
+    if (g.has_stretch) {
         init_warp(&g);
         layout_shared(&g);
         make_stretch(&g);

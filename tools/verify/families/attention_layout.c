@@ -33,44 +33,11 @@ attention_sequence attention_sequence_of(problem *p, uint64_t batch)
     return s;
 }
 
-static uint64_t stride(problem *p, const char *matrix, const char *suffix)
+uint64_t attention_stride(problem *p, const char *matrix, const char *suffix)
 {
     char name[32];
     snprintf(name, sizeof name, "%s%s", matrix, suffix);
     return problem_integer(p, name);
-}
-
-uint64_t attention_dim(const problem *p, const char *matrix)
-{
-    uint64_t of_v = problem_parameter(p, "head_dim_v");
-    bool is_of_v = strcmp(matrix, "v") == 0 || strcmp(matrix, "out") == 0;
-    return is_of_v && of_v > 0 ? of_v : problem_parameter(p, "head_dim");
-}
-
-bool attention_has_codes(const problem *p)
-{
-    return !problem_has_parameter(p, "kv", "same");
-}
-
-bool attention_has_key_scales(const problem *p)
-{
-    return problem_has_parameter(p, "kv", "int8_token");
-}
-
-argument *attention_keys(problem *p, const char *matrix)
-{
-    const bool is_k = matrix[0] == 'k';
-    if (!attention_has_codes(p))
-        return problem_find(p, matrix);
-    return problem_find(p, is_k ? "k_codes" : "v_codes");
-}
-
-argument *attention_scales(problem *p, const char *matrix)
-{
-    const bool is_k = matrix[0] == 'k';
-    if (attention_has_key_scales(p))
-        return problem_find(p, is_k ? "k_scales" : "v_scales");
-    return attention_has_codes(p) ? problem_find(p, is_k ? "k_scale" : "v_scale") : NULL;
 }
 
 static bool is_dense(const problem *p)
@@ -93,22 +60,25 @@ static uint64_t entry_of(problem *p, uint64_t batch, uint64_t j)
 uint64_t attention_query_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
                             uint64_t i)
 {
-    uint64_t first = is_dense(p) ? s->batch * stride(p, matrix, "_batch_stride")
-                                 : s->q_first * stride(p, matrix, "_row_stride");
-    return first + head * stride(p, matrix, "_head_stride") + i * stride(p, matrix, "_row_stride");
+    uint64_t first = is_dense(p) ? s->batch * attention_stride(p, matrix, "_batch_stride")
+                                 : s->q_first * attention_stride(p, matrix, "_row_stride");
+    return first + head * attention_stride(p, matrix, "_head_stride") +
+           i * attention_stride(p, matrix, "_row_stride");
 }
 
 uint64_t attention_key_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
                           uint64_t j)
 {
     uint64_t first = problem_integer(p, "sequences_k_rows") > 0
-                         ? s->k_first * stride(p, matrix, "_row_stride")
-                         : s->batch * stride(p, matrix, "_batch_stride");
+                         ? s->k_first * attention_stride(p, matrix, "_row_stride")
+                         : s->batch * attention_stride(p, matrix, "_batch_stride");
     if (is_paged(p)) {
-        first = number_of(p, "pages_table", entry_of(p, s->batch, j), 0) * stride(p, matrix, "_batch_stride");
+        first = number_of(p, "pages_table", entry_of(p, s->batch, j), 0) *
+                attention_stride(p, matrix, "_batch_stride");
         j %= problem_integer(p, "pages_size");
     }
-    return first + head * stride(p, matrix, "_head_stride") + j * stride(p, matrix, "_row_stride");
+    return first + head * attention_stride(p, matrix, "_head_stride") +
+           j * attention_stride(p, matrix, "_row_stride");
 }
 
 uint64_t attention_log_at(problem *p, const attention_sequence *s, uint64_t head, uint64_t i)

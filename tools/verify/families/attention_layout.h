@@ -2,7 +2,7 @@
 #ifndef VERIFY_ATTENTION_LAYOUT_H
 #define VERIFY_ATTENTION_LAYOUT_H
 
-#include "families.h"
+#include "attention_problem.h"
 
 typedef struct attention_sequence {
     uint64_t batch, q_length, k_length;
@@ -11,16 +11,8 @@ typedef struct attention_sequence {
 
 attention_sequence attention_sequence_of(problem *p, uint64_t batch);
 
-/* Elements of a row. */
-uint64_t attention_dim(const problem *p, const char *matrix);
-
-/* "k" or "v", or their codes; and their scales, of heads or, with kv int8_token, of keys: null where they have none. */
-argument *attention_keys(problem *p, const char *matrix);
-argument *attention_scales(problem *p, const char *matrix);
-
-/* Whether K and V are codes; with a scale for each key. */
-bool attention_has_codes(const problem *p);
-bool attention_has_key_scales(const problem *p);
+/* Elements from row to row of q, k, v or out, or of scale: "_row_stride"; so of heads and batches. */
+uint64_t attention_stride(problem *p, const char *matrix, const char *suffix);
 
 /* The element at which the row of query i begins in "q" or "out", that of key j in "k" or "v", and its
  * place in "scale"; the query's place in lse. */

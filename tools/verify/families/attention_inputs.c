@@ -1,0 +1,362 @@
+/* The inputs of attention: kinds of Q, K and V, or of codes and scales, and of what shapes scores. */
+#include "attention_inputs.h"
+
+#include <math.h>
+
+#include "attention_layout.h"
+#include "codes.h"
+#include "inputs.h"
+
+enum {
+    ATTENTION_DOMINATING = 100, /* one key in 37 far above the others */
+    ATTENTION_EXTREME,          /* scores of 1e4 and -1e4 */
+    ATTENTION_RISING,           /* each tile's scores above those before */
+    ATTENTION_FALLING,
+    ATTENTION_LATE, /* the first of many tiles is not seen; scores rise by 1 after half, by 2 more in the last eighth */
+    ATTENTION_SCALE_0,
+    ATTENTION_LARGE_V,   /* as large as the sums of weights allow */
+    ATTENTION_ONE_HOT,   /* V is 1 at one place in each row: every weight at its own */
+    ATTENTION_NONFINITE, /* NaN and infinities in one row of K, and in one of eight of Q */
+    /* Of more keys than one chunk has. Scores behind the first are above its; no key of it is seen; all are alike. */
+    ATTENTION_CHUNKS_RISE,
+    ATTENTION_CHUNKS_NONE,
+    ATTENTION_CHUNKS_LIKE,
+    ATTENTION_DRIFT /* a lane's first weight is 1, its others nearly an ulp of that, or, in odd rows, hardly any */
+};
+
+/* ---- matrices ----------------------------------------------------------------------------------------------------- */
+
+/* What is filled: rows are counted by their place in memory, so many elements apart. */
+typedef struct matrix {
+    argument *a;
+    int kind;
+    double size;      /* of numbers that make scores */
+    double largest_v; /* as large as the sums of weights allow */
+    uint64_t dim, keys, tile_k, apart, rows;
+    bool has_codes, is_e4m3;
+    random_stream s;
+} matrix;
+
+static double q_of(const matrix *m, uint64_t row, uint64_t column, double normal)
+{
+    switch (m->kind) {
+    case ATTENTION_EXTREME:
+    case ATTENTION_RISING:
+    case ATTENTION_FALLING:
+        return m->size;
+    case ATTENTION_LATE:
+        return 1;
+    case ATTENTION_DRIFT:
+        return column >= 8 ? 0 : (row + row / 8) % 2 ? 1.3125 : 1;
+    case ATTENTION_CHUNKS_RISE:
+    case ATTENTION_CHUNKS_NONE:
+    case ATTENTION_CHUNKS_LIKE:
+        return 1 + (double)(row % 16) / 16;
+    default:
+        return normal;
+    }
+}
+
+/* Keys in which lanes' sums begin have 0, in the second chunk -2. The others' weights are 0.98 ulps of 1, or e^-21: seven
+ * columns come near the score, one to it. */
+static double drift_of(const matrix *m, uint64_t row, uint64_t column)
+{
+    element_type type = m->a->about->type;
+    double root = sqrt((double)m->dim), score = log(0.98 * 0x1p-23) * root;
+    double most = number_decode(type, number_encode(type, score / 7));
+    if (column >= 8)
+        return 0;
+    if (row % ATTENTION_CHUNK < 8 && row % 2 == 0)
+        return row < ATTENTION_CHUNK ? 0 : -2 * root / 8;
+    return column < 7 ? most : score - 7 * most;
+}
+
+static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal)
+{
+    const double size = m->size, step = 1 / sqrt((double)m->dim); /* raises a score by 1 where Q is 1 */
+    switch (m->kind) {
+    case ATTENTION_DOMINATING:
+        return row % 37 == 20 ? 6 * normal : normal / 4;
+    case ATTENTION_EXTREME:
+        return random_bits(random_fork(m->s, 7), row) & 1 ? size : -size;
+    case ATTENTION_RISING:
+        return size * (double)row / (double)m->rows + normal / 64;
+    case ATTENTION_FALLING:
+        return size * (double)(m->rows - row) / (double)m->rows + normal / 64;
+    case ATTENTION_LATE:
+        if (row < m->tile_k && column == 0 && m->keys > m->tile_k)
+            return -INFINITY;
+        return (8 * row >= 7 * m->rows ? 3 : 2 * row >= m->rows ? 1 : 0) * step + normal / 4;
+    case ATTENTION_DRIFT:
+        return drift_of(m, row, column);
+    case ATTENTION_CHUNKS_RISE:
+        return (row >= ATTENTION_CHUNK ? 4.7 : 0) * step + normal / 4;
+    case ATTENTION_CHUNKS_NONE:
+        return row >= ATTENTION_CHUNK ? normal : column == 0 ? -INFINITY : 0;
+    default:
+        return normal;
+    }
+}
+
+static double v_of(const matrix *m, uint64_t row, uint64_t column, double normal)
+{
+    element_type type = m->a->about->type;
+    if (m->kind == ATTENTION_LARGE_V)
+        return normal > 0 ? m->largest_v : -m->largest_v;
+    if (m->kind >= ATTENTION_CHUNKS_RISE) /* sums of thousands do not hide a 1 */
+        return normal * (type == ELEMENT_F16 ? 0x1p-10 : 0x1p-14);
+    return m->kind == ATTENTION_ONE_HOT ? column == row % m->apart : normal;
+}
+
+/* An infinity in K is a score of +infinity to some queries, of -infinity to others. */
+static void put_nonfinite(argument *a, uint64_t dim, random_stream s)
+{
+    uint64_t rows = a->count / dim, only = rows ? random_below(s, 0, rows) : 0;
+    random_stream of_row = random_fork(s, 1), column = random_fork(s, 2), value = random_fork(s, 3);
+    for (uint64_t row = 0; row < rows; row++) {
+        bool is_hit = a->about->name[0] == 'k' ? row == only : random_below(of_row, row, 8) == 0;
+        if (is_hit)
+            element_set(a->about->type, a->host, row * dim + random_below(column, row, dim),
+                        inputs_nonfinite(value, row));
+    }
+}
+
+/* ---- codes ------------------------------------------------------------------------------------------------------ */
+
+/* What the largest code of a matrix stands for, but for factors of heads and keys of at most 1. */
+static double most_of(const matrix *m)
+{
+    const bool is_k = m->a->about->name[0] == 'k';
+    switch (m->kind) {
+    case ATTENTION_DOMINATING:
+        return is_k ? 24 : 4;
+    case ATTENTION_EXTREME:
+    case ATTENTION_RISING:
+    case ATTENTION_FALLING:
+        return is_k ? m->size : 4;
+    case ATTENTION_LARGE_V:
+        return is_k ? 4 : m->largest_v;
+    case ATTENTION_CHUNKS_RISE:
+    case ATTENTION_CHUNKS_LIKE:
+        return is_k ? 4 : 0x1p-8;
+    case INPUT_DENORMAL:
+        return 0x1p-20;
+    default:
+        return 4;
+    }
+}
+
+/* Exactly an f32. */
+static double nominal_scale(const matrix *m)
+{
+    return (float)(most_of(m) / (m->is_e4m3 ? 448 : 128));
+}
+
+/* A code as a signed byte. */
+static int code_at(const matrix *m, uint64_t i)
+{
+    const uint64_t row = i / m->apart, column = i % m->apart, bits = random_bits(random_fork(m->s, 9), i);
+    const double normal = random_normal(m->s, i);
+    const bool is_k = m->a->about->name[0] == 'k';
+    const int largest = m->is_e4m3 ? CODES_E4M3_LARGEST : 127, sign = bits & 1 ? -CODES_SIGN : 0;
+    switch (m->kind) {
+    case INPUT_REAL: /* any but a NaN */
+        return m->is_e4m3 ? sign + (int)(bits / 2 % CODES_E4M3_NAN) : (int)(bits & 255) - 128;
+    case INPUT_DENORMAL:
+        return m->is_e4m3 ? sign + (int)(bits / 2 % 8) : (int)(bits / 2 % 3) - 1;
+    case INPUT_HUGE_TINY:
+        return bits / 2 % 2 ? (m->is_e4m3 || sign == 0 ? sign + largest : sign) : (int)(bits / 4 % 2);
+    case ATTENTION_LARGE_V:
+        if (!is_k)
+            return m->is_e4m3 || normal > 0 ? (normal > 0 ? 0 : -CODES_SIGN) + largest : -128;
+        break;
+    default:
+        break;
+    }
+    const double value = is_k ? k_of(m, row, column, normal) : v_of(m, row, column, normal);
+    return codes_encode(m->is_e4m3, value / nominal_scale(m));
+}
+
+/* Kinds whose scores are what matters have one scale. */
+static double factor_at(const matrix *m, uint64_t i, bool is_of_key)
+{
+    static const double of_heads[] = {1, 0.75, 0.5};
+    random_stream s = random_fork(m->s, 10);
+    if (!is_of_key)
+        return of_heads[i % 3];
+    if (m->kind == INPUT_HUGE_TINY)
+        return exp2(-30 * (double)random_below(s, i, 3)) * (random_below(random_fork(s, 1), i, 8) > 0);
+    return m->kind > ATTENTION_DOMINATING && m->kind != ATTENTION_NONFINITE
+               ? 1
+               : exp2(-3 * (double)random_below(s, i, 1024) / 1024);
+}
+
+/* A NaN is in one code of K, or in the scale of one of its keys. */
+static void fill_codes(problem *p, const matrix *m)
+{
+    argument *codes = m->a, *scales = attention_scales(p, m->a->about->name);
+    const double nominal = nominal_scale(m);
+    for (uint64_t i = 0; i < codes->count; i++)
+        element_set(codes->about->type, codes->host, i, code_at(m, i));
+    for (uint64_t i = 0; i < scales->count; i++)
+        element_set(scales->about->type, scales->host, i,
+                    nominal * factor_at(m, i, attention_has_key_scales(p)));
+    if (m->kind != ATTENTION_NONFINITE || codes->about->name[0] != 'k')
+        return;
+    if (m->is_e4m3 && codes->count > 0)
+        element_set(codes->about->type, codes->host, random_below(random_fork(m->s, 8), 0, codes->count),
+                    CODES_E4M3_NAN);
+    else if (attention_has_key_scales(p) && scales->count > 0)
+        element_set(scales->about->type, scales->host, random_below(random_fork(m->s, 8), 0, scales->count),
+                    NAN);
+}
+
+/* ---- all of a problem's ------------------------------------------------------------------------------------------- */
+
+static void fill(const matrix *m)
+{
+    element_type type = m->a->about->type;
+    const char name = m->a->about->name[0];
+    if (m->kind < ATTENTION_DOMINATING) {
+        inputs_fill(m->a, (input_kind)m->kind, m->s);
+        return;
+    }
+    for (uint64_t i = 0; i < m->a->count; i++) {
+        uint64_t row = i / m->apart, column = i % m->apart;
+        double normal = random_normal(m->s, i);
+        element_set(type, m->a->host, i,
+                    name == 'q'   ? q_of(m, row, column, normal)
+                    : name == 'k' ? k_of(m, row, column, normal)
+                                  : v_of(m, row, column, normal));
+    }
+    if (m->kind == ATTENTION_NONFINITE && name != 'v')
+        put_nonfinite(m->a, m->dim, random_fork(m->s, 8));
+}
+
+/* Rows that follow each other at once, with a gap, or that overlap; else some number of elements makes one. */
+static matrix matrix_of(problem *p, const char *name, int kind, double size, random_stream s)
+{
+    uint64_t dim = attention_dim(p, name), apart = attention_stride(p, name, "_row_stride");
+    const bool has_codes = name[0] != 'q' && attention_has_codes(p);
+    const element_type of_out = problem_find(p, "out")->about->type;
+    matrix m = {.a = has_codes ? attention_keys(p, name) : problem_find(p, name),
+                .kind = kind,
+                .size = size,
+                .dim = dim,
+                .keys = problem_integer(p, "k_length"),
+                .tile_k = problem_parameter(p, "tile_k"),
+                .apart = apart > 0 && (apart <= 2 * dim || name[0] == 'q') ? apart : dim,
+                .has_codes = has_codes,
+                .is_e4m3 = attention_has_e4m3(p),
+                .s = s};
+    m.largest_v =
+        of_out == ELEMENT_F16 ? number_largest(of_out) : number_largest(of_out) / (4 * (double)(m.keys + 1));
+    m.rows = m.a->count / m.apart + 1;
+    return m;
+}
+
+/* The kind in place of a pattern's. Where rows of Q are far apart the size is for what goes from tile to tile, or from chunk to
+ * chunk, of which many inputs show little. Others are for which keys are seen: there all weigh alike, or nearly. */
+static int kind_at(problem *p, int kind)
+{
+    if (problem_integer(p, "q_row_stride") == problem_parameter(p, "head_dim") + ATTENTION_COUNTED_GAP)
+        return kind == INPUT_NORMAL ? kind : ATTENTION_SCALE_0;
+    if (problem_integer(p, "q_row_stride") != ATTENTION_APART)
+        return kind;
+    if (!attention_is_long(p))
+        return kind == INPUT_NORMAL ? kind : kind == ATTENTION_DOMINATING ? ATTENTION_LATE : ATTENTION_RISING;
+    if (problem_integer(p, "k_row_stride") == 0)
+        return ATTENTION_CHUNKS_LIKE;
+    if (attention_has_codes(p)) /* there is no infinity, nor scores between codes' */
+        return ATTENTION_CHUNKS_RISE;
+    bool is_none = kind == ATTENTION_NONFINITE || kind == ATTENTION_FALLING || kind == ATTENTION_SCALE_0 ||
+                   kind == ATTENTION_EXTREME;
+    return kind == ATTENTION_DOMINATING ? ATTENTION_DRIFT
+           : is_none                    ? ATTENTION_CHUNKS_NONE
+                                        : ATTENTION_CHUNKS_RISE;
+}
+
+bool attention_is_random(problem *p, const input_pattern *pattern)
+{
+    return pattern->flags & PATTERN_RANDOM && kind_at(p, pattern->number) == pattern->number;
+}
+
+bool attention_drifts(problem *p, const input_pattern *pattern)
+{
+    return kind_at(p, pattern->number) == ATTENTION_DRIFT;
+}
+
+/* Above scores, near them, and so far below that nothing is left of it, or none. */
+static double sink_of(uint64_t head, double normal)
+{
+    return head % 3 == 0 ? 3 + fabs(normal) : head % 3 == 1 ? 2 * normal : normal > 0 ? -2000 : -INFINITY;
+}
+
+/* Near 0, so that thousands of keys count. */
+static double slope_of(uint64_t head, bool is_near)
+{
+    return exp2(is_near ? -13 : -1 - (double)(head % 8));
+}
+
+/* A mask hides one key in five, and with extremes all of some queries. */
+static void fill_shaping(problem *p, int kind, random_stream s)
+{
+    static const char *const names[] = {"sinks", "alibi_slopes", "mask"};
+    argument *cap = problem_find(p, "softcap");
+    if (cap)
+        cap->real = kind == ATTENTION_SCALE_0 ? 0 : kind == ATTENTION_EXTREME ? 0.125 : 30;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        argument *a = problem_find(p, names[n]);
+        random_stream of = random_fork(s, 10 + n);
+        for (uint64_t i = 0; a && i < a->count; i++) {
+            double normal = random_normal(of, i);
+            bool is_hit = random_below(random_fork(of, 1), i, 5) == 0;
+            double value = n == 1 ? slope_of(i, kind == ATTENTION_SCALE_0 || kind >= ATTENTION_CHUNKS_RISE)
+                           : n == 2 && is_hit          ? -INFINITY
+                           : kind == ATTENTION_EXTREME ? (normal > 0 ? 300 : -300)
+                           : n == 0                    ? sink_of(i, normal)
+                                                       : 2 * normal;
+            element_set(a->about->type, a->host, i, value);
+        }
+    }
+}
+
+void attention_make(problem *p, const input_pattern *pattern, random_stream s)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    argument *scale = problem_find(p, "scale");
+    double dim = (double)problem_parameter(p, "head_dim");
+    int kind = kind_at(p, pattern->number);
+    double exact = kind == ATTENTION_SCALE_0 ? 0 : 1 / sqrt(dim);
+    double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt(dim));
+    scale->real = number_decode(scale->about->type, number_encode(scale->about->type, exact));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        matrix m = matrix_of(p, names[i], kind, size, random_fork(s, i + 1));
+        if (m.has_codes)
+            fill_codes(p, &m);
+        else
+            fill(&m);
+    }
+    fill_shaping(p, kind, s);
+    attention_make_layout(p);
+    attention_poison(p);
+}
+
+/* clang-format off */
+const input_pattern attention_patterns[] = {
+    {"normal",     PATTERN_RANDOM | PATTERN_LARGE, INPUT_NORMAL},
+    {"dominating", PATTERN_LARGE,                  ATTENTION_DOMINATING},
+    {"extreme",    0,                              ATTENTION_EXTREME},
+    {"rising",     0,                              ATTENTION_RISING},
+    {"falling",    0,                              ATTENTION_FALLING},
+    {"late",       0,                              ATTENTION_LATE},
+    {"scale-0",    0,                              ATTENTION_SCALE_0},
+    {"large-v",    0,                              ATTENTION_LARGE_V},
+    {"one-hot",    0,                              ATTENTION_ONE_HOT},
+    {"real",       0,                              INPUT_REAL},
+    {"denormal",   0,                              INPUT_DENORMAL},
+    {"huge-tiny",  0,                              INPUT_HUGE_TINY},
+    {"nonfinite",  PATTERN_NONFINITE,              ATTENTION_NONFINITE},
+    {NULL,         0,                              0},
+};
+/* clang-format on */

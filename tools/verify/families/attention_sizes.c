@@ -1,0 +1,340 @@
+/* The sizes of attention: lengths around the edges of tiles, parts and windows, in every layout of rows and heads. */
+#include "attention_sizes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "attention_inputs.h"
+#include "attention_layout.h"
+
+enum {
+    MOST_BLOCKS = 512,  /* of which a call without splits has more than one to a tile */
+    HEADS_TOGETHER = 16 /* whose causal tiles begin together */
+};
+
+/* Where rows and heads lie. */
+typedef enum layout {
+    HEADS_FIRST, /* batch, head, row */
+    ROWS_FIRST,  /* batch, row, head */
+    GAPS,        /* Q, K and V with gaps between rows, heads and batches */
+    ONE_KV,      /* all batches share K and V */
+    OVERLAPPING, /* a row of K or V begins a few elements behind the one before it: few elements, many rows */
+    FAR_QUERIES, /* the same; rows of Q far apart */
+    ONE_VALUE,   /* and one row of V for all keys */
+    ONE_ROW,     /* and of K */
+    COUNTED      /* as OVERLAPPING, and inputs in which each key counts */
+} layout;
+
+typedef struct lengths {
+    uint64_t batch, q_heads, kv_heads, q, k;
+} lengths;
+
+typedef struct sight {
+    uint64_t left, right, first; /* window_left, window_right, first_keys */
+    int64_t offset;
+    bool has_sinks;
+} sight;
+
+static void set(size_plan *plan, const char *prefix, const char *suffix, uint64_t value)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s%s", prefix, suffix);
+    problem_find(plan->problem, name)->integer = value;
+}
+
+static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uint64_t rows, layout where,
+                        uint64_t gap)
+{
+    uint64_t dim = attention_dim(plan->problem, prefix), row = dim + gap, head;
+    if (where >= OVERLAPPING)
+        row = gap;
+    head = where == ROWS_FIRST ? dim : rows * row + 3 * gap;
+    set(plan, prefix, "_row_stride", where == ROWS_FIRST ? heads * dim : row);
+    set(plan, prefix, "_head_stride", head);
+    set(plan, prefix, "_batch_stride",
+        where == ONE_KV ? 0 : heads * (where == ROWS_FIRST ? rows * dim : head) + 5 * gap);
+}
+
+/* Of the parts that a call without splits may have, or of its splits. */
+static uint64_t records(problem *p, uint64_t rows)
+{
+    uint64_t tile_k = problem_parameter(p, "tile_k"), splits = problem_integer(p, "splits");
+    uint64_t tiles = (problem_integer(p, "k_length") + 2 * tile_k - 1) / (2 * tile_k);
+    uint64_t most = rows * (tiles < 1 ? 1 : tiles < ATTENTION_MOST_PARTS ? tiles : ATTENTION_MOST_PARTS);
+    uint64_t few = MOST_BLOCKS * problem_parameter(p, "tile_q"), asked = splits > 1 ? rows * splits : 0;
+    most = most < few ? most : few;
+    return most > asked ? most : asked;
+}
+
+/* Odd rows; one matrix for all heads where there are several batches. */
+static void set_mask(size_plan *plan, lengths n)
+{
+    uint64_t row = n.k | 1, head = n.batch > 1 ? 0 : n.q * row;
+    set(plan, "mask", "_row_stride", row);
+    set(plan, "mask", "_head_stride", head);
+    set(plan, "mask", "_batch_stride", n.q * row);
+}
+
+/* Scales of keys, one behind the other, or some apart. */
+static void set_scale_strides(size_plan *plan, uint64_t heads, uint64_t rows, layout where)
+{
+    const bool by_rows = where == ROWS_FIRST;
+    const uint64_t row = where == GAPS ? 3 : 1, head = rows * row + (where == GAPS ? 1 : 0);
+    if (!attention_has_key_scales(plan->problem))
+        return;
+    set(plan, "scale", "_row_stride", by_rows ? heads : row);
+    set(plan, "scale", "_head_stride", by_rows ? 1 : head);
+    set(plan, "scale", "_batch_stride", where == ONE_KV ? 0 : heads * (by_rows ? rows : head));
+}
+
+static void add_size(size_plan *plan, lengths n, layout where, const sight *seen, bool is_always)
+{
+    static const struct {
+        uint64_t q, k, v;
+    } gaps[] = {[GAPS] = {8, 8, 16},
+                [OVERLAPPING] = {8, 8, 16},
+                [FAR_QUERIES] = {ATTENTION_APART, 8, 16},
+                [ONE_VALUE] = {ATTENTION_APART, 8, 0},
+                [ONE_ROW] = {ATTENTION_APART, 0, 0},
+                [COUNTED] = {ATTENTION_COUNTED_GAP, 8, 16}};
+    static const attention_lengths lengths_by[] = {
+        [HEADS_FIRST] = LENGTHS_BY_OFFSETS, [ROWS_FIRST] = LENGTHS_IN_PART,
+        [GAPS] = LENGTHS_IN_SLOTS,          [ONE_KV] = LENGTHS_ALL,
+        [OVERLAPPING] = LENGTHS_BY_OFFSETS, [FAR_QUERIES] = LENGTHS_BY_OFFSETS,
+        [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS,
+        [COUNTED] = LENGTHS_BY_OFFSETS};
+    layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING || where == COUNTED ? GAPS : where;
+    if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
+        plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
+        return;
+    }
+    n.batch = size_plan_value(plan, "batch", n.batch);
+    n.q_heads = size_plan_value(plan, "q_heads", n.q_heads);
+    n.kv_heads = size_plan_value(plan, "kv_heads", n.kv_heads);
+    n.q = size_plan_value(plan, "q_length", n.q);
+    n.k = size_plan_value(plan, "k_length", n.k);
+    set(plan, "batch", "", n.batch);
+    set(plan, "q_heads", "", n.q_heads);
+    set(plan, "kv_heads", "", n.kv_heads);
+    set(plan, "q_length", "", n.q);
+    set(plan, "k_length", "", n.k);
+    set(plan, "window_left", "", seen->left);
+    set(plan, "window_right", "", seen->right);
+    set(plan, "first_keys", "", seen->first);
+    set(plan, "causal_offset", "", (uint64_t)seen->offset);
+    problem_find(plan->problem, "sinks")->is_null = !seen->has_sinks;
+    if (problem_find(plan->problem, "mask"))
+        set_mask(plan, n);
+    attention_plan_layout(plan->problem, lengths_by[where]);
+    n.q = attention_query_rows(plan->problem);
+    n.k = attention_key_rows(plan->problem);
+    set_strides(plan, "q", n.q_heads, n.q, of_q, gaps[where].q);
+    const uint64_t wider =
+        attention_has_codes(plan->problem) && gaps[where].k == 8 ? 2 : 1; /* whole units of codes */
+    set_strides(plan, "k", n.kv_heads, n.k, where, wider * gaps[where].k);
+    set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
+    set_scale_strides(plan, n.kv_heads, n.k, where);
+    set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
+    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q,
+             dim = attention_dim(plan->problem, "out");
+    set(plan, "workspace_size", "",
+        (split_k == 0  ? records(plan->problem, rows)
+         : split_k > 1 ? rows * split_k
+                       : 0) *
+            (dim + 8));
+    (is_always ? size_plan_add_always : size_plan_add)(plan);
+}
+
+static void add(size_plan *plan, lengths n, layout where)
+{
+    add_size(plan, n, where, &(sight){0}, false);
+}
+
+/* Few elements, but for O's, that make a kernel do most of what it does. */
+static void add_always(size_plan *plan, lengths n, layout where)
+{
+    add_size(plan, n, where, &(sight){0}, true);
+}
+
+/* More keys than tensor cores sum at once, in every part: one query tile, and both rows of its lanes. */
+static void add_long(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
+    uint64_t group = problem_has_parameter(p, "pack_gqa", "true") ? 3 : 1, parts = split_k ? split_k : 1;
+    const bool is_wide = attention_dim(p, "k") > 256 || attention_dim(p, "v") > 256;
+    const uint64_t rows = is_wide                                ? 57
+                          : problem_parameter(p, "tile_q") >= 64 ? 27
+                                                                 : 9; /* in all blocks of a warp */
+    lengths n = {1, group, 1, rows / group, parts * attention_key_warps(p) * ATTENTION_CHUNK + tile_k + 3};
+    set(plan, "splits", "", !split_k);
+    if (attention_is_mma(p))
+        split_k > 4 ? add(plan, n, ONE_ROW) : add_always(plan, n, split_k > 1 ? ONE_ROW : ONE_VALUE);
+    set(plan, "splits", "", 0);
+}
+
+static void add_parts(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t split_k = problem_parameter(p, "split_k"), tile_k = problem_parameter(p, "tile_k");
+    for (uint64_t i = 1; i <= 2; i++) /* a part has one key, and none */
+        add_always(plan, (lengths){1, 2, 1, 5, (split_k - i) * tile_k + 1}, OVERLAPPING);
+    add_always(plan, (lengths){1, 3, 1, 3, 128 * split_k + 5}, OVERLAPPING);
+}
+
+/* Parts that a call asks for: groups of them, which the last of each joins, have one part, some, all; and parts without keys.
+ * Half of them with sinks.
+ * What a call leaves open is in all other sizes. */
+static void add_splits(size_plan *plan)
+{
+    static const uint64_t splits[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 64, 65, 256};
+    uint64_t tile_k = problem_parameter(plan->problem, "tile_k");
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        set(plan, "splits", "", splits[i]);
+        add_size(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING,
+                 &(sight){.has_sinks = i % 2}, true);
+        add(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST);
+    }
+    set(plan, "splits", "", 0);
+}
+
+/* A tile's rows, one more, and a head's queries in two tiles. */
+static void add_packed(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k");
+    add_always(plan, (lengths){1, tile_q / 4, 1, 4, tile_k + 3}, OVERLAPPING);
+    add(plan, (lengths){1, 2 * (tile_q / 3 + 1), 2, 3, 10}, ROWS_FIRST);
+    add_always(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, OVERLAPPING);
+    add(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, GAPS);
+}
+
+/* Edges of what is seen at each key of a tile, so that each comparison of a key's number decides once: of first keys, and of
+ * the length; a lane of mma has pairs of keys in each octet, and each edge has one of its keys on either side. */
+static void add_edges(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const uint64_t tile_k = problem_parameter(p, "tile_k");
+    const bool is_mma = attention_is_mma(p);
+    enum { ROWS = 27 };
+    for (uint64_t n = 0; n < tile_k / (is_mma ? 4 : 16); n++) {
+        const uint64_t edge = is_mma ? n / 2 * 8 + (n % 2 ? 6 : 3) : n * 16 + (n % 2 ? 14 : 3);
+        add_size(plan, (lengths){1, 1, 1, ROWS, 2 * tile_k + edge}, COUNTED,
+                 &(sight){.left = 1, .first = edge}, true);
+    }
+}
+
+/* The same of windows, which move with the rows: a lane's rows are eight apart. In front of them there are no keys. */
+static void add_moving_edges(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const uint64_t tile_q = problem_parameter(p, "tile_q");
+    const bool is_causal = problem_has_parameter(p, "causal", "true");
+    for (uint64_t ahead = 0; ahead < 32; ahead += 8) {
+        const uint64_t rows = ahead == 0 ? 2 * tile_q + 3 : tile_q;
+        add_size(plan, (lengths){1, 1, 1, rows, rows + ahead}, COUNTED,
+                 &(sight){.left = 4, .right = is_causal ? 0 : 3}, true);
+    }
+}
+
+/* Windows of one key, and around a tile; first keys that fill a tile, or not; a gap of a tile between them and the window;
+ * queries that stand before the first key, see a sink alone, or stand behind the last key. */
+static void add_windows(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    const uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k"),
+                   parts = problem_parameter(p, "split_k");
+    const bool is_causal = problem_has_parameter(p, "causal", "true");
+    const uint64_t few = 9, long_k = (parts + 5) * tile_k + 7;
+    const struct {
+        lengths n;
+        sight seen;
+    } rows[] = {
+        {{1, 3, 1, few, long_k}, {.left = (parts + 2) * tile_k + 1, .first = 3, .has_sinks = true}},
+        {{1, 1, 1, few, 4 * tile_k + 1},
+         {.left = tile_k, .first = tile_k + 1}}, /* the last query does not see a tile's first key */
+        {{1, 1, 1, few, 3 * tile_k}, {.left = 2, .first = tile_k}},
+        {{1, 2, 1, few, tile_k + 3}, {.right = 1, .offset = -(int64_t)tile_k - 6, .has_sinks = true}},
+        {{1, 1, 1, few, tile_k + 3}, {.left = 8, .offset = 5}},
+        {{1, 1, 1, few, tile_k + 3}, {.left = 4, .first = 2, .offset = 1 << 29}},
+        {{1, 1, 1, tile_q + 1, 2 * tile_k - 1},
+         {.left = 7, .right = is_causal ? 1 : tile_k + 2, .offset = -2}},
+        {{2, 2, 1, few, tile_k + 3}, {.right = is_causal ? 0 : 2}},
+        {{1, 1, 1, 27, 9}, {.right = 1}}, /* of a tile's queries 18 see nothing */
+        {{1, 1, 1, 27, tile_k + 3}, {.left = tile_k, .first = tile_k}}, /* first keys within the window */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        add_size(plan, rows[i].n, rows[i].seen.has_sinks ? OVERLAPPING : COUNTED, &rows[i].seen, true);
+}
+
+/* Sequences of every length beside each other, their rows by offsets and in slots. */
+static void add_sequences(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k");
+    const uint64_t parts = problem_parameter(p, "split_k"), tiles = 4 * (parts > 0 ? parts : 3);
+    const sight window = {.left = tile_k / 2, .right = 1, .first = 3, .has_sinks = true};
+    const sight gap = {.left = tiles * tile_k + tile_k / 2, .right = 1, .first = 3 * tile_k + 3};
+    enum { ALL_LENGTHS = 9 };
+    add_always(plan, (lengths){ALL_LENGTHS, 1, 1, tile_q + 5, 2 * tile_k + 5}, OVERLAPPING);
+    add_size(plan, (lengths){ALL_LENGTHS, 3, 1, 3, 4 * tile_k + 9}, OVERLAPPING, &window, true);
+    add(plan, (lengths){ALL_LENGTHS, 2, 1, 5, tile_k + 1}, ROWS_FIRST);
+    add(plan, (lengths){ALL_LENGTHS, 2, 2, 2, tile_k + 1}, GAPS);
+    add_always(plan, (lengths){ALL_LENGTHS, 1, 1, 2, 9}, GAPS);
+    for (uint64_t i = 0; i < 2; i++) /* tiles far ahead in a part are behind the gap, in pages of two sizes */
+        add_size(plan, (lengths){1, 3, 1, 3, (tiles + 7) * tile_k + 7 + i}, OVERLAPPING, &gap, true);
+}
+
+/* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
+void attention_plan(size_plan *plan)
+{
+    const problem *p = plan->problem;
+    uint64_t tile_q = problem_parameter(p, "tile_q"), tile_k = problem_parameter(p, "tile_k"),
+             dim = problem_parameter(p, "head_dim");
+    static const uint64_t few[][2] = {{0, 2}, {1, 1}, {2, 2}, {5, 0}, {5, 1}};
+    for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+        add(plan, (lengths){1, 1, 1, few[i][0], few[i][1]}, HEADS_FIRST);
+    for (uint64_t i = 0; i <= 2; i++)
+        add_always(plan, (lengths){1, 1, 1, tile_q - 1 + i, tile_k - 1 + i}, OVERLAPPING);
+    for (uint64_t k = tile_k - 1; k <= tile_k + 1; k++)
+        add(plan, (lengths){1, 1, 1, 5, k}, HEADS_FIRST);
+    for (uint64_t i = tile_q - 1; i <= tile_q + 1; i++)
+        add(plan, (lengths){1, 1, 1, i, i + (i & 1)}, OVERLAPPING);
+    add(plan, (lengths){1, 2, 1, tile_q, 2 * tile_k}, ROWS_FIRST);
+    add(plan, (lengths){1, 2, 2, tile_q, 2 * tile_k}, GAPS);
+    add(plan, (lengths){2, 1, 1, tile_q, 2 * tile_k}, ONE_KV);
+    add_edges(plan);
+    add_always(plan, (lengths){1, 1, 1, tile_q + 3, 2 * tile_k + 11},
+               OVERLAPPING); /* causal: 8 beyond the diagonal */
+    add_always(plan, (lengths){1, 1, 1, 19, 5 * tile_k - 3}, FAR_QUERIES);
+    add(plan, (lengths){1, 1, 1, 100, 100}, HEADS_FIRST);
+    if (problem_has_parameter(p, "causal", "true")) {
+        add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
+                   COUNTED); /* query 0 does not see a tile's last key */
+        add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
+        if (problem_parameter(p, "split_k") == 1 &&
+            dim * tile_q <= 4096) /* tiles begin in an order of their own */
+            add_size(plan, (lengths){1, HEADS_TOGETHER + 2, HEADS_TOGETHER + 2, tile_q + 1, 3}, OVERLAPPING,
+                     &(sight){.offset = (int64_t)tile_q}, true);
+    }
+    add(plan, (lengths){1, 1, 1, 3, 1000}, OVERLAPPING);
+    add_windows(plan);
+    add_moving_edges(plan);
+    add_long(plan);
+    if (problem_parameter(p, "split_k") > 1)
+        add_parts(plan);
+    if (problem_parameter(p, "split_k") == 0)
+        add_splits(plan);
+    add_always(plan, (lengths){2, 4, 2, 1, 3}, OVERLAPPING); /* heads and batches at little cost */
+    add(plan, (lengths){2, 6, 2, 9, 21}, ROWS_FIRST);
+    add(plan, (lengths){2, 3, 3, 5, 18}, GAPS);
+    add(plan, (lengths){3, 2, 1, 4, 7}, ONE_KV);
+    if (problem_has_parameter(p, "pack_gqa", "true"))
+        add_packed(plan);
+    if (!problem_has_parameter(p, "layout", "dense"))
+        add_sequences(plan);
+    add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
+    add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);
+    if (dim <= 16 || plan->limits.is_full)
+        add(plan, (lengths){1, 1, 1, 1000, 1000}, HEADS_FIRST);
+}

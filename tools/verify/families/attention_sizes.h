@@ -1,0 +1,9 @@
+/* The sizes that attention is tried at. */
+#ifndef VERIFY_ATTENTION_SIZES_H
+#define VERIFY_ATTENTION_SIZES_H
+
+#include "families.h"
+
+void attention_plan(size_plan *plan);
+
+#endif
