@@ -153,7 +153,7 @@ def _plain(value):
 
 
 def _suggest(name, names):
-    nearest = difflib.get_close_matches(name, names, 1, 0.5)
+    nearest = [] if name.isdigit() else difflib.get_close_matches(name, names, 1, 0.5)
     return f"; did you mean '{nearest[0]}'?" if nearest else f"; there are {', '.join(names)}"
 
 
@@ -328,11 +328,14 @@ class Buffer:
 
 _POINTER, _INT, _SIZE, _U64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_uint64
 _DRIVER = {  # the rows of kiln/driver.h that are called here
-    "init": (ctypes.c_uint,), "device_get": (_POINTER, _INT), "device_primary_ctx_retain": (_POINTER, _INT),
-    "device_primary_ctx_release": (_INT,), "ctx_get_current": (_POINTER,), "ctx_set_current": (_POINTER,),
-    "ctx_get_device": (_POINTER,), "ctx_synchronize": (), "mem_alloc": (_POINTER, _SIZE), "mem_free": (_U64,),
-    "memcpy_htod": (_U64, _POINTER, _SIZE), "memcpy_dtoh": (_POINTER, _U64, _SIZE),
-    "memset_d8": (_U64, ctypes.c_ubyte, _SIZE), "get_error_name": (_INT, _POINTER), "get_error_string": (_INT, _POINTER)}
+    "init": ("cuInit", ctypes.c_uint), "device_get": ("cuDeviceGet", _POINTER, _INT),
+    "device_primary_ctx_retain": ("cuDevicePrimaryCtxRetain", _POINTER, _INT),
+    "device_primary_ctx_release": ("cuDevicePrimaryCtxRelease", _INT), "ctx_get_current": ("cuCtxGetCurrent", _POINTER),
+    "ctx_set_current": ("cuCtxSetCurrent", _POINTER), "ctx_get_device": ("cuCtxGetDevice", _POINTER),
+    "ctx_synchronize": ("cuCtxSynchronize",), "mem_alloc": ("cuMemAlloc", _POINTER, _SIZE), "mem_free": ("cuMemFree", _U64),
+    "memcpy_htod": ("cuMemcpyHtoD", _U64, _POINTER, _SIZE), "memcpy_dtoh": ("cuMemcpyDtoH", _POINTER, _U64, _SIZE),
+    "memset_d8": ("cuMemsetD8", _U64, ctypes.c_ubyte, _SIZE), "get_error_name": ("cuGetErrorName", _INT, _POINTER),
+    "get_error_string": ("cuGetErrorString", _INT, _POINTER)}
 _RUNTIME = {
     "kiln_driver_load": (_POINTER, ctypes.c_char_p, _POINTER), "kiln_driver_close": (_POINTER,),
     "kiln_open": (_POINTER, _POINTER, _POINTER, _POINTER, _SIZE, _POINTER), "kiln_close": (_POINTER,),
@@ -362,7 +365,7 @@ class _Core:
         if status:
             what = missing.value.decode() if missing.value else driver or "libcuda.so.1"
             raise Error(f"{self._status_text(status)}: {what}", status, subject=str(what))
-        self.table = {name: self._entry(name, types) for name, types in _DRIVER.items()}
+        self.table = {name: self._entry(name, types) for name, (_, *types) in _DRIVER.items()}
         try:
             self.drive("init", 0)
             self.context = self._find_context(device)
@@ -451,7 +454,7 @@ class _Core:
     def drive(self, name, *arguments):
         result = self.table[name](*arguments)
         if result:
-            raise self._driver_error(name, result)
+            raise self._driver_error(_DRIVER[name][0], result)
 
     def beyond_table(self, name, *arguments):
         """A function of the driver library that the table has not; its CUresult, or None where there is no such function."""
@@ -824,8 +827,8 @@ class Bundle:
                 continue
             settled = {name: _plain(value) for name, value in variant["params"].items()}
             of_variant = _Signature(variant["entry"], family, family["args"], offsets, family["args_bytes"], settled)
-            text = of_variant.doc(family["summary"], {**family, "rules": variant["rules"]})
-            added = self._add(variant["function"], of_variant, f"{variant['id']}\n\n{text}", variant["function"] + "_kernel")
+            text = f"{variant['id']}, whatever dispatch would choose.\n\nArguments, rules and accuracy: help of {family['name']}."
+            added = self._add(variant["function"], of_variant, text, variant["function"] + "_kernel")
             self._functions[variant["id"]] = added
 
     @staticmethod
@@ -877,7 +880,7 @@ class Bundle:
             capacity, count = len(function.variants), _SIZE()
             storage = ctypes.create_string_buffer(capacity * layout["bytes"])
             with core.using():
-                arguments = signature.bind(core, keywords, is_call=False)
+                arguments = signature.bind(core, keywords)
                 core.check(list_entry(core.loader, arguments, storage, capacity, ctypes.byref(count)))
 
             def member(i, name):
