@@ -104,6 +104,10 @@ class Arguments(Opened):
         self.refused(TypeError, "missing argument 'packed': out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for "
                      "an odd n the last byte's second code is 0", packed=...)
         self.quantize(n=0, in_=..., scale=..., packed=...)
+        with self.assertRaisesRegex(TypeError, "^attention_single_head: missing argument 'seq_len': u32: rows of each matrix"):
+            self.k.attention_single_head(q=self.x, k=self.x, v=self.x, out=self.out, type="bf16")
+        with self.assertRaisesRegex(TypeError, r"^attention: missing argument 'q': in, type\[...\], aligned to 16 bytes: Q$"):
+            self.k.attention(batch=1, q_heads=1, q_length=1)
 
     def test_values(self):
         self.refused(ValueError, "expected a value of type, found 'f17'; did you mean 'f16'?", type="f17")
@@ -176,7 +180,8 @@ class Arguments(Opened):
         self.assertIn("Turn NF4 codes and scales back into a tensor.", text)
         self.assertIn("n must be at most 2^40.", text)
         self.assertIn("int4_quantize", repr(self.k))
-        self.assertIn("single_head", " ".join(dir(self.k)))
+        self.assertTrue(all(name.isidentifier() for name in dir(self.k)))
+        self.assertIn("attention_single_head", dir(self.k))
 
     def test_statuses(self):
         rows = re.findall(r"^    KILN_(?:ERROR_)?(\w+) =\s+(\d+)", STATUS_H.read_text(), re.M)

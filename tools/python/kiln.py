@@ -578,11 +578,17 @@ class _Signature:
         self.params = {p["name"]: p for p in family["params"]}
         self.settled = settled
         self.empty = family["empty"] if args is family["args"] else None
+        texts = [self.empty or ""] if args is family["args"] else [t for arg in args for t in arg.get("shape", [])]
+        self.sizes = [n for n in _NAME.findall(" ".join(texts)) if self.args.get(n, {}).get("direction") == "value"]
         self.names = [*self.args, *self.offsets]
         self.plain_names = {_python_name(name): name for name in self.names}
 
     def _wrong(self, name, expected, found):
         return ValueError(f"{self.name}: expected {expected} for {name}, found {found!r}")
+
+    def _missing(self, name):
+        text = self._describe(self.args[name])
+        return TypeError(f"{self.name}: missing argument '{name}': " + re.sub(r"\[[^]]{60,}\]", "[...]", text))
 
     def _check_names(self, keywords):
         for name in keywords:
@@ -617,7 +623,13 @@ class _Signature:
         except (struct.error, TypeError, OverflowError):
             raise self._wrong(arg["name"], arg["type"].strip("$"), value) from None
 
-    def bind(self, core, keywords, stream=None, is_call=True):
+    @staticmethod
+    def _takes_array(arg, value):
+        """External PTX has pointers that nobody has described: addresses, and 64-bit numbers that may be one."""
+        return arg["direction"] != "value" or arg["type"] == "address" or (
+            arg["c_type"] == "uint64_t" and hasattr(value, "__cuda_array_interface__"))
+
+    def bind(self, core, keywords, stream=None, needs_arrays=True):
         """The argument struct, and the arrays that go into it."""
         keywords = {self.plain_names.get(name, name): value for name, value in keywords.items()}
         self._check_names(keywords)
@@ -629,30 +641,31 @@ class _Signature:
                 values[name] = _plain(keywords[name]) if param["type"] == "word" else number
         for name, arg in self.args.items():
             value = keywords.get(name)
-            if arg["direction"] != "value":
+            if self._takes_array(arg, value):
                 arrays[name] = _Array(0) if value is None else _array(value, f"{self.name}: {name}")
                 struct.pack_into("Q", storage, arg["offset"], arrays[name].address)
                 values[name] = arrays[name].address
-            elif arg.get("bytes") is None:
+            else:
                 values[name] = 0 if value is None else value
-            if arg["direction"] == "value" and value is not None:
-                self._pack(storage, arg, value)
+                if value is not None:
+                    self._pack(storage, arg, value)
         self._check_sizes_given(keywords, values)
         for name, array_ in arrays.items():
-            self._check_array(core, name, array_, values, is_call and name not in keywords)
-        if is_call:
+            self._check_array(core, name, array_, values, needs_arrays and name not in keywords)
+        if needs_arrays:
             self._order(core, arrays, stream)
         return storage
 
     def _check_sizes_given(self, keywords, values):
         """A size that was forgotten is 0, and the call would do nothing."""
-        if self.empty and _evaluate(self.empty, values):
-            for name in _NAME.findall(self.empty):
-                if name in self.args and name not in keywords:
-                    raise TypeError(f"{self.name}: missing argument '{name}': {self._describe(self.args[name])}")
+        missing = next((name for name in self.sizes if name not in keywords), None)
+        if missing and (self.empty is None or _evaluate(self.empty, values)):
+            raise self._missing(missing)
 
     def _element_type(self, arg, values):
-        """None where the call leaves it open."""
+        """None where the call leaves it open, or nobody has described it."""
+        if arg["direction"] == "value":
+            return None
         param, *choice = arg["type"].split(":")
         if param[0] != "$":
             return param
@@ -669,7 +682,7 @@ class _Signature:
         count = None if None in extents else math.prod(extents)
         what = f"{self.name}: {name}"
         if is_missing and arg["direction"] in _NEEDED and count:
-            raise TypeError(f"{self.name}: missing argument '{name}': {self._describe(arg)}")
+            raise self._missing(name)
         if given.is_read_only and arg["direction"] in _WRITTEN:
             raise ValueError(f"{what}: expected an array that can be written, found a read-only one")
         type_name = self._element_type(arg, values)
@@ -697,7 +710,7 @@ class _Signature:
     # what help() shows
 
     def _describe(self, arg):
-        text = arg["type"].split(":")[0].strip("$")
+        text = f"{arg['bytes']} bytes" if "bytes" in arg else arg["type"].split(":")[0].strip("$")
         if arg["direction"] != "value":
             text = f"{arg['direction'].replace('_', ' ')}, {text}[{', '.join(arg.get('shape', []))}]"
             text += f", aligned to {arg['alignment']} bytes" if arg.get("alignment", 1) > 1 else ""
@@ -719,6 +732,8 @@ class _Signature:
         for name, row in rows:
             text += "\n" + textwrap.fill(f"{_python_name(name)}: {row}", 100, initial_indent="    ",
                                          subsequent_indent="        ", break_long_words=False)
+        if self.name != family["name"]:
+            return f"{text}\n\nRules and accuracy: help of {family['name']}.\n"
         rules = [f"{rule['text']}." for rule in family["rules"]]
         sections = [("Rules, else kiln.Error BAD_ARGUMENT:", rules)] if rules else []
         sections += [(title, [family[key] + "."]) for title, key in
@@ -732,7 +747,7 @@ class _Signature:
         needed = inspect.Parameter.empty
 
         def default(arg):
-            is_needed = arg["direction"] in _NEEDED and not arg.get("when") or arg["name"] in _NAME.findall(self.empty or "")
+            is_needed = arg["direction"] in _NEEDED and not arg.get("when") or arg["name"] in self.sizes
             return needed if is_needed else 0 if arg["direction"] == "value" else None
         parameters = [inspect.Parameter(_python_name(name), inspect.Parameter.KEYWORD_ONLY, default=default(arg))
                       for name, arg in self.args.items()]
@@ -784,7 +799,7 @@ class Bundle:
         for family in self.manifest["families"]:
             self._add_family(family)
         for name, function in self._functions.items():
-            if not hasattr(type(self), name) and name not in self.__dict__:
+            if name.isidentifier() and not hasattr(type(self), name) and name not in self.__dict__:
                 setattr(self, name, function)
 
     def _check_library(self, library, structs):
@@ -895,7 +910,7 @@ class Bundle:
             def workspace(**keywords):
                 sizes = _U64(), _U64()
                 with core.using():
-                    arguments = signature.bind(core, keywords, is_call=False)
+                    arguments = signature.bind(core, keywords, needs_arrays=False)
                     core.check(entry(core.loader, arguments, *map(ctypes.byref, sizes)))
                 return sizes[0].value, sizes[1].value
             workspace.__name__ = workspace.__qualname__ = name
