@@ -178,7 +178,8 @@ class Arguments(Opened):
         with self.k._core.current():
             check(cuda.cuStreamCreate(ctypes.byref(stream), 1))
             check(cuda.cuStreamBeginCapture_v2(stream, 0))
-            self.k.nf4_quantize(in_=Like(self.x, (N,), "<f4", stream=stream.value), scale=zeros, packed=self.packed, n=N, stream=stream.value)
+            given = Like(self.x, (N,), "<f4", stream=stream.value)
+            self.k.nf4_quantize(in_=given, scale=zeros, packed=self.packed, n=N, stream=stream.value)
             check(cuda.cuStreamEndCapture(stream, ctypes.byref(graph)))
             self.assertEqual(list(self.k.download(zeros, "f")), [0] * (N // 64))
             check(cuda.cuGraphInstantiateWithFlags(ctypes.byref(recorded), graph, ctypes.c_uint64(0)))
@@ -190,7 +191,7 @@ class Arguments(Opened):
             for parameter in inspect.signature(self.k[name]).parameters:
                 self.assertRegex(self.k[name].__doc__, rf"\n    {parameter}: ", name)
         text = pydoc.plain(pydoc.render_doc(self.k.nf4_unpack))
-        self.assertIn("nf4_unpack(*, packed, scale=None, ", text)
+        self.assertRegex(text, r"nf4_unpack\(\s*\*,\s*packed,\s*scale=None,")
         self.assertIn("Turn NF4 codes and scales back into a tensor.", text)
         self.assertIn("n must be at most 2^40.", text)
         self.assertIn("int4_quantize", repr(self.k))
@@ -278,7 +279,7 @@ class Arrays(Opened):
 class Copies(Opened):
     def test_host_memory(self):
         data = bytes(range(256))
-        for source in (data, bytearray(data), memoryview(data), array.array("I", data), memoryview(data)[:], ctypes.create_string_buffer(data, 256)):
+        for source in (data, bytearray(data), memoryview(data), array.array("I", data), ctypes.create_string_buffer(data, 256)):
             with self.k.upload(source) as buffer:
                 self.assertEqual(self.k.download(buffer), data)
                 self.assertEqual(self.k.download(buffer, "I"), array.array("I", data))
