@@ -18,9 +18,12 @@
  * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
  * kiln_preload; kiln_last_error has the details. Several threads may call at once.
  *
- * A family's function picks one of its kernels and launches that. The function named ..._pick checks the
- * same and tells which one, and loads and launches nothing: `*kernel` is null when there is nothing to do,
- * and with any status but KILN_OK. Another kernel is forced by its own function, or by
+ * A family's function picks one of its kernels, for the arguments and the device, and launches that;
+ * NO_VARIANT when the bundle has none. The function named ..._pick checks the same and tells which one, or
+ * the status that the call would return, and loads and launches nothing: `*kernel` is null when there is
+ * nothing to do, and with any status but KILN_OK. ..._candidates tells why: each variant that has what the
+ * arguments name, in the configuration's order. The first `capacity` are written to the list, which may be
+ * null where that is 0; count gets how many there are. Another kernel is forced by its own function, or by
  * kernel->launch(loader, stream, &args).
  *
  * In the function of a single variant 0 stands for the variant's own value of each parameter; another
@@ -105,16 +108,10 @@ typedef struct kiln_default_int4_quantize_args {
                           * round; KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_...; 0 is low */
 } kiln_default_int4_quantize_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_int4_quantize_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
                                             const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
                                                   const kiln_default_int4_quantize_args *args,
                                                   kiln_candidate *list, size_t capacity, size_t *count);
@@ -219,16 +216,10 @@ typedef struct kiln_default_int4_unpack_args {
                           * round; KILN_DEFAULT_INT4_UNPACK_NIBBLES_...; 0 is low */
 } kiln_default_int4_unpack_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
                                      const kiln_default_int4_unpack_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
                                           const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
                                                 const kiln_default_int4_unpack_args *args,
                                                 kiln_candidate *list, size_t capacity, size_t *count);
@@ -330,16 +321,10 @@ typedef struct kiln_default_int4_scale_args {
                           * 128 */
 } kiln_default_int4_scale_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
                                     const kiln_default_int4_scale_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                          const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_int4_scale_candidates(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -416,16 +401,10 @@ typedef struct kiln_default_int4_pack_args {
                           * round; KILN_DEFAULT_INT4_PACK_NIBBLES_...; 0 is low */
 } kiln_default_int4_pack_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
                                    const kiln_default_int4_pack_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                         const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_int4_pack_candidates(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -492,16 +471,10 @@ typedef struct kiln_default_nf4_quantize_args {
                           * round; KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_...; 0 is low */
 } kiln_default_nf4_quantize_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
                                       const kiln_default_nf4_quantize_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
                                            const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_quantize_candidates(kiln_loader *loader,
                                                  const kiln_default_nf4_quantize_args *args,
                                                  kiln_candidate *list, size_t capacity, size_t *count);
@@ -591,16 +564,10 @@ typedef struct kiln_default_nf4_unpack_args {
                                 * each step; KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_...; 0 is f32 */
 } kiln_default_nf4_unpack_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nf4_unpack_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                          const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -666,16 +633,10 @@ typedef struct kiln_default_nf4_scale_args {
                           * which is slower; KILN_DEFAULT_NF4_SCALE_GROUP_..., a number for itself; 0 is 64 */
 } kiln_default_nf4_scale_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_scale_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                         const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_scale_candidates(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -729,16 +690,10 @@ typedef struct kiln_default_nf4_pack_args {
                           * round; KILN_DEFAULT_NF4_PACK_NIBBLES_...; 0 is low */
 } kiln_default_nf4_pack_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_pack_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                        const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_pack_candidates(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -778,17 +733,11 @@ typedef struct kiln_default_q4k_dequantize_args {
     uint32_t type;      /* element type of the tensor; KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_...; 0 is f32 */
 } kiln_default_q4k_dequantize_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
                                         const kiln_default_q4k_dequantize_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
                                              const kiln_default_q4k_dequantize_args *args,
                                              const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_q4k_dequantize_candidates(kiln_loader *loader,
                                                    const kiln_default_q4k_dequantize_args *args,
                                                    kiln_candidate *list, size_t capacity, size_t *count);
@@ -865,17 +814,11 @@ typedef struct kiln_default_rmsnorm_q4k_gemv_args {
     uint32_t y;          /* element type of y; KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_...; 0 is none of them */
 } kiln_default_rmsnorm_q4k_gemv_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
                                           const kiln_default_rmsnorm_q4k_gemv_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
                                                const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
                                                      const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                      kiln_candidate *list, size_t capacity, size_t *count);
@@ -1019,15 +962,9 @@ typedef struct kiln_default_linear_args {
                            * KILN_DEFAULT_LINEAR_SCALE_...; 0 is none */
 } kiln_default_linear_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_linear(kiln_loader *loader, CUstream stream, const kiln_default_linear_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_linear_pick(kiln_loader *loader, const kiln_default_linear_args *args,
                                      const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_linear_candidates(kiln_loader *loader, const kiln_default_linear_args *args,
                                            kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -1127,16 +1064,10 @@ typedef struct kiln_default_nf4_gemm_args {
                                 * KILN_DEFAULT_NF4_GEMM_ROWS_...; 0 is packed */
 } kiln_default_nf4_gemm_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_gemm_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                        const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -1292,17 +1223,11 @@ typedef struct kiln_default_nf4_gemm_transposed_args {
                                 * way round; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_...; 0 is low */
 } kiln_default_nf4_gemm_transposed_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_gemm_transposed_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
                                                   const kiln_default_nf4_gemm_transposed_args *args,
                                                   const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
                                                         const kiln_default_nf4_gemm_transposed_args *args,
                                                         kiln_candidate *list, size_t capacity, size_t *count);
@@ -1417,16 +1342,10 @@ typedef struct kiln_default_nvfp4_gemv_args {
     uint32_t global_scale; /* whether c is multiplied by alpha; 0 or 1 */
 } kiln_default_nvfp4_gemv_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nvfp4_gemv_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                          const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -1721,16 +1640,10 @@ typedef struct kiln_default_attention_args {
                                   * KILN_DEFAULT_ATTENTION_KV_...; 0 is same */
 } kiln_default_attention_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                    const kiln_default_attention_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
                                         const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -1937,15 +1850,9 @@ typedef struct kiln_default_rope_args {
                                  * them; KILN_DEFAULT_ROPE_CACHE_...; 0 is same */
 } kiln_default_rope_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status kiln_default_rope(kiln_loader *loader, CUstream stream, const kiln_default_rope_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status kiln_default_rope_pick(kiln_loader *loader, const kiln_default_rope_args *args,
                                    const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status kiln_default_rope_candidates(kiln_loader *loader, const kiln_default_rope_args *args,
                                          kiln_candidate *list, size_t capacity, size_t *count);
 
@@ -1957,773 +1864,178 @@ kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream
 #ifdef __cplusplus
 } /* extern "C" */
 
-inline kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
-                                              const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader,
-                                                   const kiln_default_int4_quantize_args &args,
-                                                   const kiln_kernel **kernel)
-{
-    return kiln_default_int4_quantize_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
-                                                         const kiln_default_int4_quantize_args &args,
-                                                         kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_int4_quantize_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_f32_sym_32_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_f32_sym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_f32_asym_32_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                               const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_f32_asym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_f16_sym_32_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_f16_sym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_f16_asym_32_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_f16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                               const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_f16_asym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_bf16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                               const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_bf16_sym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                                const kiln_default_int4_quantize_args &args)
-{
-    return kiln_default_int4_quantize_bf16_asym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
-                                            const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader,
-                                                 const kiln_default_int4_unpack_args &args,
-                                                 const kiln_kernel **kernel)
-{
-    return kiln_default_int4_unpack_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
-                                                       const kiln_default_int4_unpack_args &args,
-                                                       kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_int4_unpack_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                           const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_f32_sym_32_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                            const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_f32_sym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstream stream,
-                                                            const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_f32_asym_32_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_f32_asym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                           const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_f16_sym_32_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                            const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_f16_sym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream,
-                                                            const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_f16_asym_32_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_f16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_f16_asym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_bf16_sym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_int4_unpack_args &args)
-{
-    return kiln_default_int4_unpack_bf16_asym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
-                                           const kiln_default_int4_scale_args &args)
-{
-    return kiln_default_int4_scale(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args &args,
-                                                const kiln_kernel **kernel)
-{
-    return kiln_default_int4_scale_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_int4_scale_candidates(kiln_loader *loader,
-                                                      const kiln_default_int4_scale_args &args,
-                                                      kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_int4_scale_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_scale_args &args)
-{
-    return kiln_default_int4_scale_f32_sym_128(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_scale_f32_asym_128(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_int4_scale_args &args)
-{
-    return kiln_default_int4_scale_f32_asym_128(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_scale_f16_sym_128(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_scale_args &args)
-{
-    return kiln_default_int4_scale_f16_sym_128(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_int4_scale_args &args)
-{
-    return kiln_default_int4_scale_f16_asym_128(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
-                                          const kiln_default_int4_pack_args &args)
-{
-    return kiln_default_int4_pack(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args &args,
-                                               const kiln_kernel **kernel)
-{
-    return kiln_default_int4_pack_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_int4_pack_candidates(kiln_loader *loader,
-                                                     const kiln_default_int4_pack_args &args,
-                                                     kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_int4_pack_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                          const kiln_default_int4_pack_args &args)
-{
-    return kiln_default_int4_pack_f32_sym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_pack_f32_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                           const kiln_default_int4_pack_args &args)
-{
-    return kiln_default_int4_pack_f32_asym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_pack_f16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                          const kiln_default_int4_pack_args &args)
-{
-    return kiln_default_int4_pack_f16_sym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream,
-                                                           const kiln_default_int4_pack_args &args)
-{
-    return kiln_default_int4_pack_f16_asym_128_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
-                                             const kiln_default_nf4_quantize_args &args)
-{
-    return kiln_default_nf4_quantize(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader,
-                                                  const kiln_default_nf4_quantize_args &args,
-                                                  const kiln_kernel **kernel)
-{
-    return kiln_default_nf4_quantize_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_nf4_quantize_candidates(kiln_loader *loader,
-                                                        const kiln_default_nf4_quantize_args &args,
-                                                        kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_nf4_quantize_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_nf4_quantize_args &args)
-{
-    return kiln_default_nf4_quantize_f32_64_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_quantize_f32_64_high(kiln_loader *loader, CUstream stream,
-                                                         const kiln_default_nf4_quantize_args &args)
-{
-    return kiln_default_nf4_quantize_f32_64_high(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_quantize_f16_64_low(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_nf4_quantize_args &args)
-{
-    return kiln_default_nf4_quantize_f16_64_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_quantize_f16_64_high(kiln_loader *loader, CUstream stream,
-                                                         const kiln_default_nf4_quantize_args &args)
-{
-    return kiln_default_nf4_quantize_f16_64_high(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_quantize_bf16_64_low(kiln_loader *loader, CUstream stream,
-                                                         const kiln_default_nf4_quantize_args &args)
-{
-    return kiln_default_nf4_quantize_bf16_64_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream,
-                                                          const kiln_default_nf4_quantize_args &args)
-{
-    return kiln_default_nf4_quantize_bf16_64_high(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
-                                           const kiln_default_nf4_unpack_args &args)
-{
-    return kiln_default_nf4_unpack(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args &args,
-                                                const kiln_kernel **kernel)
-{
-    return kiln_default_nf4_unpack_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader,
-                                                      const kiln_default_nf4_unpack_args &args,
-                                                      kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_nf4_unpack_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_nf4_unpack_args &args)
-{
-    return kiln_default_nf4_unpack_f32_64_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_unpack_f32_64_high(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_nf4_unpack_args &args)
-{
-    return kiln_default_nf4_unpack_f32_64_high(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_unpack_f16_64_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_nf4_unpack_args &args)
-{
-    return kiln_default_nf4_unpack_f16_64_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_unpack_f16_64_high(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_nf4_unpack_args &args)
-{
-    return kiln_default_nf4_unpack_f16_64_high(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_unpack_bf16_64_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_nf4_unpack_args &args)
-{
-    return kiln_default_nf4_unpack_bf16_64_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
-                                                        const kiln_default_nf4_unpack_args &args)
-{
-    return kiln_default_nf4_unpack_bf16_64_high(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
-                                          const kiln_default_nf4_scale_args &args)
-{
-    return kiln_default_nf4_scale(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args &args,
-                                               const kiln_kernel **kernel)
-{
-    return kiln_default_nf4_scale_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_nf4_scale_candidates(kiln_loader *loader,
-                                                     const kiln_default_nf4_scale_args &args,
-                                                     kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_nf4_scale_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_nf4_scale_args &args)
-{
-    return kiln_default_nf4_scale_f32_64(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_nf4_scale_args &args)
-{
-    return kiln_default_nf4_scale_f16_64(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
-                                         const kiln_default_nf4_pack_args &args)
-{
-    return kiln_default_nf4_pack(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args &args,
-                                              const kiln_kernel **kernel)
-{
-    return kiln_default_nf4_pack_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_nf4_pack_candidates(kiln_loader *loader,
-                                                    const kiln_default_nf4_pack_args &args,
-                                                    kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_nf4_pack_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_nf4_pack_args &args)
-{
-    return kiln_default_nf4_pack_f32_64_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_nf4_pack_args &args)
-{
-    return kiln_default_nf4_pack_f16_64_low(loader, stream, &args);
-}
-inline kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
-                                               const kiln_default_q4k_dequantize_args &args)
-{
-    return kiln_default_q4k_dequantize(loader, stream, &args);
-}
-inline kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
-                                                    const kiln_default_q4k_dequantize_args &args,
-                                                    const kiln_kernel **kernel)
-{
-    return kiln_default_q4k_dequantize_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_q4k_dequantize_candidates(kiln_loader *loader,
-                                                          const kiln_default_q4k_dequantize_args &args,
-                                                          kiln_candidate *list, size_t capacity,
-                                                          size_t *count)
-{
-    return kiln_default_q4k_dequantize_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_q4k_dequantize_f32(kiln_loader *loader, CUstream stream,
-                                                   const kiln_default_q4k_dequantize_args &args)
-{
-    return kiln_default_q4k_dequantize_f32(loader, stream, &args);
-}
-inline kiln_status kiln_default_q4k_dequantize_f16(kiln_loader *loader, CUstream stream,
-                                                   const kiln_default_q4k_dequantize_args &args)
-{
-    return kiln_default_q4k_dequantize_f16(loader, stream, &args);
-}
-inline kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_q4k_dequantize_args &args)
-{
-    return kiln_default_q4k_dequantize_bf16(loader, stream, &args);
-}
-inline kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
-                                                 const kiln_default_rmsnorm_q4k_gemv_args &args)
-{
-    return kiln_default_rmsnorm_q4k_gemv(loader, stream, &args);
-}
-inline kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
-                                                      const kiln_default_rmsnorm_q4k_gemv_args &args,
-                                                      const kiln_kernel **kernel)
-{
-    return kiln_default_rmsnorm_q4k_gemv_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
-                                                            const kiln_default_rmsnorm_q4k_gemv_args &args,
-                                                            kiln_candidate *list, size_t capacity,
-                                                            size_t *count)
-{
-    return kiln_default_rmsnorm_q4k_gemv_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_rmsnorm_q4k_gemv_args &args)
-{
-    return kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(loader, stream, &args);
-}
-inline kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_rmsnorm_q4k_gemv_args &args)
-{
-    return kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(loader, stream, &args);
-}
-inline kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_rmsnorm_q4k_gemv_args &args)
-{
-    return kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(loader, stream, &args);
-}
-inline kiln_status kiln_default_linear(kiln_loader *loader, CUstream stream,
-                                       const kiln_default_linear_args &args)
-{
-    return kiln_default_linear(loader, stream, &args);
-}
-inline kiln_status kiln_default_linear_pick(kiln_loader *loader, const kiln_default_linear_args &args,
-                                            const kiln_kernel **kernel)
-{
-    return kiln_default_linear_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_linear_candidates(kiln_loader *loader, const kiln_default_linear_args &args,
-                                                  kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_linear_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_linear_args &args)
-{
-    return kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
-                                         const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args &args,
-                                              const kiln_kernel **kernel)
-{
-    return kiln_default_nf4_gemm_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader,
-                                                    const kiln_default_nf4_gemm_args &args,
-                                                    kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_nf4_gemm_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader,
-                                                   const kiln_default_nf4_gemm_args &args,
-                                                   uint64_t *workspace_bytes, uint64_t *counter_bytes)
-{
-    return kiln_default_nf4_gemm_workspace(loader, &args, workspace_bytes, counter_bytes);
-}
-inline kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader,
-                                                       const kiln_default_nf4_gemm_args &args,
-                                                       uint64_t *workspace_bytes, uint64_t *counter_bytes)
-{
-    return kiln_default_nf4_gemm_workspace_max(loader, &args, workspace_bytes, counter_bytes);
-}
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader,
-                                                                            CUstream stream,
-                                                                            const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact_2_0(kiln_loader *loader,
-                                                                               CUstream stream,
-                                                                               const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact_2_0(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_0(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_0(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_0(kiln_loader *loader,
-                                                                               CUstream stream,
-                                                                               const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_0(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_nf4_gemm_args &args)
-{
-    return kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_nf4_gemm_transposed_args &args)
-{
-    return kiln_default_nf4_gemm_transposed(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
-                                                         const kiln_default_nf4_gemm_transposed_args &args,
-                                                         const kiln_kernel **kernel)
-{
-    return kiln_default_nf4_gemm_transposed_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
-                                                               const kiln_default_nf4_gemm_transposed_args &args,
-                                                               kiln_candidate *list, size_t capacity,
-                                                               size_t *count)
-{
-    return kiln_default_nf4_gemm_transposed_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
-                                                              const kiln_default_nf4_gemm_transposed_args &args,
-                                                              uint64_t *workspace_bytes,
-                                                              uint64_t *counter_bytes)
-{
-    return kiln_default_nf4_gemm_transposed_workspace(loader, &args, workspace_bytes, counter_bytes);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
-                                                                  const kiln_default_nf4_gemm_transposed_args &args,
-                                                                  uint64_t *workspace_bytes,
-                                                                  uint64_t *counter_bytes)
-{
-    return kiln_default_nf4_gemm_transposed_workspace_max(loader, &args, workspace_bytes, counter_bytes);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_transposed_args &args)
-{
-    return kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_transposed_args &args)
-{
-    return kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
-                                                                                          CUstream stream,
-                                                                                          const kiln_default_nf4_gemm_transposed_args &args)
-{
-    return kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_transposed_args &args)
-{
-    return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
-                                                                                          CUstream stream,
-                                                                                          const kiln_default_nf4_gemm_transposed_args &args)
-{
-    return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
-                                                                                         CUstream stream,
-                                                                                         const kiln_default_nf4_gemm_transposed_args &args)
-{
-    return kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(loader, stream, &args);
-}
-inline kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
-                                                                                          CUstream stream,
-                                                                                          const kiln_default_nf4_gemm_transposed_args &args)
-{
-    return kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(loader, stream, &args);
-}
-inline kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
-                                           const kiln_default_nvfp4_gemv_args &args)
-{
-    return kiln_default_nvfp4_gemv(loader, stream, &args);
-}
-inline kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args &args,
-                                                const kiln_kernel **kernel)
-{
-    return kiln_default_nvfp4_gemv_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader,
-                                                      const kiln_default_nvfp4_gemv_args &args,
-                                                      kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_nvfp4_gemv_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
-                                                                    const kiln_default_nvfp4_gemv_args &args)
-{
-    return kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nvfp4_gemv_args &args)
-{
-    return kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
-                                                                    const kiln_default_nvfp4_gemv_args &args)
-{
-    return kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(loader, stream, &args);
-}
-inline kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nvfp4_gemv_args &args)
-{
-    return kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(loader, stream, &args);
-}
-inline kiln_status kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
-                                                                    const kiln_default_nvfp4_gemv_args &args)
-{
-    return kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nvfp4_gemv_args &args)
-{
-    return kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
-                                          const kiln_default_attention_args &args)
-{
-    return kiln_default_attention(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args &args,
-                                               const kiln_kernel **kernel)
-{
-    return kiln_default_attention_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_attention_candidates(kiln_loader *loader,
-                                                     const kiln_default_attention_args &args,
-                                                     kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_attention_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_attention_workspace(kiln_loader *loader,
-                                                    const kiln_default_attention_args &args,
-                                                    uint64_t *workspace_bytes, uint64_t *counter_bytes)
-{
-    return kiln_default_attention_workspace(loader, &args, workspace_bytes, counter_bytes);
-}
-inline kiln_status kiln_default_attention_workspace_max(kiln_loader *loader,
-                                                        const kiln_default_attention_args &args,
-                                                        uint64_t *workspace_bytes, uint64_t *counter_bytes)
-{
-    return kiln_default_attention_workspace_max(loader, &args, workspace_bytes, counter_bytes);
-}
-inline kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_attention_single_head_args &args)
-{
-    return kiln_default_attention_single_head(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                                   CUstream stream,
-                                                                                   const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(kiln_loader *loader,
-                                                                                CUstream stream,
-                                                                                const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa(kiln_loader *loader,
-                                                                                 CUstream stream,
-                                                                                 const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa(loader, stream, &args);
-}
-inline kiln_status kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(kiln_loader *loader,
-                                                                                     CUstream stream,
-                                                                                     const kiln_default_attention_args &args)
-{
-    return kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(loader, stream, &args);
-}
-inline kiln_status kiln_default_rope(kiln_loader *loader, CUstream stream, const kiln_default_rope_args &args)
-{
-    return kiln_default_rope(loader, stream, &args);
-}
-inline kiln_status kiln_default_rope_pick(kiln_loader *loader, const kiln_default_rope_args &args,
-                                          const kiln_kernel **kernel)
-{
-    return kiln_default_rope_pick(loader, &args, kernel);
-}
-inline kiln_status kiln_default_rope_candidates(kiln_loader *loader, const kiln_default_rope_args &args,
-                                                kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return kiln_default_rope_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream stream,
-                                                          const kiln_default_rope_args &args)
-{
-    return kiln_default_rope_bf16_128_halves_same(loader, stream, &args);
-}
+/* The same functions with `const args &`. */
+#define KILN_CALL(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, CUstream stream, const args_type &args) \
+    { \
+        return function(loader, stream, &args); \
+    }
+#define KILN_PICK(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, const args_type &args, const kiln_kernel **kernel) \
+    { \
+        return function(loader, &args, kernel); \
+    }
+#define KILN_CANDIDATES(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, const args_type &args, kiln_candidate *list, size_t capacity, size_t *count) \
+    { \
+        return function(loader, &args, list, capacity, count); \
+    }
+#define KILN_WORKSPACE(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, const args_type &args, uint64_t *workspace_bytes, uint64_t *counter_bytes) \
+    { \
+        return function(loader, &args, workspace_bytes, counter_bytes); \
+    }
+#define KILN_WORKSPACE_MAX(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, const args_type &args, uint64_t *workspace_bytes, uint64_t *counter_bytes) \
+    { \
+        return function(loader, &args, workspace_bytes, counter_bytes); \
+    }
+KILN_CALL(kiln_default_int4_quantize, kiln_default_int4_quantize_args)
+KILN_PICK(kiln_default_int4_quantize_pick, kiln_default_int4_quantize_args)
+KILN_CANDIDATES(kiln_default_int4_quantize_candidates, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f32_sym_32_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f32_sym_128_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f32_asym_32_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f32_asym_128_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f16_sym_32_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f16_sym_128_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f16_asym_32_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f16_asym_128_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_bf16_sym_128_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_bf16_asym_128_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_unpack, kiln_default_int4_unpack_args)
+KILN_PICK(kiln_default_int4_unpack_pick, kiln_default_int4_unpack_args)
+KILN_CANDIDATES(kiln_default_int4_unpack_candidates, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f32_sym_32_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f32_sym_128_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f32_asym_32_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f32_asym_128_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f16_sym_32_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f16_sym_128_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f16_asym_32_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f16_asym_128_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_bf16_sym_128_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_bf16_asym_128_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_scale, kiln_default_int4_scale_args)
+KILN_PICK(kiln_default_int4_scale_pick, kiln_default_int4_scale_args)
+KILN_CANDIDATES(kiln_default_int4_scale_candidates, kiln_default_int4_scale_args)
+KILN_CALL(kiln_default_int4_scale_f32_sym_128, kiln_default_int4_scale_args)
+KILN_CALL(kiln_default_int4_scale_f32_asym_128, kiln_default_int4_scale_args)
+KILN_CALL(kiln_default_int4_scale_f16_sym_128, kiln_default_int4_scale_args)
+KILN_CALL(kiln_default_int4_scale_f16_asym_128, kiln_default_int4_scale_args)
+KILN_CALL(kiln_default_int4_pack, kiln_default_int4_pack_args)
+KILN_PICK(kiln_default_int4_pack_pick, kiln_default_int4_pack_args)
+KILN_CANDIDATES(kiln_default_int4_pack_candidates, kiln_default_int4_pack_args)
+KILN_CALL(kiln_default_int4_pack_f32_sym_128_low, kiln_default_int4_pack_args)
+KILN_CALL(kiln_default_int4_pack_f32_asym_128_low, kiln_default_int4_pack_args)
+KILN_CALL(kiln_default_int4_pack_f16_sym_128_low, kiln_default_int4_pack_args)
+KILN_CALL(kiln_default_int4_pack_f16_asym_128_low, kiln_default_int4_pack_args)
+KILN_CALL(kiln_default_nf4_quantize, kiln_default_nf4_quantize_args)
+KILN_PICK(kiln_default_nf4_quantize_pick, kiln_default_nf4_quantize_args)
+KILN_CANDIDATES(kiln_default_nf4_quantize_candidates, kiln_default_nf4_quantize_args)
+KILN_CALL(kiln_default_nf4_quantize_f32_64_low, kiln_default_nf4_quantize_args)
+KILN_CALL(kiln_default_nf4_quantize_f32_64_high, kiln_default_nf4_quantize_args)
+KILN_CALL(kiln_default_nf4_quantize_f16_64_low, kiln_default_nf4_quantize_args)
+KILN_CALL(kiln_default_nf4_quantize_f16_64_high, kiln_default_nf4_quantize_args)
+KILN_CALL(kiln_default_nf4_quantize_bf16_64_low, kiln_default_nf4_quantize_args)
+KILN_CALL(kiln_default_nf4_quantize_bf16_64_high, kiln_default_nf4_quantize_args)
+KILN_CALL(kiln_default_nf4_unpack, kiln_default_nf4_unpack_args)
+KILN_PICK(kiln_default_nf4_unpack_pick, kiln_default_nf4_unpack_args)
+KILN_CANDIDATES(kiln_default_nf4_unpack_candidates, kiln_default_nf4_unpack_args)
+KILN_CALL(kiln_default_nf4_unpack_f32_64_low, kiln_default_nf4_unpack_args)
+KILN_CALL(kiln_default_nf4_unpack_f32_64_high, kiln_default_nf4_unpack_args)
+KILN_CALL(kiln_default_nf4_unpack_f16_64_low, kiln_default_nf4_unpack_args)
+KILN_CALL(kiln_default_nf4_unpack_f16_64_high, kiln_default_nf4_unpack_args)
+KILN_CALL(kiln_default_nf4_unpack_bf16_64_low, kiln_default_nf4_unpack_args)
+KILN_CALL(kiln_default_nf4_unpack_bf16_64_high, kiln_default_nf4_unpack_args)
+KILN_CALL(kiln_default_nf4_scale, kiln_default_nf4_scale_args)
+KILN_PICK(kiln_default_nf4_scale_pick, kiln_default_nf4_scale_args)
+KILN_CANDIDATES(kiln_default_nf4_scale_candidates, kiln_default_nf4_scale_args)
+KILN_CALL(kiln_default_nf4_scale_f32_64, kiln_default_nf4_scale_args)
+KILN_CALL(kiln_default_nf4_scale_f16_64, kiln_default_nf4_scale_args)
+KILN_CALL(kiln_default_nf4_pack, kiln_default_nf4_pack_args)
+KILN_PICK(kiln_default_nf4_pack_pick, kiln_default_nf4_pack_args)
+KILN_CANDIDATES(kiln_default_nf4_pack_candidates, kiln_default_nf4_pack_args)
+KILN_CALL(kiln_default_nf4_pack_f32_64_low, kiln_default_nf4_pack_args)
+KILN_CALL(kiln_default_nf4_pack_f16_64_low, kiln_default_nf4_pack_args)
+KILN_CALL(kiln_default_q4k_dequantize, kiln_default_q4k_dequantize_args)
+KILN_PICK(kiln_default_q4k_dequantize_pick, kiln_default_q4k_dequantize_args)
+KILN_CANDIDATES(kiln_default_q4k_dequantize_candidates, kiln_default_q4k_dequantize_args)
+KILN_CALL(kiln_default_q4k_dequantize_f32, kiln_default_q4k_dequantize_args)
+KILN_CALL(kiln_default_q4k_dequantize_f16, kiln_default_q4k_dequantize_args)
+KILN_CALL(kiln_default_q4k_dequantize_bf16, kiln_default_q4k_dequantize_args)
+KILN_CALL(kiln_default_rmsnorm_q4k_gemv, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_PICK(kiln_default_rmsnorm_q4k_gemv_pick, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CANDIDATES(kiln_default_rmsnorm_q4k_gemv_candidates, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CALL(kiln_default_linear, kiln_default_linear_args)
+KILN_PICK(kiln_default_linear_pick, kiln_default_linear_args)
+KILN_CANDIDATES(kiln_default_linear_candidates, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_nf4_gemm, kiln_default_nf4_gemm_args)
+KILN_PICK(kiln_default_nf4_gemm_pick, kiln_default_nf4_gemm_args)
+KILN_CANDIDATES(kiln_default_nf4_gemm_candidates, kiln_default_nf4_gemm_args)
+KILN_WORKSPACE(kiln_default_nf4_gemm_workspace, kiln_default_nf4_gemm_args)
+KILN_WORKSPACE_MAX(kiln_default_nf4_gemm_workspace_max, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact_2_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed, kiln_default_nf4_gemm_transposed_args)
+KILN_PICK(kiln_default_nf4_gemm_transposed_pick, kiln_default_nf4_gemm_transposed_args)
+KILN_CANDIDATES(kiln_default_nf4_gemm_transposed_candidates, kiln_default_nf4_gemm_transposed_args)
+KILN_WORKSPACE(kiln_default_nf4_gemm_transposed_workspace, kiln_default_nf4_gemm_transposed_args)
+KILN_WORKSPACE_MAX(kiln_default_nf4_gemm_transposed_workspace_max, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nvfp4_gemv, kiln_default_nvfp4_gemv_args)
+KILN_PICK(kiln_default_nvfp4_gemv_pick, kiln_default_nvfp4_gemv_args)
+KILN_CANDIDATES(kiln_default_nvfp4_gemv_candidates, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_f16_software_simt_32_4_1, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_f16_software_simt_32_1_4, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_f16_software_simt_16_2_1, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_attention, kiln_default_attention_args)
+KILN_PICK(kiln_default_attention_pick, kiln_default_attention_args)
+KILN_CANDIDATES(kiln_default_attention_candidates, kiln_default_attention_args)
+KILN_WORKSPACE(kiln_default_attention_workspace, kiln_default_attention_args)
+KILN_WORKSPACE_MAX(kiln_default_attention_workspace_max, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_single_head, kiln_default_attention_single_head_args)
+KILN_CALL(kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_nocausal_mma_64_64_1_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_64_causal_mma_64_64_1_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged, kiln_default_attention_args)
+KILN_CALL(kiln_default_rope, kiln_default_rope_args)
+KILN_PICK(kiln_default_rope_pick, kiln_default_rope_args)
+KILN_CANDIDATES(kiln_default_rope_candidates, kiln_default_rope_args)
+KILN_CALL(kiln_default_rope_bf16_128_halves_same, kiln_default_rope_args)
+#undef KILN_CALL
+#undef KILN_PICK
+#undef KILN_CANDIDATES
+#undef KILN_WORKSPACE
+#undef KILN_WORKSPACE_MAX
 #endif
 
 #endif

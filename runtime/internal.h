@@ -51,6 +51,8 @@ enum { LOADER_CLOSED = 0, LOADER_OPEN = 0x6b696c6e };
 /* Small beats fast in what only failures run; compilers think otherwise of what is called often. */
 #define ONCE __attribute__((noinline))
 
+#pragma GCC visibility push(hidden) /* a shared object may show kiln_* */
+
 /* Every failure of a loader goes through the first of these; the others, like kiln_fail, only fill the struct. All
  * return the status. */
 ONCE kiln_status kiln_record(kiln_loader *loader, const kiln_error *error);
@@ -64,6 +66,8 @@ kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction
 
 /* Gives way once to the thread that holds a lock. */
 void kiln_wait(const kiln_options *options);
+
+#pragma GCC visibility pop
 
 static inline void acquire_lock(kiln_loader *loader, uint32_t *lock)
 {

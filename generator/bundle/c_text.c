@@ -200,15 +200,29 @@ void c_add_query_prototype(text *out, const bundle_family *f, const char *query,
         tail);
 }
 
-void c_add_query_overload(text *out, const bundle_family *f, const char *query)
+void c_add_query_macros(text *out)
 {
     arena *a = out->arena;
-    c_add_wrapped(
-        out, arena_format(a, "inline kiln_status %s_%s(", f->function, query),
-        arena_format(a, "kiln_loader *loader, const %s &args, %s", f->args_struct, find_query(query)->params),
-        ")\n{\n");
-    text_printf(out, "    return %s_%s(loader, &args, %s);\n}\n", f->function, query,
-                find_query(query)->values);
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++)
+        text_printf(out,
+                    "#define KILN_%s(function, args_type) \\\n"
+                    "    inline kiln_status function(kiln_loader *loader, const args_type &args, %s) \\\n"
+                    "    { \\\n"
+                    "        return function(loader, &args, %s); \\\n"
+                    "    }\n",
+                    upper_case(a, queries[i].name), queries[i].params, queries[i].values);
+}
+
+void c_add_query_undefs(text *out)
+{
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++)
+        text_printf(out, "#undef KILN_%s\n", upper_case(out->arena, queries[i].name));
+}
+
+void c_add_query_overload(text *out, const bundle_family *f, const char *query)
+{
+    text_printf(out, "KILN_%s(%s_%s, %s)\n", upper_case(out->arena, find_query(query)->name), f->function,
+                query, f->args_struct);
 }
 
 const char *c_expression(arena *a, const expression *e, const char *prefix)

@@ -35,7 +35,9 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
  * "kiln_status FAMILY_pick(kiln_loader *loader, const ARGS *args, const kiln_kernel **kernel)" and a tail. */
 void c_add_query_prototype(text *out, const bundle_family *f, const char *query, const char *tail);
 
-/* The same for C++, which takes `const ARGS &args`. */
+/* The same for C++, which takes `const ARGS &args`: a row of the query's macro, which is defined before and undefined behind. */
+void c_add_query_macros(text *out);
+void c_add_query_undefs(text *out);
 void c_add_query_overload(text *out, const bundle_family *f, const char *query);
 
 /* An expression of arguments and device facts; arguments are printed with a prefix ("a->n"), facts with "loader->device.", or

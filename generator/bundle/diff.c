@@ -175,7 +175,8 @@ static void add_value(text *out, const yaml_node *node)
 static void add_key(text *out, const char *key, const yaml_node *before, const yaml_node *after)
 {
     const bool has_lines = strcmp(key, "families") == 0 || strcmp(key, "variants") == 0;
-    if (has_lines || is_same(before, after))
+    const bool is_of_layout = strcmp(key, "structs") == 0; /* layout_version has told */
+    if (has_lines || is_of_layout || is_same(before, after))
         return;
     text_printf(out, "%s: ", key);
     add_value(out, before);

@@ -4,6 +4,7 @@
 
 #include "model.h"
 #include "support/files.h"
+#include "support/json.h"
 
 void write_source(file_output *f, const bundle_model *m);   /* NAME.c */
 void write_header(file_output *f, const bundle_model *m);   /* NAME.h */
@@ -37,6 +38,12 @@ const char *choice_condition(arena *a, const bundle_family *f, const variant *v)
 
 /* Fails where a result has no place to go. */
 void write_check_of_result(text *out, const bundle_family *f, const char *condition, const char *detail);
+
+/* Sizes and offsets: "structs" of the manifest, and what C asserts, behind the macro that it is written with. */
+void write_structs(json *j);
+void write_assertion_macro(text *out);
+void write_struct_assertions(text *out);
+void write_args_assertion(text *out, const bundle_family *f);
 
 void write_index(arena *a, text *out, const bundle_model *m); /* NAME_bundle and NAME_index */
 

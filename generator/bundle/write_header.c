@@ -259,16 +259,9 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
     write_enums(a, out, f);
     write_struct(a, out, f);
     if (has_own) {
-        text_add(out, "\n/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT "
-                      "when the bundle "
-                      "has none. */\n");
+        text_add(out, "\n");
         add_declaration(out, f, f->function);
-        text_add(out, "\n/* The kernel that it would launch, or the status that it would return. */\n");
         c_add_query_prototype(out, f, "pick", ");\n");
-        text_add(
-            out,
-            "\n/* Why: each variant that has what the arguments name, in the configuration's order. The first\n"
-            " * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */\n");
         c_add_query_prototype(out, f, "candidates", ");\n");
     }
     if (f->workspace)
@@ -294,10 +287,12 @@ static const char how_functions_behave[] =
     "KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
     "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
     "kiln_last_error has the details. Several threads may call at once.\n"
-    "\nA family's function picks one of its kernels and launches that. The function named ..._pick checks "
-    "the same and tells which one, and loads and launches nothing: `*kernel` is null when there is nothing to "
-    "do, and with any status but KILN_OK. Another kernel is forced by its own function, or by kernel->launch(loader, "
-    "stream, &args).\n"
+    "\nA family's function picks one of its kernels, for the arguments and the device, and launches that; NO_VARIANT "
+    "when the bundle has none. The function named ..._pick checks the same and tells which one, or the status that the "
+    "call would return, and loads and launches nothing: `*kernel` is null when there is nothing to do, and with any "
+    "status but KILN_OK. ..._candidates tells why: each variant that has what the arguments name, in the configuration's "
+    "order. The first `capacity` are written to the list, which may be null where that is 0; count gets how many there "
+    "are. Another kernel is forced by its own function, or by kernel->launch(loader, stream, &args).\n"
     "\nIn the function of a single variant 0 stands for the variant's own value of each parameter; another "
     "value is NO_VARIANT.\n"
     "\nA program that calls functions of single variants only, and is compiled with -ffunction-sections "
@@ -336,23 +331,24 @@ static const char *file_comment(arena *a, const bundle_model *m)
     return out.data;
 }
 
-static void write_overload(text *out, const char *function, const char *args_struct)
-{
-    arena *a = out->arena;
-    c_add_wrapped(out, arena_format(a, "inline kiln_status %s(", function),
-                  arena_format(a, "kiln_loader *loader, CUstream stream, const %s &args", args_struct),
-                  ")\n{\n");
-    text_printf(out, "    return %s(loader, stream, &args);\n}\n", function);
-}
-
+/* One row per function: the same text a hundred times is most of a header. */
 static void write_overloads(file_output *file, const bundle_model *m)
 {
     text *out = &file->text;
-    text_add(out, "\n#ifdef __cplusplus\n} /* extern \"C\" */\n\n");
+    text_add(
+        out,
+        "\n#ifdef __cplusplus\n} /* extern \"C\" */\n\n"
+        "/* The same functions with `const args &`. */\n"
+        "#define KILN_CALL(function, args_type) \\\n"
+        "    inline kiln_status function(kiln_loader *loader, CUstream stream, const args_type &args) \\\n"
+        "    { \\\n"
+        "        return function(loader, stream, &args); \\\n"
+        "    }\n");
+    c_add_query_macros(out);
     for (size_t i = 0; i < m->family_count; i++) {
         const bundle_family *f = &m->families[i];
         if (strcmp(f->function, f->variants[0]->function) != 0) {
-            write_overload(out, f->function, f->args_struct);
+            text_printf(out, "KILN_CALL(%s, %s)\n", f->function, f->args_struct);
             c_add_query_overload(out, f, "pick");
             c_add_query_overload(out, f, "candidates");
         }
@@ -361,11 +357,13 @@ static void write_overloads(file_output *file, const bundle_model *m)
             c_add_query_overload(out, f, "workspace_max");
         }
         for (size_t k = 0; k < f->call_count; k++)
-            write_overload(out, f->calls[k].function, f->calls[k].args_struct);
+            text_printf(out, "KILN_CALL(%s, %s)\n", f->calls[k].function, f->calls[k].args_struct);
         for (size_t k = 0; k < f->variant_count; k++)
-            write_overload(out, f->variants[k]->function, f->args_struct);
+            text_printf(out, "KILN_CALL(%s, %s)\n", f->variants[k]->function, f->args_struct);
         file_flush(file);
     }
+    text_add(out, "#undef KILN_CALL\n");
+    c_add_query_undefs(out);
     text_add(out, "#endif\n");
 }
 

@@ -57,6 +57,8 @@ static void add_param(arena *a, json *j, const bundle_family *f, const kiln_para
     for (size_t i = 0; i < f->field_count; i++)
         if (f->fields[i].param == param)
             json_number_member(j, "offset", f->fields[i].offset);
+    if (param->summary)
+        json_string_member(j, "summary", param->summary);
     json_end(j);
 }
 
@@ -93,12 +95,16 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
         json_string_member(j, "variant_alignment", bound(a, f->family, own, NULL));
     if (!v) {
         json_string_member(j, "c_type", field->c_type);
+        if (field->elements)
+            json_number_member(j, "bytes", field->elements);
         json_number_member(j, "offset", field->offset);
     }
     if (!v && field->group_length > 0)
         json_string_member(j, "member", field->member);
     if (!v && arg->when)
         json_string_member(j, "when", arg->when);
+    if (!v && arg->summary)
+        json_string_member(j, "summary", arg->summary);
     json_end(j);
 }
 
@@ -113,7 +119,7 @@ static void add_rule(json *j, const char *condition, const char *words)
 static void add_cost(arena *a, json *j, const kiln_family *family, const variant *v)
 {
     json_key(j, "cost");
-    json_begin_object(j);
+    json_begin_inline_object(j);
     json_string_member(j, "bytes_read", bound(a, family, family->cost.bytes_read, v));
     json_string_member(j, "bytes_written", bound(a, family, family->cost.bytes_written, v));
     json_string_member(j, "elements", bound(a, family, family->cost.elements, v));
@@ -184,8 +190,16 @@ static void add_family(arena *a, json *j, const bundle_family *f)
         add_rule(j, rule->condition, rule->text);
     json_end(j);
     json_string_member(j, "empty", family->empty);
+    if (f->workspace) {
+        json_key(j, "workspace");
+        json_begin_inline_object(j);
+        json_string_member(j, "arg", f->workspace->arg);
+        json_string_member(j, "counters", f->workspace->counters);
+        json_string_member(j, "size", f->workspace->size);
+        json_end(j);
+    }
     json_key(j, "time");
-    json_begin_object(j);
+    json_begin_inline_object(j);
     json_string_member(j, "length", family->time.length);
     json_string_member(j, "repeats", family->time.repeats);
     json_string_member(j, "side_trips", family->time.side_trips);
@@ -205,7 +219,7 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
 {
     const kiln_family *family = bv->variant->family;
     json_key(j, "launch");
-    json_begin_object(j);
+    json_begin_inline_object(j);
     json_key(j, "block");
     json_begin_inline_array(j);
     for (int i = 0; i < 3; i++)
@@ -409,6 +423,7 @@ void write_manifest(file_output *f, const bundle_model *m)
         json_string(&j, target_text(f->arena, m->plan->targets[i]));
     json_end(&j);
     json_number_member(&j, "min_driver", m->min_driver);
+    write_structs(&j);
     if (m->plan->is_compressed) {
         json_string_member(&j, "compress", "zstd");
         json_string_member(&j, "libzstd", compress_version());

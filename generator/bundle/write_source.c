@@ -161,6 +161,9 @@ static void write_family(source *s, const bundle_family *f)
     const char *name = f->family->name;
     write_section(out, name);
     c_add_text_constant(out, 0, arena_format(s->file->arena, "%s_name", name), name);
+    write_args_assertion(out, f);
+    for (size_t i = 0; i < f->call_count; i++)
+        write_args_assertion(out, &f->calls[i]);
     pointers_write(s->file->arena, out, f);
     write_family_check(s->file->arena, out, f);
     write_call_function(s->file->arena, out, f);
@@ -188,6 +191,7 @@ static void end_front(source *s)
         text_add(out, "#include <kiln/zstd.h>\n");
     if (s->chooses)
         text_add(out, "#include <kiln/choose.h>\n");
+    write_assertion_macro(out);
     for (size_t i = 0; expression_functions[i].name; i++)
         if (s->called >> i & 1)
             text_printf(out, "\nstatic uint64_t %s(uint64_t a, uint64_t b)\n{\n    return %s;\n}\n",
@@ -201,6 +205,7 @@ void write_source(file_output *f, const bundle_model *m)
     for (size_t i = 0; i < m->family_count && !m->plan->shards; i++)
         write_family(&s, &m->families[i]);
     write_section(&f->text, "the bundle");
+    write_struct_assertions(&f->text);
     write_index(f->arena, &f->text, m);
     end_piece(&s);
 

@@ -75,6 +75,18 @@ static void begin_function(arena *a, text *out, const bundle_family *f)
                 f->args_struct, f->workspace->size, f->family->name);
 }
 
+/* Pointers may be missing yet; those that are there may decide by their alignment. */
+static void write_addresses(text *out, const bundle_family *f)
+{
+    for (size_t i = 0; i < f->field_count; i++) {
+        const kiln_arg *arg = f->fields[i].arg;
+        if (arg && (arg->kind == KILN_ARG_IN || arg->kind == KILN_ARG_OUT || arg->kind == KILN_ARG_CONSTANT ||
+                    arg->kind == KILN_ARG_INOUT))
+            text_printf(out, "    a.%s += a.%s == 0 ? %u : 0;\n", f->fields[i].member, f->fields[i].member,
+                        MOST_ALIGNMENT);
+    }
+}
+
 /* Of a launch that has enough: what it would fail with is what is told. */
 static void write_function(arena *a, text *out, const bundle_family *f)
 {
@@ -82,13 +94,14 @@ static void write_function(arena *a, text *out, const bundle_family *f)
     text_add(out, "\n");
     c_add_query_prototype(out, f, "workspace", ")\n{\n");
     begin_function(a, out, f);
+    text_printf(out, "    a.%s = a.%s = %u; /* some address */\n", w->arg, w->counters, MOST_ALIGNMENT);
+    write_addresses(out, f);
     text_printf(out,
-                "    a.%s = a.%s = %u; /* some address */\n"
                 "    status = kernel->run(loader, KILN_NO_LAUNCH, &a);\n"
                 "    if (status == KILN_OK)\n"
                 "        need_%s(kernel, &a, workspace_bytes, counter_bytes);\n"
                 "    return status;\n}\n",
-                w->arg, w->counters, MOST_ALIGNMENT, f->family->name);
+                f->family->name);
 }
 
 static void write_max_function(arena *a, text *out, const bundle_family *f)

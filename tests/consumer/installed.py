@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 
 from common import HERE, RESULT, expect, main, need, run, skip
@@ -206,7 +207,7 @@ def cxx(scratch):
     folder = project(scratch, "cxx", "kernels.yaml")
     configure(folder)
     build(folder)
-    runs(folder, "success, scale 3\n")
+    runs(folder, "success, scale 3\ndriver library not found\n")
 
 
 def reexport(scratch):
@@ -461,6 +462,32 @@ def pack(scratch):
     expect("layout" in output, f"a pack of another layout: {output}")
 
 
+def python(scratch):
+    """The steps of tools/python/README.md, over the driver that the linker finds and over one that is named."""
+    text = (SOURCE_DIR / "tools/python/README.md").read_text()
+    call, code = (textwrap.dedent(re.search(rf"^ *```{kind}\n(.*?)^ *```", text, re.M | re.S)[1]) for kind in ("cmake", "python"))
+    (scratch / "kernels.yaml").write_text("bundle: appkernels\ntargets: [sm_80]\nkernels:\n  - family: nf4_quantize\n"
+                                          "  - family: nf4_unpack\n")
+    (scratch / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(x LANGUAGES C)\n"
+                                            f"find_package(kiln REQUIRED)\n{call}"
+                                            "kiln_add_bundle(external CONFIG external_ptx/kernels.yaml PYTHON SHARDS 2)\n")
+    shutil.copytree(HERE / "external_ptx", scratch / "external_ptx")
+    configure(scratch)
+    build(scratch)
+    (scratch / "app.py").write_text(code)
+    (scratch / "named.py").write_text(code.replace('.json")', f'.json", driver={str(driver())!r})'))
+    here = os.environ | {"PYTHONPATH": "build"}
+    for program, environment in (("app.py", {"LD_LIBRARY_PATH": str(driver().parent)}), ("named.py", {})):
+        output = run(sys.executable, "-B", program, cwd=scratch, env=here | environment)
+        expect(output == "array('f', [0.25, 0.25])\n", f"{program} says: {output}")
+    output = run(sys.executable, "-B", HERE.parent / "python/external.py", "build/external.json", driver(), cwd=scratch, env=here)
+    expect(output == "columns: u32\n", f"external PTX: {output}")
+    shown = run("nm", "-D", "--defined-only", scratch / "build/appkernels_python.so")
+    names = [line.split()[-1] for line in shown.splitlines()]
+    expect({"appkernels_nf4_unpack", "kiln_open", "kiln_describe_error"} <= set(names), f"what the library shows: {names}")
+    expect(all(name.startswith(("appkernels_", "kiln_")) for name in names), f"what the library shows: {names}")
+
+
 def compressed(scratch):
     """The program of ../minimal over compressed images: by CMake, by pkg-config, as a pack, verified and with mutants."""
     folder = project(scratch, "find_package", *MINIMAL)
@@ -561,4 +588,4 @@ def by_hand(scratch):
 
 
 main((install, packages, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
-      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])

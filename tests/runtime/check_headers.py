@@ -3,6 +3,7 @@
 
 usage: check_headers.py alone SOURCE_DIR
        check_headers.py cuda SOURCE_DIR
+       check_headers.py cxx SOURCE_DIR
 
 "cuda" also compares the type of every row of the driver table with the declaration of its entry point in cuda.h, and the
 runtime's numbers with cuda.h's. It is skipped where no toolkit is installed.
@@ -88,6 +89,28 @@ def check_alone(source_dir):
     compile_text(source_dir, include("tests/runtime/mini.h"))  # the form of a generated one
 
 
+def check_cxx(source_dir):
+    """kiln.hpp without exceptions and run-time type information: hpp_test.cc, which runs over the scripted driver."""
+    runtime = source_dir / "tests/runtime"
+    sources = [*sorted((source_dir / "runtime").glob("*.c")), runtime / "mini.c", runtime / "fake_driver.c"]
+    with tempfile.TemporaryDirectory() as folder:
+        objects = [pathlib.Path(folder) / f"{source.stem}.o" for source in sources]
+        for source, made in zip(sources, objects):
+            run([c_compilers()[0], "-std=gnu11", "-I", source_dir / "include", "-I", runtime, "-c", source, "-o", made])
+        compilers = [c for c in map(cxx_compiler, c_compilers()) if c]
+        for compiler in compilers:
+            for standard in "c++17", "c++20":
+                command = [compiler, f"-std={standard}", *WARNINGS, "-fno-exceptions", "-fno-rtti", "-I", source_dir / "include"]
+                run([*command, runtime / "hpp_test.cc", *objects, "-ldl", "-o", f"{folder}/hpp"])
+                run([f"{folder}/hpp"])
+                forgotten = "#include <kiln/kiln.hpp>\nkiln::status g();\nvoid f() { g(); }\n"
+                said = subprocess.run([*command, "-xc++", "-fsyntax-only", "-"], input=forgotten, text=True, capture_output=True)
+                assert said.returncode != 0 and "nodiscard" in said.stderr, said.stderr
+    if not compilers:
+        print("SKIPPED: there is no C++ compiler")
+    return 0 if compilers else SKIPPED
+
+
 def has_toolkit(source_dir):
     probe = ["-xc", "-fsyntax-only", "-isystem", "/usr/local/cuda/include", "-"]
     text = "#include <cuda.h>\nCUcontext context;\n"  # the kernel's headers hold another cuda.h
@@ -119,7 +142,7 @@ def check_cuda(source_dir):
 
 def main():
     mode, source_dir = sys.argv[1], pathlib.Path(sys.argv[2])
-    return check_cuda(source_dir) if mode == "cuda" else check_alone(source_dir)
+    return {"alone": check_alone, "cuda": check_cuda, "cxx": check_cxx}[mode](source_dir)
 
 
 sys.exit(main())

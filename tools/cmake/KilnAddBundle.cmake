@@ -1,5 +1,5 @@
 # kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK]
-#                 [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
+#                 [PYTHON] [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
 #
 # Makes a static library NAME of the kernels that file.yaml names. Whoever links it gets NAME.h and the kiln runtime.
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
@@ -13,6 +13,8 @@
 #   VERIFY     makes the program NAME_verify too, by kiln_add_verify(NAME_verify NAME), with REFERENCES and UNCOMPARED
 #   PACK       makes the shared object NAME_pack.so too, the target NAME_pack, for programs that open it when they run: it
 #              shows NAME_index alone, and brings with it what its functions call of the runtime
+#   PYTHON     makes the shared object NAME_python.so too, the target NAME_python, which shows NAME's functions and the
+#              runtime's, and puts kiln.py beside it and NAME.json, with which Python calls them
 #
 # NAME is the bundle's name. What a configuration says after "bundle:" decides what its files and functions are called,
 # and only the generator reads YAML; but the build has to know the files' names before it runs. So the line is compared
@@ -30,7 +32,7 @@ include_guard(GLOBAL)
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
 function(kiln_add_bundle name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK" "CONFIG;SHARDS;GENERATOR" "TARGETS;PTX;REFERENCES;UNCOMPARED")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK;PYTHON" "CONFIG;SHARDS;GENERATOR" "TARGETS;PTX;REFERENCES;UNCOMPARED")
     _kiln_check_arguments()
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
     _kiln_check_bundle_name(${name} ${config})
@@ -63,19 +65,26 @@ function(kiln_add_bundle name)
         kiln_add_verify(${name}_verify ${name} ${lists})
     endif()
     if(arg_PACK)
-        _kiln_add_pack()
+        _kiln_add_shared(pack "${name}_index" kiln::runtime)
+    endif()
+    if(arg_PYTHON)
+        _kiln_add_shared(python "${name}_*; kiln_*" -Wl,--whole-archive kiln::runtime -Wl,--no-whole-archive)
+        set_target_properties(${name}_python PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${folder})
+        _kiln_find_python_module(module)
+        configure_file(${module} ${folder}/kiln.py COPYONLY)
     endif()
 endfunction()
 
-macro(_kiln_add_pack)
-    file(CONFIGURE OUTPUT ${folder}/${name}_pack.map CONTENT "{ global: ${name}_index; local: *; };\n" @ONLY)
-    add_library(${name}_pack MODULE $<TARGET_OBJECTS:${name}>)
-    target_link_libraries(${name}_pack PRIVATE kiln::runtime ${codec})
-    target_link_options(${name}_pack PRIVATE -Wl,--version-script=${folder}/${name}_pack.map)
-    set_target_properties(${name}_pack PROPERTIES
+# The target NAME_KIND, a shared object of the bundle that shows these symbols and brings with it what is linked.
+macro(_kiln_add_shared kind symbols)
+    file(CONFIGURE OUTPUT ${folder}/${name}_${kind}.map CONTENT "{ global: ${symbols}; local: *; };\n" @ONLY)
+    add_library(${name}_${kind} MODULE $<TARGET_OBJECTS:${name}>)
+    target_link_libraries(${name}_${kind} PRIVATE ${ARGN} ${codec})
+    target_link_options(${name}_${kind} PRIVATE -Wl,--version-script=${folder}/${name}_${kind}.map)
+    set_target_properties(${name}_${kind} PROPERTIES
         LINKER_LANGUAGE C
         PREFIX ""
-        LINK_DEPENDS ${folder}/${name}_pack.map)
+        LINK_DEPENDS ${folder}/${name}_${kind}.map)
 endmacro()
 
 # The command that makes ${sources} and ${outputs}.
@@ -132,8 +141,8 @@ endfunction()
 macro(_kiln_check_arguments)
     if(arg_UNPARSED_ARGUMENTS)
         _kiln_bundle_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_bundle(NAME \
-CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK] [VERIFY [REFERENCES file.c ...] \
-[UNCOMPARED kernel ...]])")
+CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES \
+file.c ...] [UNCOMPARED kernel ...]])")
     endif()
     if(arg_KEYWORDS_MISSING_VALUES)
         _kiln_bundle_error("nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")
@@ -205,6 +214,15 @@ function(_kiln_check_bundle_name name config)
     if(NOT CMAKE_MATCH_1 STREQUAL name)
         _kiln_bundle_error("${config} says 'bundle: ${CMAKE_MATCH_1}'; the two names must be the same")
     endif()
+endfunction()
+
+# kiln.py: of the source tree, or beside this file where kiln is installed.
+function(_kiln_find_python_module result)
+    set(module ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../python/kiln.py)
+    if(NOT EXISTS ${module})
+        set(module ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kiln.py)
+    endif()
+    set(${result} ${module} PARENT_SCOPE)
 endfunction()
 
 # The library that expands the bundle's images; empty where they are not compressed.

@@ -4,6 +4,8 @@
 #include "sample.h"
 #include <kiln/choose.h>
 
+#define AT(member, offset) &&offsetof(STRUCT, member) == offset
+
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
     return b ? a / b + (a % b != 0) : 0;
@@ -27,6 +29,10 @@ static uint64_t maximum(uint64_t a, uint64_t b)
 /* ==== axpy ============================================================================================== */
 
 static const char axpy_name[] = "axpy";
+
+#define STRUCT sample_axpy_args
+_Static_assert(sizeof(STRUCT) == 32 AT(n, 0) AT(a, 8) AT(x, 16) AT(y, 24), "not as the manifest says");
+#undef STRUCT
 
 static const char axpy_pointers_texts[] =
     "x is null\000"
@@ -203,6 +209,16 @@ const kiln_kernel sample_axpy_kernel = {
 /* ==== blend ============================================================================================= */
 
 static const char blend_name[] = "blend";
+
+#define STRUCT sample_blend_args
+_Static_assert(sizeof(STRUCT) == 72 AT(x, 0) AT(y, 8) AT(limit, 16) AT(norm, 24) AT(factor, 32) AT(rows, 40)
+    AT(stride, 48) AT(type, 56) AT(acc, 60) AT(width, 64) AT(clamp, 68), "not as the manifest says");
+#undef STRUCT
+
+#define STRUCT sample_blend_one_args
+_Static_assert(sizeof(STRUCT) == 48 AT(x, 0) AT(y, 8) AT(copies, 16) AT(factor, 24) AT(type, 32) AT(acc, 36)
+    AT(width, 40) AT(clamp, 44), "not as the manifest says");
+#undef STRUCT
 
 static const char blend_pointers_texts[] =
     "x is null\000"
@@ -1944,6 +1960,11 @@ kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_
 
 static const char parts_name[] = "parts";
 
+#define STRUCT sample_parts_args
+_Static_assert(sizeof(STRUCT) == 32 AT(n, 0) AT(workspace, 8) AT(tile_counters, 16) AT(workspace_size, 24),
+    "not as the manifest says");
+#undef STRUCT
+
 static const char parts_pointers_1_texts[] =
     "workspace is null\000"
     "workspace must be aligned to 4 bytes\000"
@@ -2154,6 +2175,7 @@ kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args 
     if (status != KILN_OK)
         return status;
     a.workspace = a.tile_counters = 256; /* some address */
+    a.tile_counters += a.tile_counters == 0 ? 256 : 0;
     status = kernel->run(loader, KILN_NO_LAUNCH, &a);
     if (status == KILN_OK)
         need_parts(kernel, &a, workspace_bytes, counter_bytes);
@@ -2182,6 +2204,47 @@ kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_a
 }
 
 /* ==== the bundle ======================================================================================== */
+
+/* The structs of kiln.h that callers fill or read. */
+#define STRUCT kiln_driver
+_Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8 AT(library, 0) AT(driver_get_version, 8)
+    AT(ctx_get_current, 16) AT(ctx_get_device, 24) AT(device_get_attribute, 32) AT(module_load_data_ex, 40)
+    AT(module_unload, 48) AT(module_get_function, 56) AT(func_set_attribute, 64) AT(launch_kernel, 72)
+    AT(init, 80) AT(device_get_count, 88) AT(device_get, 96) AT(device_get_name, 104)
+    AT(device_primary_ctx_retain, 112) AT(device_primary_ctx_release, 120) AT(ctx_set_current, 128)
+    AT(ctx_synchronize, 136) AT(mem_alloc, 144) AT(mem_free, 152) AT(memcpy_htod, 160) AT(memcpy_dtoh, 168)
+    AT(memset_d8, 176) AT(launch_kernel_ex, 184) AT(get_error_name, 192) AT(get_error_string, 200),
+    "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_options
+_Static_assert(sizeof(STRUCT) == 64 && _Alignof(STRUCT) == 8 AT(wait, 0) AT(wait_context, 8)
+    AT(check_image, 16) AT(log, 24) AT(log_bytes, 32) AT(scratch, 40) AT(scratch_bytes, 48) AT(ptx_only, 56)
+    AT(overlap_launches, 60), "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_error
+_Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(status, 0) AT(driver_result, 4) AT(subject, 8)
+    AT(detail, 16) AT(needed, 24) AT(present, 28) AT(log_bytes, 32), "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_candidate
+_Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8 AT(kernel, 0) AT(cycles, 8) AT(why_not, 16),
+    "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_bundle
+_Static_assert(sizeof(STRUCT) == 72 && _Alignof(STRUCT) == 8 AT(layout_version, 0) AT(kernel_count, 4)
+    AT(slot_count, 12) AT(scratch_bytes, 16), "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_kernel
+_Static_assert(sizeof(STRUCT) == 96 && _Alignof(STRUCT) == 8 AT(key, 0), "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_index_family
+_Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(args_bytes, 20), "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_slot
+_Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8, "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_loader
+_Static_assert(sizeof(STRUCT) == 192 && _Alignof(STRUCT) == 8, "not as the manifest says");
+#undef STRUCT
 
 const kiln_bundle sample_bundle = {
     .layout_version = 2,

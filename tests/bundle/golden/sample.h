@@ -17,9 +17,12 @@
  * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
  * kiln_preload; kiln_last_error has the details. Several threads may call at once.
  *
- * A family's function picks one of its kernels and launches that. The function named ..._pick checks the
- * same and tells which one, and loads and launches nothing: `*kernel` is null when there is nothing to do,
- * and with any status but KILN_OK. Another kernel is forced by its own function, or by
+ * A family's function picks one of its kernels, for the arguments and the device, and launches that;
+ * NO_VARIANT when the bundle has none. The function named ..._pick checks the same and tells which one, or
+ * the status that the call would return, and loads and launches nothing: `*kernel` is null when there is
+ * nothing to do, and with any status but KILN_OK. ..._candidates tells why: each variant that has what the
+ * arguments name, in the configuration's order. The first `capacity` are written to the list, which may be
+ * null where that is 0; count gets how many there are. Another kernel is forced by its own function, or by
  * kernel->launch(loader, stream, &args).
  *
  * In the function of a single variant 0 stands for the variant's own value of each parameter; another
@@ -100,14 +103,8 @@ typedef struct sample_blend_args {
     uint32_t clamp;    /* whether rows have limits; 0 or 1 */
 } sample_blend_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count);
 
@@ -184,14 +181,8 @@ typedef struct sample_parts_args {
     uint64_t workspace_size;   /* u64: numbers that workspace holds */
 } sample_parts_args;
 
-/* Picks the variant for these arguments and this device. KILN_ERROR_NO_VARIANT when the bundle has none. */
 kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
-
-/* The kernel that it would launch, or the status that it would return. */
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
-
-/* Why: each variant that has what the arguments name, in the configuration's order. The first
- * `capacity` are written to the list, which may be null where that is 0; count gets how many there are. */
 kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count);
 
@@ -213,101 +204,57 @@ kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_pa
 #ifdef __cplusplus
 } /* extern "C" */
 
-inline kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_args &args)
-{
-    return sample_axpy(loader, stream, &args);
-}
-inline kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args &args)
-{
-    return sample_blend(loader, stream, &args);
-}
-inline kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args &args,
-                                     const kiln_kernel **kernel)
-{
-    return sample_blend_pick(loader, &args, kernel);
-}
-inline kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args &args,
-                                           kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return sample_blend_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args &args)
-{
-    return sample_blend_one(loader, stream, &args);
-}
-inline kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                          const sample_blend_args &args)
-{
-    return sample_blend_f32_f32_64_noclamp_narrow(loader, stream, &args);
-}
-inline kiln_status sample_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                        const sample_blend_args &args)
-{
-    return sample_blend_f32_f32_64_noclamp_wide(loader, stream, &args);
-}
-inline kiln_status sample_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                           const sample_blend_args &args)
-{
-    return sample_blend_f32_f32_128_noclamp_narrow(loader, stream, &args);
-}
-inline kiln_status sample_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                         const sample_blend_args &args)
-{
-    return sample_blend_f32_f32_128_noclamp_wide(loader, stream, &args);
-}
-inline kiln_status sample_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                          const sample_blend_args &args)
-{
-    return sample_blend_f16_f32_64_noclamp_narrow(loader, stream, &args);
-}
-inline kiln_status sample_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                        const sample_blend_args &args)
-{
-    return sample_blend_f16_f32_64_noclamp_wide(loader, stream, &args);
-}
-inline kiln_status sample_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUstream stream,
-                                                           const sample_blend_args &args)
-{
-    return sample_blend_f16_f32_128_noclamp_narrow(loader, stream, &args);
-}
-inline kiln_status sample_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstream stream,
-                                                         const sample_blend_args &args)
-{
-    return sample_blend_f16_f32_128_noclamp_wide(loader, stream, &args);
-}
-inline kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream,
-                                                        const sample_blend_args &args)
-{
-    return sample_blend_f64_f64_64_clamp_narrow(loader, stream, &args);
-}
-inline kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args &args)
-{
-    return sample_parts(loader, stream, &args);
-}
-inline kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args &args,
-                                     const kiln_kernel **kernel)
-{
-    return sample_parts_pick(loader, &args, kernel);
-}
-inline kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args &args,
-                                           kiln_candidate *list, size_t capacity, size_t *count)
-{
-    return sample_parts_candidates(loader, &args, list, capacity, count);
-}
-inline kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args &args,
-                                          uint64_t *workspace_bytes, uint64_t *counter_bytes)
-{
-    return sample_parts_workspace(loader, &args, workspace_bytes, counter_bytes);
-}
-inline kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_args &args,
-                                              uint64_t *workspace_bytes, uint64_t *counter_bytes)
-{
-    return sample_parts_workspace_max(loader, &args, workspace_bytes, counter_bytes);
-}
-inline kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args &args)
-{
-    return sample_parts_2(loader, stream, &args);
-}
+/* The same functions with `const args &`. */
+#define KILN_CALL(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, CUstream stream, const args_type &args) \
+    { \
+        return function(loader, stream, &args); \
+    }
+#define KILN_PICK(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, const args_type &args, const kiln_kernel **kernel) \
+    { \
+        return function(loader, &args, kernel); \
+    }
+#define KILN_CANDIDATES(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, const args_type &args, kiln_candidate *list, size_t capacity, size_t *count) \
+    { \
+        return function(loader, &args, list, capacity, count); \
+    }
+#define KILN_WORKSPACE(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, const args_type &args, uint64_t *workspace_bytes, uint64_t *counter_bytes) \
+    { \
+        return function(loader, &args, workspace_bytes, counter_bytes); \
+    }
+#define KILN_WORKSPACE_MAX(function, args_type) \
+    inline kiln_status function(kiln_loader *loader, const args_type &args, uint64_t *workspace_bytes, uint64_t *counter_bytes) \
+    { \
+        return function(loader, &args, workspace_bytes, counter_bytes); \
+    }
+KILN_CALL(sample_axpy, sample_axpy_args)
+KILN_CALL(sample_blend, sample_blend_args)
+KILN_PICK(sample_blend_pick, sample_blend_args)
+KILN_CANDIDATES(sample_blend_candidates, sample_blend_args)
+KILN_CALL(sample_blend_one, sample_blend_one_args)
+KILN_CALL(sample_blend_f32_f32_64_noclamp_narrow, sample_blend_args)
+KILN_CALL(sample_blend_f32_f32_64_noclamp_wide, sample_blend_args)
+KILN_CALL(sample_blend_f32_f32_128_noclamp_narrow, sample_blend_args)
+KILN_CALL(sample_blend_f32_f32_128_noclamp_wide, sample_blend_args)
+KILN_CALL(sample_blend_f16_f32_64_noclamp_narrow, sample_blend_args)
+KILN_CALL(sample_blend_f16_f32_64_noclamp_wide, sample_blend_args)
+KILN_CALL(sample_blend_f16_f32_128_noclamp_narrow, sample_blend_args)
+KILN_CALL(sample_blend_f16_f32_128_noclamp_wide, sample_blend_args)
+KILN_CALL(sample_blend_f64_f64_64_clamp_narrow, sample_blend_args)
+KILN_CALL(sample_parts, sample_parts_args)
+KILN_PICK(sample_parts_pick, sample_parts_args)
+KILN_CANDIDATES(sample_parts_candidates, sample_parts_args)
+KILN_WORKSPACE(sample_parts_workspace, sample_parts_args)
+KILN_WORKSPACE_MAX(sample_parts_workspace_max, sample_parts_args)
+KILN_CALL(sample_parts_2, sample_parts_args)
+#undef KILN_CALL
+#undef KILN_PICK
+#undef KILN_CANDIDATES
+#undef KILN_WORKSPACE
+#undef KILN_WORKSPACE_MAX
 #endif
 
 #endif

@@ -9,4 +9,5 @@ int main(int, char **argv)
     float scale = 0;
     std::cout << quantize(argv[1], x, scale);
     std::cout << ", scale " << scale << '\n';
+    std::cout << quantize("/nowhere/libcuda.so.1", x, scale) << '\n';
 }

@@ -1,29 +1,54 @@
 #include "quantizer.h"
 
-#include <array>
 #include <memory>
+#include <utility>
+
+#include <kiln/kiln.hpp>
 
 #include "minimal.h"
 
 namespace {
 
-struct Device { // zero at first, as kiln wants its storage
-    kiln_driver driver{};
-    kiln_loader loader{};
-    std::array<kiln_slot, MINIMAL_SLOTS> slots{};
-    ~Device()
+struct Device { // destroyed from below: the loader, its memory, the context, the driver
+    kiln::driver driver;
+    struct Context {
+        const kiln::driver &driver;
+        bool retained = false;
+        ~Context()
+        {
+            if (retained)
+                driver->device_primary_ctx_release(0);
+        }
+    } context{driver};
+    kiln::storage<MINIMAL_SLOTS> storage;
+    kiln::loader loader;
+
+    kiln::status open(const char *driver_path)
     {
-        kiln_close(&loader);
-        driver.device_primary_ctx_release(0);
-        kiln_driver_close(&driver);
+        const kiln::status loaded = driver.load(driver_path);
+        if (!loaded)
+            return loaded;
+        CUcontext current{};
+        driver->init(0);
+        context.retained = driver->device_primary_ctx_retain(&current, 0) == 0;
+        driver->ctx_set_current(current);
+        return loader.open(storage, driver, minimal_bundle);
+    }
+
+    CUdeviceptr allocate(std::size_t bytes) const
+    {
+        CUdeviceptr address = 0;
+        driver->mem_alloc(&address, bytes);
+        return address;
     }
 };
 
-CUdeviceptr allocate(const Device &device, std::size_t bytes)
+/* The text of a status; of a mistake the runtime's line about it. */
+std::string text_of(kiln::status status, const kiln::loader &loader)
 {
-    CUdeviceptr address = 0;
-    device.driver.mem_alloc(&address, bytes);
-    return address;
+    char text[256];
+    const std::string line = status ? status.text() : loader.describe(text);
+    return line.empty() ? status.text() : line;
 }
 
 } // namespace
@@ -31,31 +56,28 @@ CUdeviceptr allocate(const Device &device, std::size_t bytes)
 std::string quantize(const char *driver_path, const std::vector<float> &x, float &scale)
 {
     auto device = std::make_unique<Device>();
-    CUcontext context{};
-    if (kiln_driver_load(&device->driver, driver_path, nullptr) != KILN_OK)
-        return "no driver";
-    device->driver.init(0);
-    device->driver.device_primary_ctx_retain(&context, 0);
-    device->driver.ctx_set_current(context);
+    kiln::status status = device->open(driver_path);
+    if (!status)
+        return text_of(status, device->loader);
+    kiln::loader loader = std::move(device->loader); // the handle may move, its memory stays
+    const kiln::driver &driver = device->driver;
 
     minimal_nf4_quantize_args args{};
-    args.in = allocate(*device, x.size() * sizeof x[0]);
-    args.scale = allocate(*device, sizeof scale);
-    args.packed = allocate(*device, x.size() / 2);
+    args.in = device->allocate(x.size() * sizeof x[0]);
+    args.scale = device->allocate(sizeof scale);
+    args.packed = device->allocate(x.size() / 2);
     args.n = x.size();
-    device->driver.memcpy_htod(args.in, x.data(), x.size() * sizeof x[0]);
-    kiln_status status = kiln_open(&device->loader, &device->driver, &minimal_bundle, device->slots.data(),
-                                   device->slots.size(), nullptr);
+    driver->memcpy_htod(args.in, x.data(), x.size() * sizeof x[0]);
+
     const kiln_kernel *kernel{};
     std::size_t count{};
-    if (status == KILN_OK)
-        status = minimal_nf4_quantize_pick(&device->loader, args, &kernel);
-    if (status == KILN_OK)
-        status = minimal_nf4_quantize_candidates(&device->loader, args, nullptr, 0, &count);
-    if (status == KILN_OK && (!kernel || count == 0))
+    status = minimal_nf4_quantize_pick(loader, args, &kernel);
+    if (status)
+        status = minimal_nf4_quantize_candidates(loader, args, nullptr, 0, &count);
+    if (status && (!kernel || count == 0))
         return "nothing would be launched";
-    if (status == KILN_OK)
-        status = minimal_nf4_quantize(&device->loader, nullptr, args);
-    device->driver.memcpy_dtoh(&scale, args.scale, sizeof scale);
-    return kiln_status_string(status);
+    if (status)
+        status = minimal_nf4_quantize(loader, nullptr, args);
+    driver->memcpy_dtoh(&scale, args.scale, sizeof scale);
+    return text_of(status, loader);
 }

@@ -1,0 +1,223 @@
+/* The runtime for C++17: a status that is not forgotten, and a driver and a loader that close themselves.
+ *
+ * A thin layer over kiln.h, which is the reference: no heap, no exceptions and no run-time type information are needed, and
+ * nothing is copied. The generated header's functions take a kiln::loader where they take a kiln_loader *.
+ *
+ *     #include <kiln/kiln.hpp>
+ *     #include "appkernels.h"
+ *
+ *     kiln::driver driver;                                  the order matters: the loader is destroyed first
+ *     kiln::storage<APPKERNELS_SLOTS> storage;
+ *     kiln::loader loader;
+ *
+ *     kiln::status s = driver.load();                       libcuda.so.1; then a context, as in C
+ *     if (s)
+ *         s = loader.open(storage, driver, appkernels_bundle);
+ *     if (s)
+ *         s = appkernels_nf4_quantize(loader, stream, args);
+ *     char text[256];
+ *     if (!s)
+ *         std::puts(loader.describe(text));
+ */
+#ifndef KILN_KILN_HPP
+#define KILN_KILN_HPP
+
+#include <kiln/kiln.h>
+
+namespace kiln {
+
+/* What a function returned. True for KILN_OK. */
+class [[nodiscard]] status {
+  public:
+    constexpr status() noexcept = default;
+    constexpr status(kiln_status code) noexcept : code_(code)
+    {
+    } /* implicit: functions return kiln_status */
+
+    constexpr bool ok() const noexcept
+    {
+        return code_ == KILN_OK;
+    }
+    constexpr explicit operator bool() const noexcept
+    {
+        return ok();
+    }
+    constexpr kiln_status code() const noexcept
+    {
+        return code_;
+    }
+    const char *text() const noexcept
+    {
+        return kiln_status_string(code_);
+    } /* static */
+
+    friend constexpr bool operator==(status a, status b) noexcept
+    {
+        return a.code_ == b.code_;
+    }
+    friend constexpr bool operator!=(status a, status b) noexcept
+    {
+        return a.code_ != b.code_;
+    }
+
+  private:
+    kiln_status code_ = KILN_OK;
+};
+
+/* The driver's table. It stays where it is, because loaders refer to it, and has to outlive them. */
+class driver {
+  public:
+    driver() noexcept = default;
+    ~driver()
+    {
+        close();
+    }
+    driver(const driver &) = delete;
+    driver &operator=(const driver &) = delete;
+
+    /* As kiln_driver_load; a library that was loaded before is closed. */
+    status load(const char *path = nullptr, const char **missing_symbol = nullptr) noexcept
+    {
+        close();
+        return kiln_driver_load(&table_, path, missing_symbol);
+    }
+    void close() noexcept
+    {
+        kiln_driver_close(&table_);
+    }
+
+    const kiln_driver *get() const noexcept
+    {
+        return &table_;
+    }
+    const kiln_driver *operator->() const noexcept
+    {
+        return &table_;
+    } /* driver->mem_alloc(...) */
+    operator const kiln_driver &() const noexcept
+    {
+        return table_;
+    }
+
+  private:
+    kiln_driver table_{};
+};
+
+/* The memory of one loader: NAME_SLOTS for a bundle. It stays where it is, and has to outlive the loader. */
+template <size_t Slots> struct storage {
+    storage() noexcept = default;
+    storage(const storage &) = delete;
+    storage &operator=(const storage &) = delete;
+
+    kiln_loader loader{};
+    kiln_slot slots[Slots > 0 ? Slots : 1]{};
+};
+
+/* A loader in memory of the caller's, which it closes. It may be moved from; its memory may not. */
+class loader {
+  public:
+    loader() noexcept = default;
+    ~loader()
+    {
+        (void)close();
+    }
+    loader(loader &&from) noexcept : at_(from.at_), is_open_(from.is_open_)
+    {
+        from.forget();
+    }
+    loader &operator=(loader &&from) noexcept
+    {
+        if (this != &from) {
+            (void)close();
+            at_ = from.at_;
+            is_open_ = from.is_open_;
+            from.forget();
+        }
+        return *this;
+    }
+
+    /* As kiln_open. ALREADY_OPEN where this one is. */
+    template <size_t Slots>
+    status open(storage<Slots> &memory, const kiln_driver &driver, const kiln_bundle &bundle,
+                const kiln_options *options = nullptr) noexcept
+    {
+        return open(memory.loader, memory.slots, Slots, driver, bundle, options);
+    }
+    status open(kiln_loader &memory, kiln_slot *slots, size_t slot_count, const kiln_driver &driver,
+                const kiln_bundle &bundle, const kiln_options *options = nullptr) noexcept
+    {
+        if (is_open_)
+            return KILN_ERROR_ALREADY_OPEN;
+        at_ = &memory;
+        const status opened = kiln_open(at_, &driver, &bundle, slots, slot_count, options);
+        is_open_ = opened.ok();
+        return opened;
+    }
+
+    /* As kiln_close: the loader's context has to be current, also where the destructor calls it. Where that is another, it stays
+     * open. */
+    status close() noexcept
+    {
+        if (!is_open_)
+            return KILN_OK;
+        const status closed = kiln_close(at_);
+        is_open_ = closed == KILN_ERROR_NO_CONTEXT || closed == KILN_ERROR_WRONG_CONTEXT;
+        return closed;
+    }
+
+    bool is_open() const noexcept
+    {
+        return is_open_;
+    }
+    kiln_loader *get() const noexcept
+    {
+        return at_;
+    }
+    operator kiln_loader *() const noexcept
+    {
+        return at_;
+    } /* null before open: functions say NULL_POINTER */
+
+    /* As kiln_preload; all kernels of a bundle. */
+    status preload(const kiln_kernel *const *kernels, size_t count) noexcept
+    {
+        return kiln_preload(at_, kernels, count);
+    }
+    status preload(const kiln_index &index) noexcept
+    {
+        return kiln_preload(at_, index.kernels, index.bundle->kernel_count);
+    }
+
+    /* The most recent failure; works on a closed loader too. */
+    kiln_error last_error() const noexcept
+    {
+        kiln_error error{};
+        error.subject = error.detail = "";
+        (void)kiln_last_error(at_, &error); /* null: nothing is written */
+        return error;
+    }
+    /* Its line of text, cut to the array; the array. "" where there was none, or no open. */
+    template <size_t Bytes>
+    const char *describe(char (&text)[Bytes], const kiln_kernel *kernel = nullptr) const noexcept
+    {
+        const kiln_error error = last_error();
+        text[0] = '\0';
+        if (at_ && error.status != KILN_OK)
+            (void)kiln_describe_error(at_, &error, kernel, text, Bytes);
+        return text;
+    }
+
+  private:
+    void forget() noexcept
+    {
+        at_ = nullptr;
+        is_open_ = false;
+    }
+
+    kiln_loader *at_ = nullptr;
+    bool is_open_ = false;
+};
+
+} /* namespace kiln */
+
+#endif

@@ -1,0 +1,101 @@
+/* kiln.hpp over the scripted driver: what closes when, what moves, and what a status says. */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+
+#include <kiln/kiln.hpp>
+
+extern "C" {
+#include "fake_driver.h"
+}
+#include "mini.h"
+
+static_assert(!std::is_copy_constructible_v<kiln::loader> &&
+              std::is_nothrow_move_constructible_v<kiln::loader> &&
+              std::is_nothrow_move_assignable_v<kiln::loader>);
+static_assert(!std::is_move_constructible_v<kiln::driver> && !std::is_move_constructible_v<kiln::storage<1>>);
+static_assert(kiln::status{}.ok() && kiln::status{} == KILN_OK && kiln::status{KILN_ERROR_LOAD} != KILN_OK);
+static_assert(!std::is_convertible_v<kiln::status, bool> && std::is_convertible_v<kiln_status, kiln::status>);
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            std::printf("line %d: %s\n", __LINE__, #condition);                                              \
+            std::exit(1);                                                                                    \
+        }                                                                                                    \
+    } while (0)
+
+namespace {
+
+kiln::storage<MINI_SLOTS> memory, other_memory;
+const mini_axpy_args args = {MINI_AXPY_TYPE_F32, 256, 512, 2, 1024};
+
+/* A scope unloads what it loaded, also after a move; close is heard once. */
+void closes()
+{
+    fake_reset();
+    {
+        kiln::loader first;
+        CHECK(first.open(memory, fake_table, mini_bundle).ok() && first.is_open());
+        CHECK(first.open(memory, fake_table, mini_bundle) == KILN_ERROR_ALREADY_OPEN && first.is_open());
+        CHECK(kiln::status{mini_axpy(first, nullptr, args)}.ok());
+        kiln::loader second = static_cast<kiln::loader &&>(first);
+        CHECK(!first.is_open() && first.get() == nullptr && second.is_open());
+        CHECK(mini_axpy(first, nullptr, args) == KILN_ERROR_NULL_POINTER);
+        CHECK(kiln::status{mini_axpy(second, nullptr, args)}.ok() && fake.unloads == 0);
+        kiln::loader third;
+        CHECK(third.open(other_memory, fake_table, mini_bundle) && third.preload(mini_index) &&
+              fake.loads == 3);
+        third = static_cast<kiln::loader &&>(second); /* closes what it had */
+        CHECK(fake.unloads == 2 && third.get() == &memory.loader);
+        kiln::loader &same = third;
+        third = static_cast<kiln::loader &&>(same);
+        CHECK(third.is_open());
+    }
+    CHECK(fake.loads == 3 && fake.unloads == 3);
+    kiln::loader again; /* the memory may be used again */
+    CHECK(again.open(memory, fake_table, mini_bundle) && again.close() && again.close() && !again.is_open());
+    CHECK(mini_axpy(again, nullptr, args) == KILN_ERROR_CLOSED);
+}
+
+/* In another context it stays open, until the context is its own. */
+void context()
+{
+    fake_reset();
+    kiln::loader loader;
+    CHECK(loader.open(memory, fake_table, mini_bundle).ok());
+    fake.current = FAKE_OTHER_CONTEXT;
+    CHECK(loader.close() == KILN_ERROR_WRONG_CONTEXT && loader.is_open());
+    fake.current = FAKE_CONTEXT;
+    CHECK(loader.close().ok() && !loader.is_open());
+}
+
+void errors()
+{
+    fake_reset();
+    char text[64], cut[8];
+    kiln::loader loader;
+    CHECK(std::strcmp(loader.describe(text), "") == 0 && *loader.last_error().detail == '\0');
+    CHECK(loader.open(memory.loader, memory.slots, 1, fake_table, mini_bundle) == KILN_ERROR_TOO_FEW_SLOTS);
+    CHECK(!loader.is_open() && loader.last_error().needed == MINI_SLOTS);
+    CHECK(std::strstr(loader.describe(text), kiln::status{KILN_ERROR_TOO_FEW_SLOTS}.text()) == text);
+    CHECK(std::strlen(loader.describe(cut)) == 7);
+    CHECK(loader.open(memory, fake_table, mini_bundle).ok());
+
+    kiln::driver driver;
+    const char *missing = "";
+    CHECK(driver.load("/nowhere/libcuda.so.1", &missing) == KILN_ERROR_DRIVER_NOT_FOUND &&
+          missing == nullptr);
+    CHECK(driver->mem_alloc == nullptr && driver.get()->library == nullptr);
+    driver.close();
+}
+
+} // namespace
+
+int main()
+{
+    closes();
+    context();
+    errors();
+}
