@@ -220,8 +220,15 @@ static bool has_empty_array(const problem *p)
     return false;
 }
 
-/* A second run starts from other bytes, or none, and its thread blocks from the last one where that can be asked for: so
- * it shows what was not written and what depends on chance. Arrays without elements are not there. */
+/* Sizes come in pairs, and inputs in their own period: neither may always meet the same order, so its sequence (Thue and Morse's)
+ * has no period. */
+static block_order second_order(uint64_t number)
+{
+    return __builtin_popcountll(number) % 2 ? BLOCKS_REVERSE : BLOCKS_SHUFFLE;
+}
+
+/* A second run starts from other bytes, or none, and its thread blocks in another order where that can be asked for: so it
+ * shows what was not written and what depends on chance. Arrays without elements are not there. */
 static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
 {
     char mistake[MISTAKE_BYTES];
@@ -241,7 +248,7 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     if (fine) {
         e.poison = OTHER_POISON;
         e.is_unpoisoned = r->device->is_emulated;
-        e.order = r->result->cases % 2 ? BLOCKS_REVERSE : BLOCKS_SHUFFLE;
+        e.order = second_order(r->result->cases);
         e.without_empty = true;
         c.is_compared = false;
         const char *how = has_empty_array(&r->problem) && !is_empty

@@ -8,6 +8,7 @@
 #include "attention_layout.h"
 
 enum {
+    MOST_GROUPED = 16,  /* parts that are joined at once */
     MOST_BLOCKS = 512,  /* of which a call without splits has more than one to a tile */
     HEADS_TOGETHER = 16 /* whose causal tiles begin together */
 };
@@ -183,7 +184,7 @@ static void add_parts(size_plan *plan)
 }
 
 /* Parts that a call asks for: groups of them, which the last of each joins, have one part, some, all; and parts without keys.
- * Half of them with sinks.
+ * Half of them with sinks. Two tiles whose groups are joined in turn always run: their counters are apart.
  * What a call leaves open is in all other sizes. */
 static void add_splits(size_plan *plan)
 {
@@ -193,7 +194,8 @@ static void add_splits(size_plan *plan)
         set(plan, "splits", "", splits[i]);
         add_size(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING,
                  &(sight){.has_sinks = i % 2}, true);
-        add(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST);
+        add_size(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST, &(sight){0},
+                 splits[i] > MOST_GROUPED);
     }
     set(plan, "splits", "", 0);
 }
