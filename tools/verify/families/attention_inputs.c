@@ -191,7 +191,8 @@ static double factor_at(const matrix *m, uint64_t i, bool is_of_key)
                : exp2(-3 * (double)random_below(s, i, 1024) / 1024);
 }
 
-/* A NaN is in one code of K, or in the scale of one of its keys. */
+/* A NaN is in one code of K, or in the scale of one of its keys, of about half of the heads: each code of a word is decoded by
+ * instructions of its own, and two NaNs that a query sees hide each other. */
 static void fill_codes(problem *p, const matrix *m)
 {
     argument *codes = m->a, *scales = attention_scales(p, m->a->about->name);
@@ -203,12 +204,12 @@ static void fill_codes(problem *p, const matrix *m)
                     nominal * factor_at(m, i, attention_has_key_scales(p)));
     if (m->kind != ATTENTION_NONFINITE || codes->about->name[0] != 'k')
         return;
-    if (m->is_e4m3 && codes->count > 0)
-        element_set(codes->about->type, codes->host, random_below(random_fork(m->s, 8), 0, codes->count),
-                    CODES_E4M3_NAN);
-    else if (attention_has_key_scales(p) && scales->count > 0)
-        element_set(scales->about->type, scales->host, random_below(random_fork(m->s, 8), 0, scales->count),
-                    NAN);
+    const uint64_t heads = problem_integer(p, "batch") * problem_integer(p, "kv_heads");
+    argument *const a = m->is_e4m3 ? codes : scales;
+    for (uint64_t i = 0; i < 1 + heads / 2 && a->count > 0 && (m->is_e4m3 || attention_has_key_scales(p));
+         i++)
+        element_set(a->about->type, a->host, random_below(random_fork(m->s, 8), i, a->count),
+                    m->is_e4m3 ? CODES_E4M3_NAN : NAN);
 }
 
 /* ---- all of a problem's ------------------------------------------------------------------------------------------- */
