@@ -125,13 +125,16 @@ class loader {
     {
         from.forget();
     }
+    /* Closes the one that was here. Where that stays open, as its context is not current, `from` has it then. */
     loader &operator=(loader &&from) noexcept
     {
         if (this != &from) {
             (void)close();
+            kiln_loader *const left = is_open_ ? at_ : nullptr;
             at_ = from.at_;
             is_open_ = from.is_open_;
-            from.forget();
+            from.at_ = left;
+            from.is_open_ = left != nullptr;
         }
         return *this;
     }

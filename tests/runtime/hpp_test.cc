@@ -67,8 +67,11 @@ void context()
     CHECK(loader.open(memory, fake_table, mini_bundle).ok());
     fake.current = FAKE_OTHER_CONTEXT;
     CHECK(loader.close() == KILN_ERROR_WRONG_CONTEXT && loader.is_open());
+    kiln::loader other;
+    loader = static_cast<kiln::loader &&>(other); /* which has it then */
+    CHECK(!loader.is_open() && loader.get() == nullptr && other.is_open() && other.get() == &memory.loader);
     fake.current = FAKE_CONTEXT;
-    CHECK(loader.close().ok() && !loader.is_open());
+    CHECK(other.close().ok() && !other.is_open());
 }
 
 void errors()

@@ -184,7 +184,7 @@ static void add_parts(size_plan *plan)
 }
 
 /* Parts that a call asks for: groups of them, which the last of each joins, have one part, some, all; and parts without keys.
- * Half of them with sinks. Two tiles whose groups are joined in turn always run: their counters are apart.
+ * Half of them with sinks. Two tiles whose groups are joined always run once: their counters are apart.
  * What a call leaves open is in all other sizes. */
 static void add_splits(size_plan *plan)
 {
@@ -195,7 +195,7 @@ static void add_splits(size_plan *plan)
         add_size(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING,
                  &(sight){.has_sinks = i % 2}, true);
         add_size(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST, &(sight){0},
-                 splits[i] > MOST_GROUPED);
+                 splits[i] == MOST_GROUPED + 1);
     }
     set(plan, "splits", "", 0);
 }
