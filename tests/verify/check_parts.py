@@ -64,6 +64,11 @@ def check_union(folder):
     expect("nothing was verified: on the host, emulated all variants were skipped" in merged.stderr, "all are skipped", merged.stderr)
     again = call(PROGRAM, "merge", whole, "-o", "-")
     expect(again.stdout == whole.read_text(), "a whole run is its only part", again.stderr)
+    for same in (whole, folder / "." / ".." / folder.name / whole.name):
+        kept = whole.read_bytes()
+        again = call(PROGRAM, "merge", whole, "-o", same)
+        expect(again.returncode == 2 and again.stderr == f"kiln-verify: merge: -o {same} would overwrite the part {whole}\n" and
+               whole.read_bytes() == kept, "a part is the output", again.stderr)
 
 
 def check_bytes(folder):
@@ -92,6 +97,10 @@ CHANGES = {
     ('"id": "axpy"', '"id": "{other}"'): "{0}, {other}: a second result of this variant",
     ('"cases": ', '"cases": -'): "'cases' is '-{cases}', no number",
     ('"result": "ok"', '"result": "fine"'): "{0}, axpy: no such result: 'fine'",
+    ('"worst_error_over_bound": {ratio}', '"worst_error_over_bound": 7.5'): '{0}, {bounded}: result is "ok", but worst_error_over_bound is 7.5, not at most 1',
+    ('"run_variants": 3', '"run_variants": 4'): '{1}: run_variants is "3", that of {0} is "4"',
+    ('"part_variants": ', '"part_variants": 9'): "{0}: part_variants is 9{count}, found {count}; run this part again with --resume",
+    ('"part_variants": ', '"part_variants": -'): "{0}: 'part_variants' is '-{count}', no number",
     ('"bundle": ', '"bund": '): "{0}: 'bundle' is missing",
     ('"variants": [', '"variants": 7, "x": ['): "{0}: 'variants' is not an array",
     ("{", "["): "{0}, line 2: ",
@@ -106,10 +115,11 @@ def check_changes(folder):
     parts[1].write_text(texts[1])
     facts = {"hash": re.search(r'_128": "(\w+)"', texts[0])[1], "version": re.search(r'verifier": "\S+ (.*)"', texts[0])[1],
              "other": re.search(r'"id": "([^"]+)"', texts[1])[1],
-             "cases": re.search(r'"cases": (\d+)', texts[0])[1]}
+             "cases": re.search(r'"cases": (\d+)', texts[0])[1], "count": re.search(r'part_variants": (\d+)', texts[0])[1]}
+    facts["bounded"], facts["ratio"] = re.search(r'"id": "([^"]+)", "result": "ok".*"worst_error_over_bound": ([0-9.e-]+)', texts[0]).groups()
     for (text, other), words in CHANGES.items():
         first, second = parts
-        parts[0].write_text(texts[0].replace(text, other.replace("{other}", facts["other"]), 1))
+        parts[0].write_text(texts[0].replace(text.replace("{ratio}", facts["ratio"]), other.replace("{other}", facts["other"]), 1))
         said = words.format(*parts, **facts)
         if "a second result" in words:
             said = said.replace(str(first), str(second))
@@ -129,6 +139,30 @@ def check_missing(folder):
         expect(done.returncode == 2 and done.stderr == f"kiln-verify: {words}\n" and not (folder / "none.json").exists(), words, done.stderr)
 
 
+def check_lacking(folder):
+    """A part that lacks variants, with and without a header that admits it; and all of them."""
+    parts = make_parts(folder, 2)
+    for number, part in enumerate(parts):
+        text = part.read_text()
+        found = re.search(r'(?s)"variants": \[(.*?)\n  \]', text)
+        count = found[1].count('"id"')
+        for left in (0, count - 1):
+            rows = ",".join(found[1].split(",\n    {")[:1][:left] + [",\n    {" + row for row in found[1].split(",\n    {")[1:left]])
+            lacking = text.replace(found[0], f'"variants": [{rows}]')
+            words = f"{part}: part_variants is {count}, found {left}; run this part again with --resume"
+            for written, said in ((lacking, words), (lacking.replace(f'"part_variants": {count}', f'"part_variants": {left}'),
+                                                     f"run_variants is 3, found {3 - count + left} in all parts")):
+                part.write_text(written)
+                done = call(PROGRAM, "merge", *parts, "-o", folder / "none.json")
+                expect(done.returncode == 2 and done.stderr == f"kiln-verify: {said}\n" and not (folder / "none.json").exists(), said,
+                       done.stderr)
+            part.write_text(lacking)
+            done = run("--resume", "--part", f"{number + 1}/2", "--json", part)
+            expect(f"resumed  {left} of {count} " in done.stdout and without_times(part) == text.split('\n  "times": ')[0], "a part is completed",
+                   done.stdout + done.stderr)
+        part.write_text(text)
+
+
 # ---- going on --------------------------------------------------------------------------------------------------------
 
 def check_killed(folder):
@@ -142,6 +176,20 @@ def check_killed(folder):
     done = run("--resume", *flags, "--seed", "2")
     expect(done.returncode == 2 and f'--resume: {journal}, line 1: seed is "1", this run\'s is "2"; remove the file to begin anew' in
            done.stderr and journal.read_text() == kept, "a journal of another seed", done.stderr)
+    lines = kept.splitlines(keepends=True)
+    for text, count in (("", 0), (lines[0][:-1], 0), (lines[0], 0), (lines[0] + lines[1], 1), (lines[0] + lines[2][:-2], 0), (kept + "\0" * 99, 2)):
+        journal.write_text(text)
+        done = run("--resume", *flags)
+        expect(done.returncode == 0 and f"resumed  {count} of 3 " in done.stdout and
+               out.read_bytes() == whole.read_bytes() and not journal.exists(), f"a journal with {text!r}", done.stdout + done.stderr)
+        out.unlink()
+    for text, place in ((lines[0] + "nonsense\n" + lines[1], ", line 2: "), (lines[0] + lines[1][:40] + lines[2], ", line 2"),
+                        (lines[0] + "\n" + lines[1], ", line 2: "), ("nonsense\n" + kept, ", line 1: "), (lines[1] + lines[2], ", line 1: 'bundle' is missing"),
+                        (kept + lines[1], ", line 4, axpy: a second result of this variant")):
+        journal.write_text(text)
+        done = run("--resume", *flags)
+        expect(done.returncode == 2 and f"--resume: {journal}{place}" in done.stderr and "; remove the file to begin anew\n" in done.stderr
+               and journal.read_text() == text and not out.exists(), f"a journal with {text!r}", done.stderr)
     for tail in ("", '{"id": "nf4_unp', kept.splitlines()[-1][:-1]):  # what it was about to write
         journal.write_text(kept + tail)
         done = run("--resume", *flags, fault="nibbles-swapped")  # which a second run of nf4_quantize would show
@@ -220,7 +268,7 @@ def check_scripts(folder):
 
 
 def main():
-    for check in (check_union, check_bytes, check_changes, check_missing, check_killed, check_scripts):
+    for check in (check_union, check_bytes, check_changes, check_missing, check_lacking, check_killed, check_scripts):
         with tempfile.TemporaryDirectory() as folder:
             check(pathlib.Path(folder))
     check_list()

@@ -41,6 +41,13 @@ bool is_plain_file(const char *path)
     return strcmp(path, "-") != 0 && (stat(path, &about) != 0 || S_ISREG(about.st_mode));
 }
 
+bool is_same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
 bool fail_write(const char *path)
 {
     fprintf(stderr, "kiln-verify: cannot write %s: %s\n", path, strerror(errno));

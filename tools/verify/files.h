@@ -30,6 +30,9 @@ bool out_may_open(const char *path);
 /* Whether it is, or would be, a plain file. */
 bool is_plain_file(const char *path);
 
+/* Both are there, and one file under two names. */
+bool is_same_file(const char *a, const char *b);
+
 /* Why with errno; always false. */
 bool fail_write(const char *path);
 

@@ -2,6 +2,7 @@
 #include "merge.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,14 @@ static void read_arguments(merging *m, int argc, char **argv)
         complain(m, "merge: no parts are named; it is called as kiln-verify merge PART.json... [-o FILE]");
 }
 
+/* Who lists the parts by a pattern may have named one of them as the output. */
+static void check_output(merging *m)
+{
+    for (size_t i = 0; m->output && is_plain_file(m->output) && i < m->path_count; i++)
+        if (is_same_file(m->output, m->paths[i]))
+            complain(m, "merge: -o %s would overwrite the part %s", m->output, m->paths[i]);
+}
+
 /* Of "3/16". */
 static part_share parse_part(const char *text)
 {
@@ -102,6 +111,9 @@ static void read_part(merging *m, const char *path)
         return;
     if (!is_read)
         complain(m, "%s", error);
+    else if (from.found != from.stated)
+        complain(m, "%s: part_variants is %" PRIu64 ", found %zu; run this part again with --resume", path,
+                 from.stated, from.found);
 }
 
 /* "parts 2, 7-9 of 16 are missing" */
@@ -128,6 +140,18 @@ static void check_missing(merging *m)
     m->mistakes++;
 }
 
+/* Each part has what it states; do they state what the run had? */
+static void check_whole(merging *m)
+{
+    char found[32];
+    results_drop_missing(&m->all);
+    snprintf(found, sizeof found, "%zu", m->all.count);
+    if (strcmp(found, m->all.facts[FACT_VARIANTS]) != 0)
+        complain(m, "run_variants is %s, found %s in all parts", m->all.facts[FACT_VARIANTS], found);
+    m->all.facts[FACT_PART] = "1/1";
+    m->all.facts[FACT_PART_VARIANTS] = m->all.facts[FACT_VARIANTS];
+}
+
 static int report(merging *m, size_t variant_count)
 {
     report_begin(&m->all, variant_count, m->output);
@@ -149,14 +173,15 @@ int merge_main(int argc, char **argv, const manifest *m, pool *memory)
         variants[i] = &m->variants[i];
     results_open(&g.all, memory, m, variants, m->variant_count);
     read_arguments(&g, argc, argv);
+    check_output(&g);
     for (size_t i = 0; i < g.path_count && g.mistakes < MOST_MISTAKES; i++)
         read_part(&g, g.paths[i]);
     if (g.mistakes == 0)
         check_missing(&g);
+    if (g.mistakes == 0)
+        check_whole(&g);
     if (g.mistakes)
         return VERIFY_EXIT_USAGE;
-    results_drop_missing(&g.all);
-    g.all.facts[FACT_PART] = "1/1";
     g.all.lacks_times = g.all.lacks_times || g.wants_no_times;
     return report(&g, m->variant_count);
 }

@@ -36,7 +36,9 @@ static const struct fact_row {
     [FACT_SEED] = {"seed", false},
     [FACT_INPUTS] = {"inputs", false},
     [FACT_OPTIONS] = {"options", true},
+    [FACT_VARIANTS] = {"run_variants", false},
     [FACT_PART] = {"part", true},
+    [FACT_PART_VARIANTS] = {"part_variants", false},
 };
 
 /* ---- facts ------------------------------------------------------------------------------------------------------- */
@@ -107,7 +109,7 @@ static void note_targets(run_results *all, const device *d)
     }
 }
 
-void results_describe(run_results *all, const device *d, const options *o)
+void results_describe(run_results *all, const device *d, const options *o, size_t chosen)
 {
     set_fact(all, FACT_DEVICE, "%s", d->name);
     set_fact(all, FACT_SM, "%u", d->loader.device.sm);
@@ -119,7 +121,9 @@ void results_describe(run_results *all, const device *d, const options *o)
     set_fact(all, FACT_SEED, "%" PRIu64, o->run.seed);
     set_fact(all, FACT_INPUTS, "%" PRIu64, o->run.inputs);
     all->facts[FACT_OPTIONS] = options_describe(o, all->memory);
+    set_fact(all, FACT_VARIANTS, "%zu", chosen);
     set_fact(all, FACT_PART, "%" PRIu64 "/%" PRIu64, o->part.number, o->part.of);
+    set_fact(all, FACT_PART_VARIANTS, "%zu", all->count);
     all->lacks_times = o->wants_no_times;
     note_targets(all, d);
 }
@@ -379,6 +383,9 @@ static void read_result(reader *r, fy_node *node, const run_results *all)
         result->worst_ratio = read_real(r, ratio, "worst_error_over_bound");
     else if (result->elements)
         result->worst_ratio = INFINITY;
+    if (result->verdict == RUN_OK && result->worst_ratio > 1)
+        reader_refuse(r, "result is \"ok\", but worst_error_over_bound is %s, not at most 1",
+                      ratio ? ratio : "null");
     result->largest_elements = reader_get_number_member(r, node, "largest_elements");
     snprintf(result->largest, sizeof result->largest, "%s", reader_get_text_member(r, node, "largest"));
     const char *detail = reader_find_text(r, node, "detail"), *seconds = reader_find_text(r, node, "seconds");
@@ -393,6 +400,8 @@ static void read_facts(reader *r, fy_node *root, run_results *all, results_text 
         const char *text = reader_get_text_member(r, root, fact_rows[i].name);
         if (i == FACT_PART)
             from->part = text;
+        else if (i == FACT_PART_VARIANTS)
+            from->stated = reader_parse_number(r, text, fact_rows[i].name, 10);
         else if (!all->facts[i])
             all->facts[i] = text;
         if (all->facts[i] && strcmp(all->facts[i], text) != 0)
@@ -429,7 +438,7 @@ static void read_whole(reader *r, fy_node *root, run_results *all, results_text 
 {
     read_facts(r, root, all, from);
     fy_node *variants = reader_get_member(r, root, "variants");
-    reader_get_count(r, variants, "variants");
+    from->found = reader_get_count(r, variants, "variants");
     void *iterator = NULL;
     for (fy_node *v; (v = fy_node_sequence_iterate(variants, &iterator));)
         read_result(r, v, all);

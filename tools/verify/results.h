@@ -4,7 +4,7 @@
 
 #include "options.h"
 
-/* What results of one run have in common; its parts, all but the last. */
+/* What results of one run have in common; its parts, all but the last two. */
 typedef enum run_fact {
     FACT_BUNDLE,
     FACT_GENERATOR,
@@ -20,7 +20,9 @@ typedef enum run_fact {
     FACT_SEED,
     FACT_INPUTS,
     FACT_OPTIONS,
+    FACT_VARIANTS, /* of the run, in all parts */
     FACT_PART,
+    FACT_PART_VARIANTS,
     RUN_FACTS
 } run_fact;
 
@@ -46,8 +48,8 @@ typedef struct run_results {
 void results_open(run_results *all, pool *memory, const manifest *m, const manifest_variant *const *variants,
                   size_t count);
 
-/* The other facts, and the targets. */
-void results_describe(run_results *all, const device *d, const options *o);
+/* The other facts, of a run that has so many variants in all parts, and the targets. */
+void results_describe(run_results *all, const device *d, const options *o, size_t chosen);
 
 /* Leaves out the variants that have not run. */
 void results_drop_missing(run_results *all);
@@ -66,10 +68,12 @@ typedef struct results_text {
     size_t length;
     bool is_journal;
     const char *whose; /* the facts are that are there before: "this run's" */
-    const char *part;  /* set by results_read */
+    const char *part;  /* from here on set by results_read */
+    uint64_t stated;   /* variants that the part had when it was written */
+    size_t found;      /* variants that are there */
 } results_text;
 
-/* Adds its results. Facts that are there, of which the part may be none, have to be the same; the others are taken from it.
+/* Adds its results. Facts that are there, of which those of the part may be none, have to be the same; the others are taken from it.
  * False, and a message with a place. */
 bool results_read(run_results *all, results_text *from, char *error, size_t error_bytes);
 

@@ -203,7 +203,7 @@ static int run_all(program *p)
     run_results all;
     journal j;
     results_open(&all, &p->memory, p->manifest, p->variants, p->variant_count);
-    results_describe(&all, &p->device, &p->options);
+    results_describe(&all, &p->device, &p->options, p->chosen_count);
     if (!journal_open(&j, &p->options, &all))
         return VERIFY_EXIT_USAGE;
     report_begin(&all, p->manifest->variant_count, json);
