@@ -214,6 +214,17 @@ def program():
         expect("why", "rows=1,chunk=65536 at {n: 32, k: 512}: CUDA_ERROR_LAUNCH_TIMEOUT (702): the launch did not end\n" in done.stderr, True)
         expect("the count", "\n1 measured, 0 measured before, 0 ruled out by rules or the device, 1 failed; " in done.stdout, True)
 
+        # What is no regular file stays, and a link's target is written, not the link.
+        for output, found in ("/dev/full", "pipe or device"), (".", "folder"):
+            said = run(TUNE, "shapes.yaml", "-o", output, "--driver", DRIVER, cwd=folder, status=1).stderr
+            expect(f"-o {output}", said, f"{output}: error: expected a regular file, or a new one, found a {found}\n")
+        (folder / "there").mkdir()
+        (folder / "there/real.yaml").write_bytes((folder / "fails.yaml").read_bytes())
+        (folder / "link.yaml").symlink_to("there/real.yaml")
+        tune(folder, "link.yaml", "--filter", FILTERS[0])
+        expect("a link", ((folder / "link.yaml").is_symlink(), len(times_of(folder / "there/real.yaml")) > 1,
+                          [path.name for path in (folder / "there").iterdir()]), (True, True, ["real.yaml"]))
+
         # A file of another device, and files that are wrong, are left as they are.
         other = folder / "other.yaml"
         other.write_text(FILES["a100.yaml"])

@@ -101,6 +101,7 @@ class Arguments(Opened):
 
     def test_missing(self):
         self.refused(TypeError, "missing argument 'n': u64: elements", n=...)
+        self.refused(ValueError, "expected u64 for n, found None", n=None)
         self.refused(TypeError, "missing argument 'packed': out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for "
                      "an odd n the last byte's second code is 0", packed=...)
         self.quantize(n=0, in_=..., scale=..., packed=...)
@@ -227,6 +228,23 @@ class Arrays(Opened):
                  "makes a Buffer of memory of the host", b"host"),
                 (ValueError, "expected a device address, found -1", -1)):
             self.refused(kind, "in: " + text, in_=given)
+        for name, expected, values in (
+                ("version", "2 or 3", (1, 4, None)), ("shape", "a tuple of extents", (None, 5, (4096.0,), (-1,))),
+                ("typestr", "a type as '<f4'", (None, "zz", "<f")),
+                ("data", "an address and whether it is read-only", (None, (5,), (-4, False), (1 << 64, False), ("x", False))),
+                ("stream", "a stream's handle", ("x", -1, True))):
+            for value in values:
+                given = Like(self.x, (N,), "<f4")
+                given.__cuda_array_interface__[name] = value
+                self.refused(TypeError, f"in: expected {expected} for '{name}' of its __cuda_array_interface__, found {value!r}",
+                             in_=given)
+        for given in 5, {}:
+            self.refused(TypeError, "in: expected 2 or 3 for 'version' of its __cuda_array_interface__, found none",
+                         in_=type("Bare", (), {"__cuda_array_interface__": given})())
+        self.refused(ValueError, "in: expected a device address, found True", in_=True)
+        for wrong in (lambda: self.k[5], lambda: self.k.preload(5)):
+            self.assertRaisesRegex(KeyError, "found 5|no function 5", wrong)
+        self.assertRaisesRegex(ValueError, "expected a typecode of array.array", self.k.download, self.x, "zz")
         self.refused(ValueError, "scale: expected an array that can be written, found a read-only one",
                      scale=Like(self.scale, (4,), "<f4", read_only=True))
 
@@ -420,7 +438,7 @@ class Files(unittest.TestCase):
         return caught.exception
 
     def test_files(self):
-        error = self.expect(kiln.Error, "^driver library not found: /nowhere/libcuda.so.1$", MANIFEST, driver="/nowhere/libcuda.so.1")
+        error = self.expect(kiln.Error, "^driver library not found: /nowhere/libcuda.so.1: cannot open", MANIFEST, driver="/nowhere/libcuda.so.1")
         self.assertEqual(error.status, kiln.Status.DRIVER_NOT_FOUND)
         library = FOLDER / "kiln_default_python.so"
         error = self.expect(kiln.Error, "^driver library lacks an entry point: cu", MANIFEST, driver=library)

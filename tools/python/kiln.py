@@ -197,21 +197,47 @@ def _is_contiguous(shape, strides, size):
     return True
 
 
+def _extent(value):
+    number = operator.index(value)
+    if number < 0:
+        raise ValueError(number)
+    return number
+
+
+def _address(value):
+    number = _extent(value)
+    if isinstance(value, bool) or number >= 1 << 64:
+        raise ValueError(number)
+    return number
+
+
 def _from_interface(interface, what):
-    """An object of CuPy, PyTorch, Numba and so on (CUDA Array Interface, version 3)."""
-    shape, typestr = interface["shape"], interface["typestr"]
-    address, is_read_only = interface["data"]
-    strides, size = interface.get("strides"), int(typestr[2:])
+    """An object of CuPy, PyTorch, Numba and so on (CUDA Array Interface, versions 2 and 3)."""
+    def take(name, expected, convert):
+        try:
+            return convert(interface[name])
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+            found = repr(interface[name]) if isinstance(interface, dict) and name in interface else "none"
+            raise TypeError(f"{what}: expected {expected} for '{name}' of its __cuda_array_interface__, found {found}") from None
+
+    version = take("version", "2 or 3", lambda number: (2, 3)[(2, 3).index(number)])
+    shape = take("shape", "a tuple of extents", lambda extents: tuple(_extent(extent) for extent in extents))
+    typestr = take("typestr", "a type as '<f4'", lambda text: re.fullmatch(r"[<>|=][biufcV][0-9]+", text)[0])
+    address, is_read_only = take("data", "an address and whether it is read-only", lambda data: (_address(data[0] or 0), data[1]))
+    strides = interface.get("strides") and take("strides", "a tuple of bytes", lambda all_: tuple(map(operator.index, all_)))
+    size = int(typestr[2:])
     count = math.prod(shape)
     if interface.get("mask") is not None:
         raise ValueError(f"{what}: expected an array without a mask")
     if strides is not None and count and not _is_contiguous(shape, strides, size):
         raise ValueError(f"{what}: expected a C-contiguous array, found shape {tuple(shape)} with strides {tuple(strides)}; "
                          "make a contiguous copy of it")
-    stream = interface.get("stream") if interface.get("version", 0) >= 3 else None
+    stream = None
+    if version == 3 and interface.get("stream") is not None:
+        stream = take("stream", "a stream's handle", _address)
     if stream == 0:
         raise ValueError(f"{what}: its __cuda_array_interface__ has stream 0, which may be either default stream: 1 or 2")
-    return _Array(address or 0, count * size, typestr, bool(is_read_only), stream)
+    return _Array(address, count * size, typestr, bool(is_read_only), stream)
 
 
 def _array(value, what):
@@ -224,13 +250,12 @@ def _array(value, what):
     if interface is not None:
         return _from_interface(interface, what)
     try:
-        address = operator.index(value)
+        return _Array(_address(value))
     except TypeError:
         raise TypeError(f"{what}: expected a Buffer, an object with __cuda_array_interface__ or a device address, found "
                         f"{type(value).__name__}; upload() makes a Buffer of memory of the host") from None
-    if not 0 <= address < 1 << 64:
-        raise ValueError(f"{what}: expected a device address, found {address}")
-    return _Array(address)
+    except ValueError:
+        raise ValueError(f"{what}: expected a device address, found {value}") from None
 
 
 def _stream(value):
@@ -363,7 +388,7 @@ class _Core:
         path = None if driver is None else os.fsencode(driver)
         status = self.library.kiln_driver_load(self.driver, path, ctypes.byref(missing))
         if status:
-            what = missing.value.decode() if missing.value else driver or "libcuda.so.1"
+            what = missing.value.decode() if missing.value else self._why_not_opened(driver or "libcuda.so.1")
             raise Error(f"{self._status_text(status)}: {what}", status, subject=str(what))
         self.table = {name: self._entry(name, types) for name, (_, *types) in _DRIVER.items()}
         try:
@@ -376,6 +401,14 @@ class _Core:
             raise
         self.is_open = True
         _cores.add(self)
+
+    @staticmethod
+    def _why_not_opened(path):
+        try:
+            ctypes.CDLL(os.fspath(path))
+        except OSError as error:  # the loader's own text, with the path
+            return str(error)
+        return path
 
     def _storage(self, name, count=1):
         return ctypes.create_string_buffer(max(1, count * self.structs[name]["bytes"]))
@@ -641,6 +674,8 @@ class _Signature:
                 values[name] = _plain(keywords[name]) if param["type"] == "word" else number
         for name, arg in self.args.items():
             value = keywords.get(name)
+            if value is None and name in keywords and not self._takes_array(arg, value):
+                raise self._wrong(name, arg["type"].strip("$"), None)
             if self._takes_array(arg, value):
                 arrays[name] = _Array(0) if value is None else _array(value, f"{self.name}: {name}")
                 struct.pack_into("Q", storage, arg["offset"], arrays[name].address)
@@ -959,6 +994,8 @@ class Bundle:
         if into is None or isinstance(into, str):
             if given.nbytes is None:
                 raise TypeError("download: an address has no size: say into which memory")
+            if into is not None and into not in array.typecodes:
+                raise ValueError(f"download: expected a typecode of array.array ({array.typecodes}), found '{into}'")
             result = bytearray(given.nbytes) if into is None else array.array(into, bytes(given.nbytes))
         else:
             result = into
@@ -988,7 +1025,7 @@ class Bundle:
         for name in names or self.families:
             ids = [i for i in self._kernels.values() if name in (i, i.partition("/")[0])]
             if not ids:
-                raise KeyError(f"expected a family or a variant's id, found '{name}'{_suggest(name, self.families)}")
+                raise KeyError(f"expected a family or a variant's id, found {name!r}{_suggest(str(name), self.families)}")
             wanted.update(ids)
         addresses = [address for address, name in self._kernels.items() if name in wanted]
         with self._core.using():
@@ -1000,7 +1037,7 @@ class Bundle:
         try:
             return self._functions[name]
         except KeyError:
-            raise KeyError(f"no function '{name}' in {self.name}{_suggest(name, self.families)}") from None
+            raise KeyError(f"no function {name!r} in {self.name}{_suggest(str(name), self.families)}") from None
 
     def __getattr__(self, name):
         if name.startswith("_") or "families" not in self.__dict__:
@@ -1022,5 +1059,7 @@ class Bundle:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.close()
+    def __exit__(self, kind, *_):
+        """After a kernel's fault closing fails too: the first error is the one to see."""
+        with contextlib.suppress(*([Error] if kind else [])):
+            self.close()

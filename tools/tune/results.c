@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "yaml.h"
 
@@ -151,48 +152,68 @@ static void print_results(FILE *out, const results *r, bool *is_written)
     }
 }
 
-/* Beside the file, to take its place. Null after a message. */
-static FILE *open_temporary(const char *path, char **temporary)
+/* Where a file is that takes another one's place. */
+typedef struct replacement {
+    char *path, *temporary; /* of the file that a symbolic link stands for, and beside it */
+    FILE *out;
+} replacement;
+
+static bool replace_begin(replacement *r, const char *path)
 {
-    const size_t bytes = strlen(path) + sizeof ".tmp";
-    *temporary = malloc(bytes);
-    if (*temporary)
-        snprintf(*temporary, bytes, "%s.tmp", path);
-    FILE *out = *temporary ? fopen(*temporary, "wb") : NULL;
-    if (!out)
+    struct stat status;
+    const bool is_there = stat(path, &status) == 0;
+    *r = (replacement){.path = is_there ? realpath(path, NULL) : strdup(path)};
+    if (is_there && !S_ISREG(status.st_mode)) {
+        fprintf(stderr, "%s: error: expected a regular file, or a new one, found a %s\n", path,
+                S_ISDIR(status.st_mode) ? "folder" : "pipe or device");
+        return false;
+    }
+    const size_t bytes = r->path ? strlen(r->path) + sizeof ".tmp" : 0;
+    r->temporary = malloc(bytes + 1);
+    if (r->path && r->temporary) {
+        snprintf(r->temporary, bytes, "%s.tmp", r->path);
+        r->out = fopen(r->temporary, "wb");
+    }
+    if (!r->out)
         fprintf(stderr, "%s: error: cannot write: %s\n", path, strerror(errno));
-    return out;
+    return r->out != NULL;
+}
+
+static void replace_end(replacement *r)
+{
+    free(r->path);
+    free(r->temporary);
 }
 
 bool results_may_write(const char *path)
 {
-    char *temporary;
-    FILE *out = open_temporary(path, &temporary);
-    if (out) {
-        fclose(out);
-        remove(temporary);
+    replacement r;
+    const bool ok = replace_begin(&r, path);
+    if (ok) {
+        fclose(r.out);
+        remove(r.temporary);
     }
-    free(temporary);
-    return out != NULL;
+    replace_end(&r);
+    return ok;
 }
 
 bool results_write(const results *r, const char *path)
 {
-    char *temporary;
-    FILE *out = open_temporary(path, &temporary);
-    bool *is_written = calloc(r->count + 1, sizeof *is_written), ok = out && is_written;
+    replacement to;
+    bool *is_written = calloc(r->count + 1, sizeof *is_written);
+    bool ok = replace_begin(&to, path) && is_written;
     if (ok)
-        print_results(out, r, is_written);
-    ok = ok && fflush(out) == 0 && !ferror(out);
-    if (out) {
-        ok = fclose(out) == 0 && ok;
-        ok = ok && rename(temporary, path) == 0;
+        print_results(to.out, r, is_written);
+    ok = ok && fflush(to.out) == 0 && !ferror(to.out);
+    if (to.out) {
+        ok = fclose(to.out) == 0 && ok;
+        ok = ok && rename(to.temporary, to.path) == 0;
         if (!ok) {
             fprintf(stderr, "%s: error: cannot write: %s\n", path, strerror(errno));
-            remove(temporary);
+            remove(to.temporary);
         }
     }
     free(is_written);
-    free(temporary);
+    replace_end(&to);
     return ok;
 }

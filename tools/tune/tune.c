@@ -429,7 +429,7 @@ static int run_device(tune *t)
     fflush(stdout);
     if (missing) {
         fprintf(stderr, "kiln-tune: the driver lacks %s\n", missing);
-    } else if (results_read(&t->results, t->output) && results_may_write(t->output) && open_stopwatch(t)) {
+    } else if (results_may_write(t->output) && results_read(&t->results, t->output) && open_stopwatch(t)) {
         t->device.driver.device_get_attribute(&value, ATTRIBUTE_L2_BYTES, t->device.ordinal);
         t->l2_bytes = value > 0 && !t->device.is_emulated ? (uint64_t)value : 0;
         status = run_jobs(t);

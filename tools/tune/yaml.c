@@ -67,6 +67,8 @@ static yaml_node *copy_node(pool *p, const char *file, struct fy_node *from)
 
 /* ---- the file ----------------------------------------------------------------------------------------------------- */
 
+enum { MOST_BYTES = 1 << 26 };
+
 static char *read_file(pool *p, FILE *in, size_t *length)
 {
     char *text = NULL;
@@ -78,8 +80,10 @@ static char *read_file(pool *p, FILE *in, size_t *length)
         memcpy(larger, text ? text : "", *length);
         text = larger;
         *length += fread(text + *length, 1, room - *length, in);
-    } while (*length == room);
-    return ferror(in) ? NULL : text;
+    } while (*length == room && room <= MOST_BYTES);
+    if (room > MOST_BYTES)
+        errno = EFBIG;
+    return ferror(in) || room > MOST_BYTES ? NULL : text;
 }
 
 static void report_syntax(const char *path, struct fy_diag *diag)
