@@ -5,6 +5,9 @@ import os
 import re
 
 
+MOST_BYTES = 1 << 28
+
+
 class InputError(Exception):
     """What the input is to blame for, as "file:line:column: error: what", or with a member's path in place of line and column."""
 
@@ -17,9 +20,12 @@ def fail(place, what):
 def read_bytes(path):
     try:
         with open(path, "rb") as file:
-            return file.read()
+            data = file.read(MOST_BYTES + 1)
     except OSError as error:
         fail(path, f"cannot be read: {error.strerror}")
+    if len(data) > MOST_BYTES:
+        fail(path, f"expected at most {MOST_BYTES} bytes")
+    return data
 
 
 def read_text(path):
@@ -121,7 +127,7 @@ TARGET = re.compile(r"sm_(\d{2,3})([af]?)\Z")
 def read_manifest(path):
     text, digest = read_text(path)
     manifest = parse(text, path, "a manifest")
-    if not isinstance(manifest, dict) or "variants" not in manifest or "bundle" not in manifest:
+    if not isinstance(manifest, dict) or not {"bundle", "layout_version", "variants"} <= manifest.keys():
         fail(f"{path}:1:1", "not a manifest: `kiln generate` writes one, NAME.json, beside NAME.c")
     check(manifest, MANIFEST, path)
     seen = set()
