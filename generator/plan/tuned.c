@@ -147,6 +147,13 @@ static bool is_size(const kiln_arg *arg)
     return arg->kind == KILN_ARG_VALUE && strchr("usb", arg->type[0]) && strcmp(arg->type, "bf16") != 0;
 }
 
+static uint64_t largest_of(const kiln_arg *arg)
+{
+    return strcmp(arg->type, "u32") == 0   ? UINT32_MAX
+           : strcmp(arg->type, "s32") == 0 ? INT32_MAX
+                                           : LARGEST_SIZE;
+}
+
 static const char *size_names(arena *a, const kiln_family *family)
 {
     text names = text_new(a);
@@ -164,7 +171,7 @@ static bool read_sizes(const reader *r, const kiln_family *family, const yaml_no
     for (const yaml_node *node = ok ? map->first : NULL; node; node = node->next) {
         const kiln_arg *arg = arg_find(family->args, node->key);
         if (arg && is_size(arg)) {
-            ok = read_number(r, node, node->key, 0, LARGEST_SIZE, &sizes[arg - family->args]) && ok;
+            ok = read_number(r, node, node->key, 0, largest_of(arg), &sizes[arg - family->args]) && ok;
             continue;
         }
         ok = false;
