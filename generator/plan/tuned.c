@@ -147,11 +147,10 @@ static bool is_size(const kiln_arg *arg)
     return arg->kind == KILN_ARG_VALUE && strchr("usb", arg->type[0]) && strcmp(arg->type, "bf16") != 0;
 }
 
+/* As the program that measures takes it: 32 bits of either sign are written as they lie in memory. */
 static uint64_t largest_of(const kiln_arg *arg)
 {
-    return strcmp(arg->type, "u32") == 0   ? UINT32_MAX
-           : strcmp(arg->type, "s32") == 0 ? INT32_MAX
-                                           : LARGEST_SIZE;
+    return strcmp(arg->type, "u32") == 0 || strcmp(arg->type, "s32") == 0 ? UINT32_MAX : LARGEST_SIZE;
 }
 
 static const char *size_names(arena *a, const kiln_family *family)
