@@ -1,12 +1,10 @@
 /* A tuned file. What generator/README.md says of it is what is written here. */
 #include "results.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "files.h"
 #include "yaml.h"
 
 uint32_t results_find(const results *r, const char *family, const char *shape, const char *id)
@@ -152,68 +150,20 @@ static void print_results(FILE *out, const results *r, bool *is_written)
     }
 }
 
-/* Where a file is that takes another one's place. */
-typedef struct replacement {
-    char *path, *temporary; /* of the file that a symbolic link stands for, and beside it */
-    FILE *out;
-} replacement;
-
-static bool replace_begin(replacement *r, const char *path)
-{
-    struct stat status;
-    const bool is_there = stat(path, &status) == 0;
-    *r = (replacement){.path = is_there ? realpath(path, NULL) : strdup(path)};
-    if (is_there && !S_ISREG(status.st_mode)) {
-        fprintf(stderr, "%s: error: expected a regular file, or a new one, found a %s\n", path,
-                S_ISDIR(status.st_mode) ? "folder" : "pipe or device");
-        return false;
-    }
-    const size_t bytes = r->path ? strlen(r->path) + sizeof ".tmp" : 0;
-    r->temporary = malloc(bytes + 1);
-    if (r->path && r->temporary) {
-        snprintf(r->temporary, bytes, "%s.tmp", r->path);
-        r->out = fopen(r->temporary, "wb");
-    }
-    if (!r->out)
-        fprintf(stderr, "%s: error: cannot write: %s\n", path, strerror(errno));
-    return r->out != NULL;
-}
-
-static void replace_end(replacement *r)
-{
-    free(r->path);
-    free(r->temporary);
-}
-
 bool results_may_write(const char *path)
 {
-    replacement r;
-    const bool ok = replace_begin(&r, path);
-    if (ok) {
-        fclose(r.out);
-        remove(r.temporary);
-    }
-    replace_end(&r);
-    return ok;
+    if (is_plain_file(path))
+        return out_may_open(path);
+    fprintf(stderr, "%s: error: expected a regular file, or a new one, found a folder, pipe or device\n",
+            path);
+    return false;
 }
 
 bool results_write(const results *r, const char *path)
 {
-    replacement to;
-    bool *is_written = calloc(r->count + 1, sizeof *is_written);
-    bool ok = replace_begin(&to, path) && is_written;
-    if (ok)
-        print_results(to.out, r, is_written);
-    ok = ok && fflush(to.out) == 0 && !ferror(to.out);
-    if (to.out) {
-        ok = fclose(to.out) == 0 && ok;
-        ok = ok && rename(to.temporary, to.path) == 0;
-        if (!ok) {
-            fprintf(stderr, "%s: error: cannot write: %s\n", path, strerror(errno));
-            remove(to.temporary);
-        }
-    }
-    free(is_written);
-    replace_end(&to);
-    return ok;
+    out_file f;
+    if (!out_open(&f, path))
+        return false;
+    print_results(f.out, r, pool_allocate(r->memory, r->count + 1));
+    return out_close(&f);
 }

@@ -9,6 +9,8 @@
 
 #include <libfyaml.h>
 
+#include "files.h"
+
 void yaml_complain(const yaml_node *node, const char *format, ...)
 {
     va_list list;
@@ -67,25 +69,6 @@ static yaml_node *copy_node(pool *p, const char *file, struct fy_node *from)
 
 /* ---- the file ----------------------------------------------------------------------------------------------------- */
 
-enum { MOST_BYTES = 1 << 26 };
-
-static char *read_file(pool *p, FILE *in, size_t *length)
-{
-    char *text = NULL;
-    size_t room = 0;
-    *length = 0;
-    do {
-        room = room ? 2 * room : 65536;
-        char *larger = pool_allocate(p, room);
-        memcpy(larger, text ? text : "", *length);
-        text = larger;
-        *length += fread(text + *length, 1, room - *length, in);
-    } while (*length == room && room <= MOST_BYTES);
-    if (room > MOST_BYTES)
-        errno = EFBIG;
-    return ferror(in) || room > MOST_BYTES ? NULL : text;
-}
-
 static void report_syntax(const char *path, struct fy_diag *diag)
 {
     void *iterator = NULL;
@@ -97,14 +80,11 @@ static void report_syntax(const char *path, struct fy_diag *diag)
 yaml_node *yaml_read(pool *p, const char *path, bool *is_missing)
 {
     size_t length = 0;
-    FILE *in = fopen(path, "rb");
+    const char *text = file_read(p, path, &length);
     if (is_missing)
-        *is_missing = !in && errno == ENOENT;
-    const char *text = in ? read_file(p, in, &length) : NULL;
+        *is_missing = !text && errno == ENOENT;
     if (!text && !(is_missing && *is_missing))
         fprintf(stderr, "%s: error: cannot read: %s\n", path, strerror(errno));
-    if (in)
-        fclose(in);
     if (!text)
         return NULL;
     struct fy_diag_cfg diag_configuration;

@@ -1,12 +1,17 @@
 /* Files, read whole, and written whole or not at all. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "files.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+enum { MOST_BYTES = 1 << 28 };
+#define ENDING ".tmp" /* of what becomes the file at the end */
 
 char *file_read(pool *p, const char *path, size_t *length)
 {
@@ -16,6 +21,11 @@ char *file_read(pool *p, const char *path, size_t *length)
         return NULL;
     char *text = pool_allocate(p, room + 1);
     for (*length = 0; (*length += fread(text + *length, 1, room - *length, in)) == room; room *= 2) {
+        if (room == MOST_BYTES) {
+            fclose(in);
+            errno = EFBIG;
+            return NULL;
+        }
         char *wider = pool_allocate(p, 2 * room + 1);
         memcpy(wider, text, room);
         text = wider;
@@ -50,7 +60,7 @@ bool is_same_file(const char *a, const char *b)
 
 bool fail_write(const char *path)
 {
-    fprintf(stderr, "kiln-verify: cannot write %s: %s\n", path, strerror(errno));
+    fprintf(stderr, "error: cannot write %s: %s\n", path, strerror(errno));
     return false;
 }
 
@@ -59,10 +69,14 @@ bool out_open(out_file *f, const char *path)
     *f = (out_file){.out = stdout, .path = path};
     if (strcmp(path, "-") == 0)
         return true;
-    if (is_plain_file(path) &&
-        snprintf(f->temporary, sizeof f->temporary, "%s.tmp", path) >= (int)sizeof f->temporary) {
-        errno = ENAMETOOLONG;
-        return fail_write(path);
+    if (is_plain_file(path)) {
+        char *real = realpath(path, NULL); /* null: it is new */
+        const int length = snprintf(f->temporary, sizeof f->temporary, "%s" ENDING, real ? real : path);
+        free(real);
+        if (length >= (int)sizeof f->temporary) {
+            errno = ENAMETOOLONG;
+            return fail_write(path);
+        }
     }
     f->out = fopen(f->temporary[0] ? f->temporary : path, "w");
     return f->out || fail_write(path);
@@ -74,8 +88,11 @@ bool out_close(out_file *f)
     bool is_written = !ferror(f->out) && fflush(f->out) == 0;
     if (f->out != stdout)
         is_written = fclose(f->out) == 0 && is_written;
-    if (is_written && f->temporary[0])
-        is_written = rename(f->temporary, f->path) == 0;
+    if (is_written && f->temporary[0]) {
+        char place[sizeof f->temporary];
+        snprintf(place, sizeof place, "%.*s", (int)(strlen(f->temporary) - strlen(ENDING)), f->temporary);
+        is_written = rename(f->temporary, place) == 0;
+    }
     if (is_written)
         return true;
     fail_write(f->path);

@@ -7,7 +7,7 @@
 
 #include "pool.h"
 
-/* Null, with errno: it cannot be read. A NUL stands behind the bytes. */
+/* Null, with errno: it cannot be read, or has 256 MiB or more. A NUL stands behind the bytes. */
 char *file_read(pool *p, const char *path, size_t *length);
 
 /* 32 hex digits of XXH3. */
@@ -20,7 +20,8 @@ typedef struct out_file {
     char temporary[4096]; /* what becomes the file at the end; empty: nothing does */
 } out_file;
 
-/* "-" is standard output. What is no plain file, such as a pipe, is written as it comes. Both false after a message. */
+/* "-" is standard output. What is no plain file, such as a pipe, is written as it comes; of a symbolic link the file that it
+ * stands for. Both false after a message. */
 bool out_open(out_file *f, const char *path);
 bool out_close(out_file *f);
 
