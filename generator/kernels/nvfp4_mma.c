@@ -282,7 +282,7 @@ static void load_first(gemv *g)
     nvfp4_start_pass(&first, g->of.first);
     find_rows(g, &first);
     ptx_val has_any = ptx_lt(f, g->of.slice, nvfp4_share_of_warp(&first, g->supers));
-    PTX_WHEN (f, has_any) {
+    PTX_IF (f, has_any) {
         load_scales(g);
         for (uint32_t s = 0; s < STEPS; s++)
             load_words(g, s);
