@@ -51,6 +51,7 @@ typedef struct linear {
     linear_gate gate;
     bool is_pair;
     uint32_t column_rows; /* of W, that make a column of y: two in a pair */
+    bool overlaps;        /* it waits for the launch in front of it: linear_overlap.c */
     bool may_scale;       /* x, by powers of two, where its squares leave the range of f32 */
 
     ptx_val in, gamma, residual, m, k, eps; /* arguments */
@@ -132,6 +133,11 @@ ptx_val linear_row_address(linear *g, ptx_val row);
 
 /* Sets up a ring of the rows from `first` on. */
 void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first);
+
+/* ---- linear_overlap.c --------------------------------------------------------------------------------------------- */
+
+/* What a thread block with the rows from `first` to `end` does before it waits for the launch in front. Stands in no block. */
+void linear_overlap(linear *g, ptx_val first, ptx_val end);
 
 /* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
 

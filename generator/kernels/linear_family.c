@@ -65,6 +65,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
                  .has_residual =
                      kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual"),
                  .has_scale = kiln_is(v, "scale", "tensor"),
+                 .overlaps = kiln_bool(v, "overlap") && kiln_has_sm(v, 90),
                  .gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
                          : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
                                                            : LINEAR_NO_GATE},
@@ -223,6 +224,13 @@ static const kiln_param params[] = {
      .default_value = "2",
      .summary =
          "mma, tiles: copies of tiles in shared memory, all but one of them on the way; tiles: of x, and of four all but two"},
+    {.name = "overlap",
+     .type = KILN_PARAM_BOOL,
+     .role = KILN_ROLE_TUNING,
+     .default_value = "false",
+     .is_later = true,
+     .summary = "simt, from sm_90 on: begins before the launch in front has ended, and prefetches W, where "
+                "kiln_options.overlap_launches is set"},
     {.name = NULL},
 };
 
@@ -284,6 +292,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "vectors, rows and chunk need strategy simt");
     kiln_require(s, !is_simt || has_mma_defaults, "strategy tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages need strategy mma or tiles");
+    kiln_require(s, is_simt || !kiln_bool(v, "overlap"), "strategy overlap", "overlap needs strategy simt");
     kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
                  "activation half needs x f16 or bf16");
     kiln_require(s, !is_half || !g.has_norm, "activation norm",

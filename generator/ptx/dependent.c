@@ -103,7 +103,8 @@ static bool reads_only(const ptx_inst *inst)
 
 static bool is_prefetch(const ptx_inst *inst)
 {
-    return inst->row->op == PTX_OP_PREFETCH_L1 || inst->row->op == PTX_OP_PREFETCH_L2;
+    return inst->row->op == PTX_OP_PREFETCH_L1 || inst->row->op == PTX_OP_PREFETCH_L2 ||
+           inst->row->op == PTX_OP_PREFETCH_L2_BULK;
 }
 
 static void check_early(ptx_fn *f, const uint8_t *origins, const ptx_inst *inst)
