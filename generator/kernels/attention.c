@@ -1,39 +1,33 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention.h"
 #include "attention_pages.h"
+#include "descriptor.h"
 
 #include "device/shared.h"
 #include <kiln/author/families.h>
 
 /* clang-format off */
 static const kiln_param params[] = {
-    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64 f16 bf16",
-     .default_value = "f16", .summary = "element type of Q, K, V and O"},
-    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 576, .step = 8,
-     .default_value = "128", .summary = "elements of a row of Q, K, V and O"},
-    {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
-     .summary = "a query sees no keys behind its own, i + k_length - q_length + causal_offset; false: all keys"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
-     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
-    {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128", .default_value = "64",
-     .summary = "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"},
-    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
-     .summary = "keys that a thread block takes at a time"},
-    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 4 16", .default_value = "1",
-     .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"},
-    {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
-     .summary = "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"},
-    {.name = "score", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "plain softcap alibi mask", .numbers = "1 2 3 4",
-     .default_value = "plain", .is_later = true,
-     .summary = "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask"},
-    {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged paged", .numbers = "1 2 3",
-     .default_value = "dense", .is_later = true,
-     .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages"},
-    {.name = "head_dim_v", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 0, .max = 512, .step = 8,
-     .default_value = "0", .is_later = true, .summary = "elements of a row of V and O where they are not as many as K's; 0: head_dim"},
-    {.name = "kv", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "same e4m3 int8 int8_token", .numbers = "1 2 3 4",
-     .default_value = "same", .is_later = true,
-     .summary = "elements of K and V; same: of the type that Q has; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a scale for each key and head, as rope writes them"},
+    PARAM(WORD, CONTRACT, "type", "f32 f64 f16 bf16", "f16", "element type of Q, K, V and O"),
+    PARAM(INT, CONTRACT, "head_dim", NULL, "128", "elements of a row of Q, K, V and O", .min = 16, .max = 576, .step = 8),
+    PARAM(BOOL, CONTRACT, "causal", NULL, "false",
+          "a query sees no keys behind its own, i + k_length - q_length + causal_offset; false: all keys"),
+    PARAM(WORD, TUNING, "strategy", "simt mma", "simt", "simt: CUDA cores; mma: tensor cores, for f16 and bf16"),
+    PARAM(INT, TUNING, "tile_q", "16 32 64 128", "64",
+          "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"),
+    PARAM(INT, TUNING, "tile_k", "32 64 128", "64", "keys that a thread block takes at a time"),
+    PARAM(INT, TUNING, "split_k", "0 1 4 16", "1",
+          "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"),
+    PARAM(BOOL, TUNING, "pack_gqa", NULL, "false",
+          "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"),
+    PARAM(WORD, CONTRACT, "score", "plain softcap alibi mask", "plain",
+          "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask", .numbers = "1 2 3 4", .is_later = true),
+    PARAM(WORD, CONTRACT, "layout", "dense ragged paged", "dense",
+          "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages", .numbers = "1 2 3", .is_later = true),
+    PARAM(INT, CONTRACT, "head_dim_v", NULL, "0",
+          "elements of a row of V and O where they are not as many as K's; 0: head_dim", .min = 0, .max = 512, .step = 8, .is_later = true),
+    PARAM(WORD, CONTRACT, "kv", "same e4m3 int8 int8_token", "same",
+          "elements of K and V; same: of the type that Q has; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a scale for each key and head, as rope writes them", .numbers = "1 2 3 4", .is_later = true),
     {.name = NULL},
 };
 

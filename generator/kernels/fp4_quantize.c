@@ -9,6 +9,7 @@
  * ARITHMETIC. Magnitudes are compared by their bits, so that a NaN is the largest. Scales and codes are rounded in f32
  * (device/small_float.h); the conversion of targets that have one gives the same codes.
  */
+#include "descriptor.h"
 #include <kiln/author/families.h>
 
 #include "device/lanes.h"
@@ -360,16 +361,13 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 /* clang-format off */
 static const kiln_param params[] = {
-    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
-     .summary = "element type of the matrix"},
-    {.name = "format", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "nvfp4 mxfp4", .numbers = "1 2",
-     .default_value = "nvfp4",
-     .summary = "nvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32"},
-    {.name = "scale_layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "rows tiles_128x4", .numbers = "1 2",
-     .default_value = "rows",
-     .summary = "rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0"},
-    {.name = "encode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware", .default_value = "software",
-     .summary = "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"},
+    PARAM(WORD, CONTRACT, "type", "f16 bf16 f32", "f16", "element type of the matrix"),
+    PARAM(WORD, CONTRACT, "format", "nvfp4 mxfp4", "nvfp4",
+          "nvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32", .numbers = "1 2"),
+    PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
+          "rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0", .numbers = "1 2"),
+    PARAM(WORD, TUNING, "encode", "software hardware", "software",
+          "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"),
     {.name = NULL},
 };
 

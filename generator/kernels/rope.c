@@ -7,6 +7,7 @@
  * POSITIONS. A frequency is a fraction of a turn, so its product with a position wraps as the angle does, and no position
  * is too far.
  */
+#include "descriptor.h"
 #include <kiln/author/families.h>
 
 #include "device/codes.h"
@@ -403,16 +404,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 /* clang-format off */
 static const kiln_param params[] = {
-    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
-     .summary = "element type of Q, K and V, and of the rotated Q"},
-    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 16,
-     .default_value = "128", .summary = "elements of a head"},
-    {.name = "pairs", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "halves neighbours", .numbers = "1 2",
-     .default_value = "halves",
-     .summary = "pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J)"},
-    {.name = "cache", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "same e4m3 int8 int8_token", .numbers = "1 2 3 4",
-     .default_value = "same",
-     .summary = "of the cache; same: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them"},
+    PARAM(WORD, CONTRACT, "type", "f16 bf16 f32", "f16", "element type of Q, K and V, and of the rotated Q"),
+    PARAM(INT, CONTRACT, "head_dim", NULL, "128", "elements of a head", .min = 16, .max = 256, .step = 16),
+    PARAM(WORD, CONTRACT, "pairs", "halves neighbours", "halves",
+          "pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J)", .numbers = "1 2"),
+    PARAM(WORD, CONTRACT, "cache", "same e4m3 int8 int8_token", "same",
+          "of the cache; same: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them", .numbers = "1 2 3 4"),
     {.name = NULL},
 };
 
