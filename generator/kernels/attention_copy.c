@@ -3,7 +3,6 @@
  * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
  * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
-#include "attention_codes.h"
 #include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"

@@ -165,9 +165,9 @@ static void store_records(decode *d, ptx_val records)
         attention_store_slice(a, &slices.of[i], ptx_at_const(f, record, 8 * i * attention_shared_record(a)));
 }
 
-void attention_shape_decode(kiln_shape *s, const kiln_variant *v)
+void attention_shape_decode(kiln_shape *s, const attention *a)
 {
-    const decode d = geometry(attention_mma_geometry(attention_geometry(NULL, v), WARP_KEYS));
+    const decode d = geometry(attention_mma_geometry(*a, WARP_KEYS));
     s->block[0] = WARPS * WARP_LANES;
     s->shared_bytes = bytes(&d);
     s->blocks_per_multiprocessor = attention_mma_blocks(&d.m, s->block[0]);

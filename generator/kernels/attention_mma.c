@@ -31,7 +31,6 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_mma.h"
-#include "attention_codes.h"
 #include "attention_score.h"
 #include "attention_total.h"
 #include "device/lanes.h"
@@ -712,14 +711,13 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     }
 }
 
-void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
+void attention_shape_mma(kiln_shape *s, const attention *a)
 {
-    const attention a = attention_geometry(NULL, v);
-    const mma m = attention_mma_geometry(a, a.tile_k);
+    const mma m = attention_mma_geometry(*a, a->tile_k);
     s->block[0] = threads(&m);
     s->shared_bytes = m.shared_bytes;
     s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
-    s->trip = m.a.tile_k;
+    s->trip = a->tile_k;
 }
 
 void attention_emit_mma(const attention *a)

@@ -2,24 +2,11 @@
  * scale * log2(e) before is `inner`. A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` has 2 / softcap, too.
  */
 #include "attention_score.h"
-#include "attention_codes.h"
 #include "device/narrow.h"
 #include "device/softmax.h"
 #include <float.h>
 
 static const double log2_e = 0x1.71547652b82fep+0;
-
-attention_shaping attention_shaping_of(const kiln_variant *v)
-{
-    static const char *const words[] = {[ATTENTION_PLAIN] = "plain",
-                                        [ATTENTION_SOFTCAP] = "softcap",
-                                        [ATTENTION_ALIBI] = "alibi",
-                                        [ATTENTION_MASK] = "mask"};
-    attention_shaping s = ATTENTION_PLAIN;
-    while (!kiln_is(v, "score", words[s]))
-        s++;
-    return s;
-}
 
 static ptx_val times(const attention *a, ptx_val x, double factor)
 {

@@ -402,9 +402,9 @@ static uint32_t blocks_per_multiprocessor(const simt *s)
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
-void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
+void attention_shape_simt(kiln_shape *s, const attention *a)
 {
-    const simt g = geometry(attention_geometry(NULL, v));
+    const simt g = geometry(*a);
     const uint32_t panels = (g.a.tile_q + g.a.tile_k) * g.row_bytes;
     s->block[0] = THREADS;
     s->shared_bytes = panels + GROUPS * group_bytes(&g);

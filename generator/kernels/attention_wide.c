@@ -504,13 +504,13 @@ static void init_sums(wide *w)
         w->sum[i / 4 / w->fragments][i / 4 % w->fragments][i % 4] = ptx_var(f, ptx_f32(0));
 }
 
-void attention_shape_wide(kiln_shape *s, const kiln_variant *v)
+void attention_shape_wide(kiln_shape *s, const attention *a)
 {
-    const wide w = geometry(attention_geometry(NULL, v));
+    const wide w = geometry(*a);
     s->block[0] = THREADS;
     s->shared_bytes = w.shared_bytes;
     s->blocks_per_multiprocessor = 1;
-    s->trip = w.a.tile_k;
+    s->trip = a->tile_k;
 }
 
 void attention_emit_wide(const attention *a)
