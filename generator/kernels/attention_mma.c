@@ -435,9 +435,10 @@ static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
     }
 }
 
-static void stage_rows(mma *m, ptx_val shared)
+static void stage_rows(mma *m)
 {
     ptx_fn *f = m->f;
+    ptx_val shared = m->shared;
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
     ptx_val first = ptx_mad(f, quarter, ptx_u32(4), shared), at[2];
@@ -490,12 +491,13 @@ static void add_sinks(mma *m)
     attention_add_sinks(&m->a, numbers, rows, m->shrink, 2 * m->blocks);
 }
 
-static void store_results(mma *m, ptx_val shared)
+static void store_results(void *of)
 {
+    mma *m = of;
+    const uint32_t rows = m->blocks * BLOCK_ROWS;
     add_sinks(m);
-    uint32_t rows = m->blocks * BLOCK_ROWS;
-    stage_rows(m, shared);
-    attention_store_rows(&m->a, m->out_lines, shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
+    stage_rows(m);
+    attention_store_rows(&m->a, m->out_lines, m->shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
                          WARP_LANES);
     store_logs(m);
 }
@@ -517,11 +519,12 @@ void attention_mma_slice(mma *m, attention_mma_slices *slices)
     }
 }
 
-static void store_parts(mma *m, ptx_val tid)
+static void store_parts(void *of)
 {
+    mma *m = of;
     attention_mma_slices slices;
     attention_mma_slice(m, &slices);
-    attention_leave_part(&m->a, slices.of, 2 * m->blocks, tid);
+    attention_leave_part(&m->a, slices.of, 2 * m->blocks, m->copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -661,20 +664,6 @@ uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
     return blocks < 1 ? 1 : blocks;
 }
 
-/* Of the thread block, of which a warp may have a part. */
-static uint32_t chunk_keys(const mma *m)
-{
-    return ATTENTION_CHUNK / m->keys * m->a.tile_k;
-}
-
-/* Whether there are more keys than one chunk takes. */
-static ptx_val is_long(const mma *m)
-{
-    ptx_fn *f = m->f;
-    ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(chunk_keys(m)));
-    return ptx_gt(f, m->a.end, end);
-}
-
 void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
 {
     ptx_fn *f = m->f;
@@ -683,26 +672,7 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
     attention_total total = attention_init_total(a, sums, m->blocks, fragments(m));
-    PTX_IF (f, is_long(m)) {
-        ptx_rarely(f);
-        attention_clear_total(&total);
-    }
-    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(chunk_keys(m))) {
-        ptx_val behind = ptx_add(f, chunk, ptx_u32(chunk_keys(m)));
-        ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
-        PTX_FOR (f, counted, first, end, ptx_u32(a->tile_k)) {
-            ptx_main_loop(f);
-            add(of, counted);
-        }
-        PTX_IF (f, is_long(m)) {
-            ptx_rarely(f);
-            attention_add_to_total(&total);
-        }
-    }
-    PTX_IF (f, is_long(m)) {
-        ptx_rarely(f);
-        attention_take_total(&total);
-    }
+    attention_add_tiles(&total, 1, ATTENTION_CHUNK / m->keys * a->tile_k, ahead, add, of);
     if (a->has_sm_80)
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
@@ -728,16 +698,5 @@ void attention_emit_mma(const attention *a)
     init_copies(&m, shared, tid);
     attention_mma_add_tiles(&m, NULL, add_tile, &m);
     attention_find_before(&m.a);
-    if (m.a.split_k > 1) {
-        store_parts(&m, tid);
-    } else if (m.a.split_k == 1) {
-        store_results(&m, shared);
-    } else {
-        PTX_IF (f, attention_is_split(&m.a)) {
-            store_parts(&m, tid);
-        }
-        PTX_ELSE (f) {
-            store_results(&m, shared);
-        }
-    }
+    attention_finish(&m.a, store_parts, store_results, &m);
 }

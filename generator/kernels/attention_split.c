@@ -261,9 +261,25 @@ static void join(const attention *a, const records *from, const destination *d, 
 
 /* ---- parts ----------------------------------------------------------------------------------------------------------- */
 
-ptx_val attention_is_split(const attention *a)
+/* With split_k other than 1: whether more than one thread block has the tile. */
+static ptx_val is_split(const attention *a)
 {
     return ptx_gt(a->f, a->parts, ptx_u32(1));
+}
+
+void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
+                      void *of)
+{
+    if (a->split_k != 0) {
+        (a->split_k == 1 ? store_results : store_parts)(of);
+        return;
+    }
+    PTX_IF (a->f, is_split(a)) {
+        store_parts(of);
+    }
+    PTX_ELSE (a->f) {
+        store_results(of);
+    }
 }
 
 /* A number of parts that is known: they are one group. */
@@ -353,10 +369,10 @@ void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps,
         join(a, &shared, &(destination){0}, tid);
         return;
     }
-    ptx_val is_split = attention_is_split(a);
+    ptx_val has_parts = is_split(a);
     records part = of_part(a);
-    join(a, &shared, &(destination){&part, is_split, a->head_dim_v}, tid);
-    PTX_IF (f, is_split) {
+    join(a, &shared, &(destination){&part, has_parts, a->head_dim_v}, tid);
+    PTX_IF (f, has_parts) {
         join_all(a, part, tid);
     }
 }
