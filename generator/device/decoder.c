@@ -31,13 +31,6 @@ ptx_val decode_low_half(ptx_fn *f, ptx_val word)
     return ptx_cvt(f, PTX_F32, halves[0]);
 }
 
-static ptx_val exact_product(ptx_fn *f, ptx_val factor, ptx_val bytes, uint32_t i, uint32_t bias)
-{
-    ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
-    ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f + (float)bias));
-    return ptx_mul(f, number, factor);
-}
-
 void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, ptx_val bytes, uint32_t first,
                      uint32_t bias, bool is_scale, ptx_val products[])
 {
@@ -45,7 +38,9 @@ void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, ptx_val
     for (uint32_t part = 0; part < lane->format->parts; part++) {
         uint32_t i = first + part, down = is_scale ? decode_raise(lane, part) : 0;
         if (lane->rule == FORMAT_EXACT) {
-            products[part] = exact_product(f, factor, bytes, i, bias);
+            ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
+            ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f + (float)bias));
+            products[part] = ptx_mul(f, number, factor);
             continue;
         }
         if (down > 0)

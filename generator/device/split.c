@@ -15,15 +15,6 @@ static uint32_t vector_of(const split *s, uint32_t count)
     return most;
 }
 
-/* This thread's first vector in part 0 of the tile. */
-static ptx_val first_of(const split *s, uint32_t count, uint32_t vector)
-{
-    ptx_fn *f = s->f;
-    ptx_val tile = ptx_mul_wide(f, s->tile, ptx_u32(s->parts * s->threads * count));
-    ptx_val tile_at = ptx_at(f, s->workspace, tile);
-    return ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, ptx_u32(vector)));
-}
-
 static void store_part(const split *s, ptx_val first, const ptx_val sums[], uint32_t count, uint32_t vector)
 {
     ptx_fn *f = s->f;
@@ -73,7 +64,10 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
     ptx_fn *f = s->f;
     uint32_t vector = vector_of(s, count);
     bool all_have = s->threads == ptx_block_x(f);
-    ptx_val first = first_of(s, count, vector), has_sums;
+    /* This thread's first vector in part 0 of the tile. */
+    ptx_val tile = ptx_mul_wide(f, s->tile, ptx_u32(s->parts * s->threads * count));
+    ptx_val tile_at = ptx_at(f, s->workspace, tile);
+    ptx_val first = ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, ptx_u32(vector))), has_sums;
     if (all_have) {
         store_part(s, first, sums, count, vector);
     } else {

@@ -312,17 +312,6 @@ static void load_scales(const mma *m, bool is_v, uint32_t octet, ptx_val scales[
     ptx_load_vec(m->f, 2, scales, shared_at(m->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
 }
 
-static void scale_scores(mma *m)
-{
-    for (uint32_t o = 0; o < m->octets; o++) {
-        ptx_val scales[2];
-        load_scales(m, false, o, scales);
-        for (uint32_t b = 0; b < m->blocks; b++)
-            for (uint32_t i = 0; i < 4; i++)
-                ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
-    }
-}
-
 /* Weights times the scales of V. */
 static void scale_pair(mma *m, uint32_t octet, ptx_val pair[2])
 {
@@ -357,8 +346,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 void attention_mma_weigh(mma *m, ptx_val key)
 {
     multiply_scores(m);
-    if (m->a.kv == ATTENTION_INT8_TOKEN)
-        scale_scores(m);
+    if (m->a.kv == ATTENTION_INT8_TOKEN) {
+        for (uint32_t o = 0; o < m->octets; o++) {
+            ptx_val scales[2];
+            load_scales(m, false, o, scales);
+            for (uint32_t b = 0; b < m->blocks; b++)
+                for (uint32_t i = 0; i < 4; i++)
+                    ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
+        }
+    }
     shape_and_mask(m, key);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)

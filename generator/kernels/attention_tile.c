@@ -120,18 +120,6 @@ static void find_queries_again(attention *a)
     a->rows = a->pack_gqa ? ptx_mul(a->f, q.count, a->group) : q.count;
 }
 
-static void find_pages(attention *a, ptx_val batch)
-{
-    ptx_fn *f = a->f;
-    a->page_table = ptx_param_ptr(f, PTX_S32, "pages_table");
-    ptx_val starts = ptx_param_ptr(f, PTX_U32, "pages_starts");
-    ptx_param(f, PTX_U32, "pages_entries");
-    ptx_val first = ptx_mul(f, batch, ptx_param(f, PTX_U32, "pages_stride"));
-    ptx_param(f, PTX_U32, "pages_count");
-    a->page_size = ptx_param(f, PTX_U32, "pages_size");
-    a->first_page = load_or(a, is_given(a, starts), starts, batch, first, PTX_NC);
-}
-
 void attention_find_sequence(attention *a)
 {
     ptx_fn *f = a->f;
@@ -155,7 +143,13 @@ void attention_find_sequence(attention *a)
         k = find_rows(a, has_offsets, k_offsets, none, a->most_keys, PTX_NC);
         a->kv_batch = ptx_select(f, has_offsets, none, batch);
     } else {
-        find_pages(a, batch);
+        a->page_table = ptx_param_ptr(f, PTX_S32, "pages_table");
+        ptx_val starts = ptx_param_ptr(f, PTX_U32, "pages_starts");
+        ptx_param(f, PTX_U32, "pages_entries");
+        ptx_val first = ptx_mul(f, batch, ptx_param(f, PTX_U32, "pages_stride"));
+        ptx_param(f, PTX_U32, "pages_count");
+        a->page_size = ptx_param(f, PTX_U32, "pages_size");
+        a->first_page = load_or(a, is_given(a, starts), starts, batch, first, PTX_NC);
     }
     ptx_val length = load_or(a, is_given(a, k_lengths), k_lengths, batch, k.count, PTX_NC);
     a->q.first_row = q.first;
@@ -166,19 +160,14 @@ void attention_find_sequence(attention *a)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------ */
 
-static void find_place(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val tile = find_part(a), block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
-    ptx_val head = ptx_mad(f, batch, ptx_special(f, PTX_NCTAID_Y), block);
-    a->tile = ptx_mad(f, head, a->tiles, tile);
-}
-
 void attention_find_before(attention *a)
 {
     ptx_fn *f = a->f;
-    if (a->split_k != 1)
-        find_place(a);
+    if (a->split_k != 1) {
+        ptx_val tile = find_part(a), block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+        ptx_val head = ptx_mad(f, batch, ptx_special(f, PTX_NCTAID_Y), block);
+        a->tile = ptx_mad(f, head, a->tiles, tile);
+    }
     ptx_val block = attention_grid_head(a), batch = ptx_ctaid_z(f);
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
     if (a->layout == ATTENTION_DENSE) {

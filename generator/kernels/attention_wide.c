@@ -163,33 +163,6 @@ static void shape_and_mask(wide *w, ptx_val key)
     }
 }
 
-/* The largest scores of this warp's keys, times the factor. */
-static void share_most(wide *w)
-{
-    ptx_fn *f = w->f;
-    ptx_val most[2];
-    for (uint32_t r = 0; r < 2; r++) {
-        most[r] = ptx_max(f, w->score[0][2 * r], w->score[0][2 * r + 1]);
-        for (uint32_t n = 2; n < 2 * w->octets; n++)
-            most[r] = ptx_max(f, most[r], w->score[n / 2][2 * r + n % 2]);
-        most[r] = ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, 4, most[r]), w->a.factor);
-    }
-    share_numbers(w, most);
-}
-
-/* Raises the shifts of the warp's scores: again from shared memory, since the block's number is no constant. */
-static void raise_own(wide *w)
-{
-    ptx_fn *f = w->f;
-    ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->group, ptx_u32(4)));
-    for (uint32_t r = 0; r < 2; r++) {
-        ptx_val most = ptx_load(f, shared_at(f, PTX_F32, first, r * w->groups * 4));
-        for (uint32_t g = 1; g < w->groups; g++)
-            most = ptx_max(f, most, ptx_load(f, shared_at(f, PTX_F32, first, (r * w->groups + g) * 4)));
-        ptx_mul_to(f, w->own[r].sum, softmax_raise(f, w->a.wide, &w->own[r], most));
-    }
-}
-
 /* Only where the largest weight of some row of the tile has grown fourfold: as attention_mma.c has it. */
 static void raise_rows(wide *w)
 {
@@ -207,7 +180,15 @@ static void raise_rows(wide *w)
             for (uint32_t n = 0; n < 2 * w->fragments; n++)
                 ptx_mul_to(f, w->sum[i / 2][n / 2][i % 2 * 2 + n % 2], shrink);
         }
-        raise_own(w);
+        /* Raises the shifts of the warp's scores: again from shared memory, since the block's number is no constant. */
+        ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->group, ptx_u32(4)));
+        for (uint32_t r = 0; r < 2; r++) {
+            ptx_val of_row = ptx_load(f, shared_at(f, PTX_F32, first, r * w->groups * 4));
+            for (uint32_t g = 1; g < w->groups; g++)
+                of_row =
+                    ptx_max(f, of_row, ptx_load(f, shared_at(f, PTX_F32, first, (r * w->groups + g) * 4)));
+            ptx_mul_to(f, w->own[r].sum, softmax_raise(f, w->a.wide, &w->own[r], of_row));
+        }
     }
 }
 
@@ -253,7 +234,15 @@ static void add_tile(void *of, ptx_val counted)
     attention_lay_out_next(&w->pages, counted);
     multiply_scores(w);
     shape_and_mask(w, key);
-    share_most(w);
+    /* The largest scores of this warp's keys, times the factor. */
+    ptx_val most[2];
+    for (uint32_t r = 0; r < 2; r++) {
+        most[r] = ptx_max(f, w->score[0][2 * r], w->score[0][2 * r + 1]);
+        for (uint32_t n = 2; n < 2 * w->octets; n++)
+            most[r] = ptx_max(f, most[r], w->score[n / 2][2 * r + n % 2]);
+        most[r] = ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, 4, most[r]), w->a.factor);
+    }
+    share_numbers(w, most);
     ptx_barrier(f);
     if (w->shares)
         attention_copy_rows(&w->v, key, a->keys, none);
@@ -449,33 +438,6 @@ static void init_lane(wide *w)
     w->number_to = ptx_mad(f, w->group, ptx_u32(4), of_block);
 }
 
-static void init_copies(wide *w)
-{
-    ptx_fn *f = w->f;
-    attention *a = &w->a;
-    ptx_val none = ptx_u32(0);
-    attention_panel q = attention_init_panel(&w->copier, a->q, a->tile_q, a->head_dim, w->shared, w->q_lines);
-    w->k = attention_init_panel(&w->copier, a->k, a->tile_k, a->head_dim, w->shared, w->k_lines);
-    w->v = attention_init_panel(&w->copier, a->v, a->tile_k, a->head_dim_v, w->shared, w->v_lines);
-    init_lane(w);
-    w->pages = attention_init_pages(a, 0);
-    attention_copy_rows(&q, a->first, a->q_end, none);
-    w->key = ptx_var(f, attention_key(a, a->first_key));
-    attention_copy_rows(&w->k, w->key, a->keys, none);
-}
-
-static void init_sums(wide *w)
-{
-    ptx_fn *f = w->f;
-    w->zero = ptx_var(f, ptx_f32(0));
-    for (uint32_t r = 0; r < 2; r++)
-        softmax_init_row(f, w->a.wide, &w->own[r]);
-    for (uint32_t i = 0; i < 2 * w->blocks; i++)
-        softmax_init_row(f, w->a.wide, &w->row[i]);
-    for (uint32_t i = 0; i < w->blocks * w->fragments * 4; i++)
-        w->sum[i / 4 / w->fragments][i / 4 % w->fragments][i % 4] = ptx_var(f, ptx_f32(0));
-}
-
 void attention_shape_wide(kiln_shape *s, const attention *a)
 {
     const wide w = geometry(*a);
@@ -495,8 +457,22 @@ void attention_emit_wide(const attention *a)
     w.warp = ptx_warpid_x(f);
     w.block = ptx_rem(f, w.warp, ptx_u32(w.blocks));
     w.group = ptx_div(f, w.warp, ptx_u32(w.blocks));
-    init_sums(&w);
-    init_copies(&w);
+    w.zero = ptx_var(f, ptx_f32(0));
+    for (uint32_t r = 0; r < 2; r++)
+        softmax_init_row(f, w.a.wide, &w.own[r]);
+    for (uint32_t i = 0; i < 2 * w.blocks; i++)
+        softmax_init_row(f, w.a.wide, &w.row[i]);
+    for (uint32_t i = 0; i < w.blocks * w.fragments * 4; i++)
+        w.sum[i / 4 / w.fragments][i / 4 % w.fragments][i % 4] = ptx_var(f, ptx_f32(0));
+    ptx_val none = ptx_u32(0);
+    attention_panel q = attention_init_panel(&w.copier, w.a.q, w.a.tile_q, w.a.head_dim, w.shared, w.q_lines);
+    w.k = attention_init_panel(&w.copier, w.a.k, w.a.tile_k, w.a.head_dim, w.shared, w.k_lines);
+    w.v = attention_init_panel(&w.copier, w.a.v, w.a.tile_k, w.a.head_dim_v, w.shared, w.v_lines);
+    init_lane(&w);
+    w.pages = attention_init_pages(&w.a, 0);
+    attention_copy_rows(&q, w.a.first, w.a.q_end, none);
+    w.key = ptx_var(f, attention_key(&w.a, w.a.first_key));
+    attention_copy_rows(&w.k, w.key, w.a.keys, none);
     add_tiles(&w);
     join_sums(&w);
     attention_find_before(&w.a);

@@ -98,20 +98,6 @@ static void copy_and_store(dequantize *d)
     store_tile(d, first);
 }
 
-/* Of a row that the tensor does not have. */
-static void store_nans(dequantize *d)
-{
-    ptx_fn *f = d->f;
-    bool is_wide = d->type == PTX_F32;
-    ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
-    ptx_val first = ptx_shl(f, d->lane, ptx_u32(2));
-    ptx_val elements = ptx_mul(f, d->blocks, ptx_u32(d->format->elements));
-    PTX_FOR (f, element, first, elements, ptx_u32(QUAD * WARP_LANES)) {
-        ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
-        ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
-    }
-}
-
 /* Tile `tile` of row `from` of the tensor, to row `to` of the output: rows U64, or poison for the only one. */
 static void find_tile(dequantize *d, ptx_val tile, ptx_val from, ptx_val to)
 {
@@ -141,7 +127,15 @@ static void store_row(dequantize *d, ptx_val index, ptx_val tensor_rows, ptx_val
         copy_and_store(d);
     }
     PTX_ELSE (f) {
-        store_nans(d);
+        /* Of a row that the tensor does not have. */
+        bool is_wide = d->type == PTX_F32;
+        ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
+        ptx_val first = ptx_shl(f, d->lane, ptx_u32(2));
+        ptx_val elements = ptx_mul(f, d->blocks, ptx_u32(d->format->elements));
+        PTX_FOR (f, element, first, elements, ptx_u32(QUAD * WARP_LANES)) {
+            ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
+            ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
+        }
     }
 }
 

@@ -277,24 +277,6 @@ static void init_rows(gemv *g)
     }
 }
 
-static void end_rows(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val sum[MOST_ROWS], row_in_warp[MOST_ROWS];
-    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        ptx_val own = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
-        sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
-        row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, ptx_u32(row_after(g, r)));
-    }
-    ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
-    if (g->of.k_warps > 1) {
-        nvfp4_join_warps(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
-        return;
-    }
-    for (uint32_t r = 0; r < 2 * g->tiles; r++)
-        nvfp4_store(&g->of, sum[r], ptx_add(f, g->of.first_of_warp, row_in_warp[r]), is_first);
-}
-
 static void multiply_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
@@ -312,7 +294,19 @@ static void multiply_rows(gemv *g)
         ptx_val supers = ptx_shr(f, codes, ptx_u32(9));
         multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers));
     }
-    end_rows(g);
+    ptx_val sum[MOST_ROWS], row_in_warp[MOST_ROWS];
+    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
+        ptx_val own = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
+        sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
+        row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, ptx_u32(row_after(g, r)));
+    }
+    ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
+    if (g->of.k_warps > 1) {
+        nvfp4_join_warps(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
+        return;
+    }
+    for (uint32_t r = 0; r < 2 * g->tiles; r++)
+        nvfp4_store(&g->of, sum[r], ptx_add(f, g->of.first_of_warp, row_in_warp[r]), is_first);
 }
 
 /* Finds this lane's part of b: it owns column 2t + i of block i, if that is g. */

@@ -6,48 +6,6 @@
 #include "device/scale_tiles.h"
 #include "device/shared.h"
 
-static void read_params(nvfp4_rows *g)
-{
-    ptx_fn *f = g->f;
-    g->a = ptx_param_ptr(f, PTX_U8, "a");
-    g->sfa = ptx_param_ptr(f, PTX_U8, "sfa");
-    g->b = ptx_param_ptr(f, PTX_U8, "b");
-    g->sfb = ptx_param_ptr(f, PTX_U8, "sfb");
-    g->c = ptx_param_ptr(f, g->c_type, "out");
-    g->m = ptx_param(f, PTX_U32, "m");
-    g->k = ptx_param(f, PTX_U32, "k");
-    g->l = ptx_param(f, PTX_U32, "l");
-    ptx_val given = ptx_param(f, PTX_U32, "b_rows");
-    ptx_val is_default = ptx_eq(f, given, ptx_u32(0));
-    g->b_rows = ptx_select(f, is_default, ptx_u32(128), given);
-    if (g->has_alpha)
-        g->alpha = ptx_param(f, PTX_F32, "alpha");
-}
-
-/* A row of tiles has the scales of 128 rows. */
-static void init_tiles(nvfp4_rows *g)
-{
-    ptx_fn *f = g->f;
-    g->tiles = scale_tiles_down(f, g->m);
-    ptx_val across = scale_tiles_across(f, ptx_shr(f, g->k, ptx_u32(4)));
-    g->tile_row_bytes = ptx_mul_wide(f, across, ptx_u32(SCALE_TILE_BYTES));
-}
-
-/* Shares differ by no more than what is loaded together, however many rows a pass has: memory's work is even. */
-static void init_share(nvfp4_rows *g, uint32_t together)
-{
-    ptx_fn *f = g->f;
-    ptx_val all = g->is_tiled ? ptx_mul(f, g->tiles, ptx_u32(SCALE_TILE_ROWS)) : g->m;
-    ptx_val blocks = ptx_nctaid_x(f);
-    ptx_val raised = ptx_add(f, all, ptx_sub(f, blocks, ptx_u32(1)));
-    ptx_val share = ptx_div(f, raised, blocks);
-    if (together > 1)
-        share = ptx_and(f, ptx_add(f, share, ptx_u32(together - 1)), ptx_u32(~(together - 1)));
-    ptx_val thread_block = ptx_ctaid_x(f);
-    g->first = ptx_mul(f, thread_block, share);
-    g->end = ptx_min(f, ptx_add(f, g->first, share), all);
-}
-
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
 {
     const bool is_simt = kiln_is(v, "strategy", "simt");
@@ -61,7 +19,19 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
                     .has_alpha = kiln_bool(v, "global_scale"),
                     .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4")};
     g.neighbours = is_simt ? g.rows : 2;
-    read_params(&g);
+    g.a = ptx_param_ptr(f, PTX_U8, "a");
+    g.sfa = ptx_param_ptr(f, PTX_U8, "sfa");
+    g.b = ptx_param_ptr(f, PTX_U8, "b");
+    g.sfb = ptx_param_ptr(f, PTX_U8, "sfb");
+    g.c = ptx_param_ptr(f, g.c_type, "out");
+    g.m = ptx_param(f, PTX_U32, "m");
+    g.k = ptx_param(f, PTX_U32, "k");
+    g.l = ptx_param(f, PTX_U32, "l");
+    ptx_val given = ptx_param(f, PTX_U32, "b_rows");
+    ptx_val is_default = ptx_eq(f, given, ptx_u32(0));
+    g.b_rows = ptx_select(f, is_default, ptx_u32(128), given);
+    if (g.has_alpha)
+        g.alpha = ptx_param(f, PTX_F32, "alpha");
     g.tid = ptx_tid_x(f);
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
@@ -69,9 +39,23 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     g.row_bytes = ptx_cvt(f, PTX_U64, ptx_shr(f, g.k, ptx_u32(1)));
     g.first_batch = ptx_ctaid_y(f);
     g.batches = ptx_special(f, PTX_NCTAID_Y);
-    if (g.is_tiled)
-        init_tiles(&g);
-    init_share(&g, is_simt || g.is_tiled ? g.neighbours : 1);
+    if (g.is_tiled) {
+        /* A row of tiles has the scales of 128 rows. */
+        g.tiles = scale_tiles_down(f, g.m);
+        ptx_val across = scale_tiles_across(f, ptx_shr(f, g.k, ptx_u32(4)));
+        g.tile_row_bytes = ptx_mul_wide(f, across, ptx_u32(SCALE_TILE_BYTES));
+    }
+    /* Shares differ by no more than what is loaded together, however many rows a pass has: memory's work is even. */
+    const uint32_t together = is_simt || g.is_tiled ? g.neighbours : 1;
+    ptx_val all = g.is_tiled ? ptx_mul(f, g.tiles, ptx_u32(SCALE_TILE_ROWS)) : g.m;
+    ptx_val blocks = ptx_nctaid_x(f);
+    ptx_val raised = ptx_add(f, all, ptx_sub(f, blocks, ptx_u32(1)));
+    ptx_val share = ptx_div(f, raised, blocks);
+    if (together > 1)
+        share = ptx_and(f, ptx_add(f, share, ptx_u32(together - 1)), ptx_u32(~(together - 1)));
+    ptx_val thread_block = ptx_ctaid_x(f);
+    g.first = ptx_mul(f, thread_block, share);
+    g.end = ptx_min(f, ptx_add(f, g.first, share), all);
     return g;
 }
 

@@ -239,10 +239,11 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
     }
 }
 
-/* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
-static void init_rows(gemv *g)
+static void multiply_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
+    uint32_t shift = g->lane_codes == 32 ? 5 : 4;
+    /* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
     ptx_val offset = ptx_mad(f, g->of.slice, ptx_u32(32), g->of.lane);
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, ptx_u32(r));
@@ -253,29 +254,6 @@ static void init_rows(gemv *g)
         if (!g->of.has_sm_89)
             g->marks[r] = ptx_var(f, ptx_u32(0));
     }
-}
-
-static void end_rows(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    for (uint32_t r = 0; r < g->of.rows; r++)
-        g->sum[r] = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
-    lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->of.lane, g->sum);
-    ptx_val sum = g->sum[0];
-    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - lanes_log2(g->of.rows)));
-    ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
-    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
-    if (g->of.k_warps > 1)
-        nvfp4_join_warps(&g->of, &sum, &row_in_warp, 1, is_first);
-    else
-        nvfp4_store(&g->of, sum, ptx_add(f, g->of.first_of_warp, row_in_warp), is_first);
-}
-
-static void multiply_rows(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    uint32_t shift = g->lane_codes == 32 ? 5 : 4;
-    init_rows(g);
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
@@ -290,7 +268,17 @@ static void multiply_rows(gemv *g)
         }
         multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, steps));
     }
-    end_rows(g);
+    for (uint32_t r = 0; r < g->of.rows; r++)
+        g->sum[r] = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
+    lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->of.lane, g->sum);
+    ptx_val sum = g->sum[0];
+    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - lanes_log2(g->of.rows)));
+    ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
+    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
+    if (g->of.k_warps > 1)
+        nvfp4_join_warps(&g->of, &sum, &row_in_warp, 1, is_first);
+    else
+        nvfp4_store(&g->of, sum, ptx_add(f, g->of.first_of_warp, row_in_warp), is_first);
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */

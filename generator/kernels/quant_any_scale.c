@@ -144,17 +144,6 @@ static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
 
 /* ---- extremes ----------------------------------------------------------------------------------------------------- */
 
-static void clear_keys(quant *q, const share *s)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, group, s->thread, s->groups, ptx_u32(THREADS)) {
-        ptx_store(f, ptx_at(f, s->most, group), key_number(q, 0));
-        if (q->coder == QUANT_INT4_ASYM)
-            ptx_store(f, ptx_at(f, s->minus_least, group), key_number(q, 0));
-    }
-    ptx_barrier(f);
-}
-
 /* Lanes that read a group together. */
 typedef struct team {
     ptx_val lanes, log;  /* U32 */
@@ -433,16 +422,22 @@ static void store_codes(quant *q, const share *s)
 
 void quant_any_scale(quant *q, bool packs)
 {
+    ptx_fn *f = q->f;
     share s = find_share(q);
-    ptx_val is_small = ptx_lt(q->f, s.size, ptx_u64(s.large));
-    PTX_IF (q->f, is_small) {
+    ptx_val is_small = ptx_lt(f, s.size, ptx_u64(s.large));
+    PTX_IF (f, is_small) {
         keep_elements(q, &s);
     }
-    clear_keys(q, &s);
+    PTX_FOR (f, group, s.thread, s.groups, ptx_u32(THREADS)) {
+        ptx_store(f, ptx_at(f, s.most, group), key_number(q, 0));
+        if (q->coder == QUANT_INT4_ASYM)
+            ptx_store(f, ptx_at(f, s.minus_least, group), key_number(q, 0));
+    }
+    ptx_barrier(f);
     find_extremes(q, &s);
     store_scales(q, &s);
     if (packs) {
-        ptx_barrier(q->f);
+        ptx_barrier(f);
         store_codes(q, &s);
     }
 }

@@ -247,15 +247,6 @@ static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble
     }
 }
 
-/* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they lie above those. */
-static uint32_t excess_of(const quant *q, uint32_t count)
-{
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < count && count == 8 && q->coder != QUANT_NF4; i++)
-        sum += (uint32_t)rounder(q, 0).bits << 4 * i;
-    return sum;
-}
-
 ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uint32_t stride,
                     const ptx_val x[], uint32_t count, quant_division how)
 {
@@ -263,7 +254,10 @@ ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uin
     limits l = {0};
     if (how == QUANT_BY_GIVEN_SCALE)
         l = element_limits(q, g);
-    uint32_t excess = excess_of(q, count);
+    /* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they lie above those. */
+    uint32_t excess = 0;
+    for (uint32_t i = 0; i < count && count == 8 && q->coder != QUANT_NF4; i++)
+        excess += (uint32_t)rounder(q, 0).bits << 4 * i;
     ptx_val word = ptx_u32(0);
     for (uint32_t nibble = 0; nibble < count; nibble++) {
         uint32_t i = quant_nibble(q, nibble); /* its own inverse */

@@ -224,18 +224,6 @@ static void read_size_arguments(quant *q)
 
 /* ---- scale -------------------------------------------------------------------------------------------------------- */
 
-static void scale_predicated(quant *q)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = init_row(q, start);
-        quant_elements x;
-        load_elements_predicated(q, &r, x);
-        quant_numbers g = numbers_of_row(q, x);
-        store_numbers_predicated(q, &r, &g);
-    }
-}
-
 void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_init(f, v, coder);
@@ -256,7 +244,13 @@ void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
             store_numbers(&q, &kept);
         }
         PTX_ELSE (f) {
-            scale_predicated(&q);
+            PTX_FOR (f, start, ptx_u32(0), q.left, row_elements(&q)) {
+                tile_row r = init_row(&q, start);
+                quant_elements x;
+                load_elements_predicated(&q, &r, x);
+                quant_numbers g = numbers_of_row(&q, x);
+                store_numbers_predicated(&q, &r, &g);
+            }
         }
     }
 }

@@ -348,14 +348,6 @@ static void append(rope *r)
     store_codes(r, to, has_slot, factor);
 }
 
-static void store_query(rope *r)
-{
-    ptx_fn *f = r->f;
-    ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r->token), r->of_out.row);
-    ptx_val element = ptx_mad(f, r->head, r->of_out.head, row);
-    store_chunks(r, ptx_at(f, r->q_out, element), r->in_bounds);
-}
-
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
 static cache_kind cache_of(const kiln_variant *v)
@@ -387,7 +379,9 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     widen_chunks(&r);
     rotate(&r, &t);
     PTX_IF (f, r.is_query) {
-        store_query(&r);
+        ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r.token), r.of_out.row);
+        ptx_val element = ptx_mad(f, r.head, r.of_out.head, row);
+        store_chunks(&r, ptx_at(f, r.q_out, element), r.in_bounds);
     }
     PTX_ELSE (f) {
         append(&r);
