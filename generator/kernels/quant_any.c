@@ -25,14 +25,14 @@ typedef struct finder {
     ptx_val first_group; /* of the tile's first element, U64 */
     ptx_val position;    /* of that element in its group, U32 */
     ptx_val inverse;     /* 1 / group's size, F32 */
-    quant_numbers kept;  /* of the group that this lane owns; none: numbers are in memory */
+    quant_numbers kept;  /* of the group that this lane owns; poison: numbers are in memory */
 } finder;
 
 /* Of a large group only its end matters, where a tile has it: so it counts as a group of 4096 that ends there. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
-    finder w = {.kept = {.has = 0}};
+    finder w = {.kept = {.at = {{0}}}};
     ptx_val size = quant_group_size(q);
     w.first_group = ptx_div(f, q->first, size);
     ptx_val start = ptx_mul(f, w.first_group, size);
@@ -60,25 +60,23 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
 }
 
 /* Calls `find` for each number that the coder has. */
-static quant_numbers each_number(quant *q, ptx_val (*find)(quant *, const finder *, int, ptx_val, ptx_val),
+static quant_numbers each_number(quant *q,
+                                 ptx_val (*find)(quant *, const finder *, uint32_t, ptx_val, ptx_val),
                                  const finder *w, ptx_val group, ptx_val in_bounds)
 {
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
-    g.at[QUANT_SCALE] = find(q, w, QUANT_SCALE, group, in_bounds);
-    if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = find(q, w, QUANT_ZERO, group, in_bounds);
-        g.has |= 1u << QUANT_ZERO;
-    }
+    quant_numbers g = {.at = {{0}}};
+    for (uint32_t i = 0; i < q->stored; i++)
+        g.at[i] = find(q, w, i, group, in_bounds);
     return g;
 }
 
 /* A number of a group, counted from the tile's first; 1 where the group is out of bounds. */
-static ptx_val load_number(quant *q, const finder *w, int number, ptx_val group, ptx_val in_bounds)
+static ptx_val load_number(quant *q, const finder *w, uint32_t number, ptx_val group, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
     if (q->is_nested)
         return quant_nested_scale(q, w->first_group, group, &in_bounds);
-    ptx_val first = ptx_at(f, number == QUANT_ZERO ? q->zero : q->scale, w->first_group);
+    ptx_val first = ptx_at(f, q->number[number], w->first_group);
     ptx_val at = ptx_at(f, first, group);
     ptx_val value = ptx_var(f, ptx_number(q->wide, 1));
     PTX_WHEN (f, in_bounds) {
@@ -88,7 +86,7 @@ static ptx_val load_number(quant *q, const finder *w, int number, ptx_val group,
 }
 
 /* The same from the lane that keeps it. Needs all lanes. */
-static ptx_val fetch_number(quant *q, const finder *w, int number, ptx_val group, ptx_val in_bounds)
+static ptx_val fetch_number(quant *q, const finder *w, uint32_t number, ptx_val group, ptx_val in_bounds)
 {
     (void)in_bounds;
     return ptx_shfl_idx(q->f, w->kept.at[number], group);
@@ -100,7 +98,8 @@ static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, 
     ptx_fn *f = q->f;
     ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, ptx_f32((float)i), offset);
     ptx_val group = ptx_cvt_rzi(f, PTX_U32, exact);
-    return each_number(q, w->kept.has ? fetch_number : load_number, w, group, in_bounds);
+    return each_number(q, w->kept.at[QUANT_SCALE].type != PTX_NONE ? fetch_number : load_number, w, group,
+                       in_bounds);
 }
 
 /* Emits two bodies. Where a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from
@@ -116,7 +115,7 @@ static void with_numbers(quant *q, finder *w, void (*emit)(quant *, const finder
         ptx_val in_bounds = ptx_le(f, q->lane, last_group);
         w->kept = each_number(q, load_number, w, q->lane, in_bounds);
         emit(q, w, tables);
-        w->kept.has = 0;
+        w->kept.at[QUANT_SCALE] = (ptx_val){0};
     }
     PTX_ELSE (f) {
         emit(q, w, tables);

@@ -25,7 +25,7 @@ typedef struct share {
     ptx_val count;              /* elements in bounds, U64 */
     ptx_val thread;             /* in the thread block, U32 */
     ptx_val kept;               /* shared memory: the elements, unless groups are large */
-    ptx_val most, minus_least;  /* shared memory: keys of extremes, then scales and zeros */
+    ptx_val numbers[2]; /* shared memory: keys of extremes, the smallest negated; then scales and zeros */
 } share;
 
 static share find_share(quant *q)
@@ -46,9 +46,8 @@ static share find_share(quant *q)
     s.count = ptx_min(f, left, room);
     ptx_type key = q->wide == PTX_F64 ? PTX_U64 : PTX_U32;
     s.kept = ptx_shared(f, q->wide, 2 * s.large, 16);
-    s.most = ptx_shared(f, key, s.large, 16); /* the most groups: those of one element */
-    if (q->coder == QUANT_INT4_ASYM)
-        s.minus_least = ptx_shared(f, key, s.large, 16);
+    for (uint32_t i = 0; i < q->stored; i++)
+        s.numbers[i] = ptx_shared(f, key, s.large, 16); /* the most groups: those of one element */
     return s;
 }
 
@@ -177,9 +176,8 @@ static void add_elements(quant *q, const ptx_val x[UNROLL], quant_extremes *all)
     quant_extremes e = *all;
     for (int i = 0; i < UNROLL; i++)
         quant_extremes_add(q, &e, x[i]);
-    ptx_set(q->f, all->most, e.most);
-    if (q->coder == QUANT_INT4_ASYM)
-        ptx_set(q->f, all->least, e.least);
+    for (uint32_t i = 0; i < q->stored; i++)
+        ptx_set(q->f, all->at[i], e.at[i]);
 }
 
 /* This thread's part of `size` elements from `start`, both U64, in memory. */
@@ -229,7 +227,9 @@ static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start
 static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val end)
 {
     ptx_fn *f = q->f;
-    quant_extremes all = {.most = ptx_var(f, not_a_number(q)), .least = ptx_var(f, not_a_number(q))};
+    quant_extremes all;
+    for (uint32_t i = 0; i < 2; i++)
+        all.at[i] = ptx_var(f, not_a_number(q));
     ptx_val in_bounds = ptx_lt(f, start, end);
     PTX_IF (f, in_bounds) {
         ptx_val size = ptx_sub(f, end, start);
@@ -258,7 +258,6 @@ static ptx_val reduce_team(quant *q, const team *t, ptx_op op, ptx_val value)
 static void find_extremes(quant *q, const share *s)
 {
     ptx_fn *f = q->f;
-    bool is_asym = q->coder == QUANT_INT4_ASYM;
     team t = find_team(q, s);
     ptx_val in_warp = ptx_and(f, t.position, ptx_u32(31));
     ptx_val leads = ptx_eq(f, in_warp, ptx_u32(0));
@@ -267,20 +266,18 @@ static void find_extremes(quant *q, const share *s)
         ptx_val start = group_start(q, s, group);
         ptx_val end = ptx_min(f, ptx_add(f, start, s->size), s->count);
         quant_extremes e = extremes_of_part(q, s, &t, start, end);
-        e.most = reduce_team(q, &t, PTX_OP_MAX, e.most);
-        ptx_val most = key_of(q, e.most), minus_least = most;
-        if (is_asym) {
-            e.least = reduce_team(q, &t, PTX_OP_MIN, e.least);
-            minus_least = key_of(q, ptx_neg(f, e.least));
+        ptx_val key[2], at[2];
+        for (uint32_t i = 0; i < q->stored; i++) {
+            ptx_val extreme = reduce_team(q, &t, quant_extreme[i], e.at[i]);
+            key[i] = key_of(q, i == 0 ? extreme : ptx_neg(f, extreme));
         }
         ptx_val in_bounds = ptx_lt(f, start, s->count);
         ptx_val tells = ptx_and(f, leads, in_bounds);
-        ptx_val most_at = ptx_at(f, s->most, group);
-        ptx_val least_at = is_asym ? ptx_at(f, s->minus_least, group) : most_at;
+        for (uint32_t i = 0; i < q->stored; i++)
+            at[i] = ptx_at(f, s->numbers[i], group);
         PTX_WHEN (f, tells) {
-            ptx_red_max(f, most_at, most, PTX_PLAIN);
-            if (is_asym)
-                ptx_red_max(f, least_at, minus_least, PTX_PLAIN);
+            for (uint32_t i = 0; i < q->stored; i++)
+                ptx_red_max(f, at[i], key[i], PTX_PLAIN);
         }
     }
     ptx_barrier(f);
@@ -288,31 +285,24 @@ static void find_extremes(quant *q, const share *s)
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
 
-static void store_number(quant *q, const share *s, ptx_val tensor, ptx_val shared, ptx_val group,
-                         ptx_val value)
-{
-    ptx_fn *f = q->f;
-    ptx_val first = ptx_at(f, tensor, s->first_group);
-    ptx_store(f, ptx_at(f, first, group), value);
-    ptx_store(f, ptx_at(f, ptx_cast_ptr(f, shared, q->wide), group), value);
-}
-
 static void store_scales(quant *q, const share *s)
 {
     ptx_fn *f = q->f;
-    bool is_asym = q->coder == QUANT_INT4_ASYM;
     PTX_FOR (f, group, s->thread, s->groups, ptx_u32(THREADS)) {
         ptx_val start = group_start(q, s, group);
         ptx_val in_bounds = ptx_lt(f, start, s->count);
         PTX_IF (f, in_bounds) {
-            quant_extremes e;
-            e.most = float_of(q, ptx_load(f, ptx_at(f, s->most, group)));
-            if (is_asym)
-                e.least = ptx_neg(f, float_of(q, ptx_load(f, ptx_at(f, s->minus_least, group))));
+            quant_extremes e = {{{0}}};
+            for (uint32_t i = 0; i < q->stored; i++) {
+                ptx_val extreme = float_of(q, ptx_load(f, ptx_at(f, s->numbers[i], group)));
+                e.at[i] = i == 0 ? extreme : ptx_neg(f, extreme);
+            }
             quant_numbers g = quant_numbers_of(q, e);
-            store_number(q, s, q->scale, s->most, group, g.at[QUANT_SCALE]);
-            if (is_asym)
-                store_number(q, s, q->zero, s->minus_least, group, g.at[QUANT_ZERO]);
+            for (uint32_t i = 0; i < q->stored; i++) {
+                ptx_val first = ptx_at(f, q->number[i], s->first_group);
+                ptx_store(f, ptx_at(f, first, group), g.at[i]);
+                ptx_store(f, ptx_at(f, ptx_cast_ptr(f, s->numbers[i], q->wide), group), g.at[i]);
+            }
         }
     }
 }
@@ -322,12 +312,9 @@ static void store_scales(quant *q, const share *s)
 static quant_numbers numbers_at(quant *q, const share *s, ptx_val group)
 {
     ptx_fn *f = q->f;
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
-    g.at[QUANT_SCALE] = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, s->most, q->wide), group));
-    if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, s->minus_least, q->wide), group));
-        g.has |= 1u << QUANT_ZERO;
-    }
+    quant_numbers g = {.at = {{0}}};
+    for (uint32_t i = 0; i < q->stored; i++)
+        g.at[i] = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, s->numbers[i], q->wide), group));
     return g;
 }
 
@@ -429,9 +416,8 @@ void quant_any_scale(quant *q, bool packs)
         keep_elements(q, &s);
     }
     PTX_FOR (f, group, s.thread, s.groups, ptx_u32(THREADS)) {
-        ptx_store(f, ptx_at(f, s.most, group), key_number(q, 0));
-        if (q->coder == QUANT_INT4_ASYM)
-            ptx_store(f, ptx_at(f, s.minus_least, group), key_number(q, 0));
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_store(f, ptx_at(f, s.numbers[i], group), key_number(q, 0));
     }
     ptx_barrier(f);
     find_extremes(q, &s);

@@ -11,49 +11,41 @@
 
 static quant_numbers numbers_of_tile(quant *q, quant_elements x)
 {
-    ptx_val most[QUANT_MOST_STEPS], least[QUANT_MOST_STEPS];
+    ptx_val extremes[2][QUANT_MOST_STEPS];
     for (uint32_t row = 0; row < q->rows; row++) {
         quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0]);
         for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++) {
             uint32_t step = row * q->row_steps + i / q->lane_elements;
             quant_extremes_add(q, &e, x[step][i % q->lane_elements]);
         }
-        most[row] = e.most;
-        least[row] = e.least;
+        for (uint32_t i = 0; i < 2; i++)
+            extremes[i][row] = e.at[i];
     }
-    quant_extremes all = {.most = quant_reduce_rows(q, PTX_OP_MAX, most)};
-    if (q->coder == QUANT_INT4_ASYM)
-        all.least = quant_reduce_rows(q, PTX_OP_MIN, least);
+    quant_extremes all = {{{0}}};
+    for (uint32_t i = 0; i < q->stored; i++)
+        all.at[i] = quant_reduce_rows(q, quant_extreme[i], extremes[i]);
     return quant_numbers_of(q, all);
 }
 
 static void store_numbers(quant *q, const quant_numbers *kept)
 {
-    ptx_fn *f = q->f;
-    bool has_zero = q->coder == QUANT_INT4_ASYM;
     quant_number_slot slot = quant_find_numbers(q);
-    ptx_val scale_at = quant_number_at(q, slot, q->scale);
-    ptx_val zero_at = has_zero ? quant_number_at(q, slot, q->zero) : scale_at;
-    ptx_val stores = quant_number_owner(q);
-    PTX_WHEN (f, stores) {
-        ptx_store(f, scale_at, kept->at[QUANT_SCALE]);
-        if (has_zero)
-            ptx_store(f, zero_at, kept->at[QUANT_ZERO]);
+    ptx_val at[2];
+    for (uint32_t i = 0; i < q->stored; i++)
+        at[i] = quant_number_at(q, slot, q->number[i]);
+    PTX_WHEN (q->f, quant_number_owner(q)) {
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_store(q->f, at[i], kept->at[i]);
     }
 }
 
 static quant_numbers load_numbers(quant *q)
 {
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
+    quant_numbers g = {.at = {{0}}};
     quant_number_slot slot = quant_find_numbers(q);
-    if (q->is_nested)
-        g.at[QUANT_SCALE] = quant_nested_scale(q, slot.first, slot.index, NULL);
-    else
-        g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, slot, q->scale), PTX_NC);
-    if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = ptx_load_hint(q->f, quant_number_at(q, slot, q->zero), PTX_NC);
-        g.has |= 1u << QUANT_ZERO;
-    }
+    for (uint32_t i = 0; i < q->stored; i++)
+        g.at[i] = q->is_nested ? quant_nested_scale(q, slot.first, slot.index, NULL)
+                               : ptx_load_hint(q->f, quant_number_at(q, slot, q->number[i]), PTX_NC);
     return g;
 }
 
@@ -113,27 +105,18 @@ static ptx_val predicated_number_at(quant *q, const tile_row *r, ptx_val tensor)
     return ptx_at(q->f, at, r->group);
 }
 
-static ptx_val load_number_predicated(quant *q, const tile_row *r, ptx_val tensor)
-{
-    ptx_fn *f = q->f;
-    ptx_val value = ptx_var(f, ptx_number(q->wide, 1));
-    ptx_val at = predicated_number_at(q, r, tensor);
-    PTX_WHEN (f, r->group_in_bounds) {
-        ptx_set(f, value, ptx_load_hint(f, at, PTX_NC));
-    }
-    return value;
-}
-
 static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 {
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
+    ptx_fn *f = q->f;
+    quant_numbers g = {.at = {{0}}};
     if (q->is_nested)
         g.at[QUANT_SCALE] = quant_nested_scale(q, first_group(q), r->group, &r->group_in_bounds);
-    else
-        g.at[QUANT_SCALE] = load_number_predicated(q, r, q->scale);
-    if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = load_number_predicated(q, r, q->zero);
-        g.has |= 1u << QUANT_ZERO;
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
+        g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
+        ptx_val at = predicated_number_at(q, r, q->number[i]);
+        PTX_WHEN (f, r->group_in_bounds) {
+            ptx_set(f, g.at[i], ptx_load_hint(f, at, PTX_NC));
+        }
     }
     return g;
 }
@@ -141,16 +124,14 @@ static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 static void store_numbers_predicated(quant *q, const tile_row *r, const quant_numbers *g)
 {
     ptx_fn *f = q->f;
-    bool has_zero = q->coder == QUANT_INT4_ASYM;
-    ptx_val slot = ptx_and(f, q->lane, ptx_u32(q->lanes - 1));
+    ptx_val slot = ptx_and(f, q->lane, ptx_u32(q->lanes - 1)), at[2];
     ptx_val is_first = ptx_eq(f, slot, ptx_u32(0));
     ptx_val stores = ptx_and(f, is_first, r->group_in_bounds);
-    ptx_val scale_at = predicated_number_at(q, r, q->scale);
-    ptx_val zero_at = has_zero ? predicated_number_at(q, r, q->zero) : scale_at;
+    for (uint32_t i = 0; i < q->stored; i++)
+        at[i] = predicated_number_at(q, r, q->number[i]);
     PTX_WHEN (f, stores) {
-        ptx_store(f, scale_at, g->at[QUANT_SCALE]);
-        if (has_zero)
-            ptx_store(f, zero_at, g->at[QUANT_ZERO]);
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_store(f, at[i], g->at[i]);
     }
 }
 
@@ -171,9 +152,8 @@ static quant_numbers numbers_of_row(quant *q, quant_elements x)
     quant_extremes e = quant_extremes_of(q, x[0][0]);
     for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
         quant_extremes_add(q, &e, x[i / q->lane_elements][i % q->lane_elements]);
-    e.most = quant_reduce_lanes(q, PTX_OP_MAX, e.most);
-    if (q->coder == QUANT_INT4_ASYM)
-        e.least = quant_reduce_lanes(q, PTX_OP_MIN, e.least);
+    for (uint32_t i = 0; i < q->stored; i++)
+        e.at[i] = quant_reduce_lanes(q, quant_extreme[i], e.at[i]);
     return quant_numbers_of(q, e);
 }
 
@@ -205,12 +185,11 @@ static ptx_val row_elements(const quant *q)
 
 static void read_number_arguments(quant *q)
 {
+    static const char *const names[] = {"scale", "zero"};
     if (q->is_nested)
         q->nested = nf4_nested_pointers(q->f);
-    else
-        q->scale = ptx_param_ptr(q->f, q->wide, "scale");
-    if (q->coder == QUANT_INT4_ASYM)
-        q->zero = ptx_param_ptr(q->f, q->wide, "zero");
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++)
+        q->number[i] = ptx_param_ptr(q->f, q->wide, names[i]);
 }
 
 static void read_size_arguments(quant *q)
