@@ -167,12 +167,9 @@ void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
-/* The same where the group's size is an argument: quant_any.c, and quant_any_scale.c for entries that make scales. */
+/* The same where the group's size is an argument: quant_any.c. */
 void quant_any_scale(quant *q, bool packs);
 void quant_any_pack(quant *q);
 void quant_any_unpack(quant *q);
-
-/* The argument, or n when that is less: U64. */
-ptx_val quant_group_size(quant *q);
 
 #endif

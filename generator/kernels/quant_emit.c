@@ -201,7 +201,86 @@ static void read_size_arguments(quant *q)
         nf4_nested_offset(&q->nested);
 }
 
-/* ---- scale -------------------------------------------------------------------------------------------------------- */
+/* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
+
+/* Row by row, with numbers that it makes and stores, or that are given; `t` null: without codes. */
+static void encode_predicated(quant *q, const quant_tables *t, bool makes_numbers)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+        tile_row r = init_row(q, start);
+        quant_elements x;
+        load_elements_predicated(q, &r, x);
+        quant_numbers g = makes_numbers ? numbers_of_row(q, x) : load_numbers_predicated(q, &r);
+        if (makes_numbers)
+            store_numbers_predicated(q, &r, &g);
+        if (t)
+            store_codes_predicated(q, t, &r, &g, x);
+    }
+}
+
+/* Sets `predicated` to 0 when the tile is done. */
+static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers, ptx_val predicated)
+{
+    ptx_fn *f = q->f;
+    const quant_division how = makes_numbers ? QUANT_BY_OWN_SCALE : QUANT_BY_GIVEN_SCALE;
+    quant_elements x;
+    quant_numbers g = {.at = {{0}}};
+    if (!makes_numbers)
+        g = load_numbers(q);
+    quant_load_tile(q, quant_tile_at(q, q->in), x);
+    if (makes_numbers)
+        g = numbers_of_tile(q, x);
+    ptx_val is_plain = quant_is_plain(q, &g, how);
+    PTX_IF (f, ptx_vote_all(f, is_plain)) {
+        if (makes_numbers)
+            store_numbers(q, &g);
+        quant_numbers kept = quant_invert(q, &g, how);
+        store_codes_of_tile(q, t, &kept, x, how);
+        ptx_set(f, predicated, ptx_u32(0));
+    }
+}
+
+static void emit_codes(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes_numbers)
+{
+    quant q = quant_init(f, v, coder);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.in = ptx_param_ptr(f, q.type, "in");
+    read_number_arguments(&q);
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    read_size_arguments(&q);
+    if (q.group == 0 && makes_numbers) {
+        quant_any_scale(&q, true);
+        return;
+    }
+    if (q.group == 0) {
+        quant_any_pack(&q);
+        return;
+    }
+    ptx_val in_bounds = quant_find_tile(&q);
+    PTX_IF (f, in_bounds) {
+        ptx_val is_full = quant_find_left(&q);
+        quant_tables t = quant_load_tables(&q);
+        ptx_val predicated = ptx_var(f, ptx_u32(1));
+        PTX_IF (f, is_full) {
+            encode_full_tile(&q, &t, makes_numbers, predicated);
+        }
+        ptx_val is_left = ptx_ne(f, predicated, ptx_u32(0));
+        PTX_IF (f, is_left) {
+            encode_predicated(&q, &t, makes_numbers);
+        }
+    }
+}
+
+void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    emit_codes(f, v, coder, false);
+}
+
+void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    emit_codes(f, v, coder, true);
+}
 
 void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
@@ -223,128 +302,9 @@ void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
             store_numbers(&q, &kept);
         }
         PTX_ELSE (f) {
-            PTX_FOR (f, start, ptx_u32(0), q.left, row_elements(&q)) {
-                tile_row r = init_row(&q, start);
-                quant_elements x;
-                load_elements_predicated(&q, &r, x);
-                quant_numbers g = numbers_of_row(&q, x);
-                store_numbers_predicated(&q, &r, &g);
-            }
+            encode_predicated(&q, NULL, true);
         }
     }
-}
-
-/* ---- what makes codes --------------------------------------------------------------------------------------------- */
-
-/* `any` where the group's size is an argument; `full_tile` sets its last argument to 0 when the tile is done. */
-typedef struct coding {
-    void (*any)(quant *q);
-    void (*full_tile)(quant *q, const quant_tables *t, ptx_val predicated);
-    void (*predicated)(quant *q, const quant_tables *t);
-} coding;
-
-static void emit_coding(ptx_fn *f, const kiln_variant *v, quant_coder coder, const coding *how)
-{
-    quant q = quant_init(f, v, coder);
-    q.is_high_first = kiln_is(v, "nibbles", "high");
-    q.in = ptx_param_ptr(f, q.type, "in");
-    read_number_arguments(&q);
-    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    read_size_arguments(&q);
-    if (q.group == 0) {
-        how->any(&q);
-        return;
-    }
-    ptx_val in_bounds = quant_find_tile(&q);
-    PTX_IF (f, in_bounds) {
-        ptx_val is_full = quant_find_left(&q);
-        quant_tables t = quant_load_tables(&q);
-        ptx_val predicated = ptx_var(f, ptx_u32(1));
-        PTX_IF (f, is_full) {
-            how->full_tile(&q, &t, predicated);
-        }
-        ptx_val is_left = ptx_ne(f, predicated, ptx_u32(0));
-        PTX_IF (f, is_left) {
-            how->predicated(&q, &t);
-        }
-    }
-}
-
-/* ---- pack --------------------------------------------------------------------------------------------------------- */
-
-static void pack_predicated(quant *q, const quant_tables *t)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = init_row(q, start);
-        quant_elements x;
-        load_elements_predicated(q, &r, x);
-        quant_numbers g = load_numbers_predicated(q, &r);
-        store_codes_predicated(q, t, &r, &g, x);
-    }
-}
-
-static void pack_full_tile(quant *q, const quant_tables *t, ptx_val predicated)
-{
-    ptx_fn *f = q->f;
-    quant_elements x;
-    quant_numbers given = load_numbers(q);
-    quant_load_tile(q, quant_tile_at(q, q->in), x);
-    ptx_val is_plain = quant_is_plain(q, &given, QUANT_BY_GIVEN_SCALE);
-    ptx_val are_plain = ptx_vote_all(f, is_plain);
-    PTX_IF (f, are_plain) {
-        quant_numbers kept = quant_invert(q, &given, QUANT_BY_GIVEN_SCALE);
-        store_codes_of_tile(q, t, &kept, x, QUANT_BY_GIVEN_SCALE);
-        ptx_set(f, predicated, ptx_u32(0));
-    }
-}
-
-void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
-{
-    static const coding pack = {quant_any_pack, pack_full_tile, pack_predicated};
-    emit_coding(f, v, coder, &pack);
-}
-
-/* ---- quantize ----------------------------------------------------------------------------------------------------- */
-
-static void quantize_predicated(quant *q, const quant_tables *t)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = init_row(q, start);
-        quant_elements x;
-        load_elements_predicated(q, &r, x);
-        quant_numbers g = numbers_of_row(q, x);
-        store_numbers_predicated(q, &r, &g);
-        store_codes_predicated(q, t, &r, &g, x);
-    }
-}
-
-static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val predicated)
-{
-    ptx_fn *f = q->f;
-    quant_elements x;
-    quant_load_tile(q, quant_tile_at(q, q->in), x);
-    quant_numbers made = numbers_of_tile(q, x);
-    ptx_val is_plain = quant_is_plain(q, &made, QUANT_BY_OWN_SCALE);
-    ptx_val are_plain = ptx_vote_all(f, is_plain);
-    PTX_IF (f, are_plain) {
-        store_numbers(q, &made);
-        quant_numbers kept = quant_invert(q, &made, QUANT_BY_OWN_SCALE);
-        store_codes_of_tile(q, t, &kept, x, QUANT_BY_OWN_SCALE);
-        ptx_set(f, predicated, ptx_u32(0));
-    }
-}
-
-static void quantize_any(quant *q)
-{
-    quant_any_scale(q, true);
-}
-
-void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
-{
-    static const coding quantize = {quantize_any, quantize_full_tile, quantize_predicated};
-    emit_coding(f, v, coder, &quantize);
 }
 
 /* ---- unpack ------------------------------------------------------------------------------------------------------- */

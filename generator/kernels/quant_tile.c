@@ -3,7 +3,7 @@
  * A warp works on a tile of 4 steps. It takes 8 where its scales then fill whole sectors of 32 bytes, or where fewer
  * neighbours share a sector (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or
  * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
- * steps. Only quant_any_scale.c uses shared memory.
+ * steps. Only scales of groups of any size use shared memory.
  */
 #include "device/lanes.h"
 #include "device/narrow.h"
