@@ -1,10 +1,84 @@
-/* What the strategies of nvfp4_gemv share. */
-#include "nvfp4_rows.h"
+/* NVFP4's codes and scales, and what the strategies of nvfp4_gemv share. */
+#include "nvfp4.h"
 
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/scale_tiles.h"
 #include "device/shared.h"
+
+/* ---- e2m1 --------------------------------------------------------------------------------------------------------- */
+
+/* prmt picks a byte of the table by three bits of each selector nibble. The fourth bit replicates that byte's sign, which
+ * is 0: so codes with the other sign give 0. */
+static ptx_val magnitudes(ptx_fn *f, ptx_val selector)
+{
+    return ptx_prmt(f, ptx_u32(0x03020100), ptx_u32(0x0c080604), selector);
+}
+
+nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word)
+{
+    nvfp4_bytes bytes;
+    ptx_val flipped = ptx_xor(f, word, ptx_u32(0x88888888));
+    ptx_val word_high = ptx_shr(f, word, ptx_u32(16));
+    ptx_val flipped_high = ptx_shr(f, flipped, ptx_u32(16));
+    bytes.positive[0] = magnitudes(f, word);
+    bytes.negative[0] = magnitudes(f, flipped);
+    bytes.positive[1] = magnitudes(f, word_high);
+    bytes.negative[1] = magnitudes(f, flipped_high);
+    return bytes;
+}
+
+/* 128 + positive - negative in each byte borrows nothing from the next. */
+ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half)
+{
+    ptx_val raised = ptx_or(f, bytes->positive[half], ptx_u32(0x80808080));
+    ptx_val difference = ptx_sub(f, raised, bytes->negative[half]);
+    return ptx_xor(f, difference, ptx_u32(0x80808080));
+}
+
+void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4])
+{
+    ptx_val bytes[4];
+    ptx_unpack(f, PTX_B8, 4, bytes, word);
+    for (uint32_t i = 0; i < 4; i++)
+        pairs[i] = ptx_f16x2_from_e2m1x2(f, bytes[i]);
+}
+
+/* ---- e4m3 --------------------------------------------------------------------------------------------------------- */
+
+/* f16 has one more exponent bit and a bias greater by 8. So the magnitude, shifted to leave the top exponent bit 0, is 2^-8
+ * times the number, for subnormal ones too. */
+nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
+{
+    nvfp4_scales scales = {{0}, {0}};
+    if (has_sm_89) {
+        ptx_val pair = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
+        scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
+        return scales;
+    }
+    ptx_val spread = ptx_prmt(f, raw, ptx_u32(0), ptx_u32(0x1404));
+    ptx_val moved = ptx_shr(f, spread, ptx_u32(1));
+    ptx_val magnitude = ptx_and(f, moved, ptx_u32(0x3f803f80));
+    ptx_val bits = ptx_lop3(f, spread, ptx_u32(0x80008000), magnitude, 0xEA); /* (a & b) | c */
+    scales.pair = ptx_as(f, PTX_F16X2, bits);
+    scales.marks = ptx_add(f, magnitude, ptx_u32(0x00800080));
+    return scales;
+}
+
+ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
+{
+    nvfp4_scales scales = nvfp4_widen_scales(f, has_sm_89, raw);
+    ptx_val factor = ptx_number(PTX_F16X2, has_sm_89 ? 0.25 : 0x1p14);
+    ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, scales.pair, factor));
+    if (has_sm_89)
+        return scaled;
+    ptx_val marked =
+        ptx_and(f, scales.marks, ptx_u32(NVFP4_NAN_MARKS)); /* the highest exponent bits of two f16 */
+    ptx_val spread = ptx_mul(f, ptx_shr(f, marked, ptx_u32(14)), ptx_u32(0x7fff));
+    return ptx_or(f, scaled, spread);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
 
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
 {
@@ -59,16 +133,39 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-uint32_t nvfp4_pass_rows(const nvfp4_rows *g)
+static uint32_t pass_rows(const nvfp4_rows *g)
 {
     return NVFP4_WARPS / g->k_warps * g->rows;
 }
 
-void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
+/* Sets b_at and sfb_at. */
+static void find_vector(nvfp4_rows *g)
 {
-    ptx_val of_rows = ptx_shr(g->f, g->warp, ptx_u32(lanes_log2(g->k_warps)));
-    g->first_of_pass = first;
-    g->first_of_warp = ptx_mad(g->f, of_rows, ptx_u32(g->rows), first);
+    ptx_fn *f = g->f;
+    ptx_val row = ptx_mul_wide(f, g->batch, g->b_rows);
+    ptx_val byte = ptx_mul(f, row, g->row_bytes);
+    g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
+    if (g->is_tiled) {
+        ptx_val tile = ptx_mul_wide(f, g->batch, scale_tiles_down(f, g->b_rows));
+        g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_mul(f, tile, g->tile_row_bytes));
+        return;
+    }
+    g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
+}
+
+void nvfp4_each_pass(nvfp4_rows *g, void (*pass)(void *of), void *of)
+{
+    ptx_fn *f = g->f;
+    PTX_FOR (f, batch, g->first_batch, g->l, g->batches) {
+        g->batch = batch;
+        find_vector(g);
+        PTX_FOR (f, first, g->first, g->end, ptx_u32(pass_rows(g))) {
+            ptx_val of_rows = ptx_shr(f, g->warp, ptx_u32(lanes_log2(g->k_warps)));
+            g->first_of_pass = first;
+            g->first_of_warp = ptx_mad(f, of_rows, ptx_u32(g->rows), first);
+            pass(of);
+        }
+    }
 }
 
 ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
@@ -87,20 +184,6 @@ ptx_val nvfp4_decodes(const nvfp4_rows *g)
     ptx_val is_first = ptx_eq(g->f, g->first_of_pass, g->first);
     ptx_val is_long = ptx_gt(g->f, g->k, ptx_u32(NVFP4_DEPTH));
     return ptx_or(g->f, is_first, is_long);
-}
-
-void nvfp4_find_vector(nvfp4_rows *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val row = ptx_mul_wide(f, g->batch, g->b_rows);
-    ptx_val byte = ptx_mul(f, row, g->row_bytes);
-    g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
-    if (g->is_tiled) {
-        ptx_val tile = ptx_mul_wide(f, g->batch, scale_tiles_down(f, g->b_rows));
-        g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_mul(f, tile, g->tile_row_bytes));
-        return;
-    }
-    g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
 }
 
 /* Those of its place in a tile's first block. */
@@ -143,19 +226,35 @@ ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint
     return ptx_mad_wide(f, ptx_and(f, group, ptx_u32(groups - 1)), ptx_u32(blocks), from);
 }
 
-ptx_val nvfp4_finish(const nvfp4_rows *g, ptx_val sum, ptx_val marks)
+void nvfp4_start_row(nvfp4_rows *g, uint32_t r, ptx_val line)
+{
+    ptx_prefetch_l2(g->f, ptx_pointer(g->f, PTX_GLOBAL, PTX_U8, line));
+    g->sum[r] = ptx_var(g->f, ptx_f32(0));
+    if (!g->has_sm_89)
+        g->marks[r] = ptx_var(g->f, ptx_u32(0));
+}
+
+void nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b, ptx_val products[2])
+{
+    nvfp4_scales scales = nvfp4_widen_scales(g->f, g->has_sm_89, raw);
+    if (!g->has_sm_89)
+        ptx_or_to(g->f, g->marks[r], scales.marks);
+    ptx_unpack(g->f, PTX_F16, 2, products, ptx_mul(g->f, scales.pair, of_b));
+}
+
+ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r)
 {
     ptx_fn *f = g->f;
     if (g->is_hardware)
-        return ptx_mul(f, sum, ptx_f32(4));
+        return ptx_mul(f, g->sum[r], ptx_f32(4));
     if (g->has_sm_89)
-        return sum;
-    ptx_val marked = ptx_and(f, marks, ptx_u32(NVFP4_NAN_MARKS));
+        return g->sum[r];
+    ptx_val marked = ptx_and(f, g->marks[r], ptx_u32(NVFP4_NAN_MARKS));
     ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
-    return ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), sum);
+    return ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), g->sum[r]);
 }
 
-void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
+static void store_sum(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
 {
     ptx_fn *f = g->f;
     ptx_val in_share = ptx_lt(f, row, g->end);
@@ -176,8 +275,8 @@ void nvfp4_store(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
 }
 
 /* One thread per row of the pass adds. At the end all have read, and the next pass may store. */
-void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
-                      ptx_val is_first)
+static void join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
+                       ptx_val is_first)
 {
     ptx_fn *f = g->f;
     ptx_val partial = ptx_shared(f, PTX_F32, NVFP4_WARPS * g->rows, 16);
@@ -189,13 +288,24 @@ void nvfp4_join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
             ptx_store(f, mine[i], sums[i]);
     }
     ptx_barrier(f);
-    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(nvfp4_pass_rows(g)));
+    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(pass_rows(g)));
     PTX_IF (f, is_here) {
         ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(lanes_log2(g->rows)));
         ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
         ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->k_warps * g->rows), in_warps));
         ptx_val total = shared_sum(f, from, g->k_warps, 4 * g->rows);
-        nvfp4_store(g, total, ptx_add(f, g->first_of_pass, g->tid), is_here);
+        store_sum(g, total, ptx_add(f, g->first_of_pass, g->tid), is_here);
     }
     ptx_barrier(f);
+}
+
+void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
+                      ptx_val is_first)
+{
+    if (g->k_warps > 1) {
+        join_warps(g, sums, row_in_warp, count, is_first);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        store_sum(g, sums[i], ptx_add(g->f, g->first_of_warp, row_in_warp[i]), is_first);
 }
