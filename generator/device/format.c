@@ -570,12 +570,6 @@ static ptx_val further(ptx_fn *f, ptx_val pointer, ptx_val bytes)
     return ptx_cast_ptr(f, moved, PTX_U32);
 }
 
-/* The phase of the words: all runs but those at multiples of 4 have the first one's. */
-static uint32_t phase_of(const weight_format *w)
-{
-    return w->runs[0].byte % 4;
-}
-
 static void find_runs(ptx_fn *f, const format_lane *lane, format_place *p)
 {
     for (uint32_t i = 0; i < FORMAT_RUNS && lane->format->runs[i].kind != RUN_NONE; i++) {
@@ -592,7 +586,8 @@ static void find_runs(ptx_fn *f, const format_lane *lane, format_place *p)
 format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block)
 {
     uint32_t alignment = format_alignment(lane->format);
-    format_place p = {.order = bytes_order(f, block, alignment, phase_of(lane->format))};
+    /* The phase of the words: all runs but those at multiples of 4 have the first one's. */
+    format_place p = {.order = bytes_order(f, block, alignment, lane->format->runs[0].byte % 4)};
     p.block = bytes_round(f, block, alignment);
     find_runs(f, lane, &p);
     return p;

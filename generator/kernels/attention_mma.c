@@ -276,16 +276,6 @@ static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
     return ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
 }
 
-static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
-{
-    ptx_fn *f = m->f;
-    ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[b][r], shift);
-    ptx_mul_to(f, m->row[b][r].sum, shrink);
-    for (uint32_t n = 0; n < fragments(m); n++)
-        for (uint32_t i = 0; i < 2; i++)
-            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
-}
-
 /* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only where the largest
  * weight of some row of the warp has grown fourfold: in the first tile, and seldom later. */
 static void raise_rows(mma *m)
@@ -300,8 +290,12 @@ static void raise_rows(mma *m)
     }
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
         ptx_rarely(f);
-        for (uint32_t i = 0; i < 2 * m->blocks; i++)
-            raise_row(m, i / 2, i % 2, shift[i]);
+        for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+            ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[i / 2][i % 2], shift[i]);
+            ptx_mul_to(f, m->row[i / 2][i % 2].sum, shrink);
+            for (uint32_t n = 0; n < 2 * fragments(m); n++)
+                ptx_mul_to(f, m->sum[i / 2][n / 2][2 * (i % 2) + n % 2], shrink);
+        }
     }
 }
 
@@ -310,18 +304,6 @@ static void load_scales(const mma *m, bool is_v, uint32_t octet, ptx_val scales[
 {
     const uint32_t byte = (is_v * m->keys + octet * UNIT) * 4;
     ptx_load_vec(m->f, 2, scales, shared_at(m->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
-}
-
-/* Weights times the scales of V. */
-static void scale_pair(mma *m, uint32_t octet, ptx_val pair[2])
-{
-    ptx_val scales[2];
-    load_scales(m, true, octet, scales);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (m->a.type == PTX_F16)
-            scales[i] = ptx_mul(m->f, scales[i], ptx_f32((float)attention_value_factor(&m->a)));
-        pair[i] = ptx_mul(m->f, pair[i], scales[i]);
-    }
 }
 
 static void weigh_row(mma *m, uint32_t b, uint32_t r)
@@ -336,8 +318,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
             pair[i] = softmax_exp2(f, m->a.wide, x);
             ptx_add_to(f, m->row[b][r].sum, pair[i]);
         }
-        if (m->a.kv == ATTENTION_INT8_TOKEN)
-            scale_pair(m, o, pair);
+        if (m->a.kv == ATTENTION_INT8_TOKEN) {
+            ptx_val scales[2]; /* of V */
+            load_scales(m, true, o, scales);
+            for (uint32_t i = 0; i < 2; i++) {
+                if (m->a.type == PTX_F16)
+                    scales[i] = ptx_mul(m->f, scales[i], ptx_f32((float)attention_value_factor(&m->a)));
+                pair[i] = ptx_mul(m->f, pair[i], scales[i]);
+            }
+        }
         ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, pair[0], pair[1]);
         m->weight[b][2 * o + r] = ptx_as(f, pairs, word);
     }
@@ -525,11 +514,6 @@ static void store_parts(void *of)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-uint32_t attention_mma_scale_bytes(const mma *m)
-{
-    return m->a.kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0;
-}
-
 /* The head_dim up to which registers hold two blocks. What codes become takes some, and scales of keys do. */
 static uint32_t most_of_two(const mma *m)
 {
@@ -564,7 +548,7 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.scales_start = attention_lines_end(m.v_lines, keys, of_v);
     if (!is_shared && k_end > m.scales_start)
         m.scales_start = k_end;
-    m.shared_bytes = m.scales_start + attention_mma_scale_bytes(&m);
+    m.shared_bytes = m.scales_start + (m.a.kv == ATTENTION_INT8_TOKEN ? 2 * keys * 4 : 0);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
 }

@@ -323,14 +323,6 @@ static void store_parts(void *of)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t largest_panel(const simt *s, uint32_t stage_bytes)
-{
-    uint32_t keys = PANEL;
-    while (keys * s->v_row_bytes > stage_bytes)
-        keys /= 2;
-    return keys;
-}
-
 static simt geometry(attention of)
 {
     simt s = {.a = of, .f = of.f};
@@ -349,7 +341,9 @@ static simt geometry(attention of)
     s.k_lines = s.lines;
     s.k_lines.unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->k);
     s.v_row_bytes = a->head_dim * s.bytes;
-    s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
+    s.panel_keys = PANEL;
+    while (s.panel_keys * s.v_row_bytes > (a->tile_q + a->tile_k) * s.row_bytes)
+        s.panel_keys /= 2;
     return s;
 }
 

@@ -7,15 +7,15 @@
  * whose scales are a sector, and a thread block makes a tile. Loads out of bounds repeat the last block.
  *
  * ARITHMETIC. Magnitudes are compared by their bits, so that a NaN is the largest. Scales and codes are rounded in f32
- * (device/small_float.h); the conversion of targets that have one gives the same codes.
+ * (device/codes.h); the conversion of targets that have one gives the same codes.
  */
 #include "descriptor.h"
 #include <kiln/author/families.h>
 
+#include "device/codes.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/scale_tiles.h"
-#include "device/small_float.h"
 
 enum {
     WARPS = 8,  /* of a thread block */
@@ -169,15 +169,6 @@ typedef struct chunk {
     ptx_val raw[4]; /* 16 bytes as memory has them */
 } chunk;
 
-static chunk load_chunk(quantizer *q, ptx_val index)
-{
-    ptx_fn *f = q->f;
-    chunk c;
-    ptx_val at = ptx_mad_wide(f, index, q->in_step, q->in_at);
-    ptx_load_vec(f, 4, c.raw, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
-    return c;
-}
-
 static void widen(quantizer *q, const chunk *c, ptx_val x[MOST_ELEMENTS])
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -313,19 +304,21 @@ static void store_codes(quantizer *q, const chunk *c, const spot *at, ptx_val in
 
 static void quantize_round(quantizer *q, uint32_t round)
 {
+    ptx_fn *f = q->f;
     spot at[MOST_LANES];
     chunk c[MOST_LANES];
     ptx_val most[MOST_LANES];
     for (uint32_t load = 0; load < q->lanes; load++) {
         at[load] = find_spot(q, round, load);
-        c[load] = load_chunk(q, at[load].index);
+        ptx_val from = ptx_mad_wide(f, at[load].index, q->in_step, q->in_at);
+        ptx_load_vec(f, 4, c[load].raw, ptx_pointer(f, PTX_GLOBAL, PTX_U32, from), PTX_NC | PTX_NO_ALLOCATE);
     }
     for (uint32_t load = 0; load < q->lanes; load++)
         most[load] = largest(q, &c[load]);
-    lanes_join(q->f, PTX_OP_MAX, q->lanes, q->lanes, q->lane, most);
+    lanes_join(f, PTX_OP_MAX, q->lanes, q->lanes, q->lane, most);
     ptx_val own = own_scale(q, round, most[0]);
     for (uint32_t load = 0; load < q->lanes; load++) {
-        ptx_val inverse = ptx_shfl_idx_in(q->f, own, ptx_u32(load), (int)q->lanes);
+        ptx_val inverse = ptx_shfl_idx_in(f, own, ptx_u32(load), (int)q->lanes);
         store_codes(q, &c[load], &at[load], inverse);
     }
 }

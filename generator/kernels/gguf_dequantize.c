@@ -10,11 +10,10 @@
  */
 #include "device/lanes.h"
 #include "device/narrow.h"
-#include "device/rows.h"
 #include "gguf.h"
 #include <kiln/author/families.h>
 
-enum { WARPS = 8, TILE = 2048 /* elements of a warp */, QUAD = 4, GROUP_LANES = 4 };
+enum { WARPS = 8, TILE = 2048 /* elements of a warp */, QUAD = 4, GROUP_LANES = 4, PIECE = 16, SECTOR = 32 };
 
 typedef struct dequantize {
     ptx_fn *f;
@@ -76,6 +75,84 @@ static void store_tile(dequantize *d, ptx_val bytes)
     }
 }
 
+/* ---- a tile's bytes --------------------------------------------------------------------------------------------------- */
+
+/* What is copied is whole pieces of 16 bytes from the sector on that the first byte is in. A piece before the first byte's own is
+ * not read: it may lie before the tensor. Of the last one only what is asked for is. */
+
+/* Shared memory that a copy of so many bytes takes at most. */
+static uint32_t room_of(uint32_t most)
+{
+    return (most + SECTOR - 1 + PIECE - 1) / PIECE * PIECE;
+}
+
+typedef struct window {
+    ptx_val from, to; /* this thread's first piece */
+    ptx_val before;   /* S32: bytes from the piece's first to the first that is asked for */
+    ptx_val left;     /* S32: bytes from the piece's first to the last that is asked for */
+} window;
+
+/* The bytes behind the last whole piece, and zeros to its end. */
+static void copy_tail(const dequantize *d, ptx_val start, ptx_val to, ptx_val end)
+{
+    ptx_fn *f = d->f;
+    ptx_val rest = ptx_and(f, end, ptx_u32(PIECE - 1));
+    ptx_val byte = ptx_add(f, ptx_sub(f, end, rest), d->lane);
+    ptx_val has_rest = ptx_ne(f, rest, ptx_u32(0));
+    ptx_val is_in_piece = ptx_lt(f, d->lane, ptx_u32(PIECE));
+    PTX_IF (f, ptx_and(f, has_rest, is_in_piece)) {
+        ptx_val value = ptx_var(f, ptx_u32(0));
+        PTX_WHEN (f, ptx_lt(f, d->lane, rest)) {
+            ptx_set(f, value, ptx_load_hint(f, ptx_at(f, start, byte), PTX_NC | PTX_NO_ALLOCATE));
+        }
+        ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), byte), value);
+    }
+}
+
+static void copy_piece(const dequantize *d, const window *w, uint32_t offset, bool is_first)
+{
+    ptx_fn *f = d->f;
+    ptx_val left = offset == 0 ? w->left : ptx_sub(f, w->left, ptx_s32((int)offset));
+    ptx_val is_mine = ptx_gt(f, left, ptx_s32(d->has_sm_80 ? 0 : PIECE - 1));
+    if (is_first)
+        is_mine = ptx_and(f, is_mine, ptx_lt(f, w->before, ptx_s32(PIECE)));
+    ptx_val from = ptx_at_bytes(f, w->from, offset), to = ptx_at_bytes(f, w->to, offset), words[4];
+    ptx_val size = d->has_sm_80 ? ptx_as(f, PTX_U32, ptx_min(f, left, ptx_s32(PIECE))) : left;
+    PTX_WHEN (f, is_mine) {
+        if (d->has_sm_80) {
+            ptx_cp_async_zfill(f, to, from, PIECE, size, PTX_CG);
+        } else {
+            ptx_load_vec(f, 4, words, from, PTX_NC | PTX_NO_ALLOCATE);
+            ptx_store_vec(f, 4, to, words, PTX_PLAIN);
+        }
+    }
+}
+
+/* Copies the tile's bytes, at most `most` of them, to `to`. Returns where the first byte is: as far behind `to` as its address is behind
+ * a multiple of 32, so that a warp's copies begin at sectors. Up to 15 bytes behind the last are 0. From sm_80 on the copies run
+ * in the background. */
+static ptx_val copy_bytes(const dequantize *d, ptx_val to, ptx_val bytes, uint32_t most)
+{
+    ptx_fn *f = d->f;
+    ptx_val address = ptx_address(f, d->packed);
+    ptx_val low = ptx_cvt(f, PTX_U32, address);
+    ptx_val offset = ptx_and(f, low, ptx_u32(SECTOR - 1));
+    ptx_val sector = ptx_and(f, address, ptx_u64(~(uint64_t)(SECTOR - 1)));
+    ptx_val start = ptx_pointer(f, PTX_GLOBAL, PTX_U8, sector);
+    ptx_val end = ptx_add(f, offset, bytes);
+    ptx_val mine = ptx_shl(f, d->lane, ptx_u32(4));
+    ptx_val to_bytes = ptx_cast_ptr(f, to, PTX_U8);
+    window w = {.from = ptx_cast_ptr(f, ptx_at(f, start, mine), PTX_U32)};
+    w.to = ptx_cast_ptr(f, ptx_at(f, to_bytes, mine), PTX_U32);
+    w.before = ptx_as(f, PTX_S32, ptx_sub(f, offset, mine));
+    w.left = ptx_as(f, PTX_S32, ptx_sub(f, end, mine));
+    for (uint32_t byte = 0; byte < room_of(most); byte += (uint32_t)PIECE * WARP_LANES)
+        copy_piece(d, &w, byte, byte == 0);
+    if (!d->has_sm_80)
+        copy_tail(d, start, to, end);
+    return ptx_at(f, to_bytes, offset);
+}
+
 /* ---- tiles -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t tile_bytes(const weight_format *w)
@@ -86,12 +163,11 @@ static uint32_t tile_bytes(const weight_format *w)
 static void copy_and_store(dequantize *d)
 {
     ptx_fn *f = d->f;
-    const uint32_t most = tile_bytes(d->format), room = rows_room(most);
+    const uint32_t most = tile_bytes(d->format), room = room_of(most);
     ptx_val shared = ptx_shared(f, PTX_U8, WARPS * room, 16);
     ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, ptx_u32(room)));
     ptx_val bytes = ptx_mul(f, d->blocks, ptx_u32(d->format->bytes));
-    const row_copier copier = {.has_sm_80 = d->has_sm_80, .threads = WARP_LANES, .thread = d->lane};
-    ptx_val first = rows_copy(f, &copier, to, d->packed, bytes, most);
+    ptx_val first = copy_bytes(d, to, bytes, most);
     if (d->has_sm_80)
         ptx_cp_async_wait_all(f);
     ptx_warp_barrier(f);

@@ -104,11 +104,6 @@ static uint32_t load_member(const gemm *g, uint32_t i)
     return i * WARP_LANES / g->pieces % COLUMN_LANES;
 }
 
-static uint32_t load_row(const gemm *g, uint32_t i)
-{
-    return i * WARP_LANES / (COLUMN_LANES * g->pieces);
-}
-
 static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
 {
     ptx_fn *f = g->f;
@@ -120,7 +115,8 @@ static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
             x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
     }
     uint32_t unit_elements = UNIT_BYTES / wide_bytes(g);
-    uint32_t start = load_row(g, i) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
+    uint32_t start =
+        i * WARP_LANES / (COLUMN_LANES * g->pieces) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
     for (uint32_t u = 0; u < g->vector / unit_elements; u++) {
         ptx_val to = shared_at(g->f, g->wide, g->stage_to, start + u * unit_stride(g) * UNIT_BYTES);
         ptx_store_vec(f, (int)unit_elements, to, &x[u * unit_elements], PTX_PLAIN);
@@ -333,15 +329,6 @@ static void store_sums(gemm *g)
     }
 }
 
-static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
-{
-    ptx_fn *f = g->f;
-    narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &at);
-    PTX_WHEN (f, in_bounds) {
-        ptx_store(f, at, x);
-    }
-}
-
 /* Element `number` of the tile, row by row: the sum over the warps, in their order. */
 static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
 {
@@ -355,7 +342,11 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
-    store_result(g, ptx_at(f, line, column), sum, in_bounds);
+    ptx_val at = ptx_at(f, line, column);
+    narrow_value(f, g->type, g->wide, g->has_sm_80, &sum, &at);
+    PTX_WHEN (f, in_bounds) {
+        ptx_store(f, at, sum);
+    }
 }
 
 static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)

@@ -303,13 +303,6 @@ static void merge_columns(const transposed_mma *g, ptx_val first, ptx_val second
     merged[g->is_high_first ? 0 : 1] = ptx_lop3(f, low_halves, down, second, FIRST_OR_SECOND);
 }
 
-static ptx_val decode(const transposed_mma *g, ptx_val word, uint32_t byte)
-{
-    ptx_val codes[2];
-    nf4_pairs_decode(&g->pairs, word, byte, codes);
-    return ptx_as(g->f, g->pair, codes[0]);
-}
-
 /* Two elements of neighbouring columns times their scales, which have a high and a low part. */
 static ptx_val scaled(const transposed_mma *g, ptx_val x, const ptx_val scale[2])
 {
@@ -356,7 +349,9 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
     for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
         ptx_val weights[4];
         for (uint32_t i = 0; i < 4; i++) {
-            weights[i] = decode(g, merged[i / 2][i % 2], fragment);
+            ptx_val codes[2];
+            nf4_pairs_decode(&g->pairs, merged[i / 2][i % 2], fragment, codes);
+            weights[i] = ptx_as(g->f, g->pair, codes[0]);
             if (!scales_rows(g))
                 weights[i] = scaled(g, weights[i], scales[i / 2]);
         }
@@ -408,17 +403,6 @@ static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint
     }
 }
 
-static void multiply_chunk(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val from[3];
-    from[0] = ptx_add(f, g->codes_from, g->buffer);
-    from[1] = ptx_add(f, g->scales_from, g->buffer);
-    from[2] = ptx_add(f, g->a_from, g->buffer);
-    for (uint32_t step = 0; step < STEPS; step++)
-        (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, from, step);
-}
-
 static uint32_t total_words(const transposed_mma *g)
 {
     return FRAGMENTS * g->groups * 4;
@@ -454,20 +438,6 @@ static void add_total(transposed_mma *g, ptx_val total)
     }
 }
 
-/* Stores the sums as the total; they restart at 0. */
-static void leave_total(transposed_mma *g, ptx_val total)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < FRAGMENTS; i++) {
-        for (uint32_t group = 0; group < g->groups; group++) {
-            ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
-                          PTX_PLAIN);
-            for (uint32_t e = 0; e < 4; e++)
-                ptx_set(f, g->sum[i][group][e], ptx_f32(0));
-        }
-    }
-}
-
 /* After a stage whose first column is `chunk`. */
 static void fold_sums(transposed_mma *g, ptx_val chunk)
 {
@@ -478,7 +448,16 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
         PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
             add_total(g, total_of(g, ptx_xor(f, chunk, ptx_u32(columns))));
         }
-        leave_total(g, total_of(g, chunk));
+        /* The sums become the total, and restart at 0. */
+        ptx_val total = total_of(g, chunk);
+        for (uint32_t i = 0; i < FRAGMENTS; i++) {
+            for (uint32_t group = 0; group < g->groups; group++) {
+                ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
+                              PTX_PLAIN);
+                for (uint32_t e = 0; e < 4; e++)
+                    ptx_set(f, g->sum[i][group][e], ptx_f32(0));
+            }
+        }
     }
 }
 
@@ -523,7 +502,12 @@ static void multiply_columns(transposed_mma *g)
         PTX_IF (f, ptx_lt(f, next, g->args.n)) {
             load_columns(g, next);
         }
-        multiply_chunk(g);
+        ptx_val from[3];
+        from[0] = ptx_add(f, g->codes_from, g->buffer);
+        from[1] = ptx_add(f, g->scales_from, g->buffer);
+        from[2] = ptx_add(f, g->a_from, g->buffer);
+        for (uint32_t step = 0; step < STEPS; step++)
+            (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, from, step);
         shared_toggle(f, g->buffer, ptx_u32(CODES_BYTES + SCALES_BYTES + g->groups * 8 * ROW_BYTES));
         fold_sums(g, chunk);
     }

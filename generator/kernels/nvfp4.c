@@ -138,27 +138,20 @@ static uint32_t pass_rows(const nvfp4_rows *g)
     return NVFP4_WARPS / g->k_warps * g->rows;
 }
 
-/* Sets b_at and sfb_at. */
-static void find_vector(nvfp4_rows *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val row = ptx_mul_wide(f, g->batch, g->b_rows);
-    ptx_val byte = ptx_mul(f, row, g->row_bytes);
-    g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
-    if (g->is_tiled) {
-        ptx_val tile = ptx_mul_wide(f, g->batch, scale_tiles_down(f, g->b_rows));
-        g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_mul(f, tile, g->tile_row_bytes));
-        return;
-    }
-    g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
-}
-
 void nvfp4_each_pass(nvfp4_rows *g, void (*pass)(void *of), void *of)
 {
     ptx_fn *f = g->f;
     PTX_FOR (f, batch, g->first_batch, g->l, g->batches) {
         g->batch = batch;
-        find_vector(g);
+        ptx_val row = ptx_mul_wide(f, g->batch, g->b_rows);
+        ptx_val byte = ptx_mul(f, row, g->row_bytes);
+        g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
+        if (g->is_tiled) {
+            ptx_val tile = ptx_mul_wide(f, g->batch, scale_tiles_down(f, g->b_rows));
+            g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_mul(f, tile, g->tile_row_bytes));
+        } else {
+            g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
+        }
         PTX_FOR (f, first, g->first, g->end, ptx_u32(pass_rows(g))) {
             ptx_val of_rows = ptx_shr(f, g->warp, ptx_u32(lanes_log2(g->k_warps)));
             g->first_of_pass = first;

@@ -58,10 +58,10 @@ typedef struct nvfp4_rows {
     ptx_val tid, lane, warp;
     ptx_val slice;                        /* which of the warps that share rows */
     ptx_val first, end;                   /* rows of the thread block */
-    ptx_val first_of_pass, first_of_warp; /* rows, set by nvfp4_start_pass */
+    ptx_val first_of_pass, first_of_warp; /* rows */
     ptx_val row_bytes;
     ptx_val tiles, tile_row_bytes; /* tiled: of 128 rows; of a matrix, U32; all of those rows, U64 */
-    ptx_val batch;                 /* set by the strategy's loop, from first_batch on by batches */
+    ptx_val batch;                 /* from first_batch on by batches */
     ptx_val first_batch, batches;
     ptx_val b_at, sfb_at; /* addresses of the batch's vector */
     /* Of the lane's rows: addresses, sums, and marks of NaNs as nvfp4_scales has them. */

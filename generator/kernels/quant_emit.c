@@ -135,18 +135,6 @@ static void store_numbers_predicated(quant *q, const tile_row *r, const quant_nu
     }
 }
 
-static void load_elements_predicated(quant *q, const tile_row *r, quant_elements x)
-{
-    ptx_fn *f = q->f;
-    ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r->start);
-    for (uint32_t step = 0; step < q->row_steps; step++) {
-        for (uint32_t i = 0; i < q->lane_elements; i++) {
-            ptx_val in_bounds = ptx_gt(f, r->has[step], ptx_s32((int)i));
-            x[step][i] = quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
-        }
-    }
-}
-
 static quant_numbers numbers_of_row(quant *q, quant_elements x)
 {
     quant_extremes e = quant_extremes_of(q, x[0][0]);
@@ -210,7 +198,14 @@ static void encode_predicated(quant *q, const quant_tables *t, bool makes_number
     PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
         tile_row r = init_row(q, start);
         quant_elements x;
-        load_elements_predicated(q, &r, x);
+        ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r.start);
+        for (uint32_t step = 0; step < q->row_steps; step++) {
+            for (uint32_t i = 0; i < q->lane_elements; i++) {
+                ptx_val in_bounds = ptx_gt(f, r.has[step], ptx_s32((int)i));
+                x[step][i] =
+                    quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
+            }
+        }
         quant_numbers g = makes_numbers ? numbers_of_row(q, x) : load_numbers_predicated(q, &r);
         if (makes_numbers)
             store_numbers_predicated(q, &r, &g);
