@@ -17,17 +17,6 @@ void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_va
     }
 }
 
-/* Fewer than 16 bytes, and zeros behind them. */
-static void copy_bytes(ptx_fn *f, ptx_val to, ptx_val from, ptx_val count)
-{
-    ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
-    ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
-    PTX_FOR (f, i, ptx_s32(0), count, ptx_s32(1)) {
-        ptx_val byte = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), i));
-        ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), i), byte);
-    }
-}
-
 void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left)
 {
     if (has_sm_80) {
@@ -39,7 +28,13 @@ void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left)
         copy_unit(f, has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
     }
     PTX_ELSE (f) {
-        copy_bytes(f, to, from, left);
+        /* Fewer than 16 bytes, and zeros behind them. */
+        ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
+        ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
+        PTX_FOR (f, i, ptx_s32(0), left, ptx_s32(1)) {
+            ptx_val byte = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), i));
+            ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), i), byte);
+        }
     }
 }
 

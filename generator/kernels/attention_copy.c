@@ -3,7 +3,6 @@
  * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
  * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
-#include "attention_codes.h"
 #include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"
@@ -341,19 +340,6 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
 
 enum { SCALE_BYTES = 4 };
 
-static void copy_scale(const attention_copier *by, ptx_val to, ptx_val from, ptx_val in_bounds)
-{
-    ptx_fn *f = by->a->f;
-    if (by->in_background) {
-        ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), ptx_u32(0));
-        ptx_cp_async_zfill(f, to, from, SCALE_BYTES, bytes, PTX_CA);
-        return;
-    }
-    ptx_val scale;
-    tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
-    ptx_store(f, to, scale);
-}
-
 static void copy_scales_of(const attention_copier *by, const attention_matrix *m, uint32_t first, ptx_val to,
                            ptx_val row, ptx_val end)
 {
@@ -361,7 +347,14 @@ static void copy_scales_of(const attention_copier *by, const attention_matrix *m
     ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, ptx_u32(first)), number = ptx_add(f, row, mine);
     ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, end);
     ptx_val at = ptx_mad(f, mine, ptx_u32(SCALE_BYTES), to);
-    copy_scale(by, shared_at(f, PTX_F32, at, 0), from, in_bounds);
+    if (by->in_background) {
+        ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), ptx_u32(0));
+        ptx_cp_async_zfill(f, shared_at(f, PTX_F32, at, 0), from, SCALE_BYTES, bytes, PTX_CA);
+        return;
+    }
+    ptx_val scale;
+    tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
+    ptx_store(f, shared_at(f, PTX_F32, at, 0), scale);
 }
 
 static void copy_scales(const attention_copier *by, uint32_t first, uint32_t rows, ptx_val to, ptx_val row,
@@ -387,22 +380,6 @@ void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to
 
 /* ---- O ----------------------------------------------------------------------------------------------------------------- */
 
-static void store_unit(const attention *a, ptx_val from, uint32_t start, ptx_val row, ptx_val column,
-                       const ptx_val *has_unit)
-{
-    ptx_fn *f = a->f;
-    ptx_val words[4], number = ptx_add(f, row, a->first);
-    ptx_val in_bounds = ptx_lt(f, number, a->rows);
-    if (has_unit)
-        in_bounds = ptx_and(f, in_bounds, *has_unit);
-    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
-    ptx_val to = ptx_at(f, out, ptx_mul(f, column, ptx_u32(OCTET)));
-    PTX_WHEN (f, in_bounds) {
-        ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, from, start), PTX_PLAIN);
-        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
-    }
-}
-
 void attention_store_rows(const attention *a, attention_lines lines, ptx_val shared, ptx_val first,
                           uint32_t rows, ptx_val thread, uint32_t threads)
 {
@@ -418,7 +395,16 @@ void attention_store_rows(const attention *a, attention_lines lines, ptx_val sha
         for (uint32_t n = 0; n < units; n += team) {
             ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, ptx_u32(n));
             ptx_val from = ptx_add(f, attention_unit_at(f, lines, row, column), shared);
-            store_unit(a, from, lines.start, row, column, is_ragged ? &has_unit : NULL);
+            ptx_val words[4], number = ptx_add(f, row, a->first);
+            ptx_val in_bounds = ptx_lt(f, number, a->rows);
+            if (is_ragged)
+                in_bounds = ptx_and(f, in_bounds, has_unit);
+            ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
+            ptx_val to = ptx_at(f, out, ptx_mul(f, column, ptx_u32(OCTET)));
+            PTX_WHEN (f, in_bounds) {
+                ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, from, lines.start), PTX_PLAIN);
+                ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
+            }
         }
     }
 }

@@ -74,19 +74,6 @@ static ptx_val shared_keys(const attention *a)
     return ptx_select(f, has_both, ptx_min(f, most, a->most_keys), a->most_keys);
 }
 
-/* Whole tiles of keys; the last parts may have none. */
-static void find_part(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val keys = shared_keys(a), at_once = ptx_mul(f, a->parts, ptx_u32(a->tile_k));
-    ptx_val up = ptx_add(f, keys, ptx_sub(f, at_once, ptx_u32(1)));
-    ptx_val tiles = ptx_div(f, up, at_once);
-    ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
-    a->first_key = ptx_mul(f, a->part, count);
-    a->end = ptx_min(f, a->end, ptx_add(f, a->first_key, count));
-    a->keys = ptx_min(f, a->keys, attention_key(a, a->end));
-}
-
 void attention_find_keys(attention *a)
 {
     ptx_fn *f = a->f;
@@ -106,8 +93,16 @@ void attention_find_keys(attention *a)
     a->full_first = not_below_0(a, begin_of(a, last));
     ptx_val full_end = ptx_sub(f, end_of(a, a->first), ptx_s32((int32_t)a->tile_k - 1));
     a->full_count = not_below_0(a, ptx_sub(f, full_end, ptx_as(f, PTX_S32, a->full_first)));
-    if (a->split_k != 1)
-        find_part(a);
+    if (a->split_k != 1) {
+        /* Whole tiles of keys; the last parts may have none. */
+        ptx_val keys = shared_keys(a), at_once = ptx_mul(f, a->parts, ptx_u32(a->tile_k));
+        ptx_val up = ptx_add(f, keys, ptx_sub(f, at_once, ptx_u32(1)));
+        ptx_val tiles = ptx_div(f, up, at_once);
+        ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
+        a->first_key = ptx_mul(f, a->part, count);
+        a->end = ptx_min(f, a->end, ptx_add(f, a->first_key, count));
+        a->keys = ptx_min(f, a->keys, attention_key(a, a->end));
+    }
 }
 
 ptx_val attention_key(const attention *a, ptx_val counted)
@@ -129,36 +124,26 @@ static void hide_unless(const attention *a, ptx_val is_seen, ptx_val *score)
     ptx_set(a->f, *score, ptx_select(a->f, is_seen, *score, softmax_none(a->wide)));
 }
 
-static void hide_behind_end(const attention *a, const attention_scores *s)
-{
-    ptx_fn *f = a->f;
-    ptx_val end = end_of(a, s->row);
-    ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, s->first), end);
-    for (uint32_t i = 0; i < s->count; i++)
-        hide_unless(a, ptx_lt(f, beyond, ptx_s32(-(int32_t)s->offsets[i])), s->score[i]);
-}
-
-static void hide_before_window(const attention *a, const attention_scores *s)
-{
-    ptx_fn *f = a->f;
-    ptx_val begin = begin_of(a, s->row);
-    ptx_val within = ptx_sub(f, ptx_as(f, PTX_S32, s->first), begin);
-    ptx_val beyond = ptx_as(f, PTX_S32, ptx_sub(f, s->first, a->first_keys));
-    for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val is_within = ptx_ge(f, within, ptx_s32(-(int32_t)s->offsets[i]));
-        ptx_val is_kept = ptx_lt(f, beyond, ptx_s32(-(int32_t)s->offsets[i]));
-        hide_unless(a, ptx_or(f, is_within, is_kept), s->score[i]);
-    }
-}
-
 void attention_mask_scores(const attention *a, ptx_val key, const attention_scores rows[], uint32_t count)
 {
     ptx_fn *f = a->f;
-    for (uint32_t r = 0; r < count; r++)
-        hide_behind_end(a, &rows[r]);
+    for (uint32_t r = 0; r < count; r++) {
+        ptx_val end = end_of(a, rows[r].row);
+        ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, rows[r].first), end);
+        for (uint32_t i = 0; i < rows[r].count; i++)
+            hide_unless(a, ptx_lt(f, beyond, ptx_s32(-(int32_t)rows[r].offsets[i])), rows[r].score[i]);
+    }
     PTX_IF (f, ptx_lt(f, key, a->full_first)) {
         ptx_rarely(f);
-        for (uint32_t r = 0; r < count; r++)
-            hide_before_window(a, &rows[r]);
+        for (uint32_t r = 0; r < count; r++) {
+            ptx_val begin = begin_of(a, rows[r].row);
+            ptx_val within = ptx_sub(f, ptx_as(f, PTX_S32, rows[r].first), begin);
+            ptx_val beyond = ptx_as(f, PTX_S32, ptx_sub(f, rows[r].first, a->first_keys));
+            for (uint32_t i = 0; i < rows[r].count; i++) {
+                ptx_val is_within = ptx_ge(f, within, ptx_s32(-(int32_t)rows[r].offsets[i]));
+                ptx_val is_kept = ptx_lt(f, beyond, ptx_s32(-(int32_t)rows[r].offsets[i]));
+                hide_unless(a, ptx_or(f, is_within, is_kept), rows[r].score[i]);
+            }
+        }
     }
 }

@@ -31,7 +31,6 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_mma.h"
-#include "attention_codes.h"
 #include "attention_score.h"
 #include "attention_total.h"
 #include "device/lanes.h"
@@ -277,16 +276,6 @@ static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
     return ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
 }
 
-static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
-{
-    ptx_fn *f = m->f;
-    ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[b][r], shift);
-    ptx_mul_to(f, m->row[b][r].sum, shrink);
-    for (uint32_t n = 0; n < fragments(m); n++)
-        for (uint32_t i = 0; i < 2; i++)
-            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
-}
-
 /* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only where the largest
  * weight of some row of the warp has grown fourfold: in the first tile, and seldom later. */
 static void raise_rows(mma *m)
@@ -301,8 +290,12 @@ static void raise_rows(mma *m)
     }
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
         ptx_rarely(f);
-        for (uint32_t i = 0; i < 2 * m->blocks; i++)
-            raise_row(m, i / 2, i % 2, shift[i]);
+        for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+            ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[i / 2][i % 2], shift[i]);
+            ptx_mul_to(f, m->row[i / 2][i % 2].sum, shrink);
+            for (uint32_t n = 0; n < 2 * fragments(m); n++)
+                ptx_mul_to(f, m->sum[i / 2][n / 2][2 * (i % 2) + n % 2], shrink);
+        }
     }
 }
 
@@ -311,29 +304,6 @@ static void load_scales(const mma *m, bool is_v, uint32_t octet, ptx_val scales[
 {
     const uint32_t byte = (is_v * m->keys + octet * UNIT) * 4;
     ptx_load_vec(m->f, 2, scales, shared_at(m->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
-}
-
-static void scale_scores(mma *m)
-{
-    for (uint32_t o = 0; o < m->octets; o++) {
-        ptx_val scales[2];
-        load_scales(m, false, o, scales);
-        for (uint32_t b = 0; b < m->blocks; b++)
-            for (uint32_t i = 0; i < 4; i++)
-                ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
-    }
-}
-
-/* Weights times the scales of V. */
-static void scale_pair(mma *m, uint32_t octet, ptx_val pair[2])
-{
-    ptx_val scales[2];
-    load_scales(m, true, octet, scales);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (m->a.type == PTX_F16)
-            scales[i] = ptx_mul(m->f, scales[i], ptx_f32((float)attention_value_factor(&m->a)));
-        pair[i] = ptx_mul(m->f, pair[i], scales[i]);
-    }
 }
 
 static void weigh_row(mma *m, uint32_t b, uint32_t r)
@@ -348,8 +318,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
             pair[i] = softmax_exp2(f, m->a.wide, x);
             ptx_add_to(f, m->row[b][r].sum, pair[i]);
         }
-        if (m->a.kv == ATTENTION_INT8_TOKEN)
-            scale_pair(m, o, pair);
+        if (m->a.kv == ATTENTION_INT8_TOKEN) {
+            ptx_val scales[2]; /* of V */
+            load_scales(m, true, o, scales);
+            for (uint32_t i = 0; i < 2; i++) {
+                if (m->a.type == PTX_F16)
+                    scales[i] = ptx_mul(m->f, scales[i], ptx_f32((float)attention_value_factor(&m->a)));
+                pair[i] = ptx_mul(m->f, pair[i], scales[i]);
+            }
+        }
         ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, pair[0], pair[1]);
         m->weight[b][2 * o + r] = ptx_as(f, pairs, word);
     }
@@ -358,8 +335,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 void attention_mma_weigh(mma *m, ptx_val key)
 {
     multiply_scores(m);
-    if (m->a.kv == ATTENTION_INT8_TOKEN)
-        scale_scores(m);
+    if (m->a.kv == ATTENTION_INT8_TOKEN) {
+        for (uint32_t o = 0; o < m->octets; o++) {
+            ptx_val scales[2];
+            load_scales(m, false, o, scales);
+            for (uint32_t b = 0; b < m->blocks; b++)
+                for (uint32_t i = 0; i < 4; i++)
+                    ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
+        }
+    }
     shape_and_mask(m, key);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
@@ -436,9 +420,10 @@ static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
     }
 }
 
-static void stage_rows(mma *m, ptx_val shared)
+static void stage_rows(mma *m)
 {
     ptx_fn *f = m->f;
+    ptx_val shared = m->shared;
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
     ptx_val first = ptx_mad(f, quarter, ptx_u32(4), shared), at[2];
@@ -491,12 +476,13 @@ static void add_sinks(mma *m)
     attention_add_sinks(&m->a, numbers, rows, m->shrink, 2 * m->blocks);
 }
 
-static void store_results(mma *m, ptx_val shared)
+static void store_results(void *of)
 {
+    mma *m = of;
+    const uint32_t rows = m->blocks * BLOCK_ROWS;
     add_sinks(m);
-    uint32_t rows = m->blocks * BLOCK_ROWS;
-    stage_rows(m, shared);
-    attention_store_rows(&m->a, m->out_lines, shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
+    stage_rows(m);
+    attention_store_rows(&m->a, m->out_lines, m->shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
                          WARP_LANES);
     store_logs(m);
 }
@@ -518,19 +504,15 @@ void attention_mma_slice(mma *m, attention_mma_slices *slices)
     }
 }
 
-static void store_parts(mma *m, ptx_val tid)
+static void store_parts(void *of)
 {
+    mma *m = of;
     attention_mma_slices slices;
     attention_mma_slice(m, &slices);
-    attention_leave_part(&m->a, slices.of, 2 * m->blocks, tid);
+    attention_leave_part(&m->a, slices.of, 2 * m->blocks, m->copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
-
-uint32_t attention_mma_scale_bytes(const mma *m)
-{
-    return m->a.kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0;
-}
 
 /* The head_dim up to which registers hold two blocks. What codes become takes some, and scales of keys do. */
 static uint32_t most_of_two(const mma *m)
@@ -566,7 +548,7 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.scales_start = attention_lines_end(m.v_lines, keys, of_v);
     if (!is_shared && k_end > m.scales_start)
         m.scales_start = k_end;
-    m.shared_bytes = m.scales_start + attention_mma_scale_bytes(&m);
+    m.shared_bytes = m.scales_start + (m.a.kv == ATTENTION_INT8_TOKEN ? 2 * keys * 4 : 0);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
 }
@@ -662,20 +644,6 @@ uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
     return blocks < 1 ? 1 : blocks;
 }
 
-/* Of the thread block, of which a warp may have a part. */
-static uint32_t chunk_keys(const mma *m)
-{
-    return ATTENTION_CHUNK / m->keys * m->a.tile_k;
-}
-
-/* Whether there are more keys than one chunk takes. */
-static ptx_val is_long(const mma *m)
-{
-    ptx_fn *f = m->f;
-    ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(chunk_keys(m)));
-    return ptx_gt(f, m->a.end, end);
-}
-
 void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
 {
     ptx_fn *f = m->f;
@@ -684,26 +652,7 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
     attention_total total = attention_init_total(a, sums, m->blocks, fragments(m));
-    PTX_IF (f, is_long(m)) {
-        ptx_rarely(f);
-        attention_clear_total(&total);
-    }
-    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(chunk_keys(m))) {
-        ptx_val behind = ptx_add(f, chunk, ptx_u32(chunk_keys(m)));
-        ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
-        PTX_FOR (f, counted, first, end, ptx_u32(a->tile_k)) {
-            ptx_main_loop(f);
-            add(of, counted);
-        }
-        PTX_IF (f, is_long(m)) {
-            ptx_rarely(f);
-            attention_add_to_total(&total);
-        }
-    }
-    PTX_IF (f, is_long(m)) {
-        ptx_rarely(f);
-        attention_take_total(&total);
-    }
+    attention_add_tiles(&total, 1, ATTENTION_CHUNK / m->keys * a->tile_k, ahead, add, of);
     if (a->has_sm_80)
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
@@ -712,14 +661,13 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     }
 }
 
-void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
+void attention_shape_mma(kiln_shape *s, const attention *a)
 {
-    const attention a = attention_geometry(NULL, v);
-    const mma m = attention_mma_geometry(a, a.tile_k);
+    const mma m = attention_mma_geometry(*a, a->tile_k);
     s->block[0] = threads(&m);
     s->shared_bytes = m.shared_bytes;
     s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
-    s->trip = m.a.tile_k;
+    s->trip = a->tile_k;
 }
 
 void attention_emit_mma(const attention *a)
@@ -730,16 +678,5 @@ void attention_emit_mma(const attention *a)
     init_copies(&m, shared, tid);
     attention_mma_add_tiles(&m, NULL, add_tile, &m);
     attention_find_before(&m.a);
-    if (m.a.split_k > 1) {
-        store_parts(&m, tid);
-    } else if (m.a.split_k == 1) {
-        store_results(&m, shared);
-    } else {
-        PTX_IF (f, attention_is_split(&m.a)) {
-            store_parts(&m, tid);
-        }
-        PTX_ELSE (f) {
-            store_results(&m, shared);
-        }
-    }
+    attention_finish(&m.a, store_parts, store_results, &m);
 }

@@ -53,9 +53,6 @@ void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val keys);
 /* Registers take the rows of Q, if they stay there. */
 void attention_mma_hold_q(attention_mma *m);
 
-/* Bytes of the scales of a tile's keys; 0 where they have none. */
-uint32_t attention_mma_scale_bytes(const attention_mma *m);
-
 /* Makes weights of the keys from `key` on, the tile at k_at with its scales at scales_at; and adds their values, the tile at v_at. */
 void attention_mma_weigh(attention_mma *m, ptx_val key);
 void attention_mma_add_values(attention_mma *m);

@@ -19,7 +19,7 @@ static uint32_t entries_bytes(const attention *a)
 
 uint32_t attention_pages_bytes(const attention *a)
 {
-    return entries_bytes(a) + a->tile_k / OCTET * OWN_BYTES;
+    return a->layout == ATTENTION_PAGED ? entries_bytes(a) + a->tile_k / OCTET * OWN_BYTES : 0;
 }
 
 /* Which octet of a tile is this thread's: found again rather than kept. A number behind the last is none. */

@@ -2,43 +2,15 @@
  * scale * log2(e) before is `inner`. A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` has 2 / softcap, too.
  */
 #include "attention_score.h"
-#include "attention_codes.h"
 #include "device/narrow.h"
 #include "device/softmax.h"
 #include <float.h>
 
 static const double log2_e = 0x1.71547652b82fep+0;
 
-attention_shaping attention_shaping_of(const kiln_variant *v)
-{
-    static const char *const words[] = {[ATTENTION_PLAIN] = "plain",
-                                        [ATTENTION_SOFTCAP] = "softcap",
-                                        [ATTENTION_ALIBI] = "alibi",
-                                        [ATTENTION_MASK] = "mask"};
-    attention_shaping s = ATTENTION_PLAIN;
-    while (!kiln_is(v, "score", words[s]))
-        s++;
-    return s;
-}
-
 static ptx_val times(const attention *a, ptx_val x, double factor)
 {
     return ptx_mul(a->f, x, ptx_number(a->wide, factor));
-}
-
-static void init_mask(attention *a)
-{
-    ptx_fn *f = a->f;
-    ptx_val first = ptx_param_ptr(f, a->type, "mask");
-    a->mask.row_stride = ptx_param(f, PTX_U32, "mask_row_stride");
-    a->mask.head_stride = ptx_param(f, PTX_U64, "mask_head_stride");
-    ptx_val batch_stride = ptx_param(f, PTX_U64, "mask_batch_stride");
-    ptx_val head = attention_grid_head(a), batch = ptx_cvt(f, PTX_U64, ptx_ctaid_z(f));
-    a->mask.pack_gqa = a->pack_gqa;
-    if (a->pack_gqa)
-        head = ptx_mul(f, head, a->group);
-    ptx_val in_batch = ptx_mul(f, ptx_cvt(f, PTX_U64, head), a->mask.head_stride);
-    a->mask.first = ptx_at(f, first, ptx_mad(f, batch, batch_stride, in_batch));
 }
 
 void attention_init_scores(attention *a, ptx_val scale)
@@ -57,8 +29,18 @@ void attention_init_scores(attention *a, ptx_val scale)
     }
     if (a->shaping == ATTENTION_ALIBI)
         a->alibi_slopes = ptx_param_ptr(f, a->wide, "alibi_slopes");
-    if (a->shaping == ATTENTION_MASK)
-        init_mask(a);
+    if (a->shaping == ATTENTION_MASK) {
+        ptx_val first = ptx_param_ptr(f, a->type, "mask");
+        a->mask.row_stride = ptx_param(f, PTX_U32, "mask_row_stride");
+        a->mask.head_stride = ptx_param(f, PTX_U64, "mask_head_stride");
+        ptx_val batch_stride = ptx_param(f, PTX_U64, "mask_batch_stride");
+        ptx_val head = attention_grid_head(a), batch = ptx_cvt(f, PTX_U64, ptx_ctaid_z(f));
+        a->mask.pack_gqa = a->pack_gqa;
+        if (a->pack_gqa)
+            head = ptx_mul(f, head, a->group);
+        ptx_val in_batch = ptx_mul(f, ptx_cvt(f, PTX_U64, head), a->mask.head_stride);
+        a->mask.first = ptx_at(f, first, ptx_mad(f, batch, batch_stride, in_batch));
+    }
 }
 
 /* ---- shapes ---------------------------------------------------------------------------------------------------------- */

@@ -5,8 +5,6 @@
 #include "attention_keys.h"
 #include "device/softmax.h"
 
-attention_shaping attention_shaping_of(const kiln_variant *v);
-
 /* Declares the parameters of the shaping, behind all others, and finds factor and q_end. With scale 0 Q is zeros and the scale
  * that of 1, so that a mask's -inf stays -inf. */
 void attention_init_scores(attention *a, ptx_val scale);

@@ -48,6 +48,7 @@ typedef struct simt {
     attention_panel q, k, v;
     attention_pages pages;
     ptx_val lane, group;    /* lane in the group */
+    ptx_val first_row;      /* of the group, for results */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
     ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
@@ -299,19 +300,21 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
     }
 }
 
-static void store_rows(simt *s, ptx_val first)
+static void store_rows(void *of)
 {
+    simt *s = of;
     for (uint32_t r = 0; r < s->rows; r++)
-        store_row(s, r, r == 0 ? first : ptx_add(s->f, first, ptx_u32(r)));
+        store_row(s, r, r == 0 ? s->first_row : ptx_add(s->f, s->first_row, ptx_u32(r)));
 }
 
-static void store_parts(simt *s, ptx_val first)
+static void store_parts(void *of)
 {
+    simt *s = of;
     ptx_fn *f = s->f;
     attention_slice slices[MOST_ROWS];
     ptx_val column = ptx_mul(f, s->lane, ptx_u32(s->vector));
     for (uint32_t r = 0; r < s->rows; r++) {
-        ptx_val number = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
+        ptx_val number = r == 0 ? s->first_row : ptx_add(f, s->first_row, ptx_u32(r));
         uint32_t step = GROUP_LANES * s->vector;
         slices[r] = (attention_slice){number, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
     }
@@ -319,14 +322,6 @@ static void store_parts(simt *s, ptx_val first)
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
-
-static uint32_t largest_panel(const simt *s, uint32_t stage_bytes)
-{
-    uint32_t keys = PANEL;
-    while (keys * s->v_row_bytes > stage_bytes)
-        keys /= 2;
-    return keys;
-}
 
 static simt geometry(attention of)
 {
@@ -346,7 +341,9 @@ static simt geometry(attention of)
     s.k_lines = s.lines;
     s.k_lines.unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->k);
     s.v_row_bytes = a->head_dim * s.bytes;
-    s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
+    s.panel_keys = PANEL;
+    while (s.panel_keys * s.v_row_bytes > (a->tile_q + a->tile_k) * s.row_bytes)
+        s.panel_keys /= 2;
     return s;
 }
 
@@ -402,9 +399,9 @@ static uint32_t blocks_per_multiprocessor(const simt *s)
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
-void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
+void attention_shape_simt(kiln_shape *s, const attention *a)
 {
-    const simt g = geometry(attention_geometry(NULL, v));
+    const simt g = geometry(*a);
     const uint32_t panels = (g.a.tile_q + g.a.tile_k) * g.row_bytes;
     s->block[0] = THREADS;
     s->shared_bytes = panels + GROUPS * group_bytes(&g);
@@ -432,19 +429,8 @@ void attention_emit_simt(const attention *a)
         multiply_values(&s, key);
     }
     attention_find_before(&s.a);
-    ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
+    s.first_row = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
     for (uint32_t r = 0; r < s.rows; r++)
         s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
-    if (s.a.split_k > 1) {
-        store_parts(&s, first);
-    } else if (s.a.split_k == 1) {
-        store_rows(&s, first);
-    } else {
-        PTX_IF (f, attention_is_split(&s.a)) {
-            store_parts(&s, first);
-        }
-        PTX_ELSE (f) {
-            store_rows(&s, first);
-        }
-    }
+    attention_finish(&s.a, store_parts, store_rows, &s);
 }

@@ -27,8 +27,10 @@ uint32_t attention_shared_record(const attention *a);
 /* Stores a slice into its row's record, a pointer. */
 void attention_store_slice(const attention *a, const attention_slice *s, ptx_val record);
 
-/* Whether more than one thread block has the tile. A predicate; call it with split_k other than 1. */
-ptx_val attention_is_split(const attention *a);
+/* Ends a kernel whose warps have rows of their own: where more than one thread block has the tile, store_parts leaves this part;
+ * else store_results stores O. */
+void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
+                      void *of);
 
 /* Stores the slices of this part; the last part to arrive stores O and its logarithms. All threads of the thread block must
  * get here: it has barriers. */

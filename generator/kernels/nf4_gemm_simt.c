@@ -104,11 +104,6 @@ static uint32_t load_member(const gemm *g, uint32_t i)
     return i * WARP_LANES / g->pieces % COLUMN_LANES;
 }
 
-static uint32_t load_row(const gemm *g, uint32_t i)
-{
-    return i * WARP_LANES / (COLUMN_LANES * g->pieces);
-}
-
 static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
 {
     ptx_fn *f = g->f;
@@ -120,21 +115,12 @@ static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
             x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
     }
     uint32_t unit_elements = UNIT_BYTES / wide_bytes(g);
-    uint32_t start = load_row(g, i) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
+    uint32_t start =
+        i * WARP_LANES / (COLUMN_LANES * g->pieces) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
     for (uint32_t u = 0; u < g->vector / unit_elements; u++) {
         ptx_val to = shared_at(g->f, g->wide, g->stage_to, start + u * unit_stride(g) * UNIT_BYTES);
         ptx_store_vec(f, (int)unit_elements, to, &x[u * unit_elements], PTX_PLAIN);
     }
-}
-
-/* A is 0 beyond its last column. */
-static void stage_ragged(gemm *g, ptx_val at, ptx_val past, uint32_t i, uint32_t offset)
-{
-    ptx_fn *f = g->f;
-    ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
-    ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->args.k);
-    tail_load(f, held, 4, raw, at, &in_bounds, PTX_NC);
-    store_stage(g, i, raw);
 }
 
 static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
@@ -156,8 +142,13 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
     }
     PTX_ELSE (f) {
         ptx_val past = ptx_add(f, g->a_k, k);
-        for (uint32_t i = 0; i < g->loads; i++)
-            stage_ragged(g, at[i], past, i, offset[i]);
+        for (uint32_t i = 0; i < g->loads; i++) {
+            /* A is 0 beyond its last column. */
+            ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
+            ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset[i])), g->args.k);
+            tail_load(f, held, 4, raw, at[i], &in_bounds, PTX_NC);
+            store_stage(g, i, raw);
+        }
     }
 }
 
@@ -236,17 +227,6 @@ static void stage_scales(gemm *g, ptx_val first)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-/* Four neighbouring elements of a row of A, the i-th four of the lane's share of a stage. */
-static void load_four(gemm *g, uint32_t row, uint32_t i, ptx_val x[4])
-{
-    uint32_t units = wide_bytes(g) / 4, elements = 4 / units;
-    for (uint32_t u = 0; u < units; u++) {
-        uint32_t bytes = row * g->stage_row_bytes + (i * units + u) * unit_stride(g) * UNIT_BYTES;
-        ptx_load_vec(g->f, (int)elements, &x[u * elements], shared_at(g->f, g->wide, g->stage_from, bytes),
-                     PTX_PLAIN);
-    }
-}
-
 typedef ptx_val partial_sums[MOST_ROWS][MOST_COLUMNS];
 
 /* partial += four elements of each row times four weights of each column; the first four of a half set it. */
@@ -262,7 +242,13 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
     }
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val x[4];
-        load_four(g, row, i, x);
+        /* Four neighbouring elements of a row of A, the i-th four of the lane's share of a stage. */
+        uint32_t units = wide_bytes(g) / 4, elements = 4 / units;
+        for (uint32_t u = 0; u < units; u++) {
+            uint32_t bytes = row * g->stage_row_bytes + (i * units + u) * unit_stride(g) * UNIT_BYTES;
+            ptx_load_vec(g->f, (int)elements, &x[u * elements],
+                         shared_at(g->f, g->wide, g->stage_from, bytes), PTX_PLAIN);
+        }
         for (uint32_t c = 0; c < g->columns; c++) {
             for (uint32_t e = 0; e < 4; e++) {
                 if (position + e == 0)
@@ -343,15 +329,6 @@ static void store_sums(gemm *g)
     }
 }
 
-static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
-{
-    ptx_fn *f = g->f;
-    narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &at);
-    PTX_WHEN (f, in_bounds) {
-        ptx_store(f, at, x);
-    }
-}
-
 /* Element `number` of the tile, row by row: the sum over the warps, in their order. */
 static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
 {
@@ -365,7 +342,11 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
-    store_result(g, ptx_at(f, line, column), sum, in_bounds);
+    ptx_val at = ptx_at(f, line, column);
+    narrow_value(f, g->type, g->wide, g->has_sm_80, &sum, &at);
+    PTX_WHEN (f, in_bounds) {
+        ptx_store(f, at, sum);
+    }
 }
 
 static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)

@@ -142,10 +142,13 @@ static void init_rows(transposed_mma *g)
     g->a_from = ptx_add(f, from, g->a_from);
 }
 
-/* Registers for what is being loaded. */
-static void declare(transposed_mma *g)
+static void init_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
+    init_codes(g);
+    init_scales(g);
+    init_rows(g);
+    /* Registers for what is being loaded. */
     for (uint32_t i = 0; i < CODES_LOADS; i++)
         for (uint32_t e = 0; e < 4; e++)
             g->codes[i][e] = ptx_var(f, ptx_u32(0));
@@ -153,14 +156,6 @@ static void declare(transposed_mma *g)
         g->scales[i] = ptx_var(f, ptx_f32(0));
     for (uint32_t i = 0; i < loads_of_a(g); i++)
         g->a[i] = ptx_var(f, ptx_u32(0));
-}
-
-static void init_columns(transposed_mma *g)
-{
-    init_codes(g);
-    init_scales(g);
-    init_rows(g);
-    declare(g);
 }
 
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
@@ -289,11 +284,6 @@ static void store_columns(transposed_mma *g)
     }
 }
 
-static uint32_t stage_bytes(const transposed_mma *g)
-{
-    return CODES_BYTES + SCALES_BYTES + g->groups * 8 * ROW_BYTES;
-}
-
 /* Whether scales multiply A: where the type of products has f32's range. */
 static bool scales_rows(const transposed_mma *g)
 {
@@ -313,29 +303,12 @@ static void merge_columns(const transposed_mma *g, ptx_val first, ptx_val second
     merged[g->is_high_first ? 0 : 1] = ptx_lop3(f, low_halves, down, second, FIRST_OR_SECOND);
 }
 
-static ptx_val decode(const transposed_mma *g, ptx_val word, uint32_t byte)
-{
-    ptx_val codes[2];
-    nf4_pairs_decode(&g->pairs, word, byte, codes);
-    return ptx_as(g->f, g->pair, codes[0]);
-}
-
 /* Two elements of neighbouring columns times their scales, which have a high and a low part. */
 static ptx_val scaled(const transposed_mma *g, ptx_val x, const ptx_val scale[2])
 {
     ptx_fn *f = g->f;
     ptx_val rest = g->type == PTX_F16 ? ptx_mul(f, x, scale[1]) : ptx_fma(f, x, scale[1], g->minus_zero);
     return ptx_fma(f, x, scale[0], rest);
-}
-
-static void multiply_fragment(transposed_mma *g, uint32_t fragment, const ptx_val weights[4],
-                              ptx_val rows[][2])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t group = 0; group < g->groups; group++) {
-        ptx_val *sum = g->sum[fragment][group];
-        tensor_multiply(f, g->type, g->has_sm_80, sum, weights, rows[group], sum);
-    }
 }
 
 static void load_fragments_of_rows(transposed_mma *g, ptx_val from, uint32_t step, ptx_val rows[][2])
@@ -376,11 +349,16 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
     for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
         ptx_val weights[4];
         for (uint32_t i = 0; i < 4; i++) {
-            weights[i] = decode(g, merged[i / 2][i % 2], fragment);
+            ptx_val codes[2];
+            nf4_pairs_decode(&g->pairs, merged[i / 2][i % 2], fragment, codes);
+            weights[i] = ptx_as(g->f, g->pair, codes[0]);
             if (!scales_rows(g))
                 weights[i] = scaled(g, weights[i], scales[i / 2]);
         }
-        multiply_fragment(g, fragment, weights, rows);
+        for (uint32_t group = 0; group < g->groups; group++) {
+            ptx_val *sum = g->sum[fragment][group];
+            tensor_multiply(f, g->type, g->has_sm_80, sum, weights, rows[group], sum);
+        }
     }
 }
 
@@ -425,26 +403,6 @@ static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint
     }
 }
 
-static void multiply_chunk(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val from[3];
-    from[0] = ptx_add(f, g->codes_from, g->buffer);
-    from[1] = ptx_add(f, g->scales_from, g->buffer);
-    from[2] = ptx_add(f, g->a_from, g->buffer);
-    for (uint32_t step = 0; step < STEPS; step++)
-        (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, from, step);
-}
-
-static void clear_sums(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < FRAGMENTS; i++)
-        for (uint32_t group = 0; group < g->groups; group++)
-            for (uint32_t e = 0; e < 4; e++)
-                g->sum[i][group][e] = ptx_var(f, ptx_f32(0));
-}
-
 static uint32_t total_words(const transposed_mma *g)
 {
     return FRAGMENTS * g->groups * 4;
@@ -480,20 +438,6 @@ static void add_total(transposed_mma *g, ptx_val total)
     }
 }
 
-/* Stores the sums as the total; they restart at 0. */
-static void leave_total(transposed_mma *g, ptx_val total)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < FRAGMENTS; i++) {
-        for (uint32_t group = 0; group < g->groups; group++) {
-            ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
-                          PTX_PLAIN);
-            for (uint32_t e = 0; e < 4; e++)
-                ptx_set(f, g->sum[i][group][e], ptx_f32(0));
-        }
-    }
-}
-
 /* After a stage whose first column is `chunk`. */
 static void fold_sums(transposed_mma *g, ptx_val chunk)
 {
@@ -504,7 +448,16 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
         PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
             add_total(g, total_of(g, ptx_xor(f, chunk, ptx_u32(columns))));
         }
-        leave_total(g, total_of(g, chunk));
+        /* The sums become the total, and restart at 0. */
+        ptx_val total = total_of(g, chunk);
+        for (uint32_t i = 0; i < FRAGMENTS; i++) {
+            for (uint32_t group = 0; group < g->groups; group++) {
+                ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
+                              PTX_PLAIN);
+                for (uint32_t e = 0; e < 4; e++)
+                    ptx_set(f, g->sum[i][group][e], ptx_f32(0));
+            }
+        }
     }
 }
 
@@ -531,7 +484,10 @@ static void multiply_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     const uint32_t stride = g->args.split_k * CHUNK;
-    clear_sums(g);
+    for (uint32_t i = 0; i < FRAGMENTS; i++)
+        for (uint32_t group = 0; group < g->groups; group++)
+            for (uint32_t e = 0; e < 4; e++)
+                g->sum[i][group][e] = ptx_var(f, ptx_f32(0));
     g->buffer = ptx_var(f, ptx_u32(0));
     g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
     ptx_val start = first_chunk(g);
@@ -546,8 +502,13 @@ static void multiply_columns(transposed_mma *g)
         PTX_IF (f, ptx_lt(f, next, g->args.n)) {
             load_columns(g, next);
         }
-        multiply_chunk(g);
-        shared_toggle(f, g->buffer, ptx_u32(stage_bytes(g)));
+        ptx_val from[3];
+        from[0] = ptx_add(f, g->codes_from, g->buffer);
+        from[1] = ptx_add(f, g->scales_from, g->buffer);
+        from[2] = ptx_add(f, g->a_from, g->buffer);
+        for (uint32_t step = 0; step < STEPS; step++)
+            (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, from, step);
+        shared_toggle(f, g->buffer, ptx_u32(CODES_BYTES + SCALES_BYTES + g->groups * 8 * ROW_BYTES));
         fold_sums(g, chunk);
     }
     add_last_total(g);
@@ -641,34 +602,22 @@ void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->trip = CHUNK;
 }
 
-/* The table, then two stages. */
-static void layout_shared(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    uint32_t table_bytes = nf4_pairs_layout(&g->pairs, start);
-    g->codes_to = ptx_add(f, start, ptx_u32(table_bytes));
-    g->scales_to = ptx_add(f, g->codes_to, ptx_u32(CODES_BYTES));
-    g->a_to = ptx_add(f, g->scales_to, ptx_u32(SCALES_BYTES));
-    g->codes_from = g->codes_to;
-    g->scales_from = g->scales_to;
-    g->a_from = g->a_to;
-}
-
-static void init(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    init_thread(g);
-    if (g->type == PTX_BF16)
-        g->minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
-    layout_shared(g);
-}
-
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = geometry(f, v);
     g.args = nf4_declare_args(f, v, false, false);
-    init(&g);
+    init_thread(&g);
+    if (g.type == PTX_BF16)
+        g.minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
+    /* The table, then two stages. */
+    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    uint32_t table_bytes = nf4_pairs_layout(&g.pairs, start);
+    g.codes_to = ptx_add(f, start, ptx_u32(table_bytes));
+    g.scales_to = ptx_add(f, g.codes_to, ptx_u32(CODES_BYTES));
+    g.a_to = ptx_add(f, g.scales_to, ptx_u32(SCALES_BYTES));
+    g.codes_from = g.codes_to;
+    g.scales_from = g.scales_to;
+    g.a_from = g.a_to;
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, g.tid);
     init_columns(&g);

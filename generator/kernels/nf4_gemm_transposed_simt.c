@@ -127,16 +127,6 @@ static ptx_val load_number(product *g, ptx_val at, ptx_val in_bounds)
     return g->type == PTX_F16 ? ptx_cvt(f, PTX_F32, raw) : raw;
 }
 
-/* This lane's share of 16 columns of A; 0 beyond the last column. */
-static void load_rows(product *g, ptx_val chunk, ptx_val a[])
-{
-    ptx_fn *f = g->f;
-    ptx_val column = ptx_add(f, chunk, g->a_column);
-    ptx_val in_bounds = ptx_lt(f, column, g->args.n);
-    for (uint32_t i = 0; i < loads_of_a(g); i++)
-        a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), in_bounds);
-}
-
 typedef struct codes {
     ptx_val words[4], scale;
 } codes;
@@ -171,22 +161,15 @@ static void scale_rows(product *g, const codes *c, uint32_t round, const ptx_val
     }
 }
 
-static void multiply_column(product *g, const codes *c, const ptx_val x[])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t byte = 0; byte < g->lane_k / 2; byte++) {
-        ptx_val weights[2];
-        nf4_pairs_decode(&g->pairs, c->words[byte / 4], byte % 4, weights);
-        for (uint32_t row = 0; row < g->rows; row++)
-            for (uint32_t e = 0; e < 2; e++)
-                ptx_fma_to(f, g->sum[row][2 * byte + e], x[row], weights[e]);
-    }
-}
-
 static void multiply_chunk(product *g, ptx_val chunk)
 {
-    ptx_val a[MOST_ROWS / 2], mine = ptx_add(g->f, chunk, g->group);
-    load_rows(g, chunk, a);
+    ptx_fn *f = g->f;
+    ptx_val a[MOST_ROWS / 2], mine = ptx_add(f, chunk, g->group);
+    /* This lane's share of 16 columns of A; 0 beyond the last column. */
+    ptx_val column = ptx_add(f, chunk, g->a_column);
+    ptx_val in_bounds = ptx_lt(f, column, g->args.n);
+    for (uint32_t i = 0; i < loads_of_a(g); i++)
+        a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), in_bounds);
     for (uint32_t round = 0; round < CHUNK / g->columns; round += g->batch) {
         codes c[MOST_BATCH];
         for (uint32_t i = 0; i < g->batch; i++)
@@ -194,7 +177,13 @@ static void multiply_chunk(product *g, ptx_val chunk)
         for (uint32_t i = 0; i < g->batch; i++) {
             ptx_val x[MOST_ROWS];
             scale_rows(g, &c[i], round + i, a, x);
-            multiply_column(g, &c[i], x);
+            for (uint32_t byte = 0; byte < g->lane_k / 2; byte++) {
+                ptx_val weights[2];
+                nf4_pairs_decode(&g->pairs, c[i].words[byte / 4], byte % 4, weights);
+                for (uint32_t row = 0; row < g->rows; row++)
+                    for (uint32_t e = 0; e < 2; e++)
+                        ptx_fma_to(f, g->sum[row][2 * byte + e], x[row], weights[e]);
+            }
         }
     }
 }

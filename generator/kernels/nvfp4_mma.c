@@ -14,12 +14,11 @@
  */
 #include "device/scale_tiles.h"
 #include "device/shared.h"
-#include "nvfp4_rows.h"
+#include "nvfp4.h"
 
 enum {
     MOST_TILES = 2,
-    MOST_ROWS = 2 * MOST_TILES, /* per lane */
-    STEPS = 4,                  /* of a super-step */
+    STEPS = 4, /* of a super-step */
     SUPER_SCALES = NVFP4_SUPER_CODES / NVFP4_BLOCK,
     HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
     PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
@@ -42,8 +41,6 @@ typedef struct gemv {
     ptx_val scales_at;
     ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
-    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* addresses */
-    ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
 } gemv;
 
 /* A lane's part of a row in a super-step. */
@@ -155,14 +152,10 @@ static void add_blocks(gemv *g, uint32_t row, ptx_val raw, ptx_val of_b, const p
 {
     ptx_fn *f = g->of.f;
     ptx_val halves[2];
-    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.has_sm_89, raw);
-    if (!g->of.has_sm_89)
-        ptx_or_to(f, g->marks[row], scales.marks);
-    ptx_val product = ptx_mul(f, scales.pair, of_b);
-    ptx_unpack(f, PTX_F16, 2, halves, product);
+    nvfp4_multiply_scales(&g->of, row, raw, of_b, halves);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val total = g->of.is_hardware ? block[i] : ptx_cvt(f, PTX_F32, block[i]);
-        ptx_fma_to(f, g->sum[row], ptx_cvt(f, PTX_F32, halves[i]), total);
+        ptx_fma_to(f, g->of.sum[row], ptx_cvt(f, PTX_F32, halves[i]), total);
     }
 }
 
@@ -196,13 +189,13 @@ static piece load_piece(gemv *g, uint32_t row, ptx_val super)
     ptx_fn *f = g->of.f;
     const int hints = PTX_NC | PTX_NO_ALLOCATE;
     piece p;
-    ptx_val at = ptx_mad_wide(f, super, ptx_u32(NVFP4_SUPER_CODES / 2), g->a_at[row]);
+    ptx_val at = ptx_mad_wide(f, super, ptx_u32(NVFP4_SUPER_CODES / 2), g->of.a_at[row]);
     ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
     for (uint32_t s = 0; s < STEPS; s++)
         ptx_load_vec(f, 4, p.word[s], ptx_at_bytes(f, pointer, 32 * s), hints);
     if (g->of.is_tiled)
         return p;
-    ptx_val scales_at = ptx_mad_wide(f, super, ptx_u32(SUPER_SCALES), g->sfa_at[row]);
+    ptx_val scales_at = ptx_mad_wide(f, super, ptx_u32(SUPER_SCALES), g->of.sfa_at[row]);
     ptx_load_vec(f, 4, p.scales, ptx_pointer(f, PTX_GLOBAL, PTX_U32, scales_at), hints);
     return p;
 }
@@ -211,7 +204,7 @@ static piece load_piece(gemv *g, uint32_t row, ptx_val super)
 static void load_tiled_scales(gemv *g, uint32_t row, ptx_val super, piece p[2])
 {
     ptx_fn *f = g->of.f;
-    ptx_val at = ptx_mad_wide(f, super, ptx_u32(SUPER_SCALES * SCALE_TILE_ROWS), g->sfa_at[row]);
+    ptx_val at = ptx_mad_wide(f, super, ptx_u32(SUPER_SCALES * SCALE_TILE_ROWS), g->of.sfa_at[row]);
     ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
     for (uint32_t s = 0; s < STEPS; s++) {
         ptx_val both[2];
@@ -230,7 +223,7 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
         zero[i] = ptx_var(f, g->of.is_hardware ? ptx_f32(0) : ptx_s32(0));
     PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.k_warps)) {
         ptx_main_loop(f);
-        piece p[MOST_ROWS];
+        piece p[NVFP4_MOST_ROWS];
         ptx_val block_at[2];
         ptx_val index = ptx_add(f, first, super);
         for (uint32_t r = 0; r < 2 * g->tiles; r++)
@@ -267,36 +260,16 @@ static void init_rows(gemv *g)
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
         nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, ptx_u32(row_after(g, r))), &codes, &scales);
-        g->a_at[r] = ptx_add(f, codes, code_offset);
-        g->sfa_at[r] = ptx_add(f, scales, scale_offset);
-        ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(NVFP4_SUPER_CODES / 2), g->a_at[r]);
-        ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
-        g->sum[r] = ptx_var(f, ptx_f32(0));
-        if (!g->of.has_sm_89)
-            g->marks[r] = ptx_var(f, ptx_u32(0));
+        g->of.a_at[r] = ptx_add(f, codes, code_offset);
+        g->of.sfa_at[r] = ptx_add(f, scales, scale_offset);
+        ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(NVFP4_SUPER_CODES / 2), g->of.a_at[r]);
+        nvfp4_start_row(&g->of, r, line);
     }
 }
 
-static void end_rows(gemv *g)
+static void multiply_rows(void *of)
 {
-    ptx_fn *f = g->of.f;
-    ptx_val sum[MOST_ROWS], row_in_warp[MOST_ROWS];
-    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        ptx_val own = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
-        sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
-        row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, ptx_u32(row_after(g, r)));
-    }
-    ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
-    if (g->of.k_warps > 1) {
-        nvfp4_join_warps(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
-        return;
-    }
-    for (uint32_t r = 0; r < 2 * g->tiles; r++)
-        nvfp4_store(&g->of, sum[r], ptx_add(f, g->of.first_of_warp, row_in_warp[r]), is_first);
-}
-
-static void multiply_rows(gemv *g)
-{
+    gemv *g = of;
     ptx_fn *f = g->of.f;
     init_rows(g);
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
@@ -312,7 +285,14 @@ static void multiply_rows(gemv *g)
         ptx_val supers = ptx_shr(f, codes, ptx_u32(9));
         multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers));
     }
-    end_rows(g);
+    ptx_val sum[NVFP4_MOST_ROWS], row_in_warp[NVFP4_MOST_ROWS];
+    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
+        ptx_val own = nvfp4_finish(&g->of, r);
+        sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
+        row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, ptx_u32(row_after(g, r)));
+    }
+    ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
+    nvfp4_store_sums(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
 }
 
 /* Finds this lane's part of b: it owns column 2t + i of block i, if that is g. */
@@ -352,12 +332,5 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     init_offsets(&g);
     clear_zeros(&g);
-    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
-        g.of.batch = batch;
-        nvfp4_find_vector(&g.of);
-        PTX_FOR (f, first, g.of.first, g.of.end, ptx_u32(nvfp4_pass_rows(&g.of))) {
-            nvfp4_start_pass(&g.of, first);
-            multiply_rows(&g);
-        }
-    }
+    nvfp4_each_pass(&g.of, multiply_rows, &g);
 }

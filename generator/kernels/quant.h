@@ -39,8 +39,10 @@ typedef struct quant {
     uint32_t lanes; /* per group */
     uint32_t row_steps, rows;
 
-    ptx_val in, out, scale, zero, packed, n, group_size; /* those arguments that the entry has */
-    nf4_nested nested;                                   /* in place of scale, where is_nested */
+    ptx_val in, out, packed, n, group_size; /* those arguments that the entry has */
+    uint32_t stored;   /* numbers of a group in memory: the scale, asymmetric also the zero */
+    ptx_val number[2]; /* pointers to these */
+    nf4_nested nested; /* in place of the scale's, where is_nested */
     bool is_nested;
 
     /* This warp's tile, after quant_find_tile. */
@@ -50,7 +52,7 @@ typedef struct quant {
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
 } quant;
 
-/* What codes a group's elements; bit i of `has` is set where at[i] is set. */
+/* What codes a group's elements; what is not made is poison. */
 typedef enum quant_number {
     QUANT_SCALE,
     QUANT_ZERO,        /* asymmetric only */
@@ -60,7 +62,6 @@ typedef enum quant_number {
 } quant_number;
 typedef struct quant_numbers {
     ptx_val at[QUANT_NUMBERS];
-    unsigned has;
 } quant_numbers;
 
 /* How a quotient is formed, which decides what inputs are legal. */
@@ -128,10 +129,11 @@ ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value);
 
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
-/* Running extremes of a group: largest magnitude, or largest and smallest value. */
+/* Running extremes of a group, as many as it has numbers: the largest magnitude, or the largest and the smallest value. */
 typedef struct quant_extremes {
-    ptx_val most, least; /* least: asymmetric only */
+    ptx_val at[2];
 } quant_extremes;
+extern const ptx_op quant_extreme[2]; /* what joins each of them */
 
 quant_extremes quant_extremes_of(quant *q, ptx_val x);
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x);
@@ -165,12 +167,9 @@ void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
-/* The same where the group's size is an argument: quant_any.c, and quant_any_scale.c for entries that make scales. */
+/* The same where the group's size is an argument: quant_any.c. */
 void quant_any_scale(quant *q, bool packs);
 void quant_any_pack(quant *q);
 void quant_any_unpack(quant *q);
-
-/* The argument, or n when that is less: U64. */
-ptx_val quant_group_size(quant *q);
 
 #endif

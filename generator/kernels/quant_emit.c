@@ -11,49 +11,41 @@
 
 static quant_numbers numbers_of_tile(quant *q, quant_elements x)
 {
-    ptx_val most[QUANT_MOST_STEPS], least[QUANT_MOST_STEPS];
+    ptx_val extremes[2][QUANT_MOST_STEPS];
     for (uint32_t row = 0; row < q->rows; row++) {
         quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0]);
         for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++) {
             uint32_t step = row * q->row_steps + i / q->lane_elements;
             quant_extremes_add(q, &e, x[step][i % q->lane_elements]);
         }
-        most[row] = e.most;
-        least[row] = e.least;
+        for (uint32_t i = 0; i < 2; i++)
+            extremes[i][row] = e.at[i];
     }
-    quant_extremes all = {.most = quant_reduce_rows(q, PTX_OP_MAX, most)};
-    if (q->coder == QUANT_INT4_ASYM)
-        all.least = quant_reduce_rows(q, PTX_OP_MIN, least);
+    quant_extremes all = {{{0}}};
+    for (uint32_t i = 0; i < q->stored; i++)
+        all.at[i] = quant_reduce_rows(q, quant_extreme[i], extremes[i]);
     return quant_numbers_of(q, all);
 }
 
 static void store_numbers(quant *q, const quant_numbers *kept)
 {
-    ptx_fn *f = q->f;
-    bool has_zero = q->coder == QUANT_INT4_ASYM;
     quant_number_slot slot = quant_find_numbers(q);
-    ptx_val scale_at = quant_number_at(q, slot, q->scale);
-    ptx_val zero_at = has_zero ? quant_number_at(q, slot, q->zero) : scale_at;
-    ptx_val stores = quant_number_owner(q);
-    PTX_WHEN (f, stores) {
-        ptx_store(f, scale_at, kept->at[QUANT_SCALE]);
-        if (has_zero)
-            ptx_store(f, zero_at, kept->at[QUANT_ZERO]);
+    ptx_val at[2];
+    for (uint32_t i = 0; i < q->stored; i++)
+        at[i] = quant_number_at(q, slot, q->number[i]);
+    PTX_WHEN (q->f, quant_number_owner(q)) {
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_store(q->f, at[i], kept->at[i]);
     }
 }
 
 static quant_numbers load_numbers(quant *q)
 {
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
+    quant_numbers g = {.at = {{0}}};
     quant_number_slot slot = quant_find_numbers(q);
-    if (q->is_nested)
-        g.at[QUANT_SCALE] = quant_nested_scale(q, slot.first, slot.index, NULL);
-    else
-        g.at[QUANT_SCALE] = ptx_load_hint(q->f, quant_number_at(q, slot, q->scale), PTX_NC);
-    if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = ptx_load_hint(q->f, quant_number_at(q, slot, q->zero), PTX_NC);
-        g.has |= 1u << QUANT_ZERO;
-    }
+    for (uint32_t i = 0; i < q->stored; i++)
+        g.at[i] = q->is_nested ? quant_nested_scale(q, slot.first, slot.index, NULL)
+                               : ptx_load_hint(q->f, quant_number_at(q, slot, q->number[i]), PTX_NC);
     return g;
 }
 
@@ -113,27 +105,18 @@ static ptx_val predicated_number_at(quant *q, const tile_row *r, ptx_val tensor)
     return ptx_at(q->f, at, r->group);
 }
 
-static ptx_val load_number_predicated(quant *q, const tile_row *r, ptx_val tensor)
-{
-    ptx_fn *f = q->f;
-    ptx_val value = ptx_var(f, ptx_number(q->wide, 1));
-    ptx_val at = predicated_number_at(q, r, tensor);
-    PTX_WHEN (f, r->group_in_bounds) {
-        ptx_set(f, value, ptx_load_hint(f, at, PTX_NC));
-    }
-    return value;
-}
-
 static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 {
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
+    ptx_fn *f = q->f;
+    quant_numbers g = {.at = {{0}}};
     if (q->is_nested)
         g.at[QUANT_SCALE] = quant_nested_scale(q, first_group(q), r->group, &r->group_in_bounds);
-    else
-        g.at[QUANT_SCALE] = load_number_predicated(q, r, q->scale);
-    if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = load_number_predicated(q, r, q->zero);
-        g.has |= 1u << QUANT_ZERO;
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
+        g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
+        ptx_val at = predicated_number_at(q, r, q->number[i]);
+        PTX_WHEN (f, r->group_in_bounds) {
+            ptx_set(f, g.at[i], ptx_load_hint(f, at, PTX_NC));
+        }
     }
     return g;
 }
@@ -141,28 +124,14 @@ static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 static void store_numbers_predicated(quant *q, const tile_row *r, const quant_numbers *g)
 {
     ptx_fn *f = q->f;
-    bool has_zero = q->coder == QUANT_INT4_ASYM;
-    ptx_val slot = ptx_and(f, q->lane, ptx_u32(q->lanes - 1));
+    ptx_val slot = ptx_and(f, q->lane, ptx_u32(q->lanes - 1)), at[2];
     ptx_val is_first = ptx_eq(f, slot, ptx_u32(0));
     ptx_val stores = ptx_and(f, is_first, r->group_in_bounds);
-    ptx_val scale_at = predicated_number_at(q, r, q->scale);
-    ptx_val zero_at = has_zero ? predicated_number_at(q, r, q->zero) : scale_at;
+    for (uint32_t i = 0; i < q->stored; i++)
+        at[i] = predicated_number_at(q, r, q->number[i]);
     PTX_WHEN (f, stores) {
-        ptx_store(f, scale_at, g->at[QUANT_SCALE]);
-        if (has_zero)
-            ptx_store(f, zero_at, g->at[QUANT_ZERO]);
-    }
-}
-
-static void load_elements_predicated(quant *q, const tile_row *r, quant_elements x)
-{
-    ptx_fn *f = q->f;
-    ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r->start);
-    for (uint32_t step = 0; step < q->row_steps; step++) {
-        for (uint32_t i = 0; i < q->lane_elements; i++) {
-            ptx_val in_bounds = ptx_gt(f, r->has[step], ptx_s32((int)i));
-            x[step][i] = quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
-        }
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_store(f, at[i], g->at[i]);
     }
 }
 
@@ -171,9 +140,8 @@ static quant_numbers numbers_of_row(quant *q, quant_elements x)
     quant_extremes e = quant_extremes_of(q, x[0][0]);
     for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
         quant_extremes_add(q, &e, x[i / q->lane_elements][i % q->lane_elements]);
-    e.most = quant_reduce_lanes(q, PTX_OP_MAX, e.most);
-    if (q->coder == QUANT_INT4_ASYM)
-        e.least = quant_reduce_lanes(q, PTX_OP_MIN, e.least);
+    for (uint32_t i = 0; i < q->stored; i++)
+        e.at[i] = quant_reduce_lanes(q, quant_extreme[i], e.at[i]);
     return quant_numbers_of(q, e);
 }
 
@@ -205,12 +173,11 @@ static ptx_val row_elements(const quant *q)
 
 static void read_number_arguments(quant *q)
 {
+    static const char *const names[] = {"scale", "zero"};
     if (q->is_nested)
         q->nested = nf4_nested_pointers(q->f);
-    else
-        q->scale = ptx_param_ptr(q->f, q->wide, "scale");
-    if (q->coder == QUANT_INT4_ASYM)
-        q->zero = ptx_param_ptr(q->f, q->wide, "zero");
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++)
+        q->number[i] = ptx_param_ptr(q->f, q->wide, names[i]);
 }
 
 static void read_size_arguments(quant *q)
@@ -222,18 +189,92 @@ static void read_size_arguments(quant *q)
         nf4_nested_offset(&q->nested);
 }
 
-/* ---- scale -------------------------------------------------------------------------------------------------------- */
+/* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
 
-static void scale_predicated(quant *q)
+/* Row by row, with numbers that it makes and stores, or that are given; `t` null: without codes. */
+static void encode_predicated(quant *q, const quant_tables *t, bool makes_numbers)
 {
     ptx_fn *f = q->f;
     PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
         tile_row r = init_row(q, start);
         quant_elements x;
-        load_elements_predicated(q, &r, x);
-        quant_numbers g = numbers_of_row(q, x);
-        store_numbers_predicated(q, &r, &g);
+        ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r.start);
+        for (uint32_t step = 0; step < q->row_steps; step++) {
+            for (uint32_t i = 0; i < q->lane_elements; i++) {
+                ptx_val in_bounds = ptx_gt(f, r.has[step], ptx_s32((int)i));
+                x[step][i] =
+                    quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
+            }
+        }
+        quant_numbers g = makes_numbers ? numbers_of_row(q, x) : load_numbers_predicated(q, &r);
+        if (makes_numbers)
+            store_numbers_predicated(q, &r, &g);
+        if (t)
+            store_codes_predicated(q, t, &r, &g, x);
     }
+}
+
+/* Sets `predicated` to 0 when the tile is done. */
+static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers, ptx_val predicated)
+{
+    ptx_fn *f = q->f;
+    const quant_division how = makes_numbers ? QUANT_BY_OWN_SCALE : QUANT_BY_GIVEN_SCALE;
+    quant_elements x;
+    quant_numbers g = {.at = {{0}}};
+    if (!makes_numbers)
+        g = load_numbers(q);
+    quant_load_tile(q, quant_tile_at(q, q->in), x);
+    if (makes_numbers)
+        g = numbers_of_tile(q, x);
+    ptx_val is_plain = quant_is_plain(q, &g, how);
+    PTX_IF (f, ptx_vote_all(f, is_plain)) {
+        if (makes_numbers)
+            store_numbers(q, &g);
+        quant_numbers kept = quant_invert(q, &g, how);
+        store_codes_of_tile(q, t, &kept, x, how);
+        ptx_set(f, predicated, ptx_u32(0));
+    }
+}
+
+static void emit_codes(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes_numbers)
+{
+    quant q = quant_init(f, v, coder);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.in = ptx_param_ptr(f, q.type, "in");
+    read_number_arguments(&q);
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    read_size_arguments(&q);
+    if (q.group == 0 && makes_numbers) {
+        quant_any_scale(&q, true);
+        return;
+    }
+    if (q.group == 0) {
+        quant_any_pack(&q);
+        return;
+    }
+    ptx_val in_bounds = quant_find_tile(&q);
+    PTX_IF (f, in_bounds) {
+        ptx_val is_full = quant_find_left(&q);
+        quant_tables t = quant_load_tables(&q);
+        ptx_val predicated = ptx_var(f, ptx_u32(1));
+        PTX_IF (f, is_full) {
+            encode_full_tile(&q, &t, makes_numbers, predicated);
+        }
+        ptx_val is_left = ptx_ne(f, predicated, ptx_u32(0));
+        PTX_IF (f, is_left) {
+            encode_predicated(&q, &t, makes_numbers);
+        }
+    }
+}
+
+void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    emit_codes(f, v, coder, false);
+}
+
+void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    emit_codes(f, v, coder, true);
 }
 
 void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
@@ -256,122 +297,9 @@ void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
             store_numbers(&q, &kept);
         }
         PTX_ELSE (f) {
-            scale_predicated(&q);
+            encode_predicated(&q, NULL, true);
         }
     }
-}
-
-/* ---- what makes codes --------------------------------------------------------------------------------------------- */
-
-/* `any` where the group's size is an argument; `full_tile` sets its last argument to 0 when the tile is done. */
-typedef struct coding {
-    void (*any)(quant *q);
-    void (*full_tile)(quant *q, const quant_tables *t, ptx_val predicated);
-    void (*predicated)(quant *q, const quant_tables *t);
-} coding;
-
-static void emit_coding(ptx_fn *f, const kiln_variant *v, quant_coder coder, const coding *how)
-{
-    quant q = quant_init(f, v, coder);
-    q.is_high_first = kiln_is(v, "nibbles", "high");
-    q.in = ptx_param_ptr(f, q.type, "in");
-    read_number_arguments(&q);
-    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
-    read_size_arguments(&q);
-    if (q.group == 0) {
-        how->any(&q);
-        return;
-    }
-    ptx_val in_bounds = quant_find_tile(&q);
-    PTX_IF (f, in_bounds) {
-        ptx_val is_full = quant_find_left(&q);
-        quant_tables t = quant_load_tables(&q);
-        ptx_val predicated = ptx_var(f, ptx_u32(1));
-        PTX_IF (f, is_full) {
-            how->full_tile(&q, &t, predicated);
-        }
-        ptx_val is_left = ptx_ne(f, predicated, ptx_u32(0));
-        PTX_IF (f, is_left) {
-            how->predicated(&q, &t);
-        }
-    }
-}
-
-/* ---- pack --------------------------------------------------------------------------------------------------------- */
-
-static void pack_predicated(quant *q, const quant_tables *t)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = init_row(q, start);
-        quant_elements x;
-        load_elements_predicated(q, &r, x);
-        quant_numbers g = load_numbers_predicated(q, &r);
-        store_codes_predicated(q, t, &r, &g, x);
-    }
-}
-
-static void pack_full_tile(quant *q, const quant_tables *t, ptx_val predicated)
-{
-    ptx_fn *f = q->f;
-    quant_elements x;
-    quant_numbers given = load_numbers(q);
-    quant_load_tile(q, quant_tile_at(q, q->in), x);
-    ptx_val is_plain = quant_is_plain(q, &given, QUANT_BY_GIVEN_SCALE);
-    ptx_val are_plain = ptx_vote_all(f, is_plain);
-    PTX_IF (f, are_plain) {
-        quant_numbers kept = quant_invert(q, &given, QUANT_BY_GIVEN_SCALE);
-        store_codes_of_tile(q, t, &kept, x, QUANT_BY_GIVEN_SCALE);
-        ptx_set(f, predicated, ptx_u32(0));
-    }
-}
-
-void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
-{
-    static const coding pack = {quant_any_pack, pack_full_tile, pack_predicated};
-    emit_coding(f, v, coder, &pack);
-}
-
-/* ---- quantize ----------------------------------------------------------------------------------------------------- */
-
-static void quantize_predicated(quant *q, const quant_tables *t)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
-        tile_row r = init_row(q, start);
-        quant_elements x;
-        load_elements_predicated(q, &r, x);
-        quant_numbers g = numbers_of_row(q, x);
-        store_numbers_predicated(q, &r, &g);
-        store_codes_predicated(q, t, &r, &g, x);
-    }
-}
-
-static void quantize_full_tile(quant *q, const quant_tables *t, ptx_val predicated)
-{
-    ptx_fn *f = q->f;
-    quant_elements x;
-    quant_load_tile(q, quant_tile_at(q, q->in), x);
-    quant_numbers made = numbers_of_tile(q, x);
-    ptx_val is_plain = quant_is_plain(q, &made, QUANT_BY_OWN_SCALE);
-    ptx_val are_plain = ptx_vote_all(f, is_plain);
-    PTX_IF (f, are_plain) {
-        store_numbers(q, &made);
-        quant_numbers kept = quant_invert(q, &made, QUANT_BY_OWN_SCALE);
-        store_codes_of_tile(q, t, &kept, x, QUANT_BY_OWN_SCALE);
-        ptx_set(f, predicated, ptx_u32(0));
-    }
-}
-
-static void quantize_any(quant *q)
-{
-    quant_any_scale(q, true);
-}
-
-void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
-{
-    static const coding quantize = {quantize_any, quantize_full_tile, quantize_predicated};
-    emit_coding(f, v, coder, &quantize);
 }
 
 /* ---- unpack ------------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * A warp works on a tile of 4 steps. It takes 8 where its scales then fill whole sectors of 32 bytes, or where fewer
  * neighbours share a sector (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or
  * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
- * steps. Only quant_any_scale.c uses shared memory.
+ * steps. Only scales of groups of any size use shared memory.
  */
 #include "device/lanes.h"
 #include "device/narrow.h"
@@ -13,6 +13,7 @@ quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = {.f = f, .coder = coder, .type = kiln_type(v, "type"), .has_sm_80 = kiln_has_sm(v, 80)};
     q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
+    q.stored = coder == QUANT_INT4_ASYM ? 2 : 1;
     q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
     q.step_elements = 32 * q.lane_elements;
     q.group = kiln_is(v, "group", "any") ? 0 : kiln_int(v, "group");
@@ -220,9 +221,9 @@ quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t
 {
     if (q->rows == 1)
         return *kept;
-    quant_numbers g = {.has = kept->has};
+    quant_numbers g = {.at = {{0}}};
     for (int i = 0; i < QUANT_NUMBERS; i++)
-        if (g.has >> i & 1u)
+        if (kept->at[i].type != PTX_NONE)
             g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], ptx_u32(row), (int)q->rows);
     return g;
 }

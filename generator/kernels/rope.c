@@ -7,13 +7,13 @@
  * POSITIONS. A frequency is a fraction of a turn, so its product with a position wraps as the angle does, and no position
  * is too far.
  */
+#include "descriptor.h"
 #include <kiln/author/families.h>
 
 #include "device/codes.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/tail.h"
-#include "device/turn.h"
 
 enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MOST_ELEMENTS = 8 };
 
@@ -52,15 +52,6 @@ typedef struct rope {
     ptx_val raw[PARTS][WORDS];  /* the chunks as memory has them: F32, or pairs in U32 */
     ptx_val x[PARTS * MOST_ELEMENTS];
 } rope;
-
-/* Lanes that share a head. */
-static uint32_t lanes_of_head(uint32_t head_dim, uint32_t elements)
-{
-    uint32_t lanes = 1;
-    while (lanes * PARTS * elements < head_dim)
-        lanes *= 2;
-    return lanes;
-}
 
 /* ---- arguments ---------------------------------------------------------------------------------------------------- */
 
@@ -200,6 +191,59 @@ static void widen_chunks(rope *r)
     }
 }
 
+/* ---- sine and cosine ------------------------------------------------------------------------------------------------ */
+
+/* The upper 32 bits of the fraction are cut into a quadrant and the rest, from -1/8 to 1/8 of a turn, by integers alone. So
+ * the only errors are, of the result: 2^-29.3 for the bits that are cut off, 2^-24.3 for the rest as F32, 2^-24.8 for the
+ * polynomials, and half an ulp for each of their last operations, 2^-25: together less than 2^-22. */
+
+/* sin(pi / 4 * z) / z and cos(pi / 4 * z) in powers of z^2, with the least largest error for |z| <= 1: 2^-29.6 and 2^-24.8. */
+static const float sine_terms[] = {-3.587725840916309e-05f, 0.002489871967821371f, -0.0807453672709205f,
+                                   0.7853981525427293f},
+                   cosine_terms[] = {-0.0003191601610296707f, 0.01585039762005845f, -0.308424488492642f, 1};
+
+enum { EIGHTH = 1 << 29, TERMS = 4 };
+
+static ptx_val polynomial(ptx_fn *f, const float terms[TERMS], ptx_val x)
+{
+    ptx_val sum = ptx_f32(terms[0]);
+    for (int i = 1; i < TERMS; i++)
+        sum = ptx_fma(f, sum, x, ptx_f32(terms[i]));
+    return sum;
+}
+
+/* The sign changes where bit 31 of `flip` is set. */
+static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
+{
+    ptx_val bits = ptx_as(f, PTX_U32, x);
+    return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, ptx_u32(0x80000000), 0x78)); /* a ^ (b & c) */
+}
+
+/* Of an angle of turn * 2^-64 full turns, U64, so that angles wrap as they should. F32, each within 2^-22 of the exact one. */
+typedef struct turn_values {
+    ptx_val cosine, sine;
+} turn_values;
+
+static turn_values turn_evaluate(ptx_fn *f, ptx_val turn)
+{
+    ptx_val parts[2];
+    ptx_unpack(f, PTX_U32, 2, parts, turn);
+    ptx_val raised = ptx_add(f, parts[1], ptx_u32(EIGHTH)); /* the quadrant is in bits 30 and 31 */
+    ptx_val in_quadrant = ptx_and(f, raised, ptx_u32(2 * EIGHTH - 1));
+    ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, ptx_u32(EIGHTH)));
+    ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), ptx_f32(1.0f / EIGHTH));
+    ptx_val square = ptx_mul(f, z, z);
+    ptx_val sine = ptx_mul(f, polynomial(f, sine_terms, square), z);
+    ptx_val cosine = polynomial(f, cosine_terms, square);
+    ptx_val odd = ptx_and(f, raised, ptx_u32(2 * EIGHTH));
+    ptx_val is_odd = ptx_ne(f, odd, ptx_u32(0));
+    ptx_val before = ptx_select(f, is_odd, sine, cosine);
+    ptx_val after = ptx_select(f, is_odd, cosine, sine);
+    turn_values values = {.sine = flip_sign(f, after, raised)};
+    values.cosine = flip_sign(f, before, ptx_add(f, raised, ptx_u32(2 * EIGHTH)));
+    return values;
+}
+
 /* ---- rotation ----------------------------------------------------------------------------------------------------- */
 
 typedef struct table {
@@ -315,16 +359,6 @@ static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
     return ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
 }
 
-/* The same by the scale of the head of all tokens. */
-static ptx_val load_scale(rope *r, ptx_val in_bounds)
-{
-    ptx_fn *f = r->f;
-    ptx_val of_k = ptx_address(f, r->k_scale), of_v = ptx_address(f, r->v_scale), scale;
-    ptx_val all = ptx_pointer(f, PTX_GLOBAL, PTX_F32, ptx_select(f, r->is_value, of_v, of_k));
-    tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &in_bounds, PTX_NC);
-    return ptx_rcp(f, scale);
-}
-
 /* A slot that is negative, or beyond the cache, is none. */
 static void append(rope *r)
 {
@@ -342,40 +376,32 @@ static void append(rope *r)
     }
     if (r->cache == INT8_TOKEN)
         factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->k_scale, r->v_scale), has_slot);
-    else
-        factor = load_scale(r, has_slot);
+    else {
+        /* The same by the scale of the head of all tokens. */
+        ptx_val of_k = ptx_address(f, r->k_scale), of_v = ptx_address(f, r->v_scale), scale;
+        ptx_val all = ptx_pointer(f, PTX_GLOBAL, PTX_F32, ptx_select(f, r->is_value, of_v, of_k));
+        tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &has_slot, PTX_NC);
+        factor = ptx_rcp(f, scale);
+    }
     store_codes(r, to, has_slot, factor);
-}
-
-static void store_query(rope *r)
-{
-    ptx_fn *f = r->f;
-    ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r->token), r->of_out.row);
-    ptx_val element = ptx_mad(f, r->head, r->of_out.head, row);
-    store_chunks(r, ptx_at(f, r->q_out, element), r->in_bounds);
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static cache_kind cache_of(const kiln_variant *v)
-{
-    return kiln_is(v, "cache", "same")   ? SAME
-           : kiln_is(v, "cache", "e4m3") ? E4M3
-           : kiln_is(v, "cache", "int8") ? INT8
-                                         : INT8_TOKEN;
-}
-
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
+    static const char *const caches[] = {"same", "e4m3", "int8", "int8_token", NULL};
     rope r = {.f = f,
               .type = kiln_type(v, "type"),
-              .cache = cache_of(v),
+              .cache = (cache_kind)param_index(v, "cache", caches),
               .has_sm_80 = kiln_has_sm(v, 80),
               .is_halves = kiln_is(v, "pairs", "halves"),
               .head_dim = kiln_int(v, "head_dim")};
     r.has_sm_89 = r.cache == E4M3 && kiln_has_sm(v, 89);
     r.elements = r.type == PTX_F32 ? 4 : 8;
-    r.lanes = lanes_of_head(r.head_dim, r.elements);
+    r.lanes = 1;
+    while (r.lanes * PARTS * r.elements < r.head_dim)
+        r.lanes *= 2;
     declare_pointers(&r);
     declare_numbers(&r);
     r.token = ptx_ctaid_x(f);
@@ -386,7 +412,9 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     widen_chunks(&r);
     rotate(&r, &t);
     PTX_IF (f, r.is_query) {
-        store_query(&r);
+        ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r.token), r.of_out.row);
+        ptx_val element = ptx_mad(f, r.head, r.of_out.head, row);
+        store_chunks(&r, ptx_at(f, r.q_out, element), r.in_bounds);
     }
     PTX_ELSE (f) {
         append(&r);
@@ -403,16 +431,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 /* clang-format off */
 static const kiln_param params[] = {
-    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
-     .summary = "element type of Q, K and V, and of the rotated Q"},
-    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 16,
-     .default_value = "128", .summary = "elements of a head"},
-    {.name = "pairs", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "halves neighbours", .numbers = "1 2",
-     .default_value = "halves",
-     .summary = "pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J)"},
-    {.name = "cache", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "same e4m3 int8 int8_token", .numbers = "1 2 3 4",
-     .default_value = "same",
-     .summary = "of the cache; same: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them"},
+    PARAM(WORD, CONTRACT, "type", "f16 bf16 f32", "f16", "element type of Q, K and V, and of the rotated Q"),
+    PARAM(INT, CONTRACT, "head_dim", NULL, "128", "elements of a head", .min = 16, .max = 256, .step = 16),
+    PARAM(WORD, CONTRACT, "pairs", "halves neighbours", "halves",
+          "pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J)", .numbers = "1 2"),
+    PARAM(WORD, CONTRACT, "cache", "same e4m3 int8 int8_token", "same",
+          "of the cache; same: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them", .numbers = "1 2 3 4"),
     {.name = NULL},
 };
 
