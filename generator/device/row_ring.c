@@ -11,14 +11,19 @@ row_ring_shape row_ring_stage(uint32_t bytes)
     return s;
 }
 
+static uint32_t lanes_of(const row_ring *r)
+{
+    return r->lanes ? r->lanes : ROW_RING_LANES;
+}
+
 uint32_t row_ring_pass(const row_ring *r)
 {
-    return r->threads / ROW_RING_LANES;
+    return r->threads / lanes_of(r);
 }
 
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 {
-    return ptx_div(r->f, tid, ptx_u32(ROW_RING_LANES));
+    return ptx_div(r->f, tid, ptx_u32(lanes_of(r)));
 }
 
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
@@ -26,7 +31,7 @@ void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
     ptx_fn *f = r->f;
     for (uint32_t i = 0; i < r->passes; i++)
         r->from[i] = ptx_var(f, r->from[i]);
-    r->piece = ptx_mul(f, ptx_and(f, tid, ptx_u32(ROW_RING_LANES - 1)), ptx_u32(UNIT_BYTES));
+    r->piece = ptx_mul(f, ptx_and(f, tid, ptx_u32(lanes_of(r) - 1)), ptx_u32(UNIT_BYTES));
     ptx_val to = ptx_add(f, shared_row(f, r->of.rows, row_ring_row_of(r, tid)), shared);
     r->to = ptx_add(f, to, r->piece);
     r->left = ptx_var(f, ptx_as(f, PTX_S32, row_bytes));
@@ -36,7 +41,7 @@ void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
 static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
 {
     ptx_fn *f = r->f;
-    const uint32_t step = UNIT_BYTES * ROW_RING_LANES, bytes = r->of.bytes;
+    const uint32_t step = UNIT_BYTES * lanes_of(r), bytes = r->of.bytes;
     const int hints = PTX_NC | PTX_NO_ALLOCATE;
     ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(ROW_RING_SECTOR - 1));
     ptx_val sector = ptx_and(f, from, ptx_u64(~(uint64_t)(ROW_RING_SECTOR - 1)));

@@ -1,8 +1,8 @@
 /* linear on integer tensor cores: x as codes and scales, which q8_quantize makes once for all products that share x.
  *
  * The weights are the first operand of mma: 16 rows of W are its 16 rows. x is the second: eight of its rows are the 8 columns. A
- * thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and k_warps such warps share the groups of
- * a stage.
+ * thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W and 256 elements of a stage, a super-block or
+ * eight blocks of 32; k_warps such warps make a stage.
  *
  * ORDER ALONG K. Any order will do as long as the operands agree. Lane (g, t) takes unit t, or units 2t and 2t + 1, of a group of
  * rows g, g + 8, g + 16 and g + 24 (device/format.h): a quad is four bytes, one register of an operand, and of x a lane needs
@@ -14,7 +14,7 @@
  * multiplies by the scale, with one rounding; another one multiplies by W's scale and adds. Where codes of W have an offset, the
  * sum starts from as much less, which a product of x's codes with -offset makes; where there is a minimum, a product with ones
  * makes the sum of x's codes.
- * Lane (g, t) decodes the scales of row g + 8t, and its warp shares them by shared memory.
+ * Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them by shared memory.
  *
  * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them on the way; k's tail is
  * zeros. In shared memory the scales of a block's rows are neighbours.
@@ -35,8 +35,9 @@ enum {
     QUAD_LANES = 4,            /* t */
     X_BLOCK = 32,              /* elements under one scale of x */
     MOST_ROW_TILES = 8,
-    MOST_GROUPS = 16,  /* of a row and stage, that a warp has */
-    MOST_NUMBERS = 8,  /* of a row, that are shared at once */
+    WARP_ELEMENTS = 256,
+    MOST_GROUPS = 8,   /* of a row, that a warp has of a stage */
+    MOST_NUMBERS = 8,  /* of a row, that are loaded for some groups */
     VECTOR_NUMBERS = 4 /* that a lane loads or stores at once */
 };
 
@@ -47,15 +48,14 @@ typedef struct q8_geometry {
     uint32_t row_tiles;
     uint32_t stage;       /* elements of k */
     uint32_t groups;      /* of a row and stage, that a warp has */
-    uint32_t batch;       /* of groups whose numbers are shared at once */
+    uint32_t batch;       /* of groups whose numbers are loaded together */
     uint32_t numbers;     /* of such a batch and row: scales, then minima */
     uint32_t products;    /* registers of a row of W in a product: 2 of 32 elements, 1 of 16 */
-    uint32_t w_threads;   /* that copy W */
+    uint32_t row_lanes;   /* that copy a row of W together */
     row_ring_shape w;     /* a stage of W */
     uint32_t x_row_bytes; /* of codes, in shared memory */
     uint32_t x_byte, scale_byte, stage_bytes;
-    uint32_t
-        number_bytes; /* of a warp: of all batches that are shared between two barriers of the thread block */
+    uint32_t number_bytes; /* of a warp */
 } q8_geometry;
 
 typedef struct q8_product {
@@ -68,7 +68,6 @@ typedef struct q8_product {
 
     /* This thread's copies of the next stage. */
     row_ring w;
-    ptx_val copies_w;       /* whether it has some of W */
     ptx_val x_to, scale_to; /* in the first stage */
     ptx_val x_from, x_step; /* U64: its first row's unit; bytes between its rows */
     ptx_val x_left, x_rows; /* bytes from its unit on, rows from its first on, S32 */
@@ -97,21 +96,19 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     const uint32_t kinds = format->has_minimum ? 2 : 1, of_group = format->parts * kinds;
     g.row_tiles = g.tile_m / ROWS;
     g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps;
-    g.stage = g.tile_m <= 16 ? 512 : 256;
-    g.groups = g.stage / format_group_elements(format) / g.k_warps;
+    g.stage = WARP_ELEMENTS * g.k_warps;
+    g.groups = WARP_ELEMENTS / format_group_elements(format);
     g.batch = of_group >= VECTOR_NUMBERS ? 1 : VECTOR_NUMBERS / of_group;
-    if (g.groups < g.batch)
-        g.batch = g.groups > 0 ? g.groups : 1;
     g.numbers = g.batch * of_group;
     g.products = format_part_elements(format) / (4 * QUAD_LANES);
     g.w = row_ring_stage(g.stage / format->elements * format->bytes);
-    g.w_threads = ROW_RING_LANES * g.tile_n < g.threads ? ROW_RING_LANES * g.tile_n : g.threads;
+    g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
     /* Lanes g and t are in different banks. */
     g.x_row_bytes = g.stage + QUAD_LANES * 4 * units_of(format);
     g.x_byte = shared_rows_bytes(g.w.rows, g.tile_n);
     g.scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
     g.stage_bytes = g.scale_byte + 4 * g.tile_m * g.stage / X_BLOCK;
-    g.number_bytes = 4 * WARP_ROWS * g.numbers * (g.groups > g.batch ? 2 : 1);
+    g.number_bytes = 4 * WARP_ROWS * g.groups * of_group;
     return g;
 }
 
@@ -131,10 +128,9 @@ static void init_w_copies(q8_product *g)
     g->w = (row_ring){.f = f,
                       .has_sm_80 = g->has_sm_80,
                       .of = g->of.w,
-                      .threads = g->of.w_threads,
-                      .passes = ROW_RING_LANES * g->of.tile_n / g->of.w_threads};
-    if (g->of.w_threads < g->of.threads)
-        g->copies_w = ptx_lt(f, g->l->tid, ptx_u32(g->of.w_threads));
+                      .lanes = g->of.row_lanes,
+                      .threads = g->of.threads,
+                      .passes = g->of.row_lanes * g->of.tile_n / g->of.threads};
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
@@ -198,23 +194,12 @@ static void copy_scales(q8_product *g, ptx_val offset)
     }
 }
 
-static void copy_w(q8_product *g, ptx_val offset)
-{
-    if (g->of.w_threads == g->of.threads) {
-        row_ring_copy(&g->w, offset);
-        return;
-    }
-    PTX_IF (g->f, g->copies_w) {
-        row_ring_copy(&g->w, offset);
-    }
-}
-
 /* Starts to copy the next stage, if there is one, to `offset`. */
 static void fill_stage(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
     PTX_IF (f, row_ring_has_next(&g->w)) {
-        copy_w(g, offset);
+        row_ring_copy(&g->w, offset);
         copy_x(g, offset);
         copy_scales(g, offset);
         row_ring_step(&g->w);
@@ -245,25 +230,25 @@ static format_place find_block(q8_product *g, const format_lane *lane, uint32_t 
     return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * format->bytes)));
 }
 
-/* Scales and minima of the parts of a batch's groups, of each of the lane's rows. */
-typedef struct batch_numbers {
-    ptx_val of[LANE_ROWS][MOST_NUMBERS];
-} batch_numbers;
+/* In shared memory four numbers of a row are neighbours, and those of the warp's rows follow each other: the first byte of vector i
+ * of a batch. */
+static uint32_t number_byte(const q8_geometry *g, uint32_t batch, uint32_t i)
+{
+    return 4 * WARP_ROWS * (batch * g->numbers + VECTOR_NUMBERS * i);
+}
 
-/* In shared memory the numbers of a row that one load takes are neighbours, and those of the warp's rows follow each other. */
-static batch_numbers share_numbers(q8_product *g, uint32_t first, ptx_val number_at)
+/* Decodes the numbers of a batch of groups of this lane's row, and stores them. */
+static void store_batch(q8_product *g, uint32_t batch, ptx_val number_at)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t parts = format->parts, scales = g->of.batch * parts,
-                   width = g->of.numbers < VECTOR_NUMBERS ? g->of.numbers : VECTOR_NUMBERS,
-                   buffer = first / g->of.batch % 2 * 4 * WARP_ROWS * g->of.numbers;
+    const uint32_t parts = format->parts, scales = g->of.batch * parts;
     ptx_val mine[MOST_NUMBERS];
-    batch_numbers n;
     for (uint32_t i = 0; i < g->of.batch; i++) {
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
-        const format_lane *lane = &g->numbers[first + i];
-        format_place place = find_block(g, lane, first + i, number_at);
+        const uint32_t group = batch * g->of.batch + i;
+        const format_lane *lane = &g->numbers[group];
+        format_place place = find_block(g, lane, group, number_at);
         format_numbers(f, lane, &place, scale, minimum);
         for (uint32_t part = 0; part < parts; part++) {
             mine[i * parts + part] = scale[part];
@@ -271,16 +256,25 @@ static batch_numbers share_numbers(q8_product *g, uint32_t first, ptx_val number
                 mine[scales + i * parts + part] = minimum[part];
         }
     }
-    for (uint32_t i = 0; i < g->of.numbers; i += width)
-        ptx_store_vec(f, (int)width, shared_at(f, PTX_F32, g->number_to, buffer + 4 * WARP_ROWS * i),
-                      &mine[i], PTX_PLAIN);
-    ptx_warp_barrier(f);
+    for (uint32_t i = 0; i < g->of.numbers / VECTOR_NUMBERS; i++)
+        ptx_store_vec(f, VECTOR_NUMBERS, shared_at(f, PTX_F32, g->number_to, number_byte(&g->of, batch, i)),
+                      &mine[VECTOR_NUMBERS * i], PTX_PLAIN);
+}
+
+/* Scales and minima of the parts of a batch's groups, of each of the lane's rows. */
+typedef struct batch_numbers {
+    ptx_val of[LANE_ROWS][MOST_NUMBERS];
+} batch_numbers;
+
+static batch_numbers load_batch(q8_product *g, uint32_t batch)
+{
+    batch_numbers n;
     for (uint32_t r = 0; r < LANE_ROWS; r++)
-        for (uint32_t i = 0; i < g->of.numbers; i += width)
-            ptx_load_vec(
-                f, (int)width, &n.of[r][i],
-                shared_at(f, PTX_F32, g->number_from, buffer + 4 * WARP_ROWS * i + 4 * width * ROWS * r),
-                PTX_PLAIN);
+        for (uint32_t i = 0; i < g->of.numbers / VECTOR_NUMBERS; i++)
+            ptx_load_vec(g->f, VECTOR_NUMBERS, &n.of[r][VECTOR_NUMBERS * i],
+                         shared_at(g->f, PTX_F32, g->number_from,
+                                   number_byte(&g->of, batch, i) + 4 * VECTOR_NUMBERS * ROWS * r),
+                         PTX_PLAIN);
     return n;
 }
 
@@ -410,20 +404,47 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val x_at, 
     }
 }
 
+/* ---- the loop ------------------------------------------------------------------------------------------------------ */
+
+/* Whether rows begin at the same byte of a sector in all stages. */
+static bool has_alike_stages(const q8_product *g)
+{
+    return g->of.w.bytes % ROW_RING_SECTOR == 0;
+}
+
+/* A row of the tile. */
+static row_ring_row init_row(q8_product *g, ptx_val row, ptx_val at)
+{
+    ptx_fn *f = g->f;
+    row_ring_row of = row_ring_find(&g->w, at, linear_row_address(g->l, ptx_add(f, row, g->tile.first_w)));
+    if (has_alike_stages(g))
+        of.at = ptx_add(f, at, ptx_and(f, of.behind, ptx_u32(ROW_RING_SECTOR - 1)));
+    return of;
+}
+
+/* Where it begins in the next stage. */
+static ptx_val next_row(q8_product *g, const row_ring_row *row)
+{
+    return has_alike_stages(g) ? ptx_add(g->f, row->at, g->stage) : row_ring_next(&g->w, row, g->stage);
+}
+
 /* This warp's groups of the stage. */
 static void multiply_stage(q8_product *g)
 {
     ptx_fn *f = g->f;
     ptx_val row_at[LANE_ROWS], x_at = ptx_add(f, g->x_at, g->stage),
                                scale_at = ptx_add(f, g->scale_at, g->stage),
-                               number_at = row_ring_next(&g->w, &g->number_row, g->stage);
+                               number_at = next_row(g, &g->number_row);
     batch_numbers numbers;
     for (uint32_t r = 0; r < LANE_ROWS; r++)
-        row_at[r] = row_ring_next(&g->w, &g->rows[r], g->stage);
+        row_at[r] = next_row(g, &g->rows[r]);
+    for (uint32_t batch = 0; batch < g->of.groups / g->of.batch; batch++)
+        store_batch(g, batch, number_at);
+    ptx_warp_barrier(f);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         if (group % g->of.batch == 0)
-            numbers = share_numbers(g, group, number_at);
+            numbers = load_batch(g, group / g->of.batch);
         for (uint32_t r = 0; r < LANE_ROWS; r++) {
             const format_lane *lane = &g->codes[group];
             format_place place = find_block(g, lane, group, row_at[r]);
@@ -438,18 +459,12 @@ static void multiply_stage(q8_product *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-/* A row of the tile. */
-static row_ring_row init_row(q8_product *g, ptx_val row, ptx_val at)
-{
-    return row_ring_find(&g->w, at, linear_row_address(g->l, ptx_add(g->f, row, g->tile.first_w)));
-}
-
-static void init_rows(q8_product *g, ptx_val block)
+static void init_rows(q8_product *g)
 {
     ptx_fn *f = g->f;
     const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
     ptx_val mine = ptx_mad(f, g->tile.column_warp, ptx_u32(WARP_ROWS), g->tile.g);
-    ptx_val first = ptx_mad(f, block, ptx_u32(g->of.format->bytes), g->tile.shared);
+    ptx_val first = ptx_mad(f, g->tile.k_warp, ptx_u32(g->of.w.bytes / g->of.k_warps), g->tile.shared);
     ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val at = ptx_add(f, row_at, ptx_u32(r * step));
@@ -463,38 +478,34 @@ static void init_rows(q8_product *g, ptx_val block)
 static void init_numbers(q8_product *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t bytes = 4 * (g->of.numbers < VECTOR_NUMBERS ? g->of.numbers : VECTOR_NUMBERS);
+    const uint32_t bytes = 4 * VECTOR_NUMBERS;
     ptx_val warp = ptx_mad(f, g->l->warp, ptx_u32(g->of.number_bytes), g->tile.shared);
     ptx_val shared = ptx_add(f, warp, ptx_u32(g->of.stages * g->of.stage_bytes));
     g->number_from = ptx_mad(f, g->tile.g, ptx_u32(bytes), shared);
     g->number_to = ptx_mad(f, g->tile.t, ptx_u32(bytes * ROWS), g->number_from);
 }
 
-/* Where this lane reads W and x, and how it decodes its groups. A warp has some groups of one block, or whole blocks. */
+/* Where this lane reads W and x, and how it decodes its groups. */
 static void init_reads(q8_product *g)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const bool has_blocks = g->of.groups >= format->groups;
-    ptx_val first_group = ptx_mul(f, g->tile.k_warp, ptx_u32(g->of.groups));
-    ptx_val block = ptx_div(f, first_group, ptx_u32(format->groups));
-    ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, ptx_u32(format->groups - 1));
-    init_rows(g, block);
+    init_rows(g);
     init_numbers(g);
     ptx_val unit = units_of(format) == 1 ? g->tile.t : ptx_mul(f, g->tile.t, ptx_u32(units_of(format)));
     for (uint32_t i = 0; i < g->of.groups; i++) {
-        ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, ptx_u32(i));
+        ptx_val group = ptx_u32(i % format->groups);
         g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_RAISED);
+        if (units_of(format) == 2)
+            format_lane_pair(&g->codes[i]);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_RAISED);
     }
-    ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
-    element = ptx_mad(f, block, ptx_u32(format->elements), element);
     ptx_val line = ptx_mad(f, g->tile.g, ptx_u32(g->of.x_row_bytes), g->tile.shared);
     ptx_val of_lane = ptx_mad(f, unit, ptx_u32(4), line);
-    ptx_val x_at = ptx_add(f, of_lane, ptx_u32(g->of.x_byte));
-    g->x_at = ptx_add(f, element, x_at);
+    ptx_val of_warp = ptx_mad(f, g->tile.k_warp, ptx_u32(WARP_ELEMENTS), of_lane);
+    g->x_at = ptx_add(f, of_warp, ptx_u32(g->of.x_byte));
     ptx_val scale =
-        ptx_mad(f, ptx_div(f, element, ptx_u32(X_BLOCK)), ptx_u32(4 * g->of.tile_m), g->tile.shared);
+        ptx_mad(f, g->tile.k_warp, ptx_u32(4 * g->of.tile_m * (WARP_ELEMENTS / X_BLOCK)), g->tile.shared);
     ptx_val of_rows = ptx_mad(f, g->tile.t, ptx_u32(8), scale);
     g->scale_at = ptx_add(f, of_rows, ptx_u32(g->of.scale_byte));
 }
@@ -538,13 +549,9 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
 {
     const bool is_q8 = kiln_is(v, "x", "s8");
     const q8_geometry g = geometry_of(v, format);
-    kiln_require(s, !is_q8 || (g.threads >= 128 && g.threads <= 256), "x tile_n k_warps",
-                 "x s8 needs tile_n times k_warps of 128 or 256");
-    kiln_require(
-        s, !is_q8 || g.groups > 0, "x format tile_m k_warps",
-        "x s8 has a group of elements, 32 or 64 of 256, or with tile_m up to 16 of 512, for each of k_warps");
-    kiln_require(s, !is_q8 || (g.tile_m <= 64 && (g.tile_m < 64 || g.k_warps == 4)), "x tile_m k_warps",
-                 "x s8 has tile_m up to 64, which needs k_warps 4: registers");
+    kiln_require(s, !is_q8 || g.threads <= 256, "x tile_n k_warps",
+                 "x s8 needs tile_n times k_warps up to 256");
+    kiln_require(s, !is_q8 || g.tile_m <= 64, "x tile_m", "x s8 has tile_m up to 64: registers");
     kiln_require(s, !is_q8 || shared_bytes(&g) <= SHARED_SM_80, "x format tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
     if (!is_q8)

@@ -29,7 +29,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *
  * Random data have sqrt(L) and sqrt(L_n). A lane adds at most 8 products of parts for each 1024 elements (exact: 32 products
  * of elements to each of them); then 5 lanes, and the chunks. Of half a warp adds at most 32 for each 256, 16 sub-blocks and
- * their minima; then the warps. Of codes a warp has groups of each 512. In the norm a thread adds 4 squares of each 1024, then 5 lanes
+ * their minima; then the warps. Of codes each warp has 256 of k_warps times as many. In the norm a thread adds 4 squares of each 1024, then 5 lanes
  * and 8 warps.
  *
  * Where the squares of x leave the range of f32, x is scaled by a power of two; so what is lost below the least normal number
@@ -78,7 +78,7 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
     const double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
     const double k_warps = (double)problem_parameter(p, "k_warps"), cut = is_half(p) && !is_tiles(p) ? 40 : 0;
     double chain = is_tiles(p)   ? 1.25 * elements
-                   : is_codes(p) ? 64 * ceil(elements / 512) / k_warps + k_warps
+                   : is_codes(p) ? 32 * ceil(elements / 256 / k_warps) + k_warps
                    : is_half(p)  ? 32 * ceil(elements / 256) / k_warps + k_warps
                                  : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
@@ -502,7 +502,10 @@ static void plan_mma(size_plan *plan)
 {
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
-                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = tile_m <= 16 ? 512 : 256;
+                   tile_n = problem_parameter(plan->problem, "tile_n"),
+                   trip = is_codes(plan->problem) ? 256 * problem_parameter(plan->problem, "k_warps")
+                          : tile_m <= 16          ? 512
+                                                  : 256;
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
                    ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
                    ks[] = {
