@@ -129,6 +129,7 @@ static void init_w_copies(q8_product *g)
                       .has_sm_80 = g->has_sm_80,
                       .of = g->of.w,
                       .lanes = g->of.row_lanes,
+                      .is_lean = true,
                       .threads = g->of.threads,
                       .passes = g->of.row_lanes * g->of.tile_n / g->of.threads};
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
@@ -237,13 +238,12 @@ static uint32_t number_byte(const q8_geometry *g, uint32_t batch, uint32_t i)
     return 4 * WARP_ROWS * (batch * g->numbers + VECTOR_NUMBERS * i);
 }
 
-/* Decodes the numbers of a batch of groups of this lane's row, and stores them. */
-static void store_batch(q8_product *g, uint32_t batch, ptx_val number_at)
+/* Decodes the numbers of a batch of groups of this lane's row. */
+static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_val numbers[])
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const uint32_t parts = format->parts, scales = g->of.batch * parts;
-    ptx_val mine[MOST_NUMBERS];
     for (uint32_t i = 0; i < g->of.batch; i++) {
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
         const uint32_t group = batch * g->of.batch + i;
@@ -251,14 +251,27 @@ static void store_batch(q8_product *g, uint32_t batch, ptx_val number_at)
         format_place place = find_block(g, lane, group, number_at);
         format_numbers(f, lane, &place, scale, minimum);
         for (uint32_t part = 0; part < parts; part++) {
-            mine[i * parts + part] = scale[part];
+            numbers[i * parts + part] = scale[part];
             if (format->has_minimum)
-                mine[scales + i * parts + part] = minimum[part];
+                numbers[scales + i * parts + part] = minimum[part];
         }
     }
-    for (uint32_t i = 0; i < g->of.numbers / VECTOR_NUMBERS; i++)
-        ptx_store_vec(f, VECTOR_NUMBERS, shared_at(f, PTX_F32, g->number_to, number_byte(&g->of, batch, i)),
-                      &mine[VECTOR_NUMBERS * i], PTX_PLAIN);
+}
+
+/* All are decoded before the first is stored, so that loads are not repeated. */
+static void share_numbers(q8_product *g, ptx_val number_at)
+{
+    ptx_fn *f = g->f;
+    const uint32_t batches = g->of.groups / g->of.batch;
+    ptx_val numbers[MOST_GROUPS][MOST_NUMBERS];
+    for (uint32_t batch = 0; batch < batches; batch++)
+        decode_batch(g, batch, number_at, numbers[batch]);
+    for (uint32_t batch = 0; batch < batches; batch++)
+        for (uint32_t i = 0; i < g->of.numbers / VECTOR_NUMBERS; i++)
+            ptx_store_vec(f, VECTOR_NUMBERS,
+                          shared_at(f, PTX_F32, g->number_to, number_byte(&g->of, batch, i)),
+                          &numbers[batch][VECTOR_NUMBERS * i], PTX_PLAIN);
+    ptx_warp_barrier(f);
 }
 
 /* Scales and minima of the parts of a batch's groups, of each of the lane's rows. */
@@ -438,9 +451,7 @@ static void multiply_stage(q8_product *g)
     batch_numbers numbers;
     for (uint32_t r = 0; r < LANE_ROWS; r++)
         row_at[r] = next_row(g, &g->rows[r]);
-    for (uint32_t batch = 0; batch < g->of.groups / g->of.batch; batch++)
-        store_batch(g, batch, number_at);
-    ptx_warp_barrier(f);
+    share_numbers(g, number_at);
     for (uint32_t group = 0; group < g->of.groups; group++) {
         group_quads quads[LANE_ROWS];
         if (group % g->of.batch == 0)
