@@ -17,6 +17,17 @@ void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_va
     }
 }
 
+void copy_word(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds)
+{
+    if (has_sm_80) {
+        ptx_cp_async_zfill(f, to, from, 4, ptx_select(f, *in_bounds, ptx_u32(4), ptx_u32(0)), PTX_CA);
+        return;
+    }
+    ptx_val word;
+    tail_load(f, PTX_U32, 1, &word, from, in_bounds, PTX_NC);
+    ptx_store(f, to, word);
+}
+
 void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left)
 {
     if (has_sm_80) {

@@ -562,6 +562,18 @@ format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, p
     return lane;
 }
 
+void format_lane_pair(format_lane *lane)
+{
+    enum { PAIR_BYTES = 8 };
+    for (uint32_t run = 0; run < FORMAT_RUNS; run++) {
+        const format_run *r = &lane->format->runs[run];
+        if (r->kind != RUN_UNITS)
+            continue;
+        lane->alignment[run] = lower(format_alignment(lane->format), PAIR_BYTES);
+        lane->alignment[run] = lower(lower(lower(lane->alignment[run], r->group), r->half), r->odd);
+    }
+}
+
 /* ---- blocks ------------------------------------------------------------------------------------------------------- */
 
 static ptx_val further(ptx_fn *f, ptx_val pointer, ptx_val bytes)

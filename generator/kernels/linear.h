@@ -54,7 +54,7 @@ typedef struct linear {
     bool overlaps;        /* it waits for the launch in front of it: linear_overlap.c */
     bool may_scale;       /* x, by powers of two, where its squares leave the range of f32 */
 
-    ptx_val in, gamma, residual, m, k, eps; /* arguments */
+    ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
         n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES]; /* those of each matrix */
     ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; where each begins among them */
@@ -154,6 +154,11 @@ void linear_find_rows(linear *g, ptx_val group);
 
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
+
+/* ---- linear_q8.c: strategy mma where x is codes and scales; l as for mma ------------------------------------------ */
+
+void linear_emit_q8(linear *l, const kiln_variant *v);
+void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
 /* ---- linear_tiles.c: strategy tiles; l as for mma ----------------------------------------------------------------- */
 

@@ -38,6 +38,8 @@ static void read_arguments(linear *g)
     const uint32_t outs = g->is_pair ? 1 : g->matrices;
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->x_type, "in");
+    if (g->x_type == PTX_S8)
+        g->in_scale = ptx_param_ptr(f, PTX_F32, "in_scale");
     if (g->of.has_norm)
         g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
     read_pointers(g, g->matrices, PTX_U8, w, g->w);
@@ -76,6 +78,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     read_arguments(g);
     if (kiln_is(v, "strategy", "simt"))
         linear_emit_simt(g);
+    else if (g->x_type == PTX_S8)
+        linear_emit_q8(g, v);
     else
         (kiln_is(v, "strategy", "mma") ? linear_emit_mma : linear_emit_tiles)(g, v);
 }
@@ -96,6 +100,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define HAS_2        "matrices >= 2"
 #define HAS_3        "matrices == 3"
 #define ROW_BYTES    "k * " GGUF_BYTES " / 256"
+#define X_ROW_BYTES  "select(x == f32, 4 * k, select(x == s8, k + k / 8, 2 * k))"
 
 /* Rows of all matrices, and columns of all of y. */
 #define COLUMNS "select(matrices == 3, n + n_2 + n_3, select(matrices == 2, n + n_2, n))"
@@ -138,9 +143,11 @@ static const kiln_param params[] = {
     {.name = "x",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
-     .words = "f32 f16 bf16",
+     .words = "f32 f16 bf16 s8",
+     .numbers = "5",
      .default_value = "f32",
-     .summary = "element type of x; gamma is f32"},
+     .summary =
+         "element type of x; gamma is f32; s8: x as q8_quantize makes it, codes and a scale for each 32"},
     {.name = "y",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
@@ -214,7 +221,7 @@ static const kiln_param params[] = {
     {.name = "k_warps",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
-     .words = "2 4",
+     .words = "2 4 8",
      .default_value = "2",
      .summary = "mma: warps per thread block that split k"},
     {.name = "stages",
@@ -236,6 +243,8 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
+    {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8",
+     "what the codes of each 32 elements are multiplied by; numbers of at most 22 bits"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
     {"w_2", KILN_ARG_IN, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
@@ -286,8 +295,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool has_simt_defaults = g.vectors == 1 && g.rows == 2 && g.chunk == 65536;
     const bool has_mma_defaults = kiln_int(v, "tile_m") == 8 && kiln_int(v, "tile_n") == 64 &&
                                   kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2;
-    kiln_require(s, is_simt != is_half, "activation strategy",
-                 "activation half needs strategy mma or tiles, exact and q8 need simt");
+    const bool is_codes = kiln_is(v, "x", "s8");
+    kiln_require(s, is_simt != (is_half || is_codes), "activation strategy x",
+                 "activation half and x s8 need strategy mma or tiles, exact and q8 of other x need simt");
+    kiln_require(s, !is_codes || (kiln_is(v, "activation", "q8") && kiln_is(v, "strategy", "mma")),
+                 "activation strategy x", "x s8 needs activation q8 and strategy mma");
+    kiln_require(s, !is_codes || !g.has_norm, "x norm", "x s8 needs norm none: q8_quantize has the norm");
     kiln_require(s, is_simt || has_simt_defaults, "strategy vectors rows chunk",
                  "vectors, rows and chunk need strategy simt");
     kiln_require(s, !is_simt || has_mma_defaults, "strategy tile_m tile_n k_warps stages",
@@ -301,7 +314,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_one || kiln_is(v, "epilogue", "none") || kiln_is(v, "epilogue", "bias"),
                  "matrices epilogue",
                  "matrices above 1 need epilogue none or bias: y of each is another tensor");
+    kiln_require(s, is_codes || kiln_int(v, "k_warps") != 8, "x k_warps", "k_warps 8 needs x s8");
     linear_shape_mma(s, v, g.format);
+    linear_shape_q8(s, v, g.format);
     linear_shape_tiles(s, v, g.format);
     if (is_simt)
         linear_shape_simt(s, &g);
@@ -342,12 +357,12 @@ const kiln_family linear_family = {
                        "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
          .wait = "200",
          .extra = "select(" IS_MMA ", 0, 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
-         .block_bytes = "select(" IS_MMA ", tile_n * " ROW_BYTES " + tile_m * k * 2, " ROWS_HERE
+         .block_bytes = "select(" IS_MMA ", tile_n * " ROW_BYTES " + tile_m * " X_ROW_BYTES ", " ROWS_HERE
                         " * " ROW_BYTES " + vectors * k * 4)"},
-    .cost = {.bytes_read = W_ROWS
-             " * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
-             "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS ", 0) + select(" HAS_RESIDUAL
-             ", m * n, 0))",
+    .cost = {.bytes_read =
+                 W_ROWS " * (" ROW_BYTES ") + m * (" X_ROW_BYTES ") + select(norm == rms, 4 * k, 0) + "
+                        "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS
+                        ", 0) + select(" HAS_RESIDUAL ", m * n, 0))",
              .bytes_written = "m * (" COLUMNS ") * select(y == f32, 4, 2)",
              .elements = "(" W_ROWS ") * k"},
     .min_sm = 75,

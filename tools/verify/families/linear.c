@@ -20,6 +20,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *     with w_scale: r and S times it, and + 2^-24 |r|
  *     half: + 40 * 2^-24 S, for a step of a tensor core cuts what it adds: 8 products and a sum, each by less than 2^-24 of
  *           the largest twice; a sub-block is up to 4 steps
+ *     codes: the product's bound alone, as h is exact
  *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for the rounding of weights to x's type, of
  *           which d is half of the least number, + u_x S + d sum |h|
  *
@@ -28,7 +29,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *
  * Random data have sqrt(L) and sqrt(L_n). A lane adds at most 8 products of parts for each 1024 elements (exact: 32 products
  * of elements to each of them); then 5 lanes, and the chunks. Of half a warp adds at most 32 for each 256, 16 sub-blocks and
- * their minima; then the warps. In the norm a thread adds 4 squares of each 1024, then 5 lanes
+ * their minima; then the warps. Of codes each warp has 256 of k_warps times as many. In the norm a thread adds 4 squares of each 1024, then 5 lanes
  * and 8 warps.
  *
  * Where the squares of x leave the range of f32, x is scaled by a power of two; so what is lost below the least normal number
@@ -64,15 +65,22 @@ static bool is_tiles(const problem *p)
     return problem_has_parameter(p, "strategy", "tiles");
 }
 
+/* x is codes and scales. */
+static bool is_codes(const problem *p)
+{
+    return problem_has_parameter(p, "x", "s8");
+}
+
 static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random)
 {
     const bool has_norm = problem_has_parameter(p, "norm", "rms"),
                is_q8 = problem_has_parameter(p, "activation", "q8");
     const double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
     const double k_warps = (double)problem_parameter(p, "k_warps"), cut = is_half(p) && !is_tiles(p) ? 40 : 0;
-    double chain = is_tiles(p)  ? 1.25 * elements
-                   : is_half(p) ? 32 * ceil(elements / 256) / k_warps + k_warps
-                                : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
+    double chain = is_tiles(p)   ? 1.25 * elements
+                   : is_codes(p) ? 32 * ceil(elements / 256 / k_warps) + k_warps
+                   : is_half(p)  ? 32 * ceil(elements / 256) / k_warps + k_warps
+                                 : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
     if (is_random) {
         chain = sqrt(chain);
@@ -94,10 +102,13 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
 static void make_h(problem *p, uint64_t number, vector *v)
 {
     argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
+    const argument *scale = problem_find(p, "in_scale");
     const uint64_t k = problem_integer(p, "k");
     double sum = 0;
     for (uint64_t i = 0; i < k; i++) {
         v->h[i] = element_get(in->about->type, in->host, number * k + i);
+        if (scale)
+            v->h[i] *= element_get(ELEMENT_F32, scale->host, (number * k + i) / Q8_BLOCK);
         sum += v->h[i] * v->h[i];
     }
     const double factor = gamma ? 1 / sqrt(sum / (double)k + (double)(float)eps->real) : 1;
@@ -261,7 +272,7 @@ static void expect(problem *p, const input_pattern *pattern)
         c.v[i].h = pool_allocate(&memory, (size_t)c.k * sizeof *c.v[i].h);
         c.v[i].loose = pool_allocate(&memory, (size_t)c.k * sizeof *c.v[i].loose);
         make_h(p, i, &c.v[i]);
-        if (problem_has_parameter(p, "activation", "q8"))
+        if (problem_has_parameter(p, "activation", "q8") && !is_codes(p))
             round_to_codes(&c.v[i], c.k);
     }
     for (uint32_t i = 0; i < MOST_MATRICES && find_of(p, "w", i); i++)
@@ -357,15 +368,46 @@ static void thin(argument *in, random_stream s)
 }
 
 /* In every second row of x, or in gamma. */
-static void spoil(problem *p, random_stream s)
+static void spoil(problem *p, argument *in, random_stream s)
 {
-    argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma");
+    argument *gamma = problem_find(p, "gamma");
     const uint64_t k = problem_integer(p, "k");
     if (gamma && random_below(s, 0, 3) == 0)
         element_set(ELEMENT_F32, gamma->host, random_below(s, 1, k), inputs_nonfinite(s, 2));
     for (uint64_t row = 0; row < in->count / k; row += 2)
         element_set(in->about->type, in->host, row * k + random_below(random_fork(s, 3), row, k),
                     inputs_nonfinite(s, row));
+}
+
+/* A scale has at most 22 bits: some have 9, others all. */
+static double round_scale(double scale, random_stream s, uint64_t block)
+{
+    int exponent;
+    const int bits = random_below(s, block, 2) == 0 ? 9 : 22;
+    const double fraction = frexp(scale, &exponent);
+    return ldexp(ceil(ldexp(fraction, bits)), exponent - bits);
+}
+
+/* Of x, F32, codes and scales. Codes may also be any bytes. */
+static void make_codes(const argument *x, argument *codes, argument *scales, bool is_any, random_stream s)
+{
+    for (uint64_t block = 0; block < scales->count; block++) {
+        const float *of = (const float *)x->host + block * Q8_BLOCK;
+        double most = 0;
+        bool is_finite = true;
+        for (uint64_t i = 0; i < Q8_BLOCK; i++) {
+            most = fmax(most, fabs((double)of[i]));
+            is_finite = is_finite && isfinite(of[i]);
+        }
+        const double scale = is_finite ? round_scale(most / 127, s, block) : NAN;
+        element_set(ELEMENT_F32, scales->host, block, scale);
+        for (uint64_t i = 0; i < Q8_BLOCK; i++) {
+            const uint64_t element = block * Q8_BLOCK + i;
+            const double any = (double)random_below(random_fork(s, 1), element, 256) - 128,
+                         code = scale > 0 ? rint((double)of[i] / scale) : 0;
+            element_set(ELEMENT_I8, codes->host, element, is_any ? any : code);
+        }
+    }
 }
 
 static void fill_weights(problem *p, argument *w, int kind, random_stream s)
@@ -404,8 +446,17 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     const kinds *of = &all_kinds[pattern->number];
     argument *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
-    argument *in = problem_find(p, "in");
+    argument *codes = problem_find(p, "in"), *scales = problem_find(p, "in_scale");
     argument *residual = problem_find(p, "residual");
+    argument x = *codes, *in = scales ? &x : codes;
+    manifest_arg of_x = *codes->about;
+    pool memory = {0};
+    if (scales) {
+        of_x.type = ELEMENT_F32;
+        x.about = &of_x;
+        x.bytes = x.count * element_bytes(ELEMENT_F32);
+        x.host = pool_allocate(&memory, x.bytes);
+    }
     inputs_fill(in, of->x, random_fork(s, 1));
     if (gamma)
         inputs_fill(gamma, of->gamma, random_fork(s, 3));
@@ -421,7 +472,10 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
                     random_fork(s, 8 + i));
     make_matrix(p, problem_find(p, "gate"), NULL, problem_find(p, "gate_scale"), of->w, random_fork(s, 2));
     if (of->has_bad_x)
-        spoil(p, random_fork(s, 5));
+        spoil(p, in, random_fork(s, 5));
+    if (scales)
+        make_codes(in, codes, scales, pattern->number == MIXED, random_fork(s, 6));
+    pool_free(&memory);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
@@ -448,7 +502,10 @@ static void plan_mma(size_plan *plan)
 {
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
-                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = tile_m <= 16 ? 512 : 256;
+                   tile_n = problem_parameter(plan->problem, "tile_n"),
+                   trip = is_codes(plan->problem) ? 256 * problem_parameter(plan->problem, "k_warps")
+                          : tile_m <= 16          ? 512
+                                                  : 256;
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
                    ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
                    ks[] = {
@@ -480,7 +537,7 @@ static void plan_sizes(size_plan *plan)
                           blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
-    if (is_half(plan->problem)) {
+    if (is_half(plan->problem) || is_codes(plan->problem)) {
         plan_mma(plan);
         return;
     }
@@ -501,7 +558,7 @@ static void plan_sizes(size_plan *plan)
  * gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
-    if (is_half(plan->problem))
+    if (is_half(plan->problem) || is_codes(plan->problem))
         return;
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
                    chunk = problem_parameter(plan->problem, "chunk");
