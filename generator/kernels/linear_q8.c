@@ -537,7 +537,7 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
     linear_find_threads(l);
     q8_product of = {.of = geometry_of(v, l->of.format), .l = l, .f = f, .has_sm_80 = l->of.has_sm_80},
                *g = &of;
-    g->tile = linear_find_tile(l, g->of.tile_m, g->of.tile_n, g->of.k_warps);
+    g->tile = linear_find_tile(l, g->of.tile_m, g->of.tile_n, g->of.k_warps, g->of.stage);
     init_w_copies(g);
     init_x_copies(g);
     const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;

@@ -75,6 +75,8 @@ def linear(params):
     scales = ["w_scale", "w_scale_2", "w_scale_3"][:count] + ["gate_scale"] * params["epilogue"].endswith("glu")
     beside = "".join(f",{name}=0.5" for name in scales if params.get("scale") == "tensor")
     beside += "".join(f",n_{i}=40" for i in range(2, count + 1))
+    if params.get("split_k", "1") != "1":
+        beside += ",workspace_size=4000000"
     if params["strategy"] != "simt":
         return [f"m={m},n={n},k={k}{beside}" for m, n, k in ((int(params["tile_m"]), 256, 1024), (int(params["tile_m"]) + 1, 99, 768))]
     vectors = int(params["vectors"])

@@ -21,6 +21,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *     half: + 40 * 2^-24 S, for a step of a tensor core cuts what it adds: 8 products and a sum, each by less than 2^-24 of
  *           the largest twice; a sub-block is up to 4 steps
  *     codes: the product's bound alone, as h is exact
+ *     split_k: 9 more parts to add, for a thread block has at least an eighth of a tile's k
  *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for the rounding of weights to x's type, of
  *           which d is half of the least number, + u_x S + d sum |h|
  *
@@ -71,6 +72,12 @@ static bool is_codes(const problem *p)
     return problem_has_parameter(p, "x", "s8");
 }
 
+/* Thread blocks share k. */
+static bool is_split(const problem *p)
+{
+    return is_half(p) && problem_parameter(p, "split_k") != 1;
+}
+
 static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random)
 {
     const bool has_norm = problem_has_parameter(p, "norm", "rms"),
@@ -81,6 +88,8 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
                    : is_codes(p) ? 32 * ceil(elements / 256 / k_warps) + k_warps
                    : is_half(p)  ? 32 * ceil(elements / 256) / k_warps + k_warps
                                  : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
+    if (is_split(p))
+        chain += 9;
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
     if (is_random) {
         chain = sqrt(chain);
@@ -480,6 +489,15 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 
+/* As much as the sizes take. */
+static uint64_t workspace_size(const problem *p, uint64_t m, uint64_t rows)
+{
+    const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n"),
+                   split_k = problem_parameter(p, "split_k");
+    const uint64_t tiles = (m + tile_m - 1) / tile_m * ((rows + tile_n - 1) / tile_n);
+    return (split_k > 0 ? tiles * split_k : 2 * (tiles < 80 ? 8 * tiles : 640)) * tile_m * tile_n;
+}
+
 /* Of several matrices the others have fewer rows, down to none. */
 static void set_sizes(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
@@ -488,12 +506,35 @@ static void set_sizes(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     for (uint32_t i = 1; i < MOST_MATRICES && find_of(plan->problem, "n", i); i++)
         find_of(plan->problem, "n", i)->integer = n / (i + 1);
     problem_find(plan->problem, "k")->integer = k;
+    if (!is_split(plan->problem))
+        return;
+    uint64_t rows = problem_find(plan->problem, "gate") ? 2 * n : n;
+    for (uint32_t i = 1; i < MOST_MATRICES && find_of(plan->problem, "n", i); i++)
+        rows += n / (i + 1);
+    problem_find(plan->problem, "workspace_size")->integer = workspace_size(plan->problem, m, rows);
 }
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     set_sizes(plan, m, n, k);
     size_plan_add(plan);
+}
+
+static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
+{
+    set_sizes(plan, m, n, k);
+    size_plan_add_always(plan);
+}
+
+/* Of k as many stages as a tile has thread blocks, fewer, and more by less than one each, of which the last is cut. */
+static void add_parts(size_plan *plan, uint64_t tile_m, uint64_t trip)
+{
+    const uint64_t split_k = problem_parameter(plan->problem, "split_k"), parts = split_k > 0 ? split_k : 8,
+                   elements = gguf_of(plan->problem)->elements;
+    add_always(plan, 2, 3, parts * trip);
+    add_always(plan, 1, 5, (parts - 1) * trip);
+    add_always(plan, tile_m, 2, parts * trip + elements);
+    add_always(plan, 3, 1, (parts + 3) * trip - elements);
 }
 
 /* Rows of x and W around those of a tile, and of two; k of a block, and around what a thread block takes at once; one row or
@@ -518,6 +559,8 @@ static void plan_mma(size_plan *plan)
     add(plan, 0, 5, 256);
     add(plan, 2, 0, 256);
     add(plan, 1, plan->limits.big / 256, 256);
+    if (is_split(plan->problem))
+        add_parts(plan, tile_m, trip);
 }
 
 /* Of one row all steps of a trip over x, and tiles of W before the last. */
@@ -554,12 +597,24 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, plan->limits.big / 256, 256);
 }
 
+/* Thread blocks that have parts of several tiles, of x and of W. */
+static void add_stretches(size_plan *plan)
+{
+    const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
+                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = tile_m <= 16 ? 512 : 256;
+    add_always(plan, 2 * tile_m + 1, 3, 5 * trip);
+    add_always(plan, tile_m + 1, tile_n + 1, 2 * trip);
+}
+
 /* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte; more rows than a thread block
  * gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
-    if (is_half(plan->problem) || is_codes(plan->problem))
+    if (is_half(plan->problem) || is_codes(plan->problem)) {
+        if (problem_parameter(plan->problem, "split_k") == 0)
+            add_stretches(plan);
         return;
+    }
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
                    chunk = problem_parameter(plan->problem, "chunk");
     add(plan, 1, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
