@@ -133,12 +133,19 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static uint32_t pass_rows(const nvfp4_rows *g)
+uint32_t nvfp4_pass_rows(const nvfp4_rows *g)
 {
     return NVFP4_WARPS / g->k_warps * g->rows;
 }
 
-void nvfp4_each_pass(nvfp4_rows *g, void (*pass)(void *of), void *of)
+void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
+{
+    ptx_val of_rows = ptx_shr(g->f, g->warp, ptx_u32(lanes_log2(g->k_warps)));
+    g->first_of_pass = first;
+    g->first_of_warp = ptx_mad(g->f, of_rows, ptx_u32(g->rows), first);
+}
+
+void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *of), void *of)
 {
     ptx_fn *f = g->f;
     PTX_FOR (f, batch, g->first_batch, g->l, g->batches) {
@@ -152,10 +159,10 @@ void nvfp4_each_pass(nvfp4_rows *g, void (*pass)(void *of), void *of)
         } else {
             g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
         }
-        PTX_FOR (f, first, g->first, g->end, ptx_u32(pass_rows(g))) {
-            ptx_val of_rows = ptx_shr(f, g->warp, ptx_u32(lanes_log2(g->k_warps)));
-            g->first_of_pass = first;
-            g->first_of_warp = ptx_mad(f, of_rows, ptx_u32(g->rows), first);
+        if (begin)
+            begin(of);
+        PTX_FOR (f, first, g->first, g->end, ptx_u32(nvfp4_pass_rows(g))) {
+            nvfp4_start_pass(g, first);
             pass(of);
         }
     }
@@ -219,20 +226,19 @@ ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint
     return ptx_mad_wide(f, ptx_and(f, group, ptx_u32(groups - 1)), ptx_u32(blocks), from);
 }
 
-void nvfp4_start_row(nvfp4_rows *g, uint32_t r, ptx_val line)
+void nvfp4_start_row(nvfp4_rows *g, uint32_t r)
 {
-    ptx_prefetch_l2(g->f, ptx_pointer(g->f, PTX_GLOBAL, PTX_U8, line));
     g->sum[r] = ptx_var(g->f, ptx_f32(0));
     if (!g->has_sm_89)
         g->marks[r] = ptx_var(g->f, ptx_u32(0));
 }
 
-void nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b, ptx_val products[2])
+ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b)
 {
     nvfp4_scales scales = nvfp4_widen_scales(g->f, g->has_sm_89, raw);
     if (!g->has_sm_89)
         ptx_or_to(g->f, g->marks[r], scales.marks);
-    ptx_unpack(g->f, PTX_F16, 2, products, ptx_mul(g->f, scales.pair, of_b));
+    return ptx_mul(g->f, scales.pair, of_b);
 }
 
 ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r)
@@ -281,7 +287,7 @@ static void join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val 
             ptx_store(f, mine[i], sums[i]);
     }
     ptx_barrier(f);
-    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(pass_rows(g)));
+    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(nvfp4_pass_rows(g)));
     PTX_IF (f, is_here) {
         ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(lanes_log2(g->rows)));
         ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));

@@ -70,8 +70,12 @@ typedef struct nvfp4_rows {
 
 nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 
-/* Has `pass` multiply the rows of each pass of each batch: those of the warp are from g->first_of_warp on. */
-void nvfp4_each_pass(nvfp4_rows *g, void (*pass)(void *of), void *of);
+/* Rows of a pass; sets which those of the one that begins with row `first` are, the warp's from g->first_of_warp on. */
+uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
+void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
+
+/* Has `begin`, unless it is null, begin each batch, and `pass` multiply the rows of each of its passes. */
+void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *of), void *of);
 
 /* The length of a warp's loop: `length`, or 0 where it has no rows in the pass. */
 ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length);
@@ -86,11 +90,11 @@ void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *s
 /* The address of the scales of a group of 1 or 2 neighbouring blocks; `scales` is the row's first, `group` counts groups. */
 ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint32_t blocks);
 
-/* Sets row r's sum to 0, and fetches the line at an address. */
-void nvfp4_start_row(nvfp4_rows *g, uint32_t r, ptx_val line);
+/* Sets row r's sum to 0. */
+void nvfp4_start_row(nvfp4_rows *g, uint32_t r);
 
-/* Two scales of row r, as nvfp4_widen_scales takes them, times two of b: F16. */
-void nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b, ptx_val products[2]);
+/* Two scales of row r, as nvfp4_widen_scales takes them, times two of b: F16X2. */
+ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b);
 
 /* Corrects a lane's sum of row r: a NaN where the marks say so; with decode=hardware times 4, since that adds codes where
  * software adds twice the codes. The products of scales are quarters in either. */

@@ -196,7 +196,7 @@ static void add_halves(gemv *g, ptx_val sum, const ptx_val word[2], const ptx_va
 static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
 {
     ptx_val halves[2];
-    nvfp4_multiply_scales(&g->of, r, p->scales, v->scales, halves);
+    ptx_unpack(g->of.f, PTX_F16, 2, halves, nvfp4_multiply_scales(&g->of, r, p->scales, v->scales));
     for (uint32_t i = 0; i < g->blocks; i++) {
         if (g->of.is_hardware)
             add_halves(g, g->of.sum[r], &p->word[2 * i], &v->value[8 * i], halves[i]);
@@ -243,7 +243,8 @@ static void multiply_rows(void *of)
         ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, ptx_u32(r));
         nvfp4_find_row(&g->of, row, &g->of.a_at[r], &g->of.sfa_at[r]);
         ptx_val line = ptx_mad_wide(f, offset, ptx_u32(g->lane_codes / 2), g->of.a_at[r]);
-        nvfp4_start_row(&g->of, r, line);
+        ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
+        nvfp4_start_row(&g->of, r);
     }
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
         ptx_val left = ptx_sub(f, g->of.k, first);
@@ -306,5 +307,5 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.scales = ptx_mad(f, g.of.lane, ptx_u32(2 * g.blocks), scales);
     ptx_val groups = ptx_shr(f, g.of.k, ptx_u32(g.lane_codes == 32 ? 5 : 4));
     g.last_group = ptx_sub(f, groups, ptx_u32(1));
-    nvfp4_each_pass(&g.of, multiply_rows, &g);
+    nvfp4_each_pass(&g.of, NULL, multiply_rows, &g);
 }
