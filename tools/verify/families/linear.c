@@ -316,7 +316,9 @@ enum {
     SPREAD,
     SPREAD_GAMMA,
     MIXED,
-    LONE
+    LONE,
+    SMALL_EPS,
+    LARGE_EPS
 };
 
 /* clang-format off */
@@ -334,6 +336,8 @@ static const kinds all_kinds[] = {
     [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  GGUF_RANDOM, 1e-5, 0,    false},
     [MIXED]        = {INPUT_UNIFORM,     INPUT_NORMAL,  MIXED_W,     0.1,  0,    false},
     [LONE]         = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 1e-6, 0,    false},
+    [SMALL_EPS]    = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0x1p-40, -20, false},
+    [LARGE_EPS]    = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0x1p88, 44, false},
 };
 
 static const input_pattern patterns[] = {
@@ -350,18 +354,37 @@ static const input_pattern patterns[] = {
     {"spread",       0,                              SPREAD},
     {"spread-gamma", 0,                              SPREAD_GAMMA},
     {"lone",         PATTERN_RANDOM,                 LONE},
+    {"small-eps",    0,                              SMALL_EPS}, /* about as large as the squares of x */
+    {"large-eps",    0,                              LARGE_EPS},
     {NULL,           0,                              0},
 };
 /* clang-format on */
 
+/* Of several rows of x one alone is moved, or all of them, or each by another power of two: what a thread block does for one
+ * of its vectors shows beside the others. */
+static int row_exponent(int exponent, uint64_t row, uint64_t rows, random_stream s)
+{
+    enum { APART = 9 };
+    switch (rows > 1 ? random_below(s, 0, 3) : 0) {
+    case 0:
+        return exponent;
+    case 1:
+        return row == random_below(s, 1, rows) ? exponent : 0;
+    default:
+        return (exponent < 0 ? -1 : 1) * (int)random_below(random_fork(s, 1), row, APART) + exponent;
+    }
+}
+
 /* As far as the type goes. Without a norm h is x, and its products stay within f32. */
-static void move(problem *p, argument *in, int exponent)
+static void move(problem *p, argument *in, int exponent, random_stream s)
 {
     const element_type type = in->about->type;
     const bool has_norm = problem_has_parameter(p, "norm", "rms");
+    const uint64_t k = problem_integer(p, "k"), rows = problem_integer(p, "m");
     const double most = number_largest(type);
-    for (uint64_t i = 0; i < in->count; i++) {
-        const double x = ldexp(element_get(type, in->host, i), has_norm ? exponent : exponent / 2);
+    for (uint64_t i = 0; exponent != 0 && i < in->count; i++) {
+        const int by = row_exponent(exponent, i / k, rows, s);
+        const double x = ldexp(element_get(type, in->host, i), has_norm ? by : by / 2);
         element_set(type, in->host, i, fmax(fmin(x, most), -most));
     }
 }
@@ -475,7 +498,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         eps->real = of->eps;
     if (pattern->number == LONE)
         thin(in, random_fork(s, 4));
-    move(p, in, of->exponent);
+    move(p, in, of->exponent, random_fork(s, 6));
     for (uint32_t i = 0; i < MOST_MATRICES; i++)
         make_matrix(p, find_of(p, "w", i), find_of(p, "bias", i), find_of(p, "w_scale", i), of->w,
                     random_fork(s, 8 + i));
@@ -520,6 +543,22 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
+/* Elements of k that a thread block multiplies between barriers, and how many such stages have copies of their own in the
+ * kernel's text before its loop. */
+typedef struct trips {
+    uint64_t elements, ahead;
+} trips;
+
+static trips trips_of(const problem *p)
+{
+    const uint64_t stages = problem_parameter(p, "stages");
+    if (is_tiles(p))
+        return (trips){gguf_of(p)->elements == 256 ? 256 : 128, 1};
+    if (is_codes(p))
+        return (trips){256 * problem_parameter(p, "k_warps"), stages - 1};
+    return (trips){problem_parameter(p, "tile_m") <= 16 ? 512 : 256, stages - 1};
+}
+
 static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     set_sizes(plan, m, n, k);
@@ -537,6 +576,25 @@ static void add_parts(size_plan *plan, uint64_t tile_m, uint64_t trip)
     add_always(plan, 3, 1, (parts + 3) * trip - elements);
 }
 
+/* Whole tiles, in spite of limits: each stage in turn is the last one, of which there are some blocks; of half a tile, and again
+ * of few rows, stages that are filled a second time. */
+static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
+{
+    enum { MOST = DEFAULT_ELEMENTS * 3 / 4 };
+    const gguf_format *format = gguf_of(plan->problem);
+    const trips of = trips_of(plan->problem);
+    const uint64_t blocks = of.elements / format->elements;
+    for (uint64_t stage = 0; stage <= of.ahead + 1; stage++) {
+        const uint64_t part = blocks > 1 ? blocks / 2 + stage % (blocks / 2) : 1,
+                       k = of.elements * stage + format->elements * part,
+                       row_bytes = k / format->elements * format->bytes;
+        const bool fits = row_bytes * tile_n + k * tile_m <= MOST;
+        add_always(plan, tile_m, fits ? tile_n : tile_n / 2 + 1, k);
+    }
+    for (uint64_t wider = 0; wider < 2; wider++)
+        add_always(plan, 3, tile_n / 2 + wider, (2 * of.ahead + 2 + wider) * of.elements + format->elements);
+}
+
 /* Rows of x and W around those of a tile, and of two; k of a block, and around what a thread block takes at once; one row or
  * column, and none. */
 static void plan_mma(size_plan *plan)
@@ -544,9 +602,7 @@ static void plan_mma(size_plan *plan)
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
                    tile_n = problem_parameter(plan->problem, "tile_n"),
-                   trip = is_codes(plan->problem) ? 256 * problem_parameter(plan->problem, "k_warps")
-                          : tile_m <= 16          ? 512
-                                                  : 256;
+                   trip = trips_of(plan->problem).elements;
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
                    ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
                    ks[] = {
@@ -556,6 +612,7 @@ static void plan_mma(size_plan *plan)
         add(plan, ms[i], ns[i], ks[i]);
         add(plan, ms[i], ns[(i + 2) % 6], ks[(i + 3) % 6]);
     }
+    add_whole_tiles(plan, tile_m, tile_n);
     add(plan, 0, 5, 256);
     add(plan, 2, 0, 256);
     add(plan, 1, plan->limits.big / 256, 256);
@@ -563,13 +620,26 @@ static void plan_mma(size_plan *plan)
         add_parts(plan, tile_m, trip);
 }
 
-/* Of one row all steps of a trip over x, and tiles of W before the last. */
-static void add_steps(size_plan *plan)
+/* More rows of W, of one block each, than thread blocks: some of these have rows for each warp's turn, and others none. */
+static void add_many_rows(size_plan *plan, uint64_t rows, uint64_t block)
 {
+    char error[256];
+    uint64_t blocks = 0;
+    set_sizes(plan, 1, 1 << 24, block);
+    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        add_always(plan, 1, blocks * rows + 1, block);
+}
+
+/* In spite of limits: all steps of a trip over x, tiles of W before the last, and a second chunk of k, each for all vectors. */
+static void add_steps(size_plan *plan, uint64_t vectors, uint64_t rows, uint64_t block)
+{
+    const uint64_t chunk = problem_parameter(plan->problem, "chunk");
     for (uint64_t k = 3328; k <= 4096; k += 768) {
-        set_sizes(plan, 1, 1, k);
-        size_plan_add_always(plan);
+        add_always(plan, vectors, 1, k);
+        add_always(plan, vectors, rows + 1, k);
     }
+    add_always(plan, chunk > 8192 ? 1 : vectors, 2, chunk + 256);
+    add_always(plan, 1, 3, chunk + 3 * block);
 }
 
 /* Rows of x around those of a thread block; rows of W around those of a warp, a thread block and two; rows that are less than
@@ -590,7 +660,8 @@ static void plan_sizes(size_plan *plan)
         add(plan, m, ns[m % 8], format->elements * 3);
     add(plan, 0, 5, 256);
     add(plan, 2, 0, 256);
-    add_steps(plan);
+    add_steps(plan, vectors, problem_parameter(plan->problem, "rows"), format->elements);
+    add_many_rows(plan, problem_parameter(plan->problem, "rows"), format->elements);
     add(plan, vectors, 66, 512);
     add(plan, 1, 3, 2048 + 256);
     add(plan, 1, 2, 8192 + 256);
@@ -601,7 +672,8 @@ static void plan_sizes(size_plan *plan)
 static void add_stretches(size_plan *plan)
 {
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
-                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = tile_m <= 16 ? 512 : 256;
+                   tile_n = problem_parameter(plan->problem, "tile_n"),
+                   trip = trips_of(plan->problem).elements;
     add_always(plan, 2 * tile_m + 1, 3, 5 * trip);
     add_always(plan, tile_m + 1, tile_n + 1, 2 * trip);
 }
@@ -616,9 +688,12 @@ static void plan_few(size_plan *plan)
         return;
     }
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
+                   vectors = problem_parameter(plan->problem, "vectors"),
                    chunk = problem_parameter(plan->problem, "chunk");
-    add(plan, 1, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
+    add(plan, vectors, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
+    if (chunk <= 8192)
+        add(plan, vectors, 2 * 8 * rows + 3, chunk + 256);
     if (chunk == 2048)
         add(plan, 1, 2 * 256 + 3, chunk + 256);
 }
