@@ -228,40 +228,20 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-typedef struct lane_scores {
-    attention_scores rows[2 * MOST_BLOCKS];
-    uint32_t offsets[2 * MOST_OCTETS];
-    ptx_val *score[2 * MOST_BLOCKS][2 * MOST_OCTETS];
-} lane_scores;
-
 /* Of each row the lane has keys 2 * quarter and the next of each octet. */
-static void find_scores(mma *m, ptx_val key, lane_scores *of)
+static void find_scores(void *of, ptx_val key, attention_scores rows[])
 {
+    mma *m = of;
     ptx_fn *f = m->f;
     ptx_val row = first_row(m, 0), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
-    for (uint32_t n = 0; n < 2 * m->octets; n++)
-        of->offsets[n] = n / 2 * UNIT + n % 2;
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        for (uint32_t n = 0; n < 2 * m->octets; n++)
-            of->score[i][n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
         ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-        of->rows[i] = (attention_scores){number, mine, of->offsets, of->score[i], 2 * m->octets};
-    }
-}
-
-static void shape_and_mask(mma *m, ptx_val key)
-{
-    ptx_fn *f = m->f;
-    lane_scores of;
-    if (m->a.shaping != ATTENTION_PLAIN) {
-        find_scores(m, key, &of);
-        attention_shape_scores(&m->a, of.rows, 2 * m->blocks);
-    }
-    PTX_IF (f, attention_is_masked(&m->a, key)) {
-        ptx_rarely(f);
-        find_scores(m, key, &of);
-        attention_mask_scores(&m->a, key, of.rows, 2 * m->blocks);
+        rows[i] = (attention_scores){.row = number, .first = mine, .count = 2 * m->octets};
+        for (uint32_t n = 0; n < 2 * m->octets; n++) {
+            rows[i].offsets[n] = n / 2 * UNIT + n % 2;
+            rows[i].score[n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
+        }
     }
 }
 
@@ -344,7 +324,7 @@ void attention_mma_weigh(mma *m, ptx_val key)
                     ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
         }
     }
-    shape_and_mask(m, key);
+    attention_shape_and_mask(&m->a, key, 2 * m->blocks, find_scores, m);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);

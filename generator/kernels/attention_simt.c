@@ -124,38 +124,18 @@ static void multiply_scores(simt *s, ptx_val key)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-typedef struct lane_scores {
-    attention_scores rows[MOST_ROWS];
-    uint32_t offsets[MOST_KEYS];
-    ptx_val *score[MOST_ROWS][MOST_KEYS];
-} lane_scores;
-
-static void find_scores(simt *s, ptx_val key, lane_scores *of)
+static void find_scores(void *of, ptx_val key, attention_scores rows[])
 {
+    simt *s = of;
     ptx_fn *f = s->f;
     ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), s->a.first), mine = ptx_add(f, key, s->lane);
-    for (uint32_t c = 0; c < s->keys; c++)
-        of->offsets[c] = c * GROUP_LANES;
     for (uint32_t r = 0; r < s->rows; r++) {
-        for (uint32_t c = 0; c < s->keys; c++)
-            of->score[r][c] = &s->score[r][c];
         ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
-        of->rows[r] = (attention_scores){row, mine, of->offsets, of->score[r], s->keys};
-    }
-}
-
-static void shape_and_mask(simt *s, ptx_val key)
-{
-    ptx_fn *f = s->f;
-    lane_scores of;
-    if (s->a.shaping != ATTENTION_PLAIN) {
-        find_scores(s, key, &of);
-        attention_shape_scores(&s->a, of.rows, s->rows);
-    }
-    PTX_IF (f, attention_is_masked(&s->a, key)) {
-        ptx_rarely(f);
-        find_scores(s, key, &of);
-        attention_mask_scores(&s->a, key, of.rows, s->rows);
+        rows[r] = (attention_scores){.row = row, .first = mine, .count = s->keys};
+        for (uint32_t c = 0; c < s->keys; c++) {
+            rows[r].offsets[c] = c * GROUP_LANES;
+            rows[r].score[c] = &s->score[r][c];
+        }
     }
 }
 
@@ -423,7 +403,7 @@ void attention_emit_simt(const attention *a)
         multiply_scores(&s, key);
         if (s.a.kv == ATTENTION_INT8_TOKEN)
             scale_scores(&s, key);
-        shape_and_mask(&s, key);
+        attention_shape_and_mask(&s.a, key, s.rows, find_scores, &s);
         for (uint32_t r = 0; r < s.rows; r++)
             weigh_row(&s, r);
         multiply_values(&s, key);
