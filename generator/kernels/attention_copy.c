@@ -187,28 +187,7 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
     }
 }
 
-static void init_even(attention_panel *p)
-{
-    ptx_fn *f = p->by->a->f;
-    teams t = teams_of(p);
-    ptx_val team = ptx_div(f, p->by->tid, ptx_u32(t.team));
-    p->column = ptx_and(f, p->by->tid, ptx_u32(t.team - 1));
-    p->row = team;
-    if (t.parts > 1) {
-        p->row = ptx_and(f, team, ptx_u32(t.rows - 1));
-        ptx_val part = ptx_div(f, team, ptx_u32(t.rows));
-        p->column = ptx_mad(f, part, ptx_u32(t.team), p->column);
-    }
-}
-
 /* ---- odd rows -------------------------------------------------------------------------------------------------------- */
-
-static void init_odd(attention_panel *p)
-{
-    ptx_fn *f = p->by->a->f;
-    p->row = ptx_div(f, p->by->tid, ptx_u32(row_units(p)));
-    p->column = ptx_rem(f, p->by->tid, ptx_u32(row_units(p)));
-}
 
 typedef struct unit {
     ptx_val row, column, at;
@@ -301,38 +280,46 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
 {
     ptx_fn *f = by->a->f;
     attention_panel p = {by, from, rows, elements, lines, .at = from.first};
-    (is_even(&p) ? init_even : init_odd)(&p);
     if (is_even(&p)) {
+        const teams t = teams_of(&p);
+        ptx_val team = ptx_div(f, by->tid, ptx_u32(t.team));
+        p.column = ptx_and(f, by->tid, ptx_u32(t.team - 1));
+        p.row = team;
+        if (t.parts > 1) {
+            p.row = ptx_and(f, team, ptx_u32(t.rows - 1));
+            ptx_val part = ptx_div(f, team, ptx_u32(t.rows));
+            p.column = ptx_mad(f, part, ptx_u32(t.team), p.column);
+        }
         ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(&p)));
         p.at = ptx_at(f, from.first, column);
         if (from.is_paged)
             p.at = in_octet(f, &from, p.at, p.row);
+    } else {
+        p.row = ptx_div(f, by->tid, ptx_u32(row_units(&p)));
+        p.column = ptx_rem(f, by->tid, ptx_u32(row_units(&p)));
     }
     p.to = ptx_add(f, attention_unit_at(f, lines, p.row, p.column), to);
     return p;
 }
 
-/* Copies in the background check a bound in an instruction or two. Of few of them ptxas would predicate two ways, one without
- * bounds, and all warps go through both. */
-static bool always_checks(const attention_panel *p)
-{
-    enum { FEW = 4 };
-    return p->by->in_background && p->rows * row_units(p) <= FEW * p->by->threads;
-}
-
 void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element)
 {
+    enum { FEW = 4 };
     ptx_fn *f = p->by->a->f;
-    if (always_checks(p)) {
-        (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+    void (*const copy)(const attention_panel *, ptx_val, const ptx_val *, ptx_val) =
+        is_even(p) ? copy_even : copy_odd;
+    /* Copies in the background check a bound in an instruction or two. Of few of them ptxas would predicate two ways, one without
+     * bounds, and all warps go through both. */
+    if (p->by->in_background && p->rows * row_units(p) <= FEW * p->by->threads) {
+        copy(p, row, &end, element);
         return;
     }
     ptx_val last = ptx_add(f, row, ptx_u32(p->rows));
     PTX_IF (f, ptx_le(f, last, end)) {
-        (is_even(p) ? copy_even : copy_odd)(p, row, NULL, element);
+        copy(p, row, NULL, element);
     }
     PTX_ELSE (f) {
-        (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+        copy(p, row, &end, element);
     }
 }
 
@@ -340,28 +327,27 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
 
 enum { SCALE_BYTES = 4 };
 
-static void copy_scales_of(const attention_copier *by, const attention_matrix *m, uint32_t first, ptx_val to,
-                           ptx_val row, ptx_val end)
-{
-    ptx_fn *f = by->a->f;
-    ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, ptx_u32(first)), number = ptx_add(f, row, mine);
-    ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, end);
-    ptx_val at = ptx_mad(f, mine, ptx_u32(SCALE_BYTES), to);
-    if (by->in_background) {
-        ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), ptx_u32(0));
-        ptx_cp_async_zfill(f, shared_at(f, PTX_F32, at, 0), from, SCALE_BYTES, bytes, PTX_CA);
-        return;
-    }
-    ptx_val scale;
-    tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
-    ptx_store(f, shared_at(f, PTX_F32, at, 0), scale);
-}
-
+/* From key `first` of the tile on, one of K and one of V per thread. */
 static void copy_scales(const attention_copier *by, uint32_t first, uint32_t rows, ptx_val to, ptx_val row,
                         ptx_val end)
 {
-    copy_scales_of(by, &by->a->k_scales, first, to, row, end);
-    copy_scales_of(by, &by->a->v_scales, first, ptx_add(by->a->f, to, ptx_u32(rows * SCALE_BYTES)), row, end);
+    ptx_fn *f = by->a->f;
+    for (uint32_t is_v = 0; is_v < 2; is_v++) {
+        const attention_matrix *m = is_v ? &by->a->v_scales : &by->a->k_scales;
+        if (is_v)
+            to = ptx_add(f, to, ptx_u32(rows * SCALE_BYTES));
+        ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, ptx_u32(first)),
+                number = ptx_add(f, row, mine);
+        ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, end);
+        ptx_val at = shared_at(f, PTX_F32, ptx_mad(f, mine, ptx_u32(SCALE_BYTES), to), 0), scale;
+        if (by->in_background) {
+            ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), ptx_u32(0));
+            ptx_cp_async_zfill(f, at, from, SCALE_BYTES, bytes, PTX_CA);
+        } else {
+            tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
+            ptx_store(f, at, scale);
+        }
+    }
 }
 
 void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row, ptx_val end)

@@ -216,22 +216,27 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
     }
 }
 
-/* Half of the threads load scales; with vector 8 only as many as it takes load A. */
-static void load_columns(transposed_mma *g, ptx_val chunk)
+/* With vector 8 only as many threads as it takes have a part of A. */
+static void on_threads_of_rows(transposed_mma *g, void (*what)(transposed_mma *g, ptx_val of), ptx_val of)
 {
-    ptx_fn *f = g->f;
-    load_codes(g, chunk);
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
-        load_scales(g, chunk);
-    }
-    uint32_t threads_of_a = g->vector == 8 ? g->groups * 32 : THREADS;
-    if (threads_of_a == THREADS) {
-        load_rows(g, chunk);
+    const uint32_t threads = g->vector == 8 ? g->groups * 32 : THREADS;
+    if (threads == THREADS) {
+        what(g, of);
         return;
     }
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(threads_of_a))) {
-        load_rows(g, chunk);
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, ptx_u32(threads))) {
+        what(g, of);
     }
+}
+
+/* Half of the threads load scales. */
+static void load_columns(transposed_mma *g, ptx_val chunk)
+{
+    load_codes(g, chunk);
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, ptx_u32(THREADS / 2))) {
+        load_scales(g, chunk);
+    }
+    on_threads_of_rows(g, load_rows, chunk);
 }
 
 /* ---- and into shared memory ------------------------------------------------------------------------------------ */
@@ -253,10 +258,10 @@ static void store_scales(transposed_mma *g)
     ptx_store_vec(f, 2, shared_at(f, PTX_U32, to, 0), halves, PTX_PLAIN);
 }
 
-static void store_rows(transposed_mma *g)
+static void store_rows(transposed_mma *g, ptx_val buffer)
 {
     ptx_fn *f = g->f;
-    ptx_val to = ptx_add(f, g->a_to, g->buffer);
+    ptx_val to = ptx_add(f, g->a_to, buffer);
     if (g->vector == 8) {
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, 0), g->a, PTX_PLAIN);
         return;
@@ -274,14 +279,7 @@ static void store_columns(transposed_mma *g)
     PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
         store_scales(g);
     }
-    uint32_t threads_of_a = g->vector == 8 ? g->groups * 32 : THREADS;
-    if (threads_of_a == THREADS) {
-        store_rows(g);
-        return;
-    }
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(threads_of_a))) {
-        store_rows(g);
-    }
+    on_threads_of_rows(g, store_rows, g->buffer);
 }
 
 /* Whether scales multiply A: where the type of products has f32's range. */
