@@ -74,7 +74,7 @@ typedef struct attention {
     ptx_val page_table, first_page; /* the sequence's first entry; U32 */
     ptx_val page_size;              /* rows, U32 */
     ptx_val octets;                 /* of the tile that copies are for; U32 */
-    /* attention_keys.h: */
+    /* attention_score.h, keys: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
     ptx_val diagonal;       /* the key at which query 0 stands; S32 */

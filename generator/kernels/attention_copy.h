@@ -47,6 +47,7 @@ typedef struct attention_panel {
     const attention_copier *by;
     attention_matrix from;
     uint32_t rows, elements;
+    uint32_t unit_elements, row_units; /* elements of 16 bytes; such units of a row */
     attention_lines lines;
     ptx_val row, column; /* of this thread's first unit; the column in units */
     ptx_val at, to;      /* its source, its destination */

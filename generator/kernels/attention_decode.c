@@ -9,8 +9,8 @@
  * in a cycle: twice what an H100 has for a multiprocessor. Codes of 8 bits are half of these bytes, and a warp by itself takes at
  * most 1700 cycles for a tile of them: the eight that registers leave room for go through 19 bytes in a cycle.
  */
-#include "attention_keys.h"
 #include "attention_mma.h"
+#include "attention_score.h"
 #include "device/copy.h"
 #include "device/lanes.h"
 #include "device/shared.h"

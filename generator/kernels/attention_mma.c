@@ -65,18 +65,6 @@ static uint32_t octet_bytes(attention_lines lines)
     return UNIT * lines.row_bytes;
 }
 
-/* Of a block's sums of O, eight columns each. */
-static uint32_t fragments(const mma *m)
-{
-    return 2 * m->v_steps + m->v_has_tail;
-}
-
-/* Of a thread block whose warps have rows of their own; a warp that has keys of its own copies them by itself. */
-static uint32_t threads(const mma *m)
-{
-    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
-}
-
 /* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
 static ptx_val fours_at(const mma *m, attention_lines lines, ptx_val row, ptx_val quarter)
 {
@@ -228,40 +216,20 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-typedef struct lane_scores {
-    attention_scores rows[2 * MOST_BLOCKS];
-    uint32_t offsets[2 * MOST_OCTETS];
-    ptx_val *score[2 * MOST_BLOCKS][2 * MOST_OCTETS];
-} lane_scores;
-
 /* Of each row the lane has keys 2 * quarter and the next of each octet. */
-static void find_scores(mma *m, ptx_val key, lane_scores *of)
+static void find_scores(void *of, ptx_val key, attention_scores rows[])
 {
+    mma *m = of;
     ptx_fn *f = m->f;
     ptx_val row = first_row(m, 0), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
-    for (uint32_t n = 0; n < 2 * m->octets; n++)
-        of->offsets[n] = n / 2 * UNIT + n % 2;
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        for (uint32_t n = 0; n < 2 * m->octets; n++)
-            of->score[i][n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
         ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-        of->rows[i] = (attention_scores){number, mine, of->offsets, of->score[i], 2 * m->octets};
-    }
-}
-
-static void shape_and_mask(mma *m, ptx_val key)
-{
-    ptx_fn *f = m->f;
-    lane_scores of;
-    if (m->a.shaping != ATTENTION_PLAIN) {
-        find_scores(m, key, &of);
-        attention_shape_scores(&m->a, of.rows, 2 * m->blocks);
-    }
-    PTX_IF (f, attention_is_masked(&m->a, key)) {
-        ptx_rarely(f);
-        find_scores(m, key, &of);
-        attention_mask_scores(&m->a, key, of.rows, 2 * m->blocks);
+        rows[i] = (attention_scores){.row = number, .first = mine, .count = 2 * m->octets};
+        for (uint32_t n = 0; n < 2 * m->octets; n++) {
+            rows[i].offsets[n] = n / 2 * UNIT + n % 2;
+            rows[i].score[n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
+        }
     }
 }
 
@@ -293,7 +261,7 @@ static void raise_rows(mma *m)
         for (uint32_t i = 0; i < 2 * m->blocks; i++) {
             ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[i / 2][i % 2], shift[i]);
             ptx_mul_to(f, m->row[i / 2][i % 2].sum, shrink);
-            for (uint32_t n = 0; n < 2 * fragments(m); n++)
+            for (uint32_t n = 0; n < 2 * m->fragments; n++)
                 ptx_mul_to(f, m->sum[i / 2][n / 2][2 * (i % 2) + n % 2], shrink);
         }
     }
@@ -344,7 +312,7 @@ void attention_mma_weigh(mma *m, ptx_val key)
                     ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
         }
     }
-    shape_and_mask(m, key);
+    attention_shape_and_mask(&m->a, key, 2 * m->blocks, find_scores, m);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
@@ -406,7 +374,7 @@ static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
         ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
         share = ptx_mul(f, share, m->shrink[2 * b + r]);
         ptx_val words[2];
-        for (uint32_t n = 0; n < fragments(m); n++) {
+        for (uint32_t n = 0; n < m->fragments; n++) {
             ptx_val low = ptx_mul(f, sum_of(m, b, r, 2 * n), share);
             ptx_val high = ptx_mul(f, sum_of(m, b, r, 2 * n + 1), share);
             words[n % 2] = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
@@ -494,7 +462,7 @@ void attention_mma_slice(mma *m, attention_mma_slices *slices)
     const uint32_t width = m->has_codes ? 4 : 2;
     ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(width));
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        uint32_t count = fragments(m), block = i / 2, r = i % 2;
+        uint32_t count = m->fragments, block = i / 2, r = i % 2;
         ptx_val *sums = slices->sums[i];
         for (uint32_t n = 0; n < 2 * count; n++)
             sums[n] = sum_of(m, block, r, n);
@@ -529,12 +497,14 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.has_tail = m.a.head_dim % 16 != 0;
     m.v_steps = m.a.head_dim_v / 16;
     m.v_has_tail = m.a.head_dim_v % 16 != 0;
+    m.fragments = 2 * m.v_steps + m.v_has_tail;
     m.octets = keys / 8;
     m.has_codes = m.a.kv != ATTENTION_SAME;
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
     m.blocks = has_two && m.a.head_dim <= most_of_two(&m) && m.a.head_dim_v <= most_of_two(&m) ? 2 : 1;
+    m.threads = m.a.tile_q / BLOCK_ROWS / m.blocks * WARP_LANES;
     const bool is_shared = keys == m.a.tile_k; /* else a warp has a ring of its own */
-    const uint32_t all = threads(&m), copiers = is_shared ? all : WARP_LANES;
+    const uint32_t all = m.threads, copiers = is_shared ? all : WARP_LANES;
     const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
     m.q_lines = attention_strips(0, m.a.tile_q, units, all);
     m.out_lines = attention_strips(0, m.a.tile_q, v_units, all); /* in Q's place */
@@ -561,7 +531,7 @@ mma attention_mma_init(const attention *of, uint32_t keys)
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
             softmax_init_row(f, m.a.wide, &m.row[b][r]);
-        for (uint32_t i = 0; i < 4 * (fragments(&m)); i++)
+        for (uint32_t i = 0; i < 4 * m.fragments; i++)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
     return m;
@@ -612,7 +582,7 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->shared = shared;
-    m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
+    m->copier = (attention_copier){a, m->threads, 2, a->has_sm_80, tid};
     attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, shared, m->v_lines);
@@ -651,7 +621,7 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     attention_sums sums[MOST_BLOCKS];
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
-    attention_total total = attention_init_total(a, sums, m->blocks, fragments(m));
+    attention_total total = attention_init_total(a, sums, m->blocks, m->fragments);
     attention_add_tiles(&total, 1, ATTENTION_CHUNK / m->keys * a->tile_k, ahead, add, of);
     if (a->has_sm_80)
         ptx_cp_async_wait_all(f);
@@ -664,9 +634,9 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
 void attention_shape_mma(kiln_shape *s, const attention *a)
 {
     const mma m = attention_mma_geometry(*a, a->tile_k);
-    s->block[0] = threads(&m);
+    s->block[0] = m.threads;
     s->shared_bytes = m.shared_bytes;
-    s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
+    s->blocks_per_multiprocessor = attention_mma_blocks(&m, m.threads);
     s->trip = a->tile_k;
 }
 

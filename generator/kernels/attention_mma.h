@@ -20,6 +20,8 @@ typedef struct attention_mma {
     ptx_fn *f;
     bool q_stays;                    /* in registers */
     uint32_t blocks;                 /* of 16 rows, per warp */
+    uint32_t fragments;              /* of a block's sums of O, eight columns each */
+    uint32_t threads;                /* of a thread block whose warps have rows of their own */
     uint32_t keys;                   /* of a tile: tile_k, or the part of them that a warp has for itself */
     uint32_t steps, v_steps, octets; /* 16 elements of head_dim, of head_dim_v; 8 keys */
     bool has_codes;                  /* K and V are codes */

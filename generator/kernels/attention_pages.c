@@ -2,7 +2,7 @@
  * for those. Behind the entries each thread that makes
  * some has two U32 of its own, for want of registers: the reciprocal of the page size, and the sequence's first page. */
 #include "attention_pages.h"
-#include "attention_keys.h"
+#include "attention_score.h"
 #include "device/shared.h"
 
 enum { OCTET = 8, TILES = 2, OWN_BYTES = 8 };

@@ -142,19 +142,17 @@ static void shape_and_mask(wide *w, ptx_val key)
     ptx_fn *f = w->f;
     const attention *a = &w->a;
     attention_scores rows[2];
-    uint32_t offsets[2 * MOST_OCTETS];
-    ptx_val *score[2][2 * MOST_OCTETS];
     ptx_val of_block = ptx_mad(f, w->block, ptx_u32(BLOCK_ROWS), a->first);
     ptx_val row = ptx_add(f, of_block, ptx_shr(f, w->lane, ptx_u32(2)));
     ptx_val of_group = ptx_mad(f, w->group, ptx_u32(w->octets * UNIT), key);
     ptx_val mine = ptx_mad(f, ptx_and(f, w->lane, ptx_u32(3)), ptx_u32(2), of_group);
-    for (uint32_t n = 0; n < 2 * w->octets; n++)
-        offsets[n] = n / 2 * UNIT + n % 2;
     for (uint32_t r = 0; r < 2; r++) {
-        for (uint32_t n = 0; n < 2 * w->octets; n++)
-            score[r][n] = &w->score[n / 2][2 * r + n % 2];
         ptx_val number = r == 0 ? row : ptx_add(f, row, ptx_u32(8));
-        rows[r] = (attention_scores){number, mine, offsets, score[r], 2 * w->octets};
+        rows[r] = (attention_scores){.row = number, .first = mine, .count = 2 * w->octets};
+        for (uint32_t n = 0; n < 2 * w->octets; n++) {
+            rows[r].offsets[n] = n / 2 * UNIT + n % 2;
+            rows[r].score[n] = &w->score[n / 2][2 * r + n % 2];
+        }
     }
     attention_shape_scores(a, rows, 2);
     PTX_IF (f, attention_is_masked(a, key)) {

@@ -46,7 +46,7 @@ typedef struct gemm {
     ptx_type type, wide;                     /* of A and C; of arithmetic */
     uint32_t rows, columns, tile_n, k_warps; /* columns: of a lane */
     bool has_sm_80, has_sm_110, is_nested;
-    uint32_t depth, stage_row_bytes;
+    uint32_t wide_bytes, depth, stage_row_bytes, unit_stride;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
 
     nf4_pairs pairs;
@@ -62,16 +62,6 @@ typedef struct gemm {
     ptx_val codes_at[MOST_COLUMNS];
     ptx_val sum[MOST_ROWS][MOST_COLUMNS];
 } gemm;
-
-static uint32_t wide_bytes(const gemm *g)
-{
-    return g->wide == PTX_F64 ? 8 : 4;
-}
-
-static uint32_t unit_stride(const gemm *g)
-{
-    return 8 + 32 / g->depth;
-}
 
 /* ---- A --------------------------------------------------------------------------------------------------------- */
 
@@ -91,8 +81,8 @@ static void init_stage(gemm *g, ptx_val first_row)
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, g->a_k);
     }
-    uint32_t piece_units = g->vector * wide_bytes(g) / UNIT_BYTES;
-    ptx_val unit = ptx_mad(f, piece, ptx_u32(piece_units * unit_stride(g)), member);
+    uint32_t piece_units = g->vector * g->wide_bytes / UNIT_BYTES;
+    ptx_val unit = ptx_mad(f, piece, ptx_u32(piece_units * g->unit_stride), member);
     ptx_val bytes = ptx_mad(f, unit, ptx_u32(UNIT_BYTES), g->stage);
     g->stage_to = ptx_mad(f, row, ptx_u32(g->stage_row_bytes), bytes);
     g->stage_from = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), g->stage);
@@ -114,11 +104,11 @@ static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
         else
             x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
     }
-    uint32_t unit_elements = UNIT_BYTES / wide_bytes(g);
+    uint32_t unit_elements = UNIT_BYTES / g->wide_bytes;
     uint32_t start =
         i * WARP_LANES / (COLUMN_LANES * g->pieces) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
     for (uint32_t u = 0; u < g->vector / unit_elements; u++) {
-        ptx_val to = shared_at(g->f, g->wide, g->stage_to, start + u * unit_stride(g) * UNIT_BYTES);
+        ptx_val to = shared_at(g->f, g->wide, g->stage_to, start + u * g->unit_stride * UNIT_BYTES);
         ptx_store_vec(f, (int)unit_elements, to, &x[u * unit_elements], PTX_PLAIN);
     }
 }
@@ -243,9 +233,9 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val x[4];
         /* Four neighbouring elements of a row of A, the i-th four of the lane's share of a stage. */
-        uint32_t units = wide_bytes(g) / 4, elements = 4 / units;
+        uint32_t units = g->wide_bytes / 4, elements = 4 / units;
         for (uint32_t u = 0; u < units; u++) {
-            uint32_t bytes = row * g->stage_row_bytes + (i * units + u) * unit_stride(g) * UNIT_BYTES;
+            uint32_t bytes = row * g->stage_row_bytes + (i * units + u) * g->unit_stride * UNIT_BYTES;
             ptx_load_vec(g->f, (int)elements, &x[u * elements],
                          shared_at(g->f, g->wide, g->stage_from, bytes), PTX_PLAIN);
         }
@@ -319,12 +309,12 @@ static void store_sums(gemm *g)
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_reduce_lanes(f, PTX_OP_ADD, COLUMN_LANES, g->sum[row][c]);
-    ptx_val to = ptx_mad(f, g->group, ptx_u32(wide_bytes(g)), g->stage);
+    ptx_val to = ptx_mad(f, g->group, ptx_u32(g->wide_bytes), g->stage);
     ptx_val is_first = ptx_eq(f, g->member, ptx_u32(0));
     PTX_IF (f, is_first) {
         for (uint32_t row = 0; row < g->rows; row++)
             for (uint32_t c = 0; c < g->columns; c++)
-                ptx_store(f, shared_at(g->f, g->wide, to, (row * g->tile_n + c * GROUPS) * wide_bytes(g)),
+                ptx_store(f, shared_at(g->f, g->wide, to, (row * g->tile_n + c * GROUPS) * g->wide_bytes),
                           g->sum[row][c]);
     }
 }
@@ -333,7 +323,7 @@ static void store_sums(gemm *g)
 static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
 {
     ptx_fn *f = g->f;
-    ptx_val from = ptx_mad(f, number, ptx_u32(wide_bytes(g)), g->stages);
+    ptx_val from = ptx_mad(f, number, ptx_u32(g->wide_bytes), g->stages);
     uint32_t stage_bytes = g->rows * g->stage_row_bytes;
     ptx_val sum = shared_sum(f, shared_at(g->f, g->wide, from, 0), g->k_warps, stage_bytes);
     ptx_val in_tile = ptx_and(f, number, ptx_u32(g->tile_n - 1));
@@ -369,6 +359,7 @@ static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
 static gemm geometry(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc")};
+    g.wide_bytes = g.wide == PTX_F64 ? 8 : 4;
     g.has_sm_80 = kiln_has_sm(v, 80);
     g.has_sm_110 = kiln_has_sm(v, 110);
     g.is_nested = kiln_is(v, "scale_type", "nested");
@@ -379,9 +370,10 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     g.pairs = nf4_table(f, v, g.wide, 1024);
     g.vector = g.type == PTX_F32 ? 4 : 8;
     g.depth = g.rows == 1 ? 32 : g.rows == 2 || g.vector == 8 ? 16 : 8;
+    g.unit_stride = 8 + 32 / g.depth;
     g.pieces = g.depth / g.vector;
     g.loads = g.rows * COLUMN_LANES * g.pieces / WARP_LANES;
-    g.stage_row_bytes = wide_bytes(&g) * (COLUMN_LANES * g.depth + 32);
+    g.stage_row_bytes = g.wide_bytes * (COLUMN_LANES * g.depth + 32);
     return g;
 }
 
@@ -436,7 +428,7 @@ static void init_columns(gemm *g)
 static uint32_t blocks_per_multiprocessor(const gemm *g)
 {
     enum { MOST_BLOCKS = 16 };
-    uint32_t sums = 2 * g->rows * g->columns * wide_bytes(g) / 4;
+    uint32_t sums = 2 * g->rows * g->columns * g->wide_bytes / 4;
     uint32_t few = g->k_warps == 4 ? 96 : 85, many = g->has_sm_80 ? 168 : 255;
     uint32_t held = sums + g->tile_n; /* codes too */
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;

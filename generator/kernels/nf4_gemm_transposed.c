@@ -83,31 +83,26 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                is_f16 = kiln_is(v, "a", "f16");
     const bool is_aligned = kiln_is(v, "table", "aligned"), is_any = kiln_is(v, "scales", "any");
     const bool has_f32_sums = kiln_is(v, "acc", "f32");
-    const uint32_t tile_m = kiln_int(v, "tile_m"), k_warps = kiln_int(v, "k_warps"),
-                   vector = kiln_int(v, "vector");
+    const uint32_t tile_m = kiln_int(v, "tile_m"), k_warps = kiln_int(v, "k_warps");
     const uint32_t wide_bytes = has_f32_sums ? 4 : 8, lane_k = tile_m * wide_bytes <= 16 ? 32 : 16;
     (is_mma ? nf4_gemm_transposed_shape_mma : nf4_gemm_transposed_shape_simt)(s, v);
     s->min_sm = is_aligned || (is_mma && is_any) ? 80 : 75;
+    /* clang-format off */
     kiln_require(s, has_f32_sums || is_f32, "a acc", "acc f64 needs a f32");
     kiln_require(s, !is_mma || !is_f32, "a strategy", "strategy mma needs a f16 or bf16");
     kiln_require(s, !is_mma || tile_m >= 8, "strategy tile_m", "strategy mma needs tile_m of at least 8");
     kiln_require(s, !is_mma || k_warps == 8, "strategy k_warps", "strategy mma needs k_warps 8");
     kiln_require(s, !is_mma || tile_m <= 32 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
                  "strategy mma with split_k above 1 needs tile_m of at most 32: registers");
-    kiln_require(s, is_mma || tile_m <= 8, "strategy tile_m",
-                 "strategy simt needs tile_m of at most 8: registers");
-    kiln_require(s, is_mma || vector == 1, "strategy vector", "vector 8 needs strategy mma");
-    kiln_require(s, is_any || (is_mma && is_f16), "a strategy scales",
-                 "scales normal needs strategy mma and a f16");
-    kiln_require(s, s->shared_bytes <= (is_aligned ? SHARED_SM_86 : SHARED_SM_75),
-                 "acc strategy tile_m k_warps table",
+    kiln_require(s, is_mma || tile_m <= 8, "strategy tile_m", "strategy simt needs tile_m of at most 8: registers");
+    kiln_require(s, is_mma || kiln_int(v, "vector") == 1, "strategy vector", "vector 8 needs strategy mma");
+    kiln_require(s, is_any || (is_mma && is_f16), "a strategy scales", "scales normal needs strategy mma and a f16");
+    kiln_require(s, s->shared_bytes <= (is_aligned ? SHARED_SM_86 : SHARED_SM_75), "acc strategy tile_m k_warps table",
                  "tile_m and k_warps fit 64 KB of shared memory, with table aligned 99 KB");
-    kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m",
-                 "acc f64 needs tile_m of at most 4: registers");
-    kiln_require(
-        s,
-        is_mma || (k_warps * tile_m * lane_k * wide_bytes <= MOST_LANE_SUMS && (tile_m == 1 || k_warps <= 8)),
-        "acc strategy tile_m k_warps", "tile_m and k_warps fit the registers of a multiprocessor");
+    kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m", "acc f64 needs tile_m of at most 4: registers");
+    kiln_require(s, is_mma || (k_warps * tile_m * lane_k * wide_bytes <= MOST_LANE_SUMS && (tile_m == 1 || k_warps <= 8)),
+                 "acc strategy tile_m k_warps", "tile_m and k_warps fit the registers of a multiprocessor");
+    /* clang-format on */
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)

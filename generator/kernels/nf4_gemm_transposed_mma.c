@@ -57,8 +57,10 @@ enum {
 
 typedef struct transposed_mma {
     ptx_fn *f;
-    ptx_type type, pair; /* f16, f16x2, or bf16 */
-    uint32_t groups, vector;
+    ptx_type type, pair;                   /* f16, f16x2, or bf16 */
+    uint32_t groups, vector, loads;        /* loads of A, of a thread */
+    uint32_t total_words, columns_of_sums; /* that one set of sums takes, over all parts: a power of two */
+    bool scales_rows;                      /* scales multiply A: where the type of products has f32's range */
     bool has_sm_80, is_high_first, is_tf32; /* products in tf32 of A in f16 */
 
     nf4_pairs pairs;
@@ -72,12 +74,6 @@ typedef struct transposed_mma {
     ptx_val codes[CODES_LOADS][4], scales[2], a[MOST_GROUPS];           /* being loaded */
     ptx_val sum[FRAGMENTS][MOST_GROUPS][4], total; /* total of earlier sums, in local memory */
 } transposed_mma;
-
-/* Loads of A per thread. */
-static uint32_t loads_of_a(const transposed_mma *g)
-{
-    return g->vector == 1 ? g->groups : 4;
-}
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
@@ -154,7 +150,7 @@ static void init_columns(transposed_mma *g)
             g->codes[i][e] = ptx_var(f, ptx_u32(0));
     for (uint32_t i = 0; i < 2; i++)
         g->scales[i] = ptx_var(f, ptx_f32(0));
-    for (uint32_t i = 0; i < loads_of_a(g); i++)
+    for (uint32_t i = 0; i < g->loads; i++)
         g->a[i] = ptx_var(f, ptx_u32(0));
 }
 
@@ -197,7 +193,7 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
     ptx_val in_bounds = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
-    for (uint32_t i = 0; i < loads_of_a(g); i++)
+    for (uint32_t i = 0; i < g->loads; i++)
         ptx_set(f, g->a[i], ptx_u32(0));
     if (g->vector == 8) {
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[0], chunk), PTX_U32), words[4];
@@ -216,22 +212,27 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
     }
 }
 
-/* Half of the threads load scales; with vector 8 only as many as it takes load A. */
-static void load_columns(transposed_mma *g, ptx_val chunk)
+/* With vector 8 only as many threads as it takes have a part of A. */
+static void on_threads_of_rows(transposed_mma *g, void (*what)(transposed_mma *g, ptx_val of), ptx_val of)
 {
-    ptx_fn *f = g->f;
-    load_codes(g, chunk);
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
-        load_scales(g, chunk);
-    }
-    uint32_t threads_of_a = g->vector == 8 ? g->groups * 32 : THREADS;
-    if (threads_of_a == THREADS) {
-        load_rows(g, chunk);
+    const uint32_t threads = g->vector == 8 ? g->groups * 32 : THREADS;
+    if (threads == THREADS) {
+        what(g, of);
         return;
     }
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(threads_of_a))) {
-        load_rows(g, chunk);
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, ptx_u32(threads))) {
+        what(g, of);
     }
+}
+
+/* Half of the threads load scales. */
+static void load_columns(transposed_mma *g, ptx_val chunk)
+{
+    load_codes(g, chunk);
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, ptx_u32(THREADS / 2))) {
+        load_scales(g, chunk);
+    }
+    on_threads_of_rows(g, load_rows, chunk);
 }
 
 /* ---- and into shared memory ------------------------------------------------------------------------------------ */
@@ -253,10 +254,10 @@ static void store_scales(transposed_mma *g)
     ptx_store_vec(f, 2, shared_at(f, PTX_U32, to, 0), halves, PTX_PLAIN);
 }
 
-static void store_rows(transposed_mma *g)
+static void store_rows(transposed_mma *g, ptx_val buffer)
 {
     ptx_fn *f = g->f;
-    ptx_val to = ptx_add(f, g->a_to, g->buffer);
+    ptx_val to = ptx_add(f, g->a_to, buffer);
     if (g->vector == 8) {
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, 0), g->a, PTX_PLAIN);
         return;
@@ -274,20 +275,7 @@ static void store_columns(transposed_mma *g)
     PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
         store_scales(g);
     }
-    uint32_t threads_of_a = g->vector == 8 ? g->groups * 32 : THREADS;
-    if (threads_of_a == THREADS) {
-        store_rows(g);
-        return;
-    }
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(threads_of_a))) {
-        store_rows(g);
-    }
-}
-
-/* Whether scales multiply A: where the type of products has f32's range. */
-static bool scales_rows(const transposed_mma *g)
-{
-    return g->type == PTX_BF16;
+    on_threads_of_rows(g, store_rows, g->buffer);
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
@@ -343,7 +331,7 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
             scales[pair][i] = ptx_as(f, g->pair, halves[2 * pair + i]);
     }
     load_fragments_of_rows(g, from[2], step, rows);
-    for (uint32_t group = 0; scales_rows(g) && group < g->groups; group++)
+    for (uint32_t group = 0; g->scales_rows && group < g->groups; group++)
         for (uint32_t pair = 0; pair < 2; pair++)
             rows[group][pair] = scaled(g, rows[group][pair], scales[pair]);
     for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
@@ -352,7 +340,7 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
             ptx_val codes[2];
             nf4_pairs_decode(&g->pairs, merged[i / 2][i % 2], fragment, codes);
             weights[i] = ptx_as(g->f, g->pair, codes[0]);
-            if (!scales_rows(g))
+            if (!g->scales_rows)
                 weights[i] = scaled(g, weights[i], scales[i / 2]);
         }
         for (uint32_t group = 0; group < g->groups; group++) {
@@ -403,25 +391,14 @@ static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint
     }
 }
 
-static uint32_t total_words(const transposed_mma *g)
-{
-    return FRAGMENTS * g->groups * 4;
-}
-
-/* The columns that one set of sums takes, over all parts: a power of two. */
-static uint32_t columns_of_sums(const transposed_mma *g)
-{
-    return FOLD * CHUNK * g->args.split_k;
-}
-
 /* The total after the set of sums that `column` is in; a bit of `column` chooses the half of the array. Were all offsets
  * constant, ptxas would hold the array in registers, and spill them. */
 static ptx_val total_of(const transposed_mma *g, ptx_val column)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g);
+    const uint32_t columns = g->columns_of_sums;
     ptx_val parity = ptx_and(f, column, ptx_u32(columns));
-    return ptx_at(f, g->total, ptx_div(f, parity, ptx_u32(columns / total_words(g))));
+    return ptx_at(f, g->total, ptx_div(f, parity, ptx_u32(columns / g->total_words)));
 }
 
 /* Adds the total so far to the sums. */
@@ -442,7 +419,7 @@ static void add_total(transposed_mma *g, ptx_val total)
 static void fold_sums(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g), last = columns - CHUNK * g->args.split_k;
+    const uint32_t columns = g->columns_of_sums, last = columns - CHUNK * g->args.split_k;
     PTX_IF (f, ptx_eq(f, ptx_and(f, chunk, ptx_u32(last)), ptx_u32(last))) {
         ptx_rarely(f);
         PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
@@ -471,7 +448,7 @@ static ptx_val first_chunk(const transposed_mma *g)
 static void add_last_total(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g), stride = CHUNK * g->args.split_k;
+    const uint32_t columns = g->columns_of_sums, stride = CHUNK * g->args.split_k;
     ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - stride)), g->args.n)) {
         ptx_rarely(f);
@@ -489,7 +466,7 @@ static void multiply_columns(transposed_mma *g)
             for (uint32_t e = 0; e < 4; e++)
                 g->sum[i][group][e] = ptx_var(f, ptx_f32(0));
     g->buffer = ptx_var(f, ptx_u32(0));
-    g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
+    g->total = ptx_local(f, PTX_F32, 2 * g->total_words, 16);
     ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
         load_columns(g, start);
@@ -583,6 +560,10 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
     g.pair = g.type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
     g.groups = kiln_int(v, "tile_m") / 8;
     g.vector = kiln_int(v, "vector");
+    g.loads = g.vector == 1 ? g.groups : 4;
+    g.total_words = FRAGMENTS * g.groups * 4;
+    g.columns_of_sums = FOLD * CHUNK * kiln_int(v, "split_k");
+    g.scales_rows = g.type == PTX_BF16;
     g.is_high_first = kiln_is(v, "nibbles", "high");
     g.is_tf32 = g.type == PTX_F16 && kiln_is(v, "scales", "any");
     g.pairs = nf4_table(f, v, g.type, 2048);

@@ -37,7 +37,11 @@ typedef struct product {
     ptx_fn *f;
     ptx_type type, wide; /* of A and C; of arithmetic */
     bool has_sm_80;
-    uint32_t rows, k_warps;
+    uint32_t wide_bytes, rows, k_warps, threads;
+    uint32_t loads;         /* of A, of a lane */
+    uint32_t sum_registers; /* of a lane */
+    uint32_t unit_elements; /* of 16 bytes */
+    uint32_t partial_bytes; /* of a row of sums of the lanes of a column */
     uint32_t lane_k, column_lanes, columns,
         batch;            /* per lane; lanes per column; columns of a warp at once; loads in flight */
     uint32_t unit_stride; /* of partial sums in shared memory: see store_row */
@@ -52,26 +56,6 @@ typedef struct product {
     ptx_val sum[MOST_ROWS][MOST_LANE_K];
     ptx_val total[MOST_ROWS * MOST_ELEMENTS];
 } product;
-
-static uint32_t wide_bytes(const product *g)
-{
-    return g->wide == PTX_F64 ? 8 : 4;
-}
-
-static uint32_t sum_registers(const product *g)
-{
-    return g->rows * g->lane_k * wide_bytes(g) / 4;
-}
-
-static uint32_t threads(const product *g)
-{
-    return g->k_warps * WARP_LANES;
-}
-
-static uint32_t loads_of_a(const product *g)
-{
-    return g->rows == 1 ? 1 : g->rows / 2;
-}
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
@@ -102,7 +86,7 @@ static void init_rows(product *g)
     ptx_val odd = ptx_div(f, g->member, ptx_u32(rounds));
     ptx_val row = g->rows == 1 ? g->first_row : ptx_add(f, odd, g->first_row);
     ptx_val last = ptx_sub(f, g->args.m, ptx_u32(1));
-    for (uint32_t i = 0; i < loads_of_a(g); i++) {
+    for (uint32_t i = 0; i < g->loads; i++) {
         ptx_val at = ptx_min(f, ptx_add(f, row, ptx_u32(2 * i)), last);
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.n));
         g->a_at[i] = ptx_at(f, line, g->a_column);
@@ -168,7 +152,7 @@ static void multiply_chunk(product *g, ptx_val chunk)
     /* This lane's share of 16 columns of A; 0 beyond the last column. */
     ptx_val column = ptx_add(f, chunk, g->a_column);
     ptx_val in_bounds = ptx_lt(f, column, g->args.n);
-    for (uint32_t i = 0; i < loads_of_a(g); i++)
+    for (uint32_t i = 0; i < g->loads; i++)
         a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), in_bounds);
     for (uint32_t round = 0; round < CHUNK / g->columns; round += g->batch) {
         codes c[MOST_BATCH];
@@ -205,25 +189,14 @@ static void multiply_columns(product *g)
 
 /* ---- sums over lanes, warps and thread blocks ------------------------------------------------------------------ */
 
-static uint32_t unit_elements(const product *g)
-{
-    return UNIT_BYTES / wide_bytes(g);
-}
-
-/* Bytes of a row of sums of the lanes of a column. */
-static uint32_t partial_bytes(const product *g)
-{
-    return g->lane_k / unit_elements(g) * g->unit_stride * UNIT_BYTES;
-}
-
 /* The units of 16 bytes of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts,
  * and neither have readers, which take neighbouring elements of one lane, or of two. */
 static void store_row(product *g, uint32_t row)
 {
     ptx_fn *f = g->f;
-    uint32_t at_once = unit_elements(g);
+    uint32_t at_once = g->unit_elements;
     ptx_val partial = ptx_mad(f, g->warp, ptx_u32(g->columns), g->group);
-    ptx_val start = ptx_mad(f, partial, ptx_u32(partial_bytes(g)), g->shared);
+    ptx_val start = ptx_mad(f, partial, ptx_u32(g->partial_bytes), g->shared);
     ptx_val to = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), start);
     for (uint32_t i = 0; i < g->lane_k; i += at_once)
         ptx_store_vec(f, (int)at_once, shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
@@ -237,32 +210,32 @@ static void add_partials(product *g, ptx_val totals[])
     uint32_t partials = g->k_warps * g->columns;
     ptx_val member = ptx_div(f, g->tid, ptx_u32(g->lane_k));
     ptx_val mine = ptx_and(f, g->tid, ptx_u32(g->lane_k - 1));
-    ptx_val unit = ptx_div(f, mine, ptx_u32(unit_elements(g)));
+    ptx_val unit = ptx_div(f, mine, ptx_u32(g->unit_elements));
     ptx_val position = ptx_mad(f, unit, ptx_u32(g->unit_stride), member);
     ptx_val start = ptx_mad(f, position, ptx_u32(UNIT_BYTES), g->shared);
-    ptx_val in_unit = ptx_and(f, mine, ptx_u32(unit_elements(g) - 1));
-    ptx_val from = ptx_mad(f, in_unit, ptx_u32(wide_bytes(g)), start);
-    for (uint32_t i = 0; i < TILE_K / threads(g); i++) {
-        uint32_t offset = i * (threads(g) / g->lane_k) * UNIT_BYTES;
+    ptx_val in_unit = ptx_and(f, mine, ptx_u32(g->unit_elements - 1));
+    ptx_val from = ptx_mad(f, in_unit, ptx_u32(g->wide_bytes), start);
+    for (uint32_t i = 0; i < TILE_K / g->threads; i++) {
+        uint32_t offset = i * (g->threads / g->lane_k) * UNIT_BYTES;
         ptx_val first = shared_at(f, g->wide, from, offset);
-        totals[i] = ptx_var(f, shared_sum(f, first, partials, partial_bytes(g)));
+        totals[i] = ptx_var(f, shared_sum(f, first, partials, g->partial_bytes));
     }
 }
 
 static void store_tile(product *g)
 {
     ptx_fn *f = g->f;
-    uint32_t elements = TILE_K / threads(g);
+    uint32_t elements = TILE_K / g->threads;
     ptx_val k = ptx_add(f, g->first_k, g->tid);
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val at_row = ptx_add(f, g->first_row, ptx_u32(row));
         ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, at_row, g->args.k));
         ptx_val at = ptx_at(f, line, k);
         for (uint32_t i = 0; i < elements; i++) {
-            ptx_val mine = ptx_add(f, k, ptx_u32(i * threads(g)));
+            ptx_val mine = ptx_add(f, k, ptx_u32(i * g->threads));
             ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
-                ptx_val x = g->total[row * elements + i], to = ptx_at_const(f, at, i * threads(g));
+                ptx_val x = g->total[row * elements + i], to = ptx_at_const(f, at, i * g->threads);
                 narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &to);
                 ptx_store(f, to, x);
             }
@@ -277,13 +250,13 @@ static void add_all(product *g)
         ptx_barrier(f);
         store_row(g, row);
         ptx_barrier(f);
-        add_partials(g, &g->total[row * (TILE_K / threads(g))]);
+        add_partials(g, &g->total[row * (TILE_K / g->threads)]);
     }
     if (g->args.split_k == 1) {
         store_tile(g);
         return;
     }
-    PTX_IF (f, nf4_add_parts(f, &g->args, g->tid, threads(g), g->total, g->rows * (TILE_K / threads(g)))) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, g->tid, g->threads, g->total, g->rows * (TILE_K / g->threads))) {
         store_tile(g);
     }
 }
@@ -296,12 +269,18 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
         .f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .has_sm_80 = kiln_has_sm(v, 80)};
     g.rows = kiln_int(v, "tile_m");
     g.k_warps = kiln_int(v, "k_warps");
-    g.lane_k = g.rows * wide_bytes(&g) <= 16 ? 32 : 16;
+    g.wide_bytes = g.wide == PTX_F64 ? 8 : 4;
+    g.unit_elements = UNIT_BYTES / g.wide_bytes;
+    g.threads = g.k_warps * WARP_LANES;
+    g.loads = g.rows == 1 ? 1 : g.rows / 2;
+    g.lane_k = g.rows * g.wide_bytes <= 16 ? 32 : 16;
     g.column_lanes = TILE_K / g.lane_k;
     g.columns = WARP_LANES / g.column_lanes;
-    g.batch = sum_registers(&g) <= 32 ? 8 : sum_registers(&g) <= 64 ? 2 : 4;
-    uint32_t lanes_read = 128 / (g.lane_k * wide_bytes(&g)); /* in a wavefront of 128 bytes */
+    g.sum_registers = g.rows * g.lane_k * g.wide_bytes / 4;
+    g.batch = g.sum_registers <= 32 ? 8 : g.sum_registers <= 64 ? 2 : 4;
+    uint32_t lanes_read = 128 / (g.lane_k * g.wide_bytes); /* in a wavefront of 128 bytes */
     g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
+    g.partial_bytes = g.lane_k / g.unit_elements * g.unit_stride * UNIT_BYTES;
     g.pairs = nf4_table(f, v, g.wide, 2048);
     return g;
 }
@@ -322,17 +301,17 @@ static void init(product *g)
 /* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
 static uint32_t blocks_per_multiprocessor(const product *g)
 {
-    uint32_t sums = sum_registers(g);
+    uint32_t sums = g->sum_registers;
     uint32_t registers = sums > 64 || g->wide == PTX_F64 ? 255 : 128;
-    return lanes_blocks(threads(g), registers);
+    return lanes_blocks(g->threads, registers);
 }
 
 /* At the end the sums of the lanes of all columns are where the table was. */
 void nf4_gemm_transposed_shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const product g = geometry(NULL, v);
-    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * partial_bytes(&g);
-    s->block[0] = threads(&g);
+    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * g.partial_bytes;
+    s->block[0] = g.threads;
     s->shared_bytes = table > sums ? table : sums;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     s->trip = CHUNK;

@@ -169,7 +169,6 @@ void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
 /* The same where the group's size is an argument: quant_any.c. */
 void quant_any_scale(quant *q, bool packs);
-void quant_any_pack(quant *q);
-void quant_any_unpack(quant *q);
+void quant_any_tiles(quant *q, bool packs);
 
 #endif

@@ -68,67 +68,36 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     return ptx_mul(f, middle, w->inverse);
 }
 
-/* Calls `find` for each number that the coder has. */
-static quant_numbers each_number(quant *q,
-                                 ptx_val (*find)(quant *, const finder *, uint32_t, ptx_val, ptx_val),
-                                 const finder *w, ptx_val group, ptx_val in_bounds)
+/* The numbers of a group, counted from the tile's first; 1 where the group is out of bounds. */
+static quant_numbers load_numbers(quant *q, const finder *w, ptx_val group, ptx_val in_bounds)
 {
+    ptx_fn *f = q->f;
     quant_numbers g = {.at = {{0}}};
-    for (uint32_t i = 0; i < q->stored; i++)
-        g.at[i] = find(q, w, i, group, in_bounds);
+    if (q->is_nested)
+        g.at[QUANT_SCALE] = quant_nested_scale(q, w->first_group, group, &in_bounds);
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
+        ptx_val at = ptx_at(f, ptx_at(f, q->number[i], w->first_group), group);
+        g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
+        PTX_WHEN (f, in_bounds) {
+            ptx_set(f, g.at[i], ptx_load_hint(f, at, PTX_NC));
+        }
+    }
     return g;
 }
 
-/* A number of a group, counted from the tile's first; 1 where the group is out of bounds. */
-static ptx_val load_number(quant *q, const finder *w, uint32_t number, ptx_val group, ptx_val in_bounds)
-{
-    ptx_fn *f = q->f;
-    if (q->is_nested)
-        return quant_nested_scale(q, w->first_group, group, &in_bounds);
-    ptx_val first = ptx_at(f, q->number[number], w->first_group);
-    ptx_val at = ptx_at(f, first, group);
-    ptx_val value = ptx_var(f, ptx_number(q->wide, 1));
-    PTX_WHEN (f, in_bounds) {
-        ptx_set(f, value, ptx_load_hint(f, at, PTX_NC));
-    }
-    return value;
-}
-
-/* The same from the lane that keeps it. Needs all lanes. */
-static ptx_val fetch_number(quant *q, const finder *w, uint32_t number, ptx_val group, ptx_val in_bounds)
-{
-    (void)in_bounds;
-    return ptx_shfl_idx(q->f, w->kept.at[number], group);
-}
-
-/* The numbers of the i-th element after the one that `offset` belongs to. */
+/* The numbers of the i-th element after the one that `offset` belongs to; from the lane that keeps them, where one does. Needs all
+ * lanes. */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
     ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, ptx_f32((float)i), offset);
     ptx_val group = ptx_cvt_rzi(f, PTX_U32, exact);
-    return each_number(q, w->kept.at[QUANT_SCALE].type != PTX_NONE ? fetch_number : load_number, w, group,
-                       in_bounds);
-}
-
-/* Emits two bodies. Where a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from
- * there; in the other one each element loads its numbers from memory. */
-static void with_numbers(quant *q, finder *w, void (*emit)(quant *, const finder *, const void *),
-                         const void *tables)
-{
-    ptx_fn *f = q->f;
-    ptx_val last = ptx_sub(f, q->left, ptx_u32(1));
-    ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, w, last));
-    ptx_val are_few = ptx_lt(f, last_group, ptx_u32(32));
-    PTX_IF (f, are_few) {
-        ptx_val in_bounds = ptx_le(f, q->lane, last_group);
-        w->kept = each_number(q, load_number, w, q->lane, in_bounds);
-        emit(q, w, tables);
-        w->kept.at[QUANT_SCALE] = (ptx_val){0};
-    }
-    PTX_ELSE (f) {
-        emit(q, w, tables);
-    }
+    if (w->kept.at[QUANT_SCALE].type == PTX_NONE)
+        return load_numbers(q, w, group, in_bounds);
+    quant_numbers g = {.at = {{0}}};
+    for (uint32_t n = 0; n < q->stored; n++)
+        g.at[n] = ptx_shfl_idx(f, w->kept.at[n], group);
+    return g;
 }
 
 /* ---- pack and unpack ---------------------------------------------------------------------------------------------- */
@@ -192,30 +161,6 @@ static void store_lane_codes(quant *q, const any_step *s, ptx_val codes)
     }
 }
 
-static void pack_steps(quant *q, const finder *w, const void *tables)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
-        any_step s = init_step(q, w, q->in, start);
-        ptx_val x[QUANT_MOST_LANE_ELEMENTS];
-        load_lane(q, &s, x);
-        ptx_val codes = quant_codes(q, tables, s.numbers, 1, x, q->lane_elements, QUANT_DIVIDE);
-        store_lane_codes(q, &s, codes);
-    }
-}
-
-void quant_any_pack(quant *q)
-{
-    ptx_fn *f = q->f;
-    ptx_val in_bounds = quant_find_tile(q);
-    PTX_IF (f, in_bounds) {
-        quant_find_left(q);
-        quant_tables t = quant_load_tables(q);
-        finder w = find_groups(q);
-        with_numbers(q, &w, pack_steps, &t);
-    }
-}
-
 static ptx_val load_lane_codes(quant *q, const any_step *s)
 {
     ptx_fn *f = q->f;
@@ -235,34 +180,68 @@ static ptx_val load_lane_codes(quant *q, const any_step *s)
     return codes;
 }
 
-static void unpack_steps(quant *q, const finder *w, const void *values)
+static void pack_step(quant *q, const any_step *s, const quant_tables *tables)
+{
+    ptx_val x[QUANT_MOST_LANE_ELEMENTS];
+    load_lane(q, s, x);
+    ptx_val codes = quant_codes(q, tables, s->numbers, 1, x, q->lane_elements, QUANT_DIVIDE);
+    store_lane_codes(q, s, codes);
+}
+
+static void unpack_step(quant *q, const any_step *s, ptx_val values)
 {
     ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
-        any_step s = init_step(q, w, q->out, start);
-        ptx_val codes = load_lane_codes(q, &s);
-        ptx_val x[QUANT_MOST_LANE_ELEMENTS];
+    ptx_val x[QUANT_MOST_LANE_ELEMENTS], codes = load_lane_codes(q, s);
+    for (uint32_t i = 0; i < q->lane_elements; i++)
+        x[i] = quant_value(q, values, &s->numbers[i], codes, i);
+    PTX_IF (f, s->is_full) {
+        quant_store_step(q, s->tensor, x);
+    }
+    PTX_ELSE (f) {
         for (uint32_t i = 0; i < q->lane_elements; i++)
-            x[i] = quant_value(q, *(const ptx_val *)values, &s.numbers[i], codes, i);
-        PTX_IF (f, s.is_full) {
-            quant_store_step(q, s.tensor, x);
-        }
-        PTX_ELSE (f) {
-            for (uint32_t i = 0; i < q->lane_elements; i++)
-                quant_store_element(q, ptx_at_const(f, s.tensor, i), x[i], s.in_bounds[i]);
-        }
+            quant_store_element(q, ptx_at_const(f, s->tensor, i), x[i], s->in_bounds[i]);
     }
 }
 
-void quant_any_unpack(quant *q)
+/* Packs by tables, or unpacks. */
+static void code_steps(quant *q, const finder *w, const quant_tables *tables, ptx_val values)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
+        any_step s = init_step(q, w, tables ? q->in : q->out, start);
+        if (tables)
+            pack_step(q, &s, tables);
+        else
+            unpack_step(q, &s, values);
+    }
+}
+
+/* Emits two bodies. Where a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from
+ * there; in the other one each element loads its numbers from memory. */
+void quant_any_tiles(quant *q, bool packs)
 {
     ptx_fn *f = q->f;
     ptx_val in_bounds = quant_find_tile(q);
     PTX_IF (f, in_bounds) {
+        quant_tables tables = {.threshold = {0}};
+        ptx_val values = {0};
         quant_find_left(q);
-        ptx_val values = quant_load_values(q);
+        if (packs)
+            tables = quant_load_tables(q);
+        else
+            values = quant_load_values(q);
         finder w = find_groups(q);
-        with_numbers(q, &w, unpack_steps, &values);
+        ptx_val last = ptx_sub(f, q->left, ptx_u32(1));
+        ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, &w, last));
+        PTX_IF (f, ptx_lt(f, last_group, ptx_u32(32))) {
+            ptx_val has_group = ptx_le(f, q->lane, last_group);
+            w.kept = load_numbers(q, &w, q->lane, has_group);
+            code_steps(q, &w, packs ? &tables : NULL, values);
+            w.kept.at[QUANT_SCALE] = (ptx_val){0};
+        }
+        PTX_ELSE (f) {
+            code_steps(q, &w, packs ? &tables : NULL, values);
+        }
     }
 }
 

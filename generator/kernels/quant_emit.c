@@ -244,12 +244,8 @@ static void emit_codes(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool
     read_number_arguments(&q);
     q.packed = ptx_param_ptr(f, PTX_U8, "packed");
     read_size_arguments(&q);
-    if (q.group == 0 && makes_numbers) {
-        quant_any_scale(&q, true);
-        return;
-    }
     if (q.group == 0) {
-        quant_any_pack(&q);
+        (makes_numbers ? quant_any_scale : quant_any_tiles)(&q, true);
         return;
     }
     ptx_val in_bounds = quant_find_tile(&q);
@@ -368,7 +364,7 @@ void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     q.out = ptx_param_ptr(f, q.type, "out");
     read_size_arguments(&q);
     if (q.group == 0) {
-        quant_any_unpack(&q);
+        quant_any_tiles(&q, false);
         return;
     }
     ptx_val in_bounds = quant_find_tile(&q);

@@ -15,7 +15,7 @@
 #include "device/narrow.h"
 #include "device/tail.h"
 
-enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MOST_ELEMENTS = 8 };
+enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES = 3, MOST_ELEMENTS = 8 };
 
 #define LEAST_MOST 0x1p-118f
 
@@ -37,9 +37,11 @@ typedef struct rope {
     uint32_t elements; /* of a chunk */
     uint32_t lanes;    /* of a head: those that have chunks, and more up to a power of two */
 
-    ptx_val q, k, v, frequencies, positions, slots, q_out, k_cache, v_cache, k_scale, v_scale;
-    ptx_val q_heads, k_heads, v_heads, rotary_dim, magnitude, pages, page_size;
-    strides of_q, of_k, of_v, of_out, of_cache, of_scale;
+    ptx_val in[MATRICES], heads[MATRICES]; /* Q, K, V */
+    ptx_val frequencies, positions, slots, q_out;
+    ptx_val cache_of[2], scale_of[2]; /* K, V */
+    ptx_val rotary_dim, magnitude, pages, page_size;
+    strides of_in[MATRICES], of_out, of_cache, of_scale;
 
     ptx_val token;              /* U32 */
     ptx_val is_query, is_value; /* what the warp has; else keys */
@@ -57,22 +59,21 @@ typedef struct rope {
 
 static void declare_pointers(rope *r)
 {
+    static const char *const in[MATRICES] = {"q", "k", "v"};
+    static const char *const caches[2][2] = {{"k_codes", "v_codes"}, {"k_cache", "v_cache"}};
+    static const char *const scales[2][2] = {{"k_scale", "v_scale"}, {"k_scales", "v_scales"}};
     ptx_fn *f = r->f;
     const bool is_same = r->cache == SAME, is_token = r->cache == INT8_TOKEN;
-    const ptx_type element = is_same ? r->type : PTX_S8;
-    r->q = ptx_param_ptr(f, r->type, "q");
-    r->k = ptx_param_ptr(f, r->type, "k");
-    r->v = ptx_param_ptr(f, r->type, "v");
+    for (uint32_t i = 0; i < MATRICES; i++)
+        r->in[i] = ptx_param_ptr(f, r->type, in[i]);
     r->frequencies = ptx_param_ptr(f, PTX_U64, "frequencies");
     r->positions = ptx_param_ptr(f, PTX_U32, "positions");
     r->slots = ptx_param_ptr(f, PTX_S64, "slots");
     r->q_out = ptx_param_ptr(f, r->type, "q_out");
-    r->k_cache = ptx_param_ptr(f, element, is_same ? "k_cache" : "k_codes");
-    r->v_cache = ptx_param_ptr(f, element, is_same ? "v_cache" : "v_codes");
-    if (is_same)
-        return;
-    r->k_scale = ptx_param_ptr(f, PTX_F32, is_token ? "k_scales" : "k_scale");
-    r->v_scale = ptx_param_ptr(f, PTX_F32, is_token ? "v_scales" : "v_scale");
+    for (uint32_t i = 0; i < 2; i++)
+        r->cache_of[i] = ptx_param_ptr(f, is_same ? r->type : PTX_S8, caches[is_same][i]);
+    for (uint32_t i = 0; i < 2 && !is_same; i++)
+        r->scale_of[i] = ptx_param_ptr(f, PTX_F32, scales[is_token][i]);
 }
 
 static strides declare_strides(ptx_fn *f, const char *page, const char *row, const char *head)
@@ -85,18 +86,18 @@ static strides declare_strides(ptx_fn *f, const char *page, const char *row, con
 
 static void declare_numbers(rope *r)
 {
+    static const char *const heads[MATRICES] = {"q_heads", "k_heads", "v_heads"};
     ptx_fn *f = r->f;
     ptx_param(f, PTX_U32, "n");
-    r->q_heads = ptx_param(f, PTX_U32, "q_heads");
-    r->k_heads = ptx_param(f, PTX_U32, "k_heads");
-    r->v_heads = ptx_param(f, PTX_U32, "v_heads");
+    for (uint32_t i = 0; i < MATRICES; i++)
+        r->heads[i] = ptx_param(f, PTX_U32, heads[i]);
     r->rotary_dim = ptx_param(f, PTX_U32, "rotary_dim");
     r->magnitude = ptx_param(f, PTX_F32, "magnitude");
     r->pages = ptx_param(f, PTX_U32, "pages");
     r->page_size = ptx_param(f, PTX_U32, "page_size");
-    r->of_q = declare_strides(f, NULL, "q_row_stride", "q_head_stride");
-    r->of_k = declare_strides(f, NULL, "k_row_stride", "k_head_stride");
-    r->of_v = declare_strides(f, NULL, "v_row_stride", "v_head_stride");
+    r->of_in[0] = declare_strides(f, NULL, "q_row_stride", "q_head_stride");
+    r->of_in[1] = declare_strides(f, NULL, "k_row_stride", "k_head_stride");
+    r->of_in[2] = declare_strides(f, NULL, "v_row_stride", "v_head_stride");
     r->of_out = declare_strides(f, NULL, "out_row_stride", "out_head_stride");
     r->of_cache = declare_strides(f, "cache_page_stride", "cache_row_stride", "cache_head_stride");
     if (r->cache == INT8_TOKEN)
@@ -125,8 +126,8 @@ static void find_head(rope *r)
     ptx_fn *f = r->f;
     ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
     ptx_val warp = ptx_mad(f, block, ptx_u32(WARPS), ptx_warpid_x(f));
-    ptx_val with_q = warps_of(r, r->q_heads);
-    ptx_val with_k = ptx_add(f, with_q, warps_of(r, r->k_heads));
+    ptx_val with_q = warps_of(r, r->heads[0]);
+    ptx_val with_k = ptx_add(f, with_q, warps_of(r, r->heads[1]));
     r->is_query = ptx_lt(f, warp, with_q);
     r->is_value = ptx_ge(f, warp, with_k);
     ptx_val before = choose(r, ptx_u32(0), with_q, with_k);
@@ -135,7 +136,7 @@ static void find_head(rope *r)
     ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, ptx_u32(lanes_log2(r->lanes))));
     r->head = ptx_cvt(f, PTX_U64, head);
     r->lane = ptx_and(f, thread, ptx_u32(r->lanes - 1));
-    ptx_val has_head = ptx_lt(f, head, choose(r, r->q_heads, r->k_heads, r->v_heads));
+    ptx_val has_head = ptx_lt(f, head, choose(r, r->heads[0], r->heads[1], r->heads[2]));
     ptx_val has_chunks = ptx_lt(f, r->lane, ptx_u32(r->head_dim / (PARTS * r->elements)));
     r->in_bounds = ptx_and(f, has_head, has_chunks);
 }
@@ -165,11 +166,12 @@ static void find_chunks(rope *r)
 static void load_chunks(rope *r)
 {
     ptx_fn *f = r->f;
-    ptx_val of_q = ptx_address(f, r->q), of_k = ptx_address(f, r->k), of_v = ptx_address(f, r->v);
+    const strides *of = r->of_in;
+    ptx_val of_q = ptx_address(f, r->in[0]), of_k = ptx_address(f, r->in[1]), of_v = ptx_address(f, r->in[2]);
     ptx_val all = ptx_pointer(f, PTX_GLOBAL, r->type, choose(r, of_q, of_k, of_v));
-    ptx_val row_stride = choose(r, r->of_q.row, r->of_k.row, r->of_v.row);
+    ptx_val row_stride = choose(r, of[0].row, of[1].row, of[2].row);
     ptx_val row = ptx_mul(f, row_stride, ptx_cvt(f, PTX_U64, r->token));
-    ptx_val stride = choose(r, r->of_q.head, r->of_k.head, r->of_v.head);
+    ptx_val stride = choose(r, of[0].head, of[1].head, of[2].head);
     ptx_val head = ptx_at(f, all, ptx_mad(f, r->head, stride, row));
     for (uint32_t part = 0; part < PARTS; part++)
         tail_load(f, r->type == PTX_F32 ? PTX_F32 : PTX_U32, WORDS, r->raw[part],
@@ -296,17 +298,23 @@ static void rotate(rope *r, const table *t)
 
 /* ---- what is written ---------------------------------------------------------------------------------------------- */
 
+/* One of two arrays, of K or of V. */
+static ptx_val choose_array(rope *r, const ptx_val of[2])
+{
+    ptx_fn *f = r->f;
+    ptx_val of_k = ptx_address(f, of[0]), of_v = ptx_address(f, of[1]);
+    return ptx_pointer(f, PTX_GLOBAL, (ptx_type)of[0].element, ptx_select(f, r->is_value, of_v, of_k));
+}
+
 /* Where in the cache, or among its scales, this lane's head is. */
-static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, ptx_val k, ptx_val v)
+static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, const ptx_val of[2])
 {
     ptx_fn *f = r->f;
     ptx_val low = ptx_cvt(f, PTX_U32, slot);
     ptx_val page = ptx_div(f, low, r->page_size);
     ptx_val row = ptx_cvt(f, PTX_U64, ptx_sub(f, low, ptx_mul(f, page, r->page_size)));
     ptx_val of_page = ptx_mul(f, ptx_cvt(f, PTX_U64, page), s->page);
-    ptx_val of_row = ptx_mad(f, row, s->row, of_page);
-    ptx_val of_k = ptx_address(f, k), of_v = ptx_address(f, v);
-    ptx_val all = ptx_pointer(f, PTX_GLOBAL, (ptx_type)k.element, ptx_select(f, r->is_value, of_v, of_k));
+    ptx_val of_row = ptx_mad(f, row, s->row, of_page), all = choose_array(r, of);
     return ptx_at(f, all, ptx_mad(f, r->head, s->head, of_row));
 }
 
@@ -369,17 +377,15 @@ static void append(rope *r)
         ptx_set(f, slot, ptx_as(f, PTX_U64, loaded));
     }
     ptx_val has_slot = ptx_lt(f, slot, ptx_mul_wide(f, r->pages, r->page_size));
-    ptx_val to = find_slot(r, slot, &r->of_cache, r->k_cache, r->v_cache);
+    ptx_val to = find_slot(r, slot, &r->of_cache, r->cache_of);
     if (r->cache == SAME) {
         store_chunks(r, to, has_slot);
         return;
     }
-    if (r->cache == INT8_TOKEN)
-        factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->k_scale, r->v_scale), has_slot);
-    else {
-        /* The same by the scale of the head of all tokens. */
-        ptx_val of_k = ptx_address(f, r->k_scale), of_v = ptx_address(f, r->v_scale), scale;
-        ptx_val all = ptx_pointer(f, PTX_GLOBAL, PTX_F32, ptx_select(f, r->is_value, of_v, of_k));
+    if (r->cache == INT8_TOKEN) {
+        factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->scale_of), has_slot);
+    } else { /* by the scale of the head of all tokens */
+        ptx_val all = choose_array(r, r->scale_of), scale;
         tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &has_slot, PTX_NC);
         factor = ptx_rcp(f, scale);
     }
