@@ -200,9 +200,9 @@ static void fill_stage(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
     PTX_IF (f, row_ring_has_next(&g->w)) {
-        row_ring_copy(&g->w, offset);
         copy_x(g, offset);
         copy_scales(g, offset);
+        row_ring_copy(&g->w, offset);
         row_ring_step(&g->w);
         ptx_add_to(f, g->x_from, ptx_u64(g->of.stage));
         ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
@@ -342,14 +342,12 @@ static void multiply(q8_product *g, bool is_signed, const ptx_val w[4], const pt
     tensor_multiply_bytes(g->f, is_signed, g->has_sm_80, g->of.products, out, w, x, start);
 }
 
-/* Of all rows of W with the same code, a byte: two sums, of this lane's rows of x. */
+/* Of all rows of W with the same code, a byte: sums 0 and 1 are this lane's rows', and 2 and 3 are the same again. */
 static void multiply_alike(q8_product *g, uint32_t code, const ptx_val x[2], ptx_val out[4])
 {
     ptx_val byte = ptx_as(g->f, PTX_B32, ptx_u32(0x01010101 * code)), w[4] = {byte, byte, byte, byte};
     ptx_val start[4] = {g->start, g->start, g->start, g->start};
     multiply(g, true, w, x, start, out);
-    out[2] = out[0];
-    out[3] = out[1];
 }
 
 /* Eight rows of x over a sub-block. */
