@@ -171,8 +171,7 @@ static const kiln_param params[] = {
      .words = "f32 f16 bf16 s8",
      .numbers = "5",
      .default_value = "f32",
-     .summary =
-         "element type of x; gamma is f32; s8: x as q8_quantize makes it, codes and a scale for each 32"},
+     .summary = "element type of x; gamma is f32; s8: codes of q8_quantize"},
     {.name = "y",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
@@ -277,8 +276,7 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
-    {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8",
-     "what the codes of each 32 elements are multiplied by; numbers of at most 22 bits"},
+    {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8", "scale of each 32 codes; of at most 22 bits"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
     {"w_2", KILN_ARG_IN, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
@@ -382,7 +380,7 @@ const kiln_family linear_family = {
         "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
         "each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other than 1 9 more, and adds 40 * 2^-24 * S, "
-        "which tensor cores cut off. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds "
+        "which tensor cores cut off. x s8 is exact, with L = 32 * ceil(k / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds "
         "v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
         "numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
     .nonfinite =

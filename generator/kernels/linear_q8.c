@@ -36,9 +36,11 @@ enum {
     X_BLOCK = 32,              /* elements under one scale of x */
     MOST_ROW_TILES = 4,
     WARP_ELEMENTS = 256,
-    MOST_GROUPS = 8,   /* of a row, that a warp has of a stage */
-    MOST_NUMBERS = 8,  /* of a row, that are loaded for some groups */
-    VECTOR_NUMBERS = 4 /* that a lane loads or stores at once */
+    MOST_GROUPS = 8,    /* of a row, that a warp has of a stage */
+    MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
+    VECTOR_NUMBERS = 4, /* that a lane loads or stores at once */
+    EIGHT_ROWS_BYTES = ROWS * 4 * VECTOR_NUMBERS +
+                       32 /* of a vector of eight rows of W, so that lanes t are in different banks */
 };
 
 /* What `shape` and `emit` both know. */
@@ -102,13 +104,15 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.numbers = g.batch * of_group;
     g.products = format_part_elements(format) / (4 * QUAD_LANES);
     g.w = row_ring_stage(g.stage / format->elements * format->bytes);
+    if (units_of(format) == 2) /* lanes load 8 bytes: four rows are in different banks */
+        g.w.rows.bytes = UNIT_BYTES * ((g.w.pieces + 1) / 4 * 4 + 2);
     g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
     /* Lanes g and t are in different banks. */
     g.x_row_bytes = g.stage + QUAD_LANES * 4 * units_of(format);
     g.x_byte = shared_rows_bytes(g.w.rows, g.tile_n);
     g.scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
     g.stage_bytes = g.scale_byte + 4 * g.tile_m * g.stage / X_BLOCK;
-    g.number_bytes = 4 * WARP_ROWS * g.groups * of_group;
+    g.number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * g.groups * of_group / VECTOR_NUMBERS;
     return g;
 }
 
@@ -200,9 +204,9 @@ static void fill_stage(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
     PTX_IF (f, row_ring_has_next(&g->w)) {
-        row_ring_copy(&g->w, offset);
         copy_x(g, offset);
         copy_scales(g, offset);
+        row_ring_copy(&g->w, offset);
         row_ring_step(&g->w);
         ptx_add_to(f, g->x_from, ptx_u64(g->of.stage));
         ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
@@ -235,7 +239,7 @@ static format_place find_block(q8_product *g, const format_lane *lane, uint32_t 
  * of a batch. */
 static uint32_t number_byte(const q8_geometry *g, uint32_t batch, uint32_t i)
 {
-    return 4 * WARP_ROWS * (batch * g->numbers + VECTOR_NUMBERS * i);
+    return LANE_ROWS * EIGHT_ROWS_BYTES * (batch * g->numbers / VECTOR_NUMBERS + i);
 }
 
 /* Decodes the numbers of a batch of groups of this lane's row. */
@@ -286,7 +290,7 @@ static batch_numbers load_batch(q8_product *g, uint32_t batch)
         for (uint32_t i = 0; i < g->of.numbers / VECTOR_NUMBERS; i++)
             ptx_load_vec(g->f, VECTOR_NUMBERS, &n.of[r][VECTOR_NUMBERS * i],
                          shared_at(g->f, PTX_F32, g->number_from,
-                                   number_byte(&g->of, batch, i) + 4 * VECTOR_NUMBERS * ROWS * r),
+                                   number_byte(&g->of, batch, i) + EIGHT_ROWS_BYTES * r),
                          PTX_PLAIN);
     return n;
 }
@@ -342,14 +346,12 @@ static void multiply(q8_product *g, bool is_signed, const ptx_val w[4], const pt
     tensor_multiply_bytes(g->f, is_signed, g->has_sm_80, g->of.products, out, w, x, start);
 }
 
-/* Of all rows of W with the same code, a byte: two sums, of this lane's rows of x. */
+/* Of all rows of W with the same code, a byte: sums 0 and 1 are this lane's rows', and 2 and 3 are the same again. */
 static void multiply_alike(q8_product *g, uint32_t code, const ptx_val x[2], ptx_val out[4])
 {
     ptx_val byte = ptx_as(g->f, PTX_B32, ptx_u32(0x01010101 * code)), w[4] = {byte, byte, byte, byte};
     ptx_val start[4] = {g->start, g->start, g->start, g->start};
     multiply(g, true, w, x, start, out);
-    out[2] = out[0];
-    out[3] = out[1];
 }
 
 /* Eight rows of x over a sub-block. */
@@ -489,11 +491,10 @@ static void init_rows(q8_product *g)
 static void init_numbers(q8_product *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t bytes = 4 * VECTOR_NUMBERS;
     ptx_val warp = ptx_mad(f, g->l->warp, ptx_u32(g->of.number_bytes), g->tile.shared);
     ptx_val shared = ptx_add(f, warp, ptx_u32(g->of.stages * g->of.stage_bytes));
-    g->number_from = ptx_mad(f, g->tile.g, ptx_u32(bytes), shared);
-    g->number_to = ptx_mad(f, g->tile.t, ptx_u32(bytes * ROWS), g->number_from);
+    g->number_from = ptx_mad(f, g->tile.g, ptx_u32(4 * VECTOR_NUMBERS), shared);
+    g->number_to = ptx_mad(f, g->tile.t, ptx_u32(EIGHT_ROWS_BYTES), g->number_from);
 }
 
 /* Where this lane reads W and x, and how it decodes its groups. */
