@@ -160,14 +160,9 @@ ptx_val quant_load_values(quant *q);
 /* The i-th element of a word of codes. Needs all lanes. */
 ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i);
 
-/* ---- the entries -------------------------------------------------------------------------------------------------- */
+/* ---- quant_any.c: where the group's size is an argument ------------------------------------------------------------ */
 
-void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-
-/* The same where the group's size is an argument: quant_any.c. */
+/* The kernels of scale, or where it packs of quantize; and of pack, or else unpack. */
 void quant_any_scale(quant *q, bool packs);
 void quant_any_tiles(quant *q, bool packs);
 
