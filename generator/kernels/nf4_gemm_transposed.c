@@ -309,14 +309,6 @@ static void init(product *g)
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->rows));
 }
 
-/* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
-static uint32_t blocks_per_multiprocessor(const product *g)
-{
-    uint32_t sums = g->sum_registers;
-    uint32_t registers = sums > 64 || g->wide == PTX_F64 ? 255 : 128;
-    return lanes_blocks(g->threads, registers);
-}
-
 /* At the end the sums of the lanes of all columns are where the table was. */
 static void shape_simt(kiln_shape *s, const kiln_variant *v)
 {
@@ -324,7 +316,9 @@ static void shape_simt(kiln_shape *s, const kiln_variant *v)
     const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * g.partial_bytes;
     s->block[0] = g.threads;
     s->shared_bytes = table > sums ? table : sums;
-    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    /* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
+    s->blocks_per_multiprocessor =
+        lanes_blocks(g.threads, g.sum_registers > 64 || g.wide == PTX_F64 ? 255 : 128);
     s->trip = CHUNK;
     s->loop_warps = g.k_warps;
 }

@@ -58,20 +58,6 @@ static ptx_val word_at(quant *q, ptx_val at, uint32_t step)
     return ptx_at_const(q->f, ptx_cast_ptr(q->f, at, quant_word_type(q)), 32 * (int)step);
 }
 
-static void store_codes_of_tile(quant *q, const quant_tables *t, const quant_numbers *kept, quant_elements x,
-                                quant_division how)
-{
-    ptx_val at = quant_packed_at(q);
-    for (uint32_t row = 0; row < q->rows; row++) {
-        quant_numbers g = quant_numbers_of_row(q, kept, row);
-        for (uint32_t i = 0; i < q->row_steps; i++) {
-            uint32_t step = row * q->row_steps + i;
-            ptx_val codes = quant_codes(q, t, &g, 0, x[step], q->lane_elements, how);
-            ptx_store(q->f, word_at(q, at, step), codes);
-        }
-    }
-}
-
 /* ---- steps shared by the predicated bodies ------------------------------------------------------------------------ */
 
 /* A row of a tile; the tensor may end within it. */
@@ -234,7 +220,14 @@ static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers
         if (makes_numbers)
             store_numbers(q, &g);
         quant_numbers kept = quant_invert(q, &g, how);
-        store_codes_of_tile(q, t, &kept, x, how);
+        ptx_val at = quant_packed_at(q);
+        for (uint32_t row = 0; row < q->rows; row++) {
+            quant_numbers of_row = quant_numbers_of_row(q, &kept, row);
+            for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
+                ptx_val codes = quant_codes(q, t, &of_row, 0, x[step], q->lane_elements, how);
+                ptx_store(f, word_at(q, at, step), codes);
+            }
+        }
         ptx_set(f, predicated, ptx_u32(0));
     }
 }

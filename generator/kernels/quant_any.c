@@ -624,20 +624,6 @@ static void store_kept_codes(quant *q, const share *s, const quant_tables *t, pt
     }
 }
 
-static void store_codes(quant *q, const share *s)
-{
-    ptx_fn *f = q->f;
-    q->lane = ptx_laneid(f);
-    quant_tables tables = quant_load_tables(q);
-    ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s->first, ptx_u32(1)));
-    PTX_IF (f, s->is_large) {
-        store_large_codes(q, s, &tables, packed);
-    }
-    PTX_ELSE (f) {
-        store_kept_codes(q, s, &tables, packed);
-    }
-}
-
 void quant_any_scale(quant *q, bool packs)
 {
     ptx_fn *f = q->f;
@@ -655,6 +641,14 @@ void quant_any_scale(quant *q, bool packs)
     store_scales(q, &s);
     if (packs) {
         ptx_barrier(f);
-        store_codes(q, &s);
+        q->lane = ptx_laneid(f);
+        quant_tables tables = quant_load_tables(q);
+        ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s.first, ptx_u32(1)));
+        PTX_IF (f, s.is_large) {
+            store_large_codes(q, &s, &tables, packed);
+        }
+        PTX_ELSE (f) {
+            store_kept_codes(q, &s, &tables, packed);
+        }
     }
 }
