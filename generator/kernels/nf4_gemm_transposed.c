@@ -106,22 +106,6 @@ static void init_rows(product *g)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-static ptx_val load_number(product *g, ptx_val at, ptx_val in_bounds)
-{
-    ptx_fn *f = g->f;
-    bool is_bf16 = g->type == PTX_BF16;
-    ptx_val raw = ptx_var(f, is_bf16 ? ptx_u32(0) : ptx_number(g->type, 0));
-    PTX_WHEN (f, in_bounds) {
-        if (is_bf16)
-            ptx_set(f, raw, ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
-        else
-            ptx_set(f, raw, ptx_load_hint(f, at, PTX_NC));
-    }
-    if (is_bf16)
-        return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
-    return g->type == PTX_F16 ? ptx_cvt(f, PTX_F32, raw) : raw;
-}
-
 typedef struct codes {
     ptx_val words[4], scale;
 } codes;
@@ -161,10 +145,11 @@ static void multiply_chunk(product *g, ptx_val chunk)
     ptx_fn *f = g->f;
     ptx_val a[MOST_ROWS / 2], mine = ptx_add(f, chunk, g->group);
     /* This lane's share of 16 columns of A; 0 beyond the last column. */
+    const ptx_val zero = g->type == PTX_BF16 ? ptx_u32(0) : ptx_number(g->type, 0);
     ptx_val column = ptx_add(f, chunk, g->a_column);
     ptx_val in_bounds = ptx_lt(f, column, g->args.n);
     for (uint32_t i = 0; i < g->loads; i++)
-        a[i] = load_number(g, ptx_at(f, g->a_at[i], chunk), in_bounds);
+        a[i] = widen_load_where(f, g->type, ptx_at(f, g->a_at[i], chunk), in_bounds, zero);
     for (uint32_t round = 0; round < CHUNK / g->columns; round += g->batch) {
         codes c[MOST_BATCH];
         for (uint32_t i = 0; i < g->batch; i++)

@@ -95,7 +95,9 @@ typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
 void quant_load_tile(quant *q, ptx_val at, quant_elements x);
 /* Loads the elements of one step. */
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
-/* One element where the predicate holds, else a NaN. A NaN is neutral: it changes no extreme, and its code is 0. */
+/* A NaN is neutral: it changes no extreme, and its code is 0. */
+ptx_val quant_nan(const quant *q);
+/* One element where the predicate holds, else a NaN. */
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
 /* Two neighbours, the first at an even index. The second may be out of bounds, or both. */
 void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2]);
