@@ -79,3 +79,17 @@ ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at)
     ptx_val bits = ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_PLAIN);
     return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
 }
+
+ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise)
+{
+    ptx_val raw = ptx_var(f, otherwise);
+    PTX_WHEN (f, in_bounds) {
+        if (type == PTX_BF16)
+            ptx_set(f, raw, ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
+        else
+            ptx_set(f, raw, ptx_load_hint(f, ptx_cast_ptr(f, at, raw.type), PTX_NC));
+    }
+    if (type == PTX_BF16)
+        return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
+    return type == PTX_F16 ? ptx_cvt(f, PTX_F32, ptx_as(f, PTX_F16, raw)) : raw;
+}

@@ -20,4 +20,7 @@ void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2]);
 /* An element as F32, of a pointer to F32, F16 or BF16. */
 ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at);
 
+/* The same, also of F64, where it is in bounds; else `otherwise`, which is as memory has it: of F16 a U16 too, of BF16 a U32. */
+ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise);
+
 #endif

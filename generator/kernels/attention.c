@@ -225,13 +225,8 @@ static const kiln_call calls[] = {
 
 enum { MATRICES = 6 }; /* Q, K, V, O; scales of K and V */
 
-/* Elements of a matrix from batch to batch and from head to head, U64. */
-typedef struct matrix_strides {
-    ptx_val batch, head;
-} matrix_strides;
-
 /* With pack_gqa, a thread block has a head of K and V, and all heads of Q and O that share it. */
-static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, const matrix_strides strides[MATRICES])
+static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
 {
     ptx_fn *f = a->f;
     ptx_val block = attention_grid_head(a), batch = ptx_ctaid_z(f);
@@ -247,16 +242,14 @@ static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, const mat
     attention_matrix *const all[MATRICES] = {&a->q, &a->k, &a->v, &a->out, &a->k_scales, &a->v_scales};
     for (int i = 0; i < (a->kv == ATTENTION_INT8_TOKEN ? MATRICES : 4); i++) {
         bool is_q = i == 0 || i == 3;
-        all[i]->head_stride = strides[i].head;
         all[i]->pack_gqa = is_q && a->pack_gqa;
         all[i]->is_paged = !is_q && is_paged;
-        all[i]->page_stride = strides[i].batch;
         all[i]->in_entry = i >= 4 ? 16 : i == 2 ? 8 : 0;
         if (i == 3 && !is_dense)
             continue; /* until attention_find_before */
-        ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
+        ptx_val element = ptx_mul(f, is_q ? head : kv_head, all[i]->head_stride);
         if (is_dense || (!is_q && !is_paged))
-            element = ptx_mad(f, batch, strides[i].batch, element);
+            element = ptx_mad(f, batch, all[i]->batch_stride, element);
         if (!is_dense && (is_q || !is_paged))
             element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
         all[i]->first = ptx_at(f, all[i]->first, element);
@@ -293,7 +286,6 @@ static attention geometry(ptx_fn *f, const kiln_variant *v)
 static attention init(ptx_fn *f, const kiln_variant *v)
 {
     attention a = geometry(f, v);
-    matrix_strides strides[MATRICES];
     a.q.first = ptx_param_ptr(f, a.type, "q");
     if (a.kv == ATTENTION_SAME) {
         a.k.first = ptx_param_ptr(f, a.type, "k");
@@ -311,14 +303,14 @@ static attention init(ptx_fn *f, const kiln_variant *v)
     a.k.row_stride = ptx_param(f, PTX_U32, "k_row_stride");
     a.v.row_stride = ptx_param(f, PTX_U32, "v_row_stride");
     a.out.row_stride = ptx_param(f, PTX_U32, "out_row_stride");
-    strides[0].batch = ptx_param(f, PTX_U64, "q_batch_stride");
-    strides[0].head = ptx_param(f, PTX_U64, "q_head_stride");
-    strides[1].batch = ptx_param(f, PTX_U64, "k_batch_stride");
-    strides[1].head = ptx_param(f, PTX_U64, "k_head_stride");
-    strides[2].batch = ptx_param(f, PTX_U64, "v_batch_stride");
-    strides[2].head = ptx_param(f, PTX_U64, "v_head_stride");
-    strides[3].batch = ptx_param(f, PTX_U64, "out_batch_stride");
-    strides[3].head = ptx_param(f, PTX_U64, "out_head_stride");
+    a.q.batch_stride = ptx_param(f, PTX_U64, "q_batch_stride");
+    a.q.head_stride = ptx_param(f, PTX_U64, "q_head_stride");
+    a.k.batch_stride = ptx_param(f, PTX_U64, "k_batch_stride");
+    a.k.head_stride = ptx_param(f, PTX_U64, "k_head_stride");
+    a.v.batch_stride = ptx_param(f, PTX_U64, "v_batch_stride");
+    a.v.head_stride = ptx_param(f, PTX_U64, "v_head_stride");
+    a.out.batch_stride = ptx_param(f, PTX_U64, "out_batch_stride");
+    a.out.head_stride = ptx_param(f, PTX_U64, "out_head_stride");
     if (a.split_k != 1) {
         a.workspace = ptx_param_ptr(f, a.wide, "workspace");
         a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
@@ -343,12 +335,11 @@ static attention init(ptx_fn *f, const kiln_variant *v)
         a.k_scales.first = ptx_param_ptr(f, PTX_F32, "k_scales");
         a.v_scales.first = ptx_param_ptr(f, PTX_F32, "v_scales");
         a.k_scales.row_stride = a.v_scales.row_stride = ptx_param(f, PTX_U32, "scale_row_stride");
-        strides[4].batch = ptx_param(f, PTX_U64, "scale_batch_stride");
-        strides[4].head = ptx_param(f, PTX_U64, "scale_head_stride");
-        strides[5] = strides[4];
+        a.k_scales.batch_stride = a.v_scales.batch_stride = ptx_param(f, PTX_U64, "scale_batch_stride");
+        a.k_scales.head_stride = a.v_scales.head_stride = ptx_param(f, PTX_U64, "scale_head_stride");
     }
     attention_order_blocks(&a);
-    init_head(&a, q_heads, kv_heads, strides);
+    init_head(&a, q_heads, kv_heads);
     if (attention_has_head_scales(&a))
         scale = ptx_mul(f, scale, attention_head_scale(&a, a.k_scale));
     a.first = ptx_mul(f, attention_find_tile(&a), ptx_u32(a.tile_q));

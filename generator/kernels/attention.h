@@ -7,14 +7,14 @@
 
 /* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
 typedef struct attention_matrix {
-    ptx_type type;       /* of elements; S8 for codes */
-    ptx_val first;       /* element */
-    ptx_val row_stride;  /* elements, U32 */
-    ptx_val head_stride; /* elements, U64 */
-    ptx_val first_row;   /* of this sequence, U32 */
-    bool is_paged;       /* attention_pages.h: */
-    ptx_val page_stride; /* elements, U64 */
-    uint32_t in_entry;   /* bytes */
+    ptx_type type;        /* of elements; S8 for codes */
+    ptx_val first;        /* element */
+    ptx_val row_stride;   /* elements, U32 */
+    ptx_val head_stride;  /* elements, U64 */
+    ptx_val first_row;    /* of this sequence, U32 */
+    ptx_val batch_stride; /* elements, U64; from page to page */
+    bool is_paged;        /* attention_pages.h: */
+    uint32_t in_entry;    /* bytes */
     bool pack_gqa;
 } attention_matrix;
 

@@ -233,17 +233,6 @@ static void find_scores(void *of, ptx_val key, attention_scores rows[])
     }
 }
 
-static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
-{
-    ptx_fn *f = m->f;
-    ptx_val most = ptx_max(f, m->score[b][0][2 * r], m->score[b][0][2 * r + 1]);
-    for (uint32_t o = 1; o < m->octets; o++) {
-        most = ptx_max(f, most, m->score[b][o][2 * r]);
-        most = ptx_max(f, most, m->score[b][o][2 * r + 1]);
-    }
-    return ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
-}
-
 /* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only where the largest
  * weight of some row of the warp has grown fourfold: in the first tile, and seldom later. */
 static void raise_rows(mma *m)
@@ -251,8 +240,12 @@ static void raise_rows(mma *m)
     ptx_fn *f = m->f;
     ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        shift[i] = ptx_mul(f, most_of_row(m, i / 2, i % 2), m->a.factor);
-        ptx_val enough = ptx_add(f, m->row[i / 2][i % 2].shift, ptx_f32(2));
+        const uint32_t b = i / 2, r = i % 2;
+        ptx_val most = ptx_max(f, m->score[b][0][2 * r], m->score[b][0][2 * r + 1]);
+        for (uint32_t n = 2; n < 2 * m->octets; n++)
+            most = ptx_max(f, most, m->score[b][n / 2][2 * r + n % 2]);
+        shift[i] = ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, 4, most), m->a.factor);
+        ptx_val enough = ptx_add(f, m->row[b][r].shift, ptx_f32(2));
         ptx_val is_over = ptx_gt(f, shift[i], enough);
         has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
@@ -433,8 +426,10 @@ static void store_logs(mma *m)
     }
 }
 
-static void add_sinks(mma *m)
+static void store_results(void *of)
 {
+    mma *m = of;
+    const uint32_t of_warp = m->blocks * BLOCK_ROWS;
     ptx_val numbers[2 * MOST_BLOCKS], first = first_row(m, 0);
     softmax_row *rows[2 * MOST_BLOCKS];
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
@@ -442,16 +437,9 @@ static void add_sinks(mma *m)
         rows[i] = &m->row[i / 2][i % 2];
     }
     attention_add_sinks(&m->a, numbers, rows, m->shrink, 2 * m->blocks);
-}
-
-static void store_results(void *of)
-{
-    mma *m = of;
-    const uint32_t rows = m->blocks * BLOCK_ROWS;
-    add_sinks(m);
     stage_rows(m);
-    attention_store_rows(&m->a, m->out_lines, m->shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
-                         WARP_LANES);
+    ptx_val start = ptx_mul(m->f, m->warp, ptx_u32(of_warp));
+    attention_store_rows(&m->a, m->out_lines, m->shared, start, of_warp, m->lane, WARP_LANES);
     store_logs(m);
 }
 

@@ -85,7 +85,7 @@ static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m,
 {
     ptx_fn *f = p->a->f;
     ptx_val in_page = ptx_mul_wide(f, row, m->row_stride), page = ptx_cvt(f, PTX_U64, p->page);
-    ptx_val elements = ptx_mad(f, page, m->page_stride, in_page);
+    ptx_val elements = ptx_mad(f, page, m->batch_stride, in_page);
     const uint32_t bytes = attention_bytes(m);
     return bytes == 1 ? elements : ptx_mul(f, elements, ptx_u64(bytes));
 }

@@ -114,20 +114,6 @@ static void weigh_records(const attention *a, const records *r, ptx_val first, p
         j->weight[i] = ptx_shfl_idx_in(f, weight, ptx_u32(i), LANES);
 }
 
-/* Columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
-static void load_columns(const attention *a, const records *r, ptx_val first, const columns *c,
-                         ptx_val x[MOST_RECORDS][4])
-{
-    ptx_fn *f = a->f;
-    ptx_val at = ptx_at(f, first, c->first), count = ptx_select(f, c->in_bounds, r->count, ptx_u32(0));
-    for (uint32_t i = 0; i < r->most; i++) {
-        ptx_val is_record = ptx_gt(f, count, ptx_u32(i));
-        if (i > 0)
-            at = ptx_at(f, at, r->stride);
-        tail_load(f, a->wide, vector_of(a), x[i], at, &is_record, r->hints);
-    }
-}
-
 /* A lane has every sixteenth vector. These are `count` of them, from `v` on; with the first the records are weighed. */
 static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
                          uint32_t count, columns c[MOST_AHEAD])
@@ -142,7 +128,15 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
         c[i].in_bounds = j->in_bounds;
         if (before + LANES > vectors)
             c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
-        load_columns(a, r, j->first, &c[i], x[i]);
+        /* Columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
+        ptx_val at = ptx_at(f, j->first, c[i].first);
+        ptx_val records_here = ptx_select(f, c[i].in_bounds, r->count, ptx_u32(0));
+        for (uint32_t n = 0; n < r->most; n++) {
+            ptx_val is_record = ptx_gt(f, records_here, ptx_u32(n));
+            if (n > 0)
+                at = ptx_at(f, at, r->stride);
+            tail_load(f, a->wide, vector_of(a), x[i][n], at, &is_record, r->hints);
+        }
     }
     if (v == 0)
         weigh_records(a, r, j->first, lane, j);

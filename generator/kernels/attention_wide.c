@@ -319,23 +319,6 @@ static void stage_rows(wide *w)
     }
 }
 
-/* One lane of four, of the first warp. */
-static void store_logs(wide *w, const ptx_val numbers[])
-{
-    ptx_fn *f = w->f;
-    ptx_val wanted = ptx_ne(f, ptx_address(f, w->a.lse), ptx_u64(0));
-    ptx_val is_mine = ptx_eq(f, ptx_and(f, w->copier.tid, ptx_u32(THREADS - WARP_LANES + 3)), ptx_u32(0));
-    PTX_IF (f, ptx_and(f, is_mine, wanted)) {
-        for (uint32_t i = 0; i < 2 * w->blocks; i++) {
-            ptx_val to = attention_log_at(&w->a, numbers[i]);
-            ptx_val log = softmax_log(f, w->a.wide, w->row[i].sum, w->row[i].shift);
-            PTX_WHEN (f, ptx_lt(f, numbers[i], w->a.rows)) {
-                ptx_store(f, to, log);
-            }
-        }
-    }
-}
-
 static void store_results(void *of)
 {
     wide *w = of;
@@ -349,7 +332,18 @@ static void store_results(void *of)
     stage_rows(w);
     ptx_barrier(f);
     attention_store_rows(&w->a, w->out_lines, w->shared, ptx_u32(0), w->a.tile_q, w->copier.tid, THREADS);
-    store_logs(w, numbers);
+    /* One lane of four, of the first warp. */
+    ptx_val wanted = ptx_ne(f, ptx_address(f, w->a.lse), ptx_u64(0));
+    ptx_val is_mine = ptx_eq(f, ptx_and(f, w->copier.tid, ptx_u32(THREADS - WARP_LANES + 3)), ptx_u32(0));
+    PTX_IF (f, ptx_and(f, is_mine, wanted)) {
+        for (uint32_t i = 0; i < 2 * w->blocks; i++) {
+            ptx_val to = attention_log_at(&w->a, numbers[i]);
+            ptx_val log = softmax_log(f, w->a.wide, w->row[i].sum, w->row[i].shift);
+            PTX_WHEN (f, ptx_lt(f, numbers[i], w->a.rows)) {
+                ptx_store(f, to, log);
+            }
+        }
+    }
 }
 
 /* Stores this part: pairs of columns, eight apart, of each of the lane's rows. */

@@ -377,12 +377,6 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-static uint32_t shared_bytes(const gemm *g)
-{
-    return nf4_pairs_bytes(&g->pairs) + g->k_warps * g->rows * g->stage_row_bytes +
-           g->tile_n * 4 * SCALES_STRIDE + (g->is_nested ? NF4_NESTED_BYTES : 0);
-}
-
 /* The table, then a stage for each warp, then scales, then what nested ones are looked up in. */
 static void layout_shared(gemm *g, ptx_val tid)
 {
@@ -443,7 +437,8 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const gemm g = geometry(NULL, v);
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes = shared_bytes(&g);
+    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + g.k_warps * g.rows * g.stage_row_bytes +
+                      g.tile_n * 4 * SCALES_STRIDE + (g.is_nested ? NF4_NESTED_BYTES : 0);
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     s->trip = STRETCH;
     s->loop_warps = g.k_warps;

@@ -95,7 +95,9 @@ typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
 void quant_load_tile(quant *q, ptx_val at, quant_elements x);
 /* Loads the elements of one step. */
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
-/* One element where the predicate holds, else a NaN. A NaN is neutral: it changes no extreme, and its code is 0. */
+/* A NaN is neutral: it changes no extreme, and its code is 0. */
+ptx_val quant_nan(const quant *q);
+/* One element where the predicate holds, else a NaN. */
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
 /* Two neighbours, the first at an even index. The second may be out of bounds, or both. */
 void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2]);
@@ -160,14 +162,9 @@ ptx_val quant_load_values(quant *q);
 /* The i-th element of a word of codes. Needs all lanes. */
 ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i);
 
-/* ---- the entries -------------------------------------------------------------------------------------------------- */
+/* ---- quant_any.c: where the group's size is an argument ------------------------------------------------------------ */
 
-void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-
-/* The same where the group's size is an argument: quant_any.c. */
+/* The kernels of scale, or where it packs of quantize; and of pack, or else unpack. */
 void quant_any_scale(quant *q, bool packs);
 void quant_any_tiles(quant *q, bool packs);
 

@@ -326,11 +326,6 @@ static ptx_val float_of(quant *q, ptx_val key)
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
-static ptx_val not_a_number(const quant *q)
-{
-    return ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
-}
-
 /* Elements from the start of a sector to the thread block's element `from`: U64. */
 static ptx_val lead_of(quant *q, const share *s, ptx_val from)
 {
@@ -365,7 +360,7 @@ static void keep_elements(quant *q, const share *s)
 static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
-    ptx_val x = ptx_var(f, not_a_number(q));
+    ptx_val x = ptx_var(f, quant_nan(q));
     PTX_WHEN (f, in_bounds) {
         ptx_set(f, x, ptx_load(f, at));
     }
@@ -460,7 +455,7 @@ static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, 
     ptx_fn *f = q->f;
     quant_extremes all;
     for (uint32_t i = 0; i < 2; i++)
-        all.at[i] = ptx_var(f, not_a_number(q));
+        all.at[i] = ptx_var(f, quant_nan(q));
     ptx_val in_bounds = ptx_lt(f, start, end);
     PTX_IF (f, in_bounds) {
         ptx_val size = ptx_sub(f, end, start);
@@ -624,20 +619,6 @@ static void store_kept_codes(quant *q, const share *s, const quant_tables *t, pt
     }
 }
 
-static void store_codes(quant *q, const share *s)
-{
-    ptx_fn *f = q->f;
-    q->lane = ptx_laneid(f);
-    quant_tables tables = quant_load_tables(q);
-    ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s->first, ptx_u32(1)));
-    PTX_IF (f, s->is_large) {
-        store_large_codes(q, s, &tables, packed);
-    }
-    PTX_ELSE (f) {
-        store_kept_codes(q, s, &tables, packed);
-    }
-}
-
 void quant_any_scale(quant *q, bool packs)
 {
     ptx_fn *f = q->f;
@@ -655,6 +636,14 @@ void quant_any_scale(quant *q, bool packs)
     store_scales(q, &s);
     if (packs) {
         ptx_barrier(f);
-        store_codes(q, &s);
+        q->lane = ptx_laneid(f);
+        quant_tables tables = quant_load_tables(q);
+        ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s.first, ptx_u32(1)));
+        PTX_IF (f, s.is_large) {
+            store_large_codes(q, &s, &tables, packed);
+        }
+        PTX_ELSE (f) {
+            store_kept_codes(q, &s, &tables, packed);
+        }
     }
 }

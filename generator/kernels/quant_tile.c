@@ -118,33 +118,22 @@ void quant_load_step(quant *q, ptx_val at, ptx_val x[])
     widen(q, raw, count, x);
 }
 
+ptx_val quant_nan(const quant *q)
+{
+    return ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
+}
+
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds)
 {
-    ptx_fn *f = q->f;
-    bool is_bf16 = q->type == PTX_BF16, is_f16 = q->type == PTX_F16;
-    ptx_type held = is_bf16 ? PTX_U32 : is_f16 ? PTX_U16 : q->type;
-    uint64_t nan = q->type == PTX_F64   ? UINT64_C(0x7fffffffffffffff)
-                   : q->type == PTX_F32 ? 0x7fffffff
-                                        : 0x7fff;
-    ptx_val raw = ptx_var(f, ptx_bits(held, nan));
-    ptx_val from = is_bf16 || is_f16 ? ptx_cast_ptr(f, at, PTX_U16) : at;
-    PTX_WHEN (f, in_bounds) {
-        if (is_bf16)
-            ptx_set(f, raw, ptx_load_as(f, PTX_U32, from, PTX_NC));
-        else
-            ptx_set(f, raw, ptx_load_hint(f, from, PTX_NC));
-    }
-    if (is_bf16)
-        return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
-    return is_f16 ? ptx_cvt(f, PTX_F32, ptx_as(f, PTX_F16, raw)) : raw;
+    ptx_val nan = q->type == PTX_F16 ? ptx_u16(0x7fff) : q->type == PTX_BF16 ? ptx_u32(0x7fff) : quant_nan(q);
+    return widen_load_where(q->f, q->type, at, in_bounds, nan);
 }
 
 void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2])
 {
     ptx_fn *f = q->f;
-    ptx_val nan = ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
     x[0] = ptx_declare(f, q->wide);
-    x[1] = ptx_var(f, nan);
+    x[1] = ptx_var(f, quant_nan(q));
     PTX_IF (f, in_bounds[1]) {
         ptx_val two[2];
         if (q->lane_elements == 8)

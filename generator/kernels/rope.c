@@ -270,16 +270,6 @@ static table make_table(rope *r)
     return t;
 }
 
-static void rotate_pair(rope *r, uint32_t pair, ptx_val cosine, ptx_val sine)
-{
-    ptx_fn *f = r->f;
-    ptx_val first = r->x[r->is_halves ? pair : 2 * pair],
-            second = r->x[r->is_halves ? pair + r->elements : 2 * pair + 1];
-    ptx_val against = ptx_neg(f, ptx_mul(f, second, sine)), along = ptx_mul(f, first, sine);
-    ptx_set(f, first, ptx_fma(f, first, cosine, against));
-    ptx_set(f, second, ptx_fma(f, second, cosine, along));
-}
-
 static void rotate(rope *r, const table *t)
 {
     ptx_fn *f = r->f;
@@ -290,8 +280,14 @@ static void rotate(rope *r, const table *t)
             ptx_val cosine[4], sine[4];
             ptx_load_vec(f, (int)pairs, cosine, ptx_at(f, t->cosines, r->pair[part]), PTX_PLAIN);
             ptx_load_vec(f, (int)pairs, sine, ptx_at(f, t->sines, r->pair[part]), PTX_PLAIN);
-            for (uint32_t i = 0; i < pairs; i++)
-                rotate_pair(r, part * pairs + i, cosine[i], sine[i]);
+            for (uint32_t i = 0; i < pairs; i++) {
+                const uint32_t pair = part * pairs + i;
+                ptx_val first = r->x[r->is_halves ? pair : 2 * pair];
+                ptx_val second = r->x[r->is_halves ? pair + r->elements : 2 * pair + 1];
+                ptx_val against = ptx_neg(f, ptx_mul(f, second, sine[i])), along = ptx_mul(f, first, sine[i]);
+                ptx_set(f, first, ptx_fma(f, first, cosine[i], against));
+                ptx_set(f, second, ptx_fma(f, second, cosine[i], along));
+            }
         }
     }
 }
