@@ -126,7 +126,7 @@ const kiln_family nvfp4_gemv_family = {
              /* b is decoded in each thread block, or in each pass where it is too long to be kept */
              .side_trips = VECTORS " * select(k > 16384, " PASSES
                                    ", 1) * ceil_div(k, 256 * select(strategy == mma, 32, lane_codes))",
-             .wait = "600",
+             .wait = "select(strategy == simt, 600, 200)",
              .block_bytes = VECTORS " * k * (" SHARE " + 1) * 9 / 16"},
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",
