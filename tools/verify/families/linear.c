@@ -361,15 +361,18 @@ static const input_pattern patterns[] = {
 /* clang-format on */
 
 /* Of several rows of x one alone is moved, or all of them, or each by another power of two: what a thread block does for one
- * of its vectors shows beside the others. */
-static int row_exponent(int exponent, uint64_t row, uint64_t rows, random_stream s)
+ * of its vectors shows beside the others. So does one that the norm brings back among rows that are not moved. */
+static int row_exponent(int exponent, uint64_t row, uint64_t rows, bool has_norm, random_stream s)
 {
-    enum { APART = 9 };
+    enum { APART = 9, FAR = 60 };
+    const bool is_lone = rows > 1 && row == random_below(s, 1, rows);
+    if (exponent == 0)
+        return !has_norm || !is_lone ? 0 : random_bits(s, 2) & 1 ? FAR : -FAR;
     switch (rows > 1 ? random_below(s, 0, 3) : 0) {
     case 0:
         return exponent;
     case 1:
-        return row == random_below(s, 1, rows) ? exponent : 0;
+        return is_lone ? exponent : 0;
     default:
         return (exponent < 0 ? -1 : 1) * (int)random_below(random_fork(s, 1), row, APART) + exponent;
     }
@@ -382,8 +385,8 @@ static void move(problem *p, argument *in, int exponent, random_stream s)
     const bool has_norm = problem_has_parameter(p, "norm", "rms");
     const uint64_t k = problem_integer(p, "k"), rows = problem_integer(p, "m");
     const double most = number_largest(type);
-    for (uint64_t i = 0; exponent != 0 && i < in->count; i++) {
-        const int by = row_exponent(exponent, i / k, rows, s);
+    for (uint64_t i = 0; i < in->count; i++) {
+        const int by = row_exponent(exponent, i / k, rows, has_norm, s);
         const double x = ldexp(element_get(type, in->host, i), has_norm ? by : by / 2);
         element_set(type, in->host, i, fmax(fmin(x, most), -most));
     }
@@ -620,14 +623,16 @@ static void plan_mma(size_plan *plan)
         add_parts(plan, tile_m, trip);
 }
 
-/* More rows of W, of one block each, than thread blocks: some of these have rows for each warp's turn, and others none. */
+/* A row of W, of one block of k, more than all warps of all thread blocks have at once: so some thread blocks have none. */
 static void add_many_rows(size_plan *plan, uint64_t rows, uint64_t block)
 {
+    enum { M = 8, WARPS = 8, MOST = 512 };
     char error[256];
     uint64_t blocks = 0;
-    set_sizes(plan, 1, 1 << 24, block);
-    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
-        add_always(plan, 1, blocks * rows + 1, block);
+    set_sizes(plan, M, 1 << 24, block);
+    if (rows * block <= MOST &&
+        problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        add_always(plan, M, blocks * WARPS * rows + 1, block);
 }
 
 /* In spite of limits: all steps of a trip over x, tiles of W before the last, and a second chunk of k, each for all vectors. */

@@ -638,16 +638,19 @@ static uint64_t parts_of(const problem *p)
     return split_k ? split_k : 8;
 }
 
-/* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns,
- * and as many rows as limits allow. */
+/* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns. Where
+ * limits are against that, all columns of one row, and all rows of a warp's columns. */
 static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
+    enum { MOST = DEFAULT_ELEMENTS * 3 / 4, WARP_COLUMNS = 32 };
     const problem *p = plan->problem;
     const uint64_t k_warps = problem_parameter(p, "k_warps"), parts = parts_of(p), held = held_blocks(p);
     for (uint64_t block = 1; block < 2 * held; block++) {
         const uint64_t k = (block * k_warps + 1) * parts * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
-        const bool is_whole = block + 2 >= 2 * held, fits = k * (n / 2 + tile_m) < DEFAULT_ELEMENTS * 3 / 4;
+        const bool is_whole = block + 2 >= 2 * held, fits = k * (n / 2 + tile_m) < MOST;
         add_always(plan, is_whole && !fits ? 1 : tile_m, is_whole ? n : 2, k);
+        if (is_whole && !fits)
+            add_always(plan, tile_m, tile_n < WARP_COLUMNS ? tile_n : WARP_COLUMNS, k);
     }
 }
 
@@ -713,6 +716,8 @@ static void plan_sizes(size_plan *plan)
     if (problem_find(plan->problem, "nested_absmax")) /* the last column's scales end a group of 256 */
         add(plan, 1, 16, 16 * BLOCK);
     add_always(plan, 1, 3, (is_mma(p) ? 2 : 1) * scales + 3 * BLOCK);
+    if (is_mma(p))
+        add_always(plan, 2, tile_n, scales + 3 * BLOCK);
     if (is_narrow(p))
         add_many_columns(plan, tile_n, 1, 0);
     for (uint64_t k = scales - BLOCK; !is_mma(p) && k <= scales + BLOCK; k += BLOCK)
@@ -724,12 +729,19 @@ static void plan_sizes(size_plan *plan)
     }
 }
 
-/* Thread blocks that go over several tiles of columns, with work for each. */
+/* Thread blocks that go over several tiles of columns, with work for each; and few that share K, whose parts then have more
+ * blocks of whole tiles than scales are brought at once. */
 static void plan_few(size_plan *plan)
 {
-    if (is_narrow(plan->problem))
-        add_many_columns(plan, problem_parameter(plan->problem, "tile_n"),
-                         problem_parameter(plan->problem, "tile_m"), BLOCK);
+    const problem *p = plan->problem;
+    const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
+    if (is_narrow(p))
+        add_many_columns(plan, tile_n, tile_m, BLOCK);
+    if (is_mma(p) && problem_parameter(p, "split_k") == 0) {
+        const uint64_t part = scales_k(p) / parts_of(p);
+        add(plan, tile_m, tile_n, 2 * part + 3 * BLOCK);
+        add(plan, tile_m - 1, tile_n + 1, part + BLOCK);
+    }
 }
 
 const family_row nf4_gemm_row = {.name = "nf4_gemm",

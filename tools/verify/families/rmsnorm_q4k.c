@@ -364,6 +364,15 @@ static void reach_out(problem *p, reach where, random_stream s)
         raise_one(p, where, of.vector, random_fork(s, 3));
 }
 
+/* Of vectors within reach one that the norm brings back. */
+static void reach_out_alone(problem *p, random_stream s)
+{
+    mover of = choose_mover(p, random_fork(s, 1));
+    of.is_lone = true;
+    if (problem_integer(p, "k") < problem_find(p, "in")->count)
+        move_vectors(p, random_bits(s, 0) & 1 ? REACH_HUGE : REACH_TINY, of, s);
+}
+
 /* In every second vector, or the only one. */
 static void spoil_elements(argument *a, uint64_t k, random_stream s)
 {
@@ -430,6 +439,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         q4k_fill(w, of->w, random_fork(s, 2));
     if (of->reach != IN_REACH)
         reach_out(p, of->reach, random_fork(s, 4));
+    else if (gamma)
+        reach_out_alone(p, random_fork(s, 4));
     if (of->spoiled == SPOILED_H)
         spoil_h(p, random_fork(s, 5));
     else if (of->spoiled == SPOILED_W)
