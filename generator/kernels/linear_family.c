@@ -229,6 +229,14 @@ static const kiln_param params[] = {
      .default_value = "2",
      .summary =
          "mma, tiles: copies of tiles in shared memory, all but one of them on the way; tiles: of x, and of four all but two"},
+    {.name = "launch",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_TUNING,
+     .words = "plain dependent",
+     .default_value = "plain",
+     .is_later = true,
+     .summary =
+         "dependent: x s8 from sm_90 on: w is on its way before the launch in front has ended, where launches overlap"},
     {.name = NULL},
 };
 
@@ -236,10 +244,11 @@ static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
     {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8", "scale of each 32 codes; of at most 22 bits"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
-    {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
-    {"w_2", KILN_ARG_IN, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
-    {"w_3", KILN_ARG_IN, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
-    {"gate", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
+    {"w", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, NULL,
+     "rows of quantised blocks, as a GGUF file has them"},
+    {"w_2", KILN_ARG_CONSTANT, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
+    {"w_3", KILN_ARG_CONSTANT, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
+    {"gate", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
      "the matrix whose products go through the activation"},
     {"bias", KILN_ARG_IN, "$y", "n", 0, HAS_BIAS, "added to each row of y"},
     {"bias_2", KILN_ARG_IN, "$y", "n_2", 0, HAS_2 " && (" HAS_BIAS ")", "added to each row of out_2"},

@@ -47,6 +47,7 @@ enum {
 typedef struct q8_geometry {
     const weight_format *format;
     uint32_t tile_m, tile_n, k_warps, stages, threads;
+    bool is_dependent;
     uint32_t row_tiles;
     uint32_t stage;       /* elements of k */
     uint32_t groups;      /* of a row and stage, that a warp has */
@@ -94,7 +95,8 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
                      .tile_m = kiln_int(v, "tile_m"),
                      .tile_n = kiln_int(v, "tile_n"),
                      .k_warps = kiln_int(v, "k_warps"),
-                     .stages = kiln_int(v, "stages")};
+                     .stages = kiln_int(v, "stages"),
+                     .is_dependent = kiln_is(v, "launch", "dependent")};
     const uint32_t kinds = format->has_minimum ? 2 : 1, of_group = format->parts * kinds;
     g.row_tiles = g.tile_m / ROWS;
     g.threads = WARP_LANES * (g.tile_n / WARP_ROWS) * g.k_warps;
@@ -199,21 +201,54 @@ static void copy_scales(q8_product *g, ptx_val offset)
     }
 }
 
+/* Of x, to `offset`: zeros where there is no next stage. */
+static void fill_x(q8_product *g, ptx_val offset)
+{
+    ptx_fn *f = g->f;
+    copy_x(g, offset);
+    copy_scales(g, offset);
+    ptx_add_to(f, g->x_from, ptx_u64(g->of.stage));
+    ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
+    ptx_add_to(f, g->scale_from, ptx_u64(4 * g->of.stage / X_BLOCK));
+    ptx_sub_to(f, g->scale_left, ptx_s32((int32_t)(g->of.stage / X_BLOCK)));
+}
+
+static void fill_w(q8_product *g, ptx_val offset)
+{
+    row_ring_copy(&g->w, offset);
+    row_ring_step(&g->w);
+}
+
 /* Starts to copy the next stage, if there is one, to `offset`. */
 static void fill_stage(q8_product *g, ptx_val offset)
 {
-    ptx_fn *f = g->f;
-    PTX_IF (f, row_ring_has_next(&g->w)) {
-        copy_x(g, offset);
-        copy_scales(g, offset);
-        row_ring_copy(&g->w, offset);
-        row_ring_step(&g->w);
-        ptx_add_to(f, g->x_from, ptx_u64(g->of.stage));
-        ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
-        ptx_add_to(f, g->scale_from, ptx_u64(4 * g->of.stage / X_BLOCK));
-        ptx_sub_to(f, g->scale_left, ptx_s32((int32_t)(g->of.stage / X_BLOCK)));
+    PTX_IF (g->f, row_ring_has_next(&g->w)) {
+        fill_x(g, offset);
+        fill_w(g, offset);
     }
-    copy_commit(f, g->has_sm_80);
+    copy_commit(g->f, g->has_sm_80);
+}
+
+/* All stages but one. A dependent launch copies W before it waits for the one that makes x. */
+static void fill_stages(q8_product *g, uint32_t last)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes) {
+        if (!g->of.is_dependent) {
+            fill_stage(g, ptx_u32(offset));
+            continue;
+        }
+        PTX_IF (f, row_ring_has_next(&g->w)) {
+            fill_w(g, ptx_u32(offset));
+        }
+    }
+    if (!g->of.is_dependent)
+        return;
+    ptx_grid_wait(f);
+    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes) {
+        fill_x(g, ptx_u32(offset));
+        copy_commit(f, g->has_sm_80);
+    }
 }
 
 /* ---- codes and scales of W ---------------------------------------------------------------------------------------- */
@@ -542,8 +577,7 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
     init_w_copies(g);
     init_x_copies(g);
     const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;
-    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes)
-        fill_stage(g, ptx_u32(offset));
+    fill_stages(g, last);
     g->stage = ptx_var(f, ptx_u32(last));
     init_reads(g);
     g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
@@ -566,11 +600,12 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     kiln_require(s, !is_q8 || g.tile_m <= 32, "x tile_m", "x s8 has tile_m up to 32: registers");
     kiln_require(s, !is_q8 || shared_bytes(&g) <= SHARED_SM_80, "x format tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
+    kiln_require(s, is_q8 || !g.is_dependent, "x launch", "launch dependent needs x s8");
     if (!is_q8)
         return;
     s->block[0] = g.threads;
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm = s->shared_bytes > SHARED_SM_75 ? 80 : 75;
+    s->min_sm = g.is_dependent ? 90 : s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 ? 128 : g.tile_m == 16 ? 168 : 255);
 }
