@@ -204,19 +204,17 @@ static void copy_scales(q8_product *g, ptx_val offset)
 /* Of x, to `offset`: zeros where there is no next stage. */
 static void fill_x(q8_product *g, ptx_val offset)
 {
-    ptx_fn *f = g->f;
     copy_x(g, offset);
     copy_scales(g, offset);
+}
+
+static void step_x(q8_product *g)
+{
+    ptx_fn *f = g->f;
     ptx_add_to(f, g->x_from, ptx_u64(g->of.stage));
     ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
     ptx_add_to(f, g->scale_from, ptx_u64(4 * g->of.stage / X_BLOCK));
     ptx_sub_to(f, g->scale_left, ptx_s32((int32_t)(g->of.stage / X_BLOCK)));
-}
-
-static void fill_w(q8_product *g, ptx_val offset)
-{
-    row_ring_copy(&g->w, offset);
-    row_ring_step(&g->w);
 }
 
 /* Starts to copy the next stage, if there is one, to `offset`. */
@@ -224,7 +222,9 @@ static void fill_stage(q8_product *g, ptx_val offset)
 {
     PTX_IF (g->f, row_ring_has_next(&g->w)) {
         fill_x(g, offset);
-        fill_w(g, offset);
+        row_ring_copy(&g->w, offset);
+        row_ring_step(&g->w);
+        step_x(g);
     }
     copy_commit(g->f, g->has_sm_80);
 }
@@ -239,7 +239,8 @@ static void fill_stages(q8_product *g, uint32_t last)
             continue;
         }
         PTX_IF (f, row_ring_has_next(&g->w)) {
-            fill_w(g, ptx_u32(offset));
+            row_ring_copy(&g->w, ptx_u32(offset));
+            row_ring_step(&g->w);
         }
     }
     if (!g->of.is_dependent)
@@ -247,6 +248,7 @@ static void fill_stages(q8_product *g, uint32_t last)
     ptx_grid_wait(f);
     for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes) {
         fill_x(g, ptx_u32(offset));
+        step_x(g);
         copy_commit(f, g->has_sm_80);
     }
 }
@@ -607,5 +609,5 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
     s->min_sm = g.is_dependent ? 90 : s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 ? 128 : g.tile_m == 16 ? 168 : 255);
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 ? 160 : g.tile_m == 16 ? 204 : 255);
 }
