@@ -269,8 +269,9 @@ static const kiln_param params[] = {
      .role = KILN_ROLE_TUNING,
      .default_value = "false",
      .is_later = true,
-     .summary = "simt, from sm_90 on: begins before the launch in front has ended, and prefetches W, where "
-                "kiln_options.overlap_launches is set"},
+     .summary =
+         "simt and x s8, from sm_90 on: begins before the launch in front has ended, and prefetches or copies W, "
+         "where kiln_options.overlap_launches is set"},
     {.name = NULL},
 };
 
@@ -278,10 +279,11 @@ static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
     {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8", "scale of each 32 codes; of at most 22 bits"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
-    {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
-    {"w_2", KILN_ARG_IN, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
-    {"w_3", KILN_ARG_IN, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
-    {"gate", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
+    {"w", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, NULL,
+     "rows of quantised blocks, as a GGUF file has them"},
+    {"w_2", KILN_ARG_CONSTANT, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
+    {"w_3", KILN_ARG_CONSTANT, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
+    {"gate", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
      "the matrix whose products go through the activation"},
     {"bias", KILN_ARG_IN, "$y", "n", 0, HAS_BIAS, "added to each row of y"},
     {"bias_2", KILN_ARG_IN, "$y", "n_2", 0, HAS_2 " && (" HAS_BIAS ")", "added to each row of out_2"},
@@ -351,7 +353,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                  "vectors, rows and chunk need strategy simt");
     kiln_require(s, !is_simt || has_mma_defaults, "strategy tile_m tile_n k_warps stages split_k",
                  "tile_m, tile_n, k_warps, stages and split_k need strategy mma or tiles");
-    kiln_require(s, is_simt || !kiln_bool(v, "overlap"), "strategy overlap", "overlap needs strategy simt");
+    kiln_require(s, is_simt || is_codes || !kiln_bool(v, "overlap"), "strategy x overlap",
+                 "overlap needs strategy simt or x s8");
     kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
                  "activation half needs x f16 or bf16");
     kiln_require(s, !is_half || !g.has_norm, "activation norm",

@@ -199,21 +199,57 @@ static void copy_scales(q8_product *g, ptx_val offset)
     }
 }
 
+/* Of x, to `offset`: zeros where there is no next stage. */
+static void fill_x(q8_product *g, ptx_val offset)
+{
+    copy_x(g, offset);
+    copy_scales(g, offset);
+}
+
+static void step_x(q8_product *g)
+{
+    ptx_fn *f = g->f;
+    ptx_add_to(f, g->x_from, ptx_u64(g->of.stage));
+    ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
+    ptx_add_to(f, g->scale_from, ptx_u64(4 * g->of.stage / X_BLOCK));
+    ptx_sub_to(f, g->scale_left, ptx_s32((int32_t)(g->of.stage / X_BLOCK)));
+}
+
 /* Starts to copy the next stage, if there is one, to `offset`. */
 static void fill_stage(q8_product *g, ptx_val offset)
 {
-    ptx_fn *f = g->f;
-    PTX_IF (f, row_ring_has_next(&g->w)) {
-        copy_x(g, offset);
-        copy_scales(g, offset);
+    PTX_IF (g->f, row_ring_has_next(&g->w)) {
+        fill_x(g, offset);
         row_ring_copy(&g->w, offset);
         row_ring_step(&g->w);
-        ptx_add_to(f, g->x_from, ptx_u64(g->of.stage));
-        ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
-        ptx_add_to(f, g->scale_from, ptx_u64(4 * g->of.stage / X_BLOCK));
-        ptx_sub_to(f, g->scale_left, ptx_s32((int32_t)(g->of.stage / X_BLOCK)));
+        step_x(g);
     }
-    copy_commit(f, g->has_sm_80);
+    copy_commit(g->f, g->has_sm_80);
+}
+
+/* All stages but one. Where launches overlap, W is copied before the one that makes x has ended. */
+static void fill_stages(q8_product *g, uint32_t last)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes) {
+        if (!g->l->overlaps) {
+            fill_stage(g, ptx_u32(offset));
+            continue;
+        }
+        PTX_IF (f, row_ring_has_next(&g->w)) {
+            row_ring_copy(&g->w, ptx_u32(offset));
+            row_ring_step(&g->w);
+        }
+    }
+    if (!g->l->overlaps)
+        return;
+    ptx_grid_launch_next(f);
+    ptx_grid_wait(f);
+    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes) {
+        fill_x(g, ptx_u32(offset));
+        step_x(g);
+        copy_commit(f, g->has_sm_80);
+    }
 }
 
 /* ---- codes and scales of W ---------------------------------------------------------------------------------------- */
@@ -542,8 +578,7 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
     init_w_copies(g);
     init_x_copies(g);
     const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;
-    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes)
-        fill_stage(g, ptx_u32(offset));
+    fill_stages(g, last);
     g->stage = ptx_var(f, ptx_u32(last));
     init_reads(g);
     g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
@@ -572,5 +607,5 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
     s->min_sm = s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 ? 128 : g.tile_m == 16 ? 168 : 255);
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 ? 160 : g.tile_m == 16 ? 204 : 255);
 }

@@ -275,6 +275,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     q->k = ptx_param(f, PTX_U32, "k");
     if (q->has_norm)
         q->eps = ptx_param(f, PTX_F32, "eps");
+    if (kiln_has_sm(v, 90))
+        ptx_grid_launch_next(f); /* a product that waits for the end brings its weights meanwhile */
     q->tid = ptx_tid_x(f);
     q->lane = ptx_laneid(f);
     q->first = ptx_mul_wide(f, q->has_norm ? ptx_ctaid_x(f) : ptx_ctaid_y(f), q->k);

@@ -47,6 +47,7 @@ static bool keeps_origins(const ptx_inst *inst)
     case PTX_OP_MOV:
     case PTX_OP_ADD:
     case PTX_OP_SUB:
+    case PTX_OP_AND: /* rounded down */
     case PTX_OP_MAD:
     case PTX_OP_MAD_WIDE:
     case PTX_OP_SELP:
