@@ -28,22 +28,6 @@ quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     return q;
 }
 
-void quant_shape(kiln_shape *s, const kiln_variant *v)
-{
-    (void)v;
-    s->block[0] = 32 * QUANT_WARPS;
-}
-
-/* Left to itself, ptxas spills a little to fit one more thread block. */
-void quant_coding_shape(kiln_shape *s, const kiln_variant *v)
-{
-    const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
-    quant_shape(s, v);
-    s->blocks_per_multiprocessor = q.lane_elements == 8                               ? 4
-                                   : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
-                                                                                      : 0;
-}
-
 /* ---- the warp's tile ---------------------------------------------------------------------------------------------- */
 
 ptx_val quant_find_tile(quant *q)
@@ -167,85 +151,9 @@ ptx_type quant_word_type(const quant *q)
     return q->lane_elements == 2 ? PTX_U8 : q->lane_elements == 4 ? PTX_U16 : PTX_U32;
 }
 
-uint32_t quant_nibble(const quant *q, uint32_t i)
-{
-    return q->is_high_first ? i ^ 1 : i;
-}
-
-/* ---- numbers of groups -------------------------------------------------------------------------------------------- */
-
-quant_number_slot quant_find_numbers(quant *q)
-{
-    ptx_fn *f = q->f;
-    uint32_t row_groups = 32 / q->lanes;
-    quant_number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(lanes_log2(q->group)))};
-    slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
-    if (row_groups > 1) {
-        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(lanes_log2(q->lanes)));
-        slot.index = ptx_mad(f, slot.index, ptx_u32(row_groups), in_row);
-    }
-    return slot;
-}
-
-ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor)
-{
-    ptx_val first = ptx_at(q->f, tensor, slot.first);
-    return ptx_at(q->f, first, slot.index);
-}
-
 ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)
 {
     ptx_val scale, number = ptx_add(q->f, first, ptx_cvt(q->f, PTX_U64, index));
     nf4_nested_load(&q->nested, 1, &number, in_bounds, &scale);
     return scale;
-}
-
-ptx_val quant_number_owner(quant *q)
-{
-    ptx_val slot = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));
-    return ptx_lt(q->f, slot, ptx_u32(q->rows));
-}
-
-quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row)
-{
-    if (q->rows == 1)
-        return *kept;
-    quant_numbers g = {.at = {{0}}};
-    for (int i = 0; i < QUANT_NUMBERS; i++)
-        if (kept->at[i].type != PTX_NONE)
-            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], ptx_u32(row), (int)q->rows);
-    return g;
-}
-
-/* Reduces over the group's lanes that differ in bit `distance` or in higher ones. */
-static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
-{
-    for (; distance < q->lanes; distance *= 2) {
-        ptx_val taken = ptx_shfl_xor(q->f, value, ptx_u32(distance));
-        value = ptx_op2(q->f, op, value, taken, PTX_HERE);
-    }
-    return value;
-}
-
-ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value)
-{
-    return reduce_from(q, op, value, 1);
-}
-
-/* While there are several rows, two lanes share two of them: each gives one away and keeps the other. */
-ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[])
-{
-    ptx_fn *f = q->f;
-    uint32_t distance = 1;
-    for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
-        ptx_val bit = ptx_and(f, q->lane, ptx_u32(distance));
-        ptx_val is_odd = ptx_ne(f, bit, ptx_u32(0));
-        for (uint32_t i = 0; i < count / 2; i++) {
-            ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
-            ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
-            ptx_val taken = ptx_shfl_xor(f, given, ptx_u32(distance));
-            values[i] = ptx_op2(f, op, kept, taken, PTX_HERE);
-        }
-    }
-    return reduce_from(q, op, values[0], distance);
 }
