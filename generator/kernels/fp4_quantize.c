@@ -169,16 +169,6 @@ typedef struct chunk {
     ptx_val raw[4]; /* 16 bytes as memory has them */
 } chunk;
 
-static void widen(quantizer *q, const chunk *c, ptx_val x[MOST_ELEMENTS])
-{
-    for (uint32_t i = 0; i < 4; i++) {
-        if (q->type == PTX_F32)
-            x[i] = ptx_as(q->f, PTX_F32, c->raw[i]);
-        else
-            widen_pair(q->f, q->type, c->raw[i], &x[2 * i]);
-    }
-}
-
 static ptx_val magnitude_bits(quantizer *q, ptx_val x)
 {
     return ptx_and(q->f, ptx_as(q->f, PTX_U32, x), ptx_u32(0x7fffffff));
@@ -191,7 +181,7 @@ static ptx_val largest(quantizer *q, const chunk *c)
     ptx_val x[MOST_ELEMENTS];
     uint32_t count = q->elements;
     if (q->type == PTX_F32 || !q->has_sm_80) {
-        widen(q, c, x);
+        widen_words(f, q->type, 4, c->raw, x);
     } else {
         const ptx_type pair = q->type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
         ptx_val most = ptx_abs(f, ptx_as(f, pair, c->raw[0]));
@@ -289,7 +279,7 @@ static void store_codes(quantizer *q, const chunk *c, const spot *at, ptx_val in
 {
     ptx_fn *f = q->f;
     ptx_val x[MOST_ELEMENTS];
-    widen(q, c, x);
+    widen_words(f, q->type, 4, c->raw, x);
     for (uint32_t i = 0; i < q->elements; i++)
         x[i] = ptx_mul(f, x[i], inverse);
     ptx_val word = (q->is_hardware ? encode_hardware : encode_software)(q, x);
