@@ -13,14 +13,16 @@ enum { OCTET = 8 };
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-uint32_t attention_team(uint32_t units, uint32_t threads)
+/* How many of so many threads take neighbouring units of a row: 8, 4 or 2; all of an odd number. At least eight rows are
+ * taken at once: so a thread's rows are whole octets apart, which neither pages nor strips turn about. */
+static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
 }
 
 attention_lines attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
 {
-    const uint32_t team = attention_team(units, threads);
+    const uint32_t team = team_of(units, threads);
     if (units % 2 != 0)
         return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0, start};
     /* A team's strips begin in banks that its other rows leave free. */
@@ -79,7 +81,7 @@ typedef struct teams {
 
 static teams teams_of(const attention_panel *p)
 {
-    uint32_t team = attention_team(p->row_units, p->by->threads), rows = p->by->threads;
+    uint32_t team = team_of(p->row_units, p->by->threads), rows = p->by->threads;
     rows = rows / team < p->rows ? rows / team : p->rows;
     return (teams){team, rows, p->by->threads / team / rows};
 }
@@ -125,8 +127,7 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
         store_widened(p, to, x);
         return;
     }
-    for (uint32_t i = 0; i < 4; i++)
-        widen_pair(a->f, a->type, words[i], &x[2 * i]);
+    widen_words(a->f, a->type, 4, words, x);
     ptx_store_vec(a->f, 4, to, &x[0], PTX_PLAIN);
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
@@ -358,7 +359,7 @@ void attention_store_rows(const attention *a, attention_lines lines, ptx_val sha
                           uint32_t rows, ptx_val thread, uint32_t threads)
 {
     ptx_fn *f = a->f;
-    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, ptx_block_x(f));
+    uint32_t units = a->head_dim_v / OCTET, team = team_of(units, ptx_block_x(f));
     for (uint32_t i = 0; i < rows * team; i += threads) {
         ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, ptx_u32(i));
         ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);

@@ -12,10 +12,6 @@ typedef struct attention_copier {
     ptx_val tid;
 } attention_copier;
 
-/* How many of so many threads take neighbouring units of a row: 8, 4 or 2; all of an odd number. At least eight rows are
- * taken at once: so a thread's rows are whole octets apart, which neither pages nor strips turn about. */
-uint32_t attention_team(uint32_t units, uint32_t threads);
-
 /* Where the rows of a tile lie in shared memory: one after the other, or, on tensor cores, in strips of two units of every
  * row. Rows 4 to 7 of every eight have the two of a strip in the other order, and a gap follows each strip: neither eight
  * rows of a matrix of ldmatrix nor eight units of a row that eight lanes copy have a bank conflict. A lane finds its row

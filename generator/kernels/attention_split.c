@@ -21,14 +21,16 @@ enum {
     COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
 };
 
-uint32_t attention_record(const attention *a)
+/* Numbers of a record: a row's sums of all columns, then the shift (they are scaled by 2^-shift) and the sum of the weights,
+ * twice: of one part, and of a group. */
+static uint32_t record_numbers(const attention *a)
 {
     return a->head_dim_v + ROW_NUMBERS;
 }
 
 uint32_t attention_shared_record(const attention *a)
 {
-    return attention_record(a) + (a->kv == ATTENTION_SAME ? 0 : ROW_NUMBERS);
+    return record_numbers(a) + (a->kv == ATTENTION_SAME ? 0 : ROW_NUMBERS);
 }
 
 /* ---- records --------------------------------------------------------------------------------------------------------- */
@@ -66,7 +68,7 @@ static uint32_t vector_of(const attention *a)
 static records of_part(const attention *a)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = attention_record(a);
+    const uint32_t record = record_numbers(a);
     ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, a->first));
     ptx_val row_stride = ptx_mul(f, a->parts, ptx_u32(record));
     ptx_val before = ptx_mul(f, row, ptx_cvt(f, PTX_U64, row_stride));
@@ -266,7 +268,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
     split s = {.f = f, .parts = a->split_k, .tile_counters = a->tile_counters, .tile = a->tile, .tid = tid};
     PTX_IF (f, split_arrive(&s)) {
         ptx_rarely(f);
-        ptx_val before = ptx_mul(f, a->part, ptx_u32(attention_record(a)));
+        ptx_val before = ptx_mul(f, a->part, ptx_u32(record_numbers(a)));
         part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
         part.count = ptx_u32(a->split_k);
         part.most = a->split_k;
@@ -278,7 +280,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
 static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = attention_record(a);
+    const uint32_t record = record_numbers(a);
     ptx_val behind = ptx_sub(f, a->parts, ptx_u32(LANES + 1));
     ptx_val is_few = ptx_lt(f, behind, ptx_u32(FEW_PARTS - LANES));
     ptx_val log = ptx_select(f, is_few, ptx_u32(3), ptx_u32(4)), group = ptx_shr(f, a->part, log);

@@ -17,11 +17,7 @@ typedef struct attention_slice {
     ptx_val *sums; /* width * count */
 } attention_slice;
 
-/* Numbers of a record: a row's sums of all columns, then the shift (they are scaled by 2^-shift) and the sum of the weights,
- * twice: of one part, and of a group. */
-uint32_t attention_record(const attention *a);
-
-/* The same in shared memory: four neighbouring columns of eight rows, as lanes have them of codes, are in all banks. */
+/* Numbers of a record in shared memory: four neighbouring columns of eight rows, as lanes have them of codes, are in all banks. */
 uint32_t attention_shared_record(const attention *a);
 
 /* Stores a slice into its row's record, a pointer. */

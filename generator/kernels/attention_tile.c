@@ -27,11 +27,18 @@ static ptx_val find_part(attention *a)
     return tile;
 }
 
+static bool has_order(const attention *a)
+{
+    return a->is_causal && a->split_k == 1;
+}
+
 /* Causal tiles differ in length. The longest of all heads begin first, so that the short ones fill what is left at the end;
  * of 16 heads at a time, so that enough tiles of a head run at once to share K and V in the L2 cache. */
-static attention_block longest_first(const attention *a)
+void attention_order_blocks(attention *a)
 {
     ptx_fn *f = a->f;
+    if (!has_order(a))
+        return;
     ptx_val tiles = ptx_nctaid_x(f), block = ptx_ctaid_y(f);
     ptx_val first_head = ptx_and(f, block, ptx_u32(~(HEADS_TOGETHER - 1U)));
     ptx_val in_heads = ptx_and(f, block, ptx_u32(HEADS_TOGETHER - 1));
@@ -40,18 +47,7 @@ static attention_block longest_first(const attention *a)
     ptx_val heads = ptx_min(f, left, ptx_u32(HEADS_TOGETHER));
     ptx_val tile = ptx_div(f, number, heads), before = ptx_mul(f, tile, heads);
     ptx_val head = ptx_add(f, first_head, ptx_sub(f, number, before));
-    return (attention_block){ptx_sub(f, ptx_sub(f, tiles, ptx_u32(1)), tile), head};
-}
-
-static bool has_order(const attention *a)
-{
-    return a->is_causal && a->split_k == 1;
-}
-
-void attention_order_blocks(attention *a)
-{
-    if (has_order(a))
-        a->block = longest_first(a);
+    a->block = (attention_block){ptx_sub(f, ptx_sub(f, tiles, ptx_u32(1)), tile), head};
 }
 
 ptx_val attention_find_tile(attention *a)
@@ -112,14 +108,6 @@ static row_range find_queries(const attention *a, int hints)
     return find_rows(a, is_given(a, a->q_offsets), a->q_offsets, even, a->most_queries, hints);
 }
 
-/* Loads without PTX_NC: ptxas would find those of the first time, and keep what they gave. */
-static void find_queries_again(attention *a)
-{
-    row_range q = find_queries(a, PTX_PLAIN);
-    a->out.first_row = q.first;
-    a->rows = a->pack_gqa ? ptx_mul(a->f, q.count, a->group) : q.count;
-}
-
 void attention_find_sequence(attention *a)
 {
     ptx_fn *f = a->f;
@@ -176,7 +164,10 @@ void attention_find_before(attention *a)
         a->log_rows = a->q_length;
         return;
     }
-    find_queries_again(a);
+    /* Loads without PTX_NC: ptxas would find those of the first time, and keep what they gave. */
+    row_range q = find_queries(a, PTX_PLAIN);
+    a->out.first_row = q.first;
+    a->rows = a->pack_gqa ? ptx_mul(a->f, q.count, a->group) : q.count;
     ptx_val query = a->out.first_row, of_heads = ptx_mul_wide(f, head, a->q_rows);
     ptx_val element = ptx_mul(f, ptx_cvt(f, PTX_U64, head), a->out.head_stride);
     a->out.first = ptx_at(f, a->out.first, ptx_mad_wide(f, query, a->out.row_stride, element));

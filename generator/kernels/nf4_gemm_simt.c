@@ -332,11 +332,7 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
-    ptx_val at = ptx_at(f, line, column);
-    narrow_value(f, g->type, g->wide, g->has_sm_80, &sum, &at);
-    PTX_WHEN (f, in_bounds) {
-        ptx_store(f, at, sum);
-    }
+    narrow_store_where(f, g->type, g->wide, g->has_sm_80, ptx_at(f, line, column), sum, in_bounds);
 }
 
 static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
@@ -393,30 +389,6 @@ static void layout_shared(gemm *g, ptx_val tid)
         nf4_nested_fill(&g->args.nested, ptx_add(f, scales, ptx_u32(g->tile_n * 4 * SCALES_STRIDE)), tid);
 }
 
-static void init_warp(gemm *g)
-{
-    ptx_fn *f = g->f;
-    g->lane = ptx_laneid(f);
-    g->member = ptx_and(f, g->lane, ptx_u32(COLUMN_LANES - 1));
-    g->group = ptx_shr(f, g->lane, ptx_u32(3));
-    g->k_warp = ptx_warpid_x(f);
-    g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
-    g->last_share = ptx_sub(f, g->args.k, ptx_u32(LANE_K));
-    g->full_until = ptx_and(f, g->args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
-    if (!g->is_nested)
-        g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
-}
-
-static void init_columns(gemm *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->args.k, ptx_u32(3));
-    for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->args.n);
-        g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, column, words));
-    }
-}
-
 /* As many as leave enough registers for a thread's sums. Left to itself, ptxas hoists loads of the table until no register
  * is left. */
 static uint32_t blocks_per_multiprocessor(const gemm *g)
@@ -450,7 +422,15 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
-    init_warp(&g);
+    g.lane = ptx_laneid(f);
+    g.member = ptx_and(f, g.lane, ptx_u32(COLUMN_LANES - 1));
+    g.group = ptx_shr(f, g.lane, ptx_u32(3));
+    g.k_warp = ptx_warpid_x(f);
+    g.blocks = ptx_shr(f, g.args.k, ptx_u32(6));
+    g.last_share = ptx_sub(f, g.args.k, ptx_u32(LANE_K));
+    g.full_until = ptx_and(f, g.args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
+    if (!g.is_nested)
+        g.has_aligned_scales = nf4_has_aligned_scales(f, &g.args, g.blocks);
     layout_shared(&g, tid);
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, tid);
@@ -459,7 +439,12 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
     PTX_FOR (f, tile, first, g.args.n, step) {
         g.tile = tile;
-        init_columns(&g);
+        ptx_val own = ptx_add(f, g.tile, g.group), words = ptx_shr(f, g.args.k, ptx_u32(3));
+        for (uint32_t c = 0; c < g.columns; c++) {
+            ptx_val column = tail_clamp(f, ptx_add(f, own, ptx_u32(c * GROUPS)), g.args.n);
+            g.codes_at[c] =
+                ptx_at(f, ptx_cast_ptr(f, g.args.packed, PTX_U32), ptx_mul_wide(f, column, words));
+        }
         multiply(&g);
         store_sums(&g);
         store_tile(&g, tid, first_row);

@@ -138,22 +138,6 @@ static void init_rows(transposed_mma *g)
     g->a_from = ptx_add(f, from, g->a_from);
 }
 
-static void init_columns(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    init_codes(g);
-    init_scales(g);
-    init_rows(g);
-    /* Registers for what is being loaded. */
-    for (uint32_t i = 0; i < CODES_LOADS; i++)
-        for (uint32_t e = 0; e < 4; e++)
-            g->codes[i][e] = ptx_var(f, ptx_u32(0));
-    for (uint32_t i = 0; i < 2; i++)
-        g->scales[i] = ptx_var(f, ptx_f32(0));
-    for (uint32_t i = 0; i < g->loads; i++)
-        g->a[i] = ptx_var(f, ptx_u32(0));
-}
-
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
 
 /* Addresses that take one instruction are made here, not kept across the loop: with 32 rows no register is left. */
@@ -601,7 +585,17 @@ void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
     g.a_from = g.a_to;
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, g.tid);
-    init_columns(&g);
+    init_codes(&g);
+    init_scales(&g);
+    init_rows(&g);
+    /* Registers for what is being loaded. */
+    for (uint32_t i = 0; i < CODES_LOADS; i++)
+        for (uint32_t e = 0; e < 4; e++)
+            g.codes[i][e] = ptx_var(f, ptx_u32(0));
+    for (uint32_t i = 0; i < 2; i++)
+        g.scales[i] = ptx_var(f, ptx_f32(0));
+    for (uint32_t i = 0; i < g.loads; i++)
+        g.a[i] = ptx_var(f, ptx_u32(0));
     multiply_columns(&g); /* its first barrier is also the table's */
     finish(&g);
 }

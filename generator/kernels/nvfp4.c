@@ -6,6 +6,8 @@
 #include "device/scale_tiles.h"
 #include "device/shared.h"
 
+enum { NAN_MARKS = 0x40004000 };
+
 /* ---- e2m1 --------------------------------------------------------------------------------------------------------- */
 
 /* prmt picks a byte of the table by three bits of each selector nibble. The fourth bit replicates that byte's sign, which
@@ -46,11 +48,17 @@ void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4])
 
 /* ---- e4m3 --------------------------------------------------------------------------------------------------------- */
 
+/* Two scales, from the low bytes of a U32 or U16, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8;
+ * for each NaN `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on `marks` is poison. */
+typedef struct nvfp4_scales {
+    ptx_val pair, marks;
+} wide_scales;
+
 /* f16 has one more exponent bit and a bias greater by 8. So the magnitude, shifted to leave the top exponent bit 0, is 2^-8
  * times the number, for subnormal ones too. */
-nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
+static wide_scales widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
 {
-    nvfp4_scales scales = {{0}, {0}};
+    wide_scales scales = {{0}, {0}};
     if (has_sm_89) {
         ptx_val pair = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
         scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
@@ -67,13 +75,12 @@ nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
 
 ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
 {
-    nvfp4_scales scales = nvfp4_widen_scales(f, has_sm_89, raw);
+    wide_scales scales = widen_scales(f, has_sm_89, raw);
     ptx_val factor = ptx_number(PTX_F16X2, has_sm_89 ? 0.25 : 0x1p14);
     ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, scales.pair, factor));
     if (has_sm_89)
         return scaled;
-    ptx_val marked =
-        ptx_and(f, scales.marks, ptx_u32(NVFP4_NAN_MARKS)); /* the highest exponent bits of two f16 */
+    ptx_val marked = ptx_and(f, scales.marks, ptx_u32(NAN_MARKS)); /* the highest exponent bits of two f16 */
     ptx_val spread = ptx_mul(f, ptx_shr(f, marked, ptx_u32(14)), ptx_u32(0x7fff));
     return ptx_or(f, scaled, spread);
 }
@@ -235,7 +242,7 @@ void nvfp4_start_row(nvfp4_rows *g, uint32_t r)
 
 ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b)
 {
-    nvfp4_scales scales = nvfp4_widen_scales(g->f, g->has_sm_89, raw);
+    wide_scales scales = widen_scales(g->f, g->has_sm_89, raw);
     if (!g->has_sm_89)
         ptx_or_to(g->f, g->marks[r], scales.marks);
     return ptx_mul(g->f, scales.pair, of_b);
@@ -248,7 +255,7 @@ ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r)
         return ptx_mul(f, g->sum[r], ptx_f32(4));
     if (g->has_sm_89)
         return g->sum[r];
-    ptx_val marked = ptx_and(f, g->marks[r], ptx_u32(NVFP4_NAN_MARKS));
+    ptx_val marked = ptx_and(f, g->marks[r], ptx_u32(NAN_MARKS));
     ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
     return ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), g->sum[r]);
 }
@@ -267,10 +274,7 @@ static void store_sum(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_
     ptx_val at = ptx_at(f, g->c, index);
     if (g->has_alpha)
         sum = ptx_mul(f, sum, g->alpha);
-    narrow_value(f, g->c_type, PTX_F32, g->has_sm_80, &sum, &at);
-    PTX_WHEN (f, stores) {
-        ptx_store(f, at, sum);
-    }
+    narrow_store_where(f, g->c_type, PTX_F32, g->has_sm_80, at, sum, stores);
 }
 
 /* One thread per row of the pass adds. At the end all have read, and the next pass may store. */

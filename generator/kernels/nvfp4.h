@@ -13,9 +13,8 @@ enum {
     NVFP4_DEPTH = 16384, /* codes of b that are decoded at once */
     NVFP4_THREADS = 256, /* per thread block */
     NVFP4_WARPS = NVFP4_THREADS / 32,
-    NVFP4_MOST_ROWS = 4,     /* of a lane */
-    NVFP4_SUPER_CODES = 512, /* of a row, in a trip of strategy mma's main loop */
-    NVFP4_NAN_MARKS = 0x40004000
+    NVFP4_MOST_ROWS = 4,    /* of a lane */
+    NVFP4_SUPER_CODES = 512 /* of a row, in a trip of strategy mma's main loop */
 };
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
@@ -32,15 +31,8 @@ ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half);
 /* 8 codes as four F16X2, on targets with the conversion. */
 void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4]);
 
-/* Two scales, from the low bytes of a U32 or U16, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8;
- * for each NaN `marks` then has one of NVFP4_NAN_MARKS set, among other bits. From sm_89 on `marks` is poison. */
-typedef struct nvfp4_scales {
-    ptx_val pair, marks;
-} nvfp4_scales;
-nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw);
-
-/* Two scales of b, from the low bytes of a U32 or U16, as F16X2 in a U32, scaled so that the product with a pair of
- * nvfp4_widen_scales is a quarter of the scales' product. That is exact: it has 8 bits and lies between 2^-20 and 50176.
+/* Two scales of b, from the low bytes of a U32 or U16, as F16X2 in a U32, scaled so that the product with scales
+ * of a row is a quarter of the scales' product. That is exact: it has 8 bits and lies between 2^-20 and 50176.
  * NaNs stay NaNs. */
 ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw);
 
@@ -64,7 +56,7 @@ typedef struct nvfp4_rows {
     ptx_val batch;                 /* from first_batch on by batches */
     ptx_val first_batch, batches;
     ptx_val b_at, sfb_at; /* addresses of the batch's vector */
-    /* Of the lane's rows: addresses, sums, and marks of NaNs as nvfp4_scales has them. */
+    /* Of the lane's rows: addresses, sums, and marks of NaNs. */
     ptx_val a_at[NVFP4_MOST_ROWS], sfa_at[NVFP4_MOST_ROWS], sum[NVFP4_MOST_ROWS], marks[NVFP4_MOST_ROWS];
 } nvfp4_rows;
 
@@ -93,7 +85,7 @@ ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint
 /* Sets row r's sum to 0. */
 void nvfp4_start_row(nvfp4_rows *g, uint32_t r);
 
-/* Two scales of row r, as nvfp4_widen_scales takes them, times two of b: F16X2. */
+/* Two scales of row r, as nvfp4_vector_scales takes them, times two of b: F16X2. */
 ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b);
 
 /* Corrects a lane's sum of row r: a NaN where the marks say so; with decode=hardware times 4, since that adds codes where

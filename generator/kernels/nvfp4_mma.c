@@ -104,17 +104,6 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
     }
 }
 
-static void clear_zeros(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val is_here = ptx_lt(f, g->of.tid, ptx_u32(ZERO_BYTES / 16));
-    ptx_val at = ptx_mad(f, g->of.tid, ptx_u32(16), g->shared);
-    PTX_WHEN (f, is_here) {
-        ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
-        ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
-    }
-}
-
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
 /* Adds the products of two rows with a block, of two words each, to `sums`. */
@@ -416,6 +405,12 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     g.supers = ptx_shr(f, g.of.k, ptx_u32(9));
     init_offsets(&g);
-    clear_zeros(&g);
+    /* The zeros that lanes read which own no part of a column. */
+    ptx_val is_here = ptx_lt(f, g.of.tid, ptx_u32(ZERO_BYTES / 16));
+    ptx_val at = ptx_mad(f, g.of.tid, ptx_u32(16), g.shared);
+    PTX_WHEN (f, is_here) {
+        ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
+    }
     nvfp4_each_pass(&g.of, begin_batch, multiply_rows, &g);
 }

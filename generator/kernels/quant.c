@@ -10,6 +10,75 @@
 #include "nf4_args.h"
 #include <kiln/author/families.h>
 
+/* ---- numbers of a tile's groups ----------------------------------------------------------------------------------- */
+
+/* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in. So one access loads
+ * or stores the scales of a tile. The slot is where this lane's numbers are in the arrays of scales and zeros: `index`
+ * groups (U32) after the tile's first (U64). */
+typedef struct number_slot {
+    ptx_val first, index;
+} number_slot;
+
+static number_slot find_numbers(quant *q)
+{
+    ptx_fn *f = q->f;
+    uint32_t row_groups = 32 / q->lanes;
+    number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(lanes_log2(q->group)))};
+    slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
+    if (row_groups > 1) {
+        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(lanes_log2(q->lanes)));
+        slot.index = ptx_mad(f, slot.index, ptx_u32(row_groups), in_row);
+    }
+    return slot;
+}
+
+static ptx_val number_at(quant *q, number_slot slot, ptx_val tensor)
+{
+    ptx_val first = ptx_at(q->f, tensor, slot.first);
+    return ptx_at(q->f, first, slot.index);
+}
+
+/* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */
+static quant_numbers row_numbers(quant *q, const quant_numbers *kept, uint32_t row)
+{
+    if (q->rows == 1)
+        return *kept;
+    quant_numbers g = {.at = {{0}}};
+    for (int i = 0; i < QUANT_NUMBERS; i++)
+        if (kept->at[i].type != PTX_NONE)
+            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], ptx_u32(row), (int)q->rows);
+    return g;
+}
+
+/* Reduces over the group's lanes that differ in bit `distance` or in higher ones. */
+static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
+{
+    for (; distance < q->lanes; distance *= 2) {
+        ptx_val taken = ptx_shfl_xor(q->f, value, ptx_u32(distance));
+        value = ptx_op2(q->f, op, value, taken, PTX_HERE);
+    }
+    return value;
+}
+
+/* Reduces each row's group by op. values[row] is this lane's share and is destroyed. Each lane gets what it owns. While there are
+ * several rows, two lanes share two of them: each gives one away and keeps the other. */
+static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
+{
+    ptx_fn *f = q->f;
+    uint32_t distance = 1;
+    for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
+        ptx_val bit = ptx_and(f, q->lane, ptx_u32(distance));
+        ptx_val is_odd = ptx_ne(f, bit, ptx_u32(0));
+        for (uint32_t i = 0; i < count / 2; i++) {
+            ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
+            ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
+            ptx_val taken = ptx_shfl_xor(f, given, ptx_u32(distance));
+            values[i] = ptx_op2(f, op, kept, taken, PTX_HERE);
+        }
+    }
+    return reduce_from(q, op, values[0], distance);
+}
+
 /* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
 
 static quant_numbers numbers_of_tile(quant *q, quant_elements x)
@@ -26,17 +95,19 @@ static quant_numbers numbers_of_tile(quant *q, quant_elements x)
     }
     quant_extremes all = {{{0}}};
     for (uint32_t i = 0; i < q->stored; i++)
-        all.at[i] = quant_reduce_rows(q, quant_extreme[i], extremes[i]);
+        all.at[i] = reduce_rows(q, quant_extreme[i], extremes[i]);
     return quant_numbers_of(q, all);
 }
 
 static void store_numbers(quant *q, const quant_numbers *kept)
 {
-    quant_number_slot slot = quant_find_numbers(q);
+    number_slot slot = find_numbers(q);
     ptx_val at[2];
     for (uint32_t i = 0; i < q->stored; i++)
-        at[i] = quant_number_at(q, slot, q->number[i]);
-    PTX_WHEN (q->f, quant_number_owner(q)) {
+        at[i] = number_at(q, slot, q->number[i]);
+    ptx_val of_group = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));
+    ptx_val is_owner = ptx_lt(q->f, of_group, ptx_u32(q->rows)); /* others own the same ones */
+    PTX_WHEN (q->f, is_owner) {
         for (uint32_t i = 0; i < q->stored; i++)
             ptx_store(q->f, at[i], kept->at[i]);
     }
@@ -45,10 +116,10 @@ static void store_numbers(quant *q, const quant_numbers *kept)
 static quant_numbers load_numbers(quant *q)
 {
     quant_numbers g = {.at = {{0}}};
-    quant_number_slot slot = quant_find_numbers(q);
+    number_slot slot = find_numbers(q);
     for (uint32_t i = 0; i < q->stored; i++)
         g.at[i] = q->is_nested ? quant_nested_scale(q, slot.first, slot.index, NULL)
-                               : ptx_load_hint(q->f, quant_number_at(q, slot, q->number[i]), PTX_NC);
+                               : ptx_load_hint(q->f, number_at(q, slot, q->number[i]), PTX_NC);
     return g;
 }
 
@@ -130,7 +201,7 @@ static quant_numbers numbers_of_row(quant *q, quant_elements x)
     for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
         quant_extremes_add(q, &e, x[i / q->lane_elements][i % q->lane_elements]);
     for (uint32_t i = 0; i < q->stored; i++)
-        e.at[i] = quant_reduce_lanes(q, quant_extreme[i], e.at[i]);
+        e.at[i] = reduce_from(q, quant_extreme[i], e.at[i], 1);
     return quant_numbers_of(q, e);
 }
 
@@ -222,7 +293,7 @@ static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers
         quant_numbers kept = quant_invert(q, &g, how);
         ptx_val at = quant_packed_at(q);
         for (uint32_t row = 0; row < q->rows; row++) {
-            quant_numbers of_row = quant_numbers_of_row(q, &kept, row);
+            quant_numbers of_row = row_numbers(q, &kept, row);
             for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
                 ptx_val codes = quant_codes(q, t, &of_row, 0, x[step], q->lane_elements, how);
                 ptx_store(f, word_at(q, at, step), codes);
@@ -306,7 +377,7 @@ static void unpack_full_tile(quant *q, ptx_val values)
     quant_numbers kept = load_numbers(q);
     ptx_val to = quant_tile_at(q, q->out);
     for (uint32_t row = 0; row < q->rows; row++) {
-        quant_numbers g = quant_numbers_of_row(q, &kept, row);
+        quant_numbers g = row_numbers(q, &kept, row);
         for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
             ptx_val x[QUANT_MOST_LANE_ELEMENTS];
             for (uint32_t i = 0; i < q->lane_elements; i++)
@@ -450,9 +521,25 @@ static const kiln_rule rules[] = {
 #define ANY_GROUPS  "select(min(group_size, n) < " LARGE_GROUP ", 2 * ceil_div(" LARGE_GROUP " / 2, min(group_size, n)), 2)"
 #define SHARES      "select(group == any, ceil_div(n, min(group_size, n) * " ANY_GROUPS "), " TILES ")"
 
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 32 * QUANT_WARPS;
+}
+
+/* Left to itself, ptxas spills a little to fit one more thread block. */
+static void coding_shape(kiln_shape *s, const kiln_variant *v)
+{
+    const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
+    shape(s, v);
+    s->blocks_per_multiprocessor = q.lane_elements == 8                               ? 4
+                                   : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
+                                                                                      : 0;
+}
+
 static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 {
-    quant_shape(s, v);
+    shape(s, v);
     kiln_require(s, kiln_is(v, "scale_type", "f32") || !kiln_is(v, "type", "f64"), "type scale_type",
                  "scale_type nested needs type f32, f16 or bf16");
 }
@@ -492,19 +579,19 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
         .cost = {.bytes_read = read, .bytes_written = written, .elements = "n"}, .emit = emit_##of##_##entry};
 
 FAMILY(int4, INT4, scale, "compute the scale, and for asym the zero, of each INT4 group",
-       INT4_NONFINITE, int4_scale_params, quant_shape, SHARES, TENSOR, INT4_NUMBERS)
+       INT4_NONFINITE, int4_scale_params, shape, SHARES, TENSOR, INT4_NUMBERS)
 FAMILY(int4, INT4, pack, "quantise a tensor to INT4 codes with given scales and zeros",
-       INT4_NONFINITE, int4_params, quant_coding_shape, TILES, TENSOR " + " INT4_NUMBERS, CODES)
+       INT4_NONFINITE, int4_params, coding_shape, TILES, TENSOR " + " INT4_NUMBERS, CODES)
 FAMILY(int4, INT4, quantize, "quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read",
-       INT4_NONFINITE, int4_params, quant_coding_shape, SHARES, TENSOR, CODES " + " INT4_NUMBERS)
+       INT4_NONFINITE, int4_params, coding_shape, SHARES, TENSOR, CODES " + " INT4_NUMBERS)
 FAMILY(int4, INT4, unpack, "turn INT4 codes, scales and zeros back into a tensor",
-       BACK_NONFINITE, int4_params, quant_shape, TILES, CODES " + " INT4_NUMBERS, TENSOR)
+       BACK_NONFINITE, int4_params, shape, TILES, CODES " + " INT4_NUMBERS, TENSOR)
 FAMILY(nf4, NF4, scale, "compute the scale of each NF4 group",
-       NF4_NONFINITE, nf4_scale_params, quant_shape, SHARES, TENSOR, NF4_NUMBERS)
+       NF4_NONFINITE, nf4_scale_params, shape, SHARES, TENSOR, NF4_NUMBERS)
 FAMILY(nf4, NF4, pack, "quantise a tensor to NF4 codes with given scales",
-       NF4_NONFINITE, nf4_params, quant_coding_shape, TILES, TENSOR " + " NF4_NUMBERS, CODES)
+       NF4_NONFINITE, nf4_params, coding_shape, TILES, TENSOR " + " NF4_NUMBERS, CODES)
 FAMILY(nf4, NF4, quantize, "quantise a tensor to NF4 in groups: scales and packed codes, in one read",
-       NF4_NONFINITE, nf4_params, quant_coding_shape, SHARES, TENSOR, CODES " + " NF4_NUMBERS)
+       NF4_NONFINITE, nf4_params, coding_shape, SHARES, TENSOR, CODES " + " NF4_NUMBERS)
 FAMILY(nf4, NF4, unpack, "turn NF4 codes and scales back into a tensor",
        BACK_NONFINITE, nf4_unpack_params, nf4_unpack_shape, TILES, CODES " + " NF4_STORED, TENSOR)
 /* clang-format on */

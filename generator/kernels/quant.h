@@ -76,10 +76,6 @@ typedef enum quant_division {
 /* Reads the variant's parameters. The entry makes the arguments. */
 quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder);
 
-/* kiln_family's shape: of entries that make codes, and of all others. */
-void quant_coding_shape(kiln_shape *s, const kiln_variant *v);
-void quant_shape(kiln_shape *s, const kiln_variant *v);
-
 /* Finds the warp's tile. The predicate that it returns holds where there is one. */
 ptx_val quant_find_tile(quant *q);
 /* Sets left and lane_first. The predicate holds where the tile is full. */
@@ -107,27 +103,8 @@ void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds);
 
 /* The type that holds a lane's codes of one step: U8, U16 or U32. */
 ptx_type quant_word_type(const quant *q);
-/* The nibble of a lane's word that holds its i-th code. */
-uint32_t quant_nibble(const quant *q, uint32_t i);
-
-/* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in. So one access loads
- * or stores the scales of a tile. The slot is where this lane's numbers are in the arrays of scales and zeros: `index`
- * groups (U32) after the tile's first (U64). */
-typedef struct quant_number_slot {
-    ptx_val first, index;
-} quant_number_slot;
-quant_number_slot quant_find_numbers(quant *q);
-ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor);
 /* The scale of group `first` + `index`, U64 and U32, where is_nested. In bounds: as for nf4_nested_load. */
 ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds);
-/* Whether this lane stores the numbers that it owns; others own the same ones. */
-ptx_val quant_number_owner(quant *q);
-/* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */
-quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row);
-/* Reduces each row's group by op. values[row] is this lane's share and is destroyed. Each lane gets what it owns. */
-ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[]);
-/* Reduces the group's lanes by op; each of them gets the result. */
-ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value);
 
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 

@@ -214,6 +214,12 @@ static ptx_val clamp(quant *q, ptx_val r, quant_division how)
     return is_below_high ? r : ptx_min(f, r, number(q, c->high));
 }
 
+/* The nibble of a lane's word that holds its i-th code. */
+static uint32_t nibble_of(const quant *q, uint32_t i)
+{
+    return q->is_high_first ? i ^ 1 : i;
+}
+
 /* Adds the code of r, times 16^nibble, to the word; nibble 0 sets the word, less the excess. */
 static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble, uint32_t excess,
                      ptx_val *word)
@@ -253,7 +259,7 @@ ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uin
         excess += (uint32_t)rounder(q, 0).bits << 4 * i;
     ptx_val word = ptx_u32(0);
     for (uint32_t nibble = 0; nibble < count; nibble++) {
-        uint32_t i = quant_nibble(q, nibble); /* its own inverse */
+        uint32_t i = nibble_of(q, nibble); /* its own inverse */
         const quant_numbers *of_x = &g[i * stride];
         ptx_val r = quotient(q, of_x, &l, x[i], how);
         if (has_zero(q))
@@ -285,7 +291,7 @@ ptx_val quant_load_values(quant *q)
 ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i)
 {
     ptx_fn *f = q->f;
-    uint32_t nibble = quant_nibble(q, i);
+    uint32_t nibble = nibble_of(q, i);
     ptx_val code = nibble == 0 ? codes : ptx_shr(f, codes, ptx_u32(4 * nibble));
     ptx_val value = ptx_shfl_idx(f, values, code);
     if (q->wide == PTX_F64)
