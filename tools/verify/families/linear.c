@@ -361,13 +361,13 @@ static const input_pattern patterns[] = {
 /* clang-format on */
 
 /* Of several rows of x one alone is moved, or all of them, or each by another power of two: what a thread block does for one
- * of its vectors shows beside the others. So does one that the norm brings back among rows that are not moved. */
-static int row_exponent(int exponent, uint64_t row, uint64_t rows, bool has_norm, random_stream s)
+ * of its vectors shows beside the others. So does one that the norm brings back among rows that are not moved; n rows of W choose it. */
+static int row_exponent(int exponent, uint64_t row, uint64_t rows, uint64_t n, bool has_norm, random_stream s)
 {
     enum { APART = 9, FAR = 60 };
-    const bool is_lone = rows > 1 && row == random_below(s, 1, rows);
+    const bool is_lone = rows > 1 && row == n % rows;
     if (exponent == 0)
-        return !has_norm || !is_lone ? 0 : random_bits(s, 2) & 1 ? FAR : -FAR;
+        return !has_norm || !is_lone ? 0 : n / rows % 2 ? FAR : -FAR;
     switch (rows > 1 ? random_below(s, 0, 3) : 0) {
     case 0:
         return exponent;
@@ -383,10 +383,10 @@ static void move(problem *p, argument *in, int exponent, random_stream s)
 {
     const element_type type = in->about->type;
     const bool has_norm = problem_has_parameter(p, "norm", "rms");
-    const uint64_t k = problem_integer(p, "k"), rows = problem_integer(p, "m");
+    const uint64_t k = problem_integer(p, "k"), rows = problem_integer(p, "m"), n = problem_integer(p, "n");
     const double most = number_largest(type);
     for (uint64_t i = 0; i < in->count; i++) {
-        const int by = row_exponent(exponent, i / k, rows, has_norm, s);
+        const int by = row_exponent(exponent, i / k, rows, n, has_norm, s);
         const double x = ldexp(element_get(type, in->host, i), has_norm ? by : by / 2);
         element_set(type, in->host, i, fmax(fmin(x, most), -most));
     }
@@ -616,6 +616,8 @@ static void plan_mma(size_plan *plan)
         add(plan, ms[i], ns[(i + 2) % 6], ks[(i + 3) % 6]);
     }
     add_whole_tiles(plan, tile_m, tile_n);
+    for (uint64_t m = 6; m < tile_m; m += 4) /* copies of x that rows have of some warps */
+        add(plan, m, 1, format->elements);
     add(plan, 0, 5, 256);
     add(plan, 2, 0, 256);
     add(plan, 1, plan->limits.big / 256, 256);
@@ -667,6 +669,9 @@ static void plan_sizes(size_plan *plan)
     add(plan, 2, 0, 256);
     add_steps(plan, vectors, problem_parameter(plan->problem, "rows"), format->elements);
     add_many_rows(plan, problem_parameter(plan->problem, "rows"), format->elements);
+    for (uint64_t n = 1;
+         n <= 2 * vectors && vectors > 1 && problem_has_parameter(plan->problem, "norm", "rms"); n++)
+        add_always(plan, vectors, n, format->elements);
     add(plan, vectors, 66, 512);
     add(plan, 1, 3, 2048 + 256);
     add(plan, 1, 2, 8192 + 256);

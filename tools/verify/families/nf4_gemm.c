@@ -730,7 +730,8 @@ static void plan_sizes(size_plan *plan)
 }
 
 /* Thread blocks that go over several tiles of columns, with work for each; and few that share K, whose parts then have more
- * blocks of whole tiles than scales are brought at once. */
+ * blocks of whole tiles than scales are brought at once, and parts of two tiles. Each number of rows of a tile, of which the
+ * stores of tensor cores' tiles have one each in the kernel's text. */
 static void plan_few(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -740,8 +741,10 @@ static void plan_few(size_plan *plan)
     if (is_mma(p) && problem_parameter(p, "split_k") == 0) {
         const uint64_t part = scales_k(p) / parts_of(p);
         add(plan, tile_m, tile_n, 2 * part + 3 * BLOCK);
-        add(plan, tile_m - 1, tile_n + 1, part + BLOCK);
+        add(plan, tile_m - 1, 2 * tile_n + 1, part + BLOCK);
     }
+    for (uint64_t m = 1; is_mma(p) && m < tile_m; m++)
+        add(plan, m, 1, problem_parameter(p, "split_k") == 0 ? BLOCK : 0);
 }
 
 const family_row nf4_gemm_row = {.name = "nf4_gemm",

@@ -264,10 +264,11 @@ typedef struct mover {
     bool is_lone;
 } mover;
 
+/* The number of rows of W chooses it, so that sizes show each. */
 static mover choose_mover(problem *p, random_stream s)
 {
     const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");
-    return (mover){random_below(s, 0, vectors), random_below(s, 1, 2) == 0};
+    return (mover){problem_integer(p, "n") % vectors, random_below(s, 1, 2) == 0};
 }
 
 /* Of elements that are alike. Without the norm h itself is as large, and its products must stay within f32. */
@@ -365,12 +366,17 @@ static void reach_out(problem *p, reach where, random_stream s)
 }
 
 /* Of vectors within reach one that the norm brings back. */
-static void reach_out_alone(problem *p, random_stream s)
+static void reach_out_alone(problem *p, argument *eps, random_stream s)
 {
+    const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");
+    const bool is_huge = problem_integer(p, "n") / vectors % 2;
     mover of = choose_mover(p, random_fork(s, 1));
     of.is_lone = true;
-    if (problem_integer(p, "k") < problem_find(p, "in")->count)
-        move_vectors(p, random_bits(s, 0) & 1 ? REACH_HUGE : REACH_TINY, of, s);
+    if (vectors == 1)
+        return;
+    move_vectors(p, is_huge ? REACH_HUGE : REACH_TINY, of, s);
+    if (!is_huge)
+        eps->real = 0;
 }
 
 /* In every second vector, or the only one. */
@@ -440,7 +446,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     if (of->reach != IN_REACH)
         reach_out(p, of->reach, random_fork(s, 4));
     else if (gamma)
-        reach_out_alone(p, random_fork(s, 4));
+        reach_out_alone(p, eps, random_fork(s, 4));
     if (of->spoiled == SPOILED_H)
         spoil_h(p, random_fork(s, 5));
     else if (of->spoiled == SPOILED_W)
@@ -466,6 +472,12 @@ static void plan_sizes(size_plan *plan)
             if (rows[r] == 3 || b == 0 || b == r)
                 add(plan, rows[r], 256 * blocks[b]);
         }
+    }
+    const uint64_t vectors = problem_parameter(plan->problem, "batch");
+    for (uint64_t n = 1; vectors > 1 && n <= 2 * vectors; n++) {
+        problem_find(plan->problem, "n")->integer = n;
+        problem_find(plan->problem, "k")->integer = 256;
+        size_plan_add_always(plan);
     }
     add(plan, 1, 256);
     add(plan, 1, 256 * 5);
