@@ -512,6 +512,14 @@ ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
 
 /* ---- the lane ----------------------------------------------------------------------------------------------------- */
 
+/* The alignment of what is some steps behind an address of that alignment. */
+static uint32_t lower(uint32_t alignment, uint32_t step)
+{
+    while (step % alignment != 0)
+        alignment /= 2;
+    return alignment;
+}
+
 static void add_term(ptx_fn *f, format_lane *lane, uint32_t run, ptx_val count, uint32_t step)
 {
     if (step == 0)
@@ -519,9 +527,7 @@ static void add_term(ptx_fn *f, format_lane *lane, uint32_t run, ptx_val count, 
     ptx_val *offset = &lane->offset[run];
     *offset = offset->type == PTX_NONE ? ptx_mul(f, count, ptx_u32(step))
                                        : ptx_mad(f, count, ptx_u32(step), *offset);
-    while (step % lane->alignment[run] != 0)
-        lane->alignment[run] /= 2;
-    lane->alignment[run] = lane->alignment[run];
+    lane->alignment[run] = lower(lane->alignment[run], step);
 }
 
 static bool same_steps(const format_run *a, const format_run *b)
