@@ -845,14 +845,15 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  * type. An element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of
  * the exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the
  * second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each
- * block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24
- * * S, which tensor cores cut off. half with strategy tiles has L = 5 / 4 * k, and rounds weights to x's
- * type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of its least
- * number. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are
- * multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and
- * r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 *
- * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal
- * numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0.
+ * block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other
+ * than 1 9 more, and adds 40 * 2^-24 * S, which tensor cores cut off. half with strategy tiles has L = 5 /
+ * 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds v * S + w * sum |h|,
+ * where v is half an ulp of that type and w half of its least number. A bias or a residual adds 2^-23 *
+ * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair,
+ * with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| +
+ * e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long
+ * as h and sums, also times a w_scale, are normal numbers of at most 2^100, and |y| is at most that. An
+ * |h| below 2^-90 may count as 0.
  * NaN and infinity: a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a
  * scale or minimum of a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy
  * tiles a weight that is infinite in x's type: in f16 from 65520 on.
@@ -893,73 +894,81 @@ enum {
 };
 
 typedef struct kiln_default_linear_args {
-    CUdeviceptr in;       /* in, f16[m, k], aligned to 16 bytes: x: the rows of activations */
-    CUdeviceptr gamma;    /* in, f32[k], only when norm == rms: factors of the elements */
-    CUdeviceptr w;        /* in, u8[n, k * select(format == q4_0 || format == q4_k || format == iq4_nl,
-                           * 144, select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 ||
-                           * format == q5_k, 176, select(format == q8_0, 272, select(format == q6_k, 210,
-                           * select(format == q4_1, 160, select(format == q5_1, 192, select(format == q3_k,
-                           * 110, select(format == q2_k, 84, 66))))))))) / 256], aligned to 16 bytes: rows
-                           * of quantised blocks, as a GGUF file has them */
-    CUdeviceptr w_2;      /* in, u8[n_2, k * select(format == q4_0 || format == q4_k || format == iq4_nl,
-                           * 144, select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 ||
-                           * format == q5_k, 176, select(format == q8_0, 272, select(format == q6_k, 210,
-                           * select(format == q4_1, 160, select(format == q5_1, 192, select(format == q3_k,
-                           * 110, select(format == q2_k, 84, 66))))))))) / 256], only when matrices >= 2:
-                           * the second matrix */
-    CUdeviceptr w_3;      /* in, u8[n_3, k * select(format == q4_0 || format == q4_k || format == iq4_nl,
-                           * 144, select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 ||
-                           * format == q5_k, 176, select(format == q8_0, 272, select(format == q6_k, 210,
-                           * select(format == q4_1, 160, select(format == q5_1, 192, select(format == q3_k,
-                           * 110, select(format == q2_k, 84, 66))))))))) / 256], only when matrices == 3:
-                           * the third matrix */
-    CUdeviceptr gate;     /* in, u8[n, k * select(format == q4_0 || format == q4_k || format == iq4_nl,
-                           * 144, select(format == iq4_xs || format == mxfp4, 136, select(format == q5_0 ||
-                           * format == q5_k, 176, select(format == q8_0, 272, select(format == q6_k, 210,
-                           * select(format == q4_1, 160, select(format == q5_1, 192, select(format == q3_k,
-                           * 110, select(format == q2_k, 84, 66))))))))) / 256], only when (epilogue ==
-                           * swiglu || epilogue == geglu): the matrix whose products go through the
-                           * activation */
-    CUdeviceptr bias;     /* in, f16[n], only when epilogue == bias || epilogue == bias_residual: added to
-                           * each row of y */
-    CUdeviceptr bias_2;   /* in, f16[n_2], only when matrices >= 2 && (epilogue == bias || epilogue ==
-                           * bias_residual): added to each row of out_2 */
-    CUdeviceptr bias_3;   /* in, f16[n_3], only when matrices == 3 && (epilogue == bias || epilogue ==
-                           * bias_residual): added to each row of out_3 */
-    CUdeviceptr residual; /* in, f16[m, n], only when epilogue == residual || epilogue == bias_residual:
-                           * added to y; may be out itself */
-    CUdeviceptr out;      /* out, f16[m, n], aligned to 2 bytes: y: the products */
-    CUdeviceptr out_2;    /* out, f16[m, n_2], only when matrices >= 2: those of w_2 */
-    CUdeviceptr out_3;    /* out, f16[m, n_3], only when matrices == 3: those of w_3 */
-    uint32_t m;           /* u32: rows of x and y */
-    uint32_t n;           /* u32: rows of w, columns of y */
-    uint32_t n_2;         /* u32, only when matrices >= 2: rows of w_2; may be 0 */
-    uint32_t n_3;         /* u32, only when matrices == 3: rows of w_3; may be 0 */
-    uint32_t k;           /* u32: elements of a row */
-    float eps;            /* f32, only when norm == rms: added to the mean of the squares; at least 0 and
-                           * finite */
-    float w_scale;        /* f32, only when scale == tensor: of w; finite */
-    float w_scale_2;      /* f32, only when scale == tensor && matrices >= 2: of w_2; finite */
-    float w_scale_3;      /* f32, only when scale == tensor && matrices == 3: of w_3; finite */
-    float gate_scale;     /* f32, only when scale == tensor && (epilogue == swiglu || epilogue == geglu):
-                           * of gate; finite */
-    uint32_t format;      /* format of the weights, as the Python package gguf names it;
-                           * KILN_DEFAULT_LINEAR_FORMAT_...; 0 is q4_k */
-    uint32_t norm;        /* none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma;
-                           * KILN_DEFAULT_LINEAR_NORM_...; 0 is none */
-    uint32_t activation;  /* exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of
-                           * max|h| / 127; half: f16 or bf16 x on tensor cores, with sums in f32;
-                           * KILN_DEFAULT_LINEAR_ACTIVATION_...; 0 is q8 */
-    uint32_t x;           /* element type of x; gamma is f32; KILN_DEFAULT_LINEAR_X_...; 0 is f16 */
-    uint32_t y;           /* element type of y, bias and residual; KILN_DEFAULT_LINEAR_Y_...; 0 is f16 */
-    uint32_t epilogue;    /* what is added to the products; or two products make y = act(h * gate^T) * (h *
-                           * w^T), swiglu with SiLU, x / (1 + exp(-x)), geglu with GELU, x / 2 * (1 +
-                           * tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))); KILN_DEFAULT_LINEAR_EPILOGUE_...;
-                           * 0 is none */
-    uint32_t matrices;    /* that x is multiplied by in one launch, each into a y of its own: w, w_2, w_3;
-                           * 0 is 1 */
-    uint32_t scale;       /* tensor: a matrix's products are multiplied by its w_scale;
-                           * KILN_DEFAULT_LINEAR_SCALE_...; 0 is none */
+    CUdeviceptr in;            /* in, f16[m, k], aligned to 16 bytes: x: the rows of activations */
+    CUdeviceptr gamma;         /* in, f32[k], only when norm == rms: factors of the elements */
+    CUdeviceptr w;             /* in, u8[n, k * select(format == q4_0 || format == q4_k || format ==
+                                * iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
+                                * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
+                                * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
+                                * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
+                                * 66))))))))) / 256], aligned to 16 bytes: rows of quantised blocks, as a
+                                * GGUF file has them */
+    CUdeviceptr w_2;           /* in, u8[n_2, k * select(format == q4_0 || format == q4_k || format ==
+                                * iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
+                                * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
+                                * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
+                                * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
+                                * 66))))))))) / 256], only when matrices >= 2: the second matrix */
+    CUdeviceptr w_3;           /* in, u8[n_3, k * select(format == q4_0 || format == q4_k || format ==
+                                * iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
+                                * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
+                                * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
+                                * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
+                                * 66))))))))) / 256], only when matrices == 3: the third matrix */
+    CUdeviceptr gate;          /* in, u8[n, k * select(format == q4_0 || format == q4_k || format ==
+                                * iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
+                                * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
+                                * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
+                                * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
+                                * 66))))))))) / 256], only when (epilogue == swiglu || epilogue == geglu):
+                                * the matrix whose products go through the activation */
+    CUdeviceptr bias;          /* in, f16[n], only when epilogue == bias || epilogue == bias_residual:
+                                * added to each row of y */
+    CUdeviceptr bias_2;        /* in, f16[n_2], only when matrices >= 2 && (epilogue == bias || epilogue ==
+                                * bias_residual): added to each row of out_2 */
+    CUdeviceptr bias_3;        /* in, f16[n_3], only when matrices == 3 && (epilogue == bias || epilogue ==
+                                * bias_residual): added to each row of out_3 */
+    CUdeviceptr residual;      /* in, f16[m, n], only when epilogue == residual || epilogue ==
+                                * bias_residual: added to y; may be out itself */
+    CUdeviceptr out;           /* out, f16[m, n], aligned to 2 bytes: y: the products */
+    CUdeviceptr out_2;         /* out, f16[m, n_2], only when matrices >= 2: those of w_2 */
+    CUdeviceptr out_3;         /* out, f16[m, n_3], only when matrices == 3: those of w_3 */
+    CUdeviceptr workspace;     /* scratch, f32[workspace_size], only when split_k != 1: partial sums over
+                                * k; workspace and tile_counters belong to one launch at a time */
+    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 256], only when split_k != 1: must be
+                                * all 0 before a launch, or y is wrong; the launch leaves them 0; one
+                                * launch at a time */
+    uint32_t m;                /* u32: rows of x and y */
+    uint32_t n;                /* u32: rows of w, columns of y */
+    uint32_t n_2;              /* u32, only when matrices >= 2: rows of w_2; may be 0 */
+    uint32_t n_3;              /* u32, only when matrices == 3: rows of w_3; may be 0 */
+    uint32_t k;                /* u32: elements of a row */
+    float eps;                 /* f32, only when norm == rms: added to the mean of the squares; at least 0
+                                * and finite */
+    float w_scale;             /* f32, only when scale == tensor: of w; finite */
+    float w_scale_2;           /* f32, only when scale == tensor && matrices >= 2: of w_2; finite */
+    float w_scale_3;           /* f32, only when scale == tensor && matrices == 3: of w_3; finite */
+    float gate_scale;          /* f32, only when scale == tensor && (epilogue == swiglu || epilogue ==
+                                * geglu): of gate; finite */
+    uint64_t workspace_size;   /* u64, only when split_k != 1: numbers that workspace holds; tile_counters
+                                * has one for each 256 of them; 0: neither is given, and k is not split */
+    uint32_t format;           /* format of the weights, as the Python package gguf names it;
+                                * KILN_DEFAULT_LINEAR_FORMAT_...; 0 is q4_k */
+    uint32_t norm;             /* none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma;
+                                * KILN_DEFAULT_LINEAR_NORM_...; 0 is none */
+    uint32_t activation;       /* exact: products in f32; q8: h in blocks of 32, rounded to whole multiples
+                                * of max|h| / 127; half: f16 or bf16 x on tensor cores, with sums in f32;
+                                * KILN_DEFAULT_LINEAR_ACTIVATION_...; 0 is q8 */
+    uint32_t x;                /* element type of x; gamma is f32; KILN_DEFAULT_LINEAR_X_...; 0 is f16 */
+    uint32_t y;                /* element type of y, bias and residual; KILN_DEFAULT_LINEAR_Y_...; 0 is f16 */
+    uint32_t epilogue;         /* what is added to the products; or two products make y = act(h * gate^T) *
+                                * (h * w^T), swiglu with SiLU, x / (1 + exp(-x)), geglu with GELU, x / 2 *
+                                * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)));
+                                * KILN_DEFAULT_LINEAR_EPILOGUE_...; 0 is none */
+    uint32_t matrices;         /* that x is multiplied by in one launch, each into a y of its own: w, w_2,
+                                * w_3; 0 is 1 */
+    uint32_t scale;            /* tensor: a matrix's products are multiplied by its w_scale;
+                                * KILN_DEFAULT_LINEAR_SCALE_...; 0 is none */
 } kiln_default_linear_args;
 
 kiln_status kiln_default_linear(kiln_loader *loader, CUstream stream, const kiln_default_linear_args *args);

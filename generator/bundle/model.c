@@ -320,6 +320,17 @@ static bundle_family *family_of(bundle_model *m, const kiln_family *family)
     return &m->families[i];
 }
 
+/* A family may have the size in those variants alone that take a workspace. */
+static bool has_workspace_size(arena *a, const bundle_family *f)
+{
+    const kiln_workspace *w = f->family->workspace;
+    bool has_size = false;
+    for (size_t i = 0; w && i < f->variant_count; i++)
+        has_size =
+            has_size || variant_has_arg(a, f->variants[i]->variant, arg_find(f->family->args, w->size));
+    return has_size;
+}
+
 static void make_families(arena *a, bundle_model *m)
 {
     m->families = arena_alloc(a, m->variant_count * sizeof *m->families);
@@ -344,7 +355,8 @@ static void make_families(arena *a, bundle_model *m)
         make_fields(a, &m->families[i]);
         make_calls(a, &m->families[i]);
         pointers_make(a, &m->families[i]);
-        if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0)
+        if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0 &&
+            has_workspace_size(a, &m->families[i]))
             m->families[i].workspace = m->families[i].family->workspace;
     }
 }

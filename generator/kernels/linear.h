@@ -8,6 +8,7 @@
 #include "device/lanes.h"
 #include "device/row_ring.h"
 #include "device/shared.h"
+#include "device/split.h"
 
 enum {
     LINEAR_WARPS = 8, /* per thread block */
@@ -51,15 +52,21 @@ typedef struct linear {
     linear_gate gate;
     bool is_pair;
     uint32_t column_rows; /* of W, that make a column of y: two in a pair */
+    bool overlaps;        /* it waits for the launch in front of it: linear_overlap.c */
     bool may_scale;       /* x, by powers of two, where its squares leave the range of f32 */
 
-    ptx_val in, gamma, residual, m, k, eps; /* arguments */
+    ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
         n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES]; /* those of each matrix */
     ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; where each begins among them */
     ptx_val tid, lane, warp;
     ptx_val stages, sums, partials, scales, shares; /* addresses in shared memory */
     ptx_val w_row_bytes;                            /* of a row of W, U32 */
+
+    /* On tensor cores: thread blocks that share k, and where that is not 1, this one's part of k. U32, uniform. */
+    uint32_t split_k;
+    ptx_val workspace, tile_counters;
+    ptx_val part_stages, part_element, part_byte; /* of a row of x and W the first */
 
     ptx_val first_vector, vectors;    /* of this thread block: the number of those in bounds */
     ptx_val x[LINEAR_MOST_VECTORS];   /* those out of bounds are the last one again */
@@ -127,11 +134,16 @@ linear_row linear_find_row(linear *g, ptx_val row);
 ptx_val linear_pick(linear *g, const linear_row *row, const ptx_val of_matrices[]);
 ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val pointers[]);
 
-/* Where a row begins, U64; rows beyond the last are the last one again. */
+/* Where a row begins, or its part, U64; rows beyond the last are the last one again. */
 ptx_val linear_row_address(linear *g, ptx_val row);
 
 /* Sets up a ring of the rows from `first` on. */
 void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first);
+
+/* ---- linear_overlap.c --------------------------------------------------------------------------------------------- */
+
+/* What a thread block with the rows from `first` to `end` does before it waits for the launch in front. Stands in no block. */
+void linear_overlap(linear *g, ptx_val first, ptx_val end);
 
 /* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
 
@@ -148,6 +160,11 @@ void linear_find_rows(linear *g, ptx_val group);
 
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
+
+/* ---- linear_q8.c: strategy mma where x is codes and scales; l as for mma ------------------------------------------ */
+
+void linear_emit_q8(linear *l, const kiln_variant *v);
+void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
 /* ---- linear_tiles.c: strategy tiles; l as for mma ----------------------------------------------------------------- */
 
@@ -166,9 +183,15 @@ typedef struct linear_tile {
     ptx_val g, t;                /* lane (g, t) has columns g and g + 8 of 16, rows 2t and 2t + 1 of 8 */
     ptx_val k_warp, column_warp; /* this warp's; there is no k_warp where one has all of k */
     ptx_val first_x, first_w;    /* rows */
+
+    /* Where k is split. */
+    uint32_t stage;       /* elements of k: parts have whole ones, or the last ones of a row */
+    ptx_val number, part; /* of the tile; of k */
+    split_stretch stretch;
+    ptx_val kept_stretch, kept_tile; /* words in shared memory */
 } linear_tile;
 
-linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps);
+linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage);
 
 /* Starts the sums of `rows` rows of x from 0. */
 void linear_init_sums(ptx_fn *f, uint32_t rows, ptx_val sum[][LINEAR_MMA_TILES][4]);
@@ -177,7 +200,24 @@ void linear_init_sums(ptx_fn *f, uint32_t rows, ptx_val sum[][LINEAR_MMA_TILES][
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
 
 /* Stores the tile of y. */
-void linear_store_sums(linear *l, const linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4]);
+void linear_store_sums(linear *l, linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4]);
+
+/* ---- linear_split.c ----------------------------------------------------------------------------------------------- */
+
+/* Behind the loop along k and a barrier: what belongs to the tile, which no register has kept. */
+void linear_find_tile_again(linear *l, linear_tile *s);
+
+/* Bytes of shared memory that a split takes beside the tile's. */
+static inline uint32_t linear_split_bytes(const kiln_variant *v)
+{
+    return kiln_int(v, "split_k") == 1 ? 0 : 48;
+}
+
+/* Calls `make` for this thread block's tile, or in a loop for its tiles, each with its part of k. */
+void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy);
+
+/* As split_add has it. */
+ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count);
 
 /* ---- linear_y.c --------------------------------------------------------------------------------------------------- */
 

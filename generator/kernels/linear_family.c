@@ -38,6 +38,8 @@ static void read_arguments(linear *g)
     const uint32_t outs = g->is_pair ? 1 : g->matrices;
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->x_type, "in");
+    if (g->x_type == PTX_S8)
+        g->in_scale = ptx_param_ptr(f, PTX_F32, "in_scale");
     if (g->of.has_norm)
         g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
     read_pointers(g, g->matrices, PTX_U8, w, g->w);
@@ -46,6 +48,10 @@ static void read_arguments(linear *g)
     if (g->has_residual)
         g->residual = ptx_param_ptr(f, g->y_type, "residual");
     read_pointers(g, outs, g->y_type, out, g->out);
+    if (g->split_k != 1) {
+        g->workspace = ptx_param_ptr(f, PTX_F32, "workspace");
+        g->tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
+    }
     g->m = ptx_param(f, PTX_U32, "m");
     read_values(g, outs, PTX_U32, n, g->n);
     g->k = ptx_param(f, PTX_U32, "k");
@@ -53,6 +59,8 @@ static void read_arguments(linear *g)
         g->eps = ptx_param(f, PTX_F32, "eps");
     if (g->has_scale)
         read_values(g, g->matrices, PTX_F32, scale, g->scale);
+    if (g->split_k != 1)
+        ptx_param(f, PTX_U64, "workspace_size"); /* for the rules and dispatch */
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)
@@ -65,6 +73,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
                  .has_residual =
                      kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual"),
                  .has_scale = kiln_is(v, "scale", "tensor"),
+                 .split_k = kiln_int(v, "split_k"),
+                 .overlaps = kiln_bool(v, "overlap") && kiln_has_sm(v, 90),
                  .gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
                          : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
                                                            : LINEAR_NO_GATE},
@@ -75,6 +85,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     read_arguments(g);
     if (kiln_is(v, "strategy", "simt"))
         linear_emit_simt(g);
+    else if (g->x_type == PTX_S8)
+        linear_emit_q8(g, v);
     else
         (kiln_is(v, "strategy", "mma") ? linear_emit_mma : linear_emit_tiles)(g, v);
 }
@@ -95,6 +107,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define HAS_2        "matrices >= 2"
 #define HAS_3        "matrices == 3"
 #define ROW_BYTES    "k * " GGUF_BYTES " / 256"
+#define X_256_BYTES  "select(x == f32, 1024, select(x == s8, 288, 512))"
+#define X_ROW_BYTES  "k * " X_256_BYTES " / 256"
 
 /* Rows of all matrices, and columns of all of y. */
 #define COLUMNS "select(matrices == 3, n + n_2 + n_3, select(matrices == 2, n + n_2, n))"
@@ -111,9 +125,26 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     "select(" IS_MMA ", shared_bytes, shared_bytes - (chunk - " MOST_K ") / " GROUP " * " SHARE_BYTES ")"
 
 #define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
+#define AT_ONCE      "multiprocessors * blocks_per_multiprocessor"
+
+/* Tiles of y on tensor cores. With split_k 0 no more thread blocks share the k of all than so many of each, and than fit some device
+ * at once; each has parts of two tiles. A stage is what parts have whole ones of. */
+#define COLUMN_TILES "ceil_div(" W_ROWS ", tile_n)"
+#define TILE_COUNT   COLUMN_TILES " * ceil_div(m, tile_m)"
+#define MOST_SHARING "min(8 * " TILE_COUNT ", 640)"
+#define SHARING      "min(" AT_ONCE ", " MOST_SHARING ")"
+#define WORKSPACE    "(" TILE_COUNT " * split_k + (split_k == 0) * 2 * " MOST_SHARING ") * tile_m * tile_n"
+#define STAGE                                                                                                \
+    "select(strategy == mma, select(tile_m <= 16, 512, 256), select(" IS_K " || format == iq4_xs, 256, 128))"
+#define STAGES "ceil_div(k, " STAGE ")"
+#define PART_STAGES                                                                                          \
+    "select(split_k == 0, ceil_div(" TILE_COUNT " * " STAGES ", max(1, " SHARING ")), ceil_div(" STAGES      \
+    ", max(1, split_k)))"
+#define PART_K "select(split_k == 1, k, " STAGE " * " PART_STAGES ")"
+
 #define GRID                                                                                                 \
-    "select(" IS_MMA ", ceil_div(" W_ROWS ", tile_n), min(ceil_div(" W_ROWS ", 8 * rows), max(1, "           \
-    "multiprocessors * blocks_per_multiprocessor / " VECTOR_TILES ")))"
+    "select(" IS_MMA ", select(split_k == 0, " SHARING ", " COLUMN_TILES "), min(ceil_div(" W_ROWS           \
+    ", 8 * rows), max(1, " AT_ONCE " / " VECTOR_TILES ")))"
 #define ROWS_HERE "ceil_div(" W_ROWS ", " GRID ")"
 
 static const kiln_param params[] = {
@@ -137,9 +168,10 @@ static const kiln_param params[] = {
     {.name = "x",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
-     .words = "f32 f16 bf16",
+     .words = "f32 f16 bf16 s8",
+     .numbers = "5",
      .default_value = "f32",
-     .summary = "element type of x; gamma is f32"},
+     .summary = "element type of x; gamma is f32; s8: codes of q8_quantize"},
     {.name = "y",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
@@ -213,7 +245,7 @@ static const kiln_param params[] = {
     {.name = "k_warps",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
-     .words = "2 4",
+     .words = "2 4 8",
      .default_value = "2",
      .summary = "mma: warps per thread block that split k"},
     {.name = "stages",
@@ -223,16 +255,35 @@ static const kiln_param params[] = {
      .default_value = "2",
      .summary =
          "mma, tiles: copies of tiles in shared memory, all but one of them on the way; tiles: of x, and of four all but two"},
+    {.name = "split_k",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "0 1 2 4",
+     .default_value = "1",
+     .is_later = true,
+     .summary =
+         "mma, tiles: thread blocks that share k; 0: as many as the device runs at once, with equal shares of the work; the "
+         "last bits of y then depend on its number of multiprocessors; all but 1 need a workspace"},
+    {.name = "overlap",
+     .type = KILN_PARAM_BOOL,
+     .role = KILN_ROLE_TUNING,
+     .default_value = "false",
+     .is_later = true,
+     .summary =
+         "simt and x s8, from sm_90 on: begins before the launch in front has ended, and prefetches or copies W, "
+         "where kiln_options.overlap_launches is set"},
     {.name = NULL},
 };
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
+    {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8", "scale of each 32 codes; of at most 22 bits"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
-    {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
-    {"w_2", KILN_ARG_IN, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
-    {"w_3", KILN_ARG_IN, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
-    {"gate", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
+    {"w", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, NULL,
+     "rows of quantised blocks, as a GGUF file has them"},
+    {"w_2", KILN_ARG_CONSTANT, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
+    {"w_3", KILN_ARG_CONSTANT, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
+    {"gate", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
      "the matrix whose products go through the activation"},
     {"bias", KILN_ARG_IN, "$y", "n", 0, HAS_BIAS, "added to each row of y"},
     {"bias_2", KILN_ARG_IN, "$y", "n_2", 0, HAS_2 " && (" HAS_BIAS ")", "added to each row of out_2"},
@@ -241,6 +292,10 @@ static const kiln_arg args[] = {
     {"out", KILN_ARG_OUT, "$y", "m, n", 0, NULL, "y: the products"},
     {"out_2", KILN_ARG_OUT, "$y", "m, n_2", 0, HAS_2, "those of w_2"},
     {"out_3", KILN_ARG_OUT, "$y", "m, n_3", 0, HAS_3, "those of w_3"},
+    {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "split_k != 1",
+     "partial sums over k; workspace and tile_counters belong to one launch at a time"},
+    {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 256", 4, "split_k != 1",
+     "must be all 0 before a launch, or y is wrong; the launch leaves them 0; one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of x and y"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of w, columns of y"},
     {"n_2", KILN_ARG_VALUE, "u32", NULL, 0, HAS_2, "rows of w_2; may be 0"},
@@ -252,8 +307,12 @@ static const kiln_arg args[] = {
     {"w_scale_2", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_2, "of w_2; finite"},
     {"w_scale_3", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_3, "of w_3; finite"},
     {"gate_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " IS_PAIR, "of gate; finite"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, "split_k != 1",
+     "numbers that workspace holds; tile_counters has one for each 256 of them; 0: neither is given, and k is not split"},
     {.name = NULL},
 };
+
+static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE, NULL};
 
 static const kiln_rule rules[] = {
     {"k % (" GGUF_ELEMENTS ") == 0", "k must be a multiple of the format's block: 32 or 256 elements"},
@@ -267,6 +326,10 @@ static const kiln_rule rules[] = {
     {"scale != tensor || finite(w_scale) && (matrices < 2 || finite(w_scale_2)) && (matrices < 3 || "
      "finite(w_scale_3)) && (!" IS_PAIR " || finite(gate_scale))",
      "scales must be finite"},
+    {"split_k != 0 || " TILE_COUNT " <= 2147483648 / " STAGES,
+     "split_k 0 needs at most 2^31 stages of k in all tiles together"},
+    {"split_k == 1 || workspace_size >= " WORKSPACE,
+     "workspace_size must be at least what NAME_linear_workspace says"},
     {NULL, NULL},
 };
 
@@ -277,13 +340,21 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_simt = kiln_is(v, "strategy", "simt"), is_half = kiln_is(v, "activation", "half");
     const bool has_simt_defaults = g.vectors == 1 && g.rows == 2 && g.chunk == 65536;
     const bool has_mma_defaults = kiln_int(v, "tile_m") == 8 && kiln_int(v, "tile_n") == 64 &&
-                                  kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2;
-    kiln_require(s, is_simt != is_half, "activation strategy",
-                 "activation half needs strategy mma or tiles, exact and q8 need simt");
+                                  kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2 &&
+                                  kiln_int(v, "split_k") == 1;
+    const bool is_codes = kiln_is(v, "x", "s8");
+    kiln_require(s, is_simt != (is_half || is_codes), "activation strategy x",
+                 "activation half and x s8 need strategy mma or tiles, exact and q8 of other x need simt");
+    kiln_require(s, !is_codes || (kiln_is(v, "activation", "q8") && kiln_is(v, "strategy", "mma")),
+                 "activation strategy x", "x s8 needs activation q8 and strategy mma");
+    kiln_require(s, !is_codes || kiln_int(v, "split_k") == 1, "x split_k", "x s8 needs split_k 1");
+    kiln_require(s, !is_codes || !g.has_norm, "x norm", "x s8 needs norm none: q8_quantize has the norm");
     kiln_require(s, is_simt || has_simt_defaults, "strategy vectors rows chunk",
                  "vectors, rows and chunk need strategy simt");
-    kiln_require(s, !is_simt || has_mma_defaults, "strategy tile_m tile_n k_warps stages",
-                 "tile_m, tile_n, k_warps and stages need strategy mma or tiles");
+    kiln_require(s, !is_simt || has_mma_defaults, "strategy tile_m tile_n k_warps stages split_k",
+                 "tile_m, tile_n, k_warps, stages and split_k need strategy mma or tiles");
+    kiln_require(s, is_simt || is_codes || !kiln_bool(v, "overlap"), "strategy x overlap",
+                 "overlap needs strategy simt or x s8");
     kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
                  "activation half needs x f16 or bf16");
     kiln_require(s, !is_half || !g.has_norm, "activation norm",
@@ -292,7 +363,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_one || kiln_is(v, "epilogue", "none") || kiln_is(v, "epilogue", "bias"),
                  "matrices epilogue",
                  "matrices above 1 need epilogue none or bias: y of each is another tensor");
+    kiln_require(s, is_codes || kiln_int(v, "k_warps") != 8, "x k_warps", "k_warps 8 needs x s8");
     linear_shape_mma(s, v, g.format);
+    linear_shape_q8(s, v, g.format);
     linear_shape_tiles(s, v, g.format);
     if (is_simt)
         linear_shape_simt(s, &g);
@@ -309,8 +382,8 @@ const kiln_family linear_family = {
         "element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
         "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
-        "each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, and adds 40 * 2^-24 * S, "
-        "which tensor cores cut off. half with strategy tiles has L = 5 / 4 * k, and rounds weights to x's type, which adds "
+        "each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other than 1 9 more, and adds 40 * 2^-24 * S, "
+        "which tensor cores cut off. x s8 is exact, with L = 32 * ceil(k / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds "
         "v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
         "numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
     .nonfinite =
@@ -322,23 +395,27 @@ const kiln_family linear_family = {
     .rules = rules,
     .empty = "m == 0 || n == 0",
     .shape = shape,
-    .grid = {GRID, VECTOR_TILES},
+    .workspace = &workspace,
+    .grid = {GRID, "select(split_k == 0, 1, " VECTOR_TILES ")", "max(1, split_k)"},
     .shared_bytes = SHARED,
     .time =
-        {.length = "select(" IS_MMA ", k, min(k, chunk))",
+        {.length = "select(" IS_MMA ", " PART_K ", min(k, chunk))",
          .repeats = "select(" IS_MMA ", 1, ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
          /* mma: rows of y; simt: shares, made again for each 256 rows where a chunk is less than all of x */
          .side_trips = "select(" IS_MMA
                        ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), ceil_div(k, 1024) * "
                        "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
          .wait = "200",
-         .extra = "select(" IS_MMA ", 0, 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
-         .block_bytes = "select(" IS_MMA ", tile_n * " ROW_BYTES " + tile_m * k * 2, " ROWS_HERE
-                        " * " ROW_BYTES " + vectors * k * 4)"},
-    .cost = {.bytes_read = W_ROWS
-             " * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
-             "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS ", 0) + select(" HAS_RESIDUAL
-             ", m * n, 0))",
+         .extra =
+             "select(" IS_MMA
+             ", select(split_k == 1, 0, select(split_k == 0, 1000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"
+             ", 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
+         .block_bytes = "select(" IS_MMA ", (tile_n * " GGUF_BYTES " + tile_m * " X_256_BYTES ") * " PART_K
+                        " / 256, " ROWS_HERE " * " ROW_BYTES " + vectors * k * 4)"},
+    .cost = {.bytes_read =
+                 W_ROWS " * (" ROW_BYTES ") + m * (" X_ROW_BYTES ") + select(norm == rms, 4 * k, 0) + "
+                        "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS
+                        ", 0) + select(" HAS_RESIDUAL ", m * n, 0))",
              .bytes_written = "m * (" COLUMNS ") * select(y == f32, 4, 2)",
              .elements = "(" W_ROWS ") * k"},
     .min_sm = 75,

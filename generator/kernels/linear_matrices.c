@@ -54,7 +54,8 @@ ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val poin
 ptx_val linear_row_address(linear *g, ptx_val row)
 {
     const linear_row of = linear_find_row(g, tail_clamp(g->f, row, g->w_rows));
-    return ptx_mad_wide(g->f, of.number, g->w_row_bytes, linear_pick_address(g, &of, g->w));
+    ptx_val at = ptx_mad_wide(g->f, of.number, g->w_row_bytes, linear_pick_address(g, &of, g->w));
+    return g->split_k == 1 ? at : ptx_add(g->f, at, ptx_cvt(g->f, PTX_U64, g->part_byte));
 }
 
 void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first)
@@ -62,5 +63,6 @@ void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first)
     ptx_val row = ptx_add(g->f, row_ring_row_of(ring, g->tid), first);
     for (uint32_t i = 0; i < ring->passes; i++)
         ring->from[i] = linear_row_address(g, ptx_add(g->f, row, ptx_u32(i * row_ring_pass(ring))));
-    row_ring_init(ring, g->tid, shared, g->w_row_bytes);
+    row_ring_init(ring, g->tid, shared,
+                  g->split_k == 1 ? g->w_row_bytes : ptx_sub(g->f, g->w_row_bytes, g->part_byte));
 }

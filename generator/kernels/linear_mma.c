@@ -60,6 +60,7 @@ typedef struct mma {
     bool has_sm_80;
     linear_tile tile;
     ptx_val stage; /* offset of the one that is multiplied */
+    ptx_val left;  /* where k is split, a variable: stages from this one on */
 
     /* This thread's copies of the next stage. */
     row_ring w;
@@ -120,6 +121,8 @@ static void init_x_copies(mma *g)
     ptx_fn *f = g->f;
     ptx_val number = ptx_add(f, g->l->warp, g->tile.first_x),
             element = ptx_mul(f, g->l->lane, ptx_u32(X_UNIT));
+    if (g->l->split_k != 1)
+        element = ptx_add(f, element, g->l->part_element);
     ptx_val line = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
     g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, element)));
     g->x_step = ptx_mul_wide(f, g->l->k, ptx_u32(2 * g->of.threads / WARP_LANES));
@@ -148,11 +151,12 @@ static void copy_x(mma *g, ptx_val to)
     }
 }
 
-/* Starts to copy the next stage, if there is one, to `offset`. */
-static void fill_stage(mma *g, ptx_val offset)
+/* Starts to copy the next stage, if there is one, to `offset`. It is `ahead` of the one that is multiplied. */
+static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, row_ring_has_next(&g->w)) {
+    const bool is_split = g->l->split_k != 1;
+    PTX_IF (f, is_split ? ptx_gt(f, g->left, ptx_u32(ahead)) : row_ring_has_next(&g->w)) {
         row_ring_copy(&g->w, offset);
         copy_x(g, ptx_add(f, g->x_to, offset));
         row_ring_step(&g->w);
@@ -386,55 +390,91 @@ static void next_stage(mma *g)
     ptx_fn *f = g->f;
     copy_wait(f, g->has_sm_80, g->of.stages - 2);
     ptx_barrier(f);
-    fill_stage(g, g->stage);
+    fill_stage(g, g->stage, g->of.stages - 1);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
 }
 
-void linear_emit_mma(linear *l, const kiln_variant *v)
+static void multiply_all(mma *g)
 {
-    ptx_fn *f = l->f;
-    linear_find_threads(l);
-    mma of = {.of = geometry_of(v, l->of.format),
-              .l = l,
-              .f = f,
-              .type = l->x_type,
-              .has_sm_80 = l->of.has_sm_80},
-        *g = &of;
-    g->tile = linear_find_tile(l, g->of.tile_m, g->of.tile_n, g->of.k_warps);
-    init_w_copies(g);
-    init_x_copies(g);
-    const uint32_t last = (g->of.stages - 1) * g->of.stage_bytes;
-    for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes)
-        fill_stage(g, ptx_u32(offset));
-    g->stage = ptx_var(f, ptx_u32(last));
-    init_reads(g);
-    g->zero = ptx_var(f, ptx_f32(0));
-    linear_init_sums(f, g->of.tile_m, g->sum);
-    PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(g->of.stage)) {
+    ptx_fn *f = g->f;
+    PTX_FOR (f, first, ptx_u32(0), g->l->k, ptx_u32(g->of.stage)) {
         ptx_main_loop(f);
         next_stage(g);
         multiply_stage(g);
     }
+}
+
+/* A counter alone is kept over a trip: registers. */
+static void multiply_part(mma *g)
+{
+    ptx_fn *f = g->f;
+    PTX_IF (f, ptx_gt(f, g->left, ptx_u32(0))) {
+        PTX_LOOP (f) {
+            ptx_main_loop(f);
+            next_stage(g);
+            multiply_stage(g);
+            ptx_sub_to(f, g->left, ptx_u32(1));
+            ptx_repeat_if(f, ptx_gt(f, g->left, ptx_u32(0)));
+        }
+    }
+}
+
+static void make_tile(void *strategy)
+{
+    mma *g = strategy;
+    linear *l = g->l;
+    ptx_fn *f = g->f;
+    const bool is_split = l->split_k != 1;
+    if (is_split)
+        g->left = ptx_var(f, l->part_stages);
+    init_w_copies(g);
+    init_x_copies(g);
+    const uint32_t last = g->of.stages - 1;
+    for (uint32_t i = 0; i < last; i++)
+        fill_stage(g, ptx_u32(i * g->of.stage_bytes), i);
+    g->stage = ptx_var(f, ptx_u32(last * g->of.stage_bytes));
+    init_reads(g);
+    g->zero = ptx_var(f, ptx_f32(0));
+    linear_init_sums(f, g->of.tile_m, g->sum);
+    if (is_split)
+        multiply_part(g);
+    else
+        multiply_all(g);
     copy_wait(f, g->has_sm_80, 0);
     linear_store_sums(l, &g->tile, g->sum);
 }
 
+void linear_emit_mma(linear *l, const kiln_variant *v)
+{
+    linear_find_threads(l);
+    mma g = {.of = geometry_of(v, l->of.format),
+             .l = l,
+             .f = l->f,
+             .type = l->x_type,
+             .has_sm_80 = l->of.has_sm_80};
+    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, g.of.k_warps, g.of.stage);
+    linear_make_tiles(l, &g.tile, make_tile, &g);
+}
+
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format)
 {
-    const bool is_mma = kiln_is(v, "strategy", "mma");
+    const bool is_mma = kiln_is(v, "strategy", "mma") && !kiln_is(v, "x", "s8");
     const mma_geometry g = geometry_of(v, format);
     kiln_require(s, !is_mma || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
                  "strategy mma needs tile_n times k_warps of 128 or 256");
     kiln_require(s, !is_mma || g.tile_m < 64 || (g.tile_m == 64 && g.k_warps == 4), "strategy tile_m k_warps",
                  "strategy mma has tile_m up to 64, which needs k_warps 4: registers");
-    kiln_require(s, !is_mma || shared_bytes(&g) <= SHARED_SM_80,
+    kiln_require(s, !is_mma || g.tile_m < 64 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
+                 "k is split with strategy mma and tile_m up to 32, or tiles and up to 64: registers");
+    kiln_require(s, !is_mma || shared_bytes(&g) + linear_split_bytes(v) <= SHARED_SM_80,
                  "strategy format tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
     if (!is_mma)
         return;
     s->block[0] = g.threads;
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SHARED_SM_75 ? 80 : 75;
+    s->min_sm =
+        kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 128
                                                            : g.tile_m == 16 ? 168

@@ -7,11 +7,11 @@ enum {
     SUM_PAD = 4  /* numbers */
 };
 
-linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps)
+linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage)
 {
     ptx_fn *f = l->f;
     const uint32_t column_warps = columns / (W_ROWS * LINEAR_MMA_TILES);
-    linear_tile s = {.rows = rows, .columns = columns, .k_warps = k_warps};
+    linear_tile s = {.rows = rows, .columns = columns, .k_warps = k_warps, .stage = stage};
     s.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     s.g = ptx_shr(f, l->lane, ptx_u32(2));
     s.t = ptx_and(f, l->lane, ptx_u32(3));
@@ -20,6 +20,8 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
         s.k_warp = ptx_div(f, l->warp, ptx_u32(column_warps));
         s.column_warp = ptx_and(f, l->warp, ptx_u32(column_warps - 1));
     }
+    if (l->split_k == 0)
+        return s;
     s.first_x = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(rows));
     s.first_w = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(columns));
     return s;
@@ -61,15 +63,12 @@ static void gather_sums(linear *l, const linear_tile *s, ptx_val sum[][LINEAR_MM
     }
 }
 
-/* Neighbouring threads store neighbouring elements of a row of y. */
-void linear_store_sums(linear *l, const linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4])
+/* Neighbouring threads store neighbouring elements of a row of y. Those of `slices` warps that share k are added. */
+static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
 {
     ptx_fn *f = l->f;
     const uint32_t row_bytes = row_bytes_of(s->columns), columns = s->columns / l->column_rows,
                    rows_at_once = s->k_warps * l->column_rows;
-    ptx_barrier(f);
-    gather_sums(l, s, sum);
-    ptx_barrier(f);
     ptx_val in_tile = ptx_and(f, l->tid, ptx_u32(columns - 1)), row = ptx_div(f, l->tid, ptx_u32(columns));
     ptx_val line = ptx_mad(f, row, ptx_u32(row_bytes), s->shared),
             from = ptx_var(f, ptx_mad(f, in_tile, ptx_u32(4 * l->column_rows), line));
@@ -84,9 +83,49 @@ void linear_store_sums(linear *l, const linear_tile *s, ptx_val sum[][LINEAR_MMA
             ptx_side_loop(f);
             ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64), whole[2];
             for (uint32_t i = 0; i < l->column_rows; i++)
-                whole[i] = shared_sum(f, shared_at(f, PTX_F32, from, 4 * i), s->k_warps, s->rows * row_bytes);
+                whole[i] = shared_sum(f, shared_at(f, PTX_F32, from, 4 * i), slices, s->rows * row_bytes);
             linear_store(l, &column, whole, bias, NULL, element);
             ptx_add_to(f, from, ptx_u32(rows_at_once * row_bytes));
         }
+    }
+}
+
+/* Adds the sums of the warps that share k, and then those of the thread blocks: the last of these has the tile's in shared memory. */
+static ptx_val add_parts(linear *l, const linear_tile *s)
+{
+    enum { MOST_SUMS = 128 };
+    ptx_fn *f = l->f;
+    const uint32_t row_bytes = row_bytes_of(s->columns), count = s->rows / s->k_warps;
+    ptx_val row = ptx_div(f, l->tid, ptx_u32(s->columns)),
+            column = ptx_and(f, l->tid, ptx_u32(s->columns - 1));
+    ptx_val line = ptx_mad(f, row, ptx_u32(row_bytes), s->shared);
+    ptx_val from = ptx_mad(f, column, ptx_u32(4), line), sums[MOST_SUMS];
+    for (uint32_t i = 0; i < count; i++) {
+        ptx_val at = shared_at(f, PTX_F32, from, i * s->k_warps * row_bytes);
+        sums[i] = ptx_var(f, shared_sum(f, at, s->k_warps, s->rows * row_bytes));
+    }
+    ptx_val has_all = linear_add_parts(l, s, sums, count);
+    PTX_IF (f, has_all) {
+        for (uint32_t i = 0; i < count; i++)
+            ptx_store(f, shared_at(f, PTX_F32, from, i * s->k_warps * row_bytes), sums[i]);
+        ptx_barrier(f);
+    }
+    return has_all;
+}
+
+void linear_store_sums(linear *l, linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4])
+{
+    ptx_fn *f = l->f;
+    ptx_barrier(f);
+    gather_sums(l, s, sum);
+    ptx_barrier(f);
+    if (l->split_k == 1) {
+        store_sums(l, s, s->k_warps);
+        return;
+    }
+    linear_find_tile_again(l, s);
+    ptx_val has_all = add_parts(l, s);
+    PTX_IF (f, has_all) {
+        store_sums(l, s, 1);
     }
 }

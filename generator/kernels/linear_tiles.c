@@ -48,6 +48,7 @@ typedef struct tiles {
     ptx_val step, w_to, x_to,
         x_from;   /* variables: the step in its stage of W; offsets of the stages that are filled and read */
     ptx_val next; /* the next step of x to copy */
+    ptx_val left; /* where k is split, a variable: steps from this one on */
     row_ring_row rows[LANE_ROWS + 1]; /* this lane's, and the one whose scales it decodes */
     ptx_val row_at[LANE_ROWS + 1];    /* variables: in this stage */
     ptx_val sum[X_RING_MOST_ROW_TILES][X_RING_TILES][4];
@@ -105,14 +106,23 @@ static void copy_x(tiles *g)
     copy_commit(f, g->l->of.has_sm_80);
 }
 
-/* Starts to copy the next stage of W, if there is one. */
-static void copy_w(tiles *g)
+/* Starts to copy the next stage of W, if there is one. It begins `ahead` steps behind this one. */
+static void copy_w(tiles *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, row_ring_has_next(&g->w)) {
+    const bool is_split = g->l->split_k != 1;
+    PTX_IF (f, is_split ? ptx_gt(f, g->left, ptx_u32(ahead)) : row_ring_has_next(&g->w)) {
         row_ring_copy(&g->w, g->w_to);
         row_ring_step(&g->w);
     }
+}
+
+static ptx_val steps_of_part(tiles *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val left = ptx_sub(f, g->l->k, g->l->part_element);
+    ptx_val steps = ptx_div(f, ptx_add(f, left, ptx_u32(X_RING_STEP - 1)), ptx_u32(X_RING_STEP));
+    return ptx_min(f, steps, ptx_mul(f, g->l->part_stages, ptx_u32(g->of.steps)));
 }
 
 static void init_copies(tiles *g)
@@ -133,10 +143,12 @@ static void init_copies(tiles *g)
                     .run_step = g->of.format->parts == 4 ? g->of.format->quad_step : 16,
                     .is_wide = g->of.units == 2};
     x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->tid, l->lane);
-    g->next = ptx_var(f, ptx_u32(0));
+    g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, ptx_u32(X_RING_STEP)));
+    if (l->split_k != 1)
+        g->left = ptx_var(f, steps_of_part(g));
     g->x_to = ptx_var(f, ptx_u32(0));
     g->w_to = ptx_var(f, ptx_u32(0));
-    copy_w(g);
+    copy_w(g, 0);
     for (uint32_t i = 0; i + g->of.batch < g->of.stages; i++)
         copy_x(g);
 }
@@ -232,7 +244,7 @@ static void next_w(tiles *g)
             ptx_set(f, g->row_at[i], at);
         }
         shared_next(f, g->w_to, g->of.w_stage_bytes, W_STAGES);
-        copy_w(g);
+        copy_w(g, g->of.steps);
     }
 }
 
@@ -274,26 +286,60 @@ static void init_rows(tiles *g)
     }
 }
 
-void linear_emit_tiles(linear *l, const kiln_variant *v)
+static void make_step(tiles *g)
 {
-    ptx_fn *f = l->f;
-    linear_find_threads(l);
-    tiles of = {.of = geometry_of(v, l->of.format), .l = l, .f = f}, *g = &of;
-    g->tile = linear_find_tile(l, g->of.tile_m, g->of.tile_n, 1);
+    ptx_main_loop(g->f);
+    next_step(g);
+    multiply_step(g);
+    shared_next(g->f, g->x_from, x_ring_bytes(g->of.tile_m), g->of.stages);
+    shared_next(g->f, g->step, 1, g->of.steps);
+}
+
+static void multiply_all(tiles *g)
+{
+    ptx_fn *f = g->f;
+    PTX_FOR (f, first, ptx_u32(0), g->l->k, ptx_u32(X_RING_STEP)) {
+        make_step(g);
+    }
+}
+
+/* A counter alone is kept over a trip: registers. */
+static void multiply_part(tiles *g)
+{
+    ptx_fn *f = g->f;
+    PTX_IF (f, ptx_gt(f, g->left, ptx_u32(0))) {
+        PTX_LOOP (f) {
+            make_step(g);
+            ptx_sub_to(f, g->left, ptx_u32(1));
+            ptx_repeat_if(f, ptx_gt(f, g->left, ptx_u32(0)));
+        }
+    }
+}
+
+static void make_tile(void *strategy)
+{
+    tiles *g = strategy;
+    linear *l = g->l;
+    ptx_fn *f = g->f;
     init_copies(g);
     init_rows(g);
     linear_init_sums(f, g->of.tile_m, g->sum);
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
-    PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(X_RING_STEP)) {
-        ptx_main_loop(f);
-        next_step(g);
-        multiply_step(g);
-        shared_next(f, g->x_from, x_ring_bytes(g->of.tile_m), g->of.stages);
-        shared_next(f, g->step, 1, g->of.steps);
-    }
+    if (l->split_k != 1)
+        multiply_part(g);
+    else
+        multiply_all(g);
     copy_wait(f, l->of.has_sm_80, 0);
     linear_store_sums(l, &g->tile, g->sum);
+}
+
+void linear_emit_tiles(linear *l, const kiln_variant *v)
+{
+    linear_find_threads(l);
+    tiles g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f};
+    g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, 1, g.of.steps * X_RING_STEP);
+    linear_make_tiles(l, &g.tile, make_tile, &g);
 }
 
 void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_format *format)
@@ -304,13 +350,17 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
                  "strategy tiles needs tile_m of at least 64 and tile_n of at least 128");
     kiln_require(s, !is_tiles || kiln_int(v, "k_warps") == 2, "strategy k_warps",
                  "k_warps 4 needs strategy mma");
-    kiln_require(s, !is_tiles || shared_bytes(&g) <= SHARED_SM_80, "strategy format tile_m tile_n stages",
+    kiln_require(s, !is_tiles || g.tile_m < 128 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
+                 "k is split with strategy mma and tile_m up to 32, or tiles and up to 64: registers");
+    kiln_require(s, !is_tiles || shared_bytes(&g) + linear_split_bytes(v) <= SHARED_SM_80,
+                 "strategy format tile_m tile_n stages",
                  "tile_m, tile_n and stages of strategy tiles fit 163 KB of shared memory");
     if (!is_tiles)
         return;
     s->block[0] = g.threads;
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
-    s->min_sm = kiln_type(v, "x") == PTX_BF16 || s->shared_bytes > SHARED_SM_75 ? 80 : 75;
+    s->min_sm =
+        kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     s->trip = X_RING_STEP;
     const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS; /* Q5_K: else it spills */
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 64 && !has_many_words ? 168 : 255);

@@ -15,12 +15,10 @@
  */
 #include "device/scale_tiles.h"
 #include "device/shared.h"
-#include "nvfp4_rows.h"
+#include "nvfp4.h"
 
 enum {
-    MOST_TILES = 2,
-    MOST_ROWS = 2 * MOST_TILES, /* per lane */
-    STEPS = 4,                  /* of a super-step */
+    STEPS = 4, /* of a super-step */
     SUPER_SCALES = NVFP4_SUPER_CODES / NVFP4_BLOCK,
     HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
     PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
@@ -48,11 +46,10 @@ typedef struct gemv {
     ptx_val scales_at;
     ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
-    ptx_val supers;                             /* of a row */
-    ptx_val has_more;                           /* whether the warp has rows in the pass after this one */
-    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* variables: addresses of what is loaded next */
-    piece p[MOST_ROWS];
-    ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
+    ptx_val supers;   /* of a row */
+    ptx_val has_more; /* whether the warp has rows in the pass after this one */
+    piece p
+        [NVFP4_MOST_ROWS]; /* what is multiplied next; of.a_at and of.sfa_at are variables: what is loaded behind it */
 } gemv;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
@@ -107,17 +104,6 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
     }
 }
 
-static void clear_zeros(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val is_here = ptx_lt(f, g->of.tid, ptx_u32(ZERO_BYTES / 16));
-    ptx_val at = ptx_mad(f, g->of.tid, ptx_u32(16), g->shared);
-    PTX_WHEN (f, is_here) {
-        ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
-        ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
-    }
-}
-
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
 /* Adds the products of two rows with a block, of two words each, to `sums`. */
@@ -159,10 +145,7 @@ static ptx_val multiply_scales(gemv *g, uint32_t row, uint32_t s, ptx_val of_b)
 {
     ptx_fn *f = g->of.f;
     ptx_val raw = ptx_shr(f, g->p[row].scales[s], g->half_shift);
-    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.has_sm_89, raw);
-    if (!g->of.has_sm_89)
-        ptx_or_to(f, g->marks[row], scales.marks);
-    return ptx_mul(f, scales.pair, of_b);
+    return nvfp4_multiply_scales(&g->of, row, raw, of_b);
 }
 
 /* Adds the block sums of a row, times their scales. */
@@ -173,7 +156,7 @@ static void add_blocks(gemv *g, uint32_t row, ptx_val scales, const ptx_val bloc
     ptx_unpack(f, PTX_F16, 2, halves, scales);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val total = g->of.is_hardware ? block[i] : ptx_cvt(f, PTX_F32, block[i]);
-        ptx_fma_to(f, g->sum[row], ptx_cvt(f, PTX_F32, halves[i]), total);
+        ptx_fma_to(f, g->of.sum[row], ptx_cvt(f, PTX_F32, halves[i]), total);
     }
 }
 
@@ -214,7 +197,7 @@ static void load_words(gemv *g, uint32_t s)
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++)
         load_into(f, 4, g->p[r].word[s],
-                  ptx_at_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->a_at[r]), 32 * s));
+                  ptx_at_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.a_at[r]), 32 * s));
 }
 
 /* Of two rows in neighbouring places a tile has the four of a step side by side. */
@@ -222,7 +205,7 @@ static void load_scales(gemv *g)
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r += g->of.is_tiled ? 2 : 1) {
-        ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->sfa_at[r]);
+        ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.sfa_at[r]);
         if (!g->of.is_tiled)
             load_into(f, STEPS, g->p[r].scales, pointer);
         for (uint32_t s = 0; s < STEPS && g->of.is_tiled; s++) {
@@ -260,18 +243,19 @@ static void find_rows(gemv *g, const nvfp4_rows *pass)
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
         nvfp4_find_row(pass, r == 0 ? row : ptx_add(f, row, ptx_u32(row_after(g, r))), &codes, &scales);
-        ptx_set(f, g->a_at[r], ptx_add(f, codes, code_offset));
-        ptx_set(f, g->sfa_at[r], ptx_add(f, scales, scale_offset));
+        ptx_set(f, g->of.a_at[r], ptx_add(f, codes, code_offset));
+        ptx_set(f, g->of.sfa_at[r], ptx_add(f, scales, scale_offset));
     }
 }
 
 /* Loads a warp's first piece of a batch. */
-static void load_first(gemv *g)
+static void begin_batch(void *of)
 {
+    gemv *g = of;
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        g->a_at[r] = ptx_declare(f, PTX_U64);
-        g->sfa_at[r] = ptx_declare(f, PTX_U64);
+        g->of.a_at[r] = ptx_declare(f, PTX_U64);
+        g->of.sfa_at[r] = ptx_declare(f, PTX_U64);
         for (uint32_t s = 0; s < STEPS; s++) {
             g->p[r].scales[s] = ptx_var(f, ptx_u32(0));
             for (uint32_t i = 0; i < 4; i++)
@@ -296,8 +280,8 @@ static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pas
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        ptx_add_to(f, g->a_at[r], ptx_u64(g->of.k_warps * NVFP4_SUPER_CODES / 2));
-        ptx_add_to(f, g->sfa_at[r], ptx_u64(g->of.k_warps * scales_apart(g)));
+        ptx_add_to(f, g->of.a_at[r], ptx_u64(g->of.k_warps * NVFP4_SUPER_CODES / 2));
+        ptx_add_to(f, g->of.sfa_at[r], ptx_u64(g->of.k_warps * scales_apart(g)));
     }
     ptx_val next = ptx_add(f, super, ptx_u32(g->of.k_warps));
     ptx_val is_last = ptx_ge(f, next, g->supers);
@@ -319,7 +303,7 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_r
         zero[i] = ptx_var(f, g->of.is_hardware ? ptx_f32(0) : ptx_s32(0));
     PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.k_warps)) {
         ptx_main_loop(f);
-        ptx_val block_at[2], scales[STEPS][MOST_ROWS];
+        ptx_val block_at[2], scales[STEPS][NVFP4_MOST_ROWS];
         for (uint32_t i = 0; i < 2; i++) {
             ptx_val at = ptx_mad(f, super, g->block_step[i], g->block_at[i]);
             block_at[i] = shared_at(f, PTX_B32, at, 0);
@@ -346,38 +330,25 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_r
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
-static void init_sums(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        g->sum[r] = ptx_var(f, ptx_f32(0));
-        if (!g->of.has_sm_89)
-            g->marks[r] = ptx_var(f, ptx_u32(0));
-    }
-}
-
 static void end_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    ptx_val sum[MOST_ROWS], row_in_warp[MOST_ROWS];
+    ptx_val sum[NVFP4_MOST_ROWS], row_in_warp[NVFP4_MOST_ROWS];
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        ptx_val own = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
+        ptx_val own = nvfp4_finish(&g->of, r);
         sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
         row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, ptx_u32(row_after(g, r)));
     }
     ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
-    if (g->of.k_warps > 1) {
-        nvfp4_join_warps(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
-        return;
-    }
-    for (uint32_t r = 0; r < 2 * g->tiles; r++)
-        nvfp4_store(&g->of, sum[r], ptx_add(f, g->of.first_of_warp, row_in_warp[r]), is_first);
+    nvfp4_store_sums(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
 }
 
-static void multiply_rows(gemv *g)
+static void multiply_rows(void *of)
 {
+    gemv *g = of;
     ptx_fn *f = g->of.f;
-    init_sums(g);
+    for (uint32_t r = 0; r < 2 * g->tiles; r++)
+        nvfp4_start_row(&g->of, r);
     nvfp4_rows next_pass = g->of;
     nvfp4_start_pass(&next_pass, ptx_add(f, g->of.first_of_pass, ptx_u32(nvfp4_pass_rows(&g->of))));
     g->has_more = ptx_ne(f, nvfp4_share_of_warp(&next_pass, ptx_u32(1)), ptx_u32(0));
@@ -434,14 +405,12 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
     g.supers = ptx_shr(f, g.of.k, ptx_u32(9));
     init_offsets(&g);
-    clear_zeros(&g);
-    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
-        g.of.batch = batch;
-        nvfp4_find_vector(&g.of);
-        load_first(&g);
-        PTX_FOR (f, first, g.of.first, g.of.end, ptx_u32(nvfp4_pass_rows(&g.of))) {
-            nvfp4_start_pass(&g.of, first);
-            multiply_rows(&g);
-        }
+    /* The zeros that lanes read which own no part of a column. */
+    ptx_val is_here = ptx_lt(f, g.of.tid, ptx_u32(ZERO_BYTES / 16));
+    ptx_val at = ptx_mad(f, g.of.tid, ptx_u32(16), g.shared);
+    PTX_WHEN (f, is_here) {
+        ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
     }
+    nvfp4_each_pass(&g.of, begin_batch, multiply_rows, &g);
 }

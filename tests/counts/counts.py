@@ -75,6 +75,8 @@ def linear(params):
     scales = ["w_scale", "w_scale_2", "w_scale_3"][:count] + ["gate_scale"] * params["epilogue"].endswith("glu")
     beside = "".join(f",{name}=0.5" for name in scales if params.get("scale") == "tensor")
     beside += "".join(f",n_{i}=40" for i in range(2, count + 1))
+    if params.get("split_k", "1") != "1":
+        beside += ",workspace_size=4000000"
     if params["strategy"] != "simt":
         return [f"m={m},n={n},k={k}{beside}" for m, n, k in ((int(params["tile_m"]), 256, 1024), (int(params["tile_m"]) + 1, 99, 768))]
     vectors = int(params["vectors"])
@@ -90,6 +92,11 @@ def nvfp4(_):
 def fp4_quantize(params):
     scale = ",global_scale=100" if params["format"] == "nvfp4" else ""
     return [f"m={m},k={k}{scale}" for m, k in ((128, 4096), (37, 2912))]
+
+
+def q8_quantize(params):
+    eps = ",eps=1e-5" if params["norm"] == "rms" else ""
+    return [f"m={m},k={k}{eps}" for m, k in ((8, 4096), (3, 2080))]
 
 
 def attention(params):
@@ -131,11 +138,11 @@ def rope(params):
 SIZES = {
     "int4": quantiser, "nf4": quantiser, "gguf_dequantize": dequantize, "gguf_rows": gguf_rows, "q4k_dequantize": dequantize, "nf4_gemm": product,
     "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "linear": linear, "nvfp4_gemv": nvfp4, "attention": attention,
-    "fp4_quantize": fp4_quantize, "rope": rope,
+    "fp4_quantize": fp4_quantize, "q8_quantize": q8_quantize, "rope": rope,
 }
 
 
-FILES = {"gguf_rows": "gguf_dequantize", "rope": "attention"}  # families whose rows are in another's file
+FILES = {"gguf_rows": "gguf_dequantize", "rope": "attention", "q8_quantize": "linear"}  # families whose rows are in another's file
 
 
 def sizes_of(variant):

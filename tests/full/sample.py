@@ -13,7 +13,8 @@ import subprocess
 import sys
 
 PARTS = 31  # a prime: a step in the list of variants meets every value of every parameter
-CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal")  # what callers name, of families with parameter split_k
+CALLS = ("a", "acc", "nibbles", "type", "head_dim", "causal", "format", "x", "y", "epilogue", "matrices", "scale",
+         "activation")  # what callers name, of families with parameter split_k
 TARGETS = "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121".split()
 
 
@@ -35,7 +36,7 @@ def unsplit(rows, variant):
     the workspace is too small for the others, so a bundle of parts needs one too."""
     def calls(other):
         return other.partition("/")[0], [values(other).get(name) for name in CALLS]
-    return [row for row in rows if calls(row[0]) == calls(variant) and values(row[0]).get("split_k") == "1"][:1]
+    return [row for row in rows if calls(row[0]) == calls(variant) and values(row[0]).get("split_k", "1") == "1"][:1]
 
 
 def chosen(rows, part):

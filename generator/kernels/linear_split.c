@@ -1,0 +1,147 @@
+/* linear on tensor cores: which tiles of y a thread block makes, and of which part of k.
+ *
+ * With split_k 1 it makes a tile, and has all of k. With more, so many thread blocks share a tile: each has some of k's stages, and
+ * where these do not divide evenly, the first have one more. With split_k 0 as many thread blocks as fit the device at once have
+ * equal stretches of the stages of all tiles (device/split.h). The last to arrive at a tile adds all parts in the order of k.
+ */
+#include "linear.h"
+
+static void set_part(linear *l, const linear_tile *s, ptx_val first, ptx_val count)
+{
+    ptx_fn *f = l->f;
+    const weight_format *format = l->of.format;
+    l->part_stages = count;
+    l->part_element = ptx_mul(f, first, ptx_u32(s->stage));
+    l->part_byte = ptx_mul(f, first, ptx_u32(s->stage / format->elements * format->bytes));
+}
+
+static ptx_val stages_of_k(linear *l, const linear_tile *s)
+{
+    ptx_fn *f = l->f;
+    return ptx_div(f, ptx_add(f, l->k, ptx_u32(s->stage - 1)), ptx_u32(s->stage));
+}
+
+/* Over the loop along k shared memory keeps what is the same for all threads: no register is left for it. */
+enum { KEPT_WORDS = 4 };
+
+static void keep(linear *l, ptx_val to, const ptx_val words[KEPT_WORDS])
+{
+    PTX_WHEN (l->f, ptx_eq(l->f, l->tid, ptx_u32(0))) {
+        ptx_store_vec(l->f, KEPT_WORDS, to, words, PTX_PLAIN);
+    }
+}
+
+static void get_back(linear *l, ptx_val from, ptx_val words[KEPT_WORDS])
+{
+    ptx_load_vec(l->f, KEPT_WORDS, words, from, PTX_PLAIN);
+    for (uint32_t i = 0; i < KEPT_WORDS; i++)
+        words[i] = ptx_uniform(l->f, words[i]);
+}
+
+static void keep_stretch(linear *l, linear_tile *s, ptx_val rows)
+{
+    const ptx_val words[KEPT_WORDS] = {s->stretch.length, s->stretch.each, s->stretch.end, rows};
+    s->kept_stretch = ptx_shared(l->f, PTX_U32, KEPT_WORDS, 16);
+    keep(l, s->kept_stretch, words);
+}
+
+static void keep_tile(linear *l, const linear_tile *s, ptx_val part)
+{
+    const ptx_val words[KEPT_WORDS] = {s->number, s->first_x, s->first_w, part};
+    keep(l, s->kept_tile, words);
+}
+
+void linear_find_tile_again(linear *l, linear_tile *s)
+{
+    ptx_val words[KEPT_WORDS];
+    get_back(l, s->kept_tile, words);
+    s->number = words[0];
+    s->first_x = words[1];
+    s->first_w = words[2];
+    s->part = words[3];
+    if (l->split_k > 0)
+        return;
+    get_back(l, s->kept_stretch, words);
+    s->stretch.length = words[0];
+    s->stretch.each = words[1];
+}
+
+static void find_part(linear *l, linear_tile *s)
+{
+    ptx_fn *f = l->f;
+    ptx_val stages = stages_of_k(l, s), part = ptx_ctaid_z(f);
+    ptx_val each = ptx_div(f, stages, ptx_u32(l->split_k)), more = ptx_rem(f, stages, ptx_u32(l->split_k));
+    ptx_val first = ptx_mad(f, part, each, ptx_min(f, part, more));
+    ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), ptx_u32(0));
+    set_part(l, s, first, ptx_add(f, each, longer));
+    ptx_val row = ptx_ctaid_y(f), columns = ptx_nctaid_x(f);
+    s->number = ptx_mad(f, row, columns, ptx_ctaid_x(f));
+    keep_tile(l, s, part);
+}
+
+/* The tile at a step of all tiles, and how much of its k the stretch has. Neighbouring tiles have the same rows of W, so that
+ * those of several tiles of x come out of the L2 cache. */
+static void find_tile(linear *l, linear_tile *s, ptx_val at, ptx_val end, ptx_val rows)
+{
+    ptx_fn *f = l->f;
+    ptx_val stages = stages_of_k(l, s);
+    s->number = ptx_div(f, at, stages);
+    ptx_val first = ptx_sub(f, at, ptx_mul(f, s->number, stages));
+    ptx_val left = ptx_sub(f, stages, first);
+    set_part(l, s, first, ptx_min(f, left, ptx_sub(f, end, at)));
+    s->first_x = ptx_mul(f, ptx_rem(f, s->number, rows), ptx_u32(s->rows));
+    s->first_w = ptx_mul(f, ptx_div(f, s->number, rows), ptx_u32(s->columns));
+    keep_tile(l, s, ptx_u32(0));
+}
+
+static void make_stretch(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy)
+{
+    ptx_fn *f = l->f;
+    ptx_val rows = ptx_div(f, ptx_add(f, l->m, ptx_u32(s->rows - 1)), ptx_u32(s->rows));
+    ptx_val columns = ptx_div(f, ptx_add(f, l->w_rows, ptx_u32(s->columns - 1)), ptx_u32(s->columns));
+    ptx_val tiles = ptx_mul(f, rows, columns);
+    s->stretch = split_find_stretch(f, tiles, stages_of_k(l, s));
+    keep_stretch(l, s, rows);
+    ptx_val at = ptx_var(f, s->stretch.first), end = ptx_var(f, s->stretch.end),
+            rows_again = ptx_var(f, rows);
+    PTX_IF (f, ptx_lt(f, at, end)) {
+        PTX_LOOP (f) {
+            find_tile(l, s, at, end, rows_again);
+            make(strategy);
+            ptx_val kept[KEPT_WORDS];
+            get_back(l, s->kept_stretch, kept);
+            ptx_val past = ptx_mad(f, s->number, kept[0], kept[0]);
+            ptx_barrier(f); /* all have read what the next tile overwrites */
+            ptx_set(f, end, kept[2]);
+            ptx_set(f, rows_again, kept[3]);
+            ptx_set(f, at, ptx_min(f, past, kept[2]));
+            ptx_repeat_if(f, ptx_lt(f, at, kept[2]));
+        }
+    }
+}
+
+void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy)
+{
+    if (l->split_k != 1)
+        s->kept_tile = ptx_shared(l->f, PTX_U32, KEPT_WORDS, 16);
+    if (l->split_k > 1)
+        find_part(l, s);
+    if (l->split_k == 0)
+        make_stretch(l, s, make, strategy);
+    else
+        make(strategy);
+}
+
+ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count)
+{
+    const split of = {.f = l->f,
+                      .type = PTX_F32,
+                      .parts = l->split_k,
+                      .threads = s->columns * s->k_warps,
+                      .workspace = l->workspace,
+                      .tile_counters = l->tile_counters,
+                      .tile = s->number,
+                      .part = s->part,
+                      .tid = l->tid};
+    return l->split_k > 0 ? split_add(&of, sums, count) : split_add_stretch(&of, &s->stretch, sums, count);
+}
