@@ -584,8 +584,8 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, plan->limits.big / 256, 256);
 }
 
-/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte; more rows than a thread block
- * gathers, in one chunk and in several. */
+/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte, and warps that have some of
+ * their rows; more rows than a thread block gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
     if (is_half(plan->problem))
@@ -595,6 +595,10 @@ static void plan_few(size_plan *plan)
                    chunk = problem_parameter(plan->problem, "chunk");
     add(plan, vectors, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
+    for (uint64_t absent = 1; absent < rows; absent++) {
+        add(plan, 1, 8 * rows - absent, gguf_of(plan->problem)->elements);
+        add(plan, vectors, 2 * 8 * rows - absent, gguf_of(plan->problem)->elements);
+    }
     if (chunk <= 8192)
         add(plan, vectors, 2 * 8 * rows + 3, chunk + 256);
     if (chunk == 2048)
