@@ -628,12 +628,11 @@ static void plan_mma(size_plan *plan)
 /* A row of W, of one block of k, more than all warps of all thread blocks have at once: so some thread blocks have none. */
 static void add_many_rows(size_plan *plan, uint64_t rows, uint64_t block)
 {
-    enum { M = 8, WARPS = 8, MOST = 512 };
+    enum { M = 8, WARPS = 8 };
     char error[256];
     uint64_t blocks = 0;
     set_sizes(plan, M, 1 << 24, block);
-    if (rows * block <= MOST &&
-        problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
         add_always(plan, M, blocks * WARPS * rows + 1, block);
 }
 
@@ -688,8 +687,8 @@ static void add_stretches(size_plan *plan)
     add_always(plan, tile_m + 1, tile_n + 1, 2 * trip);
 }
 
-/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte; more rows than a thread block
- * gathers, in one chunk and in several. */
+/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte, and warps that have some of
+ * their rows; more rows than a thread block gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
     if (is_half(plan->problem) || is_codes(plan->problem)) {
@@ -702,6 +701,10 @@ static void plan_few(size_plan *plan)
                    chunk = problem_parameter(plan->problem, "chunk");
     add(plan, vectors, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
+    for (uint64_t absent = 1; absent < rows; absent++) {
+        add(plan, 1, 8 * rows - absent, gguf_of(plan->problem)->elements);
+        add(plan, vectors, 2 * 8 * rows - absent, gguf_of(plan->problem)->elements);
+    }
     if (chunk <= 8192)
         add(plan, vectors, 2 * 8 * rows + 3, chunk + 256);
     if (chunk == 2048)

@@ -736,8 +736,8 @@ static void plan_few(size_plan *plan)
 {
     const problem *p = plan->problem;
     const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
-    if (is_narrow(p))
-        add_many_columns(plan, tile_n, tile_m, BLOCK);
+    for (uint64_t k = 0; is_narrow(p) && k <= BLOCK; k += BLOCK)
+        add_many_columns(plan, tile_n, tile_m, k);
     if (is_mma(p) && problem_parameter(p, "split_k") == 0) {
         const uint64_t part = scales_k(p) / parts_of(p);
         add(plan, tile_m, tile_n, 2 * part + 3 * BLOCK);

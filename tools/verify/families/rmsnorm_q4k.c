@@ -500,8 +500,8 @@ static void plan_sizes(size_plan *plan)
 }
 
 /* On one multiprocessor: what the warps of its thread blocks have at once, and twice that, so that the last row of W is
- * the last that one of them has; a few more; and more than the 256 rows whose sums a block gathers, in one chunk of k and,
- * where chunks are short, in several. */
+ * the last that one of them has; a few more, or less, so that a warp has some of its rows; and more than the 256 rows whose
+ * sums a block gathers, in one chunk of k and, where chunks are short, in several. */
 static void plan_few(size_plan *plan)
 {
     const uint64_t rows = problem_parameter(plan->problem, "rows");
@@ -513,6 +513,8 @@ static void plan_few(size_plan *plan)
     /* full tiles, of 16 and of 8 super-blocks, and a last one */
     add(plan, blocks * (8 * rows + 4), 256 * (rows == 1 ? 19 : 11));
     add(plan, blocks * (256 + 8 * rows + 2), 256);
+    for (uint64_t absent = 1; absent < rows; absent++)
+        add(plan, blocks * 8 * rows - absent, 256);
     if (chunk <= 2048 && batch <= 2)
         add(plan, blocks * (256 + 1) + 1, chunk + 256);
 }
