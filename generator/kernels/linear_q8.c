@@ -34,7 +34,7 @@ enum {
     LANE_ROWS = PAIRS * TILES, /* of W, eight apart */
     QUAD_LANES = 4,            /* t */
     X_BLOCK = 32,              /* elements under one scale of x */
-    MOST_ROW_TILES = 4,
+    MOST_ROW_TILES = 2,
     WARP_ELEMENTS = 256,
     MOST_GROUPS = 8,    /* of a row, that a warp has of a stage */
     MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
@@ -599,7 +599,8 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     const q8_geometry g = geometry_of(v, format);
     kiln_require(s, !is_q8 || g.threads <= 256, "x tile_n k_warps",
                  "x s8 needs tile_n times k_warps up to 256");
-    kiln_require(s, !is_q8 || g.tile_m <= 32, "x tile_m", "x s8 has tile_m up to 32: registers");
+    kiln_require(s, !is_q8 || g.tile_m == 8 || (g.tile_m == 16 && format->parts < 4), "x format tile_m",
+                 "x s8 has tile_m 8, and 16 where a scale has 32 elements: registers");
     kiln_require(s, !is_q8 || shared_bytes(&g) <= SHARED_SM_80, "x format tile_m tile_n k_warps stages",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
     kiln_require(s, is_q8 || !g.is_dependent, "x launch", "launch dependent needs x s8");
@@ -609,5 +610,7 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
     s->min_sm = g.is_dependent ? 90 : s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 ? 160 : g.tile_m == 16 ? 204 : 255);
+    const bool has_many_numbers =
+        format->parts == 4 && format->has_minimum; /* some targets spill with fewer registers */
+    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 && !has_many_numbers ? 160 : 255);
 }
