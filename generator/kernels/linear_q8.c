@@ -17,7 +17,11 @@
  * Lane (g, t) decodes the numbers of row g + 8t of a stage at once, and its warp shares them by shared memory.
  *
  * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them on the way; k's tail is
- * zeros. In shared memory the scales of a block's rows are neighbours.
+ * zeros. In shared memory the scales of a block's rows are neighbours. A dependent launch has W on its way before it waits for
+ * the launch that makes x.
+ *
+ * INSTRUCTIONS per weight in the loop on sm_90 for tile_m 8, all stages but a row's last: Q4_0 2.2, Q8_0 2.0, Q4_K 2.0, Q5_K 2.6,
+ * Q6_K 3.5, MXFP4 3.6. Of Q4_K's 2.0 are 0.9 products' fma, 0.1 products, 0.3 codes, 0.2 scales.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
