@@ -352,7 +352,7 @@ static const kiln_rule rules[] = {
 
 const kiln_family q8_quantize_family = {
     .name = "q8_quantize",
-    .summary = "quantise activations to bytes with scales, a norm before",
+    .summary = "quantise activations to bytes",
     .source = "RMSNorm (arXiv:1910.07467); blocks as GGUF's Q8_0 has them, with scales in f32",
     .accuracy =
         "a is the largest |h| of a block of 32, or 2^-118 if that is more, with the norm times its factor. The scale is a / 127 within "
