@@ -43,7 +43,8 @@ void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, ptx_val
 {
     ptx_val scaled = factor, minus_raised = {0};
     for (uint32_t part = 0; part < lane->format->parts; part++) {
-        uint32_t i = first + part, down = is_scale ? decode_raise(lane, part) : 0;
+        uint32_t i = first + part,
+                 down = is_scale && lane->rule == FORMAT_RAISED ? decode_raise(lane, part) : 0;
         if (lane->rule == FORMAT_EXACT) {
             products[part] = exact_product(f, factor, bytes, i, bias);
             continue;

@@ -28,10 +28,12 @@ extern const format_decoder format_decode_iq4nl, format_decode_iq4xs, format_dec
 void decode_halves(ptx_fn *f, ptx_val word, ptx_val x[2]);
 ptx_val decode_low_half(ptx_fn *f, ptx_val word);
 
-/* By how many bits the codes of quad q are up, and its scale is down. */
+/* By how many bits the codes of quad q are up; with FORMAT_RAISED its scale is as much down. */
 static inline uint32_t decode_raise(const format_lane *lane, uint32_t q)
 {
-    return lane->rule == FORMAT_RAISED ? lane->format->raise * q : 0;
+    return lane->rule == FORMAT_RAISED   ? lane->format->raise * q
+           : lane->rule == FORMAT_LIFTED ? lane->format->lift * q
+                                         : 0;
 }
 
 /* factor * (byte - bias) * 2^-down for each of `count` bytes from the word's byte `first` on, F32, exactly; down is that of quads

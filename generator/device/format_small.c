@@ -6,7 +6,7 @@
  */
 #include "decoder.h"
 
-enum { NIBBLES = 0x0f0f0f0f };
+#define NIBBLES 0x0f0f0f0fu
 
 static void numbers_before(ptx_fn *f, const format_lane *lane, const format_place *place,
                            ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS])
@@ -24,9 +24,11 @@ static void numbers_before(ptx_fn *f, const format_lane *lane, const format_plac
 static void split_nibbles(ptx_fn *f, const format_lane *lane, uint32_t unit, const ptx_val word[FORMAT_RUNS],
                           ptx_val quads[FORMAT_MOST_QUADS])
 {
-    (void)lane, (void)unit;
+    (void)unit;
     quads[0] = ptx_and(f, word[0], ptx_u32(NIBBLES));
-    quads[1] = ptx_and(f, ptx_shr(f, word[0], ptx_u32(4)), ptx_u32(NIBBLES));
+    const bool is_up = decode_raise(lane, 1) == 4;
+    ptx_val high = is_up ? word[0] : ptx_shr(f, word[0], ptx_u32(4));
+    quads[1] = ptx_and(f, high, ptx_u32(is_up ? NIBBLES << 4 : NIBBLES));
 }
 
 /* Four neighbouring bits to bit 4 of each byte. They are at `at`, 0 or 4: bit i there times 2^(4 - at + 7i) is bit 4 + 8i; no
