@@ -848,15 +848,16 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  * block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other
  * than 1 9 more, and adds 40 * 2^-24 * S, which tensor cores cut off. half with strategy tiles has L = 5 /
  * 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds v * S + w * sum |h|,
- * where v is half an ulp of that type and w half of its least number. A bias or a residual adds 2^-23 *
- * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair,
- * with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| +
- * e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long
- * as h and sums, also times a w_scale, are normal numbers of at most 2^100, and |y| is at most that. An
- * |h| below 2^-90 may count as 0.
+ * where v is half an ulp of that type and w half of its least number; rounding twice adds 2 * v * S + w *
+ * sum (|code| + 2) * |h| instead. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a
+ * w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for
+ * the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 *
+ * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale,
+ * are normal numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0.
  * NaN and infinity: a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a
  * scale or minimum of a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy
- * tiles a weight that is infinite in x's type: in f16 from 65520 on.
+ * tiles a weight that is infinite in x's type: in f16 from 65520 on; with rounding twice a scale or a
+ * minimum too.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - k must be a multiple of the format's block: 32 or 256 elements

@@ -59,10 +59,12 @@ static ptx_val decode_low_half(ptx_fn *f, ptx_val word)
     return ptx_cvt(f, PTX_F32, halves[0]);
 }
 
-/* By how many bits the codes of quad q are up, and its scale is down. */
+/* By how many bits the codes of quad q are up; with FORMAT_RAISED its scale is as much down. */
 static uint32_t decode_raise(const format_lane *lane, uint32_t q)
 {
-    return lane->rule == FORMAT_RAISED ? lane->format->raise * q : 0;
+    return lane->rule == FORMAT_RAISED   ? lane->format->raise * q
+           : lane->rule == FORMAT_LIFTED ? lane->format->lift * q
+                                         : 0;
 }
 
 /* factor * (byte - bias) * 2^-down for each part's byte, from the word's byte `first` on, F32, exactly; down is that of quads where
@@ -72,7 +74,8 @@ static void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, 
 {
     ptx_val scaled = factor, minus_raised = {0};
     for (uint32_t part = 0; part < lane->format->parts; part++) {
-        uint32_t i = first + part, down = is_scale ? decode_raise(lane, part) : 0;
+        uint32_t i = first + part,
+                 down = is_scale && lane->rule == FORMAT_RAISED ? decode_raise(lane, part) : 0;
         if (lane->rule == FORMAT_EXACT) {
             ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
             ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f + (float)bias));
@@ -120,9 +123,10 @@ static void numbers_before(ptx_fn *f, const format_lane *lane, const format_plac
 
 static void split_nibbles(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
-    (void)lane;
     quads[0] = ptx_and(f, u->word[0], ptx_u32(NIBBLES));
-    quads[1] = ptx_and(f, ptx_shr(f, u->word[0], ptx_u32(4)), ptx_u32(NIBBLES));
+    const bool is_up = decode_raise(lane, 1) == 4;
+    ptx_val high = is_up ? u->word[0] : ptx_shr(f, u->word[0], ptx_u32(4));
+    quads[1] = ptx_and(f, high, ptx_u32(is_up ? (uint32_t)NIBBLES << 4 : NIBBLES));
 }
 
 /* Four neighbouring bits to bit 4 of each byte. They are at `at`, 0 or 4: bit i there times 2^(4 - at + 7i) is bit 4 + 8i; no
@@ -452,34 +456,34 @@ static const format_decoder decode_mxfp4 = {init_mxfp4, split_mxfp4, numbers_mxf
 #define SCALES(...) {RUN_SCALES, .byte = __VA_ARGS__}
 
 static const weight_format table[] = {
-    /* name     elements bytes groups units parts quads step offset raise signed minimum, decoder, runs */
-    {"q4_0",   32,      18,   1,     4,    1,    2,    16,  8,     0,    false, false, &decode_nibbles,
+    /* name     elements bytes groups units parts quads step offset raise lift signed minimum, decoder, runs */
+    {"q4_0",   32,      18,   1,     4,    1,    2,    16,  8,     0,    4,   false, false, &decode_nibbles,
      {UNITS(2)}},
-    {"q4_1",   32,      20,   1,     4,    1,    2,    16,  0,     0,    false, true,  &decode_nibbles,
+    {"q4_1",   32,      20,   1,     4,    1,    2,    16,  0,     0,    4,   false, true,  &decode_nibbles,
      {UNITS(4)}},
-    {"q5_0",   32,      22,   1,     4,    1,    2,    16,  16,    0,    false, false, &decode_fives,
+    {"q5_0",   32,      22,   1,     4,    1,    2,    16,  16,    0,    0,   false, false, &decode_fives,
      {UNITS(6), GROUP(2)}},
-    {"q5_1",   32,      24,   1,     4,    1,    2,    16,  0,     0,    false, true,  &decode_fives,
+    {"q5_1",   32,      24,   1,     4,    1,    2,    16,  0,     0,    0,   false, true,  &decode_fives,
      {UNITS(8), GROUP(4)}},
-    {"q8_0",   32,      34,   1,     8,    1,    1,    0,   0,     0,    true,  false, &decode_bytes,
+    {"q8_0",   32,      34,   1,     8,    1,    1,    0,   0,     0,    0,   true,  false, &decode_bytes,
      {UNITS(2)}},
-    {"q2_k",   256,     84,   4,     4,    4,    4,    32,  0,     2,    false, true,  &decode_q2k,
+    {"q2_k",   256,     84,   4,     4,    4,    4,    32,  0,     2,    2,   false, true,  &decode_q2k,
      {UNITS(16, .group = 16), SCALES(0, .half = 8)}},
-    {"q3_k",   256,     110,  4,     4,    4,    4,    32,  4,     0,    false, false, &decode_q3k,
+    {"q3_k",   256,     110,  4,     4,    4,    4,    32,  4,     0,    0,   false, false, &decode_q3k,
      {UNITS(32, .group = 16), UNITS(0, .odd = 16), SCALES(96)}},
-    {"q4_k",   256,     144,  4,     8,    2,    2,    32,  0,     4,    false, true,  &decode_q4k,
+    {"q4_k",   256,     144,  4,     8,    2,    2,    32,  0,     4,    4,   false, true,  &decode_q4k,
      {UNITS(16, .group = 32), SCALES(0)}},
-    {"q5_k",   256,     176,  4,     8,    2,    2,    32,  0,     0,    false, true,  &decode_q5k,
+    {"q5_k",   256,     176,  4,     8,    2,    2,    32,  0,     0,    0,   false, true,  &decode_q5k,
      {UNITS(48, .group = 32), UNITS(16), SCALES(0)}},
-    {"q6_k",   256,     210,  4,     4,    4,    4,    32,  32,    0,    false, false, &decode_q6k,
+    {"q6_k",   256,     210,  4,     4,    4,    4,    32,  32,    0,    0,   false, false, &decode_q6k,
      {UNITS(0, .half = 64, .odd = 16), UNITS(32, .half = 64, .odd = 16), UNITS(128, .group = 16), SCALES(192, .half = 8)}},
-    {"iq4_nl", 32,      18,   1,     4,    1,    2,    16,  0,     0,    true,  false, &decode_iq4nl,
+    {"iq4_nl", 32,      18,   1,     4,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4nl,
      {UNITS(2)}},
-    {"iq4_xs", 256,     136,  8,     4,    1,    2,    16,  0,     0,    true,  false, &decode_iq4xs,
+    {"iq4_xs", 256,     136,  8,     4,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4xs,
      {UNITS(8, .group = 16), SCALES(0)}},
-    {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  12,    0,    false, false, &decode_mxfp4,
+    {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  12,    0,    0,   false, false, &decode_mxfp4,
      {UNITS(1)}},
-    {"tq2_0",  256,     66,  4,     4,    4,    4,    32,  1,     0,    false, false, &decode_tq2,
+    {"tq2_0",  256,     66,  4,     4,    4,    4,    32,  1,     0,    0,   false, false, &decode_tq2,
      {UNITS(0, .group = 16)}},
 };
 /* clang-format on */
@@ -647,6 +651,8 @@ void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4]
     }
 }
 
+enum { F16_1024 = 0x64, BF16_128 = 0x43 };
+
 /* The byte of each code under the upper byte of a power of two, which the ulp of that number is 1 of. */
 static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper, ptx_val raised[2])
 {
@@ -658,7 +664,6 @@ static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper,
  * bit of 128 itself makes 256. */
 void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val pairs[2])
 {
-    enum { F16_1024 = 0x64, BF16_128 = 0x43 };
     ptx_val bytes = ptx_as(f, PTX_U32, quad), raised[2], taken[2];
     if (type == PTX_F16) {
         raise_codes(f, w->is_signed ? ptx_xor(f, bytes, ptx_u32(0x80808080)) : bytes, PTX_F16X2, F16_1024,
@@ -705,6 +710,28 @@ void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, bool has_s
     }
     for (uint32_t i = 0; i < 2; i++)
         pairs[i] = ptx_as(f, PTX_B32, narrow_pair(f, type, has_sm_80, x[2 * i], x[2 * i + 1]));
+}
+
+void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
+                         ptx_val minimum, ptx_val pairs[2])
+{
+    const double down = 1.0 / (1 << lift), offset = w->is_signed ? 128 : w->offset;
+    ptx_val bytes = ptx_as(f, PTX_U32, quad), codes[2];
+    if (w->is_signed)
+        bytes = ptx_xor(f, bytes, ptx_u32(0x80808080));
+    raise_codes(f, bytes, PTX_F16X2, F16_1024, codes);
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val taken = ptx_number(PTX_F16X2, -1024 * down - offset);
+        codes[i] =
+            lift > 0 ? ptx_fma(f, codes[i], ptx_number(PTX_F16X2, down), taken) : ptx_add(f, codes[i], taken);
+        ptx_val scaled = w->has_minimum ? ptx_fma(f, codes[i], scale, minimum) : ptx_mul(f, codes[i], scale);
+        pairs[i] = ptx_as(f, PTX_B32, scaled);
+    }
+}
+
+bool format_has_half_numbers(const weight_format *w)
+{
+    return w->decoder == &decode_tq2 || (w->elements == 32 && w->decoder != &decode_mxfp4);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */

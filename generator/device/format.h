@@ -32,7 +32,7 @@ typedef struct weight_format {
     uint8_t units, parts;     /* of a group */
     uint8_t quads, quad_step; /* of a unit; elements from one to the next */
     uint8_t offset;           /* of codes */
-    uint8_t raise;            /* see FORMAT_RAISED; 0: it saves nothing */
+    uint8_t raise, lift;      /* see FORMAT_RAISED and FORMAT_LIFTED; 0: it saves nothing */
     bool is_signed;           /* quads are S32, of signed bytes; else U32, of unsigned ones */
     bool has_minimum;         /* else minima are 0, and not made */
     const format_decoder *decoder;
@@ -75,6 +75,13 @@ static inline uint32_t format_alignment(const weight_format *w)
     return lowest < 16 ? lowest : 16;
 }
 
+/* Blocks after which one begins at the same byte modulo 4. */
+static inline uint32_t format_alike_blocks(const weight_format *w)
+{
+    const uint32_t alignment = format_alignment(w);
+    return alignment >= 4 ? 1 : 4 / alignment;
+}
+
 /* The first element of a group in its block, U32. */
 ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group);
 
@@ -84,7 +91,8 @@ ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group);
 typedef enum format_rule {
     FORMAT_EXACT, /* as the package has them */
     FORMAT_FINITE, /* a zero's sign is lost, and an infinity is a NaN, as it is in a sum anyhow; an instruction less for each */
-    FORMAT_RAISED /* the same, and codes of quad q may come raise * q bits up in their bytes, with scales as much smaller */
+    FORMAT_RAISED, /* the same, and codes of quad q may come raise * q bits up in their bytes, with scales as much smaller */
+    FORMAT_LIFTED /* as FORMAT_FINITE, and codes of quad q may come lift * q bits up */
 } format_rule;
 
 /* What depends on the lane's group and first unit alone. */
@@ -141,5 +149,13 @@ void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad
 /* scale * (code - offset) + minimum of the quad's elements, in F32 and then rounded to pairs of F16 or BF16, as above. */
 void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, bool has_sm_80, ptx_val quad,
                     ptx_val scale, ptx_val minimum, ptx_val pairs[2]);
+
+/* The same in F16, by arithmetic on pairs: scale and minimum are F16X2 of two equal halves, the codes `lift` bits up in their
+ * bytes. The result alone is rounded. */
+void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,
+                         ptx_val minimum, ptx_val pairs[2]);
+
+/* Whether scales and minima are numbers of F16 in the file. */
+bool format_has_half_numbers(const weight_format *w);
 
 #endif

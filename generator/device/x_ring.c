@@ -5,7 +5,7 @@
 #include "tail.h"
 #include "tensor.h"
 
-enum { UNITS = X_RING_STEP / 8, TILES_AT_ONCE = 4 };
+enum { UNITS = X_RING_STEP / 8, MOST_TILES_AT_ONCE = 4 };
 
 /* What a row's units are moved by, U32. */
 static ptx_val swizzle(ptx_fn *f, ptx_val row)
@@ -90,12 +90,14 @@ void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_
     ptx_val at[2];
     for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
         at[run] = ptx_add(f, x->at[2 * half + run], offset);
-    for (uint32_t first = 0; first < x->rows / X_RING_ROWS; first += TILES_AT_ONCE) {
-        ptx_val rows[TILES_AT_ONCE][2][2];
-        for (uint32_t i = 0; i < TILES_AT_ONCE; i++)
+    const uint32_t tiles = x->rows / X_RING_ROWS,
+                   at_once = tiles < MOST_TILES_AT_ONCE ? tiles : MOST_TILES_AT_ONCE;
+    for (uint32_t first = 0; first < tiles; first += at_once) {
+        ptx_val rows[MOST_TILES_AT_ONCE][2][2];
+        for (uint32_t i = 0; i < at_once; i++)
             load_rows(x, at, first + i, rows[i]);
         for (uint32_t run = 0; run < 2; run++)
-            for (uint32_t i = 0; i < TILES_AT_ONCE * X_RING_TILES; i++)
+            for (uint32_t i = 0; i < at_once * X_RING_TILES; i++)
                 tensor_multiply(f, x->type, x->has_sm_80, sum[first + i / X_RING_TILES][i % X_RING_TILES],
                                 w[i % X_RING_TILES][run], rows[i / X_RING_TILES][run],
                                 sum[first + i / X_RING_TILES][i % X_RING_TILES]);

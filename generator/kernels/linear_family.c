@@ -135,7 +135,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define SHARING      "min(" AT_ONCE ", " MOST_SHARING ")"
 #define WORKSPACE    "(" TILE_COUNT " * split_k + (split_k == 0) * 2 * " MOST_SHARING ") * tile_m * tile_n"
 #define STAGE                                                                                                \
-    "select(strategy == mma, select(tile_m <= 16, 512, 256), select(" IS_K " || format == iq4_xs, 256, 128))"
+    "select(strategy == mma, select(tile_m <= 16, 512, 256), select(tile_m < 64 || " IS_K                    \
+    " || format == iq4_xs, 256, 128))"
 #define STAGES "ceil_div(k, " STAGE ")"
 #define PART_STAGES                                                                                          \
     "select(split_k == 0, ceil_div(" TILE_COUNT " * " STAGES ", max(1, " SHARING ")), ceil_div(" STAGES      \
@@ -255,6 +256,15 @@ static const kiln_param params[] = {
      .default_value = "2",
      .summary =
          "mma, tiles: copies of tiles in shared memory, all but one of them on the way; tiles: of x, and of four all but two"},
+    {.name = "rounding",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_TUNING,
+     .words = "once twice",
+     .default_value = "once",
+     .is_later = true,
+     .summary =
+         "tiles: once: weights are rounded to x's type; twice: in f16 their scales and minima too, before, which takes "
+         "fewer instructions"},
     {.name = "split_k",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
@@ -384,12 +394,12 @@ const kiln_family linear_family = {
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
         "each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other than 1 9 more, and adds 40 * 2^-24 * S, "
         "which tensor cores cut off. x s8 is exact, with L = 32 * ceil(k / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds "
-        "v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
+        "v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number; rounding twice adds 2 * v * S + w * sum (|code| + 2) * |h| instead. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
         "numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
     .nonfinite =
         "a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a scale or minimum of "
         "a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy tiles a weight that is infinite "
-        "in x's type: in f16 from 65520 on",
+        "in x's type: in f16 from 65520 on; with rounding twice a scale or a minimum too",
     .params = params,
     .args = args,
     .rules = rules,

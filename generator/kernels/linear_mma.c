@@ -11,8 +11,8 @@
  *
  * NUMBERS. Codes less their offset are exact in f16 and in bf16. Scales multiply the products of a sub-block, in f32, and a
  * minimum its sum of x, which a product with ones makes: no weight is rounded, and no scale is too large or too small for the
- * type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Up to tile_m 16 scaled pairs would cost
- * as much; from 32 on they cost less, and weights are rounded: linear_tiles.c.
+ * type. Each 16 rows of W and eight of x cost 4 fma for a sub-block, 8 with a minimum. Scaled
+ * weights cost less, and are rounded: linear_tiles.c.
  * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
  * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way; k's tail is zeros.
@@ -168,19 +168,12 @@ static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
-/* Blocks after which one begins at the same byte modulo 4. */
-static uint32_t alike_blocks(const weight_format *format)
-{
-    const uint32_t alignment = format_alignment(format);
-    return alignment >= 4 ? 1 : 4 / alignment;
-}
-
 /* The quantised block of this warp's group `group` of a row. */
 static format_place find_block(mma *g, const format_lane *lane, uint32_t group, ptx_val row_at)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t block = group / format->groups, first = block % alike_blocks(format);
+    const uint32_t block = group / format->groups, first = block % format_alike_blocks(format);
     format_place place = format_find(f, lane, shared_at(f, PTX_U8, row_at, first * format->bytes));
     return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * format->bytes)));
 }

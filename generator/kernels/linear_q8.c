@@ -258,19 +258,12 @@ static void fill_stages(q8_product *g, uint32_t last)
 
 /* ---- codes and scales of W ---------------------------------------------------------------------------------------- */
 
-/* Blocks after which one begins at the same byte modulo 4. */
-static uint32_t alike_blocks(const weight_format *format)
-{
-    const uint32_t alignment = format_alignment(format);
-    return alignment >= 4 ? 1 : 4 / alignment;
-}
-
 /* The quantised block of this warp's group `group` of a row. */
 static format_place find_block(q8_product *g, const format_lane *lane, uint32_t group, ptx_val row_at)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t block = group / format->groups, first = block % alike_blocks(format);
+    const uint32_t block = group / format->groups, first = block % format_alike_blocks(format);
     format_place place = format_find(f, lane, shared_at(f, PTX_U8, row_at, first * format->bytes));
     return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * format->bytes)));
 }

@@ -1,21 +1,29 @@
-/* linear on tensor cores for many rows of x: activation half, strategy tiles.
+/* linear on tensor cores from 16 rows of x on: activation half, strategy tiles.
  *
  * A thread block makes tile_m rows by tile_n columns of y. Each warp has 32 rows of W, and decodes them once for all tile_m rows
- * of x (device/x_ring.h): scale * code + minimum in f32, rounded to x's type. That costs less than scales on the sums, which
- * linear_mma.c has, from some 32 rows on; and is what bounds the error.
+ * of x (device/x_ring.h): scale * code + minimum, rounded to x's type. That costs less than scales on the sums, which
+ * linear_mma.c has; and is what bounds the error.
  *
- * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). Lane (g, t) takes units 2t and 2t + 1 of a group of
+ * ROUNDING. In F16 one instruction scales two weights. Where the file's scales and minima are numbers of F16 it rounds once, as the
+ * same in f32 and a conversion do. Those of the other formats are rounded first, if the variant says so (rounding twice); else
+ * their weights, and all in BF16, are made in f32.
+ *
+ * STEPS are 64 elements of k: a group of 64 or two of 32 (device/format.h). With tile_m below 64 a trip of the loop is a stage of
+ * W, so that what belongs to a step is known when the kernel is made; larger tiles have no registers for that. Lane (g, t) takes units 2t and 2t + 1 of a group of
  * eight, and unit t of one of four, of its rows of W; x comes in that order, so that nothing is repacked. Lane (g, t) decodes the
  * scales of row g + 8t, and its three neighbours get them by shuffles.
  *
  * COPIES. x is copied a step at a time into a ring of `stages`, W a stage of 128 or 256 elements at a time into a double buffer.
  * With four stages there is a barrier for every two steps: warps that wait for each other less often keep tensor cores busier.
  *
- * INSTRUCTIONS per weight in the loop on sm_90, for tile_m 64 and 128: Q4_0 7.8 9.6, Q8_0 8.9 10.5, Q4_K 7.4 8.9, Q6_K 8.6 10.4,
- * MXFP4 9.9 11.6. Of Q4_K's 8.9 are 2.0 products, 0.5 loads of x, 0.7 copies of W, 4.3 weights.
+ * INSTRUCTIONS per weight in the loop on sm_90, with four stages, for tile_m 16, 32, 64 and 128: Q4_0 3.6 4.0
+ * 6.2 8.0, Q8_0 3.8 4.2 6.2 7.7, Q4_K 5.4 5.7 7.0 8.5, Q6_K 6.1 6.5 8.1 9.9, MXFP4 7.0 7.5 9.5 11.2. Rounding twice Q4_K 3.2 3.6
+ * 4.9 6.4, Q6_K 4.9 5.3 6.9 8.7, MXFP4 5.1 5.5 7.5 9.2. Of Q4_K's 3.6 are 1.0 arithmetic on pairs, 0.6 to make them, 0.5
+ * products, 0.3 copies of W.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
+#include "device/narrow.h"
 #include "device/row_ring.h"
 #include "device/x_ring.h"
 #include "linear.h"
@@ -33,6 +41,8 @@ typedef struct tiles_geometry {
     uint32_t tile_m, tile_n, stages, threads;
     uint32_t groups, units; /* of a step; of a group, that a lane takes */
     uint32_t steps, batch;  /* of a stage of W; between barriers */
+    bool is_half;           /* weights are scaled in F16 */
+    bool is_unrolled;       /* a trip of the loop is a stage of W, not a step */
     row_ring_shape w;
     uint32_t w_stage_bytes, w_byte; /* in shared memory */
 } tiles_geometry;
@@ -45,10 +55,11 @@ typedef struct tiles {
 
     row_ring w;
     x_ring x;
+    uint32_t trip_step; /* in an unrolled trip */
     ptx_val step, w_to, x_to,
         x_from;   /* variables: the step in its stage of W; offsets of the stages that are filled and read */
     ptx_val next; /* the next step of x to copy */
-    ptx_val left; /* where k is split, a variable: steps from this one on */
+    ptx_val left; /* where k is split, a variable: trips from this one on */
     row_ring_row rows[LANE_ROWS + 1]; /* this lane's, and the one whose scales it decodes */
     ptx_val row_at[LANE_ROWS + 1];    /* variables: in this stage */
     ptx_val sum[X_RING_MOST_ROW_TILES][X_RING_TILES][4];
@@ -62,16 +73,24 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
                         .tile_m = kiln_int(v, "tile_m"),
                         .tile_n = kiln_int(v, "tile_n"),
                         .stages = kiln_int(v, "stages")};
-    const uint32_t stage = format->groups == 1 ? 2 * X_RING_STEP : 256;
+    const uint32_t stage = format->groups == 1 && g.tile_m >= 64 ? 2 * X_RING_STEP : 256;
     g.threads = WARP_LANES * g.tile_n / WARP_ROWS;
     g.groups = X_RING_STEP / format_group_elements(format);
     g.units = format->units / QUAD_LANES;
     g.steps = stage / X_RING_STEP;
     g.batch = g.stages / 2;
+    g.is_half =
+        kiln_type(v, "x") == PTX_F16 && (format_has_half_numbers(format) || kiln_is(v, "rounding", "twice"));
+    g.is_unrolled = g.tile_m < 64 && g.steps % g.stages == 0;
     g.w = row_ring_stage(stage / format->elements * format->bytes);
     g.w_stage_bytes = shared_rows_bytes(g.w.rows, g.tile_n);
     g.w_byte = g.stages * x_ring_bytes(g.tile_m);
     return g;
+}
+
+static uint32_t trip_elements(const tiles_geometry *g)
+{
+    return g->is_unrolled ? g->steps * X_RING_STEP : X_RING_STEP;
 }
 
 /* At the end the sums take the stages' bytes. */
@@ -106,7 +125,7 @@ static void copy_x(tiles *g)
     copy_commit(f, g->l->of.has_sm_80);
 }
 
-/* Starts to copy the next stage of W, if there is one. It begins `ahead` steps behind this one. */
+/* Starts to copy the next stage of W, if there is one. It begins `ahead` trips behind this one. */
 static void copy_w(tiles *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -117,9 +136,12 @@ static void copy_w(tiles *g, uint32_t ahead)
     }
 }
 
-static ptx_val steps_of_part(tiles *g)
+/* Trips of the loop. */
+static ptx_val trips_of_part(tiles *g)
 {
     ptx_fn *f = g->f;
+    if (g->of.is_unrolled)
+        return g->l->part_stages;
     ptx_val left = ptx_sub(f, g->l->k, g->l->part_element);
     ptx_val steps = ptx_div(f, ptx_add(f, left, ptx_u32(X_RING_STEP - 1)), ptx_u32(X_RING_STEP));
     return ptx_min(f, steps, ptx_mul(f, g->l->part_stages, ptx_u32(g->of.steps)));
@@ -145,7 +167,7 @@ static void init_copies(tiles *g)
     x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->tid, l->lane);
     g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, ptx_u32(X_RING_STEP)));
     if (l->split_k != 1)
-        g->left = ptx_var(f, steps_of_part(g));
+        g->left = ptx_var(f, trips_of_part(g));
     g->x_to = ptx_var(f, ptx_u32(0));
     g->w_to = ptx_var(f, ptx_u32(0));
     copy_w(g, 0);
@@ -162,10 +184,15 @@ typedef struct group {
 } group;
 
 /* The quantised block of group i of the step, which is group `number` of its stage. */
-static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, ptx_val number)
+static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at, uint32_t i, ptx_val number)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
+    if (g->of.is_unrolled && format->groups == 1) {
+        const uint32_t block = g->trip_step * g->of.groups + i, first = block % format_alike_blocks(format);
+        format_place place = format_find(f, lane, shared_at(f, PTX_U8, row_at, first * format->bytes));
+        return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * format->bytes)));
+    }
     ptx_val at = format->groups > 1 ? row_at : ptx_mad(f, number, ptx_u32(format->bytes), row_at);
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
@@ -175,34 +202,79 @@ static group decode_group(tiles *g, uint32_t i)
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     group of = {.scale = {{0}}, .minimum = {{0}}};
-    ptx_val number = ptx_mad(f, g->step, ptx_u32(g->of.groups), ptx_u32(i));
+    ptx_val number = g->of.is_unrolled ? ptx_u32(g->trip_step * g->of.groups + i)
+                                       : ptx_mad(f, g->step, ptx_u32(g->of.groups), ptx_u32(i));
     ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
     ptx_val unit = g->of.units == 1 ? g->tile.t : ptx_mul(f, g->tile.t, ptx_u32(g->of.units));
-    const format_lane codes = format_lane_init(f, format, in_block, unit, FORMAT_RAISED),
-                      numbers = format_lane_init(f, format, in_block, (ptx_val){0}, FORMAT_RAISED);
+    const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
+    const format_lane codes = format_lane_init(f, format, in_block, unit, rule),
+                      numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        format_place place = find_block(g, &codes, g->row_at[r], number);
+        format_place place = find_block(g, &codes, g->row_at[r], i, number);
         format_codes(f, &codes, &place, 0, g->of.units, of.quads[r]);
     }
-    format_place place = find_block(g, &numbers, g->row_at[LANE_ROWS], number);
+    format_place place = find_block(g, &numbers, g->row_at[LANE_ROWS], i, number);
     format_numbers(f, &numbers, &place, of.scale, of.minimum);
     return of;
 }
 
+/* Of a part of each of the lane's rows. Below `is_half` F16X2 of two equal halves. */
+typedef struct row_numbers {
+    ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
+} row_numbers;
+
+/* As a move of a half, which costs nothing: it is a part of what takes the pair. */
+static ptx_val both_halves(ptx_fn *f, ptx_val word, uint32_t half)
+{
+    ptx_val halves[2];
+    ptx_unpack(f, PTX_F16, 2, halves, ptx_as(f, PTX_B32, word));
+    const ptx_val alike[2] = {halves[half], halves[half]};
+    return ptx_pack(f, PTX_F16X2, 2, alike);
+}
+
+/* As F16, two of which are in one shuffle. */
+static row_numbers share_halves(tiles *g, const group *of, uint32_t part)
+{
+    ptx_fn *f = g->f;
+    const weight_format *format = g->of.format;
+    row_numbers numbers;
+    ptx_val scale = of->scale[part], other = format->has_minimum ? of->minimum[part] : scale;
+    ptx_val word = narrow_pair(f, PTX_F16, g->l->of.has_sm_80, scale, other);
+    for (uint32_t r = 0; r < LANE_ROWS; r++) {
+        ptx_val mine = ptx_shfl_idx_in(f, word, ptx_u32(r), QUAD_LANES);
+        numbers.scale[r] = format->has_minimum ? both_halves(f, mine, 0) : ptx_as(f, PTX_F16X2, mine);
+        if (format->has_minimum)
+            numbers.minimum[r] = both_halves(f, mine, 1);
+    }
+    return numbers;
+}
+
+static row_numbers share_numbers(tiles *g, const group *of, uint32_t part)
+{
+    ptx_fn *f = g->f;
+    row_numbers numbers;
+    for (uint32_t r = 0; r < LANE_ROWS; r++) {
+        numbers.scale[r] = ptx_shfl_idx_in(f, of->scale[part], ptx_u32(r), QUAD_LANES);
+        if (g->of.format->has_minimum)
+            numbers.minimum[r] = ptx_shfl_idx_in(f, of->minimum[part], ptx_u32(r), QUAD_LANES);
+    }
+    return numbers;
+}
+
 /* Quad `quad` of a unit of the lane's rows, scaled: a product's first operands. */
-static void scale_quads(tiles *g, const group *of, uint32_t unit, uint32_t quad,
+static void scale_quads(tiles *g, const group *of, const row_numbers *numbers, uint32_t unit, uint32_t quad,
                         ptx_val w[X_RING_TILES][2][4], uint32_t product)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    const uint32_t part = format_quad_part(format, quad);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val pairs[2], minimum = {0};
-        ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], ptx_u32(r), QUAD_LANES);
-        if (format->has_minimum)
-            minimum = ptx_shfl_idx_in(f, of->minimum[part], ptx_u32(r), QUAD_LANES);
-        format_weights(f, format, g->l->x_type, g->l->of.has_sm_80, of->quads[r][unit][quad], scale, minimum,
-                       pairs);
+        ptx_val pairs[2], code = of->quads[r][unit][quad];
+        if (g->of.is_half)
+            format_half_weights(f, format, code, format->lift * quad, numbers->scale[r], numbers->minimum[r],
+                                pairs);
+        else
+            format_weights(f, format, g->l->x_type, g->l->of.has_sm_80, code, numbers->scale[r],
+                           numbers->minimum[r], pairs);
         for (uint32_t i = 0; i < 2; i++)
             w[r / 2][product][2 * i + r % 2] = pairs[i];
     }
@@ -215,8 +287,13 @@ static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING
 {
     const bool is_wide = g->of.units == 2;
     const uint32_t first = g->of.groups == 2 ? 0 : is_wide ? half : 2 * half;
-    for (uint32_t i = 0; i < 2; i++)
-        scale_quads(g, of, is_wide ? i : 0, is_wide ? first : first + i, w, i);
+    row_numbers numbers;
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t quad = is_wide ? first : first + i, part = format_quad_part(g->of.format, quad);
+        if (i == 0 || part != format_quad_part(g->of.format, first))
+            numbers = (g->of.is_half ? share_halves : share_numbers)(g, of, part);
+        scale_quads(g, of, &numbers, is_wide ? i : 0, quad, w, i);
+    }
 }
 
 /* The copy of the next step of x stands between products, so that these need not wait for its instructions. */
@@ -228,24 +305,25 @@ static void multiply_step(tiles *g)
         if (half == 0 || g->of.groups == 2)
             of = decode_group(g, half);
         make_half(g, &of, half, w);
-        x_ring_multiply(&g->x, g->x_from, half, w, g->sum);
+        x_ring_multiply(&g->x,
+                        g->of.is_unrolled ? ptx_u32(g->trip_step % g->of.stages * x_ring_bytes(g->of.tile_m))
+                                          : g->x_from,
+                        half, w, g->sum);
         if (half == 0)
             copy_x(g);
     }
 }
 
-/* The first step of a stage of W: the one before it is free. */
+/* The stage of W before this one is free. */
 static void next_w(tiles *g)
 {
     ptx_fn *f = g->f;
-    PTX_IF (f, ptx_eq(f, g->step, ptx_u32(0))) {
-        for (uint32_t i = 0; i <= LANE_ROWS; i++) {
-            ptx_val at = row_ring_next(&g->w, &g->rows[i], g->w_to);
-            ptx_set(f, g->row_at[i], at);
-        }
-        shared_next(f, g->w_to, g->of.w_stage_bytes, W_STAGES);
-        copy_w(g, g->of.steps);
+    for (uint32_t i = 0; i <= LANE_ROWS; i++) {
+        ptx_val at = row_ring_next(&g->w, &g->rows[i], g->w_to);
+        ptx_set(f, g->row_at[i], at);
     }
+    shared_next(f, g->w_to, g->of.w_stage_bytes, W_STAGES);
+    copy_w(g, g->of.is_unrolled ? 1 : g->of.steps);
 }
 
 /* All warps are done with the batch before this one; its stages are filled while this one is multiplied. */
@@ -253,13 +331,21 @@ static void next_batch(tiles *g)
 {
     copy_wait(g->f, g->l->of.has_sm_80, g->of.stages - 2 * g->of.batch);
     ptx_barrier(g->f);
-    next_w(g);
+    if (!g->of.is_unrolled) {
+        PTX_IF (g->f, ptx_eq(g->f, g->step, ptx_u32(0))) {
+            next_w(g);
+        }
+    } else if (g->trip_step == 0) {
+        next_w(g);
+    }
 }
 
 static void next_step(tiles *g)
 {
     ptx_fn *f = g->f;
-    if (g->of.batch == 1) {
+    if (g->of.is_unrolled && g->trip_step % g->of.batch != 0)
+        return;
+    if (g->of.batch == 1 || g->of.is_unrolled) {
         next_batch(g);
         return;
     }
@@ -286,11 +372,16 @@ static void init_rows(tiles *g)
     }
 }
 
-static void make_step(tiles *g)
+static void make_trip(tiles *g)
 {
     ptx_main_loop(g->f);
-    next_step(g);
-    multiply_step(g);
+    const uint32_t steps = g->of.is_unrolled ? g->of.steps : 1;
+    for (g->trip_step = 0; g->trip_step < steps; g->trip_step++) {
+        next_step(g);
+        multiply_step(g);
+    }
+    if (g->of.is_unrolled)
+        return;
     shared_next(g->f, g->x_from, x_ring_bytes(g->of.tile_m), g->of.stages);
     shared_next(g->f, g->step, 1, g->of.steps);
 }
@@ -298,8 +389,8 @@ static void make_step(tiles *g)
 static void multiply_all(tiles *g)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, first, ptx_u32(0), g->l->k, ptx_u32(X_RING_STEP)) {
-        make_step(g);
+    PTX_FOR (f, first, ptx_u32(0), g->l->k, ptx_u32(trip_elements(&g->of))) {
+        make_trip(g);
     }
 }
 
@@ -309,7 +400,7 @@ static void multiply_part(tiles *g)
     ptx_fn *f = g->f;
     PTX_IF (f, ptx_gt(f, g->left, ptx_u32(0))) {
         PTX_LOOP (f) {
-            make_step(g);
+            make_trip(g);
             ptx_sub_to(f, g->left, ptx_u32(1));
             ptx_repeat_if(f, ptx_gt(f, g->left, ptx_u32(0)));
         }
@@ -346,8 +437,10 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
 {
     const bool is_tiles = kiln_is(v, "strategy", "tiles");
     const tiles_geometry g = geometry_of(v, format);
-    kiln_require(s, !is_tiles || (g.tile_m >= 64 && g.tile_n >= 128), "strategy tile_m tile_n",
-                 "strategy tiles needs tile_m of at least 64 and tile_n of at least 128");
+    kiln_require(
+        s, !is_tiles || (g.tile_m >= 16 && g.tile_n >= 128 && 8 * g.tile_m >= g.tile_n),
+        "strategy tile_m tile_n",
+        "strategy tiles needs tile_n of at least 128, and tile_m of at least 16 and an eighth of tile_n");
     kiln_require(s, !is_tiles || kiln_int(v, "k_warps") == 2, "strategy k_warps",
                  "k_warps 4 needs strategy mma");
     kiln_require(s, !is_tiles || g.tile_m < 128 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
@@ -355,13 +448,22 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
     kiln_require(s, !is_tiles || shared_bytes(&g) + linear_split_bytes(v) <= SHARED_SM_80,
                  "strategy format tile_m tile_n stages",
                  "tile_m, tile_n and stages of strategy tiles fit 163 KB of shared memory");
+    kiln_require(
+        s,
+        kiln_is(v, "rounding", "once") ||
+            (is_tiles && kiln_type(v, "x") == PTX_F16 && !format_has_half_numbers(format)),
+        "format x strategy rounding",
+        "rounding twice needs strategy tiles, x f16, and a format with scales that are no numbers of f16");
     if (!is_tiles)
         return;
     s->block[0] = g.threads;
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
     s->min_sm =
         kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
-    s->trip = X_RING_STEP;
+    s->trip = trip_elements(&g);
     const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS; /* Q5_K: else it spills */
-    s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 64 && !has_many_words ? 168 : 255);
+    s->blocks_per_multiprocessor =
+        lanes_blocks(g.threads, g.tile_m == 16 && g.is_half                            ? 128
+                                : g.tile_m < 64 || (g.tile_m == 64 && !has_many_words) ? 168
+                                                                                       : 255);
 }

@@ -23,7 +23,8 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *     codes: the product's bound alone, as h is exact
  *     split_k: 9 more parts to add, for a thread block has at least an eighth of a tile's k
  *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for the rounding of weights to x's type, of
- *           which d is half of the least number, + u_x S + d sum |h|
+ *           which d is half of the least number, + u_x S + d sum |h|; where scales and minima are rounded first, of which a
+ *           scale's error is as many times as large as the code, + 2 u_x S + d sum (|code| + 2) |h|
  *
  * For q8 more is known than this: codes are rint(q) of a q within 2^-20 of h 127 / max|h|, relatively. So h is taken as
  * code times scale here, and nothing added for the rounding but where a tie is so near that the code may be either.
@@ -42,6 +43,7 @@ typedef struct row_sums {
     double loose;         /* of q8: sum of |w| times what h may be off by */
     double weights;       /* sum of |scale code| + |minimum| */
     double inputs;        /* sum of |h| */
+    double steps;         /* sum of |h| * (|code| + 2) */
 } row_sums;
 
 /* Of one row of x, as the kernel takes it. */
@@ -52,7 +54,7 @@ typedef struct vector {
 
 /* W's row as numbers. */
 typedef struct weights {
-    double *w, *size;
+    double *w, *size, *steps; /* steps: |code| + 2 */
     bool is_finite;
 } weights;
 
@@ -70,6 +72,11 @@ static bool is_tiles(const problem *p)
 static bool is_codes(const problem *p)
 {
     return problem_has_parameter(p, "x", "s8");
+}
+
+static bool rounds_scales(const problem *p)
+{
+    return problem_has_parameter(p, "rounding", "twice");
 }
 
 /* Thread blocks share k. */
@@ -101,7 +108,8 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
         bound += (0x1p-22 + (norm_chain / 2 + 4) * 0x1p-24) * fabs(s->product);
     if (is_tiles(p)) {
         const element_type x = problem_find(p, "in")->about->type;
-        bound += number_unit(x) * s->size + number_smallest(x) / 2 * s->inputs;
+        bound += rounds_scales(p) ? 2 * number_unit(x) * s->size + number_smallest(x) / 2 * s->steps
+                                  : number_unit(x) * s->size + number_smallest(x) / 2 * s->inputs;
     }
     return bound;
 }
@@ -162,7 +170,8 @@ static argument *find_of(problem *p, const char *name, uint32_t i)
 static weights allocate_weights(pool *memory, uint64_t k)
 {
     return (weights){.w = pool_allocate(memory, (size_t)k * sizeof(double)),
-                     .size = pool_allocate(memory, (size_t)k * sizeof(double))};
+                     .size = pool_allocate(memory, (size_t)k * sizeof(double)),
+                     .steps = pool_allocate(memory, (size_t)k * sizeof(double))};
 }
 
 static void read_weights(problem *p, const argument *matrix, uint64_t number, uint64_t k, weights *w)
@@ -181,7 +190,10 @@ static void read_weights(problem *p, const argument *matrix, uint64_t number, ui
         const double minimum = b.has_minimum ? b.minimum[sub] : 0, product = b.scale[sub] * b.code[in_block];
         w->w[i] = product + minimum;
         w->size[i] = fabs(product) + fabs(minimum);
+        w->steps[i] = fabs((double)b.code[in_block]) + 2;
         w->is_finite = w->is_finite && isfinite(b.scale[sub]) && isfinite(minimum) && fabs(w->w[i]) < most;
+        if (rounds_scales(p))
+            w->is_finite = w->is_finite && fabs(b.scale[sub]) < most && fabs(minimum) < most;
     }
 }
 
@@ -194,6 +206,7 @@ static row_sums multiply(const weights *w, const vector *v, uint64_t k)
         s.loose += v->loose[i] * fabs(w->w[i]);
         s.weights += w->size[i];
         s.inputs += fabs(v->h[i]);
+        s.steps += fabs(v->h[i]) * w->steps[i];
     }
     if (!w->is_finite || !v->is_finite)
         s.product = NAN;
