@@ -23,6 +23,15 @@ void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_v
     }
 }
 
+void narrow_store_where(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val at, ptx_val x,
+                        ptx_val in_bounds)
+{
+    narrow_value(f, type, wide, has_sm_80, &x, &at);
+    PTX_WHEN (f, in_bounds) {
+        ptx_store(f, at, x);
+    }
+}
+
 ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high)
 {
     bool is_bf16 = type == PTX_BF16;
@@ -68,6 +77,16 @@ void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2])
     ptx_unpack(f, PTX_F16, 2, halves, word);
     x[0] = ptx_cvt(f, PTX_F32, halves[0]);
     x[1] = ptx_cvt(f, PTX_F32, halves[1]);
+}
+
+void widen_words(ptx_fn *f, ptx_type type, uint32_t count, const ptx_val words[], ptx_val x[])
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (type == PTX_F16 || type == PTX_BF16)
+            widen_pair(f, type, words[i], &x[2 * i]);
+        else
+            x[i] = ptx_as(f, type, words[i]);
+    }
 }
 
 ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at)

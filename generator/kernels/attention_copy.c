@@ -127,8 +127,7 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
         store_widened(p, to, x);
         return;
     }
-    for (uint32_t i = 0; i < 4; i++)
-        widen_pair(a->f, a->type, words[i], &x[2 * i]);
+    widen_words(a->f, a->type, 4, words, x);
     ptx_store_vec(a->f, 4, to, &x[0], PTX_PLAIN);
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }

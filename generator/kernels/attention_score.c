@@ -8,7 +8,7 @@
  *
  * RANGE. Lengths are at most 2^30, limits and the offset 2^29: positions, and a limit more or less, are S32.
  *
- * POWERS OF TWO. The softmax is made in powers of two, so a shaped score is one times log2(e), and `factor` is 1. What is multiplied by
+ * POWERS OF TWO. The softmax is made of them, so a shaped score is one times log2(e), and `factor` is 1. What is multiplied by
  * scale * log2(e) before is `inner`. A softcap's tanh is 1 - 2 / (1 + 2^(inner * score)): there `inner` has 2 / softcap, too.
  */
 #include "attention_score.h"

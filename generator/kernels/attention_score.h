@@ -38,8 +38,8 @@ void attention_init_scores(attention *a, ptx_val scale);
 /* Shapes a lane's scores of a tile. Afterwards `factor` makes powers of two of them. */
 void attention_shape_scores(const attention *a, const attention_scores rows[], uint32_t count);
 
-/* Shapes the scores of a tile and masks those that some row does not see. `find` finds the rows where they are needed: kept, they
- * would take registers. */
+/* Shapes the scores of a tile and masks those that some row does not see. `find` finds the rows where they are needed:
+ * kept, they would take registers. */
 void attention_shape_and_mask(const attention *a, ptx_val key, uint32_t count,
                               void (*find)(void *of, ptx_val key, attention_scores rows[]), void *of);
 

@@ -63,8 +63,9 @@ static void add_fragments(const attention_total *t, ptx_val fragments[][4], uint
     }
 }
 
-/* Adds the sums of a chunk, scaled by the shift that their row has now. They restart at 0. Where ptxas knows that addresses differ, it loads everything at once, and has registers for nothing else. So offsets are
- * multiplied by a one that it does not know: min(thread blocks, 1). */
+/* Adds the sums of a chunk, scaled by the shift that their row has now. They restart at 0. Where ptxas knows that addresses
+ * differ, it loads everything at once, and has registers for nothing else. So offsets are multiplied by a one that it does
+ * not know: min(thread blocks, 1). */
 static void add_chunk(const attention_total *t)
 {
     ptx_fn *f = t->a->f;

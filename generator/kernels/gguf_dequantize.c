@@ -128,9 +128,9 @@ static void copy_piece(const dequantize *d, const window *w, uint32_t offset, bo
     }
 }
 
-/* Copies the tile's bytes, at most `most` of them, to `to`. Returns where the first byte is: as far behind `to` as its address is behind
- * a multiple of 32, so that a warp's copies begin at sectors. Up to 15 bytes behind the last are 0. From sm_80 on the copies run
- * in the background. */
+/* Copies the tile's bytes, at most `most` of them, to `to`. Returns where the first byte is: as far behind `to` as its
+ * address is behind a multiple of 32, so that a warp's copies begin at sectors. Up to 15 bytes behind the last are 0. From
+ * sm_80 on the copies run in the background. */
 static ptx_val copy_bytes(const dequantize *d, ptx_val to, ptx_val bytes, uint32_t most)
 {
     ptx_fn *f = d->f;

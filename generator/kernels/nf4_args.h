@@ -14,7 +14,7 @@ typedef struct nf4_args {
     bool is_nested;
     ptx_type type, wide; /* of A and C; of sums */
     uint32_t
-        split_k; /* thread blocks that share a sum, 0: as the grid has it; but for 1 there are workspace and tile_counters */
+        split_k; /* thread blocks that share a sum; 0: as the grid has it; 1: without workspace and tile_counters */
 } nf4_args;
 
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided);

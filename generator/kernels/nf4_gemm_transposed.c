@@ -125,24 +125,10 @@ static codes load_codes(product *g, ptx_val chunk, uint32_t round)
     return c;
 }
 
-/* a * s of every row. */
-static void scale_rows(product *g, const codes *c, uint32_t round, const ptx_val a[], ptx_val x[])
-{
-    ptx_fn *f = g->f;
-    uint32_t rounds = CHUNK / g->columns;
-    ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, c->scale) : c->scale;
-    for (uint32_t row = 0; row < g->rows; row++) {
-        ptx_val from = ptx_u32(round + row % 2 * rounds);
-        ptx_val mine = ptx_shfl_idx_in(f, a[row / 2], from, (int)g->column_lanes);
-        if (g->wide == PTX_F64)
-            mine = ptx_cvt(f, PTX_F64, mine);
-        x[row] = ptx_mul(f, mine, scale);
-    }
-}
-
 static void multiply_chunk(product *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
+    const uint32_t rounds = CHUNK / g->columns;
     ptx_val a[MOST_ROWS / 2], mine = ptx_add(f, chunk, g->group);
     /* This lane's share of 16 columns of A; 0 beyond the last column. */
     const ptx_val zero = g->type == PTX_BF16 ? ptx_u32(0) : ptx_number(g->type, 0);
@@ -150,13 +136,21 @@ static void multiply_chunk(product *g, ptx_val chunk)
     ptx_val in_bounds = ptx_lt(f, column, g->args.n);
     for (uint32_t i = 0; i < g->loads; i++)
         a[i] = widen_load_where(f, g->type, ptx_at(f, g->a_at[i], chunk), in_bounds, zero);
-    for (uint32_t round = 0; round < CHUNK / g->columns; round += g->batch) {
+    for (uint32_t round = 0; round < rounds; round += g->batch) {
         codes c[MOST_BATCH];
         for (uint32_t i = 0; i < g->batch; i++)
             c[i] = load_codes(g, mine, round + i);
         for (uint32_t i = 0; i < g->batch; i++) {
             ptx_val x[MOST_ROWS];
-            scale_rows(g, &c[i], round + i, a, x);
+            /* a * s of every row. */
+            ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, c[i].scale) : c[i].scale;
+            for (uint32_t row = 0; row < g->rows; row++) {
+                ptx_val from = ptx_u32(round + i + row % 2 * rounds);
+                ptx_val own = ptx_shfl_idx_in(f, a[row / 2], from, (int)g->column_lanes);
+                if (g->wide == PTX_F64)
+                    own = ptx_cvt(f, PTX_F64, own);
+                x[row] = ptx_mul(f, own, scale);
+            }
             for (uint32_t byte = 0; byte < g->lane_k / 2; byte++) {
                 ptx_val weights[2];
                 nf4_pairs_decode(&g->pairs, c[i].words[byte / 4], byte % 4, weights);
@@ -422,10 +416,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    if (kiln_is(v, "strategy", "mma"))
-        nf4_gemm_transposed_emit_mma(f, v);
-    else
-        emit_simt(f, v);
+    (kiln_is(v, "strategy", "mma") ? nf4_gemm_transposed_emit_mma : emit_simt)(f, v);
     ptx_param(f, PTX_U32, "normal_scales"); /* for the rules */
 }
 

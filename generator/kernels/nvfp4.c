@@ -268,10 +268,7 @@ static void store_sum(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_
     ptx_val at = ptx_at(f, g->c, index);
     if (g->has_alpha)
         sum = ptx_mul(f, sum, g->alpha);
-    narrow_value(f, g->c_type, PTX_F32, g->has_sm_80, &sum, &at);
-    PTX_WHEN (f, stores) {
-        ptx_store(f, at, sum);
-    }
+    narrow_store_where(f, g->c_type, PTX_F32, g->has_sm_80, at, sum, stores);
 }
 
 /* One thread per row of the pass adds. At the end all have read, and the next pass may store. */

@@ -71,8 +71,8 @@ ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length);
 /* Whether b is to be decoded in this pass: in a thread block's first, or in all where shared memory does not hold all of b. */
 ptx_val nvfp4_decodes(const nvfp4_rows *g);
 
-/* The addresses of a row, or of the thread block's last one where the row is out of bounds. In what follows too, a row of a tiled variant is a
- * place in its tiles. */
+/* The addresses of a row, or of the thread block's last one where the row is out of bounds. In what follows too, a row of a
+ * tiled variant is a place in its tiles. */
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales);
 
 /* The address of the scales of a group of 1 or 2 neighbouring blocks; `scales` is the row's first, `group` counts groups. */
@@ -88,8 +88,8 @@ void nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b,
  * software adds twice the codes. The products of scales are quarters in either. */
 ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r);
 
-/* Stores sums, where k_warps is more than 1 those of all warps that share rows, added in the order of their slices. Each thread where
- * is_first holds passes `count` sums, of these rows of its warp. All threads must get here. */
+/* Stores sums, where k_warps is more than 1 those of all warps that share rows, added in the order of their slices. Each
+ * thread where is_first holds passes `count` sums, of these rows of its warp. All threads must get here. */
 void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
                       ptx_val is_first);
 

@@ -94,10 +94,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    if (kiln_is(v, "strategy", "mma"))
-        nvfp4_emit_mma(f, v);
-    else
-        nvfp4_emit_simt(f, v);
+    (kiln_is(v, "strategy", "mma") ? nvfp4_emit_mma : nvfp4_emit_simt)(f, v);
 }
 
 const kiln_family nvfp4_gemv_family = {

@@ -1,9 +1,10 @@
 /* The families of the 4-bit quantisers: of int4 (integers with a scale per group, or with a scale and a zero) and of nf4
  * (NormalFloat with a scale per group) each a maker of scales, a packer, a quantiser that is both, and what goes back.
  *
- * For groups of a fixed size each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one takes all others, above
- * all the tail of the tensor: it goes row by row, predicates each access of one element, and divides by div.rn. A fused
- * quantizer knows its numbers only after it has read the tile; where they are not plain, the predicated body starts over.
+ * For groups of a fixed size each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one
+ * takes all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and
+ * divides by div.rn. A fused quantizer knows its numbers only after it has read the tile; where they are not plain, the
+ * predicated body starts over.
  */
 #include "quant.h"
 #include "device/lanes.h"

@@ -85,8 +85,8 @@ static quant_numbers load_numbers(quant *q, const finder *w, ptx_val group, ptx_
     return g;
 }
 
-/* The numbers of the i-th element after the one that `offset` belongs to; from the lane that keeps them, where one does. Needs all
- * lanes. */
+/* The numbers of the i-th element after the one that `offset` belongs to; from the lane that keeps them, where one does.
+ * Needs all lanes. */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;

@@ -47,8 +47,9 @@ void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
 {
     if (!has_zero(q))
         x = ptx_abs(q->f, x);
-    for (uint32_t i = 0; i < q->stored; i++)
-        e->at[i] = ptx_op2(q->f, quant_extreme[i], e->at[i], x, PTX_HERE);
+    e->at[0] = ptx_max(q->f, e->at[0], x);
+    if (has_zero(q))
+        e->at[1] = ptx_min(q->f, e->at[1], x);
 }
 
 /* 16-bit elements over the largest magnitude of their group need the product with the inverse only: tests/quant tries all

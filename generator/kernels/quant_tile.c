@@ -75,16 +75,6 @@ static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
     return count;
 }
 
-static void widen(quant *q, const ptx_val raw[4], int count, ptx_val x[])
-{
-    for (int i = 0; i < count; i++) {
-        if (q->lane_elements == 8)
-            widen_pair(q->f, q->type, raw[i], &x[2 * i]);
-        else
-            x[i] = raw[i];
-    }
-}
-
 void quant_load_tile(quant *q, ptx_val at, quant_elements x)
 {
     ptx_val raw[QUANT_MOST_STEPS][4];
@@ -92,14 +82,14 @@ void quant_load_tile(quant *q, ptx_val at, quant_elements x)
     for (uint32_t step = 0; step < q->steps; step++)
         count = load_raw(q, at, step, raw[step]);
     for (uint32_t step = 0; step < q->steps; step++)
-        widen(q, raw[step], count, x[step]);
+        widen_words(q->f, q->type, (uint32_t)count, raw[step], x[step]);
 }
 
 void quant_load_step(quant *q, ptx_val at, ptx_val x[])
 {
     ptx_val raw[4];
     int count = load_raw(q, at, 0, raw);
-    widen(q, raw, count, x);
+    widen_words(q->f, q->type, (uint32_t)count, raw, x);
 }
 
 ptx_val quant_nan(const quant *q)
@@ -139,11 +129,7 @@ void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
 
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
-    ptx_fn *f = q->f;
-    narrow_value(f, q->type, q->wide, q->has_sm_80, &x, &at);
-    PTX_WHEN (f, in_bounds) {
-        ptx_store(f, at, x);
-    }
+    narrow_store_where(q->f, q->type, q->wide, q->has_sm_80, at, x, in_bounds);
 }
 
 ptx_type quant_word_type(const quant *q)
