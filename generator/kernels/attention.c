@@ -348,31 +348,22 @@ static attention init(ptx_fn *f, const kiln_variant *v)
     return a;
 }
 
-typedef struct strategy {
-    void (*shape)(kiln_shape *s, const attention *a);
-    void (*emit)(const attention *a);
-} strategy;
-
-static const strategy simt = {attention_shape_simt, attention_emit_simt};
-static const strategy mma = {attention_shape_mma, attention_emit_mma};
-static const strategy decode = {attention_shape_decode, attention_emit_decode};
-static const strategy wide = {attention_shape_wide, attention_emit_wide};
-
-static const strategy *strategy_of(const attention *a, bool is_mma)
+static const attention_strategy *strategy_of(const attention *a, bool is_mma)
 {
-    return !is_mma                                    ? &simt
-           : a->head_dim > 256 || a->head_dim_v > 256 ? &wide
-           : a->tile_q == 16                          ? &decode
-                                                      : &mma;
+    return !is_mma                                    ? &attention_strategy_simt
+           : a->head_dim > 256 || a->head_dim_v > 256 ? &attention_strategy_wide
+           : a->tile_q == 16                          ? &attention_strategy_decode
+                                                      : &attention_strategy_mma;
 }
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const attention a = geometry(NULL, v);
-    const strategy *of = strategy_of(&a, kiln_is(v, "strategy", "mma"));
+    const attention_strategy *of = strategy_of(&a, kiln_is(v, "strategy", "mma"));
     const uint32_t tile_q = a.tile_q, tile_k = a.tile_k, head_dim = a.head_dim, head_dim_v = a.head_dim_v,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
-    const bool is_mma = of != &simt, is_wide = of == &wide, is_decode = tile_q == 16;
+    const bool is_mma = of != &attention_strategy_simt, is_wide = of == &attention_strategy_wide,
+               is_decode = tile_q == 16;
     const bool is_f64 = a.type == PTX_F64, is_half = a.type == PTX_F16 || a.type == PTX_BF16;
     const bool is_split = a.split_k != 1, has_codes = a.kv != ATTENTION_SAME;
     const bool is_plain = a.shaping == ATTENTION_PLAIN, is_dense = a.layout == ATTENTION_DENSE;

@@ -142,13 +142,12 @@ double attention_value_factor(const attention *a);
 
 /* ---- strategies ------------------------------------------------------------------------------------------------------ */
 
-void attention_emit_simt(const attention *a);
-void attention_emit_mma(const attention *a);
-void attention_emit_decode(const attention *a);
-void attention_emit_wide(const attention *a);
-void attention_shape_simt(kiln_shape *s, const attention *a);
-void attention_shape_mma(kiln_shape *s, const attention *a);
-void attention_shape_decode(kiln_shape *s, const attention *a);
-void attention_shape_wide(kiln_shape *s, const attention *a);
+typedef struct attention_strategy {
+    void (*shape)(kiln_shape *s, const attention *a);
+    void (*emit)(const attention *a);
+} attention_strategy;
+
+extern const attention_strategy attention_strategy_simt, attention_strategy_mma, attention_strategy_decode,
+    attention_strategy_wide;
 
 #endif

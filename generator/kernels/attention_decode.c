@@ -151,7 +151,7 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     attention_mma_hold_q(m);
 }
 
-void attention_shape_decode(kiln_shape *s, const attention *a)
+static void shape(kiln_shape *s, const attention *a)
 {
     const decode d = geometry(attention_mma_geometry(*a, WARP_KEYS));
     s->block[0] = WARPS * WARP_LANES;
@@ -161,7 +161,7 @@ void attention_shape_decode(kiln_shape *s, const attention *a)
     s->loop_warps = WARPS;
 }
 
-void attention_emit_decode(const attention *a)
+static void emit(const attention *a)
 {
     ptx_fn *f = a->f;
     decode d = geometry(attention_mma_init(a, WARP_KEYS));
@@ -182,3 +182,5 @@ void attention_emit_decode(const attention *a)
     attention_find_before(&d.m.a);
     attention_leave_warps(&d.m.a, records, WARPS, tid);
 }
+
+const attention_strategy attention_strategy_decode = {shape, emit};

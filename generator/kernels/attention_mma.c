@@ -619,7 +619,7 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     }
 }
 
-void attention_shape_mma(kiln_shape *s, const attention *a)
+static void shape(kiln_shape *s, const attention *a)
 {
     const mma m = attention_mma_geometry(*a, a->tile_k);
     s->block[0] = m.threads;
@@ -628,7 +628,7 @@ void attention_shape_mma(kiln_shape *s, const attention *a)
     s->trip = a->tile_k;
 }
 
-void attention_emit_mma(const attention *a)
+static void emit(const attention *a)
 {
     ptx_fn *f = a->f;
     mma m = attention_mma_init(a, a->tile_k);
@@ -638,3 +638,5 @@ void attention_emit_mma(const attention *a)
     attention_find_before(&m.a);
     attention_finish(&m.a, store_parts, store_results, &m);
 }
+
+const attention_strategy attention_strategy_mma = {shape, emit};

@@ -372,7 +372,7 @@ static uint32_t blocks_per_multiprocessor(const simt *s)
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
-void attention_shape_simt(kiln_shape *s, const attention *a)
+static void shape(kiln_shape *s, const attention *a)
 {
     const simt g = geometry(*a);
     const uint32_t panels = (g.a.tile_q + g.a.tile_k) * g.row_bytes;
@@ -382,7 +382,7 @@ void attention_shape_simt(kiln_shape *s, const attention *a)
     s->trip = g.a.tile_k;
 }
 
-void attention_emit_simt(const attention *a)
+static void emit(const attention *a)
 {
     ptx_fn *f = a->f;
     simt s = geometry(*a);
@@ -407,3 +407,5 @@ void attention_emit_simt(const attention *a)
         s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
     attention_finish(&s.a, store_parts, store_rows, &s);
 }
+
+const attention_strategy attention_strategy_simt = {shape, emit};

@@ -430,7 +430,7 @@ static void init_lane(wide *w)
     w->number_to = ptx_mad(f, w->group, ptx_u32(4), of_block);
 }
 
-void attention_shape_wide(kiln_shape *s, const attention *a)
+static void shape(kiln_shape *s, const attention *a)
 {
     const wide w = geometry(*a);
     s->block[0] = THREADS;
@@ -439,7 +439,7 @@ void attention_shape_wide(kiln_shape *s, const attention *a)
     s->trip = a->tile_k;
 }
 
-void attention_emit_wide(const attention *a)
+static void emit(const attention *a)
 {
     ptx_fn *f = a->f;
     wide w = geometry(*a);
@@ -470,3 +470,5 @@ void attention_emit_wide(const attention *a)
     attention_find_before(&w.a);
     attention_finish(&w.a, store_parts, store_results, &w);
 }
+
+const attention_strategy attention_strategy_wide = {shape, emit};
