@@ -322,11 +322,6 @@ static void emit_simt(ptx_fn *f, const kiln_variant *v)
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define NONFINITE                                                                                                      \
-    "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it " \
-    "contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma " \
-    "in bf16: bf16), and with scales normal a scale above 65504. Other elements do not change"
-
 static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "a", "f32 f16 bf16", "f16", "element type of A and C"),
     PARAM(WORD, CONTRACT, "acc", "f32 f64", "f32", "type of products and sums; f64 needs A in f32"),
@@ -433,7 +428,10 @@ const kiln_family nf4_gemm_transposed_family = {
         "/ split_k). This holds where nothing overflows. Products and sums that are not normal numbers of "
         "f32 add 2^-150 * (2 * n + 1), and half of the least number of C's type. With t the table's entry, "
         "scales normal adds 2^-25 * sum |a| * (2 + |t|), and mma in bf16 adds 2^-134 * sum |t| * (2 + |a|)",
-    .nonfinite = NONFINITE,
+    .nonfinite =
+        "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it "
+        "contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma "
+        "in bf16: bf16), and with scales normal a scale above 65504. Other elements do not change",
     .params = params,
     .args = args,
     .workspace = &workspace,

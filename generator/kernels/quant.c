@@ -331,16 +331,6 @@ static void emit_codes(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool
     }
 }
 
-static void emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
-{
-    emit_codes(f, v, coder, false);
-}
-
-static void emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder)
-{
-    emit_codes(f, v, coder, true);
-}
-
 static void emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = quant_init(f, v, coder);
@@ -568,31 +558,33 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 #define INT4_CODER(v) (kiln_is(v, "mode", "asym") ? QUANT_INT4_ASYM : QUANT_INT4_SYM)
 #define NF4_CODER(v)  ((void)(v), QUANT_NF4)
 
-#define FAMILY(of, OF, entry, what, of_nonfinite, params_of, shape_of, blocks, read, written)                          \
-    static void emit_##of##_##entry(ptx_fn *f, const kiln_variant *v)                                                  \
+/* `emits` emits the kernel of the coder. */
+#define FAMILY(of, OF, entry, emits, what, of_nonfinite, params_of, shape_of, blocks, read, written)                   \
+    static void of##_##entry##_emit(ptx_fn *f, const kiln_variant *v)                                                  \
     {                                                                                                                  \
-        emit_##entry(f, v, OF##_CODER(v));                                                                       \
+        const quant_coder coder = OF##_CODER(v);                                                                       \
+        emits;                                                                                                         \
     }                                                                                                                  \
     const kiln_family of##_##entry##_family = {                                                                        \
         .name = #of "_" #entry, .summary = what, .source = OF##_SOURCE, .accuracy = ACCURACY,                          \
         .nonfinite = of_nonfinite, .params = params_of, .args = of##_##entry##_args, .rules = rules,                   \
         .empty = "n == 0", .shape = shape_of, .grid = {blocks}, .min_sm = 75,                                          \
-        .cost = {.bytes_read = read, .bytes_written = written, .elements = "n"}, .emit = emit_##of##_##entry};
+        .cost = {.bytes_read = read, .bytes_written = written, .elements = "n"}, .emit = of##_##entry##_emit};
 
-FAMILY(int4, INT4, scale, "compute the scale, and for asym the zero, of each INT4 group",
+FAMILY(int4, INT4, scale, emit_scale(f, v, coder), "compute the scale, and for asym the zero, of each INT4 group",
        INT4_NONFINITE, int4_scale_params, shape, SHARES, TENSOR, INT4_NUMBERS)
-FAMILY(int4, INT4, pack, "quantise a tensor to INT4 codes with given scales and zeros",
+FAMILY(int4, INT4, pack, emit_codes(f, v, coder, false), "quantise a tensor to INT4 codes with given scales and zeros",
        INT4_NONFINITE, int4_params, coding_shape, TILES, TENSOR " + " INT4_NUMBERS, CODES)
-FAMILY(int4, INT4, quantize, "quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read",
+FAMILY(int4, INT4, quantize, emit_codes(f, v, coder, true), "quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read",
        INT4_NONFINITE, int4_params, coding_shape, SHARES, TENSOR, CODES " + " INT4_NUMBERS)
-FAMILY(int4, INT4, unpack, "turn INT4 codes, scales and zeros back into a tensor",
+FAMILY(int4, INT4, unpack, emit_unpack(f, v, coder), "turn INT4 codes, scales and zeros back into a tensor",
        BACK_NONFINITE, int4_params, shape, TILES, CODES " + " INT4_NUMBERS, TENSOR)
-FAMILY(nf4, NF4, scale, "compute the scale of each NF4 group",
+FAMILY(nf4, NF4, scale, emit_scale(f, v, coder), "compute the scale of each NF4 group",
        NF4_NONFINITE, nf4_scale_params, shape, SHARES, TENSOR, NF4_NUMBERS)
-FAMILY(nf4, NF4, pack, "quantise a tensor to NF4 codes with given scales",
+FAMILY(nf4, NF4, pack, emit_codes(f, v, coder, false), "quantise a tensor to NF4 codes with given scales",
        NF4_NONFINITE, nf4_params, coding_shape, TILES, TENSOR " + " NF4_NUMBERS, CODES)
-FAMILY(nf4, NF4, quantize, "quantise a tensor to NF4 in groups: scales and packed codes, in one read",
+FAMILY(nf4, NF4, quantize, emit_codes(f, v, coder, true), "quantise a tensor to NF4 in groups: scales and packed codes, in one read",
        NF4_NONFINITE, nf4_params, coding_shape, SHARES, TENSOR, CODES " + " NF4_NUMBERS)
-FAMILY(nf4, NF4, unpack, "turn NF4 codes and scales back into a tensor",
+FAMILY(nf4, NF4, unpack, emit_unpack(f, v, coder), "turn NF4 codes and scales back into a tensor",
        BACK_NONFINITE, nf4_unpack_params, nf4_unpack_shape, TILES, CODES " + " NF4_STORED, TENSOR)
 /* clang-format on */
