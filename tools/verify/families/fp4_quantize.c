@@ -136,11 +136,13 @@ static double power_of(random_stream s, uint64_t first)
     return ldexp(1, (int)random_below(random_fork(s, 1), first, 8) - 4);
 }
 
+/* Of nvfp4 the scale is any number of 4 bits: its inverse is rounded, and a tie times it is one again. */
 static void make_code_ties(problem *p, argument *in, uint64_t first, random_stream s)
 {
     static const double ties[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, 0, 6, 1};
     const uint64_t block = block_of(p), largest = first + random_below(random_fork(s, 2), first, block);
-    const double power = power_of(s, first);
+    const double fraction = is_mx(p) ? 0 : (double)random_below(random_fork(s, 8), first, 8) / 8,
+                 power = (1 + fraction) * power_of(s, first);
     for (uint64_t i = first; i < first + block; i++) {
         const double tie = ties[random_below(random_fork(s, 3), i, sizeof ties / sizeof *ties)];
         const double sign = random_below(random_fork(s, 4), i, 2) ? -1 : 1;
@@ -232,10 +234,18 @@ static void plan_sizes(size_plan *plan)
     add(plan, 130, 18 * block);
 }
 
+/* The other numbers of rows of a tile of scales, whose last one has lanes of its own. */
+static void plan_few(size_plan *plan)
+{
+    for (uint64_t m = 65; is_tiled(plan->problem) && m < 128; m++)
+        add(plan, m, block_of(plan->problem));
+}
+
 const family_row fp4_quantize_row = {.name = "fp4_quantize",
                                      .args = "in packed scale m k",
                                      .patterns = patterns,
                                      .plan = plan_sizes,
+                                     .plan_few = plan_few,
                                      .make = make,
                                      .expect = expect,
                                      .expects_nonfinite = true};

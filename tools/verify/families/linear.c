@@ -609,6 +609,8 @@ static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
     }
     for (uint64_t wider = 0; wider < 2; wider++)
         add_always(plan, 3, tile_n / 2 + wider, (2 * of.ahead + 2 + wider) * of.elements + format->elements);
+    for (uint64_t n = 1; n <= 2; n++) /* all rows of the tile are the last one, which ends where W does */
+        add_always(plan, 1, n, (of.ahead + 1) * of.elements + format->elements);
 }
 
 /* Rows of x and W around those of a tile, and of two; k of a block, and around what a thread block takes at once; one row or

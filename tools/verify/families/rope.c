@@ -496,8 +496,9 @@ static void plan_sizes(size_plan *plan)
     add(plan, (sizes){0, 2, 1, 1, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){3, 0, 0, 0, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){40, 2, 1, 1, dim, 6, 8}, FUSED);
-    for (layout where = 0; where < LAYOUTS; where++) { /* in spite of limits */
-        set_sizes(plan, (sizes){3, 2, 1, 2, dim, 2, 2}, where);
+    const uint64_t rotary_dims[LAYOUTS] = {dim, 16, dim / 32 * 16, 0}; /* of each head, in spite of limits */
+    for (layout where = 0; where < LAYOUTS; where++) {
+        set_sizes(plan, (sizes){3, 2, 1, 2, rotary_dims[where], 2, 2}, where);
         size_plan_add_always(plan);
     }
     set_sizes(plan, (sizes){1, 6 * warp_heads + 1, 7 * warp_heads, 10 * warp_heads, dim, 1, 2}, GAPS);
