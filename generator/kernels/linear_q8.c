@@ -145,13 +145,14 @@ static void init_w_copies(q8_product *g)
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
-/* Neighbouring threads copy neighbouring units of a row. */
+/* Neighbouring threads copy neighbouring units of a row. (Shifts, for ptxas makes no shift of a division by a power of two.) */
 static void init_x_copies(q8_product *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
     const uint32_t units = g->of.stage / UNIT_BYTES, blocks = g->of.stage / X_BLOCK;
-    ptx_val unit = ptx_and(f, l->tid, ptx_u32(units - 1)), row = ptx_div(f, l->tid, ptx_u32(units));
+    ptx_val unit = ptx_and(f, l->tid, ptx_u32(units - 1)),
+            row = ptx_shr(f, l->tid, ptx_u32(lanes_log2(units)));
     ptx_val number = ptx_add(f, row, g->tile.first_x), byte = ptx_mul(f, unit, ptx_u32(UNIT_BYTES));
     ptx_val line = ptx_at(f, l->in, ptx_mul_wide(f, number, l->k));
     g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, byte)));
@@ -161,8 +162,10 @@ static void init_x_copies(q8_product *g)
     g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, l->k, byte)));
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, number));
 
-    ptx_val block = ptx_and(f, l->tid, ptx_u32(blocks - 1)), scale_row = ptx_div(f, l->tid, ptx_u32(blocks));
-    ptx_val scale_number = ptx_add(f, scale_row, g->tile.first_x), all = ptx_div(f, l->k, ptx_u32(X_BLOCK));
+    ptx_val block = ptx_and(f, l->tid, ptx_u32(blocks - 1)),
+            scale_row = ptx_shr(f, l->tid, ptx_u32(lanes_log2(blocks)));
+    ptx_val scale_number = ptx_add(f, scale_row, g->tile.first_x),
+            all = ptx_shr(f, l->k, ptx_u32(lanes_log2(X_BLOCK)));
     ptx_val scales = ptx_at(f, l->in_scale, ptx_mul_wide(f, scale_number, all));
     g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, scales, block)));
     g->scale_step = ptx_mul_wide(f, all, ptx_u32(4 * (g->of.threads / blocks)));
