@@ -1,6 +1,7 @@
 /* Rows of weights in a ring. */
 #include "row_ring.h"
 #include "copy.h"
+#include "lanes.h"
 
 /* A row takes an odd number of pieces, so that eight rows are in different banks; and rows eight apart are, by a unit. */
 row_ring_shape row_ring_stage(uint32_t bytes)
@@ -23,7 +24,8 @@ uint32_t row_ring_pass(const row_ring *r)
 
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 {
-    return ptx_div(r->f, tid, ptx_u32(lanes_of(r)));
+    return r->lanes ? ptx_shr(r->f, tid, ptx_u32(lanes_log2(r->lanes)))
+                    : ptx_div(r->f, tid, ptx_u32(lanes_of(r)));
 }
 
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)

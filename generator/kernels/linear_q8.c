@@ -143,13 +143,14 @@ static void init_w_copies(q8_product *g)
     linear_init_ring(g->l, &g->w, g->tile.shared, g->tile.first_w);
 }
 
-/* Neighbouring threads copy neighbouring units of a row. */
+/* Neighbouring threads copy neighbouring units of a row. (Shifts, for ptxas makes no shift of a division by a power of two.) */
 static void init_x_copies(q8_product *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
     const uint32_t units = g->of.stage / UNIT_BYTES, blocks = g->of.stage / X_BLOCK;
-    ptx_val unit = ptx_and(f, l->tid, ptx_u32(units - 1)), row = ptx_div(f, l->tid, ptx_u32(units));
+    ptx_val unit = ptx_and(f, l->tid, ptx_u32(units - 1)),
+            row = ptx_shr(f, l->tid, ptx_u32(lanes_log2(units)));
     ptx_val number = ptx_add(f, row, g->tile.first_x), byte = ptx_mul(f, unit, ptx_u32(UNIT_BYTES));
     ptx_val line = ptx_at(f, l->in, ptx_mul_wide(f, number, l->k));
     g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, byte)));
@@ -159,8 +160,10 @@ static void init_x_copies(q8_product *g)
     g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, l->k, byte)));
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, number));
 
-    ptx_val block = ptx_and(f, l->tid, ptx_u32(blocks - 1)), scale_row = ptx_div(f, l->tid, ptx_u32(blocks));
-    ptx_val scale_number = ptx_add(f, scale_row, g->tile.first_x), all = ptx_div(f, l->k, ptx_u32(X_BLOCK));
+    ptx_val block = ptx_and(f, l->tid, ptx_u32(blocks - 1)),
+            scale_row = ptx_shr(f, l->tid, ptx_u32(lanes_log2(blocks)));
+    ptx_val scale_number = ptx_add(f, scale_row, g->tile.first_x),
+            all = ptx_shr(f, l->k, ptx_u32(lanes_log2(X_BLOCK)));
     ptx_val scales = ptx_at(f, l->in_scale, ptx_mul_wide(f, scale_number, all));
     g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, scales, block)));
     g->scale_step = ptx_mul_wide(f, all, ptx_u32(4 * (g->of.threads / blocks)));
@@ -168,8 +171,7 @@ static void init_x_copies(q8_product *g)
     ptx_val of_row = ptx_mad(f, scale_row, ptx_u32(4), scale_to);
     g->scale_to = ptx_add(f, of_row, ptx_u32(g->of.scale_byte));
     g->scale_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, all, block)));
-    ptx_val end = ptx_min(f, l->m, ptx_add(f, g->tile.first_x, ptx_u32(g->of.tile_m)));
-    g->scale_rows = ptx_as(f, PTX_S32, ptx_sub(f, end, scale_number));
+    g->scale_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, scale_number));
 }
 
 static void copy_x(q8_product *g, ptx_val offset)
@@ -187,19 +189,25 @@ static void copy_x(q8_product *g, ptx_val offset)
     }
 }
 
-/* Scales of rows beyond the last are 0, and those of rows beyond the tile are not copied. */
+/* Where there are more threads than scales, the others copy none. */
 static void copy_scales(q8_product *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
-    const uint32_t at_once = g->of.threads / (g->of.stage / X_BLOCK);
+    const uint32_t blocks = g->of.stage / X_BLOCK, at_once = g->of.threads / blocks;
     ptx_val to = ptx_add(f, g->scale_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->scale_from);
     ptx_val in_k = ptx_gt(f, g->scale_left, ptx_s32(0));
     for (uint32_t row = 0; row < g->of.tile_m; row += at_once) {
         ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->scale_rows, ptx_s32((int32_t)row)), in_k);
         if (row > 0)
             from = ptx_at(f, from, g->scale_step);
-        copy_word(f, g->has_sm_80, shared_at(f, PTX_U32, to, 4 * row), ptx_cast_ptr(f, from, PTX_U32),
-                  &in_bounds);
+        ptx_val word = ptx_cast_ptr(f, from, PTX_U32), word_to = shared_at(f, PTX_U32, to, 4 * row);
+        if (at_once <= g->of.tile_m) {
+            copy_word(f, g->has_sm_80, word_to, word, &in_bounds);
+            continue;
+        }
+        PTX_IF (f, ptx_lt(f, g->l->tid, ptx_u32(g->of.tile_m * blocks))) {
+            copy_word(f, g->has_sm_80, word_to, word, &in_bounds);
+        }
     }
 }
 

@@ -154,7 +154,8 @@ static void quantize_chunk(quantizer *q, const chunk *c, ptx_val element, ptx_va
     PTX_IF (f, in_bounds) {
         store_codes(q, element, h, raise);
         PTX_IF (f, ptx_eq(f, lane, ptx_u32(0))) {
-            keep_scale(q, ptx_div(f, element, ptx_u32(BLOCK)), ptx_mul(f, most, ptx_f32(1.0f / 127)));
+            keep_scale(q, ptx_shr(f, element, ptx_u32(lanes_log2(BLOCK))),
+                       ptx_mul(f, most, ptx_f32(1.0f / 127)));
         }
     }
 }
@@ -250,7 +251,7 @@ static void quantize_normalised(quantizer *q)
         mean = find_mean(q);
     }
     ptx_val factor = ptx_fma(f, mean, ptx_f32(0), ptx_rsqrt_approx(f, mean)),
-            blocks = ptx_div(f, q->k, ptx_u32(BLOCK));
+            blocks = ptx_shr(f, q->k, ptx_u32(lanes_log2(BLOCK)));
     PTX_FOR (f, block, q->tid, blocks, ptx_u32(THREADS)) {
         ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, block, ptx_u32(4), q->scales), 0));
         store_scale(q, block, ptx_mul(f, scale, factor));
