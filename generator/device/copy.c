@@ -17,15 +17,15 @@ void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_va
     }
 }
 
-/* Fewer than 16 bytes, and zeros behind them. */
-static void copy_bytes(ptx_fn *f, ptx_val to, ptx_val from, ptx_val count)
+void copy_word(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds)
 {
-    ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
-    ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
-    PTX_FOR (f, i, ptx_s32(0), count, ptx_s32(1)) {
-        ptx_val byte = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), i));
-        ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), i), byte);
+    if (has_sm_80) {
+        ptx_cp_async_zfill(f, to, from, 4, ptx_select(f, *in_bounds, ptx_u32(4), ptx_u32(0)), PTX_CA);
+        return;
     }
+    ptx_val word;
+    tail_load(f, PTX_U32, 1, &word, from, in_bounds, PTX_NC);
+    ptx_store(f, to, word);
 }
 
 void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left)
@@ -39,7 +39,13 @@ void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left)
         copy_unit(f, has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
     }
     PTX_ELSE (f) {
-        copy_bytes(f, to, from, left);
+        /* Fewer than 16 bytes, and zeros behind them. */
+        ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
+        ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
+        PTX_FOR (f, i, ptx_s32(0), left, ptx_s32(1)) {
+            ptx_val byte = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), i));
+            ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), i), byte);
+        }
     }
 }
 

@@ -8,6 +8,9 @@
  * `hints` are of a load into registers. */
 void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
 
+/* The same of 4 bytes. */
+void copy_word(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds);
+
 /* Copies as many of 16 bytes as are in bounds, `left`, an S32: all, some, or, if it is not positive, none; zeros for the
  * others. Below sm_80 it branches. */
 void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left);

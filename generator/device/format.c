@@ -1,8 +1,454 @@
-/* The table of formats, and where a lane finds its words. */
-#include "decoder.h"
+/* GGUF's weight formats: a decoder for formats of one structure, the table of formats, and where a lane finds its words. */
+#include "format.h"
 #include "narrow.h"
 
 #include <string.h>
+
+enum {
+    DECODE_RAISED = 0x4B000000, /* 2^23: with a byte in its low bits, that number more */
+    RAISED_EIGHT = 0x47000000,
+    NIBBLES = 0x0f0f0f0f,
+    PAIRS = 0x03030303
+};
+
+/* The words of a unit, one of each run. */
+typedef struct format_unit {
+    uint32_t number; /* in the group */
+    ptx_val word[FORMAT_RUNS];
+} format_unit;
+
+typedef struct format_scales {
+    ptx_val scale[FORMAT_MOST_PARTS], minimum[FORMAT_MOST_PARTS];
+} format_scales;
+
+struct format_decoder {
+    /* Sets select, shift, turn, first, last as the functions below use them; null: they use none. */
+    void (*init)(ptx_fn *f, format_lane *lane);
+    void (*split)(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[]);
+    void (*numbers)(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of);
+};
+
+/* ---- words and numbers -------------------------------------------------------------------------------------------- */
+
+/* NUMBERS FROM BYTES need no conversion: 2^23 + byte is a float whose low bits are the byte, so one prmt puts the byte under
+ * 0x4B000000, and one subtraction takes 2^23 and the offset away. A product with a factor is one fma instead, as long as the
+ * factor times what is taken away is exact: with the byte under 0x47, eight bits up, that is 2^15 + bias, at most 9 bits
+ * times the 11 of a factor. But then 0 * factor is +0, and an infinite factor is lost: infinity - infinity. */
+
+/* Words that are no run of a word per unit: `count` from byte `byte` behind run `run`'s. */
+static void decode_load(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run,
+                        uint32_t byte, uint32_t count, ptx_val words[])
+{
+    bytes_load(f, &place->order, place->run[run], lane->alignment[run], lane->format->runs[run].byte + byte,
+               count, words);
+}
+
+/* The two F16 of a word as F32. */
+static void decode_halves(ptx_fn *f, ptx_val word, ptx_val x[2])
+{
+    ptx_val halves[2];
+    ptx_unpack(f, PTX_F16, 2, halves, word);
+    for (uint32_t i = 0; i < 2; i++)
+        x[i] = ptx_cvt(f, PTX_F32, halves[i]);
+}
+
+static ptx_val decode_low_half(ptx_fn *f, ptx_val word)
+{
+    ptx_val halves[2];
+    ptx_unpack(f, PTX_F16, 2, halves, word);
+    return ptx_cvt(f, PTX_F32, halves[0]);
+}
+
+/* By how many bits the codes of quad q are up; with FORMAT_RAISED its scale is as much down. */
+static uint32_t decode_raise(const format_lane *lane, uint32_t q)
+{
+    return lane->rule == FORMAT_RAISED   ? lane->format->raise * q
+           : lane->rule == FORMAT_LIFTED ? lane->format->lift * q
+                                         : 0;
+}
+
+/* factor * (byte - bias) * 2^-down for each part's byte, from the word's byte `first` on, F32, exactly; down is that of quads where
+ * `is_scale`. */
+static void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, ptx_val bytes, uint32_t first,
+                            uint32_t bias, bool is_scale, ptx_val products[])
+{
+    ptx_val scaled = factor, minus_raised = {0};
+    for (uint32_t part = 0; part < lane->format->parts; part++) {
+        uint32_t i = first + part,
+                 down = is_scale && lane->rule == FORMAT_RAISED ? decode_raise(lane, part) : 0;
+        if (lane->rule == FORMAT_EXACT) {
+            ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
+            ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f + (float)bias));
+            products[part] = ptx_mul(f, number, factor);
+            continue;
+        }
+        if (down > 0)
+            scaled = ptx_mul(f, factor, ptx_f32(1.0f / (float)(1u << down)));
+        if (part == 0 || down > 0)
+            minus_raised = ptx_mul(f, scaled, ptx_f32(-(0x1p15f + (float)bias)));
+        ptx_val raised = ptx_prmt(f, bytes, ptx_u32(RAISED_EIGHT), ptx_u32(0x7404 + (i << 4)));
+        products[part] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scaled, minus_raised);
+    }
+}
+
+/* word >> shift, a left shift where it is negative. */
+static ptx_val decode_shift(ptx_fn *f, ptx_val word, int shift)
+{
+    if (shift == 0)
+        return word;
+    return shift > 0 ? ptx_shr(f, word, ptx_u32((uint32_t)shift))
+                     : ptx_shl(f, word, ptx_u32((uint32_t)-shift));
+}
+
+/* ---- blocks of 32 ------------------------------------------------------------------------------------------------- */
+
+/* GGUF's blocks of 32 elements: d, f16, in the first two bytes, m, where there is a minimum, in the next two, then codes.
+ *
+ *     Q4_0 Q4_1   16 bytes: element i is the low nibble of byte i, element 16 + i the high one
+ *     Q5_0 Q5_1   a word whose bit i is bit 4 of element i, then the same
+ *     Q8_0        32 signed bytes
+ */
+
+static void numbers_before(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+{
+    ptx_val word = bytes_load_low(f, &place->order, place->block, 0), both[2];
+    if (!lane->format->has_minimum) {
+        of->scale[0] = decode_low_half(f, word);
+        return;
+    }
+    decode_halves(f, word, both);
+    of->scale[0] = both[0];
+    of->minimum[0] = both[1];
+}
+
+static void split_nibbles(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    quads[0] = ptx_and(f, u->word[0], ptx_u32(NIBBLES));
+    const bool is_up = decode_raise(lane, 1) == 4;
+    ptx_val high = is_up ? u->word[0] : ptx_shr(f, u->word[0], ptx_u32(4));
+    quads[1] = ptx_and(f, high, ptx_u32(is_up ? (uint32_t)NIBBLES << 4 : NIBBLES));
+}
+
+/* Four neighbouring bits to bit 4 of each byte. They are at `at`, 0 or 4: bit i there times 2^(4 - at + 7i) is bit 4 + 8i; no
+ * two of the products of bits and terms meet. */
+static ptx_val spread(ptx_fn *f, ptx_val bits, uint32_t at)
+{
+    ptx_val four = ptx_and(f, bits, ptx_u32(0xfu << at));
+    return ptx_mul(f, four, ptx_u32(0x02040810u >> at));
+}
+
+/* shift: 4 * the lane's unit. */
+static void init_fives(ptx_fn *f, format_lane *lane)
+{
+    if (lane->unit.type != PTX_NONE)
+        lane->shift = ptx_shl(f, lane->unit, ptx_u32(2));
+}
+
+static void split_fives(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    ptx_val high = u->word[1];
+    if (lane->unit.type != PTX_NONE)
+        high = ptx_shr(f, high, lane->shift);
+    split_nibbles(f, lane, u, quads);
+    for (uint32_t q = 0; q < 2; q++) {
+        uint32_t bit = 4 * u->number + 16 * q;
+        ptx_val near = decode_shift(f, high, (int)(bit / 8 * 8));
+        ptx_val fifth = spread(f, near, bit % 8);
+        quads[q] = ptx_lop3(f, fifth, ptx_u32(0x10101010), quads[q], 0xEA);
+    }
+}
+
+static void split_bytes(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    (void)f, (void)lane;
+    quads[0] = u->word[0];
+}
+
+static const format_decoder decode_nibbles = {NULL, split_nibbles, numbers_before};
+static const format_decoder decode_fives = {init_fives, split_fives, numbers_before};
+static const format_decoder decode_bytes = {NULL, split_bytes, numbers_before};
+
+/* ---- super-blocks of 256 ------------------------------------------------------------------------------------------ */
+
+/* GGUF's super-blocks of 256 elements. A group g of Q4_K and Q5_K is 64 neighbouring elements: sub-blocks 2g and 2g + 1, of 32.
+ * One of the others is every second sub-block of 16 of a half, four of them: h = g / 2 is the half, o = g % 2 its first one.
+ * Words w of a group's codes are its units' (w = 4o + u in a half where groups are two of a run of 32 bytes).
+ *
+ *     Q4_K  d, dmin; 12 bytes s of scales and minima; codes: word w of 8 of a group has sub-block 2g in its low nibbles and
+ *           2g + 1 in its high ones. Sub-block j < 4: scale s[j] & 63, minimum s[j + 4] & 63; j >= 4: low four bits in
+ *           the nibbles of s[j + 4], the high two above those of s[j - 4] and s[j]
+ *     Q5_K  the same with 8 words before the codes, whose word w has in bit j of each byte bit 4 of sub-block j's codes
+ *     Q6_K  codes' low nibbles: words w and 8 + w of 16 of a half have quads 0, 2 and 1, 3; high two bits: bits 2q of word w
+ *           of 8; 16 signed scales; d
+ *     Q2_K  16 bytes: scale and, above, minimum; codes: bits 2q of word w of 8 of a half; d, dmin
+ *     Q3_K  bit 2 of codes: bit 4h + q of word w of 8; low bits as Q2_K's; 12 bytes s: of scale i the low four bits in
+ *           the nibble i / 8 of s[i % 8], the high two in bits 2 * (i / 4) of s[8 + i % 4]; 32 more than it is; d
+ *     TQ2_0 codes as Q2_K's; d, the scale of all
+ */
+
+/* Fields of `bits` bits, the lowest first; left where they are as far as the lane's rule says. */
+static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_t mask, uint32_t bits,
+                       uint32_t count, ptx_val quads[])
+{
+    for (uint32_t q = 0; q < count; q++) {
+        uint32_t up = decode_raise(lane, q);
+        ptx_val low = decode_shift(f, word, (int)(bits * q - up));
+        quads[q] = ptx_and(f, low, ptx_u32(mask << up));
+    }
+}
+
+/* select: the bytes of this lane's two sub-blocks in two words; shift, down to the bits of these bytes that are used, `first`;
+ * `last`: those of the nibbles. */
+static void init_q4k(ptx_fn *f, format_lane *lane)
+{
+    ptx_val odd_bit = ptx_and(f, lane->group, ptx_u32(1));
+    ptx_val is_odd = ptx_ne(f, odd_bit, ptx_u32(0));
+    lane->shift = ptx_and(f, lane->group, ptx_u32(2));
+    ptx_val is_late = ptx_ne(f, lane->shift, ptx_u32(0));
+    lane->select = ptx_select(f, is_odd, ptx_u32(0x7632), ptx_u32(0x5410));
+    lane->first = ptx_select(f, is_late, ptx_u32(0x30303030), ptx_u32(0x3f3f3f3f));
+    lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), ptx_u32(0));
+}
+
+/* And turn: left, from bit 2g to bit 4 of each byte. */
+static void init_q5k(ptx_fn *f, format_lane *lane)
+{
+    init_q4k(f, lane);
+    ptx_val bit = ptx_shl(f, lane->group, ptx_u32(1));
+    lane->turn = ptx_sub(f, ptx_u32(4), bit);
+}
+
+static void split_q4k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    split_word(f, lane, u->word[0], NIBBLES, 4, 2, quads);
+}
+
+static void split_q5k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    split_q4k(f, lane, u, quads);
+    ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->turn);
+    for (uint32_t q = 0; q < 2; q++)
+        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), ptx_u32(0x10101010), quads[q], 0xEA);
+}
+
+static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+{
+    uint32_t header = lane->format->runs[1].kind == RUN_SCALES ? 1 : 2;
+    ptx_val word[4], d[2];
+    decode_load(f, lane, place, header, 0, 4, word);
+    ptx_val low = ptx_prmt(f, word[1], word[2], lane->select);
+    ptx_val high_nibbles = ptx_shr(f, word[3], ptx_u32(4));
+    ptx_val last = ptx_prmt(f, word[3], high_nibbles, lane->select);
+    ptx_val shifted = ptx_shr(f, low, lane->shift);
+    ptx_val first = ptx_and(f, shifted, lane->first);
+    ptx_val bytes = ptx_lop3(f, last, lane->last, first, 0xEA);
+    decode_halves(f, word[0], d);
+    decode_products(f, lane, d[0], bytes, 0, 0, true, of->scale);
+    decode_products(f, lane, ptx_neg(f, d[1]), bytes, 2, 0, false, of->minimum);
+}
+
+/* select: every second of eight bytes, from `o` on. */
+static void init_sixteens(ptx_fn *f, format_lane *lane)
+{
+    ptx_val odd_bit = ptx_and(f, lane->group, ptx_u32(1));
+    lane->select = ptx_mad(f, odd_bit, ptx_u32(0x1111), ptx_u32(0x6420));
+}
+
+/* A byte of each of the group's four sub-blocks, out of the eight of its half. */
+static ptx_val load_four_scales(ptx_fn *f, const format_lane *lane, const format_place *place, uint32_t run)
+{
+    ptx_val words[2];
+    decode_load(f, lane, place, run, 0, 2, words);
+    return ptx_prmt(f, words[0], words[1], lane->select);
+}
+
+static void split_q6k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    (void)lane;
+    for (uint32_t q = 0; q < 4; q++) {
+        ptx_val low = ptx_and(f, decode_shift(f, u->word[q % 2], q < 2 ? 0 : 4), ptx_u32(NIBBLES));
+        ptx_val high = decode_shift(f, u->word[2], 2 * (int)q - 4);
+        quads[q] = ptx_lop3(f, high, ptx_u32(0x30303030), low, 0xEA);
+    }
+}
+
+static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+{
+    ptx_val bytes = load_four_scales(f, lane, place, 3);
+    ptx_val biased = ptx_xor(f, bytes, ptx_u32(0x80808080));
+    ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 208));
+    decode_products(f, lane, d, biased, 0, 128, true, of->scale);
+}
+
+static void split_q2k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    split_word(f, lane, u->word[0], PAIRS, 2, 4, quads);
+}
+
+static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+{
+    ptx_val bytes = load_four_scales(f, lane, place, 1), d[2];
+    ptx_val low = ptx_and(f, bytes, ptx_u32(NIBBLES));
+    ptx_val high = ptx_and(f, ptx_shr(f, bytes, ptx_u32(4)), ptx_u32(NIBBLES));
+    decode_halves(f, bytes_load_low(f, &place->order, place->block, 80), d);
+    decode_products(f, lane, d[0], low, 0, 0, true, of->scale);
+    decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, of->minimum);
+}
+
+static void numbers_tq2(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+{
+    ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 64));
+    for (uint32_t part = 0; part < lane->format->parts; part++)
+        of->scale[part] = d;
+}
+
+/* shift: 4h. turn: left, from bit 4h to bit 2 of each byte. first: left, from bit 4h to bit 4. */
+static void init_q3k(ptx_fn *f, format_lane *lane)
+{
+    init_sixteens(f, lane);
+    ptx_val half = ptx_shr(f, lane->group, ptx_u32(1));
+    lane->shift = ptx_shl(f, half, ptx_u32(2));
+    lane->turn = ptx_sub(f, ptx_u32(2), lane->shift);
+    lane->first = ptx_sub(f, ptx_u32(4), lane->shift);
+}
+
+static void split_q3k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    split_q2k(f, lane, u, quads);
+    ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->turn);
+    for (uint32_t q = 0; q < 4; q++)
+        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), ptx_u32(0x04040404), quads[q], 0xEA);
+}
+
+/* Sub-blocks o, o + 2 of a half have their high bits in bytes o and o + 2 of the last word, o + 4 and o + 6 two bits above. */
+static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+{
+    ptx_val word[3];
+    decode_load(f, lane, place, 2, 0, 3, word);
+    ptx_val low = ptx_prmt(f, word[0], word[1], lane->select);
+    ptx_val high = ptx_prmt(f, word[2], ptx_shr(f, word[2], ptx_u32(2)), lane->select);
+    ptx_val low_bits = ptx_and(f, ptx_shr(f, low, lane->shift), ptx_u32(NIBBLES));
+    ptx_val turned = ptx_shf_l(f, high, high, lane->first);
+    ptx_val bytes = ptx_lop3(f, turned, ptx_u32(0x30303030), low_bits, 0xEA);
+    ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 108));
+    decode_products(f, lane, d, bytes, 0, 32, true, of->scale);
+}
+
+static const format_decoder decode_q2k = {init_sixteens, split_q2k, numbers_q2k};
+static const format_decoder decode_q3k = {init_q3k, split_q3k, numbers_q3k};
+static const format_decoder decode_q4k = {init_q4k, split_q4k, numbers_q4k};
+static const format_decoder decode_q5k = {init_q5k, split_q5k, numbers_q4k};
+static const format_decoder decode_q6k = {init_sixteens, split_q6k, numbers_q6k};
+static const format_decoder decode_tq2 = {NULL, split_q2k, numbers_tq2};
+
+/* ---- codes that are indices --------------------------------------------------------------------------------------- */
+
+/* GGUF's formats whose codes are nibbles that pick one of sixteen numbers, in Q4_0's order of elements.
+ *
+ *     IQ4_NL  d, f16; 16 bytes of codes
+ *     IQ4_XS  d, f16; 16 bits: the high two of each 6-bit scale; 4 bytes: the low four; 8 times 16 bytes; a scale is 32 more
+ *             than it is
+ *     MXFP4   e, a byte; 16 bytes of codes: e2m1 numbers, here times 2, so that the scale is 2^(e - 128)
+ */
+
+/* As four words. */
+static const uint64_t iq4_values[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
+static const uint64_t e2m1_values[4] = {0x0f0e0d0c, 0x18141210, 0x090a0b0c,
+                                        0x00040608}; /* 12 more than they are */
+
+/* value: the words of the table. They are loaded, for of constants ptxas makes registers again and again. */
+static void init_values(ptx_fn *f, format_lane *lane, const uint64_t values[4])
+{
+    ptx_val table = ptx_const_table(f, PTX_U32, 4, values);
+    for (uint32_t i = 0; i < 4; i++)
+        lane->value[i] = ptx_load(f, ptx_at_const(f, table, i));
+}
+
+static void init_iq4(ptx_fn *f, format_lane *lane)
+{
+    init_values(f, lane, iq4_values);
+}
+
+static void init_mxfp4(ptx_fn *f, format_lane *lane)
+{
+    init_values(f, lane, e2m1_values);
+}
+
+/* Bytes of a word's nibbles 0 to 3 and 4 to 7: those of both quads in turn. */
+static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
+{
+    quads[0] = ptx_prmt(f, four[0], four[1], ptx_u32(0x6420));
+    quads[1] = ptx_prmt(f, four[0], four[1], ptx_u32(0x7531));
+}
+
+/* prmt picks one of eight bytes by three bits of a nibble; another one picks by the fourth between two of these. */
+static void split_iq4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    ptx_val in_eight = ptx_and(f, u->word[0], ptx_u32(0x77777777));
+    ptx_val which = ptx_shr(f, u->word[0], ptx_u32(1));
+    ptx_val between = ptx_lop3(f, which, ptx_u32(0x44444444), ptx_u32(0x32103210), 0xEA);
+    ptx_val four[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val index = decode_shift(f, in_eight, 16 * (int)i);
+        ptx_val choice = decode_shift(f, between, 16 * (int)i);
+        ptx_val low = ptx_prmt(f, lane->value[0], lane->value[1], index);
+        ptx_val high = ptx_prmt(f, lane->value[2], lane->value[3], index);
+        four[i] = ptx_prmt(f, low, high, choice);
+    }
+    sort_quads(f, four, quads);
+}
+
+/* Where the fourth bit is set prmt gives the sign of the byte eight times: 0 of all these. So the other eight, picked with that
+ * bit inverted, need only be joined. */
+static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
+{
+    ptx_val inverted = ptx_xor(f, u->word[0], ptx_u32(0x88888888)), four[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        ptx_val index = decode_shift(f, u->word[0], 16 * (int)i);
+        ptx_val other = decode_shift(f, inverted, 16 * (int)i);
+        ptx_val low = ptx_prmt(f, lane->value[0], lane->value[1], index);
+        ptx_val high = ptx_prmt(f, lane->value[2], lane->value[3], other);
+        four[i] = ptx_or(f, low, high);
+    }
+    sort_quads(f, four, quads);
+}
+
+/* And shift, turn: right, to bits 0 and 4 of the low and high bits of the group's scale. */
+static void init_iq4xs(ptx_fn *f, format_lane *lane)
+{
+    init_iq4(f, lane);
+    lane->shift = ptx_shl(f, lane->group, ptx_u32(2));
+    lane->turn = ptx_mad(f, lane->group, ptx_u32(2), ptx_u32(12));
+}
+
+static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+{
+    ptx_val word[2];
+    decode_load(f, lane, place, 1, 0, 2, word);
+    ptx_val low = ptx_shr(f, word[1], lane->shift);
+    ptx_val high = ptx_shr(f, word[0], lane->turn);
+    ptx_val low_bits = ptx_and(f, low, ptx_u32(0xf));
+    ptx_val bits = ptx_lop3(f, high, ptx_u32(0x30), low_bits, 0xEA);
+    decode_products(f, lane, decode_low_half(f, word[0]), bits, 0, 32, true, of->scale);
+}
+
+/* 2^(e - 128) by its bits: of e 0 and 1 they are a denormal number's. */
+static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
+{
+    (void)lane;
+    ptx_val word = bytes_load_low(f, &place->order, place->block, 0);
+    ptx_val e = ptx_and(f, word, ptx_u32(0xff));
+    ptx_val is_denormal = ptx_lt(f, e, ptx_u32(2));
+    ptx_val denormal = ptx_shl(f, ptx_u32(0x00200000), e);
+    ptx_val normal = ptx_mad(f, e, ptx_u32(1u << 23), ptx_u32(0u - (1u << 23)));
+    of->scale[0] = ptx_as(f, PTX_F32, ptx_select(f, is_denormal, denormal, normal));
+}
+
+static const format_decoder decode_iq4nl = {init_iq4, split_iq4, numbers_before};
+static const format_decoder decode_iq4xs = {init_iq4xs, split_iq4, numbers_iq4xs};
+static const format_decoder decode_mxfp4 = {init_mxfp4, split_mxfp4, numbers_mxfp4};
+
+/* ---- the table ---------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
 #define UNITS(...)  {RUN_UNITS, .byte = __VA_ARGS__}
@@ -11,33 +457,33 @@
 
 static const weight_format table[] = {
     /* name     elements bytes groups units parts quads step offset raise lift signed minimum, decoder, runs */
-    {"q4_0",   32,      18,   1,     4,    1,    2,    16,  8,     0,    4,   false, false, &format_decode_nibbles,
+    {"q4_0",   32,      18,   1,     4,    1,    2,    16,  8,     0,    4,   false, false, &decode_nibbles,
      {UNITS(2)}},
-    {"q4_1",   32,      20,   1,     4,    1,    2,    16,  0,     0,    4,   false, true,  &format_decode_nibbles,
+    {"q4_1",   32,      20,   1,     4,    1,    2,    16,  0,     0,    4,   false, true,  &decode_nibbles,
      {UNITS(4)}},
-    {"q5_0",   32,      22,   1,     4,    1,    2,    16,  16,    0,    0,   false, false, &format_decode_fives,
+    {"q5_0",   32,      22,   1,     4,    1,    2,    16,  16,    0,    0,   false, false, &decode_fives,
      {UNITS(6), GROUP(2)}},
-    {"q5_1",   32,      24,   1,     4,    1,    2,    16,  0,     0,    0,   false, true,  &format_decode_fives,
+    {"q5_1",   32,      24,   1,     4,    1,    2,    16,  0,     0,    0,   false, true,  &decode_fives,
      {UNITS(8), GROUP(4)}},
-    {"q8_0",   32,      34,   1,     8,    1,    1,    0,   0,     0,    0,   true,  false, &format_decode_bytes,
+    {"q8_0",   32,      34,   1,     8,    1,    1,    0,   0,     0,    0,   true,  false, &decode_bytes,
      {UNITS(2)}},
-    {"q2_k",   256,     84,   4,     4,    4,    4,    32,  0,     2,    2,   false, true,  &format_decode_q2k,
+    {"q2_k",   256,     84,   4,     4,    4,    4,    32,  0,     2,    2,   false, true,  &decode_q2k,
      {UNITS(16, .group = 16), SCALES(0, .half = 8)}},
-    {"q3_k",   256,     110,  4,     4,    4,    4,    32,  4,     0,    0,   false, false, &format_decode_q3k,
+    {"q3_k",   256,     110,  4,     4,    4,    4,    32,  4,     0,    0,   false, false, &decode_q3k,
      {UNITS(32, .group = 16), UNITS(0, .odd = 16), SCALES(96)}},
-    {"q4_k",   256,     144,  4,     8,    2,    2,    32,  0,     4,    4,   false, true,  &format_decode_q4k,
+    {"q4_k",   256,     144,  4,     8,    2,    2,    32,  0,     4,    4,   false, true,  &decode_q4k,
      {UNITS(16, .group = 32), SCALES(0)}},
-    {"q5_k",   256,     176,  4,     8,    2,    2,    32,  0,     0,    0,   false, true,  &format_decode_q5k,
+    {"q5_k",   256,     176,  4,     8,    2,    2,    32,  0,     0,    0,   false, true,  &decode_q5k,
      {UNITS(48, .group = 32), UNITS(16), SCALES(0)}},
-    {"q6_k",   256,     210,  4,     4,    4,    4,    32,  32,    0,    0,   false, false, &format_decode_q6k,
+    {"q6_k",   256,     210,  4,     4,    4,    4,    32,  32,    0,    0,   false, false, &decode_q6k,
      {UNITS(0, .half = 64, .odd = 16), UNITS(32, .half = 64, .odd = 16), UNITS(128, .group = 16), SCALES(192, .half = 8)}},
-    {"iq4_nl", 32,      18,   1,     4,    1,    2,    16,  0,     0,    0,   true,  false, &format_decode_iq4nl,
+    {"iq4_nl", 32,      18,   1,     4,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4nl,
      {UNITS(2)}},
-    {"iq4_xs", 256,     136,  8,     4,    1,    2,    16,  0,     0,    0,   true,  false, &format_decode_iq4xs,
+    {"iq4_xs", 256,     136,  8,     4,    1,    2,    16,  0,     0,    0,   true,  false, &decode_iq4xs,
      {UNITS(8, .group = 16), SCALES(0)}},
-    {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  12,    0,    0,   false, false, &format_decode_mxfp4,
+    {"mxfp4",  32,      17,   1,     4,    1,    2,    16,  12,    0,    0,   false, false, &decode_mxfp4,
      {UNITS(1)}},
-    {"tq2_0",  256,     66,  4,     4,    4,    4,    32,  1,     0,    0,   false, false, &format_decode_tq2,
+    {"tq2_0",  256,     66,  4,     4,    4,    4,    32,  1,     0,    0,   false, false, &decode_tq2,
      {UNITS(0, .group = 16)}},
 };
 /* clang-format on */
@@ -70,6 +516,7 @@ ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
 
 /* ---- the lane ----------------------------------------------------------------------------------------------------- */
 
+/* The alignment of what is some steps behind an address of that alignment. */
 static uint32_t lower(uint32_t alignment, uint32_t step)
 {
     while (step % alignment != 0)
@@ -120,18 +567,24 @@ format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, p
     return lane;
 }
 
+void format_lane_pair(format_lane *lane)
+{
+    enum { PAIR_BYTES = 8 };
+    for (uint32_t run = 0; run < FORMAT_RUNS; run++) {
+        const format_run *r = &lane->format->runs[run];
+        if (r->kind != RUN_UNITS)
+            continue;
+        lane->alignment[run] = lower(format_alignment(lane->format), PAIR_BYTES);
+        lane->alignment[run] = lower(lower(lower(lane->alignment[run], r->group), r->half), r->odd);
+    }
+}
+
 /* ---- blocks ------------------------------------------------------------------------------------------------------- */
 
 static ptx_val further(ptx_fn *f, ptx_val pointer, ptx_val bytes)
 {
     ptx_val moved = ptx_at(f, ptx_cast_ptr(f, pointer, PTX_U8), bytes);
     return ptx_cast_ptr(f, moved, PTX_U32);
-}
-
-/* The phase of the words: all runs but those at multiples of 4 have the first one's. */
-static uint32_t phase_of(const weight_format *w)
-{
-    return w->runs[0].byte % 4;
 }
 
 static void find_runs(ptx_fn *f, const format_lane *lane, format_place *p)
@@ -150,7 +603,8 @@ static void find_runs(ptx_fn *f, const format_lane *lane, format_place *p)
 format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block)
 {
     uint32_t alignment = format_alignment(lane->format);
-    format_place p = {.order = bytes_order(f, block, alignment, phase_of(lane->format))};
+    /* The phase of the words: all runs but those at multiples of 4 have the first one's. */
+    format_place p = {.order = bytes_order(f, block, alignment, lane->format->runs[0].byte % 4)};
     p.block = bytes_round(f, block, alignment);
     find_runs(f, lane, &p);
     return p;
@@ -177,11 +631,11 @@ void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place,
             decode_load(f, lane, place, run, 0, 1, words[run]);
     }
     for (uint32_t u = 0; u < count; u++) {
-        ptx_val word[FORMAT_RUNS] = {{0}};
+        format_unit unit = {.number = first + u};
         for (uint32_t run = 0; run < FORMAT_RUNS; run++)
             if (w->runs[run].kind == RUN_UNITS || w->runs[run].kind == RUN_GROUP)
-                word[run] = words[run][w->runs[run].kind == RUN_UNITS ? u : 0];
-        w->decoder->split(f, lane, first + u, word, quads[u]);
+                unit.word[run] = words[run][w->runs[run].kind == RUN_UNITS ? u : 0];
+        w->decoder->split(f, lane, &unit, quads[u]);
         for (uint32_t q = 0; q < w->quads && w->is_signed; q++)
             quads[u][q] = ptx_as(f, PTX_S32, quads[u][q]);
     }
@@ -247,7 +701,7 @@ void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, bool has_s
                     ptx_val scale, ptx_val minimum, ptx_val pairs[2])
 {
     ptx_val x[4];
-    if (!w->is_signed && !w->has_minimum && w->decoder != &format_decode_mxfp4) {
+    if (!w->is_signed && !w->has_minimum && w->decoder != &decode_mxfp4) {
         scale_codes(f, w, quad, scale, x);
     } else {
         format_floats(f, w, quad, x);
@@ -277,7 +731,7 @@ void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32
 
 bool format_has_half_numbers(const weight_format *w)
 {
-    return w->decoder == &format_decode_tq2 || (w->elements == 32 && w->decoder != &format_decode_mxfp4);
+    return w->decoder == &decode_tq2 || (w->elements == 32 && w->decoder != &decode_mxfp4);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------ */
@@ -285,7 +739,13 @@ bool format_has_half_numbers(const weight_format *w)
 void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *place,
                     ptx_val scale[FORMAT_MOST_PARTS], ptx_val minimum[FORMAT_MOST_PARTS])
 {
-    lane->format->decoder->numbers(f, lane, place, scale, minimum);
+    format_scales of = {.scale = {{0}}};
+    lane->format->decoder->numbers(f, lane, place, &of);
+    for (uint32_t part = 0; part < lane->format->parts; part++) {
+        scale[part] = of.scale[part];
+        if (lane->format->has_minimum)
+            minimum[part] = of.minimum[part];
+    }
 }
 
 void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4])

@@ -111,6 +111,9 @@ typedef struct format_lane {
 format_lane format_lane_init(ptx_fn *f, const weight_format *w, ptx_val group, ptx_val unit,
                              format_rule rule);
 
+/* Says that the lane's first unit is an even one: two units are loaded at once. */
+void format_lane_pair(format_lane *lane);
+
 /* A block in memory, as a lane sees it. */
 typedef struct format_place {
     byte_order order;

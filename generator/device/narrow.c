@@ -23,6 +23,15 @@ void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_v
     }
 }
 
+void narrow_store_where(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val at, ptx_val x,
+                        ptx_val in_bounds)
+{
+    narrow_value(f, type, wide, has_sm_80, &x, &at);
+    PTX_WHEN (f, in_bounds) {
+        ptx_store(f, at, x);
+    }
+}
+
 ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high)
 {
     bool is_bf16 = type == PTX_BF16;
@@ -70,6 +79,16 @@ void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2])
     x[1] = ptx_cvt(f, PTX_F32, halves[1]);
 }
 
+void widen_words(ptx_fn *f, ptx_type type, uint32_t count, const ptx_val words[], ptx_val x[])
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (type == PTX_F16 || type == PTX_BF16)
+            widen_pair(f, type, words[i], &x[2 * i]);
+        else
+            x[i] = ptx_as(f, type, words[i]);
+    }
+}
+
 ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at)
 {
     if (type == PTX_F32)
@@ -78,4 +97,18 @@ ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at)
         return ptx_cvt(f, PTX_F32, ptx_load(f, at));
     ptx_val bits = ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_PLAIN);
     return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
+}
+
+ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise)
+{
+    ptx_val raw = ptx_var(f, otherwise);
+    PTX_WHEN (f, in_bounds) {
+        if (type == PTX_BF16)
+            ptx_set(f, raw, ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
+        else
+            ptx_set(f, raw, ptx_load_hint(f, ptx_cast_ptr(f, at, raw.type), PTX_NC));
+    }
+    if (type == PTX_BF16)
+        return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
+    return type == PTX_F16 ? ptx_cvt(f, PTX_F32, ptx_as(f, PTX_F16, raw)) : raw;
 }

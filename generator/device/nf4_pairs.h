@@ -11,9 +11,8 @@
 extern const double nf4_values[16];
 
 enum {
-    NF4_PAIRS_BYTES = 32768, /* of the table, at a multiple of 16 */
-    NF4_PAIRS_ALIGNED_BYTES =
-        65536 /* of an aligned one, at a multiple of as much; half of each 256 is free */
+    NF4_PAIRS_BYTES = 32768,        /* of the table, at a multiple of 16 */
+    NF4_PAIRS_ALIGNED_BYTES = 65536 /* aligned, at a multiple of as much; half of each 256 is free */
 };
 
 /* The user sets the first five members. */

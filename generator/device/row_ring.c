@@ -11,14 +11,19 @@ row_ring_shape row_ring_stage(uint32_t bytes)
     return s;
 }
 
+static uint32_t lanes_of(const row_ring *r)
+{
+    return r->lanes ? r->lanes : ROW_RING_LANES;
+}
+
 uint32_t row_ring_pass(const row_ring *r)
 {
-    return r->threads / ROW_RING_LANES;
+    return r->threads / lanes_of(r);
 }
 
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 {
-    return ptx_div(r->f, tid, ptx_u32(ROW_RING_LANES));
+    return ptx_div(r->f, tid, ptx_u32(lanes_of(r)));
 }
 
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
@@ -26,29 +31,54 @@ void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
     ptx_fn *f = r->f;
     for (uint32_t i = 0; i < r->passes; i++)
         r->from[i] = ptx_var(f, r->from[i]);
-    r->piece = ptx_mul(f, ptx_and(f, tid, ptx_u32(ROW_RING_LANES - 1)), ptx_u32(UNIT_BYTES));
+    r->piece = ptx_mul(f, ptx_and(f, tid, ptx_u32(lanes_of(r) - 1)), ptx_u32(UNIT_BYTES));
     ptx_val to = ptx_add(f, shared_row(f, r->of.rows, row_ring_row_of(r, tid)), shared);
     r->to = ptx_add(f, to, r->piece);
     r->left = ptx_var(f, ptx_as(f, PTX_S32, row_bytes));
 }
 
-/* A row's pieces of the stage that are this thread's. */
-static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
+/* A row in the stage: this thread's pieces. */
+typedef struct pieces {
+    ptx_val from;          /* a pointer to the first */
+    ptx_val before, reach; /* bytes from there to the row's first one, and past its last one, S32 */
+    ptx_val left;          /* to the row's end */
+} pieces;
+
+static pieces find_pieces(row_ring *r, ptx_val from)
 {
     ptx_fn *f = r->f;
-    const uint32_t step = UNIT_BYTES * ROW_RING_LANES, bytes = r->of.bytes;
-    const int hints = PTX_NC | PTX_NO_ALLOCATE;
+    pieces p;
     ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(ROW_RING_SECTOR - 1));
     ptx_val sector = ptx_and(f, from, ptx_u64(~(uint64_t)(ROW_RING_SECTOR - 1)));
     ptx_val mine = ptx_add(f, sector, ptx_cvt(f, PTX_U64, r->piece));
-    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
-    ptx_val before = ptx_as(f, PTX_S32, ptx_sub(f, behind, r->piece));
-    ptx_val reach = ptx_add(f, before, ptx_s32((int32_t)bytes)), left = ptx_add(f, before, r->left);
+    p.from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
+    p.before = ptx_as(f, PTX_S32, ptx_sub(f, behind, r->piece));
+    p.reach = ptx_add(f, p.before, ptx_s32((int32_t)r->of.bytes));
+    p.left = ptx_add(f, p.before, r->left);
+    return p;
+}
+
+/* Whether every lane's piece has bytes of every row. */
+static bool is_inner(const row_ring *r, uint32_t byte)
+{
+    return r->is_lean && byte > 0 && byte + UNIT_BYTES * (lanes_of(r) - 1) < r->of.bytes;
+}
+
+static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
+{
+    ptx_fn *f = r->f;
+    const uint32_t step = UNIT_BYTES * lanes_of(r);
+    const int hints = PTX_NC | PTX_NO_ALLOCATE;
+    const pieces p = find_pieces(r, from);
     for (uint32_t byte = 0; byte < UNIT_BYTES * r->of.pieces; byte += step) {
-        ptx_val piece = ptx_at_bytes(f, pointer, byte), piece_to = shared_at(f, PTX_U32, to, byte);
-        ptx_val in_row = is_last ? ptx_sub(f, left, ptx_s32((int32_t)byte)) : left;
+        ptx_val piece = ptx_at_bytes(f, p.from, byte), piece_to = shared_at(f, PTX_U32, to, byte);
+        if (is_inner(r, byte)) {
+            copy_unit(f, r->has_sm_80, piece_to, piece, NULL, hints);
+            continue;
+        }
+        ptx_val in_row = is_last ? ptx_sub(f, p.left, ptx_s32((int32_t)byte)) : p.left;
         ptx_val has_bytes =
-            byte == 0 ? ptx_lt(f, before, ptx_s32(UNIT_BYTES)) : ptx_gt(f, reach, ptx_s32((int32_t)byte));
+            byte == 0 ? ptx_lt(f, p.before, ptx_s32(UNIT_BYTES)) : ptx_gt(f, p.reach, ptx_s32((int32_t)byte));
         PTX_IF (f, has_bytes) {
             is_last ? copy_cut(f, r->has_sm_80, piece_to, piece, in_row)
                     : copy_unit(f, r->has_sm_80, piece_to, piece, NULL, hints);
@@ -56,13 +86,34 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
     }
 }
 
+/* The row's last stage, piece by piece. */
+static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
+{
+    ptx_fn *f = r->f;
+    const uint32_t step = UNIT_BYTES * lanes_of(r);
+    const pieces p = find_pieces(r, from);
+    ptx_val end = ptx_min(f, p.reach, ptx_s32((int32_t)(UNIT_BYTES * r->of.pieces)));
+    ptx_val is_before = ptx_ge(f, p.before, ptx_s32(UNIT_BYTES));
+    ptx_val first = ptx_select(f, is_before, ptx_s32((int32_t)step), ptx_s32(0));
+    PTX_FOR (f, byte, first, end, ptx_s32((int32_t)step)) {
+        ptx_side_loop(f);
+        ptx_val piece = ptx_at(f, ptx_cast_ptr(f, p.from, PTX_U8), byte);
+        ptx_val piece_to = ptx_add(f, to, ptx_as(f, PTX_U32, byte));
+        copy_cut(f, r->has_sm_80, shared_at(f, PTX_U32, piece_to, 0), ptx_cast_ptr(f, piece, PTX_U32),
+                 ptx_sub(f, p.left, byte));
+    }
+}
+
 static void copy_rows(row_ring *r, ptx_val to, bool is_last)
 {
-    for (uint32_t i = 0; i < r->passes; i++)
-        copy_row(r, r->from[i],
-                 i == 0 ? to
-                        : ptx_add(r->f, to, ptx_u32(i * shared_rows_bytes(r->of.rows, row_ring_pass(r)))),
-                 is_last);
+    for (uint32_t i = 0; i < r->passes; i++) {
+        ptx_val row_to =
+            i == 0 ? to : ptx_add(r->f, to, ptx_u32(i * shared_rows_bytes(r->of.rows, row_ring_pass(r))));
+        if (is_last && r->is_lean)
+            copy_tail(r, r->from[i], row_to);
+        else
+            copy_row(r, r->from[i], row_to, is_last);
+    }
 }
 
 ptx_val row_ring_has_next(const row_ring *r)

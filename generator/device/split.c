@@ -15,15 +15,6 @@ static uint32_t vector_of(const split *s, uint32_t count)
     return most;
 }
 
-/* This thread's first vector in part 0 of the tile. */
-static ptx_val first_of(const split *s, uint32_t count, uint32_t vector)
-{
-    ptx_fn *f = s->f;
-    ptx_val tile = ptx_mul_wide(f, s->tile, ptx_u32(s->parts * s->threads * count));
-    ptx_val tile_at = ptx_at(f, s->workspace, tile);
-    return ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, ptx_u32(vector)));
-}
-
 static void store_part(const split *s, ptx_val first, const ptx_val sums[], uint32_t count, uint32_t vector)
 {
     ptx_fn *f = s->f;
@@ -50,20 +41,19 @@ ptx_val split_arrive(const split *s)
     return split_arrive_at(s->f, s->tid, s->tile_counters, s->tile, ptx_u32(s->parts - 1));
 }
 
-static void add_parts(const split *s, ptx_val first, ptx_val sums[], uint32_t count, uint32_t vector)
+/* Vectors of a record, `apart` numbers from one to the next: the first record's numbers become the sums, others are added. */
+static void add_record(const split *s, ptx_val from, uint32_t apart, bool is_first, ptx_val sums[],
+                       uint32_t count, uint32_t vector)
 {
     ptx_fn *f = s->f;
-    for (uint32_t part = 0; part < s->parts; part++) {
-        for (uint32_t i = 0; i < count; i += vector) {
-            ptx_val partial[4];
-            ptx_val from = ptx_at_const(f, first, (part * count + i) * s->threads);
-            ptx_load_vec(f, (int)vector, partial, from, PTX_CG);
-            for (uint32_t e = 0; e < vector; e++) {
-                if (part == 0)
-                    ptx_set(f, sums[i + e], partial[e]);
-                else
-                    ptx_add_to(f, sums[i + e], partial[e]);
-            }
+    for (uint32_t i = 0; i < count; i += vector) {
+        ptx_val part[4];
+        ptx_load_vec(f, (int)vector, part, ptx_at_const(f, from, i * apart), PTX_CG);
+        for (uint32_t e = 0; e < vector; e++) {
+            if (is_first)
+                ptx_set(f, sums[i + e], part[e]);
+            else
+                ptx_add_to(f, sums[i + e], part[e]);
         }
     }
 }
@@ -73,7 +63,10 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
     ptx_fn *f = s->f;
     uint32_t vector = vector_of(s, count);
     bool all_have = s->threads == ptx_block_x(f);
-    ptx_val first = first_of(s, count, vector), has_sums;
+    /* This thread's first vector in part 0 of the tile. */
+    ptx_val tile = ptx_mul_wide(f, s->tile, ptx_u32(s->parts * s->threads * count));
+    ptx_val tile_at = ptx_at(f, s->workspace, tile);
+    ptx_val first = ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, ptx_u32(vector))), has_sums;
     if (all_have) {
         store_part(s, first, sums, count, vector);
     } else {
@@ -85,7 +78,10 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
     ptx_val is_last = split_arrive(s);
     PTX_IF (f, all_have ? is_last : ptx_and(f, is_last, has_sums)) {
         ptx_rarely(f);
-        add_parts(s, first, sums, count, vector);
+        for (uint32_t part = 0; part < s->parts; part++) {
+            ptx_val from = ptx_at_const(f, first, part * count * s->threads);
+            add_record(s, from, s->threads, part == 0, sums, count, vector);
+        }
     }
     return is_last;
 }
@@ -112,23 +108,6 @@ static ptx_val record_at(const split *s, ptx_val record, uint32_t count, uint32_
     return ptx_at(f, ptx_at(f, s->workspace, ptx_mul_wide(f, record, ptx_u32(numbers))), of_thread);
 }
 
-/* The first record's numbers become the sums, others are added. */
-static void add_record(const split *s, ptx_val from, bool is_first, ptx_val sums[], uint32_t count,
-                       uint32_t vector)
-{
-    ptx_fn *f = s->f;
-    for (uint32_t i = 0; i < count; i += vector) {
-        ptx_val part[4];
-        ptx_load_vec(f, (int)vector, part, ptx_at_const(f, from, i * ptx_block_x(f)), PTX_CG);
-        for (uint32_t e = 0; e < vector; e++) {
-            if (is_first)
-                ptx_set(f, sums[i + e], part[e]);
-            else
-                ptx_add_to(f, sums[i + e], part[e]);
-        }
-    }
-}
-
 ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[], uint32_t count)
 {
     ptx_fn *f = s->f;
@@ -147,10 +126,11 @@ ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[
         PTX_IF (f, is_last) {
             ptx_rarely(f);
             ptx_val own = ptx_mad(f, first, ptx_u32(2), ptx_u32(1));
-            add_record(s, record_at(s, own, count, vector), true, sums, count, vector);
+            add_record(s, record_at(s, own, count, vector), ptx_block_x(f), true, sums, count, vector);
             PTX_FOR (f, before, first, last, ptx_u32(1)) {
                 ptx_val record = ptx_mad(f, before, ptx_u32(2), ptx_u32(2));
-                add_record(s, record_at(s, record, count, vector), false, sums, count, vector);
+                add_record(s, record_at(s, record, count, vector), ptx_block_x(f), false, sums, count,
+                           vector);
             }
         }
     }

@@ -33,9 +33,8 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count);
  *     workspace       2 * thread blocks * threads * count
  *     tile_counters   one per thread block */
 typedef struct split_stretch {
-    ptx_val
-        length; /* steps of a tile's reduction, at least 1; U32, uniform, as all of these; fewer than 2^32 of all tiles */
-    ptx_val each;       /* steps of a stretch */
+    ptx_val length; /* steps of a tile, at least 1; of all fewer than 2^32; U32, uniform, as all of these */
+    ptx_val each;   /* steps of a stretch */
     ptx_val first, end; /* of this thread block's, which may be empty */
 } split_stretch;
 

@@ -1,39 +1,34 @@
 /* attention: scaled-dot-product attention, O = softmax(scale * Q * K^T) * V, without a matrix of scores. */
 #include "attention.h"
 #include "attention_pages.h"
+#include "attention_score.h"
+#include "descriptor.h"
 
 #include "device/shared.h"
 #include <kiln/author/families.h>
 
 /* clang-format off */
 static const kiln_param params[] = {
-    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64 f16 bf16",
-     .default_value = "f16", .summary = "element type of Q, K, V and O"},
-    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 576, .step = 8,
-     .default_value = "128", .summary = "elements of a row of Q, K, V and O"},
-    {.name = "causal", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false",
-     .summary = "a query sees no keys behind its own, i + k_length - q_length + causal_offset; false: all keys"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
-     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
-    {.name = "tile_q", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "16 32 64 128", .default_value = "64",
-     .summary = "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"},
-    {.name = "tile_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 64 128", .default_value = "64",
-     .summary = "keys that a thread block takes at a time"},
-    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 4 16", .default_value = "1",
-     .summary = "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"},
-    {.name = "pack_gqa", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_TUNING, .default_value = "false",
-     .summary = "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"},
-    {.name = "score", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "plain softcap alibi mask", .numbers = "1 2 3 4",
-     .default_value = "plain", .is_later = true,
-     .summary = "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask"},
-    {.name = "layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "dense ragged paged", .numbers = "1 2 3",
-     .default_value = "dense", .is_later = true,
-     .summary = "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages"},
-    {.name = "head_dim_v", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 0, .max = 512, .step = 8,
-     .default_value = "0", .is_later = true, .summary = "elements of a row of V and O where they are not as many as K's; 0: head_dim"},
-    {.name = "kv", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "same e4m3 int8 int8_token", .numbers = "1 2 3 4",
-     .default_value = "same", .is_later = true,
-     .summary = "elements of K and V; same: of the type that Q has; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a scale for each key and head, as rope writes them"},
+    PARAM(WORD, CONTRACT, "type", "f32 f64 f16 bf16", "f16", "element type of Q, K, V and O"),
+    PARAM(INT, CONTRACT, "head_dim", NULL, "128", "elements of a row of Q, K, V and O", .min = 16, .max = 576, .step = 8),
+    PARAM(BOOL, CONTRACT, "causal", NULL, "false",
+          "a query sees no keys behind its own, i + k_length - q_length + causal_offset; false: all keys"),
+    PARAM(WORD, TUNING, "strategy", "simt mma", "simt", "simt: CUDA cores; mma: tensor cores, for f16 and bf16"),
+    PARAM(INT, TUNING, "tile_q", "16 32 64 128", "64",
+          "queries per thread block; K and V are read once for each such tile; 16: for few queries, each warp has keys of its own"),
+    PARAM(INT, TUNING, "tile_k", "32 64 128", "64", "keys that a thread block takes at a time"),
+    PARAM(INT, TUNING, "split_k", "0 1 4 16", "1",
+          "thread blocks that share the keys of a tile of queries; more than one need a workspace; 0: as many as a call asks for, see splits"),
+    PARAM(BOOL, TUNING, "pack_gqa", NULL, "false",
+          "a tile has the queries of all heads that share a head of K and V, which is read once for them; for few queries"),
+    PARAM(WORD, CONTRACT, "score", "plain softcap alibi mask", "plain",
+          "what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope * |own key - key|; s + an element of mask", .numbers = "1 2 3 4", .is_later = true),
+    PARAM(WORD, CONTRACT, "layout", "dense ragged paged", "dense",
+          "dense: batch strides, one length; ragged: sequences' rows one behind the other, with offsets and lengths on the device; paged: the same of Q and O, K and V in pages", .numbers = "1 2 3", .is_later = true),
+    PARAM(INT, CONTRACT, "head_dim_v", NULL, "0",
+          "elements of a row of V and O where they are not as many as K's; 0: head_dim", .min = 0, .max = 512, .step = 8, .is_later = true),
+    PARAM(WORD, CONTRACT, "kv", "same e4m3 int8 int8_token", "same",
+          "elements of K and V; same: of the type that Q has; e4m3, int8: codes of 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a scale for each key and head, as rope writes them", .numbers = "1 2 3 4", .is_later = true),
     {.name = NULL},
 };
 
@@ -226,102 +221,198 @@ static const kiln_call calls[] = {
     {.name = NULL},
 };
 
-typedef struct strategy {
-    void (*shape)(kiln_shape *s, const kiln_variant *v);
-    void (*emit)(const attention *a);
-} strategy;
+/* ---- a variant ------------------------------------------------------------------------------------------------------- */
 
-static const strategy simt = {attention_shape_simt, attention_emit_simt};
-static const strategy mma = {attention_shape_mma, attention_emit_mma};
-static const strategy decode = {attention_shape_decode, attention_emit_decode};
-static const strategy wide = {attention_shape_wide, attention_emit_wide};
+enum { MATRICES = 6 }; /* Q, K, V, O; scales of K and V */
 
-static const strategy *strategy_of(const kiln_variant *v)
+/* With pack_gqa, a thread block has a head of K and V, and all heads of Q and O that share it. */
+static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads)
 {
-    if (!kiln_is(v, "strategy", "mma"))
-        return &simt;
-    if (kiln_int(v, "head_dim") > 256 || kiln_int(v, "head_dim_v") > 256)
-        return &wide;
-    return kiln_int(v, "tile_q") == 16 ? &decode : &mma;
+    ptx_fn *f = a->f;
+    ptx_val block = attention_grid_head(a), batch = ptx_ctaid_z(f);
+    a->group = ptx_div(f, q_heads, kv_heads);
+    ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
+    ptx_val kv_head = a->pack_gqa ? block : ptx_div(f, block, a->group);
+    a->q_heads = q_heads;
+    a->rows = a->pack_gqa ? ptx_mul(f, a->q_length, a->group) : a->q_length;
+    head = ptx_cvt(f, PTX_U64, head);
+    kv_head = ptx_cvt(f, PTX_U64, kv_head);
+    bool is_dense = a->layout == ATTENTION_DENSE, is_paged = a->layout == ATTENTION_PAGED;
+    batch = ptx_cvt(f, PTX_U64, a->layout == ATTENTION_RAGGED ? a->kv_batch : batch);
+    attention_matrix *const all[MATRICES] = {&a->q, &a->k, &a->v, &a->out, &a->k_scales, &a->v_scales};
+    for (int i = 0; i < (a->kv == ATTENTION_INT8_TOKEN ? MATRICES : 4); i++) {
+        bool is_q = i == 0 || i == 3;
+        all[i]->pack_gqa = is_q && a->pack_gqa;
+        all[i]->is_paged = !is_q && is_paged;
+        all[i]->in_entry = i >= 4 ? 16 : i == 2 ? 8 : 0;
+        if (i == 3 && !is_dense)
+            continue; /* until attention_find_before */
+        ptx_val element = ptx_mul(f, is_q ? head : kv_head, all[i]->head_stride);
+        if (is_dense || (!is_q && !is_paged))
+            element = ptx_mad(f, batch, all[i]->batch_stride, element);
+        if (!is_dense && (is_q || !is_paged))
+            element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
+        all[i]->first = ptx_at(f, all[i]->first, element);
+    }
+}
+
+/* Only what is known before a launch; f may be null. */
+static attention geometry(ptx_fn *f, const kiln_variant *v)
+{
+    static const char *const layout_words[] = {"dense", "ragged", "paged", NULL};
+    static const char *const kv_words[] = {"same", "e4m3", "int8", "int8_token", NULL};
+    static const char *const shaping_words[] = {"plain", "softcap", "alibi", "mask", NULL};
+    attention a = {.f = f,
+                   .type = kiln_type(v, "type"),
+                   .has_sm_80 = kiln_has_sm(v, 80),
+                   .has_sm_89 = kiln_has_sm(v, 89),
+                   .head_dim = kiln_int(v, "head_dim"),
+                   .head_dim_v = kiln_int(v, kiln_int(v, "head_dim_v") ? "head_dim_v" : "head_dim"),
+                   .tile_q = kiln_int(v, "tile_q"),
+                   .tile_k = kiln_int(v, "tile_k"),
+                   .split_k = kiln_int(v, "split_k"),
+                   .is_causal = kiln_bool(v, "causal"),
+                   .pack_gqa = kiln_bool(v, "pack_gqa"),
+                   .layout = (attention_layout)param_index(v, "layout", layout_words),
+                   .kv = (attention_kv)param_index(v, "kv", kv_words),
+                   .shaping = (attention_shaping)param_index(v, "score", shaping_words)};
+    a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
+    a.q.type = a.out.type = a.type;
+    a.k.type = a.v.type = a.kv == ATTENTION_SAME ? a.type : PTX_S8;
+    a.k_scales.type = a.v_scales.type = PTX_F32;
+    return a;
+}
+
+static attention init(ptx_fn *f, const kiln_variant *v)
+{
+    attention a = geometry(f, v);
+    a.q.first = ptx_param_ptr(f, a.type, "q");
+    if (a.kv == ATTENTION_SAME) {
+        a.k.first = ptx_param_ptr(f, a.type, "k");
+        a.v.first = ptx_param_ptr(f, a.type, "v");
+    }
+    a.out.first = ptx_param_ptr(f, a.type, "out");
+    a.lse = ptx_param_ptr(f, a.wide, "lse");
+    ptx_param(f, PTX_U32, "batch");
+    ptx_val q_heads = ptx_param(f, PTX_U32, "q_heads");
+    ptx_val kv_heads = ptx_param(f, PTX_U32, "kv_heads");
+    a.q_length = ptx_param(f, PTX_U32, "q_length");
+    a.k_length = ptx_param(f, PTX_U32, "k_length");
+    ptx_val scale = ptx_param(f, a.wide, "scale");
+    a.q.row_stride = ptx_param(f, PTX_U32, "q_row_stride");
+    a.k.row_stride = ptx_param(f, PTX_U32, "k_row_stride");
+    a.v.row_stride = ptx_param(f, PTX_U32, "v_row_stride");
+    a.out.row_stride = ptx_param(f, PTX_U32, "out_row_stride");
+    a.q.batch_stride = ptx_param(f, PTX_U64, "q_batch_stride");
+    a.q.head_stride = ptx_param(f, PTX_U64, "q_head_stride");
+    a.k.batch_stride = ptx_param(f, PTX_U64, "k_batch_stride");
+    a.k.head_stride = ptx_param(f, PTX_U64, "k_head_stride");
+    a.v.batch_stride = ptx_param(f, PTX_U64, "v_batch_stride");
+    a.v.head_stride = ptx_param(f, PTX_U64, "v_head_stride");
+    a.out.batch_stride = ptx_param(f, PTX_U64, "out_batch_stride");
+    a.out.head_stride = ptx_param(f, PTX_U64, "out_head_stride");
+    if (a.split_k != 1) {
+        a.workspace = ptx_param_ptr(f, a.wide, "workspace");
+        a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
+    }
+    ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
+    a.window_left = ptx_as(f, PTX_S32, ptx_param(f, PTX_U32, "window_left"));
+    a.window_right = ptx_as(f, PTX_S32, ptx_param(f, PTX_U32, "window_right"));
+    a.first_keys = ptx_param(f, PTX_U32, "first_keys");
+    a.causal_offset = ptx_param(f, PTX_S32, "causal_offset");
+    a.sinks = ptx_param_ptr(f, a.wide, "sinks");
+    ptx_param(f, PTX_U32, "splits"); /* for the grid */
+    attention_find_sequence(&a);
+    if (a.kv != ATTENTION_SAME) {
+        a.k.first = ptx_param_ptr(f, PTX_S8, "k_codes");
+        a.v.first = ptx_param_ptr(f, PTX_S8, "v_codes");
+    }
+    if (attention_has_head_scales(&a)) {
+        a.k_scale = ptx_param_ptr(f, PTX_F32, "k_scale");
+        a.v_scale = ptx_param_ptr(f, PTX_F32, "v_scale");
+    }
+    if (a.kv == ATTENTION_INT8_TOKEN) {
+        a.k_scales.first = ptx_param_ptr(f, PTX_F32, "k_scales");
+        a.v_scales.first = ptx_param_ptr(f, PTX_F32, "v_scales");
+        a.k_scales.row_stride = a.v_scales.row_stride = ptx_param(f, PTX_U32, "scale_row_stride");
+        a.k_scales.batch_stride = a.v_scales.batch_stride = ptx_param(f, PTX_U64, "scale_batch_stride");
+        a.k_scales.head_stride = a.v_scales.head_stride = ptx_param(f, PTX_U64, "scale_head_stride");
+    }
+    attention_order_blocks(&a);
+    init_head(&a, q_heads, kv_heads);
+    if (attention_has_head_scales(&a))
+        scale = ptx_mul(f, scale, attention_head_scale(&a, a.k_scale));
+    a.first = ptx_mul(f, attention_find_tile(&a), ptx_u32(a.tile_q));
+    attention_find_keys(&a);
+    attention_init_scores(&a, scale);
+    return a;
+}
+
+static const attention_strategy *strategy_of(const attention *a, bool is_mma)
+{
+    return !is_mma                                    ? &attention_strategy_simt
+           : a->head_dim > 256 || a->head_dim_v > 256 ? &attention_strategy_wide
+           : a->tile_q == 16                          ? &attention_strategy_decode
+                                                      : &attention_strategy_mma;
 }
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    const bool is_mma = kiln_is(v, "strategy", "mma"), is_f64 = kiln_is(v, "type", "f64");
-    const bool is_bf16 = kiln_is(v, "type", "bf16"), is_half = is_bf16 || kiln_is(v, "type", "f16");
-    const uint32_t tile_q = kiln_int(v, "tile_q"), tile_k = kiln_int(v, "tile_k"),
-                   head_dim = kiln_int(v, "head_dim"), given_v = kiln_int(v, "head_dim_v"),
-                   head_dim_v = given_v ? given_v : head_dim,
+    const attention a = geometry(NULL, v);
+    const attention_strategy *of = strategy_of(&a, kiln_is(v, "strategy", "mma"));
+    const uint32_t tile_q = a.tile_q, tile_k = a.tile_k, head_dim = a.head_dim, head_dim_v = a.head_dim_v,
                    widest = head_dim > head_dim_v ? head_dim : head_dim_v;
-    const bool is_plain = kiln_is(v, "score", "plain");
-    const bool is_split = kiln_int(v, "split_k") != 1, pack_gqa = kiln_bool(v, "pack_gqa");
-    const bool is_paged = kiln_is(v, "layout", "paged"), is_dense = kiln_is(v, "layout", "dense");
-    const attention a = attention_geometry(NULL, v);
-    const uint32_t static_bytes = 16 * is_split + (is_paged ? attention_pages_bytes(&a) : 0);
-    const bool has_codes = a.kv != ATTENTION_SAME;
-    const strategy *of = strategy_of(v);
-    const bool is_wide = of == &wide, is_decode = tile_q == 16;
-    of->shape(s, v);
+    const bool is_mma = of != &attention_strategy_simt, is_wide = of == &attention_strategy_wide,
+               is_decode = tile_q == 16;
+    const bool is_f64 = a.type == PTX_F64, is_half = a.type == PTX_F16 || a.type == PTX_BF16;
+    const bool is_split = a.split_k != 1, has_codes = a.kv != ATTENTION_SAME;
+    const bool is_plain = a.shaping == ATTENTION_PLAIN, is_dense = a.layout == ATTENTION_DENSE;
+    of->shape(s, &a);
+    const uint32_t bytes = s->shared_bytes + 16 * is_split + attention_pages_bytes(&a);
     /* Below sm_80 registers hold what is being copied, too. */
     const bool is_tight = tile_q == 128 && tile_k == 64 && widest == 96;
-    const bool is_large = s->shared_bytes + static_bytes > SHARED_SM_75;
-    s->min_sm = is_mma && (is_bf16 || is_wide || is_tight || is_large) ? 80 : 75;
+    s->min_sm = is_mma && (a.type == PTX_BF16 || is_wide || is_tight || bytes > SHARED_SM_75) ? 80 : 75;
+    /* clang-format off */
     kiln_require(s, !is_mma || is_half, "type strategy", "strategy mma needs type f16 or bf16");
-    kiln_require(s, !is_decode || (is_mma && tile_k == 64), "strategy tile_q tile_k",
-                 "tile_q 16 needs strategy mma and tile_k 64");
-    kiln_require(s, !is_decode || (head_dim % 16 == 0 && head_dim_v % 16 == 0 && widest <= 256),
-                 "head_dim head_dim_v tile_q",
+    kiln_require(s, !is_decode || (is_mma && tile_k == 64), "strategy tile_q tile_k", "tile_q 16 needs strategy mma and tile_k 64");
+    kiln_require(s, !is_decode || (head_dim % 16 == 0 && head_dim_v % 16 == 0 && widest <= 256), "head_dim head_dim_v tile_q",
                  "tile_q 16 needs head_dim and head_dim_v to be multiples of 16 up to 256");
-    kiln_require(s, !is_decode || kiln_int(v, "split_k") < 2, "tile_q split_k",
-                 "tile_q 16 needs split_k 0 or 1");
+    kiln_require(s, !is_decode || a.split_k < 2, "tile_q split_k", "tile_q 16 needs split_k 0 or 1");
     kiln_require(s, !is_f64 || tile_q == 32, "type tile_q", "type f64 needs tile_q 32: registers");
     kiln_require(s, !is_f64 || tile_k == 32 || head_dim <= 128, "type head_dim tile_k",
                  "type f64 with head_dim above 128 needs tile_k 32: registers");
-    kiln_require(
-        s, (!pack_gqa && !is_split && is_dense) || is_mma || tile_q == 32 || head_dim <= 192,
-        "head_dim strategy tile_q split_k pack_gqa layout",
-        "strategy simt with head_dim above 192, and pack_gqa, split_k other than 1 or layout other than dense, needs tile_q 32: registers");
+    kiln_require(s, (!a.pack_gqa && !is_split && is_dense) || is_mma || tile_q == 32 || head_dim <= 192, "head_dim strategy tile_q split_k pack_gqa layout",
+                 "strategy simt with head_dim above 192, and pack_gqa, split_k other than 1 or layout other than dense, needs tile_q 32: registers");
     kiln_require(s, is_mma || head_dim <= 256, "head_dim strategy", "head_dim above 256 needs strategy mma");
-    kiln_require(s, is_mma || head_dim_v == head_dim, "head_dim head_dim_v strategy",
-                 "a head_dim_v that differs from head_dim needs strategy mma");
-    kiln_require(s, given_v != head_dim, "head_dim head_dim_v",
-                 "head_dim_v is left out where it is head_dim");
+    kiln_require(s, is_mma || head_dim_v == head_dim, "head_dim head_dim_v strategy", "a head_dim_v that differs from head_dim needs strategy mma");
+    kiln_require(s, kiln_int(v, "head_dim_v") != head_dim, "head_dim head_dim_v", "head_dim_v is left out where it is head_dim");
     kiln_require(s, is_mma || tile_q <= 64, "strategy tile_q", "tile_q 128 needs strategy mma");
-    kiln_require(
-        s, tile_k < 128 || (is_mma && widest <= 64 && tile_q <= 64),
-        "head_dim head_dim_v strategy tile_q tile_k",
-        "tile_k 128 needs strategy mma, tile_q 32 or 64, and head_dim and head_dim_v of at most 64: registers");
-    kiln_require(
-        s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split),
-        "head_dim head_dim_v tile_q tile_k split_k",
-        "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
-    kiln_require(
-        s, tile_q < 128 || widest <= 64 || is_plain || (is_dense && !kiln_is(v, "score", "mask")),
-        "head_dim head_dim_v score layout tile_q",
-        "head_dim above 64 with score mask, or with any but plain in a layout other than dense, needs tile_q 32 or 64: registers");
+    kiln_require(s, tile_k < 128 || (is_mma && widest <= 64 && tile_q <= 64), "head_dim head_dim_v strategy tile_q tile_k",
+                 "tile_k 128 needs strategy mma, tile_q 32 or 64, and head_dim and head_dim_v of at most 64: registers");
+    kiln_require(s, tile_q < 128 || tile_k == 32 || widest <= 96 || widest > 128 || (widest == 128 && !is_split), "head_dim head_dim_v tile_q tile_k split_k",
+                 "tile_q 128 with head_dim or head_dim_v from 104 to 120, or of 128 and split_k other than 1, needs tile_k 32: registers");
+    kiln_require(s, tile_q < 128 || widest <= 64 || is_plain || (is_dense && a.shaping != ATTENTION_MASK), "head_dim head_dim_v score layout tile_q",
+                 "head_dim above 64 with score mask, or with any but plain in a layout other than dense, needs tile_q 32 or 64: registers");
     kiln_require(s, !is_wide || (head_dim % 16 == 0 && head_dim_v % 128 == 0), "head_dim head_dim_v",
                  "head_dim or head_dim_v above 256 needs head_dim a multiple of 16 and head_dim_v of 128");
     kiln_require(s, !is_wide || (tile_q <= 64 && tile_k == 32), "head_dim head_dim_v tile_q tile_k",
                  "head_dim or head_dim_v above 256 needs tile_q 32 or 64, and tile_k 32");
     kiln_require(s, !has_codes || !is_f64, "type kv", "kv other than same needs type f16, bf16 or f32");
-    kiln_require(
-        s, !has_codes || (head_dim % 16 == 0 && head_dim_v % 16 == 0), "head_dim head_dim_v kv",
-        "kv other than same needs head_dim to be a multiple of 16: rows of codes are read 16 bytes at a time");
-    kiln_require(s, !has_codes || !is_mma || (head_dim % 32 == 0 && head_dim_v % 32 == 0),
-                 "head_dim head_dim_v strategy kv",
+    kiln_require(s, !has_codes || (head_dim % 16 == 0 && head_dim_v % 16 == 0), "head_dim head_dim_v kv",
+                 "kv other than same needs head_dim to be a multiple of 16: rows of codes are read 16 bytes at a time");
+    kiln_require(s, !has_codes || !is_mma || (head_dim % 32 == 0 && head_dim_v % 32 == 0), "head_dim head_dim_v strategy kv",
                  "strategy mma with kv other than same needs head_dim and head_dim_v to be multiples of 32");
-    kiln_require(s, !has_codes || !is_wide, "head_dim head_dim_v kv",
-                 "kv other than same needs head_dim and head_dim_v of at most 256");
-    kiln_require(s, !is_mma || s->shared_bytes + static_bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86),
-                 "head_dim head_dim_v strategy tile_q tile_k split_k",
+    kiln_require(s, !has_codes || !is_wide, "head_dim head_dim_v kv", "kv other than same needs head_dim and head_dim_v of at most 256");
+    kiln_require(s, !is_mma || bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86), "head_dim head_dim_v strategy tile_q tile_k split_k",
                  "strategy mma's tiles fit 99 KB of shared memory");
+    /* clang-format on */
 }
 
 /* A sequence may have fewer tiles of queries than the longest one. */
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    const attention a = attention_init(f, v);
-    void (*const emit_tile)(const attention *a) = strategy_of(v)->emit;
+    const attention a = init(f, v);
+    void (*const emit_tile)(const attention *a) = strategy_of(&a, kiln_is(v, "strategy", "mma"))->emit;
     if (a.layout == ATTENTION_DENSE) {
         emit_tile(&a);
         return;

@@ -2,18 +2,19 @@
 #ifndef KERNELS_ATTENTION_H
 #define KERNELS_ATTENTION_H
 
+#include "device/codes.h"
 #include <kiln/author/family.h>
 
 /* The matrix of one head of one batch; with pack_gqa those of the heads whose queries are packed into one tile. */
 typedef struct attention_matrix {
-    ptx_type type;       /* of elements; S8 for codes */
-    ptx_val first;       /* element */
-    ptx_val row_stride;  /* elements, U32 */
-    ptx_val head_stride; /* elements, U64 */
-    ptx_val first_row;   /* of this sequence, U32; attention_layout.h */
-    bool is_paged;       /* attention_pages.h: */
-    ptx_val page_stride; /* elements, U64 */
-    uint32_t in_entry;   /* bytes */
+    ptx_type type;        /* of elements; S8 for codes */
+    ptx_val first;        /* element */
+    ptx_val row_stride;   /* elements, U32 */
+    ptx_val head_stride;  /* elements, U64 */
+    ptx_val first_row;    /* of this sequence, U32 */
+    ptx_val batch_stride; /* elements, U64; from page to page */
+    bool is_paged;        /* attention_pages.h: */
+    uint32_t in_entry;    /* bytes */
     bool pack_gqa;
 } attention_matrix;
 
@@ -51,7 +52,6 @@ typedef struct attention {
     attention_kv kv;
 
     attention_matrix q, k, v, out;
-    /* attention_codes.h: */
     attention_matrix k_scales, v_scales; /* with a scale for each key */
     ptx_val k_scale, v_scale;            /* else of each head, pointers */
     ptx_val lse;                         /* first element, of all heads; may be null */
@@ -66,7 +66,7 @@ typedef struct attention {
     ptx_val before, log_before, log_rows;
     ptx_val first; /* the tile's first row */
     ptx_val q_end; /* rows of Q that count: none of them when scale is 0 */
-    /* attention_layout.h: */
+    /* attention_find_sequence: */
     ptx_val most_queries, most_keys; /* of any sequence; U32 */
     ptx_val q_offsets, q_rows;       /* not of dense ones */
     ptx_val kv_batch;                /* of ragged ones, by whose batch stride K and V begin; U32 */
@@ -74,7 +74,7 @@ typedef struct attention {
     ptx_val page_table, first_page; /* the sequence's first entry; U32 */
     ptx_val page_size;              /* rows, U32 */
     ptx_val octets;                 /* of the tile that copies are for; U32 */
-    /* attention_keys.h: */
+    /* attention_score.h, keys: */
     ptx_val window_left, window_right, causal_offset; /* S32 */
     ptx_val first_keys;
     ptx_val diagonal;       /* the key at which query 0 stands; S32 */
@@ -94,20 +94,17 @@ typedef struct attention {
     ptx_val tiles, tile; /* of a head; this one counted over all heads and batches */
 } attention;
 
-/* Only what is known before a launch; f may be null. */
-attention attention_geometry(ptx_fn *f, const kiln_variant *v);
-
-attention attention_init(ptx_fn *f, const kiln_variant *v);
-
-/* Of an element. */
-uint32_t attention_bytes(const attention_matrix *m);
-
 /* Sets `block` where tiles do not begin in the order of the grid. */
 void attention_order_blocks(attention *a);
 
 /* See attention_block. With split_k, attention_find_tile sets parts, part and tiles, too. */
 ptx_val attention_find_tile(attention *a);
 ptx_val attention_grid_head(const attention *a);
+
+/* Takes the layout's arguments, and finds this thread block's sequence: its lengths, and where its rows are. Where sequences
+ * have lengths of their own, these are on the device, so that a captured graph serves sequences that grow: q_length and k_length
+ * are only the most, by which grid and parts are made. */
+void attention_find_sequence(attention *a);
 
 /* Sets `before`, and with split_k part and tile. Call it after the loop over the keys, which would keep registers for them. */
 void attention_find_before(attention *a);
@@ -121,13 +118,36 @@ ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val 
 /* Points to a row's log-sum-exp. */
 ptx_val attention_log_at(const attention *a, ptx_val row);
 
-void attention_emit_simt(const attention *a);
-void attention_emit_mma(const attention *a);
-void attention_emit_decode(const attention *a);
-void attention_emit_wide(const attention *a);
-void attention_shape_simt(kiln_shape *s, const kiln_variant *v);
-void attention_shape_mma(kiln_shape *s, const kiln_variant *v);
-void attention_shape_decode(kiln_shape *s, const kiln_variant *v);
-void attention_shape_wide(kiln_shape *s, const kiln_variant *v);
+/* Bytes of an element. */
+uint32_t attention_bytes(const attention_matrix *m);
+
+/* ---- codes ----------------------------------------------------------------------------------------------------------- */
+
+/* K and V as codes of 8 bits are bytes in shared memory, and become numbers on their way into registers. A head's scale of K is a
+ * factor of its scores, and that of V one of its rows of O. Scales of keys come with the tile: those of K multiply scores
+ * before they are shaped, those of V weights before they are rounded. */
+
+/* Whether the scales are those of heads, and not of keys. */
+bool attention_has_head_scales(const attention *a);
+
+/* Codes of K, or of V, as a kernel takes them in elements of `type`, F16 or BF16. */
+codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v);
+
+/* A head's scale, F32, by a pointer to that of the first. */
+ptx_val attention_head_scale(const attention *a, ptx_val scales);
+
+/* What the scale of a key of V is multiplied by, for its codes to be divided by it: a power of two. Weights in F16 that are
+ * multiplied by V's scales are as far from its ends as V's rows are. */
+double attention_value_factor(const attention *a);
+
+/* ---- strategies ------------------------------------------------------------------------------------------------------ */
+
+typedef struct attention_strategy {
+    void (*shape)(kiln_shape *s, const attention *a);
+    void (*emit)(const attention *a);
+} attention_strategy;
+
+extern const attention_strategy attention_strategy_simt, attention_strategy_mma, attention_strategy_decode,
+    attention_strategy_wide;
 
 #endif

@@ -3,7 +3,6 @@
  * thread the units of its row that are a team apart: these offsets are constants. Where U is odd, units go to threads one
  * by one, row after row. From one unit of a thread to its next the step is always the same, except at the end of a row. */
 #include "attention_copy.h"
-#include "attention_codes.h"
 #include "attention_pages.h"
 #include "device/copy.h"
 #include "device/narrow.h"
@@ -12,26 +11,18 @@
 
 enum { OCTET = 8 };
 
-static uint32_t unit_elements(const attention_panel *p)
-{
-    return UNIT_BYTES / attention_bytes(&p->from);
-}
-
-static uint32_t row_units(const attention_panel *p)
-{
-    return p->elements / unit_elements(p);
-}
-
 /* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
-uint32_t attention_team(uint32_t units, uint32_t threads)
+/* How many of so many threads take neighbouring units of a row: 8, 4 or 2; all of an odd number. At least eight rows are
+ * taken at once: so a thread's rows are whole octets apart, which neither pages nor strips turn about. */
+static uint32_t team_of(uint32_t units, uint32_t threads)
 {
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
 }
 
 attention_lines attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
 {
-    const uint32_t team = attention_team(units, threads);
+    const uint32_t team = team_of(units, threads);
     if (units % 2 != 0)
         return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0, start};
     /* A team's strips begin in banks that its other rows leave free. */
@@ -90,7 +81,7 @@ typedef struct teams {
 
 static teams teams_of(const attention_panel *p)
 {
-    uint32_t team = attention_team(row_units(p), p->by->threads), rows = p->by->threads;
+    uint32_t team = team_of(p->row_units, p->by->threads), rows = p->by->threads;
     rows = rows / team < p->rows ? rows / team : p->rows;
     return (teams){team, rows, p->by->threads / team / rows};
 }
@@ -102,7 +93,7 @@ static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_B
     enum { HALF = UNIT_BYTES / 2, HALF_BYTES = HALF * 4 };
     ptx_fn *f = p->by->a->f;
     ptx_val halves[2] = {to, ptx_at_bytes(f, to, HALF_BYTES)};
-    if (p->lines.row_bytes == row_units(p) * p->lines.unit_bytes) {
+    if (p->lines.row_bytes == p->row_units * p->lines.unit_bytes) {
         ptx_val turns = ptx_ne(f, ptx_and(f, p->by->tid, ptx_u32(2)), ptx_u32(0)), at = ptx_address(f, to);
         for (uint32_t i = 0; i < HALF; i++) {
             ptx_val first = x[i];
@@ -136,8 +127,7 @@ static void copy_elements(const attention_panel *p, ptx_val from, ptx_val to, co
         store_widened(p, to, x);
         return;
     }
-    for (uint32_t i = 0; i < 4; i++)
-        widen_pair(a->f, a->type, words[i], &x[2 * i]);
+    widen_words(a->f, a->type, 4, words, x);
     ptx_store_vec(a->f, 4, to, &x[0], PTX_PLAIN);
     ptx_store_vec(a->f, 4, ptx_at_bytes(a->f, to, UNIT_BYTES), &x[4], PTX_PLAIN);
 }
@@ -161,7 +151,7 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
 {
     ptx_fn *f = p->by->a->f;
     teams t = teams_of(p);
-    uint32_t rounds = row_units(p) / t.team, bytes = attention_bytes(&p->from);
+    uint32_t rounds = p->row_units / t.team, bytes = attention_bytes(&p->from);
     ptx_val mine = ptx_add(f, p->row, row), from = ptx_at(f, p->at, element), at, step, octet, in_bounds;
     if (p->from.is_paged)
         octet = attention_octet_at(p->by->a, mine);
@@ -181,35 +171,14 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
             in_bounds = ptx_lt(f, mine, *end);
         for (uint32_t round = 0; round < rounds; round += t.parts) {
             uint32_t units = round * t.team;
-            copy_units(p, (rounds - round) * t.team * t.rows, ptx_at_const(f, at, units * unit_elements(p)),
+            copy_units(p, (rounds - round) * t.team * t.rows, ptx_at_const(f, at, units * p->unit_elements),
                        p->to, first * p->lines.row_bytes + attention_unit_bytes(p->lines, units),
                        end ? &in_bounds : NULL);
         }
     }
 }
 
-static void init_even(attention_panel *p)
-{
-    ptx_fn *f = p->by->a->f;
-    teams t = teams_of(p);
-    ptx_val team = ptx_div(f, p->by->tid, ptx_u32(t.team));
-    p->column = ptx_and(f, p->by->tid, ptx_u32(t.team - 1));
-    p->row = team;
-    if (t.parts > 1) {
-        p->row = ptx_and(f, team, ptx_u32(t.rows - 1));
-        ptx_val part = ptx_div(f, team, ptx_u32(t.rows));
-        p->column = ptx_mad(f, part, ptx_u32(t.team), p->column);
-    }
-}
-
 /* ---- odd rows -------------------------------------------------------------------------------------------------------- */
-
-static void init_odd(attention_panel *p)
-{
-    ptx_fn *f = p->by->a->f;
-    p->row = ptx_div(f, p->by->tid, ptx_u32(row_units(p)));
-    p->column = ptx_rem(f, p->by->tid, ptx_u32(row_units(p)));
-}
 
 typedef struct unit {
     ptx_val row, column, at;
@@ -221,7 +190,7 @@ static void find_unit(const attention_panel *p, ptx_val from, unit *u)
 {
     ptx_fn *f = p->by->a->f;
     ptx_val line = attention_line_at(p->by->a, &p->from, from, u->row);
-    ptx_val column = ptx_mul(f, u->column, ptx_u32(unit_elements(p)));
+    ptx_val column = ptx_mul(f, u->column, ptx_u32(p->unit_elements));
     u->at = ptx_at(f, line, column);
 }
 
@@ -233,7 +202,7 @@ typedef struct hops {
 static hops init_hops(const attention_panel *p)
 {
     ptx_fn *f = p->by->a->f;
-    uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
+    uint32_t units = p->row_units, rows = p->by->threads / units, columns = p->by->threads % units;
     uint32_t bytes = attention_bytes(&p->from);
     ptx_val row = ptx_mul_wide(f, p->from.row_stride, ptx_u32(bytes));
     ptx_val within = ptx_mul(f, row, ptx_u64(rows));
@@ -246,7 +215,7 @@ static hops init_hops(const attention_panel *p)
 static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 {
     ptx_fn *f = p->by->a->f;
-    uint32_t units = row_units(p), rows = p->by->threads / units, columns = p->by->threads % units;
+    uint32_t units = p->row_units, rows = p->by->threads / units, columns = p->by->threads % units;
     uint32_t gap = p->lines.row_bytes - units * p->lines.unit_bytes;
     u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
     if (has_row)
@@ -270,7 +239,7 @@ static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
 static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, ptx_val element)
 {
     ptx_fn *f = p->by->a->f;
-    uint32_t units = p->rows * row_units(p), threads = p->by->threads;
+    uint32_t units = p->rows * p->row_units, threads = p->by->threads;
     bool has_hops = units > threads && !p->from.pack_gqa && !p->from.is_paged;
     unit u = {.row = ptx_add(f, p->row, row), .column = p->column, .to = p->to};
     ptx_val from = ptx_at(f, p->from.first, element), in_bounds;
@@ -292,48 +261,54 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
 
 /* ---- panels ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_even(const attention_panel *p)
-{
-    return row_units(p) % 2 == 0;
-}
-
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
                                      uint32_t elements, ptx_val to, attention_lines lines)
 {
     ptx_fn *f = by->a->f;
-    attention_panel p = {by, from, rows, elements, lines, .at = from.first};
-    (is_even(&p) ? init_even : init_odd)(&p);
-    if (is_even(&p)) {
-        ptx_val column = ptx_mul(f, p.column, ptx_u32(unit_elements(&p)));
+    attention_panel p = {
+        .by = by, .from = from, .rows = rows, .elements = elements, .lines = lines, .at = from.first};
+    p.unit_elements = UNIT_BYTES / attention_bytes(&from);
+    p.row_units = elements / p.unit_elements;
+    if (p.row_units % 2 == 0) {
+        const teams t = teams_of(&p);
+        ptx_val team = ptx_div(f, by->tid, ptx_u32(t.team));
+        p.column = ptx_and(f, by->tid, ptx_u32(t.team - 1));
+        p.row = team;
+        if (t.parts > 1) {
+            p.row = ptx_and(f, team, ptx_u32(t.rows - 1));
+            ptx_val part = ptx_div(f, team, ptx_u32(t.rows));
+            p.column = ptx_mad(f, part, ptx_u32(t.team), p.column);
+        }
+        ptx_val column = ptx_mul(f, p.column, ptx_u32(p.unit_elements));
         p.at = ptx_at(f, from.first, column);
         if (from.is_paged)
             p.at = in_octet(f, &from, p.at, p.row);
+    } else {
+        p.row = ptx_div(f, by->tid, ptx_u32(p.row_units));
+        p.column = ptx_rem(f, by->tid, ptx_u32(p.row_units));
     }
     p.to = ptx_add(f, attention_unit_at(f, lines, p.row, p.column), to);
     return p;
 }
 
-/* Copies in the background check a bound in an instruction or two. Of few of them ptxas would predicate two ways, one without
- * bounds, and all warps go through both. */
-static bool always_checks(const attention_panel *p)
-{
-    enum { FEW = 4 };
-    return p->by->in_background && p->rows * row_units(p) <= FEW * p->by->threads;
-}
-
 void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx_val element)
 {
+    enum { FEW = 4 };
     ptx_fn *f = p->by->a->f;
-    if (always_checks(p)) {
-        (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+    void (*const copy)(const attention_panel *, ptx_val, const ptx_val *, ptx_val) =
+        p->row_units % 2 == 0 ? copy_even : copy_odd;
+    /* Copies in the background check a bound in an instruction or two. Of few of them ptxas would predicate two ways, one without
+     * bounds, and all warps go through both. */
+    if (p->by->in_background && p->rows * p->row_units <= FEW * p->by->threads) {
+        copy(p, row, &end, element);
         return;
     }
     ptx_val last = ptx_add(f, row, ptx_u32(p->rows));
     PTX_IF (f, ptx_le(f, last, end)) {
-        (is_even(p) ? copy_even : copy_odd)(p, row, NULL, element);
+        copy(p, row, NULL, element);
     }
     PTX_ELSE (f) {
-        (is_even(p) ? copy_even : copy_odd)(p, row, &end, element);
+        copy(p, row, &end, element);
     }
 }
 
@@ -341,34 +316,27 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
 
 enum { SCALE_BYTES = 4 };
 
-static void copy_scale(const attention_copier *by, ptx_val to, ptx_val from, ptx_val in_bounds)
-{
-    ptx_fn *f = by->a->f;
-    if (by->in_background) {
-        ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), ptx_u32(0));
-        ptx_cp_async_zfill(f, to, from, SCALE_BYTES, bytes, PTX_CA);
-        return;
-    }
-    ptx_val scale;
-    tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
-    ptx_store(f, to, scale);
-}
-
-static void copy_scales_of(const attention_copier *by, const attention_matrix *m, uint32_t first, ptx_val to,
-                           ptx_val row, ptx_val end)
-{
-    ptx_fn *f = by->a->f;
-    ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, ptx_u32(first)), number = ptx_add(f, row, mine);
-    ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, end);
-    ptx_val at = ptx_mad(f, mine, ptx_u32(SCALE_BYTES), to);
-    copy_scale(by, shared_at(f, PTX_F32, at, 0), from, in_bounds);
-}
-
+/* From key `first` of the tile on, one of K and one of V per thread. */
 static void copy_scales(const attention_copier *by, uint32_t first, uint32_t rows, ptx_val to, ptx_val row,
                         ptx_val end)
 {
-    copy_scales_of(by, &by->a->k_scales, first, to, row, end);
-    copy_scales_of(by, &by->a->v_scales, first, ptx_add(by->a->f, to, ptx_u32(rows * SCALE_BYTES)), row, end);
+    ptx_fn *f = by->a->f;
+    for (uint32_t is_v = 0; is_v < 2; is_v++) {
+        const attention_matrix *m = is_v ? &by->a->v_scales : &by->a->k_scales;
+        if (is_v)
+            to = ptx_add(f, to, ptx_u32(rows * SCALE_BYTES));
+        ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, ptx_u32(first)),
+                number = ptx_add(f, row, mine);
+        ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, end);
+        ptx_val at = shared_at(f, PTX_F32, ptx_mad(f, mine, ptx_u32(SCALE_BYTES), to), 0), scale;
+        if (by->in_background) {
+            ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), ptx_u32(0));
+            ptx_cp_async_zfill(f, at, from, SCALE_BYTES, bytes, PTX_CA);
+        } else {
+            tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
+            ptx_store(f, at, scale);
+        }
+    }
 }
 
 void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to, ptx_val row, ptx_val end)
@@ -387,27 +355,11 @@ void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to
 
 /* ---- O ----------------------------------------------------------------------------------------------------------------- */
 
-static void store_unit(const attention *a, ptx_val from, uint32_t start, ptx_val row, ptx_val column,
-                       const ptx_val *has_unit)
-{
-    ptx_fn *f = a->f;
-    ptx_val words[4], number = ptx_add(f, row, a->first);
-    ptx_val in_bounds = ptx_lt(f, number, a->rows);
-    if (has_unit)
-        in_bounds = ptx_and(f, in_bounds, *has_unit);
-    ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
-    ptx_val to = ptx_at(f, out, ptx_mul(f, column, ptx_u32(OCTET)));
-    PTX_WHEN (f, in_bounds) {
-        ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, from, start), PTX_PLAIN);
-        ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
-    }
-}
-
 void attention_store_rows(const attention *a, attention_lines lines, ptx_val shared, ptx_val first,
                           uint32_t rows, ptx_val thread, uint32_t threads)
 {
     ptx_fn *f = a->f;
-    uint32_t units = a->head_dim_v / OCTET, team = attention_team(units, ptx_block_x(f));
+    uint32_t units = a->head_dim_v / OCTET, team = team_of(units, ptx_block_x(f));
     for (uint32_t i = 0; i < rows * team; i += threads) {
         ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, ptx_u32(i));
         ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
@@ -418,7 +370,16 @@ void attention_store_rows(const attention *a, attention_lines lines, ptx_val sha
         for (uint32_t n = 0; n < units; n += team) {
             ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, ptx_u32(n));
             ptx_val from = ptx_add(f, attention_unit_at(f, lines, row, column), shared);
-            store_unit(a, from, lines.start, row, column, is_ragged ? &has_unit : NULL);
+            ptx_val words[4], number = ptx_add(f, row, a->first);
+            ptx_val in_bounds = ptx_lt(f, number, a->rows);
+            if (is_ragged)
+                in_bounds = ptx_and(f, in_bounds, has_unit);
+            ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
+            ptx_val to = ptx_at(f, out, ptx_mul(f, column, ptx_u32(OCTET)));
+            PTX_WHEN (f, in_bounds) {
+                ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, from, lines.start), PTX_PLAIN);
+                ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);
+            }
         }
     }
 }

@@ -12,10 +12,6 @@ typedef struct attention_copier {
     ptx_val tid;
 } attention_copier;
 
-/* How many of so many threads take neighbouring units of a row: 8, 4 or 2; all of an odd number. At least eight rows are
- * taken at once: so a thread's rows are whole octets apart, which neither pages nor strips turn about. */
-uint32_t attention_team(uint32_t units, uint32_t threads);
-
 /* Where the rows of a tile lie in shared memory: one after the other, or, on tensor cores, in strips of two units of every
  * row. Rows 4 to 7 of every eight have the two of a strip in the other order, and a gap follows each strip: neither eight
  * rows of a matrix of ldmatrix nor eight units of a row that eight lanes copy have a bank conflict. A lane finds its row
@@ -47,6 +43,7 @@ typedef struct attention_panel {
     const attention_copier *by;
     attention_matrix from;
     uint32_t rows, elements;
+    uint32_t unit_elements, row_units; /* elements of 16 bytes; such units of a row */
     attention_lines lines;
     ptx_val row, column; /* of this thread's first unit; the column in units */
     ptx_val at, to;      /* its source, its destination */

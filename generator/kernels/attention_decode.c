@@ -9,8 +9,8 @@
  * in a cycle: twice what an H100 has for a multiprocessor. Codes of 8 bits are half of these bytes, and a warp by itself takes at
  * most 1700 cycles for a tile of them: the eight that registers leave room for go through 19 bytes in a cycle.
  */
-#include "attention_keys.h"
 #include "attention_mma.h"
+#include "attention_score.h"
 #include "device/copy.h"
 #include "device/lanes.h"
 #include "device/shared.h"
@@ -151,23 +151,9 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     attention_mma_hold_q(m);
 }
 
-/* Each warp leaves the sums of its keys where the rings were. */
-static void store_records(decode *d, ptx_val records)
+static void shape(kiln_shape *s, const attention *a)
 {
-    ptx_fn *f = d->m.f;
-    const attention *a = &d->m.a;
-    attention_mma_slices slices;
-    attention_mma_slice(&d->m, &slices);
-    ptx_val in_warp = ptx_shr(f, d->m.lane, ptx_u32(2));
-    ptx_val row = ptx_mad(f, d->warp, ptx_u32(a->tile_q), in_warp);
-    ptx_val record = ptx_at(f, records, ptx_mul(f, row, ptx_u32(attention_shared_record(a))));
-    for (uint32_t i = 0; i < 2; i++)
-        attention_store_slice(a, &slices.of[i], ptx_at_const(f, record, 8 * i * attention_shared_record(a)));
-}
-
-void attention_shape_decode(kiln_shape *s, const kiln_variant *v)
-{
-    const decode d = geometry(attention_mma_geometry(attention_geometry(NULL, v), WARP_KEYS));
+    const decode d = geometry(attention_mma_geometry(*a, WARP_KEYS));
     s->block[0] = WARPS * WARP_LANES;
     s->shared_bytes = bytes(&d);
     s->blocks_per_multiprocessor = attention_mma_blocks(&d.m, s->block[0]);
@@ -175,7 +161,7 @@ void attention_shape_decode(kiln_shape *s, const kiln_variant *v)
     s->loop_warps = WARPS;
 }
 
-void attention_emit_decode(const attention *a)
+static void emit(const attention *a)
 {
     ptx_fn *f = a->f;
     decode d = geometry(attention_mma_init(a, WARP_KEYS));
@@ -184,8 +170,17 @@ void attention_emit_decode(const attention *a)
     attention_mma_add_tiles(&d.m, &d.ahead, add_tile, &d);
     ptx_barrier(f);
     ptx_val records = shared_at(f, PTX_F32, shared, d.q_bytes);
-    store_records(&d, records);
+    /* Each warp leaves the sums of its keys where the rings were. */
+    attention_mma_slices slices;
+    attention_mma_slice(&d.m, &slices);
+    ptx_val in_warp = ptx_shr(f, d.m.lane, ptx_u32(2));
+    ptx_val row = ptx_mad(f, d.warp, ptx_u32(a->tile_q), in_warp);
+    ptx_val record = ptx_at(f, records, ptx_mul(f, row, ptx_u32(attention_shared_record(a))));
+    for (uint32_t i = 0; i < 2; i++)
+        attention_store_slice(a, &slices.of[i], ptx_at_const(f, record, 8 * i * attention_shared_record(a)));
     ptx_barrier(f);
     attention_find_before(&d.m.a);
     attention_leave_warps(&d.m.a, records, WARPS, tid);
 }
+
+const attention_strategy attention_strategy_decode = {shape, emit};

@@ -31,7 +31,6 @@
  * head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_mma.h"
-#include "attention_codes.h"
 #include "attention_score.h"
 #include "attention_total.h"
 #include "device/lanes.h"
@@ -64,18 +63,6 @@ static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, p
 static uint32_t octet_bytes(attention_lines lines)
 {
     return UNIT * lines.row_bytes;
-}
-
-/* Of a block's sums of O, eight columns each. */
-static uint32_t fragments(const mma *m)
-{
-    return 2 * m->v_steps + m->v_has_tail;
-}
-
-/* Of a thread block whose warps have rows of their own; a warp that has keys of its own copies them by itself. */
-static uint32_t threads(const mma *m)
-{
-    return m->a.tile_q / BLOCK_ROWS / m->blocks * WARP_LANES;
 }
 
 /* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
@@ -229,62 +216,21 @@ static ptx_val first_row(const mma *m, uint32_t block)
     return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
 }
 
-typedef struct lane_scores {
-    attention_scores rows[2 * MOST_BLOCKS];
-    uint32_t offsets[2 * MOST_OCTETS];
-    ptx_val *score[2 * MOST_BLOCKS][2 * MOST_OCTETS];
-} lane_scores;
-
 /* Of each row the lane has keys 2 * quarter and the next of each octet. */
-static void find_scores(mma *m, ptx_val key, lane_scores *of)
+static void find_scores(void *of, ptx_val key, attention_scores rows[])
 {
+    mma *m = of;
     ptx_fn *f = m->f;
     ptx_val row = first_row(m, 0), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
-    for (uint32_t n = 0; n < 2 * m->octets; n++)
-        of->offsets[n] = n / 2 * UNIT + n % 2;
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        for (uint32_t n = 0; n < 2 * m->octets; n++)
-            of->score[i][n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
         ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
-        of->rows[i] = (attention_scores){number, mine, of->offsets, of->score[i], 2 * m->octets};
+        rows[i] = (attention_scores){.row = number, .first = mine, .count = 2 * m->octets};
+        for (uint32_t n = 0; n < 2 * m->octets; n++) {
+            rows[i].offsets[n] = n / 2 * UNIT + n % 2;
+            rows[i].score[n] = &m->score[i / 2][n / 2][i % 2 * 2 + n % 2];
+        }
     }
-}
-
-static void shape_and_mask(mma *m, ptx_val key)
-{
-    ptx_fn *f = m->f;
-    lane_scores of;
-    if (m->a.shaping != ATTENTION_PLAIN) {
-        find_scores(m, key, &of);
-        attention_shape_scores(&m->a, of.rows, 2 * m->blocks);
-    }
-    PTX_IF (f, attention_is_masked(&m->a, key)) {
-        ptx_rarely(f);
-        find_scores(m, key, &of);
-        attention_mask_scores(&m->a, key, of.rows, 2 * m->blocks);
-    }
-}
-
-static ptx_val most_of_row(mma *m, uint32_t b, uint32_t r)
-{
-    ptx_fn *f = m->f;
-    ptx_val most = ptx_max(f, m->score[b][0][2 * r], m->score[b][0][2 * r + 1]);
-    for (uint32_t o = 1; o < m->octets; o++) {
-        most = ptx_max(f, most, m->score[b][o][2 * r]);
-        most = ptx_max(f, most, m->score[b][o][2 * r + 1]);
-    }
-    return ptx_reduce_lanes(f, PTX_OP_MAX, 4, most);
-}
-
-static void raise_row(mma *m, uint32_t b, uint32_t r, ptx_val shift)
-{
-    ptx_fn *f = m->f;
-    ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[b][r], shift);
-    ptx_mul_to(f, m->row[b][r].sum, shrink);
-    for (uint32_t n = 0; n < fragments(m); n++)
-        for (uint32_t i = 0; i < 2; i++)
-            ptx_mul_to(f, m->sum[b][n][2 * r + i], shrink);
 }
 
 /* A softmax may subtract any number, as long as no weight gets too large. So the sums are scaled only where the largest
@@ -294,15 +240,23 @@ static void raise_rows(mma *m)
     ptx_fn *f = m->f;
     ptx_val shift[2 * MOST_BLOCKS], has_grown = {0};
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        shift[i] = ptx_mul(f, most_of_row(m, i / 2, i % 2), m->a.factor);
-        ptx_val enough = ptx_add(f, m->row[i / 2][i % 2].shift, ptx_f32(2));
+        const uint32_t b = i / 2, r = i % 2;
+        ptx_val most = ptx_max(f, m->score[b][0][2 * r], m->score[b][0][2 * r + 1]);
+        for (uint32_t n = 2; n < 2 * m->octets; n++)
+            most = ptx_max(f, most, m->score[b][n / 2][2 * r + n % 2]);
+        shift[i] = ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, 4, most), m->a.factor);
+        ptx_val enough = ptx_add(f, m->row[b][r].shift, ptx_f32(2));
         ptx_val is_over = ptx_gt(f, shift[i], enough);
         has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
         ptx_rarely(f);
-        for (uint32_t i = 0; i < 2 * m->blocks; i++)
-            raise_row(m, i / 2, i % 2, shift[i]);
+        for (uint32_t i = 0; i < 2 * m->blocks; i++) {
+            ptx_val shrink = softmax_raise(f, m->a.wide, &m->row[i / 2][i % 2], shift[i]);
+            ptx_mul_to(f, m->row[i / 2][i % 2].sum, shrink);
+            for (uint32_t n = 0; n < 2 * m->fragments; n++)
+                ptx_mul_to(f, m->sum[i / 2][n / 2][2 * (i % 2) + n % 2], shrink);
+        }
     }
 }
 
@@ -311,29 +265,6 @@ static void load_scales(const mma *m, bool is_v, uint32_t octet, ptx_val scales[
 {
     const uint32_t byte = (is_v * m->keys + octet * UNIT) * 4;
     ptx_load_vec(m->f, 2, scales, shared_at(m->f, PTX_F32, m->scales_at, byte), PTX_PLAIN);
-}
-
-static void scale_scores(mma *m)
-{
-    for (uint32_t o = 0; o < m->octets; o++) {
-        ptx_val scales[2];
-        load_scales(m, false, o, scales);
-        for (uint32_t b = 0; b < m->blocks; b++)
-            for (uint32_t i = 0; i < 4; i++)
-                ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
-    }
-}
-
-/* Weights times the scales of V. */
-static void scale_pair(mma *m, uint32_t octet, ptx_val pair[2])
-{
-    ptx_val scales[2];
-    load_scales(m, true, octet, scales);
-    for (uint32_t i = 0; i < 2; i++) {
-        if (m->a.type == PTX_F16)
-            scales[i] = ptx_mul(m->f, scales[i], ptx_f32((float)attention_value_factor(&m->a)));
-        pair[i] = ptx_mul(m->f, pair[i], scales[i]);
-    }
 }
 
 static void weigh_row(mma *m, uint32_t b, uint32_t r)
@@ -348,8 +279,15 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
             pair[i] = softmax_exp2(f, m->a.wide, x);
             ptx_add_to(f, m->row[b][r].sum, pair[i]);
         }
-        if (m->a.kv == ATTENTION_INT8_TOKEN)
-            scale_pair(m, o, pair);
+        if (m->a.kv == ATTENTION_INT8_TOKEN) {
+            ptx_val scales[2]; /* of V */
+            load_scales(m, true, o, scales);
+            for (uint32_t i = 0; i < 2; i++) {
+                if (m->a.type == PTX_F16)
+                    scales[i] = ptx_mul(m->f, scales[i], ptx_f32((float)attention_value_factor(&m->a)));
+                pair[i] = ptx_mul(m->f, pair[i], scales[i]);
+            }
+        }
         ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, pair[0], pair[1]);
         m->weight[b][2 * o + r] = ptx_as(f, pairs, word);
     }
@@ -358,9 +296,16 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
 void attention_mma_weigh(mma *m, ptx_val key)
 {
     multiply_scores(m);
-    if (m->a.kv == ATTENTION_INT8_TOKEN)
-        scale_scores(m);
-    shape_and_mask(m, key);
+    if (m->a.kv == ATTENTION_INT8_TOKEN) {
+        for (uint32_t o = 0; o < m->octets; o++) {
+            ptx_val scales[2];
+            load_scales(m, false, o, scales);
+            for (uint32_t b = 0; b < m->blocks; b++)
+                for (uint32_t i = 0; i < 4; i++)
+                    ptx_mul_to(m->f, m->score[b][o][i], scales[i % 2]);
+        }
+    }
+    attention_shape_and_mask(&m->a, key, 2 * m->blocks, find_scores, m);
     raise_rows(m);
     for (uint32_t i = 0; i < 2 * m->blocks; i++)
         weigh_row(m, i / 2, i % 2);
@@ -422,7 +367,7 @@ static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
         ptx_val share = softmax_share(f, m->a.wide, m->row[b][r].sum);
         share = ptx_mul(f, share, m->shrink[2 * b + r]);
         ptx_val words[2];
-        for (uint32_t n = 0; n < fragments(m); n++) {
+        for (uint32_t n = 0; n < m->fragments; n++) {
             ptx_val low = ptx_mul(f, sum_of(m, b, r, 2 * n), share);
             ptx_val high = ptx_mul(f, sum_of(m, b, r, 2 * n + 1), share);
             words[n % 2] = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
@@ -436,9 +381,10 @@ static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
     }
 }
 
-static void stage_rows(mma *m, ptx_val shared)
+static void stage_rows(mma *m)
 {
     ptx_fn *f = m->f;
+    ptx_val shared = m->shared;
     ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
     ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
     ptx_val first = ptx_mad(f, quarter, ptx_u32(4), shared), at[2];
@@ -480,8 +426,10 @@ static void store_logs(mma *m)
     }
 }
 
-static void add_sinks(mma *m)
+static void store_results(void *of)
 {
+    mma *m = of;
+    const uint32_t of_warp = m->blocks * BLOCK_ROWS;
     ptx_val numbers[2 * MOST_BLOCKS], first = first_row(m, 0);
     softmax_row *rows[2 * MOST_BLOCKS];
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
@@ -489,15 +437,9 @@ static void add_sinks(mma *m)
         rows[i] = &m->row[i / 2][i % 2];
     }
     attention_add_sinks(&m->a, numbers, rows, m->shrink, 2 * m->blocks);
-}
-
-static void store_results(mma *m, ptx_val shared)
-{
-    add_sinks(m);
-    uint32_t rows = m->blocks * BLOCK_ROWS;
-    stage_rows(m, shared);
-    attention_store_rows(&m->a, m->out_lines, shared, ptx_mul(m->f, m->warp, ptx_u32(rows)), rows, m->lane,
-                         WARP_LANES);
+    stage_rows(m);
+    ptx_val start = ptx_mul(m->f, m->warp, ptx_u32(of_warp));
+    attention_store_rows(&m->a, m->out_lines, m->shared, start, of_warp, m->lane, WARP_LANES);
     store_logs(m);
 }
 
@@ -508,7 +450,7 @@ void attention_mma_slice(mma *m, attention_mma_slices *slices)
     const uint32_t width = m->has_codes ? 4 : 2;
     ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(width));
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        uint32_t count = fragments(m), block = i / 2, r = i % 2;
+        uint32_t count = m->fragments, block = i / 2, r = i % 2;
         ptx_val *sums = slices->sums[i];
         for (uint32_t n = 0; n < 2 * count; n++)
             sums[n] = sum_of(m, block, r, n);
@@ -518,19 +460,15 @@ void attention_mma_slice(mma *m, attention_mma_slices *slices)
     }
 }
 
-static void store_parts(mma *m, ptx_val tid)
+static void store_parts(void *of)
 {
+    mma *m = of;
     attention_mma_slices slices;
     attention_mma_slice(m, &slices);
-    attention_leave_part(&m->a, slices.of, 2 * m->blocks, tid);
+    attention_leave_part(&m->a, slices.of, 2 * m->blocks, m->copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
-
-uint32_t attention_mma_scale_bytes(const mma *m)
-{
-    return m->a.kv == ATTENTION_INT8_TOKEN ? 2 * m->keys * 4 : 0;
-}
 
 /* The head_dim up to which registers hold two blocks. What codes become takes some, and scales of keys do. */
 static uint32_t most_of_two(const mma *m)
@@ -547,12 +485,14 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.has_tail = m.a.head_dim % 16 != 0;
     m.v_steps = m.a.head_dim_v / 16;
     m.v_has_tail = m.a.head_dim_v % 16 != 0;
+    m.fragments = 2 * m.v_steps + m.v_has_tail;
     m.octets = keys / 8;
     m.has_codes = m.a.kv != ATTENTION_SAME;
     bool has_two = m.a.tile_q == 128 || (m.a.tile_q == 64 && m.a.tile_k == 32);
     m.blocks = has_two && m.a.head_dim <= most_of_two(&m) && m.a.head_dim_v <= most_of_two(&m) ? 2 : 1;
+    m.threads = m.a.tile_q / BLOCK_ROWS / m.blocks * WARP_LANES;
     const bool is_shared = keys == m.a.tile_k; /* else a warp has a ring of its own */
-    const uint32_t all = threads(&m), copiers = is_shared ? all : WARP_LANES;
+    const uint32_t all = m.threads, copiers = is_shared ? all : WARP_LANES;
     const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
     m.q_lines = attention_strips(0, m.a.tile_q, units, all);
     m.out_lines = attention_strips(0, m.a.tile_q, v_units, all); /* in Q's place */
@@ -566,7 +506,7 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     m.scales_start = attention_lines_end(m.v_lines, keys, of_v);
     if (!is_shared && k_end > m.scales_start)
         m.scales_start = k_end;
-    m.shared_bytes = m.scales_start + attention_mma_scale_bytes(&m);
+    m.shared_bytes = m.scales_start + (m.a.kv == ATTENTION_INT8_TOKEN ? 2 * keys * 4 : 0);
     m.q_stays = m.blocks == 1 && m.a.head_dim <= MOST_SMALL;
     return m;
 }
@@ -579,7 +519,7 @@ mma attention_mma_init(const attention *of, uint32_t keys)
     for (uint32_t b = 0; b < m.blocks; b++) {
         for (uint32_t r = 0; r < 2; r++)
             softmax_init_row(f, m.a.wide, &m.row[b][r]);
-        for (uint32_t i = 0; i < 4 * (fragments(&m)); i++)
+        for (uint32_t i = 0; i < 4 * m.fragments; i++)
             m.sum[b][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
     }
     return m;
@@ -630,7 +570,7 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->shared = shared;
-    m->copier = (attention_copier){a, threads(m), 2, a->has_sm_80, tid};
+    m->copier = (attention_copier){a, m->threads, 2, a->has_sm_80, tid};
     attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, shared, m->v_lines);
@@ -662,20 +602,6 @@ uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
     return blocks < 1 ? 1 : blocks;
 }
 
-/* Of the thread block, of which a warp may have a part. */
-static uint32_t chunk_keys(const mma *m)
-{
-    return ATTENTION_CHUNK / m->keys * m->a.tile_k;
-}
-
-/* Whether there are more keys than one chunk takes. */
-static ptx_val is_long(const mma *m)
-{
-    ptx_fn *f = m->f;
-    ptx_val end = ptx_add(f, m->a.first_key, ptx_u32(chunk_keys(m)));
-    return ptx_gt(f, m->a.end, end);
-}
-
 void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
 {
     ptx_fn *f = m->f;
@@ -683,27 +609,8 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     attention_sums sums[MOST_BLOCKS];
     for (uint32_t b = 0; b < m->blocks; b++)
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
-    attention_total total = attention_init_total(a, sums, m->blocks, fragments(m));
-    PTX_IF (f, is_long(m)) {
-        ptx_rarely(f);
-        attention_clear_total(&total);
-    }
-    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(chunk_keys(m))) {
-        ptx_val behind = ptx_add(f, chunk, ptx_u32(chunk_keys(m)));
-        ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
-        PTX_FOR (f, counted, first, end, ptx_u32(a->tile_k)) {
-            ptx_main_loop(f);
-            add(of, counted);
-        }
-        PTX_IF (f, is_long(m)) {
-            ptx_rarely(f);
-            attention_add_to_total(&total);
-        }
-    }
-    PTX_IF (f, is_long(m)) {
-        ptx_rarely(f);
-        attention_take_total(&total);
-    }
+    attention_total total = attention_init_total(a, sums, m->blocks, m->fragments);
+    attention_add_tiles(&total, 1, ATTENTION_CHUNK / m->keys * a->tile_k, ahead, add, of);
     if (a->has_sm_80)
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
@@ -712,17 +619,16 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
     }
 }
 
-void attention_shape_mma(kiln_shape *s, const kiln_variant *v)
+static void shape(kiln_shape *s, const attention *a)
 {
-    const attention a = attention_geometry(NULL, v);
-    const mma m = attention_mma_geometry(a, a.tile_k);
-    s->block[0] = threads(&m);
+    const mma m = attention_mma_geometry(*a, a->tile_k);
+    s->block[0] = m.threads;
     s->shared_bytes = m.shared_bytes;
-    s->blocks_per_multiprocessor = attention_mma_blocks(&m, threads(&m));
-    s->trip = m.a.tile_k;
+    s->blocks_per_multiprocessor = attention_mma_blocks(&m, m.threads);
+    s->trip = a->tile_k;
 }
 
-void attention_emit_mma(const attention *a)
+static void emit(const attention *a)
 {
     ptx_fn *f = a->f;
     mma m = attention_mma_init(a, a->tile_k);
@@ -730,16 +636,7 @@ void attention_emit_mma(const attention *a)
     init_copies(&m, shared, tid);
     attention_mma_add_tiles(&m, NULL, add_tile, &m);
     attention_find_before(&m.a);
-    if (m.a.split_k > 1) {
-        store_parts(&m, tid);
-    } else if (m.a.split_k == 1) {
-        store_results(&m, shared);
-    } else {
-        PTX_IF (f, attention_is_split(&m.a)) {
-            store_parts(&m, tid);
-        }
-        PTX_ELSE (f) {
-            store_results(&m, shared);
-        }
-    }
+    attention_finish(&m.a, store_parts, store_results, &m);
 }
+
+const attention_strategy attention_strategy_mma = {shape, emit};

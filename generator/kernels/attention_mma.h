@@ -20,6 +20,8 @@ typedef struct attention_mma {
     ptx_fn *f;
     bool q_stays;                    /* in registers */
     uint32_t blocks;                 /* of 16 rows, per warp */
+    uint32_t fragments;              /* of a block's sums of O, eight columns each */
+    uint32_t threads;                /* of a thread block whose warps have rows of their own */
     uint32_t keys;                   /* of a tile: tile_k, or the part of them that a warp has for itself */
     uint32_t steps, v_steps, octets; /* 16 elements of head_dim, of head_dim_v; 8 keys */
     bool has_codes;                  /* K and V are codes */
@@ -52,9 +54,6 @@ void attention_mma_init_lane(attention_mma *m, ptx_val q, ptx_val keys);
 
 /* Registers take the rows of Q, if they stay there. */
 void attention_mma_hold_q(attention_mma *m);
-
-/* Bytes of the scales of a tile's keys; 0 where they have none. */
-uint32_t attention_mma_scale_bytes(const attention_mma *m);
 
 /* Makes weights of the keys from `key` on, the tile at k_at with its scales at scales_at; and adds their values, the tile at v_at. */
 void attention_mma_weigh(attention_mma *m, ptx_val key);

@@ -2,7 +2,7 @@
  * for those. Behind the entries each thread that makes
  * some has two U32 of its own, for want of registers: the reciprocal of the page size, and the sequence's first page. */
 #include "attention_pages.h"
-#include "attention_keys.h"
+#include "attention_score.h"
 #include "device/shared.h"
 
 enum { OCTET = 8, TILES = 2, OWN_BYTES = 8 };
@@ -19,7 +19,7 @@ static uint32_t entries_bytes(const attention *a)
 
 uint32_t attention_pages_bytes(const attention *a)
 {
-    return entries_bytes(a) + a->tile_k / OCTET * OWN_BYTES;
+    return a->layout == ATTENTION_PAGED ? entries_bytes(a) + a->tile_k / OCTET * OWN_BYTES : 0;
 }
 
 /* Which octet of a tile is this thread's: found again rather than kept. A number behind the last is none. */
@@ -85,7 +85,7 @@ static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m,
 {
     ptx_fn *f = p->a->f;
     ptx_val in_page = ptx_mul_wide(f, row, m->row_stride), page = ptx_cvt(f, PTX_U64, p->page);
-    ptx_val elements = ptx_mad(f, page, m->page_stride, in_page);
+    ptx_val elements = ptx_mad(f, page, m->batch_stride, in_page);
     const uint32_t bytes = attention_bytes(m);
     return bytes == 1 ? elements : ptx_mul(f, elements, ptx_u64(bytes));
 }

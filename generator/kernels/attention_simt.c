@@ -41,13 +41,16 @@ typedef struct simt {
     uint32_t rows, keys;             /* scores of a lane */
     uint32_t vector, vectors;        /* columns of O in a vector; vectors */
     uint32_t bytes, unit;            /* of a wide element; wide elements in 16 bytes */
+    bool is_ragged;                  /* the last vector of some lanes is beyond the row */
     uint32_t panel_keys;             /* of V */
+    uint32_t group_bytes;            /* of weights of a group's rows */
     attention_lines lines, k_lines;  /* of panels of Q, of K */
     uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
     attention_pages pages;
     ptx_val lane, group;    /* lane in the group */
+    ptx_val first_row;      /* of the group, for results */
     ptx_val stage, weights; /* shared memory: panels; this group's weights */
     ptx_val q_from, k_from; /* this lane's rows of the panels */
     ptx_val v_from, v_last; /* its first vector of columns; its last one, where some lanes have none */
@@ -123,38 +126,18 @@ static void multiply_scores(simt *s, ptx_val key)
 
 /* ---- weights ------------------------------------------------------------------------------------------------------- */
 
-typedef struct lane_scores {
-    attention_scores rows[MOST_ROWS];
-    uint32_t offsets[MOST_KEYS];
-    ptx_val *score[MOST_ROWS][MOST_KEYS];
-} lane_scores;
-
-static void find_scores(simt *s, ptx_val key, lane_scores *of)
+static void find_scores(void *of, ptx_val key, attention_scores rows[])
 {
+    simt *s = of;
     ptx_fn *f = s->f;
     ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), s->a.first), mine = ptx_add(f, key, s->lane);
-    for (uint32_t c = 0; c < s->keys; c++)
-        of->offsets[c] = c * GROUP_LANES;
     for (uint32_t r = 0; r < s->rows; r++) {
-        for (uint32_t c = 0; c < s->keys; c++)
-            of->score[r][c] = &s->score[r][c];
         ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
-        of->rows[r] = (attention_scores){row, mine, of->offsets, of->score[r], s->keys};
-    }
-}
-
-static void shape_and_mask(simt *s, ptx_val key)
-{
-    ptx_fn *f = s->f;
-    lane_scores of;
-    if (s->a.shaping != ATTENTION_PLAIN) {
-        find_scores(s, key, &of);
-        attention_shape_scores(&s->a, of.rows, s->rows);
-    }
-    PTX_IF (f, attention_is_masked(&s->a, key)) {
-        ptx_rarely(f);
-        find_scores(s, key, &of);
-        attention_mask_scores(&s->a, key, of.rows, s->rows);
+        rows[r] = (attention_scores){.row = row, .first = mine, .count = s->keys};
+        for (uint32_t c = 0; c < s->keys; c++) {
+            rows[r].offsets[c] = c * GROUP_LANES;
+            rows[r].score[c] = &s->score[r][c];
+        }
     }
 }
 
@@ -207,17 +190,12 @@ static void weigh_row(simt *s, uint32_t r)
 
 /* ---- O ------------------------------------------------------------------------------------------------------------- */
 
-static bool is_ragged(const simt *s)
-{
-    return s->a.head_dim % (GROUP_LANES * s->vector) != 0;
-}
-
 /* Loads the lane's columns of the row that `from` and `last` point into. */
 static void load_columns(simt *s, ptx_val from, ptx_val last, ptx_val v[MOST_COLUMNS])
 {
     ptx_fn *f = s->f;
     for (uint32_t i = 0; i < s->vectors; i++) {
-        bool is_last = i + 1 == s->vectors && is_ragged(s);
+        bool is_last = i + 1 == s->vectors && s->is_ragged;
         ptx_val at = is_last ? last : ptx_at_bytes(f, from, i * GROUP_LANES * s->vector * s->bytes);
         ptx_load_vec(f, (int)s->vector, &v[i * s->vector], at, PTX_PLAIN);
     }
@@ -231,7 +209,7 @@ static void add_values(simt *s, ptx_val weights)
         ptx_val weight[MOST_ROWS][4] = {{{0}}}, columns, last;
         ptx_val from = ptx_mad(f, key, ptx_u32(s->bytes), weights);
         columns = last = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_from);
-        if (is_ragged(s))
+        if (s->is_ragged)
             last = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_last);
         for (uint32_t r = 0; r < s->rows; r++)
             ptx_load_vec(f, (int)s->unit, weight[r],
@@ -299,19 +277,21 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
     }
 }
 
-static void store_rows(simt *s, ptx_val first)
+static void store_rows(void *of)
 {
+    simt *s = of;
     for (uint32_t r = 0; r < s->rows; r++)
-        store_row(s, r, r == 0 ? first : ptx_add(s->f, first, ptx_u32(r)));
+        store_row(s, r, r == 0 ? s->first_row : ptx_add(s->f, s->first_row, ptx_u32(r)));
 }
 
-static void store_parts(simt *s, ptx_val first)
+static void store_parts(void *of)
 {
+    simt *s = of;
     ptx_fn *f = s->f;
     attention_slice slices[MOST_ROWS];
     ptx_val column = ptx_mul(f, s->lane, ptx_u32(s->vector));
     for (uint32_t r = 0; r < s->rows; r++) {
-        ptx_val number = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
+        ptx_val number = r == 0 ? s->first_row : ptx_add(f, s->first_row, ptx_u32(r));
         uint32_t step = GROUP_LANES * s->vector;
         slices[r] = (attention_slice){number, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
     }
@@ -319,14 +299,6 @@ static void store_parts(simt *s, ptx_val first)
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
-
-static uint32_t largest_panel(const simt *s, uint32_t stage_bytes)
-{
-    uint32_t keys = PANEL;
-    while (keys * s->v_row_bytes > stage_bytes)
-        keys /= 2;
-    return keys;
-}
 
 static simt geometry(attention of)
 {
@@ -339,6 +311,8 @@ static simt geometry(attention of)
     s.vector = s.unit;
     while (a->head_dim % (GROUP_LANES * s.vector) != 0 && s.vector > 1)
         s.vector /= 2;
+    s.is_ragged = a->head_dim % (GROUP_LANES * s.vector) != 0;
+    s.group_bytes = s.rows * a->tile_k * s.bytes + GROUP_PAD_BYTES;
     s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
     s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
     s.lines = (attention_lines){.row_bytes = s.row_bytes,
@@ -346,14 +320,10 @@ static simt geometry(attention of)
     s.k_lines = s.lines;
     s.k_lines.unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->k);
     s.v_row_bytes = a->head_dim * s.bytes;
-    s.panel_keys = largest_panel(&s, (a->tile_q + a->tile_k) * s.row_bytes);
+    s.panel_keys = PANEL;
+    while (s.panel_keys * s.v_row_bytes > (a->tile_q + a->tile_k) * s.row_bytes)
+        s.panel_keys /= 2;
     return s;
-}
-
-/* Weights of a group's rows. */
-static uint32_t group_bytes(const simt *s)
-{
-    return s->rows * s->a.tile_k * s->bytes + GROUP_PAD_BYTES;
 }
 
 static void init_thread(simt *s)
@@ -376,11 +346,11 @@ static void init_thread(simt *s)
     s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
     s->k_from = ptx_add(f, k_row, ptx_u32(k_start));
-    ptx_val of_group = ptx_mad(f, s->group, ptx_u32(group_bytes(s)), s->stage);
+    ptx_val of_group = ptx_mad(f, s->group, ptx_u32(s->group_bytes), s->stage);
     ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
     s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
     s->v_from = ptx_mad(f, s->lane, ptx_u32(s->vector * s->bytes), s->stage);
-    if (is_ragged(s)) { /* beyond the last column it is repeated, and not stored */
+    if (s->is_ragged) { /* beyond the last column it is repeated, and not stored */
         ptx_val number = ptx_add(f, s->lane, ptx_u32((s->vectors - 1) * GROUP_LANES));
         ptx_val vector = ptx_min(f, number, ptx_u32(a->head_dim / s->vector - 1));
         s->v_last = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
@@ -402,17 +372,17 @@ static uint32_t blocks_per_multiprocessor(const simt *s)
     return words <= most_of_three ? 3 : words <= 128 ? 2 : 1;
 }
 
-void attention_shape_simt(kiln_shape *s, const kiln_variant *v)
+static void shape(kiln_shape *s, const attention *a)
 {
-    const simt g = geometry(attention_geometry(NULL, v));
+    const simt g = geometry(*a);
     const uint32_t panels = (g.a.tile_q + g.a.tile_k) * g.row_bytes;
     s->block[0] = THREADS;
-    s->shared_bytes = panels + GROUPS * group_bytes(&g);
+    s->shared_bytes = panels + GROUPS * g.group_bytes;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     s->trip = g.a.tile_k;
 }
 
-void attention_emit_simt(const attention *a)
+static void emit(const attention *a)
 {
     ptx_fn *f = a->f;
     simt s = geometry(*a);
@@ -426,25 +396,16 @@ void attention_emit_simt(const attention *a)
         multiply_scores(&s, key);
         if (s.a.kv == ATTENTION_INT8_TOKEN)
             scale_scores(&s, key);
-        shape_and_mask(&s, key);
+        attention_shape_and_mask(&s.a, key, s.rows, find_scores, &s);
         for (uint32_t r = 0; r < s.rows; r++)
             weigh_row(&s, r);
         multiply_values(&s, key);
     }
     attention_find_before(&s.a);
-    ptx_val first = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
+    s.first_row = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
     for (uint32_t r = 0; r < s.rows; r++)
         s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
-    if (s.a.split_k > 1) {
-        store_parts(&s, first);
-    } else if (s.a.split_k == 1) {
-        store_rows(&s, first);
-    } else {
-        PTX_IF (f, attention_is_split(&s.a)) {
-            store_parts(&s, first);
-        }
-        PTX_ELSE (f) {
-            store_rows(&s, first);
-        }
-    }
+    attention_finish(&s.a, store_parts, store_rows, &s);
 }
+
+const attention_strategy attention_strategy_simt = {shape, emit};

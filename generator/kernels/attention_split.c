@@ -21,14 +21,16 @@ enum {
     COUNTERS = 17         /* of a tile: of groups, of the parts of each group */
 };
 
-uint32_t attention_record(const attention *a)
+/* Numbers of a record: a row's sums of all columns, then the shift (they are scaled by 2^-shift) and the sum of the weights,
+ * twice: of one part, and of a group. */
+static uint32_t record_numbers(const attention *a)
 {
     return a->head_dim_v + ROW_NUMBERS;
 }
 
 uint32_t attention_shared_record(const attention *a)
 {
-    return attention_record(a) + (a->kv == ATTENTION_SAME ? 0 : ROW_NUMBERS);
+    return record_numbers(a) + (a->kv == ATTENTION_SAME ? 0 : ROW_NUMBERS);
 }
 
 /* ---- records --------------------------------------------------------------------------------------------------------- */
@@ -66,7 +68,7 @@ static uint32_t vector_of(const attention *a)
 static records of_part(const attention *a)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = attention_record(a);
+    const uint32_t record = record_numbers(a);
     ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, a->first));
     ptx_val row_stride = ptx_mul(f, a->parts, ptx_u32(record));
     ptx_val before = ptx_mul(f, row, ptx_cvt(f, PTX_U64, row_stride));
@@ -114,31 +116,6 @@ static void weigh_records(const attention *a, const records *r, ptx_val first, p
         j->weight[i] = ptx_shfl_idx_in(f, weight, ptx_u32(i), LANES);
 }
 
-/* Columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
-static void load_columns(const attention *a, const records *r, ptx_val first, const columns *c,
-                         ptx_val x[MOST_RECORDS][4])
-{
-    ptx_fn *f = a->f;
-    ptx_val at = ptx_at(f, first, c->first), count = ptx_select(f, c->in_bounds, r->count, ptx_u32(0));
-    for (uint32_t i = 0; i < r->most; i++) {
-        ptx_val is_record = ptx_gt(f, count, ptx_u32(i));
-        if (i > 0)
-            at = ptx_at(f, at, r->stride);
-        tail_load(f, a->wide, vector_of(a), x[i], at, &is_record, r->hints);
-    }
-}
-
-static void add_columns(const attention *a, const records *r, const joined *j, ptx_val x[MOST_RECORDS][4],
-                        columns *c)
-{
-    ptx_fn *f = a->f;
-    for (uint32_t e = 0; e < vector_of(a); e++) {
-        c->sums[e] = ptx_var(f, ptx_mul(f, x[0][e], j->weight[0]));
-        for (uint32_t i = 1; i < r->most; i++)
-            ptx_fma_to(f, c->sums[e], x[i][e], j->weight[i]);
-    }
-}
-
 /* A lane has every sixteenth vector. These are `count` of them, from `v` on; with the first the records are weighed. */
 static void join_columns(const attention *a, const records *r, joined *j, ptx_val lane, uint32_t v,
                          uint32_t count, columns c[MOST_AHEAD])
@@ -153,47 +130,51 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
         c[i].in_bounds = j->in_bounds;
         if (before + LANES > vectors)
             c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
-        load_columns(a, r, j->first, &c[i], x[i]);
+        /* Columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
+        ptx_val at = ptx_at(f, j->first, c[i].first);
+        ptx_val records_here = ptx_select(f, c[i].in_bounds, r->count, ptx_u32(0));
+        for (uint32_t n = 0; n < r->most; n++) {
+            ptx_val is_record = ptx_gt(f, records_here, ptx_u32(n));
+            if (n > 0)
+                at = ptx_at(f, at, r->stride);
+            tail_load(f, a->wide, vector_of(a), x[i][n], at, &is_record, r->hints);
+        }
     }
     if (v == 0)
         weigh_records(a, r, j->first, lane, j);
-    for (uint32_t i = 0; i < count; i++)
-        add_columns(a, r, j, x[i], &c[i]);
-}
-
-static void store_numbers(const attention *a, const joined *j, ptx_val record, ptx_val lane, uint32_t offset)
-{
-    ptx_fn *f = a->f;
-    const ptx_val numbers[2] = {j->row.shift, j->row.sum};
-    PTX_WHEN (f, ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)))) {
-        ptx_store_vec(f, 2, ptx_at_const(f, record, offset), numbers, PTX_PLAIN);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t e = 0; e < vector_of(a); e++) {
+            c[i].sums[e] = ptx_var(f, ptx_mul(f, x[i][0][e], j->weight[0]));
+            for (uint32_t n = 1; n < r->most; n++)
+                ptx_fma_to(f, c[i].sums[e], x[i][n][e], j->weight[n]);
+        }
     }
 }
 
-/* Finds a row's place in O and its share, and stores its logarithm: here it has its sink. */
-static void finish_row(const attention *a, joined *j, ptx_val lane)
+static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start, uint32_t count,
+                      const columns c[])
 {
     ptx_fn *f = a->f;
-    softmax_row *const row = &j->row;
-    ptx_val shrink;
-    attention_add_sinks(a, &j->number, &row, &shrink, 1);
-    ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink));
-    ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
-    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
-    PTX_IF (f, ptx_and(f, is_first, wanted)) {
-        ptx_val at = attention_log_at(a, j->number);
-        ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
+    if (is_start) {
+        /* Finds a row's place in O and its share, and stores its logarithm: here it has its sink. */
+        softmax_row *const row = &j->row;
+        ptx_val shrink;
+        attention_add_sinks(a, &j->number, &row, &shrink, 1);
+        ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink));
+        ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
+        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
+        PTX_IF (f, ptx_and(f, is_first, wanted)) {
+            ptx_val at = attention_log_at(a, j->number);
+            ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
+        }
     }
-}
-
-static void store_out(const attention *a, const joined *j, const columns *c)
-{
-    ptx_fn *f = a->f;
-    PTX_IF (f, c->in_bounds) {
-        ptx_val x[4], to = ptx_at(f, j->out, c->first);
-        for (uint32_t e = 0; e < vector_of(a); e++)
-            x[e] = ptx_mul(f, c->sums[e], j->share);
-        narrow_store(f, a->type, a->has_sm_80, vector_of(a), to, x, PTX_PLAIN);
+    for (uint32_t i = 0; i < count; i++) {
+        PTX_IF (f, c[i].in_bounds) {
+            ptx_val x[4], to = ptx_at(f, j->out, c[i].first);
+            for (uint32_t e = 0; e < vector_of(a); e++)
+                x[e] = ptx_mul(f, c[i].sums[e], j->share);
+            narrow_store(f, a->type, a->has_sm_80, vector_of(a), to, x, PTX_PLAIN);
+        }
     }
 }
 
@@ -221,15 +202,16 @@ static void join_row(const attention *a, const records *from, const destination 
         columns c[MOST_AHEAD];
         join_columns(a, from, j, lane, v, count, c);
         if (!d->to) {
-            if (v == 0)
-                finish_row(a, j, lane);
-            for (uint32_t i = 0; i < count; i++)
-                store_out(a, j, &c[i]);
+            store_out(a, j, lane, v == 0, count, c);
             continue;
         }
         PTX_IF (f, d->keeps) {
-            if (v == 0)
-                store_numbers(a, j, record, lane, d->numbers);
+            if (v == 0) {
+                const ptx_val numbers[2] = {j->row.shift, j->row.sum};
+                PTX_WHEN (f, ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)))) {
+                    ptx_store_vec(f, 2, ptx_at_const(f, record, d->numbers), numbers, PTX_PLAIN);
+                }
+            }
             for (uint32_t i = 0; i < count; i++) {
                 ptx_val to = ptx_at(f, record, c[i].first);
                 PTX_WHEN (f, c[i].in_bounds) {
@@ -238,10 +220,7 @@ static void join_row(const attention *a, const records *from, const destination 
             }
         }
         PTX_ELSE (f) {
-            if (v == 0)
-                finish_row(a, j, lane);
-            for (uint32_t i = 0; i < count; i++)
-                store_out(a, j, &c[i]);
+            store_out(a, j, lane, v == 0, count, c);
         }
     }
 }
@@ -261,9 +240,25 @@ static void join(const attention *a, const records *from, const destination *d, 
 
 /* ---- parts ----------------------------------------------------------------------------------------------------------- */
 
-ptx_val attention_is_split(const attention *a)
+/* With split_k other than 1: whether more than one thread block has the tile. */
+static ptx_val is_split(const attention *a)
 {
     return ptx_gt(a->f, a->parts, ptx_u32(1));
+}
+
+void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
+                      void *of)
+{
+    if (a->split_k != 0) {
+        (a->split_k == 1 ? store_results : store_parts)(of);
+        return;
+    }
+    PTX_IF (a->f, is_split(a)) {
+        store_parts(of);
+    }
+    PTX_ELSE (a->f) {
+        store_results(of);
+    }
 }
 
 /* A number of parts that is known: they are one group. */
@@ -273,7 +268,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
     split s = {.f = f, .parts = a->split_k, .tile_counters = a->tile_counters, .tile = a->tile, .tid = tid};
     PTX_IF (f, split_arrive(&s)) {
         ptx_rarely(f);
-        ptx_val before = ptx_mul(f, a->part, ptx_u32(attention_record(a)));
+        ptx_val before = ptx_mul(f, a->part, ptx_u32(record_numbers(a)));
         part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
         part.count = ptx_u32(a->split_k);
         part.most = a->split_k;
@@ -285,7 +280,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
 static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    const uint32_t record = attention_record(a);
+    const uint32_t record = record_numbers(a);
     ptx_val behind = ptx_sub(f, a->parts, ptx_u32(LANES + 1));
     ptx_val is_few = ptx_lt(f, behind, ptx_u32(FEW_PARTS - LANES));
     ptx_val log = ptx_select(f, is_few, ptx_u32(3), ptx_u32(4)), group = ptx_shr(f, a->part, log);
@@ -353,10 +348,10 @@ void attention_leave_warps(const attention *a, ptx_val of_warps, uint32_t warps,
         join(a, &shared, &(destination){0}, tid);
         return;
     }
-    ptx_val is_split = attention_is_split(a);
+    ptx_val has_parts = is_split(a);
     records part = of_part(a);
-    join(a, &shared, &(destination){&part, is_split, a->head_dim_v}, tid);
-    PTX_IF (f, is_split) {
+    join(a, &shared, &(destination){&part, has_parts, a->head_dim_v}, tid);
+    PTX_IF (f, has_parts) {
         join_all(a, part, tid);
     }
 }

@@ -17,18 +17,16 @@ typedef struct attention_slice {
     ptx_val *sums; /* width * count */
 } attention_slice;
 
-/* Numbers of a record: a row's sums of all columns, then the shift (they are scaled by 2^-shift) and the sum of the weights,
- * twice: of one part, and of a group. */
-uint32_t attention_record(const attention *a);
-
-/* The same in shared memory: four neighbouring columns of eight rows, as lanes have them of codes, are in all banks. */
+/* Numbers of a record in shared memory: four neighbouring columns of eight rows, as lanes have them of codes, are in all banks. */
 uint32_t attention_shared_record(const attention *a);
 
 /* Stores a slice into its row's record, a pointer. */
 void attention_store_slice(const attention *a, const attention_slice *s, ptx_val record);
 
-/* Whether more than one thread block has the tile. A predicate; call it with split_k other than 1. */
-ptx_val attention_is_split(const attention *a);
+/* Ends a kernel whose warps have rows of their own: where more than one thread block has the tile, store_parts leaves this part;
+ * else store_results stores O. */
+void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
+                      void *of);
 
 /* Stores the slices of this part; the last part to arrive stores O and its logarithms. All threads of the thread block must
  * get here: it has barriers. */

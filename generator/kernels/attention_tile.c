@@ -1,138 +1,243 @@
-/* attention: arguments, and a thread block's tile. */
+/* attention: which tile a thread block makes, of which sequence, and where rows of its matrices lie. */
 #include "attention.h"
-#include "attention_codes.h"
-#include "attention_keys.h"
-#include "attention_layout.h"
-#include "attention_score.h"
 
-enum { MATRICES = 6 }; /* Q, K, V, O; scales of K and V */
+enum {
+    HEADS_TOGETHER = 16,
+    F16_DOWN = 5 /* a weight is at most 4, and a code 128 */
+};
 
-/* Elements of a matrix from batch to batch and from head to head, U64. */
-typedef struct matrix_strides {
-    ptx_val batch, head;
-} matrix_strides;
+/* ---- the tile -------------------------------------------------------------------------------------------------------- */
 
-/* With pack_gqa, a thread block has a head of K and V, and all heads of Q and O that share it. */
-static void init_head(attention *a, ptx_val q_heads, ptx_val kv_heads, const matrix_strides strides[MATRICES])
+/* With split_k, the thread blocks of a tile of queries are neighbours. */
+static ptx_val find_part(attention *a)
 {
     ptx_fn *f = a->f;
+    ptx_val number = ptx_ctaid_x(f), count = ptx_nctaid_x(f);
+    if (a->split_k > 1) {
+        a->parts = ptx_u32(a->split_k);
+        a->tiles = ptx_div(f, count, a->parts);
+    } else {
+        ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
+        ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1));
+        a->tiles = ptx_div(f, up, ptx_u32(a->tile_q));
+        a->parts = ptx_div(f, count, a->tiles);
+    }
+    ptx_val tile = ptx_div(f, number, a->parts);
+    a->part = ptx_sub(f, number, ptx_mul(f, tile, a->parts));
+    return tile;
+}
+
+static bool has_order(const attention *a)
+{
+    return a->is_causal && a->split_k == 1;
+}
+
+/* Causal tiles differ in length. The longest of all heads begin first, so that the short ones fill what is left at the end;
+ * of 16 heads at a time, so that enough tiles of a head run at once to share K and V in the L2 cache. */
+void attention_order_blocks(attention *a)
+{
+    ptx_fn *f = a->f;
+    if (!has_order(a))
+        return;
+    ptx_val tiles = ptx_nctaid_x(f), block = ptx_ctaid_y(f);
+    ptx_val first_head = ptx_and(f, block, ptx_u32(~(HEADS_TOGETHER - 1U)));
+    ptx_val in_heads = ptx_and(f, block, ptx_u32(HEADS_TOGETHER - 1));
+    ptx_val number = ptx_mad(f, in_heads, tiles, ptx_ctaid_x(f));
+    ptx_val left = ptx_sub(f, ptx_special(f, PTX_NCTAID_Y), first_head);
+    ptx_val heads = ptx_min(f, left, ptx_u32(HEADS_TOGETHER));
+    ptx_val tile = ptx_div(f, number, heads), before = ptx_mul(f, tile, heads);
+    ptx_val head = ptx_add(f, first_head, ptx_sub(f, number, before));
+    a->block = (attention_block){ptx_sub(f, ptx_sub(f, tiles, ptx_u32(1)), tile), head};
+}
+
+ptx_val attention_find_tile(attention *a)
+{
+    ptx_fn *f = a->f;
+    if (has_order(a))
+        return a->block.tile;
+    ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : find_part(a);
+    if (!a->is_causal)
+        return tile;
+    ptx_val last = ptx_sub(f, a->tiles, ptx_u32(1)); /* the longest first */
+    return ptx_sub(f, last, tile);
+}
+
+ptx_val attention_grid_head(const attention *a)
+{
+    return has_order(a) ? a->block.head : ptx_ctaid_y(a->f);
+}
+
+/* ---- the sequence ---------------------------------------------------------------------------------------------------- */
+
+static ptx_val is_given(const attention *a, ptx_val pointer)
+{
+    return ptx_ne(a->f, ptx_address(a->f, pointer), ptx_u64(0));
+}
+
+/* Number `i` of an array on the device, which is the same for the thread block; `otherwise` where there is none. */
+static ptx_val load_or(const attention *a, ptx_val given, ptx_val numbers, ptx_val i, ptx_val otherwise,
+                       int hints)
+{
+    ptx_fn *f = a->f;
+    ptx_val number = ptx_var(f, otherwise), at = ptx_at(f, numbers, i);
+    PTX_WHEN (f, given) {
+        ptx_set(f, number, ptx_load_hint(f, at, hints));
+    }
+    return ptx_uniform(f, number);
+}
+
+/* The first row and the number of rows that two offsets say; `rows` each where there are none. */
+typedef struct row_range {
+    ptx_val first, count;
+} row_range;
+
+static row_range find_rows(const attention *a, ptx_val given, ptx_val offsets, ptx_val first, ptx_val rows,
+                           int hints)
+{
+    ptx_fn *f = a->f;
+    ptx_val batch = ptx_ctaid_z(f), next = ptx_add(f, first, rows);
+    ptx_val begin = load_or(a, given, offsets, batch, first, hints);
+    ptx_val end = load_or(a, given, ptx_at_const(f, offsets, 1), batch, next, hints);
+    return (row_range){begin, ptx_min(f, ptx_sub(f, end, begin), rows)};
+}
+
+static row_range find_queries(const attention *a, int hints)
+{
+    ptx_fn *f = a->f;
+    ptx_val even = ptx_mul(f, ptx_ctaid_z(f), a->most_queries);
+    return find_rows(a, is_given(a, a->q_offsets), a->q_offsets, even, a->most_queries, hints);
+}
+
+void attention_find_sequence(attention *a)
+{
+    ptx_fn *f = a->f;
+    const bool is_ragged = a->layout == ATTENTION_RAGGED;
+    ptx_val k_offsets, k_rows, none = ptx_u32(0);
+    a->most_queries = a->q_length;
+    a->most_keys = a->k_length;
+    if (a->layout == ATTENTION_DENSE)
+        return;
+    a->q_offsets = ptx_param_ptr(f, PTX_U32, "sequences_q_offsets");
+    if (is_ragged)
+        k_offsets = ptx_param_ptr(f, PTX_U32, "sequences_k_offsets");
+    ptx_val k_lengths = ptx_param_ptr(f, PTX_U32, "sequences_k_lengths");
+    a->q_rows = ptx_param(f, PTX_U32, "sequences_q_rows");
+    if (is_ragged)
+        k_rows = ptx_param(f, PTX_U32, "sequences_k_rows");
+    ptx_val batch = ptx_ctaid_z(f);
+    row_range q = find_queries(a, PTX_NC), k = {none, a->most_keys};
+    if (is_ragged) {
+        ptx_val has_offsets = ptx_ne(f, k_rows, none);
+        k = find_rows(a, has_offsets, k_offsets, none, a->most_keys, PTX_NC);
+        a->kv_batch = ptx_select(f, has_offsets, none, batch);
+    } else {
+        a->page_table = ptx_param_ptr(f, PTX_S32, "pages_table");
+        ptx_val starts = ptx_param_ptr(f, PTX_U32, "pages_starts");
+        ptx_param(f, PTX_U32, "pages_entries");
+        ptx_val first = ptx_mul(f, batch, ptx_param(f, PTX_U32, "pages_stride"));
+        ptx_param(f, PTX_U32, "pages_count");
+        a->page_size = ptx_param(f, PTX_U32, "pages_size");
+        a->first_page = load_or(a, is_given(a, starts), starts, batch, first, PTX_NC);
+    }
+    ptx_val length = load_or(a, is_given(a, k_lengths), k_lengths, batch, k.count, PTX_NC);
+    a->q.first_row = q.first;
+    a->k.first_row = a->v.first_row = a->k_scales.first_row = a->v_scales.first_row = k.first;
+    a->q_length = q.count;
+    a->k_length = ptx_min(f, length, a->most_keys);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------ */
+
+void attention_find_before(attention *a)
+{
+    ptx_fn *f = a->f;
+    if (a->split_k != 1) {
+        ptx_val tile = find_part(a), block = ptx_ctaid_y(f), batch = ptx_ctaid_z(f);
+        ptx_val head = ptx_mad(f, batch, ptx_special(f, PTX_NCTAID_Y), block);
+        a->tile = ptx_mad(f, head, a->tiles, tile);
+    }
     ptx_val block = attention_grid_head(a), batch = ptx_ctaid_z(f);
-    a->group = ptx_div(f, q_heads, kv_heads);
     ptx_val head = a->pack_gqa ? ptx_mul(f, block, a->group) : block;
-    ptx_val kv_head = a->pack_gqa ? block : ptx_div(f, block, a->group);
-    a->q_heads = q_heads;
-    a->rows = a->pack_gqa ? ptx_mul(f, a->q_length, a->group) : a->q_length;
+    if (a->layout == ATTENTION_DENSE) {
+        ptx_val of_all = ptx_mad(f, batch, a->q_heads, head);
+        a->before = a->log_before = ptx_mul_wide(f, of_all, a->q_length);
+        a->log_rows = a->q_length;
+        return;
+    }
+    /* Loads without PTX_NC: ptxas would find those of the first time, and keep what they gave. */
+    row_range q = find_queries(a, PTX_PLAIN);
+    a->out.first_row = q.first;
+    a->rows = a->pack_gqa ? ptx_mul(a->f, q.count, a->group) : q.count;
+    ptx_val query = a->out.first_row, of_heads = ptx_mul_wide(f, head, a->q_rows);
+    ptx_val element = ptx_mul(f, ptx_cvt(f, PTX_U64, head), a->out.head_stride);
+    a->out.first = ptx_at(f, a->out.first, ptx_mad_wide(f, query, a->out.row_stride, element));
+    a->before = a->log_before = ptx_add(f, of_heads, ptx_cvt(f, PTX_U64, query));
+    if (a->pack_gqa)
+        a->before = ptx_mad_wide(f, query, a->group, of_heads);
+    a->log_rows = a->q_rows;
+}
+
+ptx_val attention_head_of(const attention *a, ptx_val row)
+{
+    ptx_fn *f = a->f;
+    ptx_val block = attention_grid_head(a);
+    if (!a->pack_gqa)
+        return block;
+    ptx_val in_group = ptx_rem(f, row, a->group);
+    return ptx_mad(f, block, a->group, in_group);
+}
+
+uint32_t attention_bytes(const attention_matrix *m)
+{
+    return m->type == PTX_F64 ? 8 : m->type == PTX_F32 ? 4 : m->type == PTX_S8 ? 1 : 2;
+}
+
+ptx_val attention_row_at(const attention *a, const attention_matrix *m, ptx_val at, ptx_val row)
+{
+    ptx_fn *f = a->f;
+    if (!m->pack_gqa)
+        return ptx_at(f, at, ptx_mul_wide(f, row, m->row_stride));
+    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
+    ptx_val of_query = ptx_mul_wide(f, query, m->row_stride);
     head = ptx_cvt(f, PTX_U64, head);
-    kv_head = ptx_cvt(f, PTX_U64, kv_head);
-    bool is_dense = a->layout == ATTENTION_DENSE, is_paged = a->layout == ATTENTION_PAGED;
-    batch = ptx_cvt(f, PTX_U64, a->layout == ATTENTION_RAGGED ? a->kv_batch : batch);
-    attention_matrix *const all[MATRICES] = {&a->q, &a->k, &a->v, &a->out, &a->k_scales, &a->v_scales};
-    for (int i = 0; i < (a->kv == ATTENTION_INT8_TOKEN ? MATRICES : 4); i++) {
-        bool is_q = i == 0 || i == 3;
-        all[i]->head_stride = strides[i].head;
-        all[i]->pack_gqa = is_q && a->pack_gqa;
-        all[i]->is_paged = !is_q && is_paged;
-        all[i]->page_stride = strides[i].batch;
-        all[i]->in_entry = i >= 4 ? 16 : i == 2 ? 8 : 0;
-        if (i == 3 && !is_dense)
-            continue; /* until attention_find_before */
-        ptx_val element = ptx_mul(f, is_q ? head : kv_head, strides[i].head);
-        if (is_dense || (!is_q && !is_paged))
-            element = ptx_mad(f, batch, strides[i].batch, element);
-        if (!is_dense && (is_q || !is_paged))
-            element = ptx_mad_wide(f, all[i]->first_row, all[i]->row_stride, element);
-        all[i]->first = ptx_at(f, all[i]->first, element);
-    }
+    return ptx_at(f, at, ptx_mad(f, head, m->head_stride, of_query));
 }
 
-attention attention_geometry(ptx_fn *f, const kiln_variant *v)
+ptx_val attention_log_at(const attention *a, ptx_val row)
 {
-    attention a = {.f = f,
-                   .type = kiln_type(v, "type"),
-                   .has_sm_80 = kiln_has_sm(v, 80),
-                   .has_sm_89 = kiln_has_sm(v, 89),
-                   .head_dim = kiln_int(v, "head_dim"),
-                   .head_dim_v = kiln_int(v, kiln_int(v, "head_dim_v") ? "head_dim_v" : "head_dim"),
-                   .tile_q = kiln_int(v, "tile_q"),
-                   .tile_k = kiln_int(v, "tile_k"),
-                   .split_k = kiln_int(v, "split_k"),
-                   .is_causal = kiln_bool(v, "causal"),
-                   .pack_gqa = kiln_bool(v, "pack_gqa"),
-                   .layout = kiln_is(v, "layout", "paged")    ? ATTENTION_PAGED
-                             : kiln_is(v, "layout", "ragged") ? ATTENTION_RAGGED
-                                                              : ATTENTION_DENSE,
-                   .kv = attention_kv_of(v),
-                   .shaping = attention_shaping_of(v)};
-    a.wide = a.type == PTX_F64 ? PTX_F64 : PTX_F32;
-    a.q.type = a.out.type = a.type;
-    a.k.type = a.v.type = a.kv == ATTENTION_SAME ? a.type : PTX_S8;
-    a.k_scales.type = a.v_scales.type = PTX_F32;
-    return a;
+    ptx_fn *f = a->f;
+    ptx_val at = ptx_at(f, a->lse, a->log_before);
+    if (!a->pack_gqa)
+        return ptx_at(f, at, row);
+    ptx_val query = ptx_div(f, row, a->group), head = ptx_rem(f, row, a->group);
+    return ptx_at(f, ptx_at(f, at, ptx_mul_wide(f, head, a->log_rows)), query);
 }
 
-attention attention_init(ptx_fn *f, const kiln_variant *v)
+/* ---- codes ----------------------------------------------------------------------------------------------------------- */
+
+bool attention_has_head_scales(const attention *a)
 {
-    attention a = attention_geometry(f, v);
-    matrix_strides strides[MATRICES];
-    a.q.first = ptx_param_ptr(f, a.type, "q");
-    if (a.kv == ATTENTION_SAME) {
-        a.k.first = ptx_param_ptr(f, a.type, "k");
-        a.v.first = ptx_param_ptr(f, a.type, "v");
-    }
-    a.out.first = ptx_param_ptr(f, a.type, "out");
-    a.lse = ptx_param_ptr(f, a.wide, "lse");
-    ptx_param(f, PTX_U32, "batch");
-    ptx_val q_heads = ptx_param(f, PTX_U32, "q_heads");
-    ptx_val kv_heads = ptx_param(f, PTX_U32, "kv_heads");
-    a.q_length = ptx_param(f, PTX_U32, "q_length");
-    a.k_length = ptx_param(f, PTX_U32, "k_length");
-    ptx_val scale = ptx_param(f, a.wide, "scale");
-    a.q.row_stride = ptx_param(f, PTX_U32, "q_row_stride");
-    a.k.row_stride = ptx_param(f, PTX_U32, "k_row_stride");
-    a.v.row_stride = ptx_param(f, PTX_U32, "v_row_stride");
-    a.out.row_stride = ptx_param(f, PTX_U32, "out_row_stride");
-    strides[0].batch = ptx_param(f, PTX_U64, "q_batch_stride");
-    strides[0].head = ptx_param(f, PTX_U64, "q_head_stride");
-    strides[1].batch = ptx_param(f, PTX_U64, "k_batch_stride");
-    strides[1].head = ptx_param(f, PTX_U64, "k_head_stride");
-    strides[2].batch = ptx_param(f, PTX_U64, "v_batch_stride");
-    strides[2].head = ptx_param(f, PTX_U64, "v_head_stride");
-    strides[3].batch = ptx_param(f, PTX_U64, "out_batch_stride");
-    strides[3].head = ptx_param(f, PTX_U64, "out_head_stride");
-    if (a.split_k != 1) {
-        a.workspace = ptx_param_ptr(f, a.wide, "workspace");
-        a.tile_counters = ptx_param_ptr(f, PTX_U32, "tile_counters");
-    }
-    ptx_param(f, PTX_U64, "workspace_size"); /* for dispatch */
-    a.window_left = ptx_as(f, PTX_S32, ptx_param(f, PTX_U32, "window_left"));
-    a.window_right = ptx_as(f, PTX_S32, ptx_param(f, PTX_U32, "window_right"));
-    a.first_keys = ptx_param(f, PTX_U32, "first_keys");
-    a.causal_offset = ptx_param(f, PTX_S32, "causal_offset");
-    a.sinks = ptx_param_ptr(f, a.wide, "sinks");
-    ptx_param(f, PTX_U32, "splits"); /* for the grid */
-    attention_find_sequence(&a);
-    if (a.kv != ATTENTION_SAME) {
-        a.k.first = ptx_param_ptr(f, PTX_S8, "k_codes");
-        a.v.first = ptx_param_ptr(f, PTX_S8, "v_codes");
-    }
-    if (attention_has_head_scales(&a)) {
-        a.k_scale = ptx_param_ptr(f, PTX_F32, "k_scale");
-        a.v_scale = ptx_param_ptr(f, PTX_F32, "v_scale");
-    }
-    if (a.kv == ATTENTION_INT8_TOKEN) {
-        a.k_scales.first = ptx_param_ptr(f, PTX_F32, "k_scales");
-        a.v_scales.first = ptx_param_ptr(f, PTX_F32, "v_scales");
-        a.k_scales.row_stride = a.v_scales.row_stride = ptx_param(f, PTX_U32, "scale_row_stride");
-        strides[4].batch = ptx_param(f, PTX_U64, "scale_batch_stride");
-        strides[4].head = ptx_param(f, PTX_U64, "scale_head_stride");
-        strides[5] = strides[4];
-    }
-    attention_order_blocks(&a);
-    init_head(&a, q_heads, kv_heads, strides);
-    if (attention_has_head_scales(&a))
-        scale = ptx_mul(f, scale, attention_head_scale(&a, a.k_scale));
-    a.first = ptx_mul(f, attention_find_tile(&a), ptx_u32(a.tile_q));
-    attention_find_keys(&a);
-    attention_init_scores(&a, scale);
-    return a;
+    return a->kv == ATTENTION_E4M3 || a->kv == ATTENTION_INT8;
+}
+
+static uint32_t down(const attention *a, bool is_v)
+{
+    return is_v && a->kv == ATTENTION_INT8_TOKEN && a->type == PTX_F16 ? F16_DOWN : 0;
+}
+
+codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v)
+{
+    return (codes_values){type, a->kv == ATTENTION_E4M3, a->has_sm_89, down(a, is_v)};
+}
+
+ptx_val attention_head_scale(const attention *a, ptx_val scales)
+{
+    ptx_fn *f = a->f;
+    ptx_val block = attention_grid_head(a), head = a->pack_gqa ? block : ptx_div(f, block, a->group);
+    return ptx_load_hint(f, ptx_at(f, scales, head), PTX_NC);
+}
+
+double attention_value_factor(const attention *a)
+{
+    return 1 << down(a, true);
 }

@@ -19,7 +19,8 @@ static uint32_t offset_of(const attention_total *t, uint32_t block, uint32_t n)
     return (block * (t->fragments + 1) + n) * NUMBERS;
 }
 
-void attention_clear_total(const attention_total *t)
+/* Sets the total to that of no keys. */
+static void clear(const attention_total *t)
 {
     ptx_val zero = ptx_f32(0), none = softmax_none(t->a->wide);
     const ptx_val zeros[NUMBERS] = {zero, zero, zero, zero}, rows[NUMBERS] = {none, none, zero, zero};
@@ -62,9 +63,10 @@ static void add_fragments(const attention_total *t, ptx_val fragments[][4], uint
     }
 }
 
-/* Where ptxas knows that addresses differ, it loads everything at once, and has registers for nothing else. So offsets are
- * multiplied by a one that it does not know: min(thread blocks, 1). */
-void attention_add_to_total(const attention_total *t)
+/* Adds the sums of a chunk, scaled by the shift that their row has now. They restart at 0. Where ptxas knows that addresses
+ * differ, it loads everything at once, and has registers for nothing else. So offsets are multiplied by a one that it does
+ * not know: min(thread blocks, 1). */
+static void add_chunk(const attention_total *t)
 {
     ptx_fn *f = t->a->f;
     ptx_val one = ptx_min(f, ptx_nctaid_x(f), ptx_u32(1));
@@ -81,7 +83,8 @@ void attention_add_to_total(const attention_total *t)
     }
 }
 
-void attention_take_total(const attention_total *t)
+/* Replaces the sums by the total. */
+static void take(const attention_total *t)
 {
     ptx_fn *f = t->a->f;
     for (uint32_t b = 0; b < t->blocks; b++) {
@@ -95,4 +98,35 @@ void attention_take_total(const attention_total *t)
                 ptx_set(f, s->row[r].sum, x[2 + r]);
         }
     }
+}
+
+/* Of all totals, where there are more keys than one chunk takes. */
+static void where_long(const attention_total totals[], uint32_t count, uint32_t chunk_keys,
+                       void (*what)(const attention_total *t))
+{
+    const attention *a = totals[0].a;
+    ptx_val end = ptx_add(a->f, a->first_key, ptx_u32(chunk_keys));
+    PTX_IF (a->f, ptx_gt(a->f, a->end, end)) {
+        ptx_rarely(a->f);
+        for (uint32_t i = 0; i < count; i++)
+            what(&totals[i]);
+    }
+}
+
+void attention_add_tiles(const attention_total totals[], uint32_t count, uint32_t chunk_keys,
+                         const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of)
+{
+    const attention *a = totals[0].a;
+    ptx_fn *f = a->f;
+    where_long(totals, count, chunk_keys, clear);
+    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(chunk_keys)) {
+        ptx_val behind = ptx_add(f, chunk, ptx_u32(chunk_keys));
+        ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
+        PTX_FOR (f, counted, first, end, ptx_u32(a->tile_k)) {
+            ptx_main_loop(f);
+            add(of, counted);
+        }
+        where_long(totals, count, chunk_keys, add_chunk);
+    }
+    where_long(totals, count, chunk_keys, take);
 }

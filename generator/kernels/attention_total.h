@@ -26,13 +26,10 @@ typedef struct attention_total {
 attention_total attention_init_total(const attention *a, const attention_sums sums[], uint32_t blocks,
                                      uint32_t fragments);
 
-/* Sets the total to that of no keys. */
-void attention_clear_total(const attention_total *t);
-
-/* Adds the sums of a chunk, scaled by the shift that their row has now. They restart at 0. */
-void attention_add_to_total(const attention_total *t);
-
-/* Replaces the sums by the total. */
-void attention_take_total(const attention_total *t);
+/* Goes over this part's keys: `add` takes a tile of keys, given its first as keys are counted. Of each tile_k a warp has those that
+ * are *ahead of the first, U32; null: all. A chunk of the thread block has chunk_keys keys; in the end the sums are those of
+ * all chunks. */
+void attention_add_tiles(const attention_total totals[], uint32_t count, uint32_t chunk_keys,
+                         const ptx_val *ahead, void (*add)(void *of, ptx_val counted), void *of);
 
 #endif

@@ -49,7 +49,7 @@ typedef struct wide {
     attention_copier copier;
     attention_panel k, v;
     attention_pages pages;
-    ptx_val lane, warp, block, group;
+    ptx_val lane, warp, block, group, shared;
     ptx_val key;                         /* the tile's first, whose rows of K are on their way */
     ptx_val q_at, k_at, v_at, weight_at; /* this lane's rows for ldmatrix */
     ptx_val weight_to[MOST_OCTETS];      /* its first row's pair of each octet */
@@ -142,51 +142,22 @@ static void shape_and_mask(wide *w, ptx_val key)
     ptx_fn *f = w->f;
     const attention *a = &w->a;
     attention_scores rows[2];
-    uint32_t offsets[2 * MOST_OCTETS];
-    ptx_val *score[2][2 * MOST_OCTETS];
     ptx_val of_block = ptx_mad(f, w->block, ptx_u32(BLOCK_ROWS), a->first);
     ptx_val row = ptx_add(f, of_block, ptx_shr(f, w->lane, ptx_u32(2)));
     ptx_val of_group = ptx_mad(f, w->group, ptx_u32(w->octets * UNIT), key);
     ptx_val mine = ptx_mad(f, ptx_and(f, w->lane, ptx_u32(3)), ptx_u32(2), of_group);
-    for (uint32_t n = 0; n < 2 * w->octets; n++)
-        offsets[n] = n / 2 * UNIT + n % 2;
     for (uint32_t r = 0; r < 2; r++) {
-        for (uint32_t n = 0; n < 2 * w->octets; n++)
-            score[r][n] = &w->score[n / 2][2 * r + n % 2];
         ptx_val number = r == 0 ? row : ptx_add(f, row, ptx_u32(8));
-        rows[r] = (attention_scores){number, mine, offsets, score[r], 2 * w->octets};
+        rows[r] = (attention_scores){.row = number, .first = mine, .count = 2 * w->octets};
+        for (uint32_t n = 0; n < 2 * w->octets; n++) {
+            rows[r].offsets[n] = n / 2 * UNIT + n % 2;
+            rows[r].score[n] = &w->score[n / 2][2 * r + n % 2];
+        }
     }
     attention_shape_scores(a, rows, 2);
     PTX_IF (f, attention_is_masked(a, key)) {
         ptx_rarely(f);
         attention_mask_scores(a, key, rows, 2);
-    }
-}
-
-/* The largest scores of this warp's keys, times the factor. */
-static void share_most(wide *w)
-{
-    ptx_fn *f = w->f;
-    ptx_val most[2];
-    for (uint32_t r = 0; r < 2; r++) {
-        most[r] = ptx_max(f, w->score[0][2 * r], w->score[0][2 * r + 1]);
-        for (uint32_t n = 2; n < 2 * w->octets; n++)
-            most[r] = ptx_max(f, most[r], w->score[n / 2][2 * r + n % 2]);
-        most[r] = ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, 4, most[r]), w->a.factor);
-    }
-    share_numbers(w, most);
-}
-
-/* Raises the shifts of the warp's scores: again from shared memory, since the block's number is no constant. */
-static void raise_own(wide *w)
-{
-    ptx_fn *f = w->f;
-    ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->group, ptx_u32(4)));
-    for (uint32_t r = 0; r < 2; r++) {
-        ptx_val most = ptx_load(f, shared_at(f, PTX_F32, first, r * w->groups * 4));
-        for (uint32_t g = 1; g < w->groups; g++)
-            most = ptx_max(f, most, ptx_load(f, shared_at(f, PTX_F32, first, (r * w->groups + g) * 4)));
-        ptx_mul_to(f, w->own[r].sum, softmax_raise(f, w->a.wide, &w->own[r], most));
     }
 }
 
@@ -207,7 +178,15 @@ static void raise_rows(wide *w)
             for (uint32_t n = 0; n < 2 * w->fragments; n++)
                 ptx_mul_to(f, w->sum[i / 2][n / 2][i % 2 * 2 + n % 2], shrink);
         }
-        raise_own(w);
+        /* Raises the shifts of the warp's scores: again from shared memory, since the block's number is no constant. */
+        ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->group, ptx_u32(4)));
+        for (uint32_t r = 0; r < 2; r++) {
+            ptx_val of_row = ptx_load(f, shared_at(f, PTX_F32, first, r * w->groups * 4));
+            for (uint32_t g = 1; g < w->groups; g++)
+                of_row =
+                    ptx_max(f, of_row, ptx_load(f, shared_at(f, PTX_F32, first, (r * w->groups + g) * 4)));
+            ptx_mul_to(f, w->own[r].sum, softmax_raise(f, w->a.wide, &w->own[r], of_row));
+        }
     }
 }
 
@@ -240,8 +219,9 @@ static void wait_for_copies(wide *w)
     ptx_barrier(w->f);
 }
 
-static void add_tile(wide *w, ptx_val counted)
+static void add_tile(void *of, ptx_val counted)
 {
+    wide *w = of;
     ptx_fn *f = w->f;
     const attention *a = &w->a;
     ptx_val none = ptx_u32(0), key = w->key;
@@ -252,7 +232,15 @@ static void add_tile(wide *w, ptx_val counted)
     attention_lay_out_next(&w->pages, counted);
     multiply_scores(w);
     shape_and_mask(w, key);
-    share_most(w);
+    /* The largest scores of this warp's keys, times the factor. */
+    ptx_val most[2];
+    for (uint32_t r = 0; r < 2; r++) {
+        most[r] = ptx_max(f, w->score[0][2 * r], w->score[0][2 * r + 1]);
+        for (uint32_t n = 2; n < 2 * w->octets; n++)
+            most[r] = ptx_max(f, most[r], w->score[n / 2][2 * r + n % 2]);
+        most[r] = ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, 4, most[r]), w->a.factor);
+    }
+    share_numbers(w, most);
     ptx_barrier(f);
     if (w->shares)
         attention_copy_rows(&w->v, key, a->keys, none);
@@ -271,18 +259,9 @@ static void add_tile(wide *w, ptx_val counted)
     ptx_set(f, w->key, next);
 }
 
-/* Whether there are more keys than one chunk takes. */
-static ptx_val is_long(const wide *w)
-{
-    ptx_fn *f = w->f;
-    ptx_val end = ptx_add(f, w->a.first_key, ptx_u32(ATTENTION_CHUNK));
-    return ptx_gt(f, w->a.end, end);
-}
-
 /* The total of V's sums has the rows' shifts, that of the weights' sums the sums. */
 static void add_tiles(wide *w)
 {
-    ptx_fn *f = w->f;
     const attention *a = &w->a;
     attention_sums sums[MOST_BLOCKS], own = {w->own, NULL};
     for (uint32_t b = 0; b < w->blocks; b++)
@@ -290,29 +269,7 @@ static void add_tiles(wide *w)
     attention_total total[2];
     total[0] = attention_init_total(a, sums, w->blocks, w->fragments);
     total[1] = attention_init_total(a, &own, 1, 0);
-    PTX_IF (f, is_long(w)) {
-        ptx_rarely(f);
-        for (int i = 0; i < 2; i++)
-            attention_clear_total(&total[i]);
-    }
-    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(ATTENTION_CHUNK)) {
-        ptx_val behind = ptx_add(f, chunk, ptx_u32(ATTENTION_CHUNK));
-        ptx_val end = ptx_min(f, behind, a->end);
-        PTX_FOR (f, key, chunk, end, ptx_u32(a->tile_k)) {
-            ptx_main_loop(f);
-            add_tile(w, key);
-        }
-        PTX_IF (f, is_long(w)) {
-            ptx_rarely(f);
-            for (int i = 0; i < 2; i++)
-                attention_add_to_total(&total[i]);
-        }
-    }
-    PTX_IF (f, is_long(w)) {
-        ptx_rarely(f);
-        for (int i = 0; i < 2; i++)
-            attention_take_total(&total[i]);
-    }
+    attention_add_tiles(total, 2, ATTENTION_CHUNK, NULL, add_tile, w);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------------- */
@@ -341,12 +298,12 @@ static void join_sums(wide *w)
 }
 
 /* Stores O where Q was; a warp has whole strips. */
-static void stage_rows(wide *w, ptx_val shared)
+static void stage_rows(wide *w)
 {
     ptx_fn *f = w->f;
     ptx_val row = ptx_shr(f, w->lane, ptx_u32(2)), quarter = ptx_and(f, w->lane, ptx_u32(3));
     ptx_val unit = ptx_mul(f, w->warp, ptx_u32(w->fragments)),
-            first = ptx_mad(f, quarter, ptx_u32(4), shared);
+            first = ptx_mad(f, quarter, ptx_u32(4), w->shared);
     ptx_val at[2];
     for (uint32_t odd = 0; odd < 2; odd++)
         at[odd] = ptx_add(f, attention_unit_at(f, w->out_lines, row, ptx_add(f, unit, ptx_u32(odd))), first);
@@ -362,12 +319,22 @@ static void stage_rows(wide *w, ptx_val shared)
     }
 }
 
-/* One lane of four, of the first warp. */
-static void store_logs(wide *w, const ptx_val numbers[], ptx_val tid)
+static void store_results(void *of)
 {
+    wide *w = of;
     ptx_fn *f = w->f;
+    ptx_val numbers[2 * MOST_BLOCKS];
+    softmax_row *rows[2 * MOST_BLOCKS];
+    number_rows(w, numbers);
+    for (uint32_t i = 0; i < 2 * w->blocks; i++)
+        rows[i] = &w->row[i];
+    attention_add_sinks(&w->a, numbers, rows, w->shrink, 2 * w->blocks);
+    stage_rows(w);
+    ptx_barrier(f);
+    attention_store_rows(&w->a, w->out_lines, w->shared, ptx_u32(0), w->a.tile_q, w->copier.tid, THREADS);
+    /* One lane of four, of the first warp. */
     ptx_val wanted = ptx_ne(f, ptx_address(f, w->a.lse), ptx_u64(0));
-    ptx_val is_mine = ptx_eq(f, ptx_and(f, tid, ptx_u32(THREADS - WARP_LANES + 3)), ptx_u32(0));
+    ptx_val is_mine = ptx_eq(f, ptx_and(f, w->copier.tid, ptx_u32(THREADS - WARP_LANES + 3)), ptx_u32(0));
     PTX_IF (f, ptx_and(f, is_mine, wanted)) {
         for (uint32_t i = 0; i < 2 * w->blocks; i++) {
             ptx_val to = attention_log_at(&w->a, numbers[i]);
@@ -379,24 +346,10 @@ static void store_logs(wide *w, const ptx_val numbers[], ptx_val tid)
     }
 }
 
-static void store_results(wide *w, ptx_val shared, ptx_val tid)
-{
-    ptx_fn *f = w->f;
-    ptx_val numbers[2 * MOST_BLOCKS];
-    softmax_row *rows[2 * MOST_BLOCKS];
-    number_rows(w, numbers);
-    for (uint32_t i = 0; i < 2 * w->blocks; i++)
-        rows[i] = &w->row[i];
-    attention_add_sinks(&w->a, numbers, rows, w->shrink, 2 * w->blocks);
-    stage_rows(w, shared);
-    ptx_barrier(f);
-    attention_store_rows(&w->a, w->out_lines, shared, ptx_u32(0), w->a.tile_q, tid, THREADS);
-    store_logs(w, numbers, tid);
-}
-
 /* Stores this part: pairs of columns, eight apart, of each of the lane's rows. */
-static void store_parts(wide *w, ptx_val tid)
+static void store_parts(void *of)
 {
+    wide *w = of;
     ptx_fn *f = w->f;
     attention_slice slices[2 * MOST_BLOCKS];
     ptx_val sums[2 * MOST_BLOCKS][2 * MOST_FRAGMENTS], numbers[2 * MOST_BLOCKS];
@@ -408,7 +361,7 @@ static void store_parts(wide *w, ptx_val tid)
             sums[i][n] = w->sum[i / 2][n / 2][i % 2 * 2 + n % 2];
         slices[i] = (attention_slice){numbers[i], column, 2, UNIT, w->fragments, &w->row[i], sums[i]};
     }
-    attention_leave_part(&w->a, slices, 2 * w->blocks, tid);
+    attention_leave_part(&w->a, slices, 2 * w->blocks, w->copier.tid);
 }
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
@@ -449,9 +402,10 @@ static wide geometry(attention of)
 
 /* Lane 8 * i + j points to row j of matrix i. For Q, V and weights the matrices are rows 0-7 and 8-15 of the first unit, then
  * of the second; for K the two units of keys 0-7, then of keys 8-15. */
-static void init_lane(wide *w, ptx_val shared)
+static void init_lane(wide *w)
 {
     ptx_fn *f = w->f;
+    ptx_val shared = w->shared;
     ptx_val in_octet = ptx_and(f, w->lane, ptx_u32(7)), upper = ptx_shr(f, w->lane, ptx_u32(4));
     ptx_val odd = ptx_bfe(f, w->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, w->lane, ptx_u32(15));
     ptx_val row = ptx_shr(f, w->lane, ptx_u32(2)), first_octet = ptx_mul(f, w->group, ptx_u32(w->octets));
@@ -476,67 +430,45 @@ static void init_lane(wide *w, ptx_val shared)
     w->number_to = ptx_mad(f, w->group, ptx_u32(4), of_block);
 }
 
-static void init_copies(wide *w, ptx_val shared, ptx_val tid)
+static void shape(kiln_shape *s, const attention *a)
 {
-    ptx_fn *f = w->f;
-    attention *a = &w->a;
-    ptx_val none = ptx_u32(0);
-    w->copier = (attention_copier){a, THREADS, 2, true, tid};
-    attention_panel q = attention_init_panel(&w->copier, a->q, a->tile_q, a->head_dim, shared, w->q_lines);
-    w->k = attention_init_panel(&w->copier, a->k, a->tile_k, a->head_dim, shared, w->k_lines);
-    w->v = attention_init_panel(&w->copier, a->v, a->tile_k, a->head_dim_v, shared, w->v_lines);
-    init_lane(w, shared);
-    w->pages = attention_init_pages(a, 0);
-    attention_copy_rows(&q, a->first, a->q_end, none);
-    w->key = ptx_var(f, attention_key(a, a->first_key));
-    attention_copy_rows(&w->k, w->key, a->keys, none);
-}
-
-static void init_sums(wide *w)
-{
-    ptx_fn *f = w->f;
-    w->zero = ptx_var(f, ptx_f32(0));
-    for (uint32_t r = 0; r < 2; r++)
-        softmax_init_row(f, w->a.wide, &w->own[r]);
-    for (uint32_t i = 0; i < 2 * w->blocks; i++)
-        softmax_init_row(f, w->a.wide, &w->row[i]);
-    for (uint32_t i = 0; i < w->blocks * w->fragments * 4; i++)
-        w->sum[i / 4 / w->fragments][i / 4 % w->fragments][i % 4] = ptx_var(f, ptx_f32(0));
-}
-
-void attention_shape_wide(kiln_shape *s, const kiln_variant *v)
-{
-    const wide w = geometry(attention_geometry(NULL, v));
+    const wide w = geometry(*a);
     s->block[0] = THREADS;
     s->shared_bytes = w.shared_bytes;
     s->blocks_per_multiprocessor = 1;
-    s->trip = w.a.tile_k;
+    s->trip = a->tile_k;
 }
 
-void attention_emit_wide(const attention *a)
+static void emit(const attention *a)
 {
     ptx_fn *f = a->f;
     wide w = geometry(*a);
-    ptx_val tid = ptx_tid_x(f), shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    w.copier = (attention_copier){&w.a, THREADS, 2, true, ptx_tid_x(f)};
+    w.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     w.lane = ptx_laneid(f);
     w.warp = ptx_warpid_x(f);
     w.block = ptx_rem(f, w.warp, ptx_u32(w.blocks));
     w.group = ptx_div(f, w.warp, ptx_u32(w.blocks));
-    init_sums(&w);
-    init_copies(&w, shared, tid);
+    w.zero = ptx_var(f, ptx_f32(0));
+    for (uint32_t r = 0; r < 2; r++)
+        softmax_init_row(f, w.a.wide, &w.own[r]);
+    for (uint32_t i = 0; i < 2 * w.blocks; i++)
+        softmax_init_row(f, w.a.wide, &w.row[i]);
+    for (uint32_t i = 0; i < w.blocks * w.fragments * 4; i++)
+        w.sum[i / 4 / w.fragments][i / 4 % w.fragments][i % 4] = ptx_var(f, ptx_f32(0));
+    ptx_val none = ptx_u32(0);
+    attention_panel q = attention_init_panel(&w.copier, w.a.q, w.a.tile_q, w.a.head_dim, w.shared, w.q_lines);
+    w.k = attention_init_panel(&w.copier, w.a.k, w.a.tile_k, w.a.head_dim, w.shared, w.k_lines);
+    w.v = attention_init_panel(&w.copier, w.a.v, w.a.tile_k, w.a.head_dim_v, w.shared, w.v_lines);
+    init_lane(&w);
+    w.pages = attention_init_pages(&w.a, 0);
+    attention_copy_rows(&q, w.a.first, w.a.q_end, none);
+    w.key = ptx_var(f, attention_key(&w.a, w.a.first_key));
+    attention_copy_rows(&w.k, w.key, w.a.keys, none);
     add_tiles(&w);
     join_sums(&w);
     attention_find_before(&w.a);
-    if (w.a.split_k > 1) {
-        store_parts(&w, tid);
-    } else if (w.a.split_k == 1) {
-        store_results(&w, shared, tid);
-    } else {
-        PTX_IF (f, attention_is_split(&w.a)) {
-            store_parts(&w, tid);
-        }
-        PTX_ELSE (f) {
-            store_results(&w, shared, tid);
-        }
-    }
+    attention_finish(&w.a, store_parts, store_results, &w);
 }
+
+const attention_strategy attention_strategy_wide = {shape, emit};

@@ -7,14 +7,15 @@
  * whose scales are a sector, and a thread block makes a tile. Loads out of bounds repeat the last block.
  *
  * ARITHMETIC. Magnitudes are compared by their bits, so that a NaN is the largest. Scales and codes are rounded in f32
- * (device/small_float.h); the conversion of targets that have one gives the same codes.
+ * (device/codes.h); the conversion of targets that have one gives the same codes.
  */
+#include "descriptor.h"
 #include <kiln/author/families.h>
 
+#include "device/codes.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/scale_tiles.h"
-#include "device/small_float.h"
 
 enum {
     WARPS = 8,  /* of a thread block */
@@ -164,47 +165,24 @@ static spot find_spot(quantizer *q, uint32_t round, uint32_t load)
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
 
-typedef struct chunk {
-    ptx_val raw[4]; /* 16 bytes as memory has them */
-} chunk;
-
-static chunk load_chunk(quantizer *q, ptx_val index)
-{
-    ptx_fn *f = q->f;
-    chunk c;
-    ptx_val at = ptx_mad_wide(f, index, q->in_step, q->in_at);
-    ptx_load_vec(f, 4, c.raw, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
-    return c;
-}
-
-static void widen(quantizer *q, const chunk *c, ptx_val x[MOST_ELEMENTS])
-{
-    for (uint32_t i = 0; i < 4; i++) {
-        if (q->type == PTX_F32)
-            x[i] = ptx_as(q->f, PTX_F32, c->raw[i]);
-        else
-            widen_pair(q->f, q->type, c->raw[i], &x[2 * i]);
-    }
-}
-
 static ptx_val magnitude_bits(quantizer *q, ptx_val x)
 {
     return ptx_and(q->f, ptx_as(q->f, PTX_U32, x), ptx_u32(0x7fffffff));
 }
 
-/* The largest magnitude of a chunk, by the bits of f32. Pairs are compared as such where a target can. */
-static ptx_val largest(quantizer *q, const chunk *c)
+/* The largest magnitude of a load, by the bits of f32. Pairs are compared as such where a target can. */
+static ptx_val largest(quantizer *q, const ptx_val raw[4])
 {
     ptx_fn *f = q->f;
     ptx_val x[MOST_ELEMENTS];
     uint32_t count = q->elements;
     if (q->type == PTX_F32 || !q->has_sm_80) {
-        widen(q, c, x);
+        widen_words(f, q->type, 4, raw, x);
     } else {
         const ptx_type pair = q->type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
-        ptx_val most = ptx_abs(f, ptx_as(f, pair, c->raw[0]));
+        ptx_val most = ptx_abs(f, ptx_as(f, pair, raw[0]));
         for (uint32_t i = 1; i < 4; i++)
-            most = ptx_max_nan(f, most, ptx_abs(f, ptx_as(f, pair, c->raw[i])));
+            most = ptx_max_nan(f, most, ptx_abs(f, ptx_as(f, pair, raw[i])));
         widen_pair(f, q->type, ptx_as(f, PTX_U32, most), x);
         count = 2;
     }
@@ -293,11 +271,11 @@ static ptx_val encode_hardware(quantizer *q, const ptx_val x[])
     return ptx_pack(f, q->elements == 8 ? PTX_U32 : PTX_U16, (int)q->elements / 2, bytes);
 }
 
-static void store_codes(quantizer *q, const chunk *c, const spot *at, ptx_val inverse)
+static void store_codes(quantizer *q, const ptx_val raw[4], const spot *at, ptx_val inverse)
 {
     ptx_fn *f = q->f;
     ptx_val x[MOST_ELEMENTS];
-    widen(q, c, x);
+    widen_words(f, q->type, 4, raw, x);
     for (uint32_t i = 0; i < q->elements; i++)
         x[i] = ptx_mul(f, x[i], inverse);
     ptx_val word = (q->is_hardware ? encode_hardware : encode_software)(q, x);
@@ -312,20 +290,21 @@ static void store_codes(quantizer *q, const chunk *c, const spot *at, ptx_val in
 
 static void quantize_round(quantizer *q, uint32_t round)
 {
+    ptx_fn *f = q->f;
     spot at[MOST_LANES];
-    chunk c[MOST_LANES];
-    ptx_val most[MOST_LANES];
+    ptx_val raw[MOST_LANES][4], most[MOST_LANES]; /* 16 bytes as memory has them */
     for (uint32_t load = 0; load < q->lanes; load++) {
         at[load] = find_spot(q, round, load);
-        c[load] = load_chunk(q, at[load].index);
+        ptx_val from = ptx_mad_wide(f, at[load].index, q->in_step, q->in_at);
+        ptx_load_vec(f, 4, raw[load], ptx_pointer(f, PTX_GLOBAL, PTX_U32, from), PTX_NC | PTX_NO_ALLOCATE);
     }
     for (uint32_t load = 0; load < q->lanes; load++)
-        most[load] = largest(q, &c[load]);
-    lanes_join(q->f, PTX_OP_MAX, q->lanes, q->lanes, q->lane, most);
+        most[load] = largest(q, raw[load]);
+    lanes_join(f, PTX_OP_MAX, q->lanes, q->lanes, q->lane, most);
     ptx_val own = own_scale(q, round, most[0]);
     for (uint32_t load = 0; load < q->lanes; load++) {
-        ptx_val inverse = ptx_shfl_idx_in(q->f, own, ptx_u32(load), (int)q->lanes);
-        store_codes(q, &c[load], &at[load], inverse);
+        ptx_val inverse = ptx_shfl_idx_in(f, own, ptx_u32(load), (int)q->lanes);
+        store_codes(q, raw[load], &at[load], inverse);
     }
 }
 
@@ -360,16 +339,13 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 /* clang-format off */
 static const kiln_param params[] = {
-    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
-     .summary = "element type of the matrix"},
-    {.name = "format", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "nvfp4 mxfp4", .numbers = "1 2",
-     .default_value = "nvfp4",
-     .summary = "nvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32"},
-    {.name = "scale_layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "rows tiles_128x4", .numbers = "1 2",
-     .default_value = "rows",
-     .summary = "rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0"},
-    {.name = "encode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware", .default_value = "software",
-     .summary = "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"},
+    PARAM(WORD, CONTRACT, "type", "f16 bf16 f32", "f16", "element type of the matrix"),
+    PARAM(WORD, CONTRACT, "format", "nvfp4 mxfp4", "nvfp4",
+          "nvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32", .numbers = "1 2"),
+    PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
+          "rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0", .numbers = "1 2"),
+    PARAM(WORD, TUNING, "encode", "software hardware", "software",
+          "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"),
     {.name = NULL},
 };
 

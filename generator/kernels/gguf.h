@@ -2,15 +2,11 @@
 #ifndef KERNELS_GGUF_H
 #define KERNELS_GGUF_H
 
-#include <kiln/author/family.h>
-
+#include "descriptor.h"
 #include "device/format.h"
 
 #define GGUF_PARAM(what)                                                                                     \
-    {                                                                                                        \
-        .name = "format", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = FORMAT_WORDS,        \
-        .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13 14", .default_value = "q4_k", .summary = what              \
-    }
+    PARAM(WORD, CONTRACT, "format", FORMAT_WORDS, "q4_k", what, .numbers = "1 2 3 4 5 6 7 8 9 10 11 12 13 14")
 
 /* Bytes of 256 elements, which of blocks of 32 is eight times a block's; elements of a block. Verification holds them to
  * device/format.c. */

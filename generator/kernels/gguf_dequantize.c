@@ -8,13 +8,12 @@
  * ARITHMETIC. Scales and products with codes are exact in f32. So a sum with a minimum is one fma, and the rounding of
  * the package.
  */
-#include "gguf_dequantize.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
-#include "device/rows.h"
 #include "gguf.h"
+#include <kiln/author/families.h>
 
-enum { QUAD = 4, GROUP_LANES = 4 };
+enum { WARPS = 8, TILE = 2048 /* elements of a warp */, QUAD = 4, GROUP_LANES = 4, PIECE = 16, SECTOR = 32 };
 
 typedef struct dequantize {
     ptx_fn *f;
@@ -76,40 +75,103 @@ static void store_tile(dequantize *d, ptx_val bytes)
     }
 }
 
+/* ---- a tile's bytes --------------------------------------------------------------------------------------------------- */
+
+/* What is copied is whole pieces of 16 bytes from the sector on that the first byte is in. A piece before the first byte's own is
+ * not read: it may lie before the tensor. Of the last one only what is asked for is. */
+
+/* Shared memory that a copy of so many bytes takes at most. */
+static uint32_t room_of(uint32_t most)
+{
+    return (most + SECTOR - 1 + PIECE - 1) / PIECE * PIECE;
+}
+
+typedef struct window {
+    ptx_val from, to; /* this thread's first piece */
+    ptx_val before;   /* S32: bytes from the piece's first to the first that is asked for */
+    ptx_val left;     /* S32: bytes from the piece's first to the last that is asked for */
+} window;
+
+/* The bytes behind the last whole piece, and zeros to its end. */
+static void copy_tail(const dequantize *d, ptx_val start, ptx_val to, ptx_val end)
+{
+    ptx_fn *f = d->f;
+    ptx_val rest = ptx_and(f, end, ptx_u32(PIECE - 1));
+    ptx_val byte = ptx_add(f, ptx_sub(f, end, rest), d->lane);
+    ptx_val has_rest = ptx_ne(f, rest, ptx_u32(0));
+    ptx_val is_in_piece = ptx_lt(f, d->lane, ptx_u32(PIECE));
+    PTX_IF (f, ptx_and(f, has_rest, is_in_piece)) {
+        ptx_val value = ptx_var(f, ptx_u32(0));
+        PTX_WHEN (f, ptx_lt(f, d->lane, rest)) {
+            ptx_set(f, value, ptx_load_hint(f, ptx_at(f, start, byte), PTX_NC | PTX_NO_ALLOCATE));
+        }
+        ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), byte), value);
+    }
+}
+
+static void copy_piece(const dequantize *d, const window *w, uint32_t offset, bool is_first)
+{
+    ptx_fn *f = d->f;
+    ptx_val left = offset == 0 ? w->left : ptx_sub(f, w->left, ptx_s32((int)offset));
+    ptx_val is_mine = ptx_gt(f, left, ptx_s32(d->has_sm_80 ? 0 : PIECE - 1));
+    if (is_first)
+        is_mine = ptx_and(f, is_mine, ptx_lt(f, w->before, ptx_s32(PIECE)));
+    ptx_val from = ptx_at_bytes(f, w->from, offset), to = ptx_at_bytes(f, w->to, offset), words[4];
+    ptx_val size = d->has_sm_80 ? ptx_as(f, PTX_U32, ptx_min(f, left, ptx_s32(PIECE))) : left;
+    PTX_WHEN (f, is_mine) {
+        if (d->has_sm_80) {
+            ptx_cp_async_zfill(f, to, from, PIECE, size, PTX_CG);
+        } else {
+            ptx_load_vec(f, 4, words, from, PTX_NC | PTX_NO_ALLOCATE);
+            ptx_store_vec(f, 4, to, words, PTX_PLAIN);
+        }
+    }
+}
+
+/* Copies the tile's bytes, at most `most` of them, to `to`. Returns where the first byte is: as far behind `to` as its
+ * address is behind a multiple of 32, so that a warp's copies begin at sectors. Up to 15 bytes behind the last are 0. From
+ * sm_80 on the copies run in the background. */
+static ptx_val copy_bytes(const dequantize *d, ptx_val to, ptx_val bytes, uint32_t most)
+{
+    ptx_fn *f = d->f;
+    ptx_val address = ptx_address(f, d->packed);
+    ptx_val low = ptx_cvt(f, PTX_U32, address);
+    ptx_val offset = ptx_and(f, low, ptx_u32(SECTOR - 1));
+    ptx_val sector = ptx_and(f, address, ptx_u64(~(uint64_t)(SECTOR - 1)));
+    ptx_val start = ptx_pointer(f, PTX_GLOBAL, PTX_U8, sector);
+    ptx_val end = ptx_add(f, offset, bytes);
+    ptx_val mine = ptx_shl(f, d->lane, ptx_u32(4));
+    ptx_val to_bytes = ptx_cast_ptr(f, to, PTX_U8);
+    window w = {.from = ptx_cast_ptr(f, ptx_at(f, start, mine), PTX_U32)};
+    w.to = ptx_cast_ptr(f, ptx_at(f, to_bytes, mine), PTX_U32);
+    w.before = ptx_as(f, PTX_S32, ptx_sub(f, offset, mine));
+    w.left = ptx_as(f, PTX_S32, ptx_sub(f, end, mine));
+    for (uint32_t byte = 0; byte < room_of(most); byte += (uint32_t)PIECE * WARP_LANES)
+        copy_piece(d, &w, byte, byte == 0);
+    if (!d->has_sm_80)
+        copy_tail(d, start, to, end);
+    return ptx_at(f, to_bytes, offset);
+}
+
 /* ---- tiles -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t tile_bytes(const weight_format *w)
 {
-    return (uint32_t)DEQUANTIZE_TILE / w->elements * w->bytes;
+    return (uint32_t)TILE / w->elements * w->bytes;
 }
 
 static void copy_and_store(dequantize *d)
 {
     ptx_fn *f = d->f;
-    const uint32_t most = tile_bytes(d->format), room = rows_room(most);
-    ptx_val shared = ptx_shared(f, PTX_U8, DEQUANTIZE_WARPS * room, 16);
+    const uint32_t most = tile_bytes(d->format), room = room_of(most);
+    ptx_val shared = ptx_shared(f, PTX_U8, WARPS * room, 16);
     ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, ptx_u32(room)));
     ptx_val bytes = ptx_mul(f, d->blocks, ptx_u32(d->format->bytes));
-    const row_copier copier = {.has_sm_80 = d->has_sm_80, .threads = WARP_LANES, .thread = d->lane};
-    ptx_val first = rows_copy(f, &copier, to, d->packed, bytes, most);
+    ptx_val first = copy_bytes(d, to, bytes, most);
     if (d->has_sm_80)
         ptx_cp_async_wait_all(f);
     ptx_warp_barrier(f);
     store_tile(d, first);
-}
-
-/* Of a row that the tensor does not have. */
-static void store_nans(dequantize *d)
-{
-    ptx_fn *f = d->f;
-    bool is_wide = d->type == PTX_F32;
-    ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
-    ptx_val first = ptx_shl(f, d->lane, ptx_u32(2));
-    ptx_val elements = ptx_mul(f, d->blocks, ptx_u32(d->format->elements));
-    PTX_FOR (f, element, first, elements, ptx_u32(QUAD * WARP_LANES)) {
-        ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
-        ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
-    }
 }
 
 /* Tile `tile` of row `from` of the tensor, to row `to` of the output: rows U64, or poison for the only one. */
@@ -117,9 +179,9 @@ static void find_tile(dequantize *d, ptx_val tile, ptx_val from, ptx_val to)
 {
     ptx_fn *f = d->f;
     const weight_format *w = d->format;
-    ptx_val first = ptx_mul_wide(f, tile, ptx_u32(DEQUANTIZE_TILE));
+    ptx_val first = ptx_mul_wide(f, tile, ptx_u32(TILE));
     ptx_val left = ptx_sub(f, d->n, first);
-    ptx_val elements = ptx_cvt(f, PTX_U32, ptx_min(f, left, ptx_u64(DEQUANTIZE_TILE)));
+    ptx_val elements = ptx_cvt(f, PTX_U32, ptx_min(f, left, ptx_u64(TILE)));
     d->blocks = ptx_div(f, elements, ptx_u32(w->elements));
     d->packed = ptx_at(f, d->packed, ptx_mul_wide(f, tile, ptx_u32(tile_bytes(w))));
     d->out = ptx_at(f, d->out, first);
@@ -141,18 +203,29 @@ static void store_row(dequantize *d, ptx_val index, ptx_val tensor_rows, ptx_val
         copy_and_store(d);
     }
     PTX_ELSE (f) {
-        store_nans(d);
+        /* Of a row that the tensor does not have. */
+        bool is_wide = d->type == PTX_F32;
+        ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
+        ptx_val first = ptx_shl(f, d->lane, ptx_u32(2));
+        ptx_val elements = ptx_mul(f, d->blocks, ptx_u32(d->format->elements));
+        PTX_FOR (f, element, first, elements, ptx_u32(QUAD * WARP_LANES)) {
+            ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
+            ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
+        }
     }
 }
 
-void dequantize_emit(ptx_fn *f, const weight_format *format, ptx_type type, bool has_sm_80, bool by_index)
+/* ---- the kernels -------------------------------------------------------------------------------------------------- */
+
+/* With parameters packed, out, n; by index packed, index, out, tensor_rows, n, k. */
+static void emit(ptx_fn *f, const kiln_variant *v, const weight_format *format, bool by_index)
 {
-    dequantize d = {.f = f, .format = format, .type = type, .has_sm_80 = has_sm_80};
+    dequantize d = {.f = f, .format = format, .type = kiln_type(v, "type"), .has_sm_80 = kiln_has_sm(v, 80)};
     ptx_val index, tensor_rows, row_count;
     d.packed = ptx_param_ptr(f, PTX_U8, "packed");
     if (by_index)
         index = ptx_param_ptr(f, PTX_U32, "index");
-    d.out = ptx_param_ptr(f, type, "out");
+    d.out = ptx_param_ptr(f, d.type, "out");
     if (by_index) {
         tensor_rows = ptx_param(f, PTX_U32, "tensor_rows");
         row_count = ptx_param(f, PTX_U32, "n");
@@ -161,9 +234,9 @@ void dequantize_emit(ptx_fn *f, const weight_format *format, ptx_type type, bool
     d.lane = ptx_laneid(f);
     d.warp = ptx_warpid_x(f);
     ptx_val block = ptx_ctaid_x(f);
-    ptx_val tile = ptx_mad(f, block, ptx_u32(DEQUANTIZE_WARPS), d.warp);
-    ptx_val padded = ptx_add(f, d.n, ptx_u64(DEQUANTIZE_TILE - 1));
-    ptx_val row_tiles = ptx_cvt(f, PTX_U32, ptx_div(f, padded, ptx_u64(DEQUANTIZE_TILE)));
+    ptx_val tile = ptx_mad(f, block, ptx_u32(WARPS), d.warp);
+    ptx_val padded = ptx_add(f, d.n, ptx_u64(TILE - 1));
+    ptx_val row_tiles = ptx_cvt(f, PTX_U32, ptx_div(f, padded, ptx_u64(TILE)));
     if (!by_index) {
         PTX_IF (f, ptx_lt(f, tile, row_tiles)) {
             find_tile(&d, tile, (ptx_val){0}, (ptx_val){0});
@@ -178,55 +251,81 @@ void dequantize_emit(ptx_fn *f, const weight_format *format, ptx_type type, bool
     }
 }
 
-/* ---- the families --------------------------------------------------------------------------------------------------- */
-
-#define WIDTH "select(type == f32, 4, 2)"
-
-static void emit(ptx_fn *f, const kiln_variant *v, bool by_index)
+static void emit_tensor(ptx_fn *f, const kiln_variant *v)
 {
-    dequantize_emit(f, gguf_format(v), kiln_type(v, "type"), kiln_has_sm(v, 80), by_index);
-}
-
-static void emit_all(ptx_fn *f, const kiln_variant *v)
-{
-    emit(f, v, false);
+    emit(f, v, gguf_format(v), false);
 }
 
 static void emit_rows(ptx_fn *f, const kiln_variant *v)
 {
-    emit(f, v, true);
+    emit(f, v, gguf_format(v), true);
 }
 
-void dequantize_shape(kiln_shape *s, const kiln_variant *v)
+static void emit_q4k(ptx_fn *f, const kiln_variant *v)
+{
+    emit(f, v, format_named("q4_k"), false);
+}
+
+static void shape(kiln_shape *s, const kiln_variant *v)
 {
     (void)v;
-    s->block[0] = WARP_LANES * DEQUANTIZE_WARPS;
+    s->block[0] = WARP_LANES * WARPS;
 }
+
+/* ---- the families ------------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+#define TENSOR_GRID "ceil_div(n, 16384)"
+#define WIDTH       "select(type == f32, 4, 2)"
+#define ROUNDED     "the elements, rounded to f32, then to the type"
 
 static const kiln_param params[] = {
     GGUF_PARAM("format of the quantised blocks, as GGUF calls it"),
-    {.name = "type",
-     .type = KILN_PARAM_WORD,
-     .role = KILN_ROLE_CONTRACT,
-     .words = "f32 f16 bf16",
-     .default_value = "f32",
-     .summary = "element type of the output"},
+    PARAM(WORD, CONTRACT, "type", "f32 f16 bf16", "f32", "element type of the output"),
     {.name = NULL},
 };
+static const kiln_param q4k_params[] = {
+    PARAM(WORD, CONTRACT, "type", "f32 f16 bf16", "f32", "element type of the tensor"), {.name = NULL}};
 
-static const kiln_arg all_args[] = {
-    {"packed", KILN_ARG_IN, "u8", "n * " GGUF_BYTES " / 256", 16, NULL,
-     "quantised blocks, as a GGUF file has them"},
-    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "the elements, rounded to f32, then to the type"},
+static const kiln_arg tensor_args[] = {
+    {"packed", KILN_ARG_IN, "u8", "n * " GGUF_BYTES " / 256", 16, NULL, "quantised blocks, as a GGUF file has them"},
+    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, ROUNDED},
+    {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
+    {.name = NULL},
+};
+static const kiln_arg rows_args[] = {
+    {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " GGUF_BYTES " / 256", 16, NULL, "quantised blocks, as a GGUF file has them, row after row"},
+    {"index", KILN_ARG_IN, "u32", "n", 4, NULL, "for each row of out, which row of the tensor; i32 that are not negative have the same bits"},
+    {"out", KILN_ARG_OUT, "$type", "n, k", 16, NULL, ROUNDED},
+    {"tensor_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of the tensor"},
+    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of out"},
+    {"k", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a row"},
+    {.name = NULL},
+};
+static const kiln_arg q4k_args[] = {
+    {"packed", KILN_ARG_IN, "u8", "n / 256 * 144", 16, NULL, "super-blocks of 144 bytes, as a GGUF file has them"},
+    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "d * scale * code - dmin * minimum, rounded to f32, then to the type"},
     {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
     {.name = NULL},
 };
 
-static const kiln_rule all_rules[] = {
+static const kiln_rule tensor_rules[] = {
     {"n % " GGUF_ELEMENTS " == 0", "n must be a multiple of a block's elements, 32 or 256"},
     {"n <= 1099511627776", "n must be at most 2^40"},
     {NULL, NULL},
 };
+static const kiln_rule rows_rules[] = {
+    {"k % " GGUF_ELEMENTS " == 0", "k must be a multiple of a block's elements, 32 or 256"},
+    {"k <= 2147483648", "k must be at most 2^31"},
+    {"n * ceil_div(k, 2048) <= 2147483648", "n * ceil(k / 2048) must be at most 2^31"},
+    {NULL, NULL},
+};
+static const kiln_rule q4k_rules[] = {
+    {"n % 256 == 0", "n must be a multiple of 256"},
+    {"n <= 1099511627776", "n must be at most 2^40"},
+    {NULL, NULL},
+};
+/* clang-format on */
 
 const kiln_family gguf_dequantize_family = {
     .name = "gguf_dequantize",
@@ -236,33 +335,14 @@ const kiln_family gguf_dequantize_family = {
     .nonfinite =
         "IEEE arithmetic: an infinite scale gives a NaN where it multiplies 0; f16 overflows to infinity",
     .params = params,
-    .args = all_args,
-    .rules = all_rules,
+    .args = tensor_args,
+    .rules = tensor_rules,
     .empty = "n == 0",
-    .shape = dequantize_shape,
-    .grid = {DEQUANTIZE_GRID},
+    .shape = shape,
+    .grid = {TENSOR_GRID},
     .cost = {.bytes_read = "n * " GGUF_BYTES " / 256", .bytes_written = "n * " WIDTH, .elements = "n"},
     .min_sm = 75,
-    .emit = emit_all,
-};
-
-static const kiln_arg rows_args[] = {
-    {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " GGUF_BYTES " / 256", 16, NULL,
-     "quantised blocks, as a GGUF file has them, row after row"},
-    {"index", KILN_ARG_IN, "u32", "n", 4, NULL,
-     "for each row of out, which row of the tensor; i32 that are not negative have the same bits"},
-    {"out", KILN_ARG_OUT, "$type", "n, k", 16, NULL, "the elements, rounded to f32, then to the type"},
-    {"tensor_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of the tensor"},
-    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of out"},
-    {"k", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of a row"},
-    {.name = NULL},
-};
-
-static const kiln_rule rows_rules[] = {
-    {"k % " GGUF_ELEMENTS " == 0", "k must be a multiple of a block's elements, 32 or 256"},
-    {"k <= 2147483648", "k must be at most 2^31"},
-    {"n * ceil_div(k, 2048) <= 2147483648", "n * ceil(k / 2048) must be at most 2^31"},
-    {NULL, NULL},
+    .emit = emit_tensor,
 };
 
 const kiln_family gguf_rows_family = {
@@ -277,11 +357,31 @@ const kiln_family gguf_rows_family = {
     .args = rows_args,
     .rules = rows_rules,
     .empty = "n == 0 || k == 0",
-    .shape = dequantize_shape,
+    .shape = shape,
     .grid = {"ceil_div(n * ceil_div(k, 2048), 8)"},
     .cost = {.bytes_read = "n * (k * " GGUF_BYTES " / 256 + 4)",
              .bytes_written = "n * k * " WIDTH,
              .elements = "n * k"},
     .min_sm = 75,
     .emit = emit_rows,
+};
+
+/* gguf_dequantize for Q4_K alone. */
+const kiln_family q4k_dequantize_family = {
+    .name = "q4k_dequantize",
+    .summary = "turn GGUF Q4_K super-blocks back into a tensor",
+    .source = "GGUF's Q4_K, as the Python package gguf decodes it",
+    .accuracy =
+        "bit for bit d * scale * code - dmin * minimum, computed exactly, rounded to f32 and then to the type",
+    .nonfinite =
+        "IEEE arithmetic: an infinite d gives a NaN where scale or code is 0; f16 overflows to infinity",
+    .params = q4k_params,
+    .args = q4k_args,
+    .rules = q4k_rules,
+    .empty = "n == 0",
+    .shape = shape,
+    .grid = {TENSOR_GRID},
+    .cost = {.bytes_read = "n / 256 * 144", .bytes_written = "n * " WIDTH, .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_q4k,
 };

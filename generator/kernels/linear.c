@@ -204,6 +204,8 @@ static void make_rows(linear *g)
     ptx_val most = ptx_mul(f, ptx_div(f, raised, blocks), ptx_u32(unit));
     ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most),
             end = ptx_min(f, past, g->w_rows);
+    if (g->overlaps)
+        linear_overlap(g, first, end);
     PTX_FOR (f, row, first, end, ptx_u32(LINEAR_PASS_ROWS)) {
         g->first_row = row;
         ptx_val left = ptx_sub(f, end, row);

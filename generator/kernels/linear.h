@@ -52,9 +52,10 @@ typedef struct linear {
     linear_gate gate;
     bool is_pair;
     uint32_t column_rows; /* of W, that make a column of y: two in a pair */
+    bool overlaps;        /* it waits for the launch in front of it: linear_overlap.c */
     bool may_scale;       /* x, by powers of two, where its squares leave the range of f32 */
 
-    ptx_val in, gamma, residual, m, k, eps; /* arguments */
+    ptx_val in, in_scale, gamma, residual, m, k, eps; /* arguments */
     ptx_val w[LINEAR_MOST_MATRICES], bias[LINEAR_MOST_MATRICES], out[LINEAR_MOST_MATRICES],
         n[LINEAR_MOST_MATRICES], scale[LINEAR_MOST_MATRICES]; /* those of each matrix */
     ptx_val w_rows, first_row_of[LINEAR_MOST_MATRICES]; /* of all matrices; where each begins among them */
@@ -139,6 +140,11 @@ ptx_val linear_row_address(linear *g, ptx_val row);
 /* Sets up a ring of the rows from `first` on. */
 void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first);
 
+/* ---- linear_overlap.c --------------------------------------------------------------------------------------------- */
+
+/* What a thread block with the rows from `first` to `end` does before it waits for the launch in front. Stands in no block. */
+void linear_overlap(linear *g, ptx_val first, ptx_val end);
+
 /* ---- linear_w.c --------------------------------------------------------------------------------------------------- */
 
 /* Starts to copy the first tiles of this warp's first rows. */
@@ -154,6 +160,11 @@ void linear_find_rows(linear *g, ptx_val group);
 
 void linear_emit_mma(linear *l, const kiln_variant *v);
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format);
+
+/* ---- linear_q8.c: strategy mma where x is codes and scales; l as for mma ------------------------------------------ */
+
+void linear_emit_q8(linear *l, const kiln_variant *v);
+void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format);
 
 /* ---- linear_tiles.c: strategy tiles; l as for mma ----------------------------------------------------------------- */
 

@@ -38,6 +38,8 @@ static void read_arguments(linear *g)
     const uint32_t outs = g->is_pair ? 1 : g->matrices;
     ptx_fn *f = g->f;
     g->in = ptx_param_ptr(f, g->x_type, "in");
+    if (g->x_type == PTX_S8)
+        g->in_scale = ptx_param_ptr(f, PTX_F32, "in_scale");
     if (g->of.has_norm)
         g->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
     read_pointers(g, g->matrices, PTX_U8, w, g->w);
@@ -72,6 +74,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
                      kiln_is(v, "epilogue", "residual") || kiln_is(v, "epilogue", "bias_residual"),
                  .has_scale = kiln_is(v, "scale", "tensor"),
                  .split_k = kiln_int(v, "split_k"),
+                 .overlaps = kiln_bool(v, "overlap") && kiln_has_sm(v, 90),
                  .gate = kiln_is(v, "epilogue", "swiglu")  ? LINEAR_SILU
                          : kiln_is(v, "epilogue", "geglu") ? LINEAR_GELU
                                                            : LINEAR_NO_GATE},
@@ -82,6 +85,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     read_arguments(g);
     if (kiln_is(v, "strategy", "simt"))
         linear_emit_simt(g);
+    else if (g->x_type == PTX_S8)
+        linear_emit_q8(g, v);
     else
         (kiln_is(v, "strategy", "mma") ? linear_emit_mma : linear_emit_tiles)(g, v);
 }
@@ -102,6 +107,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define HAS_2        "matrices >= 2"
 #define HAS_3        "matrices == 3"
 #define ROW_BYTES    "k * " GGUF_BYTES " / 256"
+#define X_256_BYTES  "select(x == f32, 1024, select(x == s8, 288, 512))"
+#define X_ROW_BYTES  "k * " X_256_BYTES " / 256"
 
 /* Rows of all matrices, and columns of all of y. */
 #define COLUMNS "select(matrices == 3, n + n_2 + n_3, select(matrices == 2, n + n_2, n))"
@@ -162,9 +169,10 @@ static const kiln_param params[] = {
     {.name = "x",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
-     .words = "f32 f16 bf16",
+     .words = "f32 f16 bf16 s8",
+     .numbers = "5",
      .default_value = "f32",
-     .summary = "element type of x; gamma is f32"},
+     .summary = "element type of x; gamma is f32; s8: codes of q8_quantize"},
     {.name = "y",
      .type = KILN_PARAM_WORD,
      .role = KILN_ROLE_CONTRACT,
@@ -238,7 +246,7 @@ static const kiln_param params[] = {
     {.name = "k_warps",
      .type = KILN_PARAM_INT,
      .role = KILN_ROLE_TUNING,
-     .words = "2 4",
+     .words = "2 4 8",
      .default_value = "2",
      .summary = "mma: warps per thread block that split k"},
     {.name = "stages",
@@ -266,16 +274,26 @@ static const kiln_param params[] = {
      .summary =
          "mma, tiles: thread blocks that share k; 0: as many as the device runs at once, with equal shares of the work; the "
          "last bits of y then depend on its number of multiprocessors; all but 1 need a workspace"},
+    {.name = "overlap",
+     .type = KILN_PARAM_BOOL,
+     .role = KILN_ROLE_TUNING,
+     .default_value = "false",
+     .is_later = true,
+     .summary =
+         "simt and x s8, from sm_90 on: begins before the launch in front has ended, and prefetches or copies W, "
+         "where kiln_options.overlap_launches is set"},
     {.name = NULL},
 };
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
+    {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8", "scale of each 32 codes; of at most 22 bits"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
-    {"w", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, NULL, "rows of quantised blocks, as a GGUF file has them"},
-    {"w_2", KILN_ARG_IN, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
-    {"w_3", KILN_ARG_IN, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
-    {"gate", KILN_ARG_IN, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
+    {"w", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, NULL,
+     "rows of quantised blocks, as a GGUF file has them"},
+    {"w_2", KILN_ARG_CONSTANT, "u8", "n_2, " ROW_BYTES, 16, HAS_2, "the second matrix"},
+    {"w_3", KILN_ARG_CONSTANT, "u8", "n_3, " ROW_BYTES, 16, HAS_3, "the third matrix"},
+    {"gate", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, IS_PAIR,
      "the matrix whose products go through the activation"},
     {"bias", KILN_ARG_IN, "$y", "n", 0, HAS_BIAS, "added to each row of y"},
     {"bias_2", KILN_ARG_IN, "$y", "n_2", 0, HAS_2 " && (" HAS_BIAS ")", "added to each row of out_2"},
@@ -334,12 +352,19 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool has_mma_defaults = kiln_int(v, "tile_m") == 8 && kiln_int(v, "tile_n") == 64 &&
                                   kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2 &&
                                   kiln_int(v, "split_k") == 1;
-    kiln_require(s, is_simt != is_half, "activation strategy",
-                 "activation half needs strategy mma or tiles, exact and q8 need simt");
+    const bool is_codes = kiln_is(v, "x", "s8");
+    kiln_require(s, is_simt != (is_half || is_codes), "activation strategy x",
+                 "activation half and x s8 need strategy mma or tiles, exact and q8 of other x need simt");
+    kiln_require(s, !is_codes || (kiln_is(v, "activation", "q8") && kiln_is(v, "strategy", "mma")),
+                 "activation strategy x", "x s8 needs activation q8 and strategy mma");
+    kiln_require(s, !is_codes || kiln_int(v, "split_k") == 1, "x split_k", "x s8 needs split_k 1");
+    kiln_require(s, !is_codes || !g.has_norm, "x norm", "x s8 needs norm none: q8_quantize has the norm");
     kiln_require(s, is_simt || has_simt_defaults, "strategy vectors rows chunk",
                  "vectors, rows and chunk need strategy simt");
     kiln_require(s, !is_simt || has_mma_defaults, "strategy tile_m tile_n k_warps stages split_k",
                  "tile_m, tile_n, k_warps, stages and split_k need strategy mma or tiles");
+    kiln_require(s, is_simt || is_codes || !kiln_bool(v, "overlap"), "strategy x overlap",
+                 "overlap needs strategy simt or x s8");
     kiln_require(s, !is_half || kiln_type(v, "x") != PTX_F32, "activation x",
                  "activation half needs x f16 or bf16");
     kiln_require(s, !is_half || !g.has_norm, "activation norm",
@@ -348,7 +373,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_one || kiln_is(v, "epilogue", "none") || kiln_is(v, "epilogue", "bias"),
                  "matrices epilogue",
                  "matrices above 1 need epilogue none or bias: y of each is another tensor");
+    kiln_require(s, is_codes || kiln_int(v, "k_warps") != 8, "x k_warps", "k_warps 8 needs x s8");
     linear_shape_mma(s, v, g.format);
+    linear_shape_q8(s, v, g.format);
     linear_shape_tiles(s, v, g.format);
     if (is_simt)
         linear_shape_simt(s, &g);
@@ -366,7 +393,7 @@ const kiln_family linear_family = {
         "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
         "each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other than 1 9 more, and adds 40 * 2^-24 * S, "
-        "which tensor cores cut off. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds "
+        "which tensor cores cut off. x s8 is exact, with L = 32 * ceil(k / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds "
         "v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number; rounding twice adds 2 * v * S + w * sum (|code| + 2) * |h| instead. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
         "numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
     .nonfinite =
@@ -393,12 +420,12 @@ const kiln_family linear_family = {
              "select(" IS_MMA
              ", select(split_k == 1, 0, select(split_k == 0, 1000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"
              ", 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
-         .block_bytes = "select(" IS_MMA ", (tile_n * " GGUF_BYTES " + tile_m * 512) * " PART_K
+         .block_bytes = "select(" IS_MMA ", (tile_n * " GGUF_BYTES " + tile_m * " X_256_BYTES ") * " PART_K
                         " / 256, " ROWS_HERE " * " ROW_BYTES " + vectors * k * 4)"},
-    .cost = {.bytes_read = W_ROWS
-             " * (" ROW_BYTES ") + m * k * select(x == f32, 4, 2) + select(norm == rms, 4 * k, 0) + "
-             "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS ", 0) + select(" HAS_RESIDUAL
-             ", m * n, 0))",
+    .cost = {.bytes_read =
+                 W_ROWS " * (" ROW_BYTES ") + m * (" X_ROW_BYTES ") + select(norm == rms, 4 * k, 0) + "
+                        "select(y == f32, 4, 2) * (select(" HAS_BIAS ", " COLUMNS
+                        ", 0) + select(" HAS_RESIDUAL ", m * n, 0))",
              .bytes_written = "m * (" COLUMNS ") * select(y == f32, 4, 2)",
              .elements = "(" W_ROWS ") * k"},
     .min_sm = 75,

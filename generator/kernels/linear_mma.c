@@ -451,7 +451,7 @@ void linear_emit_mma(linear *l, const kiln_variant *v)
 
 void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format *format)
 {
-    const bool is_mma = kiln_is(v, "strategy", "mma");
+    const bool is_mma = kiln_is(v, "strategy", "mma") && !kiln_is(v, "x", "s8");
     const mma_geometry g = geometry_of(v, format);
     kiln_require(s, !is_mma || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
                  "strategy mma needs tile_n times k_warps of 128 or 256");

@@ -2,8 +2,7 @@
 #ifndef KERNELS_NF4_ARGS_H
 #define KERNELS_NF4_ARGS_H
 
-#include <kiln/author/family.h>
-
+#include "descriptor.h"
 #include "device/nf4_nested.h"
 #include "device/nf4_pairs.h"
 #include "device/split.h"
@@ -15,7 +14,7 @@ typedef struct nf4_args {
     bool is_nested;
     ptx_type type, wide; /* of A and C; of sums */
     uint32_t
-        split_k; /* thread blocks that share a sum, 0: as the grid has it; but for 1 there are workspace and tile_counters */
+        split_k; /* thread blocks that share a sum; 0: as the grid has it; 1: without workspace and tile_counters */
 } nf4_args;
 
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided);
@@ -23,9 +22,9 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
 /* The descriptors' parts of nested scales. */
 /* clang-format off */
 #define NF4_SCALE_TYPE_PARAM                                                                                           \
-    {.name = "scale_type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 nested", .numbers = "1", \
-     .default_value = "f32", .is_later = true,                                                                         \
-     .summary = "how scales are stored; nested: as bitsandbytes' double quantisation does, nested_code[scale_index] * nested_absmax + nested_offset, rounded after each step"}
+    PARAM(WORD, CONTRACT, "scale_type", "f32 nested", "f32",                                                           \
+          "how scales are stored; nested: as bitsandbytes' double quantisation does, nested_code[scale_index] * nested_absmax + nested_offset, rounded after each step", \
+          .numbers = "1", .is_later = true)
 #define NF4_NESTED_ARGS(blocks, groups)                                                                                \
     {"scale_index", KILN_ARG_IN, "u8", blocks, 1, "scale_type == nested", "of each scale, where it is in nested_code"}, \
     {"nested_code", KILN_ARG_IN, "f32", "256", 4, "scale_type == nested", "what each index stands for"},                \

@@ -46,7 +46,7 @@ typedef struct gemm {
     ptx_type type, wide;                     /* of A and C; of arithmetic */
     uint32_t rows, columns, tile_n, k_warps; /* columns: of a lane */
     bool has_sm_80, has_sm_110, is_nested;
-    uint32_t depth, stage_row_bytes;
+    uint32_t wide_bytes, depth, stage_row_bytes, unit_stride;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
 
     nf4_pairs pairs;
@@ -62,16 +62,6 @@ typedef struct gemm {
     ptx_val codes_at[MOST_COLUMNS];
     ptx_val sum[MOST_ROWS][MOST_COLUMNS];
 } gemm;
-
-static uint32_t wide_bytes(const gemm *g)
-{
-    return g->wide == PTX_F64 ? 8 : 4;
-}
-
-static uint32_t unit_stride(const gemm *g)
-{
-    return 8 + 32 / g->depth;
-}
 
 /* ---- A --------------------------------------------------------------------------------------------------------- */
 
@@ -91,8 +81,8 @@ static void init_stage(gemm *g, ptx_val first_row)
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, g->a_k);
     }
-    uint32_t piece_units = g->vector * wide_bytes(g) / UNIT_BYTES;
-    ptx_val unit = ptx_mad(f, piece, ptx_u32(piece_units * unit_stride(g)), member);
+    uint32_t piece_units = g->vector * g->wide_bytes / UNIT_BYTES;
+    ptx_val unit = ptx_mad(f, piece, ptx_u32(piece_units * g->unit_stride), member);
     ptx_val bytes = ptx_mad(f, unit, ptx_u32(UNIT_BYTES), g->stage);
     g->stage_to = ptx_mad(f, row, ptx_u32(g->stage_row_bytes), bytes);
     g->stage_from = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), g->stage);
@@ -102,11 +92,6 @@ static void init_stage(gemm *g, ptx_val first_row)
 static uint32_t load_member(const gemm *g, uint32_t i)
 {
     return i * WARP_LANES / g->pieces % COLUMN_LANES;
-}
-
-static uint32_t load_row(const gemm *g, uint32_t i)
-{
-    return i * WARP_LANES / (COLUMN_LANES * g->pieces);
 }
 
 static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
@@ -119,22 +104,13 @@ static void store_stage(gemm *g, uint32_t i, const ptx_val raw[4])
         else
             x[e] = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, raw[e]) : raw[e];
     }
-    uint32_t unit_elements = UNIT_BYTES / wide_bytes(g);
-    uint32_t start = load_row(g, i) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
+    uint32_t unit_elements = UNIT_BYTES / g->wide_bytes;
+    uint32_t start =
+        i * WARP_LANES / (COLUMN_LANES * g->pieces) * g->stage_row_bytes + load_member(g, i) * UNIT_BYTES;
     for (uint32_t u = 0; u < g->vector / unit_elements; u++) {
-        ptx_val to = shared_at(g->f, g->wide, g->stage_to, start + u * unit_stride(g) * UNIT_BYTES);
+        ptx_val to = shared_at(g->f, g->wide, g->stage_to, start + u * g->unit_stride * UNIT_BYTES);
         ptx_store_vec(f, (int)unit_elements, to, &x[u * unit_elements], PTX_PLAIN);
     }
-}
-
-/* A is 0 beyond its last column. */
-static void stage_ragged(gemm *g, ptx_val at, ptx_val past, uint32_t i, uint32_t offset)
-{
-    ptx_fn *f = g->f;
-    ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
-    ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset)), g->args.k);
-    tail_load(f, held, 4, raw, at, &in_bounds, PTX_NC);
-    store_stage(g, i, raw);
 }
 
 static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
@@ -156,8 +132,13 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
     }
     PTX_ELSE (f) {
         ptx_val past = ptx_add(f, g->a_k, k);
-        for (uint32_t i = 0; i < g->loads; i++)
-            stage_ragged(g, at[i], past, i, offset[i]);
+        for (uint32_t i = 0; i < g->loads; i++) {
+            /* A is 0 beyond its last column. */
+            ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
+            ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset[i])), g->args.k);
+            tail_load(f, held, 4, raw, at[i], &in_bounds, PTX_NC);
+            store_stage(g, i, raw);
+        }
     }
 }
 
@@ -236,17 +217,6 @@ static void stage_scales(gemm *g, ptx_val first)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-/* Four neighbouring elements of a row of A, the i-th four of the lane's share of a stage. */
-static void load_four(gemm *g, uint32_t row, uint32_t i, ptx_val x[4])
-{
-    uint32_t units = wide_bytes(g) / 4, elements = 4 / units;
-    for (uint32_t u = 0; u < units; u++) {
-        uint32_t bytes = row * g->stage_row_bytes + (i * units + u) * unit_stride(g) * UNIT_BYTES;
-        ptx_load_vec(g->f, (int)elements, &x[u * elements], shared_at(g->f, g->wide, g->stage_from, bytes),
-                     PTX_PLAIN);
-    }
-}
-
 typedef ptx_val partial_sums[MOST_ROWS][MOST_COLUMNS];
 
 /* partial += four elements of each row times four weights of each column; the first four of a half set it. */
@@ -262,7 +232,13 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
     }
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val x[4];
-        load_four(g, row, i, x);
+        /* Four neighbouring elements of a row of A, the i-th four of the lane's share of a stage. */
+        uint32_t units = g->wide_bytes / 4, elements = 4 / units;
+        for (uint32_t u = 0; u < units; u++) {
+            uint32_t bytes = row * g->stage_row_bytes + (i * units + u) * g->unit_stride * UNIT_BYTES;
+            ptx_load_vec(g->f, (int)elements, &x[u * elements],
+                         shared_at(g->f, g->wide, g->stage_from, bytes), PTX_PLAIN);
+        }
         for (uint32_t c = 0; c < g->columns; c++) {
             for (uint32_t e = 0; e < 4; e++) {
                 if (position + e == 0)
@@ -333,22 +309,13 @@ static void store_sums(gemm *g)
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_reduce_lanes(f, PTX_OP_ADD, COLUMN_LANES, g->sum[row][c]);
-    ptx_val to = ptx_mad(f, g->group, ptx_u32(wide_bytes(g)), g->stage);
+    ptx_val to = ptx_mad(f, g->group, ptx_u32(g->wide_bytes), g->stage);
     ptx_val is_first = ptx_eq(f, g->member, ptx_u32(0));
     PTX_IF (f, is_first) {
         for (uint32_t row = 0; row < g->rows; row++)
             for (uint32_t c = 0; c < g->columns; c++)
-                ptx_store(f, shared_at(g->f, g->wide, to, (row * g->tile_n + c * GROUPS) * wide_bytes(g)),
+                ptx_store(f, shared_at(g->f, g->wide, to, (row * g->tile_n + c * GROUPS) * g->wide_bytes),
                           g->sum[row][c]);
-    }
-}
-
-static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
-{
-    ptx_fn *f = g->f;
-    narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &at);
-    PTX_WHEN (f, in_bounds) {
-        ptx_store(f, at, x);
     }
 }
 
@@ -356,7 +323,7 @@ static void store_result(gemm *g, ptx_val at, ptx_val x, ptx_val in_bounds)
 static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
 {
     ptx_fn *f = g->f;
-    ptx_val from = ptx_mad(f, number, ptx_u32(wide_bytes(g)), g->stages);
+    ptx_val from = ptx_mad(f, number, ptx_u32(g->wide_bytes), g->stages);
     uint32_t stage_bytes = g->rows * g->stage_row_bytes;
     ptx_val sum = shared_sum(f, shared_at(g->f, g->wide, from, 0), g->k_warps, stage_bytes);
     ptx_val in_tile = ptx_and(f, number, ptx_u32(g->tile_n - 1));
@@ -365,7 +332,7 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
-    store_result(g, ptx_at(f, line, column), sum, in_bounds);
+    narrow_store_where(f, g->type, g->wide, g->has_sm_80, ptx_at(f, line, column), sum, in_bounds);
 }
 
 static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
@@ -388,6 +355,7 @@ static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
 static gemm geometry(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc")};
+    g.wide_bytes = g.wide == PTX_F64 ? 8 : 4;
     g.has_sm_80 = kiln_has_sm(v, 80);
     g.has_sm_110 = kiln_has_sm(v, 110);
     g.is_nested = kiln_is(v, "scale_type", "nested");
@@ -398,16 +366,11 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     g.pairs = nf4_table(f, v, g.wide, 1024);
     g.vector = g.type == PTX_F32 ? 4 : 8;
     g.depth = g.rows == 1 ? 32 : g.rows == 2 || g.vector == 8 ? 16 : 8;
+    g.unit_stride = 8 + 32 / g.depth;
     g.pieces = g.depth / g.vector;
     g.loads = g.rows * COLUMN_LANES * g.pieces / WARP_LANES;
-    g.stage_row_bytes = wide_bytes(&g) * (COLUMN_LANES * g.depth + 32);
+    g.stage_row_bytes = g.wide_bytes * (COLUMN_LANES * g.depth + 32);
     return g;
-}
-
-static uint32_t shared_bytes(const gemm *g)
-{
-    return nf4_pairs_bytes(&g->pairs) + g->k_warps * g->rows * g->stage_row_bytes +
-           g->tile_n * 4 * SCALES_STRIDE + (g->is_nested ? NF4_NESTED_BYTES : 0);
 }
 
 /* The table, then a stage for each warp, then scales, then what nested ones are looked up in. */
@@ -426,36 +389,12 @@ static void layout_shared(gemm *g, ptx_val tid)
         nf4_nested_fill(&g->args.nested, ptx_add(f, scales, ptx_u32(g->tile_n * 4 * SCALES_STRIDE)), tid);
 }
 
-static void init_warp(gemm *g)
-{
-    ptx_fn *f = g->f;
-    g->lane = ptx_laneid(f);
-    g->member = ptx_and(f, g->lane, ptx_u32(COLUMN_LANES - 1));
-    g->group = ptx_shr(f, g->lane, ptx_u32(3));
-    g->k_warp = ptx_warpid_x(f);
-    g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
-    g->last_share = ptx_sub(f, g->args.k, ptx_u32(LANE_K));
-    g->full_until = ptx_and(f, g->args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
-    if (!g->is_nested)
-        g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
-}
-
-static void init_columns(gemm *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val first = ptx_add(f, g->tile, g->group), words = ptx_shr(f, g->args.k, ptx_u32(3));
-    for (uint32_t c = 0; c < g->columns; c++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, first, ptx_u32(c * GROUPS)), g->args.n);
-        g->codes_at[c] = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, column, words));
-    }
-}
-
 /* As many as leave enough registers for a thread's sums. Left to itself, ptxas hoists loads of the table until no register
  * is left. */
 static uint32_t blocks_per_multiprocessor(const gemm *g)
 {
     enum { MOST_BLOCKS = 16 };
-    uint32_t sums = 2 * g->rows * g->columns * wide_bytes(g) / 4;
+    uint32_t sums = 2 * g->rows * g->columns * g->wide_bytes / 4;
     uint32_t few = g->k_warps == 4 ? 96 : 85, many = g->has_sm_80 ? 168 : 255;
     uint32_t held = sums + g->tile_n; /* codes too */
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
@@ -470,7 +409,8 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const gemm g = geometry(NULL, v);
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes = shared_bytes(&g);
+    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + g.k_warps * g.rows * g.stage_row_bytes +
+                      g.tile_n * 4 * SCALES_STRIDE + (g.is_nested ? NF4_NESTED_BYTES : 0);
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     s->trip = STRETCH;
     s->loop_warps = g.k_warps;
@@ -482,7 +422,15 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
-    init_warp(&g);
+    g.lane = ptx_laneid(f);
+    g.member = ptx_and(f, g.lane, ptx_u32(COLUMN_LANES - 1));
+    g.group = ptx_shr(f, g.lane, ptx_u32(3));
+    g.k_warp = ptx_warpid_x(f);
+    g.blocks = ptx_shr(f, g.args.k, ptx_u32(6));
+    g.last_share = ptx_sub(f, g.args.k, ptx_u32(LANE_K));
+    g.full_until = ptx_and(f, g.args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
+    if (!g.is_nested)
+        g.has_aligned_scales = nf4_has_aligned_scales(f, &g.args, g.blocks);
     layout_shared(&g, tid);
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, tid);
@@ -491,7 +439,12 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
     PTX_FOR (f, tile, first, g.args.n, step) {
         g.tile = tile;
-        init_columns(&g);
+        ptx_val own = ptx_add(f, g.tile, g.group), words = ptx_shr(f, g.args.k, ptx_u32(3));
+        for (uint32_t c = 0; c < g.columns; c++) {
+            ptx_val column = tail_clamp(f, ptx_add(f, own, ptx_u32(c * GROUPS)), g.args.n);
+            g.codes_at[c] =
+                ptx_at(f, ptx_cast_ptr(f, g.args.packed, PTX_U32), ptx_mul_wide(f, column, words));
+        }
         multiply(&g);
         store_sums(&g);
         store_tile(&g, tid, first_row);

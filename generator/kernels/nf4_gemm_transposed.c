@@ -6,44 +6,337 @@
  * reads two sectors for its 32 bytes: 1.058 times the weights' bytes at K = 6912. Moving the tile along K does not help,
  * since it is the same for all columns. The neighbouring thread block reads the rest of such a sector when it comes to the
  * same column: one of the two reads hits the L2 cache, and memory moves each sector once.
+ *
+ * ON CUDA CORES the reduction runs over columns of the weights.
+ *
+ * A thread block makes a tile of C, tile_m rows by 512 along K, so that a column's share is 256 bytes of codes and one
+ * sector of scales. A lane has lane_k of the 512, for all rows. With 32 a warp takes two columns at a time; with 16, which
+ * leaves room for the sums of more rows, it takes one. The warps of all thread blocks that share a tile take 16 columns
+ * each in turn. At the end all sums are added in a fixed order, first through shared memory.
+ *
+ * ROWS OF A. A lane loads one column of two rows; 16 columns are two sectors in f32 and one in 16 bits. A shuffle
+ * broadcasts each element when its column is multiplied.
+ *
+ * SCALES. A lane multiplies its a by the scale of its quantised block of 64, once per column and row. That is one rounding
+ * more, which the bound of products in f32 counts; f64 has none, since a * s fits in 48 bits.
+ *
+ * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one if it is aligned, and a load.
+ *
+ * INSTRUCTIONS per weight in the loop, one row: 1.5 for decoding, 1 for its word of codes, 1 per row for the product, and
+ * (6 + 2 per row) / lane_k for the column's addresses, loads, shuffles and scales.
  */
 #include "nf4_gemm_transposed.h"
 
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/nf4_pairs.h"
 #include "device/shared.h"
 #include <kiln/author/families.h>
 
-/* clang-format off */
-#define NONFINITE                                                                                                      \
-    "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it " \
-    "contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma " \
-    "in bf16: bf16), and with scales normal a scale above 65504. Other elements do not change"
+enum {
+    TILE_K = TRANSPOSED_TILE_K,
+    CHUNK = 16, /* columns whose rows of A are loaded at once */
+    MOST_BATCH = 8,
+    MOST_ROWS = 8,
+    MOST_LANE_K = 32,
+    MOST_ELEMENTS = 4 /* of a row of the tile, per thread */
+};
 
+/* ---- a variant while it is emitted ----------------------------------------------------------------------------- */
+
+typedef struct product {
+    ptx_fn *f;
+    ptx_type type, wide; /* of A and C; of arithmetic */
+    bool has_sm_80;
+    uint32_t wide_bytes, rows, k_warps, threads;
+    uint32_t loads;         /* of A, of a lane */
+    uint32_t sum_registers; /* of a lane */
+    uint32_t unit_elements; /* of 16 bytes */
+    uint32_t partial_bytes; /* of a row of sums of the lanes of a column */
+    uint32_t lane_k, column_lanes, columns,
+        batch;            /* per lane; lanes per column; columns of a warp at once; loads in flight */
+    uint32_t unit_stride; /* of partial sums in shared memory: see store_row */
+
+    nf4_pairs pairs;
+    nf4_args args;
+    ptx_val tid, lane, member, group, warp; /* lane of the column; the warp's column */
+    ptx_val shared, first_k, first_row;
+    ptx_val codes_at, scales_at;           /* addresses for column 0 */
+    ptx_val a_at[MOST_ROWS / 2], a_column; /* rows of A; which of the 16 columns this lane loads */
+    ptx_val column_bytes, scale_bytes, last_column;
+    ptx_val sum[MOST_ROWS][MOST_LANE_K];
+    ptx_val total[MOST_ROWS * MOST_ELEMENTS];
+} product;
+
+/* ---- what lies where ------------------------------------------------------------------------------------------- */
+
+/* A lane beyond the end of K repeats the last one's work. */
+static void init_codes(product *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val mine = ptx_mad(f, g->member, ptx_u32(g->lane_k), g->first_k);
+    ptx_val most = ptx_sub(f, g->args.k, ptx_u32(g->lane_k));
+    ptx_val k = ptx_min(f, mine, most);
+    ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, k, ptx_u32(1)));
+    g->codes_at = ptx_address(f, codes);
+    ptx_val scales = ptx_at(f, g->args.scale, ptx_shr(f, k, ptx_u32(6)));
+    g->scales_at = ptx_address(f, scales);
+    g->column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
+    g->scale_bytes = ptx_shr(f, g->args.k, ptx_u32(4));
+    g->last_column = ptx_sub(f, g->args.n, ptx_u32(1));
+}
+
+/* Of the lanes of a column, the first half load the even rows and the others the odd ones, each of the columns that this
+ * group multiplies. So the lane that has a column's a has the same number in every group. Rows beyond the last repeat it. */
+static void init_rows(product *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t rounds = CHUNK / g->columns;
+    ptx_val round = ptx_and(f, g->member, ptx_u32(rounds - 1));
+    g->a_column = ptx_mad(f, round, ptx_u32(g->columns), g->group);
+    ptx_val odd = ptx_div(f, g->member, ptx_u32(rounds));
+    ptx_val row = g->rows == 1 ? g->first_row : ptx_add(f, odd, g->first_row);
+    ptx_val last = ptx_sub(f, g->args.m, ptx_u32(1));
+    for (uint32_t i = 0; i < g->loads; i++) {
+        ptx_val at = ptx_min(f, ptx_add(f, row, ptx_u32(2 * i)), last);
+        ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.n));
+        g->a_at[i] = ptx_at(f, line, g->a_column);
+    }
+}
+
+/* ---- the product ----------------------------------------------------------------------------------------------- */
+
+typedef struct codes {
+    ptx_val words[4], scale;
+} codes;
+
+/* Beyond the last column the last one's codes, where a is 0. */
+static codes load_codes(product *g, ptx_val chunk, uint32_t round)
+{
+    ptx_fn *f = g->f;
+    codes c;
+    ptx_val mine = ptx_add(f, chunk, ptx_u32(round * g->columns));
+    ptx_val column = ptx_min(f, mine, g->last_column);
+    ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
+    int words = (int)(g->lane_k / 8);
+    ptx_load_vec(f, words, c.words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
+    ptx_val scale_at = ptx_mad_wide(f, column, g->scale_bytes, g->scales_at);
+    c.scale = ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale_at), PTX_NC);
+    return c;
+}
+
+static void multiply_chunk(product *g, ptx_val chunk)
+{
+    ptx_fn *f = g->f;
+    const uint32_t rounds = CHUNK / g->columns;
+    ptx_val a[MOST_ROWS / 2], mine = ptx_add(f, chunk, g->group);
+    /* This lane's share of 16 columns of A; 0 beyond the last column. */
+    const ptx_val zero = g->type == PTX_BF16 ? ptx_u32(0) : ptx_number(g->type, 0);
+    ptx_val column = ptx_add(f, chunk, g->a_column);
+    ptx_val in_bounds = ptx_lt(f, column, g->args.n);
+    for (uint32_t i = 0; i < g->loads; i++)
+        a[i] = widen_load_where(f, g->type, ptx_at(f, g->a_at[i], chunk), in_bounds, zero);
+    for (uint32_t round = 0; round < rounds; round += g->batch) {
+        codes c[MOST_BATCH];
+        for (uint32_t i = 0; i < g->batch; i++)
+            c[i] = load_codes(g, mine, round + i);
+        for (uint32_t i = 0; i < g->batch; i++) {
+            ptx_val x[MOST_ROWS];
+            /* a * s of every row. */
+            ptx_val scale = g->wide == PTX_F64 ? ptx_cvt(f, PTX_F64, c[i].scale) : c[i].scale;
+            for (uint32_t row = 0; row < g->rows; row++) {
+                ptx_val from = ptx_u32(round + i + row % 2 * rounds);
+                ptx_val own = ptx_shfl_idx_in(f, a[row / 2], from, (int)g->column_lanes);
+                if (g->wide == PTX_F64)
+                    own = ptx_cvt(f, PTX_F64, own);
+                x[row] = ptx_mul(f, own, scale);
+            }
+            for (uint32_t byte = 0; byte < g->lane_k / 2; byte++) {
+                ptx_val weights[2];
+                nf4_pairs_decode(&g->pairs, c[i].words[byte / 4], byte % 4, weights);
+                for (uint32_t row = 0; row < g->rows; row++)
+                    for (uint32_t e = 0; e < 2; e++)
+                        ptx_fma_to(f, g->sum[row][2 * byte + e], x[row], weights[e]);
+            }
+        }
+    }
+}
+
+static void multiply_columns(product *g)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t row = 0; row < g->rows; row++)
+        for (uint32_t i = 0; i < g->lane_k; i++)
+            g->sum[row][i] = ptx_var(f, ptx_number(g->wide, 0));
+    ptx_val number =
+        g->args.split_k == 1 ? g->warp : ptx_mad(f, ptx_ctaid_z(f), ptx_u32(g->k_warps), g->warp);
+    ptx_val start = ptx_mul(f, number, ptx_u32(CHUNK));
+    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(g->args.split_k * g->k_warps * CHUNK)) {
+        ptx_main_loop(f);
+        multiply_chunk(g, chunk);
+    }
+}
+
+/* ---- sums over lanes, warps and thread blocks ------------------------------------------------------------------ */
+
+/* The units of 16 bytes of a lane are unit_stride apart, next to those of its neighbours. So writers have no bank conflicts,
+ * and neither have readers, which take neighbouring elements of one lane, or of two. */
+static void store_row(product *g, uint32_t row)
+{
+    ptx_fn *f = g->f;
+    uint32_t at_once = g->unit_elements;
+    ptx_val partial = ptx_mad(f, g->warp, ptx_u32(g->columns), g->group);
+    ptx_val start = ptx_mad(f, partial, ptx_u32(g->partial_bytes), g->shared);
+    ptx_val to = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), start);
+    for (uint32_t i = 0; i < g->lane_k; i += at_once)
+        ptx_store_vec(f, (int)at_once, shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
+                      &g->sum[row][i], PTX_PLAIN);
+}
+
+/* Elements tid, tid + threads, ... of the row. */
+static void add_partials(product *g, ptx_val totals[])
+{
+    ptx_fn *f = g->f;
+    uint32_t partials = g->k_warps * g->columns;
+    ptx_val member = ptx_div(f, g->tid, ptx_u32(g->lane_k));
+    ptx_val mine = ptx_and(f, g->tid, ptx_u32(g->lane_k - 1));
+    ptx_val unit = ptx_div(f, mine, ptx_u32(g->unit_elements));
+    ptx_val position = ptx_mad(f, unit, ptx_u32(g->unit_stride), member);
+    ptx_val start = ptx_mad(f, position, ptx_u32(UNIT_BYTES), g->shared);
+    ptx_val in_unit = ptx_and(f, mine, ptx_u32(g->unit_elements - 1));
+    ptx_val from = ptx_mad(f, in_unit, ptx_u32(g->wide_bytes), start);
+    for (uint32_t i = 0; i < TILE_K / g->threads; i++) {
+        uint32_t offset = i * (g->threads / g->lane_k) * UNIT_BYTES;
+        ptx_val first = shared_at(f, g->wide, from, offset);
+        totals[i] = ptx_var(f, shared_sum(f, first, partials, g->partial_bytes));
+    }
+}
+
+static void store_tile(product *g)
+{
+    ptx_fn *f = g->f;
+    uint32_t elements = TILE_K / g->threads;
+    ptx_val k = ptx_add(f, g->first_k, g->tid);
+    for (uint32_t row = 0; row < g->rows; row++) {
+        ptx_val at_row = ptx_add(f, g->first_row, ptx_u32(row));
+        ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, at_row, g->args.k));
+        ptx_val at = ptx_at(f, line, k);
+        for (uint32_t i = 0; i < elements; i++) {
+            ptx_val mine = ptx_add(f, k, ptx_u32(i * g->threads));
+            ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);
+            PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
+                ptx_val x = g->total[row * elements + i], to = ptx_at_const(f, at, i * g->threads);
+                narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &to);
+                ptx_store(f, to, x);
+            }
+        }
+    }
+}
+
+static void add_all(product *g)
+{
+    ptx_fn *f = g->f;
+    for (uint32_t row = 0; row < g->rows; row++) {
+        ptx_barrier(f);
+        store_row(g, row);
+        ptx_barrier(f);
+        add_partials(g, &g->total[row * (TILE_K / g->threads)]);
+    }
+    if (g->args.split_k == 1) {
+        store_tile(g);
+        return;
+    }
+    PTX_IF (f, nf4_add_parts(f, &g->args, g->tid, g->threads, g->total, g->rows * (TILE_K / g->threads))) {
+        store_tile(g);
+    }
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------------------------ */
+
+static product geometry(ptx_fn *f, const kiln_variant *v)
+{
+    product g = {
+        .f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .has_sm_80 = kiln_has_sm(v, 80)};
+    g.rows = kiln_int(v, "tile_m");
+    g.k_warps = kiln_int(v, "k_warps");
+    g.wide_bytes = g.wide == PTX_F64 ? 8 : 4;
+    g.unit_elements = UNIT_BYTES / g.wide_bytes;
+    g.threads = g.k_warps * WARP_LANES;
+    g.loads = g.rows == 1 ? 1 : g.rows / 2;
+    g.lane_k = g.rows * g.wide_bytes <= 16 ? 32 : 16;
+    g.column_lanes = TILE_K / g.lane_k;
+    g.columns = WARP_LANES / g.column_lanes;
+    g.sum_registers = g.rows * g.lane_k * g.wide_bytes / 4;
+    g.batch = g.sum_registers <= 32 ? 8 : g.sum_registers <= 64 ? 2 : 4;
+    uint32_t lanes_read = 128 / (g.lane_k * g.wide_bytes); /* in a wavefront of 128 bytes */
+    g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
+    g.partial_bytes = g.lane_k / g.unit_elements * g.unit_stride * UNIT_BYTES;
+    g.pairs = nf4_table(f, v, g.wide, 2048);
+    return g;
+}
+
+/* Before the loop and again after it: kept across the loop, it would take registers and be spilled. */
+static void init(product *g)
+{
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->warp = ptx_warpid_x(f);
+    g->member = ptx_and(f, g->lane, ptx_u32(g->column_lanes - 1));
+    g->group = ptx_div(f, g->lane, ptx_u32(g->column_lanes));
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, g->wide));
+    g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->rows));
+}
+
+/* At the end the sums of the lanes of all columns are where the table was. */
+static void shape_simt(kiln_shape *s, const kiln_variant *v)
+{
+    const product g = geometry(NULL, v);
+    const uint32_t table = nf4_pairs_bytes(&g.pairs), sums = g.k_warps * g.columns * g.partial_bytes;
+    s->block[0] = g.threads;
+    s->shared_bytes = table > sums ? table : sums;
+    /* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
+    s->blocks_per_multiprocessor =
+        lanes_blocks(g.threads, g.sum_registers > 64 || g.wide == PTX_F64 ? 255 : 128);
+    s->trip = CHUNK;
+    s->loop_warps = g.k_warps;
+}
+
+static void emit_simt(ptx_fn *f, const kiln_variant *v)
+{
+    product g = geometry(f, v);
+    g.args = nf4_declare_args(f, v, false, false);
+    g.lane = ptx_laneid(f);
+    init(&g);
+    nf4_pairs_layout(&g.pairs, g.shared);
+    nf4_pairs_find(&g.pairs, g.lane);
+    nf4_pairs_fill(&g.pairs, g.tid);
+    init_codes(&g);
+    init_rows(&g);
+    ptx_barrier(f);
+    multiply_columns(&g);
+    init(&g);
+    add_all(&g);
+}
+
+/* ---- the family --------------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
 static const kiln_param params[] = {
-    {.name = "a", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f16 bf16", .default_value = "f16",
-     .summary = "element type of A and C"},
-    {.name = "acc", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f32 f64", .default_value = "f32",
-     .summary = "type of products and sums; f64 needs A in f32"},
-    {.name = "nibbles", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "low high",
-     .default_value = "low",
-     .summary = "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
-     .default_value = "simt",
-     .summary = "simt: CUDA cores; mma: tensor cores, for A in f16 and, from sm_80 on, bf16"},
-    {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64",
-     .default_value = "1",
-     .summary = "rows of C per thread block, which reads the weights once; simt: at most 8; mma: at least 8"},
-    {.name = "k_warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "4 8 16", .default_value = "8",
-     .summary = "warps per thread block; simt: they share n; mma: there are 8, which share k"},
-    {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32", .default_value = "1",
-     .summary = "thread blocks that share n; more than one need a workspace"},
-    {.name = "vector", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 8", .default_value = "1",
-     .summary = "mma: elements of A per load; 8 needs an n that is a multiple of 8"},
-    {.name = "table", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "compact aligned",
-     .default_value = "compact",
-     .summary = "of decoded bytes; aligned takes 66 KB of shared memory and saves an instruction per two weights"},
-    {.name = "scales", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "any normal",
-     .default_value = "any",
-     .summary = "mma with A in f16: any multiplies in tf32, from sm_80 on; normal multiplies in f16, where the caller sets normal_scales"},
+    PARAM(WORD, CONTRACT, "a", "f32 f16 bf16", "f16", "element type of A and C"),
+    PARAM(WORD, CONTRACT, "acc", "f32 f64", "f32", "type of products and sums; f64 needs A in f32"),
+    NIBBLES_PARAM,
+    PARAM(WORD, TUNING, "strategy", "simt mma", "simt",
+          "simt: CUDA cores; mma: tensor cores, for A in f16 and, from sm_80 on, bf16"),
+    PARAM(INT, TUNING, "tile_m", "1 2 4 8 16 32 64", "1",
+          "rows of C per thread block, which reads the weights once; simt: at most 8; mma: at least 8"),
+    PARAM(INT, TUNING, "k_warps", "4 8 16", "8", "warps per thread block; simt: they share n; mma: there are 8, which share k"),
+    PARAM(INT, TUNING, "split_k", "1 2 4 8 16 32", "1", "thread blocks that share n; more than one need a workspace"),
+    PARAM(INT, TUNING, "vector", "1 8", "1", "mma: elements of A per load; 8 needs an n that is a multiple of 8"),
+    PARAM(WORD, TUNING, "table", "compact aligned", "compact",
+          "of decoded bytes; aligned takes 66 KB of shared memory and saves an instruction per two weights"),
+    PARAM(WORD, TUNING, "scales", "any normal", "any",
+          "mma with A in f16: any multiplies in tf32, from sm_80 on; normal multiplies in f16, where the caller sets normal_scales"),
     {.name = NULL},
 };
 
@@ -94,39 +387,31 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                is_f16 = kiln_is(v, "a", "f16");
     const bool is_aligned = kiln_is(v, "table", "aligned"), is_any = kiln_is(v, "scales", "any");
     const bool has_f32_sums = kiln_is(v, "acc", "f32");
-    const uint32_t tile_m = kiln_int(v, "tile_m"), k_warps = kiln_int(v, "k_warps"),
-                   vector = kiln_int(v, "vector");
+    const uint32_t tile_m = kiln_int(v, "tile_m"), k_warps = kiln_int(v, "k_warps");
     const uint32_t wide_bytes = has_f32_sums ? 4 : 8, lane_k = tile_m * wide_bytes <= 16 ? 32 : 16;
-    (is_mma ? nf4_gemm_transposed_shape_mma : nf4_gemm_transposed_shape_simt)(s, v);
+    (is_mma ? nf4_gemm_transposed_shape_mma : shape_simt)(s, v);
     s->min_sm = is_aligned || (is_mma && is_any) ? 80 : 75;
+    /* clang-format off */
     kiln_require(s, has_f32_sums || is_f32, "a acc", "acc f64 needs a f32");
     kiln_require(s, !is_mma || !is_f32, "a strategy", "strategy mma needs a f16 or bf16");
     kiln_require(s, !is_mma || tile_m >= 8, "strategy tile_m", "strategy mma needs tile_m of at least 8");
     kiln_require(s, !is_mma || k_warps == 8, "strategy k_warps", "strategy mma needs k_warps 8");
     kiln_require(s, !is_mma || tile_m <= 32 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
                  "strategy mma with split_k above 1 needs tile_m of at most 32: registers");
-    kiln_require(s, is_mma || tile_m <= 8, "strategy tile_m",
-                 "strategy simt needs tile_m of at most 8: registers");
-    kiln_require(s, is_mma || vector == 1, "strategy vector", "vector 8 needs strategy mma");
-    kiln_require(s, is_any || (is_mma && is_f16), "a strategy scales",
-                 "scales normal needs strategy mma and a f16");
-    kiln_require(s, s->shared_bytes <= (is_aligned ? SHARED_SM_86 : SHARED_SM_75),
-                 "acc strategy tile_m k_warps table",
+    kiln_require(s, is_mma || tile_m <= 8, "strategy tile_m", "strategy simt needs tile_m of at most 8: registers");
+    kiln_require(s, is_mma || kiln_int(v, "vector") == 1, "strategy vector", "vector 8 needs strategy mma");
+    kiln_require(s, is_any || (is_mma && is_f16), "a strategy scales", "scales normal needs strategy mma and a f16");
+    kiln_require(s, s->shared_bytes <= (is_aligned ? SHARED_SM_86 : SHARED_SM_75), "acc strategy tile_m k_warps table",
                  "tile_m and k_warps fit 64 KB of shared memory, with table aligned 99 KB");
-    kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m",
-                 "acc f64 needs tile_m of at most 4: registers");
-    kiln_require(
-        s,
-        is_mma || (k_warps * tile_m * lane_k * wide_bytes <= MOST_LANE_SUMS && (tile_m == 1 || k_warps <= 8)),
-        "acc strategy tile_m k_warps", "tile_m and k_warps fit the registers of a multiprocessor");
+    kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m", "acc f64 needs tile_m of at most 4: registers");
+    kiln_require(s, is_mma || (k_warps * tile_m * lane_k * wide_bytes <= MOST_LANE_SUMS && (tile_m == 1 || k_warps <= 8)),
+                 "acc strategy tile_m k_warps", "tile_m and k_warps fit the registers of a multiprocessor");
+    /* clang-format on */
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    if (kiln_is(v, "strategy", "mma"))
-        nf4_gemm_transposed_emit_mma(f, v);
-    else
-        nf4_gemm_transposed_emit_simt(f, v);
+    (kiln_is(v, "strategy", "mma") ? nf4_gemm_transposed_emit_mma : emit_simt)(f, v);
     ptx_param(f, PTX_U32, "normal_scales"); /* for the rules */
 }
 
@@ -143,7 +428,10 @@ const kiln_family nf4_gemm_transposed_family = {
         "/ split_k). This holds where nothing overflows. Products and sums that are not normal numbers of "
         "f32 add 2^-150 * (2 * n + 1), and half of the least number of C's type. With t the table's entry, "
         "scales normal adds 2^-25 * sum |a| * (2 + |t|), and mma in bf16 adds 2^-134 * sum |t| * (2 + |a|)",
-    .nonfinite = NONFINITE,
+    .nonfinite =
+        "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it "
+        "contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma "
+        "in bf16: bf16), and with scales normal a scale above 65504. Other elements do not change",
     .params = params,
     .args = args,
     .workspace = &workspace,

@@ -57,8 +57,10 @@ enum {
 
 typedef struct transposed_mma {
     ptx_fn *f;
-    ptx_type type, pair; /* f16, f16x2, or bf16 */
-    uint32_t groups, vector;
+    ptx_type type, pair;                   /* f16, f16x2, or bf16 */
+    uint32_t groups, vector, loads;        /* loads of A, of a thread */
+    uint32_t total_words, columns_of_sums; /* that one set of sums takes, over all parts: a power of two */
+    bool scales_rows;                      /* scales multiply A: where the type of products has f32's range */
     bool has_sm_80, is_high_first, is_tf32; /* products in tf32 of A in f16 */
 
     nf4_pairs pairs;
@@ -72,12 +74,6 @@ typedef struct transposed_mma {
     ptx_val codes[CODES_LOADS][4], scales[2], a[MOST_GROUPS];           /* being loaded */
     ptx_val sum[FRAGMENTS][MOST_GROUPS][4], total; /* total of earlier sums, in local memory */
 } transposed_mma;
-
-/* Loads of A per thread. */
-static uint32_t loads_of_a(const transposed_mma *g)
-{
-    return g->vector == 1 ? g->groups : 4;
-}
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
@@ -142,27 +138,6 @@ static void init_rows(transposed_mma *g)
     g->a_from = ptx_add(f, from, g->a_from);
 }
 
-/* Registers for what is being loaded. */
-static void declare(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < CODES_LOADS; i++)
-        for (uint32_t e = 0; e < 4; e++)
-            g->codes[i][e] = ptx_var(f, ptx_u32(0));
-    for (uint32_t i = 0; i < 2; i++)
-        g->scales[i] = ptx_var(f, ptx_f32(0));
-    for (uint32_t i = 0; i < loads_of_a(g); i++)
-        g->a[i] = ptx_var(f, ptx_u32(0));
-}
-
-static void init_columns(transposed_mma *g)
-{
-    init_codes(g);
-    init_scales(g);
-    init_rows(g);
-    declare(g);
-}
-
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
 
 /* Addresses that take one instruction are made here, not kept across the loop: with 32 rows no register is left. */
@@ -202,7 +177,7 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
     ptx_val in_bounds = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
-    for (uint32_t i = 0; i < loads_of_a(g); i++)
+    for (uint32_t i = 0; i < g->loads; i++)
         ptx_set(f, g->a[i], ptx_u32(0));
     if (g->vector == 8) {
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[0], chunk), PTX_U32), words[4];
@@ -221,22 +196,27 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
     }
 }
 
-/* Half of the threads load scales; with vector 8 only as many as it takes load A. */
-static void load_columns(transposed_mma *g, ptx_val chunk)
+/* With vector 8 only as many threads as it takes have a part of A. */
+static void on_threads_of_rows(transposed_mma *g, void (*what)(transposed_mma *g, ptx_val of), ptx_val of)
 {
-    ptx_fn *f = g->f;
-    load_codes(g, chunk);
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
-        load_scales(g, chunk);
-    }
-    uint32_t threads_of_a = g->vector == 8 ? g->groups * 32 : THREADS;
-    if (threads_of_a == THREADS) {
-        load_rows(g, chunk);
+    const uint32_t threads = g->vector == 8 ? g->groups * 32 : THREADS;
+    if (threads == THREADS) {
+        what(g, of);
         return;
     }
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(threads_of_a))) {
-        load_rows(g, chunk);
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, ptx_u32(threads))) {
+        what(g, of);
     }
+}
+
+/* Half of the threads load scales. */
+static void load_columns(transposed_mma *g, ptx_val chunk)
+{
+    load_codes(g, chunk);
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, ptx_u32(THREADS / 2))) {
+        load_scales(g, chunk);
+    }
+    on_threads_of_rows(g, load_rows, chunk);
 }
 
 /* ---- and into shared memory ------------------------------------------------------------------------------------ */
@@ -258,10 +238,10 @@ static void store_scales(transposed_mma *g)
     ptx_store_vec(f, 2, shared_at(f, PTX_U32, to, 0), halves, PTX_PLAIN);
 }
 
-static void store_rows(transposed_mma *g)
+static void store_rows(transposed_mma *g, ptx_val buffer)
 {
     ptx_fn *f = g->f;
-    ptx_val to = ptx_add(f, g->a_to, g->buffer);
+    ptx_val to = ptx_add(f, g->a_to, buffer);
     if (g->vector == 8) {
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, 0), g->a, PTX_PLAIN);
         return;
@@ -279,25 +259,7 @@ static void store_columns(transposed_mma *g)
     PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
         store_scales(g);
     }
-    uint32_t threads_of_a = g->vector == 8 ? g->groups * 32 : THREADS;
-    if (threads_of_a == THREADS) {
-        store_rows(g);
-        return;
-    }
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(threads_of_a))) {
-        store_rows(g);
-    }
-}
-
-static uint32_t stage_bytes(const transposed_mma *g)
-{
-    return CODES_BYTES + SCALES_BYTES + g->groups * 8 * ROW_BYTES;
-}
-
-/* Whether scales multiply A: where the type of products has f32's range. */
-static bool scales_rows(const transposed_mma *g)
-{
-    return g->type == PTX_BF16;
+    on_threads_of_rows(g, store_rows, g->buffer);
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
@@ -313,29 +275,12 @@ static void merge_columns(const transposed_mma *g, ptx_val first, ptx_val second
     merged[g->is_high_first ? 0 : 1] = ptx_lop3(f, low_halves, down, second, FIRST_OR_SECOND);
 }
 
-static ptx_val decode(const transposed_mma *g, ptx_val word, uint32_t byte)
-{
-    ptx_val codes[2];
-    nf4_pairs_decode(&g->pairs, word, byte, codes);
-    return ptx_as(g->f, g->pair, codes[0]);
-}
-
 /* Two elements of neighbouring columns times their scales, which have a high and a low part. */
 static ptx_val scaled(const transposed_mma *g, ptx_val x, const ptx_val scale[2])
 {
     ptx_fn *f = g->f;
     ptx_val rest = g->type == PTX_F16 ? ptx_mul(f, x, scale[1]) : ptx_fma(f, x, scale[1], g->minus_zero);
     return ptx_fma(f, x, scale[0], rest);
-}
-
-static void multiply_fragment(transposed_mma *g, uint32_t fragment, const ptx_val weights[4],
-                              ptx_val rows[][2])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t group = 0; group < g->groups; group++) {
-        ptx_val *sum = g->sum[fragment][group];
-        tensor_multiply(f, g->type, g->has_sm_80, sum, weights, rows[group], sum);
-    }
 }
 
 static void load_fragments_of_rows(transposed_mma *g, ptx_val from, uint32_t step, ptx_val rows[][2])
@@ -370,17 +315,22 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
             scales[pair][i] = ptx_as(f, g->pair, halves[2 * pair + i]);
     }
     load_fragments_of_rows(g, from[2], step, rows);
-    for (uint32_t group = 0; scales_rows(g) && group < g->groups; group++)
+    for (uint32_t group = 0; g->scales_rows && group < g->groups; group++)
         for (uint32_t pair = 0; pair < 2; pair++)
             rows[group][pair] = scaled(g, rows[group][pair], scales[pair]);
     for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
         ptx_val weights[4];
         for (uint32_t i = 0; i < 4; i++) {
-            weights[i] = decode(g, merged[i / 2][i % 2], fragment);
-            if (!scales_rows(g))
+            ptx_val codes[2];
+            nf4_pairs_decode(&g->pairs, merged[i / 2][i % 2], fragment, codes);
+            weights[i] = ptx_as(g->f, g->pair, codes[0]);
+            if (!g->scales_rows)
                 weights[i] = scaled(g, weights[i], scales[i / 2]);
         }
-        multiply_fragment(g, fragment, weights, rows);
+        for (uint32_t group = 0; group < g->groups; group++) {
+            ptx_val *sum = g->sum[fragment][group];
+            tensor_multiply(f, g->type, g->has_sm_80, sum, weights, rows[group], sum);
+        }
     }
 }
 
@@ -425,45 +375,14 @@ static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint
     }
 }
 
-static void multiply_chunk(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val from[3];
-    from[0] = ptx_add(f, g->codes_from, g->buffer);
-    from[1] = ptx_add(f, g->scales_from, g->buffer);
-    from[2] = ptx_add(f, g->a_from, g->buffer);
-    for (uint32_t step = 0; step < STEPS; step++)
-        (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, from, step);
-}
-
-static void clear_sums(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < FRAGMENTS; i++)
-        for (uint32_t group = 0; group < g->groups; group++)
-            for (uint32_t e = 0; e < 4; e++)
-                g->sum[i][group][e] = ptx_var(f, ptx_f32(0));
-}
-
-static uint32_t total_words(const transposed_mma *g)
-{
-    return FRAGMENTS * g->groups * 4;
-}
-
-/* The columns that one set of sums takes, over all parts: a power of two. */
-static uint32_t columns_of_sums(const transposed_mma *g)
-{
-    return FOLD * CHUNK * g->args.split_k;
-}
-
 /* The total after the set of sums that `column` is in; a bit of `column` chooses the half of the array. Were all offsets
  * constant, ptxas would hold the array in registers, and spill them. */
 static ptx_val total_of(const transposed_mma *g, ptx_val column)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g);
+    const uint32_t columns = g->columns_of_sums;
     ptx_val parity = ptx_and(f, column, ptx_u32(columns));
-    return ptx_at(f, g->total, ptx_div(f, parity, ptx_u32(columns / total_words(g))));
+    return ptx_at(f, g->total, ptx_div(f, parity, ptx_u32(columns / g->total_words)));
 }
 
 /* Adds the total so far to the sums. */
@@ -480,31 +399,26 @@ static void add_total(transposed_mma *g, ptx_val total)
     }
 }
 
-/* Stores the sums as the total; they restart at 0. */
-static void leave_total(transposed_mma *g, ptx_val total)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < FRAGMENTS; i++) {
-        for (uint32_t group = 0; group < g->groups; group++) {
-            ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
-                          PTX_PLAIN);
-            for (uint32_t e = 0; e < 4; e++)
-                ptx_set(f, g->sum[i][group][e], ptx_f32(0));
-        }
-    }
-}
-
 /* After a stage whose first column is `chunk`. */
 static void fold_sums(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g), last = columns - CHUNK * g->args.split_k;
+    const uint32_t columns = g->columns_of_sums, last = columns - CHUNK * g->args.split_k;
     PTX_IF (f, ptx_eq(f, ptx_and(f, chunk, ptx_u32(last)), ptx_u32(last))) {
         ptx_rarely(f);
         PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
             add_total(g, total_of(g, ptx_xor(f, chunk, ptx_u32(columns))));
         }
-        leave_total(g, total_of(g, chunk));
+        /* The sums become the total, and restart at 0. */
+        ptx_val total = total_of(g, chunk);
+        for (uint32_t i = 0; i < FRAGMENTS; i++) {
+            for (uint32_t group = 0; group < g->groups; group++) {
+                ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
+                              PTX_PLAIN);
+                for (uint32_t e = 0; e < 4; e++)
+                    ptx_set(f, g->sum[i][group][e], ptx_f32(0));
+            }
+        }
     }
 }
 
@@ -518,7 +432,7 @@ static ptx_val first_chunk(const transposed_mma *g)
 static void add_last_total(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t columns = columns_of_sums(g), stride = CHUNK * g->args.split_k;
+    const uint32_t columns = g->columns_of_sums, stride = CHUNK * g->args.split_k;
     ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - stride)), g->args.n)) {
         ptx_rarely(f);
@@ -531,9 +445,12 @@ static void multiply_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     const uint32_t stride = g->args.split_k * CHUNK;
-    clear_sums(g);
+    for (uint32_t i = 0; i < FRAGMENTS; i++)
+        for (uint32_t group = 0; group < g->groups; group++)
+            for (uint32_t e = 0; e < 4; e++)
+                g->sum[i][group][e] = ptx_var(f, ptx_f32(0));
     g->buffer = ptx_var(f, ptx_u32(0));
-    g->total = ptx_local(f, PTX_F32, 2 * total_words(g), 16);
+    g->total = ptx_local(f, PTX_F32, 2 * g->total_words, 16);
     ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
         load_columns(g, start);
@@ -546,8 +463,13 @@ static void multiply_columns(transposed_mma *g)
         PTX_IF (f, ptx_lt(f, next, g->args.n)) {
             load_columns(g, next);
         }
-        multiply_chunk(g);
-        shared_toggle(f, g->buffer, ptx_u32(stage_bytes(g)));
+        ptx_val from[3];
+        from[0] = ptx_add(f, g->codes_from, g->buffer);
+        from[1] = ptx_add(f, g->scales_from, g->buffer);
+        from[2] = ptx_add(f, g->a_from, g->buffer);
+        for (uint32_t step = 0; step < STEPS; step++)
+            (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, from, step);
+        shared_toggle(f, g->buffer, ptx_u32(CODES_BYTES + SCALES_BYTES + g->groups * 8 * ROW_BYTES));
         fold_sums(g, chunk);
     }
     add_last_total(g);
@@ -622,6 +544,10 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
     g.pair = g.type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
     g.groups = kiln_int(v, "tile_m") / 8;
     g.vector = kiln_int(v, "vector");
+    g.loads = g.vector == 1 ? g.groups : 4;
+    g.total_words = FRAGMENTS * g.groups * 4;
+    g.columns_of_sums = FOLD * CHUNK * kiln_int(v, "split_k");
+    g.scales_rows = g.type == PTX_BF16;
     g.is_high_first = kiln_is(v, "nibbles", "high");
     g.is_tf32 = g.type == PTX_F16 && kiln_is(v, "scales", "any");
     g.pairs = nf4_table(f, v, g.type, 2048);
@@ -641,37 +567,35 @@ void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->trip = CHUNK;
 }
 
-/* The table, then two stages. */
-static void layout_shared(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    uint32_t table_bytes = nf4_pairs_layout(&g->pairs, start);
-    g->codes_to = ptx_add(f, start, ptx_u32(table_bytes));
-    g->scales_to = ptx_add(f, g->codes_to, ptx_u32(CODES_BYTES));
-    g->a_to = ptx_add(f, g->scales_to, ptx_u32(SCALES_BYTES));
-    g->codes_from = g->codes_to;
-    g->scales_from = g->scales_to;
-    g->a_from = g->a_to;
-}
-
-static void init(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    init_thread(g);
-    if (g->type == PTX_BF16)
-        g->minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
-    layout_shared(g);
-}
-
 void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     transposed_mma g = geometry(f, v);
     g.args = nf4_declare_args(f, v, false, false);
-    init(&g);
+    init_thread(&g);
+    if (g.type == PTX_BF16)
+        g.minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
+    /* The table, then two stages. */
+    ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+    uint32_t table_bytes = nf4_pairs_layout(&g.pairs, start);
+    g.codes_to = ptx_add(f, start, ptx_u32(table_bytes));
+    g.scales_to = ptx_add(f, g.codes_to, ptx_u32(CODES_BYTES));
+    g.a_to = ptx_add(f, g.scales_to, ptx_u32(SCALES_BYTES));
+    g.codes_from = g.codes_to;
+    g.scales_from = g.scales_to;
+    g.a_from = g.a_to;
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, g.tid);
-    init_columns(&g);
+    init_codes(&g);
+    init_scales(&g);
+    init_rows(&g);
+    /* Registers for what is being loaded. */
+    for (uint32_t i = 0; i < CODES_LOADS; i++)
+        for (uint32_t e = 0; e < 4; e++)
+            g.codes[i][e] = ptx_var(f, ptx_u32(0));
+    for (uint32_t i = 0; i < 2; i++)
+        g.scales[i] = ptx_var(f, ptx_f32(0));
+    for (uint32_t i = 0; i < g.loads; i++)
+        g.a[i] = ptx_var(f, ptx_u32(0));
     multiply_columns(&g); /* its first barrier is also the table's */
     finish(&g);
 }

@@ -1,16 +1,23 @@
-/* NVFP4 on the device: e2m1 codes, two in a byte, the low nibble first, and an e4m3 scale for each 16 of them. */
+/* What the strategies of nvfp4_gemv share: e2m1 codes, two in a byte, the low nibble first, with an e4m3 scale for each 16 of
+ * them; arguments, a thread's rows, the vector, sums and their stores.
+ *
+ * A thread block has NVFP4_THREADS threads, and an equal share of the rows of one batch after the other, which it takes in
+ * passes. Each `k_warps` of its warps share `rows` rows of a pass; each takes every k_warps-th part along k. */
 #ifndef KERNELS_NVFP4_H
 #define KERNELS_NVFP4_H
 
 #include <kiln/author/family.h>
 
 enum {
-    NVFP4_BLOCK = 16,        /* codes per scale */
-    NVFP4_DEPTH = 16384,     /* codes of b that are decoded at once */
-    NVFP4_THREADS = 256,     /* per thread block */
-    NVFP4_SUPER_CODES = 512, /* of a row, in a trip of strategy mma's main loop */
-    NVFP4_NAN_MARKS = 0x40004000
+    NVFP4_BLOCK = 16,    /* codes per scale */
+    NVFP4_DEPTH = 16384, /* codes of b that are decoded at once */
+    NVFP4_THREADS = 256, /* per thread block */
+    NVFP4_WARPS = NVFP4_THREADS / 32,
+    NVFP4_MOST_ROWS = 4,    /* of a lane */
+    NVFP4_SUPER_CODES = 512 /* of a row, in a trip of strategy mma's main loop */
 };
+
+/* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
 /* Magnitudes of 8 codes, times 2: four bytes in each word, 0 where the sign is the other one. */
 typedef struct nvfp4_bytes {
@@ -24,17 +31,73 @@ ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half);
 /* 8 codes as four F16X2, on targets with the conversion. */
 void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4]);
 
-/* Two scales, from the low bytes of a U32 or U16, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8;
- * for each NaN `marks` then has one of NVFP4_NAN_MARKS set, among other bits. From sm_89 on `marks` is poison. */
-typedef struct nvfp4_scales {
-    ptx_val pair, marks;
-} nvfp4_scales;
-nvfp4_scales nvfp4_widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw);
-
-/* Two scales of b, from the low bytes of a U32 or U16, as F16X2 in a U32, scaled so that the product with a pair of
- * nvfp4_widen_scales is a quarter of the scales' product. That is exact: it has 8 bits and lies between 2^-20 and 50176.
+/* Two scales of b, from the low bytes of a U32 or U16, as F16X2 in a U32, scaled so that the product with scales
+ * of a row is a quarter of the scales' product. That is exact: it has 8 bits and lies between 2^-20 and 50176.
  * NaNs stay NaNs. */
 ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw);
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
+
+typedef struct nvfp4_rows {
+    ptx_fn *f;
+    ptx_type c_type;
+    bool has_sm_80, has_sm_89;
+    uint32_t rows, k_warps;
+    uint32_t neighbours; /* rows that a lane finds the scales of together, where they lie in tiles */
+    bool is_hardware, has_alpha;
+    bool is_tiled; /* scales lie in tiles (device/scale_tiles.h), and rows are taken by their places there */
+    ptx_val a, sfa, b, sfb, c, m, k, l, b_rows, alpha;
+    ptx_val tid, lane, warp;
+    ptx_val slice;                        /* which of the warps that share rows */
+    ptx_val first, end;                   /* rows of the thread block */
+    ptx_val first_of_pass, first_of_warp; /* rows */
+    ptx_val row_bytes;
+    ptx_val tiles, tile_row_bytes; /* tiled: of 128 rows; of a matrix, U32; all of those rows, U64 */
+    ptx_val batch;                 /* from first_batch on by batches */
+    ptx_val first_batch, batches;
+    ptx_val b_at, sfb_at; /* addresses of the batch's vector */
+    /* Of the lane's rows: addresses, sums, and marks of NaNs. */
+    ptx_val a_at[NVFP4_MOST_ROWS], sfa_at[NVFP4_MOST_ROWS], sum[NVFP4_MOST_ROWS], marks[NVFP4_MOST_ROWS];
+} nvfp4_rows;
+
+nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
+
+/* Rows of a pass; sets which those of the one that begins with row `first` are, the warp's from g->first_of_warp on. */
+uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
+void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
+
+/* Has `begin`, unless it is null, begin each batch, and `pass` multiply the rows of each of its passes. */
+void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *of), void *of);
+
+/* The length of a warp's loop: `length`, or 0 where it has no rows in the pass. */
+ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length);
+
+/* Whether b is to be decoded in this pass: in a thread block's first, or in all where shared memory does not hold all of b. */
+ptx_val nvfp4_decodes(const nvfp4_rows *g);
+
+/* The addresses of a row, or of the thread block's last one where the row is out of bounds. In what follows too, a row of a
+ * tiled variant is a place in its tiles. */
+void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales);
+
+/* The address of the scales of a group of 1 or 2 neighbouring blocks; `scales` is the row's first, `group` counts groups. */
+ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint32_t blocks);
+
+/* Sets row r's sum to 0. */
+void nvfp4_start_row(nvfp4_rows *g, uint32_t r);
+
+/* Two scales of row r, as nvfp4_vector_scales takes them, times two of b: F16X2. */
+ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b);
+
+/* Corrects a lane's sum of row r: a NaN where the marks say so; with decode=hardware times 4, since that adds codes where
+ * software adds twice the codes. The products of scales are quarters in either. */
+ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r);
+
+/* Stores sums, where k_warps is more than 1 those of all warps that share rows, added in the order of their slices. Each
+ * thread where is_first holds passes `count` sums, of these rows of its warp. All threads must get here. */
+void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
+                      ptx_val is_first);
+
+/* ---- strategies --------------------------------------------------------------------------------------------------- */
 
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);

@@ -1,27 +1,23 @@
 /* nvfp4_gemv: NVFP4 matrices times an NVFP4 vector each, c[m,l] = sum over k of A[m,k,l] * b[k,l]. */
+#include "descriptor.h"
 #include "nvfp4.h"
 #include <kiln/author/families.h>
 
 /* clang-format off */
 static const kiln_param params[] = {
-    {.name = "c", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
-     .summary = "element type of c"},
-    {.name = "scale_layout", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "rows tiles_128x4", .numbers = "1 2",
-     .default_value = "rows", .is_later = true,
-     .summary = "of sfa and sfb; rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, padded to tiles of 128 rows and 4 scales"},
-    {.name = "global_scale", .type = KILN_PARAM_BOOL, .role = KILN_ROLE_CONTRACT, .default_value = "false", .is_later = true,
-     .summary = "whether c is multiplied by alpha"},
-    {.name = "decode", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "software hardware",
-     .default_value = "software",
-     .summary = "hardware: the instruction cvt from e2m1, which the a and f targets from sm_100 on have; the results are the same"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
-     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for a k that is a multiple of 512"},
-    {.name = "lane_codes", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "32 16", .default_value = "32",
-     .summary = "codes of a row that a lane reads at once; 16 serves a k that is not a multiple of 32"},
-    {.name = "rows", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 16 32", .default_value = "4",
-     .summary = "rows per warp, or per group of warps that share them; simt: at most 4; mma: 16 or 32"},
-    {.name = "k_warps", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8", .default_value = "1",
-     .summary = "warps that share rows and split k; a thread block has 8 / k_warps * rows rows"},
+    PARAM(WORD, CONTRACT, "c", "f16 bf16 f32", "f16", "element type of c"),
+    PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
+          "of sfa and sfb; rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, padded to tiles of 128 rows and 4 scales", .numbers = "1 2", .is_later = true),
+    PARAM(BOOL, CONTRACT, "global_scale", NULL, "false", "whether c is multiplied by alpha", .is_later = true),
+    PARAM(WORD, TUNING, "decode", "software hardware", "software",
+          "hardware: the instruction cvt from e2m1, which the a and f targets from sm_100 on have; the results are the same"),
+    PARAM(WORD, TUNING, "strategy", "simt mma", "simt", "simt: CUDA cores; mma: tensor cores, for a k that is a multiple of 512"),
+    PARAM(INT, TUNING, "lane_codes", "32 16", "32",
+          "codes of a row that a lane reads at once; 16 serves a k that is not a multiple of 32"),
+    PARAM(INT, TUNING, "rows", "1 2 4 16 32", "4",
+          "rows per warp, or per group of warps that share them; simt: at most 4; mma: 16 or 32"),
+    PARAM(INT, TUNING, "k_warps", "1 2 4 8", "1",
+          "warps that share rows and split k; a thread block has 8 / k_warps * rows rows"),
     {.name = NULL},
 };
 
@@ -98,10 +94,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    if (kiln_is(v, "strategy", "mma"))
-        nvfp4_emit_mma(f, v);
-    else
-        nvfp4_emit_simt(f, v);
+    (kiln_is(v, "strategy", "mma") ? nvfp4_emit_mma : nvfp4_emit_simt)(f, v);
 }
 
 const kiln_family nvfp4_gemv_family = {
@@ -130,7 +123,7 @@ const kiln_family nvfp4_gemv_family = {
              /* b is decoded in each thread block, or in each pass where it is too long to be kept */
              .side_trips = VECTORS " * select(k > 16384, " PASSES
                                    ", 1) * ceil_div(k, 256 * select(strategy == mma, 32, lane_codes))",
-             .wait = "600",
+             .wait = "select(strategy == simt, 600, 200)",
              .block_bytes = VECTORS " * k * (" SHARE " + 1) * 9 / 16"},
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",

@@ -4,7 +4,8 @@
  * of 512 codes; each takes every k_warps-th. With g = lane / 4 and t = lane % 4 a lane has rows g and g + 8 of each 16, and
  * of a super-step the four chunks of 32 codes 8 * (t / 2) + 2 * s + t % 2. So each load of a warp takes whole sectors of
  * codes, and 16 bytes of scales serve all four chunks. A thread block decodes b once into shared memory, up to NVFP4_DEPTH
- * codes at a time.
+ * codes at a time. A warp's loads are one super-step ahead of its products, from before b is decoded on and through all
+ * passes, so that memory never waits.
  *
  * ARITHMETIC. Any order along k will do as long as A and B agree, so a lane's codes of two quantised blocks are its
  * fragments of A as they are. Column n of B is zero except in the rows along k of the lane that owns block n. So column n
@@ -14,12 +15,10 @@
  */
 #include "device/scale_tiles.h"
 #include "device/shared.h"
-#include "nvfp4_rows.h"
+#include "nvfp4.h"
 
 enum {
-    MOST_TILES = 2,
-    MOST_ROWS = 2 * MOST_TILES, /* per lane */
-    STEPS = 4,                  /* of a super-step */
+    STEPS = 4, /* of a super-step */
     SUPER_SCALES = NVFP4_SUPER_CODES / NVFP4_BLOCK,
     HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
     PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
@@ -30,6 +29,11 @@ enum {
     ZERO_BYTES = 512, /* before the first super-step */
     ZERO_APART = 32   /* so that zeros and lanes' own data are in different banks */
 };
+
+/* A lane's part of a row in a super-step: variables. */
+typedef struct piece {
+    ptx_val word[STEPS][4], scales[STEPS];
+} piece;
 
 /* A variant while it is emitted. */
 typedef struct gemv {
@@ -42,14 +46,11 @@ typedef struct gemv {
     ptx_val scales_at;
     ptx_val half_shift; /* of a lane's two scales in a word of four */
     ptx_val shared;
-    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* addresses */
-    ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
+    ptx_val supers;   /* of a row */
+    ptx_val has_more; /* whether the warp has rows in the pass after this one */
+    piece p
+        [NVFP4_MOST_ROWS]; /* what is multiplied next; of.a_at and of.sfa_at are variables: what is loaded behind it */
 } gemv;
-
-/* A lane's part of a row in a super-step. */
-typedef struct piece {
-    ptx_val word[STEPS][4], scales[4];
-} piece;
 
 /* ---- b ------------------------------------------------------------------------------------------------------------ */
 
@@ -103,17 +104,6 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
     }
 }
 
-static void clear_zeros(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val is_here = ptx_lt(f, g->of.tid, ptx_u32(ZERO_BYTES / 16));
-    ptx_val at = ptx_mad(f, g->of.tid, ptx_u32(16), g->shared);
-    PTX_WHEN (f, is_here) {
-        ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
-        ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
-    }
-}
-
 /* ---- products ----------------------------------------------------------------------------------------------------- */
 
 /* Adds the products of two rows with a block, of two words each, to `sums`. */
@@ -150,24 +140,28 @@ static void multiply_halves(gemv *g, const ptx_val *word[2], ptx_val value[2][4]
     }
 }
 
+/* The products of the scales of a row and b in a step, of two blocks: F16X2. */
+static ptx_val multiply_scales(gemv *g, uint32_t row, uint32_t s, ptx_val of_b)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val raw = ptx_shr(f, g->p[row].scales[s], g->half_shift);
+    return nvfp4_multiply_scales(&g->of, row, raw, of_b);
+}
+
 /* Adds the block sums of a row, times their scales. */
-static void add_blocks(gemv *g, uint32_t row, ptx_val raw, ptx_val of_b, const ptx_val block[2])
+static void add_blocks(gemv *g, uint32_t row, ptx_val scales, const ptx_val block[2])
 {
     ptx_fn *f = g->of.f;
     ptx_val halves[2];
-    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.has_sm_89, raw);
-    if (!g->of.has_sm_89)
-        ptx_or_to(f, g->marks[row], scales.marks);
-    ptx_val product = ptx_mul(f, scales.pair, of_b);
-    ptx_unpack(f, PTX_F16, 2, halves, product);
+    ptx_unpack(f, PTX_F16, 2, halves, scales);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val total = g->of.is_hardware ? block[i] : ptx_cvt(f, PTX_F32, block[i]);
-        ptx_fma_to(f, g->sum[row], ptx_cvt(f, PTX_F32, halves[i]), total);
+        ptx_fma_to(f, g->of.sum[row], ptx_cvt(f, PTX_F32, halves[i]), total);
     }
 }
 
 /* Multiplies one step of all rows. */
-static void multiply_step(gemv *g, uint32_t s, const piece p[], ptx_val block_at[2], ptx_val scales_at,
+static void multiply_step(gemv *g, uint32_t s, ptx_val block_at[2], const ptx_val scales[],
                           const ptx_val zero[4])
 {
     ptx_fn *f = g->of.f;
@@ -176,79 +170,50 @@ static void multiply_step(gemv *g, uint32_t s, const piece p[], ptx_val block_at
         for (uint32_t i = 0; i < 2; i++)
             ptx_load_vec(f, 4, value[block][i], ptx_at_bytes(f, block_at[block], 32 * s + PLANE_BYTES * i),
                          PTX_PLAIN);
-    ptx_val of_b = ptx_as(f, PTX_F16X2, ptx_load(f, ptx_at_bytes(f, scales_at, 8 * s)));
     for (uint32_t tile = 0; tile < g->tiles; tile++) {
-        const piece *upper = &p[2 * tile], *lower = &p[2 * tile + 1];
+        const piece *upper = &g->p[2 * tile], *lower = &g->p[2 * tile + 1];
         ptx_val sums[4] = {zero[0], zero[1], zero[2], zero[3]};
         for (uint32_t block = 0; block < 2; block++) {
             const ptx_val *word[2] = {&upper->word[s][2 * block], &lower->word[s][2 * block]};
             (g->of.is_hardware ? multiply_halves : multiply_bytes)(g, word, value[block], sums);
         }
-        for (uint32_t half = 0; half < 2; half++) {
-            ptx_val raw = ptx_shr(f, p[2 * tile + half].scales[s], g->half_shift);
-            add_blocks(g, 2 * tile + half, raw, of_b, &sums[2 * half]);
+        for (uint32_t half = 0; half < 2; half++)
+            add_blocks(g, 2 * tile + half, scales[2 * tile + half], &sums[2 * half]);
+    }
+}
+
+/* ---- loads -------------------------------------------------------------------------------------------------------- */
+
+static void load_into(ptx_fn *f, uint32_t count, ptx_val to[], ptx_val from)
+{
+    ptx_val loaded[4];
+    ptx_load_vec(f, (int)count, loaded, from, PTX_NC | PTX_NO_ALLOCATE);
+    for (uint32_t i = 0; i < count; i++)
+        ptx_set(f, to[i], loaded[i]);
+}
+
+static void load_words(gemv *g, uint32_t s)
+{
+    ptx_fn *f = g->of.f;
+    for (uint32_t r = 0; r < 2 * g->tiles; r++)
+        load_into(f, 4, g->p[r].word[s],
+                  ptx_at_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.a_at[r]), 32 * s));
+}
+
+/* Of two rows in neighbouring places a tile has the four of a step side by side. */
+static void load_scales(gemv *g)
+{
+    ptx_fn *f = g->of.f;
+    for (uint32_t r = 0; r < 2 * g->tiles; r += g->of.is_tiled ? 2 : 1) {
+        ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->of.sfa_at[r]);
+        if (!g->of.is_tiled)
+            load_into(f, STEPS, g->p[r].scales, pointer);
+        for (uint32_t s = 0; s < STEPS && g->of.is_tiled; s++) {
+            ptx_val both[2] = {g->p[r].scales[s], g->p[r + 1].scales[s]};
+            load_into(f, 2, both, ptx_at_bytes(f, pointer, SCALE_TILE_BYTES * s));
         }
     }
 }
-
-static piece load_piece(gemv *g, uint32_t row, ptx_val super)
-{
-    ptx_fn *f = g->of.f;
-    const int hints = PTX_NC | PTX_NO_ALLOCATE;
-    piece p;
-    ptx_val at = ptx_mad_wide(f, super, ptx_u32(NVFP4_SUPER_CODES / 2), g->a_at[row]);
-    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
-    for (uint32_t s = 0; s < STEPS; s++)
-        ptx_load_vec(f, 4, p.word[s], ptx_at_bytes(f, pointer, 32 * s), hints);
-    if (g->of.is_tiled)
-        return p;
-    ptx_val scales_at = ptx_mad_wide(f, super, ptx_u32(SUPER_SCALES), g->sfa_at[row]);
-    ptx_load_vec(f, 4, p.scales, ptx_pointer(f, PTX_GLOBAL, PTX_U32, scales_at), hints);
-    return p;
-}
-
-/* Those of two rows in neighbouring places: a tile has the four of a step. */
-static void load_tiled_scales(gemv *g, uint32_t row, ptx_val super, piece p[2])
-{
-    ptx_fn *f = g->of.f;
-    ptx_val at = ptx_mad_wide(f, super, ptx_u32(SUPER_SCALES * SCALE_TILE_ROWS), g->sfa_at[row]);
-    ptx_val pointer = ptx_pointer(f, PTX_GLOBAL, PTX_U32, at);
-    for (uint32_t s = 0; s < STEPS; s++) {
-        ptx_val both[2];
-        ptx_load_vec(f, 2, both, ptx_at_bytes(f, pointer, SCALE_TILE_BYTES * s), PTX_NC | PTX_NO_ALLOCATE);
-        p[0].scales[s] = both[0];
-        p[1].scales[s] = both[1];
-    }
-}
-
-/* Multiplies this warp's share of the super-steps; `first` is the first of them in the row. */
-static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers)
-{
-    ptx_fn *f = g->of.f;
-    ptx_val zero[4];
-    for (uint32_t i = 0; i < 4; i++)
-        zero[i] = ptx_var(f, g->of.is_hardware ? ptx_f32(0) : ptx_s32(0));
-    PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.k_warps)) {
-        ptx_main_loop(f);
-        piece p[MOST_ROWS];
-        ptx_val block_at[2];
-        ptx_val index = ptx_add(f, first, super);
-        for (uint32_t r = 0; r < 2 * g->tiles; r++)
-            p[r] = load_piece(g, r, index);
-        for (uint32_t r = 0; r < 2 * g->tiles && g->of.is_tiled; r += 2)
-            load_tiled_scales(g, r, index, &p[r]);
-        for (uint32_t i = 0; i < 2; i++) {
-            ptx_val at = ptx_mad(f, super, g->block_step[i], g->block_at[i]);
-            block_at[i] = shared_at(f, PTX_B32, at, 0);
-        }
-        ptx_val scales = ptx_mad(f, super, ptx_u32(SUPER_BYTES), g->scales_at);
-        ptx_val scales_at = shared_at(f, PTX_U32, scales, 0);
-        for (uint32_t s = 0; s < STEPS; s++)
-            multiply_step(g, s, p, block_at, scales_at, zero);
-    }
-}
-
-/* ---- rows --------------------------------------------------------------------------------------------------------- */
 
 /* Rows from a lane's first of its warp to its r-th. In tiles the two of each 16 are in neighbouring places. */
 static uint32_t row_after(const gemv *g, uint32_t r)
@@ -256,49 +221,137 @@ static uint32_t row_after(const gemv *g, uint32_t r)
     return g->of.is_tiled ? 16 * (r / 2) + r % 2 : 8 * r;
 }
 
-static void init_rows(gemv *g)
+/* Scales of a super-step, from one to the next in memory. */
+static uint32_t scales_apart(const gemv *g)
+{
+    return SUPER_SCALES * (g->of.is_tiled ? SCALE_TILE_ROWS : 1);
+}
+
+/* Sets the addresses to this warp's first super-step of a pass. */
+static void find_rows(gemv *g, const nvfp4_rows *pass)
 {
     ptx_fn *f = g->of.f;
     ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
     ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
-    ptx_val code_offset = ptx_mul_wide(f, ptx_mad(f, upper, ptx_u32(8), odd), ptx_u32(16));
-    ptx_val scale_offset = ptx_mul_wide(f, upper, ptx_u32(g->of.is_tiled ? 16 * SCALE_TILE_ROWS : 16));
-    ptx_val row = ptx_add(f, g->of.first_of_warp, g->first_row);
+    ptx_val chunk = ptx_mad(f, upper, ptx_u32(8), odd);
+    ptx_val chunk_at = ptx_mul(f, chunk, ptx_u32(16));
+    ptx_val code_offset =
+        ptx_mad_wide(f, g->of.slice, ptx_u32(NVFP4_SUPER_CODES / 2), ptx_cvt(f, PTX_U64, chunk_at));
+    ptx_val half_at = ptx_mul_wide(f, upper, ptx_u32(scales_apart(g) / 2));
+    ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, ptx_u32(scales_apart(g)), half_at);
+    ptx_val row = ptx_add(f, pass->first_of_warp, g->first_row);
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
-        nvfp4_find_row(&g->of, r == 0 ? row : ptx_add(f, row, ptx_u32(row_after(g, r))), &codes, &scales);
-        g->a_at[r] = ptx_add(f, codes, code_offset);
-        g->sfa_at[r] = ptx_add(f, scales, scale_offset);
-        ptx_val line = ptx_mad_wide(f, g->of.slice, ptx_u32(NVFP4_SUPER_CODES / 2), g->a_at[r]);
-        ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
-        g->sum[r] = ptx_var(f, ptx_f32(0));
-        if (!g->of.has_sm_89)
-            g->marks[r] = ptx_var(f, ptx_u32(0));
+        nvfp4_find_row(pass, r == 0 ? row : ptx_add(f, row, ptx_u32(row_after(g, r))), &codes, &scales);
+        ptx_set(f, g->of.a_at[r], ptx_add(f, codes, code_offset));
+        ptx_set(f, g->of.sfa_at[r], ptx_add(f, scales, scale_offset));
     }
 }
+
+/* Loads a warp's first piece of a batch. */
+static void begin_batch(void *of)
+{
+    gemv *g = of;
+    ptx_fn *f = g->of.f;
+    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
+        g->of.a_at[r] = ptx_declare(f, PTX_U64);
+        g->of.sfa_at[r] = ptx_declare(f, PTX_U64);
+        for (uint32_t s = 0; s < STEPS; s++) {
+            g->p[r].scales[s] = ptx_var(f, ptx_u32(0));
+            for (uint32_t i = 0; i < 4; i++)
+                g->p[r].word[s][i] = ptx_var(f, ptx_u32(0));
+        }
+    }
+    nvfp4_rows first = g->of;
+    nvfp4_start_pass(&first, g->of.first);
+    find_rows(g, &first);
+    ptx_val has_any = ptx_lt(f, g->of.slice, nvfp4_share_of_warp(&first, g->supers));
+    PTX_IF (f, has_any) {
+        load_scales(g);
+        for (uint32_t s = 0; s < STEPS; s++)
+            load_words(g, s);
+    }
+}
+
+/* ---- main loop ---------------------------------------------------------------------------------------------------- */
+
+/* Goes on to this warp's next super-step, at last to its first of the next pass. Returns whether there is one. */
+static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pass)
+{
+    ptx_fn *f = g->of.f;
+    for (uint32_t r = 0; r < 2 * g->tiles; r++) {
+        ptx_add_to(f, g->of.a_at[r], ptx_u64(g->of.k_warps * NVFP4_SUPER_CODES / 2));
+        ptx_add_to(f, g->of.sfa_at[r], ptx_u64(g->of.k_warps * scales_apart(g)));
+    }
+    ptx_val next = ptx_add(f, super, ptx_u32(g->of.k_warps));
+    ptx_val is_last = ptx_ge(f, next, g->supers);
+    ptx_val goes_on = ptx_and(f, is_last, g->has_more);
+    PTX_IF (f, goes_on) {
+        ptx_rarely(f);
+        find_rows(g, next_pass);
+    }
+    ptx_val in_row = ptx_lt(f, next, g->supers);
+    return ptx_or(f, in_row, g->has_more);
+}
+
+/* Multiplies this warp's share of the super-steps; `first` is the first of them in the row. */
+static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_rows *next_pass)
+{
+    ptx_fn *f = g->of.f;
+    ptx_val zero[4];
+    for (uint32_t i = 0; i < 4; i++)
+        zero[i] = ptx_var(f, g->of.is_hardware ? ptx_f32(0) : ptx_s32(0));
+    PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.k_warps)) {
+        ptx_main_loop(f);
+        ptx_val block_at[2], scales[STEPS][NVFP4_MOST_ROWS];
+        for (uint32_t i = 0; i < 2; i++) {
+            ptx_val at = ptx_mad(f, super, g->block_step[i], g->block_at[i]);
+            block_at[i] = shared_at(f, PTX_B32, at, 0);
+        }
+        ptx_val of_super = ptx_mad(f, super, ptx_u32(SUPER_BYTES), g->scales_at);
+        ptx_val scales_at = shared_at(f, PTX_U32, of_super, 0);
+        for (uint32_t s = 0; s < STEPS; s++) {
+            ptx_val of_b = ptx_as(f, PTX_F16X2, ptx_load(f, ptx_at_bytes(f, scales_at, 8 * s)));
+            for (uint32_t r = 0; r < 2 * g->tiles; r++)
+                scales[s][r] = multiply_scales(g, r, s, of_b);
+        }
+        ptx_val has_next = step_addresses(g, ptx_add(f, first, super), next_pass);
+        PTX_WHEN (f, has_next) {
+            load_scales(g);
+        }
+        for (uint32_t s = 0; s < STEPS; s++) {
+            multiply_step(g, s, block_at, scales[s], zero);
+            PTX_WHEN (f, has_next) {
+                load_words(g, s);
+            }
+        }
+    }
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
 
 static void end_rows(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    ptx_val sum[MOST_ROWS], row_in_warp[MOST_ROWS];
+    ptx_val sum[NVFP4_MOST_ROWS], row_in_warp[NVFP4_MOST_ROWS];
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        ptx_val own = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
+        ptx_val own = nvfp4_finish(&g->of, r);
         sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
         row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, ptx_u32(row_after(g, r)));
     }
     ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
-    if (g->of.k_warps > 1) {
-        nvfp4_join_warps(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
-        return;
-    }
-    for (uint32_t r = 0; r < 2 * g->tiles; r++)
-        nvfp4_store(&g->of, sum[r], ptx_add(f, g->of.first_of_warp, row_in_warp[r]), is_first);
+    nvfp4_store_sums(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
 }
 
-static void multiply_rows(gemv *g)
+static void multiply_rows(void *of)
 {
+    gemv *g = of;
     ptx_fn *f = g->of.f;
-    init_rows(g);
+    for (uint32_t r = 0; r < 2 * g->tiles; r++)
+        nvfp4_start_row(&g->of, r);
+    nvfp4_rows next_pass = g->of;
+    nvfp4_start_pass(&next_pass, ptx_add(f, g->of.first_of_pass, ptx_u32(nvfp4_pass_rows(&g->of))));
+    g->has_more = ptx_ne(f, nvfp4_share_of_warp(&next_pass, ptx_u32(1)), ptx_u32(0));
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
@@ -310,7 +363,7 @@ static void multiply_rows(gemv *g)
         }
         ptx_val first_super = ptx_shr(f, first, ptx_u32(9));
         ptx_val supers = ptx_shr(f, codes, ptx_u32(9));
-        multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers));
+        multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers), &next_pass);
     }
     end_rows(g);
 }
@@ -350,14 +403,14 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
     g.in_group = ptx_and(f, g.of.lane, ptx_u32(3));
     g.first_row = g.of.is_tiled ? ptx_shl(f, g.group, ptx_u32(1)) : g.group;
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
+    g.supers = ptx_shr(f, g.of.k, ptx_u32(9));
     init_offsets(&g);
-    clear_zeros(&g);
-    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
-        g.of.batch = batch;
-        nvfp4_find_vector(&g.of);
-        PTX_FOR (f, first, g.of.first, g.of.end, ptx_u32(nvfp4_pass_rows(&g.of))) {
-            nvfp4_start_pass(&g.of, first);
-            multiply_rows(&g);
-        }
+    /* The zeros that lanes read which own no part of a column. */
+    ptx_val is_here = ptx_lt(f, g.of.tid, ptx_u32(ZERO_BYTES / 16));
+    ptx_val at = ptx_mad(f, g.of.tid, ptx_u32(16), g.shared);
+    PTX_WHEN (f, is_here) {
+        ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
     }
+    nvfp4_each_pass(&g.of, begin_batch, multiply_rows, &g);
 }

@@ -14,9 +14,9 @@
 #include "device/lanes.h"
 #include "device/scale_tiles.h"
 #include "device/shared.h"
-#include "nvfp4_rows.h"
+#include "nvfp4.h"
 
-enum { MOST_ROWS = 4, MOST_UNROLL = 4, MOST_WORDS = 4 };
+enum { MOST_UNROLL = 4, MOST_WORDS = 4 };
 
 /* A variant while it is emitted. */
 typedef struct gemv {
@@ -29,8 +29,6 @@ typedef struct gemv {
     uint32_t step_bytes;   /* of b in shared memory */
     ptx_val codes, scales; /* this lane's of the first step: addresses in shared memory */
     ptx_val last_group;    /* of a row; a group is what a lane loads at once */
-    ptx_val a_at[MOST_ROWS], sfa_at[MOST_ROWS]; /* addresses of rows */
-    ptx_val sum[MOST_ROWS], marks[MOST_ROWS];
 } gemv;
 
 /* A lane's codes and scales of one row and step. */
@@ -78,15 +76,15 @@ static void load_rows(gemv *g, ptx_val group, piece p[])
     const int hints = PTX_NC | PTX_NO_ALLOCATE;
     if (!g->of.is_tiled) {
         for (uint32_t r = 0; r < g->of.rows; r++)
-            p[r] = load_piece(g, g->a_at[r], g->sfa_at[r], group, hints);
+            p[r] = load_piece(g, g->of.a_at[r], g->of.sfa_at[r], group, hints);
         return;
     }
     const uint32_t groups = SCALE_TILE_BLOCKS / g->blocks;
-    ptx_val word[MOST_ROWS];
+    ptx_val word[NVFP4_MOST_ROWS];
     for (uint32_t r = 0; r < g->of.rows; r++)
-        load_codes(g, g->a_at[r], group, hints, p[r].word);
+        load_codes(g, g->of.a_at[r], group, hints, p[r].word);
     ptx_val tile = ptx_shr(f, group, ptx_u32(lanes_log2(groups)));
-    ptx_val at = ptx_mad_wide(f, tile, ptx_u32(SCALE_TILE_BYTES), g->sfa_at[0]);
+    ptx_val at = ptx_mad_wide(f, tile, ptx_u32(SCALE_TILE_BYTES), g->of.sfa_at[0]);
     ptx_load_vec(f, (int)g->of.rows, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC);
     ptx_val bits = ptx_mul(f, ptx_and(f, group, ptx_u32(groups - 1)), ptx_u32(8 * g->blocks));
     for (uint32_t r = 0; r < g->of.rows; r++) {
@@ -197,18 +195,13 @@ static void add_halves(gemv *g, ptx_val sum, const ptx_val word[2], const ptx_va
 
 static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
 {
-    ptx_fn *f = g->of.f;
     ptx_val halves[2];
-    nvfp4_scales scales = nvfp4_widen_scales(f, g->of.has_sm_89, p->scales);
-    if (!g->of.has_sm_89)
-        ptx_or_to(f, g->marks[r], scales.marks);
-    ptx_val product = ptx_mul(f, scales.pair, v->scales);
-    ptx_unpack(f, PTX_F16, 2, halves, product);
+    ptx_unpack(g->of.f, PTX_F16, 2, halves, nvfp4_multiply_scales(&g->of, r, p->scales, v->scales));
     for (uint32_t i = 0; i < g->blocks; i++) {
         if (g->of.is_hardware)
-            add_halves(g, g->sum[r], &p->word[2 * i], &v->value[8 * i], halves[i]);
+            add_halves(g, g->of.sum[r], &p->word[2 * i], &v->value[8 * i], halves[i]);
         else
-            add_bytes(g, g->sum[r], &p->word[2 * i], &v->value[4 * i], halves[i]);
+            add_bytes(g, g->of.sum[r], &p->word[2 * i], &v->value[4 * i], halves[i]);
     }
 }
 
@@ -220,7 +213,7 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
     ptx_fn *f = g->of.f;
     PTX_FOR (f, step, g->of.slice, steps, ptx_u32(g->of.k_warps * g->unroll)) {
         ptx_main_loop(f);
-        piece p[MOST_UNROLL][MOST_ROWS];
+        piece p[MOST_UNROLL][NVFP4_MOST_ROWS];
         ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
         for (uint32_t u = 0; u < g->unroll; u++) {
             ptx_val ahead = u == 0 ? group : ptx_add(f, group, ptx_u32(32 * g->of.k_warps * u));
@@ -239,43 +232,20 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
     }
 }
 
-/* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
-static void init_rows(gemv *g)
+static void multiply_rows(void *of)
 {
+    gemv *g = of;
     ptx_fn *f = g->of.f;
+    uint32_t shift = g->lane_codes == 32 ? 5 : 4;
+    /* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
     ptx_val offset = ptx_mad(f, g->of.slice, ptx_u32(32), g->of.lane);
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, ptx_u32(r));
-        nvfp4_find_row(&g->of, row, &g->a_at[r], &g->sfa_at[r]);
-        ptx_val line = ptx_mad_wide(f, offset, ptx_u32(g->lane_codes / 2), g->a_at[r]);
+        nvfp4_find_row(&g->of, row, &g->of.a_at[r], &g->of.sfa_at[r]);
+        ptx_val line = ptx_mad_wide(f, offset, ptx_u32(g->lane_codes / 2), g->of.a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
-        g->sum[r] = ptx_var(f, ptx_f32(0));
-        if (!g->of.has_sm_89)
-            g->marks[r] = ptx_var(f, ptx_u32(0));
+        nvfp4_start_row(&g->of, r);
     }
-}
-
-static void end_rows(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    for (uint32_t r = 0; r < g->of.rows; r++)
-        g->sum[r] = nvfp4_finish(&g->of, g->sum[r], g->marks[r]);
-    lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->of.lane, g->sum);
-    ptx_val sum = g->sum[0];
-    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - lanes_log2(g->of.rows)));
-    ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
-    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
-    if (g->of.k_warps > 1)
-        nvfp4_join_warps(&g->of, &sum, &row_in_warp, 1, is_first);
-    else
-        nvfp4_store(&g->of, sum, ptx_add(f, g->of.first_of_warp, row_in_warp), is_first);
-}
-
-static void multiply_rows(gemv *g)
-{
-    ptx_fn *f = g->of.f;
-    uint32_t shift = g->lane_codes == 32 ? 5 : 4;
-    init_rows(g);
     PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
         ptx_val left = ptx_sub(f, g->of.k, first);
         ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
@@ -290,7 +260,13 @@ static void multiply_rows(gemv *g)
         }
         multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, steps));
     }
-    end_rows(g);
+    for (uint32_t r = 0; r < g->of.rows; r++)
+        g->of.sum[r] = nvfp4_finish(&g->of, r);
+    lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->of.lane, g->of.sum);
+    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - lanes_log2(g->of.rows)));
+    ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
+    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
+    nvfp4_store_sums(&g->of, &g->of.sum[0], &row_in_warp, 1, is_first);
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
@@ -331,12 +307,5 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.scales = ptx_mad(f, g.of.lane, ptx_u32(2 * g.blocks), scales);
     ptx_val groups = ptx_shr(f, g.of.k, ptx_u32(g.lane_codes == 32 ? 5 : 4));
     g.last_group = ptx_sub(f, groups, ptx_u32(1));
-    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
-        g.of.batch = batch;
-        nvfp4_find_vector(&g.of);
-        PTX_FOR (f, first, g.of.first, g.of.end, ptx_u32(nvfp4_pass_rows(&g.of))) {
-            nvfp4_start_pass(&g.of, first);
-            multiply_rows(&g);
-        }
-    }
+    nvfp4_each_pass(&g.of, NULL, multiply_rows, &g);
 }

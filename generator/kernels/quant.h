@@ -39,8 +39,10 @@ typedef struct quant {
     uint32_t lanes; /* per group */
     uint32_t row_steps, rows;
 
-    ptx_val in, out, scale, zero, packed, n, group_size; /* those arguments that the entry has */
-    nf4_nested nested;                                   /* in place of scale, where is_nested */
+    ptx_val in, out, packed, n, group_size; /* those arguments that the entry has */
+    uint32_t stored;   /* numbers of a group in memory: the scale, asymmetric also the zero */
+    ptx_val number[2]; /* pointers to these */
+    nf4_nested nested; /* in place of the scale's, where is_nested */
     bool is_nested;
 
     /* This warp's tile, after quant_find_tile. */
@@ -50,7 +52,7 @@ typedef struct quant {
     ptx_val left;       /* elements from the tile's first to the end, at most tile_elements, U32 */
 } quant;
 
-/* What codes a group's elements; bit i of `has` is set where at[i] is set. */
+/* What codes a group's elements; what is not made is poison. */
 typedef enum quant_number {
     QUANT_SCALE,
     QUANT_ZERO,        /* asymmetric only */
@@ -60,7 +62,6 @@ typedef enum quant_number {
 } quant_number;
 typedef struct quant_numbers {
     ptx_val at[QUANT_NUMBERS];
-    unsigned has;
 } quant_numbers;
 
 /* How a quotient is formed, which decides what inputs are legal. */
@@ -74,10 +75,6 @@ typedef enum quant_division {
 
 /* Reads the variant's parameters. The entry makes the arguments. */
 quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-
-/* kiln_family's shape: of entries that make codes, and of all others. */
-void quant_coding_shape(kiln_shape *s, const kiln_variant *v);
-void quant_shape(kiln_shape *s, const kiln_variant *v);
 
 /* Finds the warp's tile. The predicate that it returns holds where there is one. */
 ptx_val quant_find_tile(quant *q);
@@ -94,7 +91,9 @@ typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
 void quant_load_tile(quant *q, ptx_val at, quant_elements x);
 /* Loads the elements of one step. */
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
-/* One element where the predicate holds, else a NaN. A NaN is neutral: it changes no extreme, and its code is 0. */
+/* A NaN is neutral: it changes no extreme, and its code is 0. */
+ptx_val quant_nan(const quant *q);
+/* One element where the predicate holds, else a NaN. */
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds);
 /* Two neighbours, the first at an even index. The second may be out of bounds, or both. */
 void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2]);
@@ -104,34 +103,16 @@ void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds);
 
 /* The type that holds a lane's codes of one step: U8, U16 or U32. */
 ptx_type quant_word_type(const quant *q);
-/* The nibble of a lane's word that holds its i-th code. */
-uint32_t quant_nibble(const quant *q, uint32_t i);
-
-/* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in. So one access loads
- * or stores the scales of a tile. The slot is where this lane's numbers are in the arrays of scales and zeros: `index`
- * groups (U32) after the tile's first (U64). */
-typedef struct quant_number_slot {
-    ptx_val first, index;
-} quant_number_slot;
-quant_number_slot quant_find_numbers(quant *q);
-ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor);
 /* The scale of group `first` + `index`, U64 and U32, where is_nested. In bounds: as for nf4_nested_load. */
 ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds);
-/* Whether this lane stores the numbers that it owns; others own the same ones. */
-ptx_val quant_number_owner(quant *q);
-/* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */
-quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row);
-/* Reduces each row's group by op. values[row] is this lane's share and is destroyed. Each lane gets what it owns. */
-ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[]);
-/* Reduces the group's lanes by op; each of them gets the result. */
-ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value);
 
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
-/* Running extremes of a group: largest magnitude, or largest and smallest value. */
+/* Running extremes of a group, as many as it has numbers: the largest magnitude, or the largest and the smallest value. */
 typedef struct quant_extremes {
-    ptx_val most, least; /* least: asymmetric only */
+    ptx_val at[2];
 } quant_extremes;
+extern const ptx_op quant_extreme[2]; /* what joins each of them */
 
 quant_extremes quant_extremes_of(quant *q, ptx_val x);
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x);
@@ -158,19 +139,10 @@ ptx_val quant_load_values(quant *q);
 /* The i-th element of a word of codes. Needs all lanes. */
 ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i);
 
-/* ---- the entries -------------------------------------------------------------------------------------------------- */
+/* ---- quant_any.c: where the group's size is an argument ------------------------------------------------------------ */
 
-void quant_emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_pack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_quantize(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-void quant_emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder);
-
-/* The same where the group's size is an argument: quant_any.c, and quant_any_scale.c for entries that make scales. */
+/* The kernels of scale, or where it packs of quantize; and of pack, or else unpack. */
 void quant_any_scale(quant *q, bool packs);
-void quant_any_pack(quant *q);
-void quant_any_unpack(quant *q);
-
-/* The argument, or n when that is less: U64. */
-ptx_val quant_group_size(quant *q);
+void quant_any_tiles(quant *q, bool packs);
 
 #endif

@@ -1,20 +1,29 @@
 /* The 4-bit quantisers where the group's size is an argument, from 1 to more than there are elements.
  *
- * The kernels go tile by tile, as for fixed groups. But a lane's elements may be of several groups, so each element fetches
+ * PACK AND UNPACK go tile by tile, as for fixed groups. But a lane's elements may be of several groups, so each element fetches
  * its own numbers: from the lane that keeps them, or from memory where a tile has more groups than there are lanes.
- * quant_any_scale.c makes scales.
  *
  * A position p is divided by the group's size in f32: (p + 0.5) * (1 / size) is at least 0.5 / size away from a whole
  * number, and with p < 2^15 its error is below 2^15 / size * 2^-22.
+ *
+ * SCALES, with the codes or without. A thread block owns whole groups: two large ones, or small ones that together have about
+ * as many elements as it keeps in shared memory. Their number is even, so that two thread blocks never share a byte of codes.
+ * A team of lanes (1 to 32, or the whole thread block) reads a group. An atomic maximum in shared memory joins the extremes of
+ * its parts, as integers in the order of the floats; 0 means that there was no number. The quantizer reads the elements of
+ * large groups twice. Accesses to memory start at a sector, before the first element of the thread block or group.
  */
 #include "quant.h"
 
 enum {
-    LARGE_GROUP = 2048 /* a group of this size or more ends at most once in a tile */
+    THREADS = 32 * QUANT_WARPS,
+    UNROLL = 4,
+    SECTOR_ELEMENTS = 32, /* of one byte: that many of any type fill whole sectors */
+    BLOCK_TEAM = 512,     /* groups of this size and more get the whole thread block */
+    LARGE_GROUP = 2048    /* a group of this size or more ends at most once in a tile */
 };
 
-/* No group is larger than the tensor. */
-ptx_val quant_group_size(quant *q)
+/* The argument, or n when that is less: U64. */
+static ptx_val group_size(quant *q)
 {
     return ptx_min(q->f, q->group_size, q->n);
 }
@@ -25,15 +34,15 @@ typedef struct finder {
     ptx_val first_group; /* of the tile's first element, U64 */
     ptx_val position;    /* of that element in its group, U32 */
     ptx_val inverse;     /* 1 / group's size, F32 */
-    quant_numbers kept;  /* of the group that this lane owns; none: numbers are in memory */
+    quant_numbers kept;  /* of the group that this lane owns; poison: numbers are in memory */
 } finder;
 
 /* Of a large group only its end matters, where a tile has it: so it counts as a group of 4096 that ends there. */
 static finder find_groups(quant *q)
 {
     ptx_fn *f = q->f;
-    finder w = {.kept = {.has = 0}};
-    ptx_val size = quant_group_size(q);
+    finder w = {.kept = {.at = {{0}}}};
+    ptx_val size = group_size(q);
     w.first_group = ptx_div(f, q->first, size);
     ptx_val start = ptx_mul(f, w.first_group, size);
     ptx_val position = ptx_sub(f, q->first, start);
@@ -59,68 +68,36 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     return ptx_mul(f, middle, w->inverse);
 }
 
-/* Calls `find` for each number that the coder has. */
-static quant_numbers each_number(quant *q, ptx_val (*find)(quant *, const finder *, int, ptx_val, ptx_val),
-                                 const finder *w, ptx_val group, ptx_val in_bounds)
+/* The numbers of a group, counted from the tile's first; 1 where the group is out of bounds. */
+static quant_numbers load_numbers(quant *q, const finder *w, ptx_val group, ptx_val in_bounds)
 {
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
-    g.at[QUANT_SCALE] = find(q, w, QUANT_SCALE, group, in_bounds);
-    if (q->coder == QUANT_INT4_ASYM) {
-        g.at[QUANT_ZERO] = find(q, w, QUANT_ZERO, group, in_bounds);
-        g.has |= 1u << QUANT_ZERO;
+    ptx_fn *f = q->f;
+    quant_numbers g = {.at = {{0}}};
+    if (q->is_nested)
+        g.at[QUANT_SCALE] = quant_nested_scale(q, w->first_group, group, &in_bounds);
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
+        ptx_val at = ptx_at(f, ptx_at(f, q->number[i], w->first_group), group);
+        g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
+        PTX_WHEN (f, in_bounds) {
+            ptx_set(f, g.at[i], ptx_load_hint(f, at, PTX_NC));
+        }
     }
     return g;
 }
 
-/* A number of a group, counted from the tile's first; 1 where the group is out of bounds. */
-static ptx_val load_number(quant *q, const finder *w, int number, ptx_val group, ptx_val in_bounds)
-{
-    ptx_fn *f = q->f;
-    if (q->is_nested)
-        return quant_nested_scale(q, w->first_group, group, &in_bounds);
-    ptx_val first = ptx_at(f, number == QUANT_ZERO ? q->zero : q->scale, w->first_group);
-    ptx_val at = ptx_at(f, first, group);
-    ptx_val value = ptx_var(f, ptx_number(q->wide, 1));
-    PTX_WHEN (f, in_bounds) {
-        ptx_set(f, value, ptx_load_hint(f, at, PTX_NC));
-    }
-    return value;
-}
-
-/* The same from the lane that keeps it. Needs all lanes. */
-static ptx_val fetch_number(quant *q, const finder *w, int number, ptx_val group, ptx_val in_bounds)
-{
-    (void)in_bounds;
-    return ptx_shfl_idx(q->f, w->kept.at[number], group);
-}
-
-/* The numbers of the i-th element after the one that `offset` belongs to. */
+/* The numbers of the i-th element after the one that `offset` belongs to; from the lane that keeps them, where one does.
+ * Needs all lanes. */
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
     ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, ptx_f32((float)i), offset);
     ptx_val group = ptx_cvt_rzi(f, PTX_U32, exact);
-    return each_number(q, w->kept.has ? fetch_number : load_number, w, group, in_bounds);
-}
-
-/* Emits two bodies. Where a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from
- * there; in the other one each element loads its numbers from memory. */
-static void with_numbers(quant *q, finder *w, void (*emit)(quant *, const finder *, const void *),
-                         const void *tables)
-{
-    ptx_fn *f = q->f;
-    ptx_val last = ptx_sub(f, q->left, ptx_u32(1));
-    ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, w, last));
-    ptx_val are_few = ptx_lt(f, last_group, ptx_u32(32));
-    PTX_IF (f, are_few) {
-        ptx_val in_bounds = ptx_le(f, q->lane, last_group);
-        w->kept = each_number(q, load_number, w, q->lane, in_bounds);
-        emit(q, w, tables);
-        w->kept.has = 0;
-    }
-    PTX_ELSE (f) {
-        emit(q, w, tables);
-    }
+    if (w->kept.at[QUANT_SCALE].type == PTX_NONE)
+        return load_numbers(q, w, group, in_bounds);
+    quant_numbers g = {.at = {{0}}};
+    for (uint32_t n = 0; n < q->stored; n++)
+        g.at[n] = ptx_shfl_idx(f, w->kept.at[n], group);
+    return g;
 }
 
 /* ---- pack and unpack ---------------------------------------------------------------------------------------------- */
@@ -184,30 +161,6 @@ static void store_lane_codes(quant *q, const any_step *s, ptx_val codes)
     }
 }
 
-static void pack_steps(quant *q, const finder *w, const void *tables)
-{
-    ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
-        any_step s = init_step(q, w, q->in, start);
-        ptx_val x[QUANT_MOST_LANE_ELEMENTS];
-        load_lane(q, &s, x);
-        ptx_val codes = quant_codes(q, tables, s.numbers, 1, x, q->lane_elements, QUANT_DIVIDE);
-        store_lane_codes(q, &s, codes);
-    }
-}
-
-void quant_any_pack(quant *q)
-{
-    ptx_fn *f = q->f;
-    ptx_val in_bounds = quant_find_tile(q);
-    PTX_IF (f, in_bounds) {
-        quant_find_left(q);
-        quant_tables t = quant_load_tables(q);
-        finder w = find_groups(q);
-        with_numbers(q, &w, pack_steps, &t);
-    }
-}
-
 static ptx_val load_lane_codes(quant *q, const any_step *s)
 {
     ptx_fn *f = q->f;
@@ -227,33 +180,470 @@ static ptx_val load_lane_codes(quant *q, const any_step *s)
     return codes;
 }
 
-static void unpack_steps(quant *q, const finder *w, const void *values)
+static void pack_step(quant *q, const any_step *s, const quant_tables *tables)
+{
+    ptx_val x[QUANT_MOST_LANE_ELEMENTS];
+    load_lane(q, s, x);
+    ptx_val codes = quant_codes(q, tables, s->numbers, 1, x, q->lane_elements, QUANT_DIVIDE);
+    store_lane_codes(q, s, codes);
+}
+
+static void unpack_step(quant *q, const any_step *s, ptx_val values)
 {
     ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
-        any_step s = init_step(q, w, q->out, start);
-        ptx_val codes = load_lane_codes(q, &s);
-        ptx_val x[QUANT_MOST_LANE_ELEMENTS];
+    ptx_val x[QUANT_MOST_LANE_ELEMENTS], codes = load_lane_codes(q, s);
+    for (uint32_t i = 0; i < q->lane_elements; i++)
+        x[i] = quant_value(q, values, &s->numbers[i], codes, i);
+    PTX_IF (f, s->is_full) {
+        quant_store_step(q, s->tensor, x);
+    }
+    PTX_ELSE (f) {
         for (uint32_t i = 0; i < q->lane_elements; i++)
-            x[i] = quant_value(q, *(const ptx_val *)values, &s.numbers[i], codes, i);
-        PTX_IF (f, s.is_full) {
-            quant_store_step(q, s.tensor, x);
-        }
-        PTX_ELSE (f) {
-            for (uint32_t i = 0; i < q->lane_elements; i++)
-                quant_store_element(q, ptx_at_const(f, s.tensor, i), x[i], s.in_bounds[i]);
-        }
+            quant_store_element(q, ptx_at_const(f, s->tensor, i), x[i], s->in_bounds[i]);
     }
 }
 
-void quant_any_unpack(quant *q)
+/* Packs by tables, or unpacks. */
+static void code_steps(quant *q, const finder *w, const quant_tables *tables, ptx_val values)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
+        any_step s = init_step(q, w, tables ? q->in : q->out, start);
+        if (tables)
+            pack_step(q, &s, tables);
+        else
+            unpack_step(q, &s, values);
+    }
+}
+
+/* Emits two bodies. Where a tile has at most 32 groups, lane i keeps the numbers of the i-th and elements fetch them from
+ * there; in the other one each element loads its numbers from memory. */
+void quant_any_tiles(quant *q, bool packs)
 {
     ptx_fn *f = q->f;
     ptx_val in_bounds = quant_find_tile(q);
     PTX_IF (f, in_bounds) {
+        quant_tables tables = {.threshold = {0}};
+        ptx_val values = {0};
         quant_find_left(q);
-        ptx_val values = quant_load_values(q);
+        if (packs)
+            tables = quant_load_tables(q);
+        else
+            values = quant_load_values(q);
         finder w = find_groups(q);
-        with_numbers(q, &w, unpack_steps, &values);
+        ptx_val last = ptx_sub(f, q->left, ptx_u32(1));
+        ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, &w, last));
+        PTX_IF (f, ptx_lt(f, last_group, ptx_u32(32))) {
+            ptx_val has_group = ptx_le(f, q->lane, last_group);
+            w.kept = load_numbers(q, &w, q->lane, has_group);
+            code_steps(q, &w, packs ? &tables : NULL, values);
+            w.kept.at[QUANT_SCALE] = (ptx_val){0};
+        }
+        PTX_ELSE (f) {
+            code_steps(q, &w, packs ? &tables : NULL, values);
+        }
+    }
+}
+
+/* ---- scales: what a thread block owns ------------------------------------------------------------------------------ */
+
+typedef struct share {
+    ptx_val size;   /* of a group, U64 */
+    uint32_t large; /* least elements of a group that is not kept in shared memory */
+    ptx_val is_large;
+    ptx_val groups;             /* that the thread block has room for, U32 */
+    ptx_val first_group, first; /* U64 */
+    ptx_val count;              /* elements in bounds, U64 */
+    ptx_val thread;             /* in the thread block, U32 */
+    ptx_val kept;               /* shared memory: the elements, unless groups are large */
+    ptx_val numbers[2]; /* shared memory: keys of extremes, the smallest negated; then scales and zeros */
+} share;
+
+static share find_share(quant *q)
+{
+    ptx_fn *f = q->f;
+    share s = {.thread = ptx_tid_x(f), .large = q->wide == PTX_F64 ? 1024 : 2048};
+    s.size = group_size(q);
+    s.is_large = ptx_ge(f, s.size, ptx_u64(s.large));
+    ptx_val short_size = ptx_cvt(f, PTX_U32, ptx_min(f, s.size, ptx_u64(s.large)));
+    ptx_val rounded_up = ptx_add(f, short_size, ptx_u32(s.large / 2 - 1));
+    ptx_val pairs = ptx_div(f, rounded_up, short_size);
+    s.groups = ptx_shl(f, pairs, ptx_u32(1));
+    ptx_val block = ptx_ctaid_x(f);
+    s.first_group = ptx_mul_wide(f, block, s.groups);
+    s.first = ptx_mul(f, s.first_group, s.size);
+    ptx_val left = ptx_sub(f, q->n, s.first);
+    ptx_val room = ptx_mul(f, ptx_cvt(f, PTX_U64, s.groups), s.size);
+    s.count = ptx_min(f, left, room);
+    ptx_type key = q->wide == PTX_F64 ? PTX_U64 : PTX_U32;
+    s.kept = ptx_shared(f, q->wide, 2 * s.large, 16);
+    for (uint32_t i = 0; i < q->stored; i++)
+        s.numbers[i] = ptx_shared(f, key, s.large, 16); /* the most groups: those of one element */
+    return s;
+}
+
+/* The first element of the thread block's group g, from the thread block's first, U64. */
+static ptx_val group_start(quant *q, const share *s, ptx_val group)
+{
+    ptx_val wide = ptx_cvt(q->f, PTX_U64, group);
+    return ptx_mul(q->f, wide, s->size);
+}
+
+/* ---- keys: unsigned integers in the order of floats --------------------------------------------------------------- */
+
+static ptx_val key_number(const quant *q, uint64_t bits)
+{
+    return q->wide == PTX_F64 ? ptx_u64(bits) : ptx_u32((uint32_t)(bits >> 32));
+}
+
+/* All ones where the sign is set, else the sign's bit. */
+static ptx_val key_mask(quant *q, ptx_val bits)
+{
+    ptx_fn *f = q->f;
+    bool is_f64 = q->wide == PTX_F64;
+    ptx_val sign = ptx_shr(f, ptx_as(f, is_f64 ? PTX_S64 : PTX_S32, bits), ptx_u32(is_f64 ? 63 : 31));
+    return ptx_or(f, ptx_as(f, is_f64 ? PTX_U64 : PTX_U32, sign), key_number(q, UINT64_C(1) << 63));
+}
+
+static ptx_val key_of(quant *q, ptx_val x)
+{
+    ptx_fn *f = q->f;
+    ptx_val bits = ptx_as(f, q->wide == PTX_F64 ? PTX_U64 : PTX_U32, x);
+    ptx_val mask = key_mask(q, bits);
+    ptx_val key = ptx_xor(f, bits, mask);
+    ptx_val is_number = ptx_ordered(f, x, x);
+    return ptx_select(f, is_number, key, key_number(q, 0));
+}
+
+/* A NaN for 0. */
+static ptx_val float_of(quant *q, ptx_val key)
+{
+    ptx_fn *f = q->f;
+    ptx_val flipped = ptx_not(f, key);
+    ptx_val mask = key_mask(q, flipped);
+    return ptx_as(f, q->wide, ptx_xor(f, key, mask));
+}
+
+/* ---- elements ----------------------------------------------------------------------------------------------------- */
+
+/* Elements from the start of a sector to the thread block's element `from`: U64. */
+static ptx_val lead_of(quant *q, const share *s, ptx_val from)
+{
+    ptx_val element = ptx_add(q->f, s->first, from);
+    return ptx_and(q->f, element, ptx_u64(SECTOR_ELEMENTS - 1));
+}
+
+static void keep_elements(quant *q, const share *s)
+{
+    ptx_fn *f = q->f;
+    ptx_val in = ptx_at(f, q->in, s->first);
+    ptx_val lead = ptx_cvt(f, PTX_U32, lead_of(q, s, ptx_u64(0)));
+    ptx_val count = ptx_cvt(f, PTX_U32, s->count);
+    ptx_val end = ptx_add(f, count, lead);
+    PTX_FOR (f, from, s->thread, end, ptx_u32(UNROLL * THREADS)) {
+        ptx_val x[UNROLL], in_bounds[UNROLL], element[UNROLL];
+        for (uint32_t i = 0; i < UNROLL; i++) {
+            element[i] = ptx_sub(f, i == 0 ? from : ptx_add(f, from, ptx_u32(i * THREADS)), lead);
+            in_bounds[i] = ptx_lt(f, element[i], count); /* before the first it wraps to a huge number */
+            x[i] = quant_load_element(q, ptx_at(f, in, element[i]), in_bounds[i]);
+        }
+        for (uint32_t i = 0; i < UNROLL; i++) {
+            ptx_val to = ptx_at(f, s->kept, element[i]);
+            PTX_WHEN (f, in_bounds[i]) {
+                ptx_store(f, to, x[i]);
+            }
+        }
+    }
+}
+
+/* A NaN where it is out of bounds. */
+static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
+{
+    ptx_fn *f = q->f;
+    ptx_val x = ptx_var(f, quant_nan(q));
+    PTX_WHEN (f, in_bounds) {
+        ptx_set(f, x, ptx_load(f, at));
+    }
+    return x;
+}
+
+/* ---- extremes ----------------------------------------------------------------------------------------------------- */
+
+/* Lanes that read a group together. */
+typedef struct team {
+    ptx_val lanes, log;  /* U32 */
+    ptx_val position;    /* of this thread in its team */
+    ptx_val first_group; /* of this thread's team */
+    ptx_val teams;       /* in the thread block */
+    ptx_val joins[5];    /* whether lanes 1, 2, ... 16 apart are of one team */
+} team;
+
+static team find_team(quant *q, const share *s)
+{
+    ptx_fn *f = q->f;
+    team t;
+    ptx_val quarter = ptx_shr(f, ptx_min(f, s->size, ptx_u64(32 * UNROLL)), ptx_u32(2));
+    ptx_val most_lanes = ptx_max(f, ptx_cvt(f, PTX_U32, quarter), ptx_u32(1));
+    ptx_val log_small = ptx_bfind(f, most_lanes);
+    ptx_val is_for_block = ptx_ge(f, s->size, ptx_u64(BLOCK_TEAM));
+    t.log = ptx_select(f, is_for_block, ptx_u32(8), log_small);
+    t.lanes = ptx_shl(f, ptx_u32(1), t.log);
+    ptx_val mask = ptx_sub(f, t.lanes, ptx_u32(1));
+    t.position = ptx_and(f, s->thread, mask);
+    t.first_group = ptx_shr(f, s->thread, t.log);
+    t.teams = ptx_shr(f, ptx_u32(THREADS), t.log);
+    for (uint32_t i = 0; i < 5; i++)
+        t.joins[i] = ptx_gt(f, t.lanes, ptx_u32(1u << i));
+    return t;
+}
+
+static void add_elements(quant *q, const ptx_val x[UNROLL], quant_extremes *all)
+{
+    quant_extremes e = *all;
+    for (int i = 0; i < UNROLL; i++)
+        quant_extremes_add(q, &e, x[i]);
+    for (uint32_t i = 0; i < q->stored; i++)
+        ptx_set(q->f, all->at[i], e.at[i]);
+}
+
+/* This thread's part of `size` elements from `start`, both U64, in memory. */
+static void add_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size,
+                     quant_extremes *all)
+{
+    ptx_fn *f = q->f;
+    ptx_val in = ptx_at(f, ptx_at(f, q->in, s->first), start);
+    ptx_val lanes = ptx_cvt(f, PTX_U64, t->lanes);
+    ptx_val stride = ptx_shl(f, lanes, ptx_u32(2));
+    ptx_val lead = lead_of(q, s, start);
+    ptx_val position = ptx_cvt(f, PTX_U64, t->position);
+    ptx_val end = ptx_add(f, size, lead);
+    PTX_FOR (f, from, position, end, stride) {
+        ptx_val x[UNROLL], behind = from;
+        for (int i = 0; i < UNROLL; i++) {
+            if (i > 0)
+                behind = ptx_add(f, behind, lanes);
+            ptx_val element = ptx_sub(f, behind, lead);
+            ptx_val in_bounds = ptx_lt(f, element, size);
+            x[i] = quant_load_element(q, ptx_at(f, in, element), in_bounds);
+        }
+        add_elements(q, x, all);
+    }
+}
+
+/* The same for elements in shared memory. */
+static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val size,
+                          quant_extremes *all)
+{
+    ptx_fn *f = q->f;
+    ptx_val kept = ptx_at(f, s->kept, ptx_cvt(f, PTX_U32, start));
+    ptx_val stride = ptx_shl(f, t->lanes, ptx_u32(2));
+    ptx_val end = ptx_cvt(f, PTX_U32, size);
+    PTX_FOR (f, from, t->position, end, stride) {
+        ptx_val x[UNROLL], element = from;
+        for (int i = 0; i < UNROLL; i++) {
+            if (i > 0)
+                element = ptx_add(f, element, t->lanes);
+            ptx_val in_bounds = ptx_lt(f, element, end);
+            x[i] = load_kept(q, ptx_at(f, kept, element), in_bounds);
+        }
+        add_elements(q, x, all);
+    }
+}
+
+static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val end)
+{
+    ptx_fn *f = q->f;
+    quant_extremes all;
+    for (uint32_t i = 0; i < 2; i++)
+        all.at[i] = ptx_var(f, quant_nan(q));
+    ptx_val in_bounds = ptx_lt(f, start, end);
+    PTX_IF (f, in_bounds) {
+        ptx_val size = ptx_sub(f, end, start);
+        PTX_IF (f, s->is_large) {
+            add_part(q, s, t, start, size, &all);
+        }
+        PTX_ELSE (f) {
+            add_kept_part(q, s, t, start, size, &all);
+        }
+    }
+    return all;
+}
+
+/* Reduces over the team's lanes in this warp. */
+static ptx_val reduce_team(quant *q, const team *t, ptx_op op, ptx_val value)
+{
+    ptx_fn *f = q->f;
+    for (uint32_t i = 0; i < 5; i++) {
+        ptx_val other = ptx_shfl_xor(f, value, ptx_u32(1u << i));
+        ptx_val joined = ptx_op2(f, op, value, other, PTX_HERE);
+        value = ptx_select(f, t->joins[i], joined, value);
+    }
+    return value;
+}
+
+static void find_extremes(quant *q, const share *s)
+{
+    ptx_fn *f = q->f;
+    team t = find_team(q, s);
+    ptx_val in_warp = ptx_and(f, t.position, ptx_u32(31));
+    ptx_val leads = ptx_eq(f, in_warp, ptx_u32(0));
+    PTX_FOR (f, base, ptx_u32(0), s->groups, t.teams) {
+        ptx_val group = ptx_add(f, base, t.first_group);
+        ptx_val start = group_start(q, s, group);
+        ptx_val end = ptx_min(f, ptx_add(f, start, s->size), s->count);
+        quant_extremes e = extremes_of_part(q, s, &t, start, end);
+        ptx_val key[2], at[2];
+        for (uint32_t i = 0; i < q->stored; i++) {
+            ptx_val extreme = reduce_team(q, &t, quant_extreme[i], e.at[i]);
+            key[i] = key_of(q, i == 0 ? extreme : ptx_neg(f, extreme));
+        }
+        ptx_val in_bounds = ptx_lt(f, start, s->count);
+        ptx_val tells = ptx_and(f, leads, in_bounds);
+        for (uint32_t i = 0; i < q->stored; i++)
+            at[i] = ptx_at(f, s->numbers[i], group);
+        PTX_WHEN (f, tells) {
+            for (uint32_t i = 0; i < q->stored; i++)
+                ptx_red_max(f, at[i], key[i], PTX_PLAIN);
+        }
+    }
+    ptx_barrier(f);
+}
+
+/* ---- scales ------------------------------------------------------------------------------------------------------- */
+
+static void store_scales(quant *q, const share *s)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, group, s->thread, s->groups, ptx_u32(THREADS)) {
+        ptx_val start = group_start(q, s, group);
+        ptx_val in_bounds = ptx_lt(f, start, s->count);
+        PTX_IF (f, in_bounds) {
+            quant_extremes e = {{{0}}};
+            for (uint32_t i = 0; i < q->stored; i++) {
+                ptx_val extreme = float_of(q, ptx_load(f, ptx_at(f, s->numbers[i], group)));
+                e.at[i] = i == 0 ? extreme : ptx_neg(f, extreme);
+            }
+            quant_numbers g = quant_numbers_of(q, e);
+            for (uint32_t i = 0; i < q->stored; i++) {
+                ptx_val first = ptx_at(f, q->number[i], s->first_group);
+                ptx_store(f, ptx_at(f, first, group), g.at[i]);
+                ptx_store(f, ptx_at(f, ptx_cast_ptr(f, s->numbers[i], q->wide), group), g.at[i]);
+            }
+        }
+    }
+}
+
+/* ---- codes -------------------------------------------------------------------------------------------------------- */
+
+static quant_numbers numbers_at(quant *q, const share *s, ptx_val group)
+{
+    ptx_fn *f = q->f;
+    quant_numbers g = {.at = {{0}}};
+    for (uint32_t i = 0; i < q->stored; i++)
+        g.at[i] = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, s->numbers[i], q->wide), group));
+    return g;
+}
+
+/* Two elements, one byte, per thread and round. All threads take part in every round, for the coder's shuffles. */
+typedef struct pair {
+    ptx_val in_bounds[2];
+    ptx_val x[2];
+    ptx_val group[2]; /* U32; of an element out of bounds any group that there is */
+    ptx_val at;       /* of the byte */
+} pair;
+
+static void store_pair(quant *q, const share *s, const quant_tables *t, const pair *p)
+{
+    quant_numbers g[2] = {numbers_at(q, s, p->group[0])};
+    g[1] = numbers_at(q, s, p->group[1]);
+    ptx_val codes = quant_codes(q, t, g, 1, p->x, 2, QUANT_DIVIDE);
+    PTX_WHEN (q->f, p->in_bounds[0]) {
+        ptx_store(q->f, p->at, codes);
+    }
+}
+
+/* Elements from the start of a sector of codes to the thread block's first: U64. */
+static ptx_val lead_of_codes(quant *q, const share *s)
+{
+    return ptx_and(q->f, s->first, ptx_u64(2 * SECTOR_ELEMENTS - 1));
+}
+
+static void store_large_codes(quant *q, const share *s, const quant_tables *t, ptx_val packed)
+{
+    ptx_fn *f = q->f;
+    ptx_val in = ptx_at(f, q->in, s->first);
+    ptx_val lead = lead_of_codes(q, s);
+    ptx_val end = ptx_add(f, s->count, lead);
+    PTX_FOR (f, base, ptx_u64(0), end, ptx_u64(2 * THREADS)) {
+        pair p;
+        ptx_val behind = ptx_mad_wide(f, s->thread, ptx_u32(2), base);
+        ptx_val first = ptx_sub(f, behind, lead);
+        ptx_val second = ptx_add(f, first, ptx_u64(1));
+        p.in_bounds[0] = ptx_lt(f, first, s->count);
+        p.in_bounds[1] = ptx_lt(f, second, s->count);
+        quant_load_pair(q, ptx_at(f, in, first), p.in_bounds, p.x);
+        ptx_val is_behind[2] = {ptx_ge(f, first, s->size)};
+        is_behind[1] = ptx_ge(f, second, s->size);
+        for (int i = 0; i < 2; i++)
+            p.group[i] = ptx_select(f, is_behind[i], ptx_u32(1), ptx_u32(0));
+        p.at = ptx_at(f, packed, ptx_shr(f, first, ptx_u32(1)));
+        store_pair(q, s, t, &p);
+    }
+}
+
+static void store_kept_codes(quant *q, const share *s, const quant_tables *t, ptx_val packed)
+{
+    ptx_fn *f = q->f;
+    ptx_val count = ptx_cvt(f, PTX_U32, s->count);
+    ptx_val lead = ptx_cvt(f, PTX_U32, lead_of_codes(q, s));
+    ptx_val end = ptx_add(f, count, lead);
+    ptx_val inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, ptx_cvt(f, PTX_U32, s->size)));
+    ptx_val last_group = ptx_sub(f, s->groups, ptx_u32(1));
+    PTX_FOR (f, base, ptx_u32(0), end, ptx_u32(2 * THREADS)) {
+        pair p;
+        ptx_val behind = ptx_mad(f, s->thread, ptx_u32(2), base);
+        ptx_val first = ptx_sub(f, behind, lead);
+        ptx_val second = ptx_add(f, first, ptx_u32(1));
+        p.in_bounds[0] = ptx_lt(f, first, count);
+        p.in_bounds[1] = ptx_lt(f, second, count);
+        ptx_val at = ptx_at(f, s->kept, first);
+        p.x[0] = load_kept(q, at, p.in_bounds[0]);
+        p.x[1] = load_kept(q, ptx_at_const(f, at, 1), p.in_bounds[1]);
+        ptx_val middle = ptx_add(f, ptx_cvt(f, PTX_F32, first), ptx_f32(0.5f));
+        ptx_val exact[2] = {ptx_mul(f, middle, inverse)};
+        exact[1] = ptx_add(f, exact[0], inverse);
+        for (int i = 0; i < 2; i++)
+            p.group[i] = ptx_min(f, ptx_cvt_rzi(f, PTX_U32, exact[i]), last_group);
+        p.at = ptx_at(f, packed, ptx_shr(f, first, ptx_u32(1)));
+        store_pair(q, s, t, &p);
+    }
+}
+
+void quant_any_scale(quant *q, bool packs)
+{
+    ptx_fn *f = q->f;
+    share s = find_share(q);
+    ptx_val is_small = ptx_lt(f, s.size, ptx_u64(s.large));
+    PTX_IF (f, is_small) {
+        keep_elements(q, &s);
+    }
+    PTX_FOR (f, group, s.thread, s.groups, ptx_u32(THREADS)) {
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_store(f, ptx_at(f, s.numbers[i], group), key_number(q, 0));
+    }
+    ptx_barrier(f);
+    find_extremes(q, &s);
+    store_scales(q, &s);
+    if (packs) {
+        ptx_barrier(f);
+        q->lane = ptx_laneid(f);
+        quant_tables tables = quant_load_tables(q);
+        ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s.first, ptx_u32(1)));
+        PTX_IF (f, s.is_large) {
+            store_large_codes(q, &s, &tables, packed);
+        }
+        PTX_ELSE (f) {
+            store_kept_codes(q, &s, &tables, packed);
+        }
     }
 }

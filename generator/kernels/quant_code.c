@@ -30,24 +30,26 @@ static ptx_val number(const quant *q, double value)
 
 /* ---- numbers of a group ------------------------------------------------------------------------------------------- */
 
+const ptx_op quant_extreme[2] = {PTX_OP_MAX, PTX_OP_MIN};
+
+static bool has_zero(const quant *q)
+{
+    return q->coder == QUANT_INT4_ASYM;
+}
+
 quant_extremes quant_extremes_of(quant *q, ptx_val x)
 {
-    quant_extremes e = {.most = x, .least = x};
-    if (q->coder != QUANT_INT4_ASYM)
-        e.most = ptx_abs(q->f, x);
-    return e;
+    ptx_val extreme = has_zero(q) ? x : ptx_abs(q->f, x);
+    return (quant_extremes){{extreme, extreme}};
 }
 
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
 {
-    ptx_fn *f = q->f;
-    if (q->coder == QUANT_INT4_ASYM) {
-        e->most = ptx_max(f, e->most, x);
-        e->least = ptx_min(f, e->least, x);
-    } else {
-        ptx_val magnitude = ptx_abs(f, x);
-        e->most = ptx_max(f, e->most, magnitude);
-    }
+    if (!has_zero(q))
+        x = ptx_abs(q->f, x);
+    e->at[0] = ptx_max(q->f, e->at[0], x);
+    if (has_zero(q))
+        e->at[1] = ptx_min(q->f, e->at[1], x);
 }
 
 /* 16-bit elements over the largest magnitude of their group need the product with the inverse only: tests/quant tries all
@@ -57,25 +59,19 @@ static bool needs_product_only(const quant *q, quant_division how)
     return q->coder == QUANT_NF4 && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8;
 }
 
-static bool has_zero(const quant *q)
-{
-    return q->coder == QUANT_INT4_ASYM;
-}
-
 /* The zero is (0 - least) / scale, not -least / scale: so it is +0 for either zero. */
 quant_numbers quant_numbers_of(quant *q, quant_extremes e)
 {
     ptx_fn *f = q->f;
-    quant_numbers g = {.has = 1u << QUANT_SCALE};
-    ptx_val range = has_zero(q) ? ptx_sub(f, e.most, e.least) : e.most;
+    quant_numbers g = {.at = {{0}}};
+    ptx_val range = has_zero(q) ? ptx_sub(f, e.at[0], e.at[1]) : e.at[0];
     ptx_val scale = ptx_max(f, range, number(q, SMALLEST_RANGE));
     if (coders[q->coder].levels != 1)
         scale = ptx_div(f, scale, number(q, coders[q->coder].levels));
     g.at[QUANT_SCALE] = scale;
     if (has_zero(q)) {
-        ptx_val negative = ptx_sub(f, number(q, 0), e.least);
+        ptx_val negative = ptx_sub(f, number(q, 0), e.at[1]);
         g.at[QUANT_ZERO] = ptx_div(f, negative, scale);
-        g.has |= 1u << QUANT_ZERO;
     }
     return g;
 }
@@ -102,11 +98,9 @@ quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how)
 {
     quant_numbers made = *g;
     made.at[QUANT_INVERSE] = ptx_rcp(q->f, g->at[QUANT_SCALE]);
-    made.has ^= 1u << QUANT_SCALE | 1u << QUANT_INVERSE;
-    if (!needs_product_only(q, how)) {
+    made.at[QUANT_SCALE] = (ptx_val){0};
+    if (!needs_product_only(q, how))
         made.at[QUANT_MINUS_SCALE] = ptx_neg(q->f, g->at[QUANT_SCALE]);
-        made.has |= 1u << QUANT_MINUS_SCALE;
-    }
     return made;
 }
 
@@ -221,6 +215,12 @@ static ptx_val clamp(quant *q, ptx_val r, quant_division how)
     return is_below_high ? r : ptx_min(f, r, number(q, c->high));
 }
 
+/* The nibble of a lane's word that holds its i-th code. */
+static uint32_t nibble_of(const quant *q, uint32_t i)
+{
+    return q->is_high_first ? i ^ 1 : i;
+}
+
 /* Adds the code of r, times 16^nibble, to the word; nibble 0 sets the word, less the excess. */
 static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble, uint32_t excess,
                      ptx_val *word)
@@ -247,15 +247,6 @@ static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble
     }
 }
 
-/* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they lie above those. */
-static uint32_t excess_of(const quant *q, uint32_t count)
-{
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < count && count == 8 && q->coder != QUANT_NF4; i++)
-        sum += (uint32_t)rounder(q, 0).bits << 4 * i;
-    return sum;
-}
-
 ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uint32_t stride,
                     const ptx_val x[], uint32_t count, quant_division how)
 {
@@ -263,10 +254,13 @@ ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uin
     limits l = {0};
     if (how == QUANT_BY_GIVEN_SCALE)
         l = element_limits(q, g);
-    uint32_t excess = excess_of(q, count);
+    /* The sum of the rounders' own bits, times 1, 16, ... 16^7. With fewer than 8 codes they lie above those. */
+    uint32_t excess = 0;
+    for (uint32_t i = 0; i < count && count == 8 && q->coder != QUANT_NF4; i++)
+        excess += (uint32_t)rounder(q, 0).bits << 4 * i;
     ptx_val word = ptx_u32(0);
     for (uint32_t nibble = 0; nibble < count; nibble++) {
-        uint32_t i = quant_nibble(q, nibble); /* its own inverse */
+        uint32_t i = nibble_of(q, nibble); /* its own inverse */
         const quant_numbers *of_x = &g[i * stride];
         ptx_val r = quotient(q, of_x, &l, x[i], how);
         if (has_zero(q))
@@ -298,7 +292,7 @@ ptx_val quant_load_values(quant *q)
 ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val codes, uint32_t i)
 {
     ptx_fn *f = q->f;
-    uint32_t nibble = quant_nibble(q, i);
+    uint32_t nibble = nibble_of(q, i);
     ptx_val code = nibble == 0 ? codes : ptx_shr(f, codes, ptx_u32(4 * nibble));
     ptx_val value = ptx_shfl_idx(f, values, code);
     if (q->wide == PTX_F64)

@@ -3,7 +3,7 @@
  * A warp works on a tile of 4 steps. It takes 8 where its scales then fill whole sectors of 32 bytes, or where fewer
  * neighbours share a sector (groups whose size is an argument). In a step each lane takes 16 bytes of the tensor (2, 4 or
  * 8 elements), so that a warp reads and writes whole sectors. A group is 4 to 32 lanes of a step, or all lanes of 2 or 4
- * steps. Only quant_any_scale.c uses shared memory.
+ * steps. Only scales of groups of any size use shared memory.
  */
 #include "device/lanes.h"
 #include "device/narrow.h"
@@ -13,6 +13,7 @@ quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
     quant q = {.f = f, .coder = coder, .type = kiln_type(v, "type"), .has_sm_80 = kiln_has_sm(v, 80)};
     q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
+    q.stored = coder == QUANT_INT4_ASYM ? 2 : 1;
     q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
     q.step_elements = 32 * q.lane_elements;
     q.group = kiln_is(v, "group", "any") ? 0 : kiln_int(v, "group");
@@ -25,22 +26,6 @@ quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     q.row_steps = q.group > q.step_elements ? q.group / q.step_elements : 1;
     q.rows = q.steps / q.row_steps;
     return q;
-}
-
-void quant_shape(kiln_shape *s, const kiln_variant *v)
-{
-    (void)v;
-    s->block[0] = 32 * QUANT_WARPS;
-}
-
-/* Left to itself, ptxas spills a little to fit one more thread block. */
-void quant_coding_shape(kiln_shape *s, const kiln_variant *v)
-{
-    const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
-    quant_shape(s, v);
-    s->blocks_per_multiprocessor = q.lane_elements == 8                               ? 4
-                                   : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
-                                                                                      : 0;
 }
 
 /* ---- the warp's tile ---------------------------------------------------------------------------------------------- */
@@ -90,16 +75,6 @@ static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
     return count;
 }
 
-static void widen(quant *q, const ptx_val raw[4], int count, ptx_val x[])
-{
-    for (int i = 0; i < count; i++) {
-        if (q->lane_elements == 8)
-            widen_pair(q->f, q->type, raw[i], &x[2 * i]);
-        else
-            x[i] = raw[i];
-    }
-}
-
 void quant_load_tile(quant *q, ptx_val at, quant_elements x)
 {
     ptx_val raw[QUANT_MOST_STEPS][4];
@@ -107,43 +82,32 @@ void quant_load_tile(quant *q, ptx_val at, quant_elements x)
     for (uint32_t step = 0; step < q->steps; step++)
         count = load_raw(q, at, step, raw[step]);
     for (uint32_t step = 0; step < q->steps; step++)
-        widen(q, raw[step], count, x[step]);
+        widen_words(q->f, q->type, (uint32_t)count, raw[step], x[step]);
 }
 
 void quant_load_step(quant *q, ptx_val at, ptx_val x[])
 {
     ptx_val raw[4];
     int count = load_raw(q, at, 0, raw);
-    widen(q, raw, count, x);
+    widen_words(q->f, q->type, (uint32_t)count, raw, x);
+}
+
+ptx_val quant_nan(const quant *q)
+{
+    return ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
 }
 
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds)
 {
-    ptx_fn *f = q->f;
-    bool is_bf16 = q->type == PTX_BF16, is_f16 = q->type == PTX_F16;
-    ptx_type held = is_bf16 ? PTX_U32 : is_f16 ? PTX_U16 : q->type;
-    uint64_t nan = q->type == PTX_F64   ? UINT64_C(0x7fffffffffffffff)
-                   : q->type == PTX_F32 ? 0x7fffffff
-                                        : 0x7fff;
-    ptx_val raw = ptx_var(f, ptx_bits(held, nan));
-    ptx_val from = is_bf16 || is_f16 ? ptx_cast_ptr(f, at, PTX_U16) : at;
-    PTX_WHEN (f, in_bounds) {
-        if (is_bf16)
-            ptx_set(f, raw, ptx_load_as(f, PTX_U32, from, PTX_NC));
-        else
-            ptx_set(f, raw, ptx_load_hint(f, from, PTX_NC));
-    }
-    if (is_bf16)
-        return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
-    return is_f16 ? ptx_cvt(f, PTX_F32, ptx_as(f, PTX_F16, raw)) : raw;
+    ptx_val nan = q->type == PTX_F16 ? ptx_u16(0x7fff) : q->type == PTX_BF16 ? ptx_u32(0x7fff) : quant_nan(q);
+    return widen_load_where(q->f, q->type, at, in_bounds, nan);
 }
 
 void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x[2])
 {
     ptx_fn *f = q->f;
-    ptx_val nan = ptx_bits(q->wide, q->wide == PTX_F64 ? UINT64_C(0x7fffffffffffffff) : 0x7fffffff);
     x[0] = ptx_declare(f, q->wide);
-    x[1] = ptx_var(f, nan);
+    x[1] = ptx_var(f, quant_nan(q));
     PTX_IF (f, in_bounds[1]) {
         ptx_val two[2];
         if (q->lane_elements == 8)
@@ -165,11 +129,7 @@ void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
 
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
-    ptx_fn *f = q->f;
-    narrow_value(f, q->type, q->wide, q->has_sm_80, &x, &at);
-    PTX_WHEN (f, in_bounds) {
-        ptx_store(f, at, x);
-    }
+    narrow_store_where(q->f, q->type, q->wide, q->has_sm_80, at, x, in_bounds);
 }
 
 ptx_type quant_word_type(const quant *q)
@@ -177,85 +137,9 @@ ptx_type quant_word_type(const quant *q)
     return q->lane_elements == 2 ? PTX_U8 : q->lane_elements == 4 ? PTX_U16 : PTX_U32;
 }
 
-uint32_t quant_nibble(const quant *q, uint32_t i)
-{
-    return q->is_high_first ? i ^ 1 : i;
-}
-
-/* ---- numbers of groups -------------------------------------------------------------------------------------------- */
-
-quant_number_slot quant_find_numbers(quant *q)
-{
-    ptx_fn *f = q->f;
-    uint32_t row_groups = 32 / q->lanes;
-    quant_number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(lanes_log2(q->group)))};
-    slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
-    if (row_groups > 1) {
-        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(lanes_log2(q->lanes)));
-        slot.index = ptx_mad(f, slot.index, ptx_u32(row_groups), in_row);
-    }
-    return slot;
-}
-
-ptx_val quant_number_at(quant *q, quant_number_slot slot, ptx_val tensor)
-{
-    ptx_val first = ptx_at(q->f, tensor, slot.first);
-    return ptx_at(q->f, first, slot.index);
-}
-
 ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val *in_bounds)
 {
     ptx_val scale, number = ptx_add(q->f, first, ptx_cvt(q->f, PTX_U64, index));
     nf4_nested_load(&q->nested, 1, &number, in_bounds, &scale);
     return scale;
-}
-
-ptx_val quant_number_owner(quant *q)
-{
-    ptx_val slot = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));
-    return ptx_lt(q->f, slot, ptx_u32(q->rows));
-}
-
-quant_numbers quant_numbers_of_row(quant *q, const quant_numbers *kept, uint32_t row)
-{
-    if (q->rows == 1)
-        return *kept;
-    quant_numbers g = {.has = kept->has};
-    for (int i = 0; i < QUANT_NUMBERS; i++)
-        if (g.has >> i & 1u)
-            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], ptx_u32(row), (int)q->rows);
-    return g;
-}
-
-/* Reduces over the group's lanes that differ in bit `distance` or in higher ones. */
-static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
-{
-    for (; distance < q->lanes; distance *= 2) {
-        ptx_val taken = ptx_shfl_xor(q->f, value, ptx_u32(distance));
-        value = ptx_op2(q->f, op, value, taken, PTX_HERE);
-    }
-    return value;
-}
-
-ptx_val quant_reduce_lanes(quant *q, ptx_op op, ptx_val value)
-{
-    return reduce_from(q, op, value, 1);
-}
-
-/* While there are several rows, two lanes share two of them: each gives one away and keeps the other. */
-ptx_val quant_reduce_rows(quant *q, ptx_op op, ptx_val values[])
-{
-    ptx_fn *f = q->f;
-    uint32_t distance = 1;
-    for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
-        ptx_val bit = ptx_and(f, q->lane, ptx_u32(distance));
-        ptx_val is_odd = ptx_ne(f, bit, ptx_u32(0));
-        for (uint32_t i = 0; i < count / 2; i++) {
-            ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
-            ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
-            ptx_val taken = ptx_shfl_xor(f, given, ptx_u32(distance));
-            values[i] = ptx_op2(f, op, kept, taken, PTX_HERE);
-        }
-    }
-    return reduce_from(q, op, values[0], distance);
 }

@@ -1,6 +1,7 @@
 /* y = W * h, with W in GGUF's Q4_K and h = x * rsqrt(mean(x^2) + eps) * gamma, for 1 to 8 vectors x: the kernel of linear on
  * CUDA cores (linear.c), with the number of vectors fixed.
  */
+#include "descriptor.h"
 #include "linear.h"
 #include <kiln/author/families.h>
 
@@ -38,53 +39,30 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
-#define PARAM(param, values, own_numbers, first, text)                                                       \
-    {                                                                                                        \
-        .name = param, .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = values,                 \
-        .numbers = own_numbers, .default_value = first, .summary = text                                      \
-    }
-
+/* clang-format off */
 static const kiln_param params[] = {
-    PARAM("norm", "rms none", "1 2", "rms", "rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x"),
-    PARAM("x", "f32 f16 bf16", NULL, "f32", "element type of x; gamma is f32"),
-    PARAM("activation", "exact q8", "1 2", "exact",
-          "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127"),
-    {.name = "batch",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_CONTRACT,
-     .min = 1,
-     .max = LINEAR_MOST_VECTORS,
-     .step = 1,
-     .default_value = "1",
-     .summary = "vectors"},
-    PARAM("y", "f32 f16 bf16", NULL, "f32", "element type of y"),
-    {.name = "rows",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .words = "1 2 4",
-     .default_value = "4",
-     .summary = "rows of w that a warp computes at once"},
-    {.name = "chunk",
-     .type = KILN_PARAM_INT,
-     .role = KILN_ROLE_TUNING,
-     .words = "1024 2048 8192 65536",
-     .default_value = "65536",
-     .summary = "elements of each vector in shared memory at once"},
+    PARAM(WORD, CONTRACT, "norm", "rms none", "rms", "rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x", .numbers = "1 2"),
+    PARAM(WORD, CONTRACT, "x", "f32 f16 bf16", "f32", "element type of x; gamma is f32"),
+    PARAM(WORD, CONTRACT, "activation", "exact q8", "exact",
+          "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127", .numbers = "1 2"),
+    PARAM(INT, CONTRACT, "batch", NULL, "1", "vectors", .min = 1, .max = LINEAR_MOST_VECTORS, .step = 1),
+    PARAM(WORD, CONTRACT, "y", "f32 f16 bf16", "f32", "element type of y"),
+    PARAM(INT, TUNING, "rows", "1 2 4", "4", "rows of w that a warp computes at once"),
+    PARAM(INT, TUNING, "chunk", "1024 2048 8192 65536", "65536", "elements of each vector in shared memory at once"),
     {.name = NULL},
 };
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "batch, k", 16, NULL, "x: the vectors, one after the other"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factor of each element"},
-    {"w", KILN_ARG_IN, "u8", "n, k / 256 * 144", 16, NULL,
-     "rows of Q4_K super-blocks, as a GGUF file has them"},
+    {"w", KILN_ARG_IN, "u8", "n, k / 256 * 144", 16, NULL, "rows of Q4_K super-blocks, as a GGUF file has them"},
     {"out", KILN_ARG_OUT, "$y", "batch, n", 4, NULL, "y: the products, vector by vector"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of w"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
-    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
-     "added to the mean of the squares; at least 0 and finite"},
+    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms", "added to the mean of the squares; at least 0 and finite"},
     {.name = NULL},
 };
+/* clang-format on */
 
 static const kiln_rule rules[] = {
     {"k % 256 == 0", "k must be a multiple of 256"},

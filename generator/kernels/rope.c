@@ -7,15 +7,15 @@
  * POSITIONS. A frequency is a fraction of a turn, so its product with a position wraps as the angle does, and no position
  * is too far.
  */
+#include "descriptor.h"
 #include <kiln/author/families.h>
 
 #include "device/codes.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/tail.h"
-#include "device/turn.h"
 
-enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MOST_ELEMENTS = 8 };
+enum { WARPS = 8, THREADS = WARPS * WARP_LANES, PARTS = 2, WORDS = 4, MATRICES = 3, MOST_ELEMENTS = 8 };
 
 #define LEAST_MOST 0x1p-118f
 
@@ -37,9 +37,11 @@ typedef struct rope {
     uint32_t elements; /* of a chunk */
     uint32_t lanes;    /* of a head: those that have chunks, and more up to a power of two */
 
-    ptx_val q, k, v, frequencies, positions, slots, q_out, k_cache, v_cache, k_scale, v_scale;
-    ptx_val q_heads, k_heads, v_heads, rotary_dim, magnitude, pages, page_size;
-    strides of_q, of_k, of_v, of_out, of_cache, of_scale;
+    ptx_val in[MATRICES], heads[MATRICES]; /* Q, K, V */
+    ptx_val frequencies, positions, slots, q_out;
+    ptx_val cache_of[2], scale_of[2]; /* K, V */
+    ptx_val rotary_dim, magnitude, pages, page_size;
+    strides of_in[MATRICES], of_out, of_cache, of_scale;
 
     ptx_val token;              /* U32 */
     ptx_val is_query, is_value; /* what the warp has; else keys */
@@ -53,35 +55,25 @@ typedef struct rope {
     ptx_val x[PARTS * MOST_ELEMENTS];
 } rope;
 
-/* Lanes that share a head. */
-static uint32_t lanes_of_head(uint32_t head_dim, uint32_t elements)
-{
-    uint32_t lanes = 1;
-    while (lanes * PARTS * elements < head_dim)
-        lanes *= 2;
-    return lanes;
-}
-
 /* ---- arguments ---------------------------------------------------------------------------------------------------- */
 
 static void declare_pointers(rope *r)
 {
+    static const char *const in[MATRICES] = {"q", "k", "v"};
+    static const char *const caches[2][2] = {{"k_codes", "v_codes"}, {"k_cache", "v_cache"}};
+    static const char *const scales[2][2] = {{"k_scale", "v_scale"}, {"k_scales", "v_scales"}};
     ptx_fn *f = r->f;
     const bool is_same = r->cache == SAME, is_token = r->cache == INT8_TOKEN;
-    const ptx_type element = is_same ? r->type : PTX_S8;
-    r->q = ptx_param_ptr(f, r->type, "q");
-    r->k = ptx_param_ptr(f, r->type, "k");
-    r->v = ptx_param_ptr(f, r->type, "v");
+    for (uint32_t i = 0; i < MATRICES; i++)
+        r->in[i] = ptx_param_ptr(f, r->type, in[i]);
     r->frequencies = ptx_param_ptr(f, PTX_U64, "frequencies");
     r->positions = ptx_param_ptr(f, PTX_U32, "positions");
     r->slots = ptx_param_ptr(f, PTX_S64, "slots");
     r->q_out = ptx_param_ptr(f, r->type, "q_out");
-    r->k_cache = ptx_param_ptr(f, element, is_same ? "k_cache" : "k_codes");
-    r->v_cache = ptx_param_ptr(f, element, is_same ? "v_cache" : "v_codes");
-    if (is_same)
-        return;
-    r->k_scale = ptx_param_ptr(f, PTX_F32, is_token ? "k_scales" : "k_scale");
-    r->v_scale = ptx_param_ptr(f, PTX_F32, is_token ? "v_scales" : "v_scale");
+    for (uint32_t i = 0; i < 2; i++)
+        r->cache_of[i] = ptx_param_ptr(f, is_same ? r->type : PTX_S8, caches[is_same][i]);
+    for (uint32_t i = 0; i < 2 && !is_same; i++)
+        r->scale_of[i] = ptx_param_ptr(f, PTX_F32, scales[is_token][i]);
 }
 
 static strides declare_strides(ptx_fn *f, const char *page, const char *row, const char *head)
@@ -94,18 +86,18 @@ static strides declare_strides(ptx_fn *f, const char *page, const char *row, con
 
 static void declare_numbers(rope *r)
 {
+    static const char *const heads[MATRICES] = {"q_heads", "k_heads", "v_heads"};
     ptx_fn *f = r->f;
     ptx_param(f, PTX_U32, "n");
-    r->q_heads = ptx_param(f, PTX_U32, "q_heads");
-    r->k_heads = ptx_param(f, PTX_U32, "k_heads");
-    r->v_heads = ptx_param(f, PTX_U32, "v_heads");
+    for (uint32_t i = 0; i < MATRICES; i++)
+        r->heads[i] = ptx_param(f, PTX_U32, heads[i]);
     r->rotary_dim = ptx_param(f, PTX_U32, "rotary_dim");
     r->magnitude = ptx_param(f, PTX_F32, "magnitude");
     r->pages = ptx_param(f, PTX_U32, "pages");
     r->page_size = ptx_param(f, PTX_U32, "page_size");
-    r->of_q = declare_strides(f, NULL, "q_row_stride", "q_head_stride");
-    r->of_k = declare_strides(f, NULL, "k_row_stride", "k_head_stride");
-    r->of_v = declare_strides(f, NULL, "v_row_stride", "v_head_stride");
+    r->of_in[0] = declare_strides(f, NULL, "q_row_stride", "q_head_stride");
+    r->of_in[1] = declare_strides(f, NULL, "k_row_stride", "k_head_stride");
+    r->of_in[2] = declare_strides(f, NULL, "v_row_stride", "v_head_stride");
     r->of_out = declare_strides(f, NULL, "out_row_stride", "out_head_stride");
     r->of_cache = declare_strides(f, "cache_page_stride", "cache_row_stride", "cache_head_stride");
     if (r->cache == INT8_TOKEN)
@@ -134,8 +126,8 @@ static void find_head(rope *r)
     ptx_fn *f = r->f;
     ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
     ptx_val warp = ptx_mad(f, block, ptx_u32(WARPS), ptx_warpid_x(f));
-    ptx_val with_q = warps_of(r, r->q_heads);
-    ptx_val with_k = ptx_add(f, with_q, warps_of(r, r->k_heads));
+    ptx_val with_q = warps_of(r, r->heads[0]);
+    ptx_val with_k = ptx_add(f, with_q, warps_of(r, r->heads[1]));
     r->is_query = ptx_lt(f, warp, with_q);
     r->is_value = ptx_ge(f, warp, with_k);
     ptx_val before = choose(r, ptx_u32(0), with_q, with_k);
@@ -144,7 +136,7 @@ static void find_head(rope *r)
     ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, ptx_u32(lanes_log2(r->lanes))));
     r->head = ptx_cvt(f, PTX_U64, head);
     r->lane = ptx_and(f, thread, ptx_u32(r->lanes - 1));
-    ptx_val has_head = ptx_lt(f, head, choose(r, r->q_heads, r->k_heads, r->v_heads));
+    ptx_val has_head = ptx_lt(f, head, choose(r, r->heads[0], r->heads[1], r->heads[2]));
     ptx_val has_chunks = ptx_lt(f, r->lane, ptx_u32(r->head_dim / (PARTS * r->elements)));
     r->in_bounds = ptx_and(f, has_head, has_chunks);
 }
@@ -174,11 +166,12 @@ static void find_chunks(rope *r)
 static void load_chunks(rope *r)
 {
     ptx_fn *f = r->f;
-    ptx_val of_q = ptx_address(f, r->q), of_k = ptx_address(f, r->k), of_v = ptx_address(f, r->v);
+    const strides *of = r->of_in;
+    ptx_val of_q = ptx_address(f, r->in[0]), of_k = ptx_address(f, r->in[1]), of_v = ptx_address(f, r->in[2]);
     ptx_val all = ptx_pointer(f, PTX_GLOBAL, r->type, choose(r, of_q, of_k, of_v));
-    ptx_val row_stride = choose(r, r->of_q.row, r->of_k.row, r->of_v.row);
+    ptx_val row_stride = choose(r, of[0].row, of[1].row, of[2].row);
     ptx_val row = ptx_mul(f, row_stride, ptx_cvt(f, PTX_U64, r->token));
-    ptx_val stride = choose(r, r->of_q.head, r->of_k.head, r->of_v.head);
+    ptx_val stride = choose(r, of[0].head, of[1].head, of[2].head);
     ptx_val head = ptx_at(f, all, ptx_mad(f, r->head, stride, row));
     for (uint32_t part = 0; part < PARTS; part++)
         tail_load(f, r->type == PTX_F32 ? PTX_F32 : PTX_U32, WORDS, r->raw[part],
@@ -198,6 +191,59 @@ static void widen_chunks(rope *r)
         r->x[2 * i] = ptx_var(r->f, pair[0]);
         r->x[2 * i + 1] = ptx_var(r->f, pair[1]);
     }
+}
+
+/* ---- sine and cosine ------------------------------------------------------------------------------------------------ */
+
+/* The upper 32 bits of the fraction are cut into a quadrant and the rest, from -1/8 to 1/8 of a turn, by integers alone. So
+ * the only errors are, of the result: 2^-29.3 for the bits that are cut off, 2^-24.3 for the rest as F32, 2^-24.8 for the
+ * polynomials, and half an ulp for each of their last operations, 2^-25: together less than 2^-22. */
+
+/* sin(pi / 4 * z) / z and cos(pi / 4 * z) in powers of z^2, with the least largest error for |z| <= 1: 2^-29.6 and 2^-24.8. */
+static const float sine_terms[] = {-3.587725840916309e-05f, 0.002489871967821371f, -0.0807453672709205f,
+                                   0.7853981525427293f},
+                   cosine_terms[] = {-0.0003191601610296707f, 0.01585039762005845f, -0.308424488492642f, 1};
+
+enum { EIGHTH = 1 << 29, TERMS = 4 };
+
+static ptx_val polynomial(ptx_fn *f, const float terms[TERMS], ptx_val x)
+{
+    ptx_val sum = ptx_f32(terms[0]);
+    for (int i = 1; i < TERMS; i++)
+        sum = ptx_fma(f, sum, x, ptx_f32(terms[i]));
+    return sum;
+}
+
+/* The sign changes where bit 31 of `flip` is set. */
+static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
+{
+    ptx_val bits = ptx_as(f, PTX_U32, x);
+    return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, ptx_u32(0x80000000), 0x78)); /* a ^ (b & c) */
+}
+
+/* Of an angle of turn * 2^-64 full turns, U64, so that angles wrap as they should. F32, each within 2^-22 of the exact one. */
+typedef struct turn_values {
+    ptx_val cosine, sine;
+} turn_values;
+
+static turn_values turn_evaluate(ptx_fn *f, ptx_val turn)
+{
+    ptx_val parts[2];
+    ptx_unpack(f, PTX_U32, 2, parts, turn);
+    ptx_val raised = ptx_add(f, parts[1], ptx_u32(EIGHTH)); /* the quadrant is in bits 30 and 31 */
+    ptx_val in_quadrant = ptx_and(f, raised, ptx_u32(2 * EIGHTH - 1));
+    ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, ptx_u32(EIGHTH)));
+    ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), ptx_f32(1.0f / EIGHTH));
+    ptx_val square = ptx_mul(f, z, z);
+    ptx_val sine = ptx_mul(f, polynomial(f, sine_terms, square), z);
+    ptx_val cosine = polynomial(f, cosine_terms, square);
+    ptx_val odd = ptx_and(f, raised, ptx_u32(2 * EIGHTH));
+    ptx_val is_odd = ptx_ne(f, odd, ptx_u32(0));
+    ptx_val before = ptx_select(f, is_odd, sine, cosine);
+    ptx_val after = ptx_select(f, is_odd, cosine, sine);
+    turn_values values = {.sine = flip_sign(f, after, raised)};
+    values.cosine = flip_sign(f, before, ptx_add(f, raised, ptx_u32(2 * EIGHTH)));
+    return values;
 }
 
 /* ---- rotation ----------------------------------------------------------------------------------------------------- */
@@ -224,16 +270,6 @@ static table make_table(rope *r)
     return t;
 }
 
-static void rotate_pair(rope *r, uint32_t pair, ptx_val cosine, ptx_val sine)
-{
-    ptx_fn *f = r->f;
-    ptx_val first = r->x[r->is_halves ? pair : 2 * pair],
-            second = r->x[r->is_halves ? pair + r->elements : 2 * pair + 1];
-    ptx_val against = ptx_neg(f, ptx_mul(f, second, sine)), along = ptx_mul(f, first, sine);
-    ptx_set(f, first, ptx_fma(f, first, cosine, against));
-    ptx_set(f, second, ptx_fma(f, second, cosine, along));
-}
-
 static void rotate(rope *r, const table *t)
 {
     ptx_fn *f = r->f;
@@ -244,25 +280,37 @@ static void rotate(rope *r, const table *t)
             ptx_val cosine[4], sine[4];
             ptx_load_vec(f, (int)pairs, cosine, ptx_at(f, t->cosines, r->pair[part]), PTX_PLAIN);
             ptx_load_vec(f, (int)pairs, sine, ptx_at(f, t->sines, r->pair[part]), PTX_PLAIN);
-            for (uint32_t i = 0; i < pairs; i++)
-                rotate_pair(r, part * pairs + i, cosine[i], sine[i]);
+            for (uint32_t i = 0; i < pairs; i++) {
+                const uint32_t pair = part * pairs + i;
+                ptx_val first = r->x[r->is_halves ? pair : 2 * pair];
+                ptx_val second = r->x[r->is_halves ? pair + r->elements : 2 * pair + 1];
+                ptx_val against = ptx_neg(f, ptx_mul(f, second, sine[i])), along = ptx_mul(f, first, sine[i]);
+                ptx_set(f, first, ptx_fma(f, first, cosine[i], against));
+                ptx_set(f, second, ptx_fma(f, second, cosine[i], along));
+            }
         }
     }
 }
 
 /* ---- what is written ---------------------------------------------------------------------------------------------- */
 
+/* One of two arrays, of K or of V. */
+static ptx_val choose_array(rope *r, const ptx_val of[2])
+{
+    ptx_fn *f = r->f;
+    ptx_val of_k = ptx_address(f, of[0]), of_v = ptx_address(f, of[1]);
+    return ptx_pointer(f, PTX_GLOBAL, (ptx_type)of[0].element, ptx_select(f, r->is_value, of_v, of_k));
+}
+
 /* Where in the cache, or among its scales, this lane's head is. */
-static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, ptx_val k, ptx_val v)
+static ptx_val find_slot(rope *r, ptx_val slot, const strides *s, const ptx_val of[2])
 {
     ptx_fn *f = r->f;
     ptx_val low = ptx_cvt(f, PTX_U32, slot);
     ptx_val page = ptx_div(f, low, r->page_size);
     ptx_val row = ptx_cvt(f, PTX_U64, ptx_sub(f, low, ptx_mul(f, page, r->page_size)));
     ptx_val of_page = ptx_mul(f, ptx_cvt(f, PTX_U64, page), s->page);
-    ptx_val of_row = ptx_mad(f, row, s->row, of_page);
-    ptx_val of_k = ptx_address(f, k), of_v = ptx_address(f, v);
-    ptx_val all = ptx_pointer(f, PTX_GLOBAL, (ptx_type)k.element, ptx_select(f, r->is_value, of_v, of_k));
+    ptx_val of_row = ptx_mad(f, row, s->row, of_page), all = choose_array(r, of);
     return ptx_at(f, all, ptx_mad(f, r->head, s->head, of_row));
 }
 
@@ -315,16 +363,6 @@ static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
     return ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
 }
 
-/* The same by the scale of the head of all tokens. */
-static ptx_val load_scale(rope *r, ptx_val in_bounds)
-{
-    ptx_fn *f = r->f;
-    ptx_val of_k = ptx_address(f, r->k_scale), of_v = ptx_address(f, r->v_scale), scale;
-    ptx_val all = ptx_pointer(f, PTX_GLOBAL, PTX_F32, ptx_select(f, r->is_value, of_v, of_k));
-    tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &in_bounds, PTX_NC);
-    return ptx_rcp(f, scale);
-}
-
 /* A slot that is negative, or beyond the cache, is none. */
 static void append(rope *r)
 {
@@ -335,47 +373,37 @@ static void append(rope *r)
         ptx_set(f, slot, ptx_as(f, PTX_U64, loaded));
     }
     ptx_val has_slot = ptx_lt(f, slot, ptx_mul_wide(f, r->pages, r->page_size));
-    ptx_val to = find_slot(r, slot, &r->of_cache, r->k_cache, r->v_cache);
+    ptx_val to = find_slot(r, slot, &r->of_cache, r->cache_of);
     if (r->cache == SAME) {
         store_chunks(r, to, has_slot);
         return;
     }
-    if (r->cache == INT8_TOKEN)
-        factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->k_scale, r->v_scale), has_slot);
-    else
-        factor = load_scale(r, has_slot);
+    if (r->cache == INT8_TOKEN) {
+        factor = make_scale(r, find_slot(r, slot, &r->of_scale, r->scale_of), has_slot);
+    } else { /* by the scale of the head of all tokens */
+        ptx_val all = choose_array(r, r->scale_of), scale;
+        tail_load(f, PTX_F32, 1, &scale, ptx_at(f, all, r->head), &has_slot, PTX_NC);
+        factor = ptx_rcp(f, scale);
+    }
     store_codes(r, to, has_slot, factor);
-}
-
-static void store_query(rope *r)
-{
-    ptx_fn *f = r->f;
-    ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r->token), r->of_out.row);
-    ptx_val element = ptx_mad(f, r->head, r->of_out.head, row);
-    store_chunks(r, ptx_at(f, r->q_out, element), r->in_bounds);
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static cache_kind cache_of(const kiln_variant *v)
-{
-    return kiln_is(v, "cache", "same")   ? SAME
-           : kiln_is(v, "cache", "e4m3") ? E4M3
-           : kiln_is(v, "cache", "int8") ? INT8
-                                         : INT8_TOKEN;
-}
-
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
+    static const char *const caches[] = {"same", "e4m3", "int8", "int8_token", NULL};
     rope r = {.f = f,
               .type = kiln_type(v, "type"),
-              .cache = cache_of(v),
+              .cache = (cache_kind)param_index(v, "cache", caches),
               .has_sm_80 = kiln_has_sm(v, 80),
               .is_halves = kiln_is(v, "pairs", "halves"),
               .head_dim = kiln_int(v, "head_dim")};
     r.has_sm_89 = r.cache == E4M3 && kiln_has_sm(v, 89);
     r.elements = r.type == PTX_F32 ? 4 : 8;
-    r.lanes = lanes_of_head(r.head_dim, r.elements);
+    r.lanes = 1;
+    while (r.lanes * PARTS * r.elements < r.head_dim)
+        r.lanes *= 2;
     declare_pointers(&r);
     declare_numbers(&r);
     r.token = ptx_ctaid_x(f);
@@ -386,7 +414,9 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     widen_chunks(&r);
     rotate(&r, &t);
     PTX_IF (f, r.is_query) {
-        store_query(&r);
+        ptx_val row = ptx_mul(f, ptx_cvt(f, PTX_U64, r.token), r.of_out.row);
+        ptx_val element = ptx_mad(f, r.head, r.of_out.head, row);
+        store_chunks(&r, ptx_at(f, r.q_out, element), r.in_bounds);
     }
     PTX_ELSE (f) {
         append(&r);
@@ -403,16 +433,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 /* clang-format off */
 static const kiln_param params[] = {
-    {.name = "type", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "f16 bf16 f32", .default_value = "f16",
-     .summary = "element type of Q, K and V, and of the rotated Q"},
-    {.name = "head_dim", .type = KILN_PARAM_INT, .role = KILN_ROLE_CONTRACT, .min = 16, .max = 256, .step = 16,
-     .default_value = "128", .summary = "elements of a head"},
-    {.name = "pairs", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "halves neighbours", .numbers = "1 2",
-     .default_value = "halves",
-     .summary = "pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J)"},
-    {.name = "cache", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "same e4m3 int8 int8_token", .numbers = "1 2 3 4",
-     .default_value = "same",
-     .summary = "of the cache; same: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them"},
+    PARAM(WORD, CONTRACT, "type", "f16 bf16 f32", "f16", "element type of Q, K and V, and of the rotated Q"),
+    PARAM(INT, CONTRACT, "head_dim", NULL, "128", "elements of a head", .min = 16, .max = 256, .step = 16),
+    PARAM(WORD, CONTRACT, "pairs", "halves neighbours", "halves",
+          "pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J)", .numbers = "1 2"),
+    PARAM(WORD, CONTRACT, "cache", "same e4m3 int8 int8_token", "same",
+          "of the cache; same: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them", .numbers = "1 2 3 4"),
     {.name = NULL},
 };
 

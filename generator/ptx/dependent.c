@@ -47,6 +47,7 @@ static bool keeps_origins(const ptx_inst *inst)
     case PTX_OP_MOV:
     case PTX_OP_ADD:
     case PTX_OP_SUB:
+    case PTX_OP_AND: /* rounded down */
     case PTX_OP_MAD:
     case PTX_OP_MAD_WIDE:
     case PTX_OP_SELP:
@@ -103,7 +104,8 @@ static bool reads_only(const ptx_inst *inst)
 
 static bool is_prefetch(const ptx_inst *inst)
 {
-    return inst->row->op == PTX_OP_PREFETCH_L1 || inst->row->op == PTX_OP_PREFETCH_L2;
+    return inst->row->op == PTX_OP_PREFETCH_L1 || inst->row->op == PTX_OP_PREFETCH_L2 ||
+           inst->row->op == PTX_OP_PREFETCH_L2_BULK;
 }
 
 static void check_early(ptx_fn *f, const uint8_t *origins, const ptx_inst *inst)

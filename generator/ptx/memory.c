@@ -411,6 +411,14 @@ void ptx_prefetch_at(ptx_fn *f, ptx_op op, ptx_val pointer, const char *file, in
         inst_apply(f, op, PTX_NONE, 1, &pointer, at);
 }
 
+void ptx_prefetch_bytes_at(ptx_fn *f, ptx_val pointer, ptx_val bytes, const char *file, int line)
+{
+    ptx_place at = {file, line};
+    const ptx_val operands[] = {pointer, bytes};
+    if (pointer_fits(f, "prefetch", pointer, 1u << PTX_GLOBAL, 1, at))
+        inst_apply(f, PTX_OP_PREFETCH_L2_BULK, PTX_NONE, 2, operands, at);
+}
+
 /* ---- vectors ----------------------------------------------------------------------------------------------------
  *
  * PTX has none of more than four narrow elements: 8 or 16 of 8 or 16 bits are vectors of 32-bit words, taken apart and put

@@ -94,6 +94,11 @@ def fp4_quantize(params):
     return [f"m={m},k={k}{scale}" for m, k in ((128, 4096), (37, 2912))]
 
 
+def q8_quantize(params):
+    eps = ",eps=1e-5" if params["norm"] == "rms" else ""
+    return [f"m={m},k={k}{eps}" for m, k in ((8, 4096), (3, 2080))]
+
+
 def attention(params):
     """Pages have 16 rows; a mask has one row for all; keys in as many parts as are asked for are in three."""
     dim, split_k, layout = int(params["head_dim"]), int(params["split_k"]), params.get("layout", "dense")
@@ -133,11 +138,11 @@ def rope(params):
 SIZES = {
     "int4": quantiser, "nf4": quantiser, "gguf_dequantize": dequantize, "gguf_rows": gguf_rows, "q4k_dequantize": dequantize, "nf4_gemm": product,
     "nf4_gemm_transposed": transposed, "rmsnorm_q4k_gemv": gguf, "linear": linear, "nvfp4_gemv": nvfp4, "attention": attention,
-    "fp4_quantize": fp4_quantize, "rope": rope,
+    "fp4_quantize": fp4_quantize, "q8_quantize": q8_quantize, "rope": rope,
 }
 
 
-FILES = {"gguf_rows": "gguf_dequantize", "rope": "attention"}  # families whose rows are in another's file
+FILES = {"gguf_rows": "gguf_dequantize", "rope": "attention", "q8_quantize": "linear"}  # families whose rows are in another's file
 
 
 def sizes_of(variant):

@@ -120,7 +120,7 @@ static void bad_policy(ptx_fn *f)
     ptx_with_policy(f, s, policy);
     ptx_with_policy(f, x, number);
     ptx_load_vec(f, 4, v, x, PTX_L2_EVICT_FIRST);
-    ptx_prefetch_l2(f, s);
+    ptx_prefetch_l2(f, s), ptx_prefetch_l2_bytes(f, s, ptx_u32(16)), ptx_prefetch_l2_bytes(f, x, x);
     x = ptx_cast_ptr(f, ptx_with_policy(f, x, policy), PTX_F64);
     ptx_load_vec(f, 4, v, x, PTX_L2_EVICT_LAST);
 }
@@ -205,6 +205,8 @@ const bad_kernel bad_memory[] = {
                     "k.c:6: error: ptx_with_policy: expected a pointer to global memory and a policy in b64\n"
                     "k.c:7: error: load: evict_first and evict_last of L2 take 32 bytes at once\n"
                     "k.c:8: error: prefetch: the pointer is not to global memory\n"
+                    "k.c:8: error: prefetch: the pointer is not to global memory\n"
+                    "k.c:8: error: cp: operand 2 is ptr, expected u32\n"
                     "k.c:10: error: load: cache hints that exclude each other\n"),
     BAD(policy_after_block, "k.c:7: error: ld: operand 2 was made in a block that has ended\n"),
     BAD(misaligned_index, "k.c:6: error: load: an offset of 8 bytes is not a multiple of 16\n"

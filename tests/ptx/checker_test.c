@@ -123,6 +123,7 @@ static void dependent(ptx_fn *f)
     ptx_val w = ptx_param_ptr(f, PTX_U32, "w"), tid = ptx_tid_x(f), s = ptx_shared(f, PTX_U32, 256, 16);
     ptx_val table = ptx_global_table(f, PTX_U32, 4, zeros), at = ptx_var(f, ptx_at(f, w, n));
     ptx_prefetch_l2(f, x);
+    ptx_prefetch_l2_bytes(f, x, ptx_u32(64));
     PTX_FOR (f, i, ptx_u32(0), n, ptx_u32(1)) {
         ptx_val sum = ptx_add(f, i, tid), weight = ptx_load(f, at);
         ptx_store(f, ptx_at(f, s, sum), weight);

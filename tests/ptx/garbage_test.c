@@ -55,6 +55,8 @@ static void in_addresses(ptx_fn *f, const scene *k, ptx_val g)
     ptx_with_policy(f, g, g);
     ptx_with_policy(f, k->x, g);
     ptx_prefetch_l2(f, g);
+    ptx_prefetch_l2_bytes(f, g, k->n);
+    ptx_prefetch_l2_bytes(f, k->x, g);
 }
 static void in_memory(ptx_fn *f, const scene *k, ptx_val g)
 {

@@ -212,7 +212,7 @@ static ptx_val operand_for(ptx_fn *f, char letter, const form *m, int index, con
     case 'i':
         return ptx_u32(m->row->op == PTX_OP_LOP3 ? 0xea : 16);
     default:
-        return ptx_u32(strstr(m->row->text, ".parity") ? 1 : 3);
+        return ptx_u32(strstr(m->row->text, ".parity") ? 1 : strstr(m->row->text, "bulk") ? 16 : 3);
     }
 }
 

@@ -106,6 +106,12 @@ def fp4_quantize():
                quick={"m": 37, "k": 512}, baselines=[])
 
 
+def q8_quantize():
+    """Activations of a few tokens, and of a prompt."""
+    return Row(timed={"type": ["f16"]}, shown={"norm": ["none", "rms"]}, shapes=[{"m": 8, "k": 4096}, {"m": 4096, "k": 4096}],
+               quick={"m": 3, "k": 512}, baselines=[])
+
+
 def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
     """Batch, row, head, as projections leave them."""
     def stride(heads, rows=1):
@@ -172,6 +178,7 @@ FAMILIES = {
     "linear":              linear(),
     "nvfp4_gemv":          nvfp4_gemv(),
     "fp4_quantize":        fp4_quantize(),
+    "q8_quantize":         q8_quantize(),
     "rope":                rope(),
     "attention":           attention(),
 }

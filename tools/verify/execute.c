@@ -70,7 +70,7 @@ static execute_status prepare_buffer(attempt *t, size_t i, size_t alignment)
     t->addresses[i] = a->integer = b->address;
     if (!is_poisoned(a))
         result = device_upload(t->device, b, a->host);
-    else if (!t->how->is_unpoisoned)
+    else if (!t->how->is_unpoisoned || a->is_gap)
         result = device_fill(t->device, b, t->how->poison);
     return result == 0 ? EXECUTE_OK : fail_driver(t, "filling a buffer", result);
 }
@@ -191,6 +191,23 @@ static execute_status check_untouched(attempt *t, size_t i, const unsigned char 
     return EXECUTE_OK;
 }
 
+/* What lies in gaps is as it was before the launch. For the comparisons it becomes zeros. */
+static execute_status check_gaps(attempt *t, const argument *a, unsigned char *seen)
+{
+    const size_t bytes = element_bytes(a->about->type);
+    for (size_t at = 0; at < a->bytes; at++) {
+        if (!a->is_gap[at / bytes])
+            continue;
+        if (seen[at] != t->how->poison) {
+            snprintf(t->error, t->error_bytes, "the kernel wrote into a gap of %s, first at element %zu",
+                     a->about->name, at / bytes);
+            return EXECUTE_WRONG;
+        }
+        seen[at] = 0;
+    }
+    return EXECUTE_OK;
+}
+
 static execute_status collect_buffer(attempt *t, size_t i, outcome *o)
 {
     const argument *a = &t->problem->args[i];
@@ -205,6 +222,8 @@ static execute_status collect_buffer(attempt *t, size_t i, outcome *o)
     }
     if (manifest_is_output(a->about))
         o->outputs[i] = seen;
+    if (a->is_gap && !t->is_empty)
+        return check_gaps(t, a, seen);
     if (a->about->direction == DIRECTION_IN || (t->is_empty && !is_poisoned(a)))
         return check_input(t, i, seen);
     return t->is_empty && !t->how->is_unpoisoned ? check_untouched(t, i, seen) : EXECUTE_OK;

@@ -244,7 +244,7 @@ void problem_allocate(problem *p)
         a->expectation = EXPECT_NOTHING;
         a->expected_bits = NULL;
         a->expected_value = a->bound = NULL;
-        a->is_said = NULL;
+        a->is_said = a->is_gap = NULL;
     }
 }
 
@@ -259,6 +259,12 @@ void expect_values(problem *p, argument *a)
     a->expectation = EXPECT_VALUES;
     a->expected_value = pool_allocate(&p->memory, (size_t)a->count * sizeof(double));
     a->bound = pool_allocate(&p->memory, (size_t)a->count * sizeof(double));
+}
+
+void expect_gaps(problem *p, argument *a)
+{
+    a->is_gap = pool_allocate(&p->memory, (size_t)a->count);
+    memset(a->is_gap, 1, (size_t)a->count);
 }
 
 void expect_last_bit(argument *a, uint64_t i, double value)

@@ -35,6 +35,7 @@ typedef struct kiln_argument {
     void *expected_bits;
     double *expected_value, *bound;
     unsigned char *is_said; /* for each element whether `expect` said something; null: of none */
+    unsigned char *is_gap;  /* for each element whether the launch has to leave it as it was; null: of none */
     double
         norm_bound; /* of all errors together, the square root of the sum of their squares; 0: there is none */
     struct reference_call *call; /* within a function of a reference */
@@ -100,6 +101,9 @@ void problem_allocate(problem *p);
 /* Memory for an output's expectation, zeroed; it lives as long as the buffers. */
 void expect_bits(problem *p, argument *a);
 void expect_values(problem *p, argument *a);
+
+/* After expect_values, of an output with gaps: all of it is one until `is_gap` of an element is cleared. */
+void expect_gaps(problem *p, argument *a);
 
 /* Element i, after expect_values, where the order of its additions is known: exactly this value, rounded to the type. One that
  * is out of the bound changes nothing, since the bound holds for any order. */

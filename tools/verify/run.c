@@ -16,6 +16,9 @@
  * enough for dispatch to pick tensor cores. */
 enum { LARGE_ELEMENTS = 16384, SMALL_ELEMENTS = 32768, POISON = 0xFF, OTHER_POISON = 0x5A };
 
+/* What a size beyond the limit shows, often no other size does: by chance of one input alone it is not seen. */
+enum { LEAST_INPUTS_BEYOND = 2 };
+
 /* In bytes and operations: what a launch costs however small it is, which makes parts of the default bundle take alike
  * long, and the most that one counts for, so that sums of them fit. */
 enum { LAUNCH_COST = 1 << 11 };
@@ -353,7 +356,9 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     const input_pattern *inputs[MOST_INPUTS];
     size_t count = choose_inputs(r, is_empty, inputs);
     const uint64_t asked = r->options->inputs > r->share ? r->options->inputs : r->share;
-    const uint64_t wanted = r->on_one_multiprocessor ? 1 : asked;
+    const bool is_beyond = problem_elements(&r->problem) > r->options->limits.max_elements;
+    const uint64_t least = is_beyond ? LEAST_INPUTS_BEYOND : 1;
+    const uint64_t wanted = r->on_one_multiprocessor ? 1 : asked > least ? asked : least;
     size_t taken = wanted < count ? (size_t)wanted : count;
     const bool has_variations = tries_variations(r);
     for (size_t i = 0; i < taken; i++) {

@@ -343,6 +343,9 @@ typedef enum ptx_hint {
 /* Asks for the line of an address in global memory; one that is not mapped does no harm. */
 #define ptx_prefetch_l1(f, pointer)       ptx_prefetch_at(f, PTX_OP_PREFETCH_L1, pointer, PTX_HERE)
 #define ptx_prefetch_l2(f, pointer)       ptx_prefetch_at(f, PTX_OP_PREFETCH_L2, pointer, PTX_HERE)
+/* Asks for some bytes of global memory, a U32, from one thread; all of them have to be there. The address and the number are
+ * multiples of 16. sm_90. */
+#define ptx_prefetch_l2_bytes(f, pointer, bytes) ptx_prefetch_bytes_at(f, pointer, bytes, PTX_HERE)
 
 /* An array of elements in shared memory, aligned to `align` bytes. All static arrays of a kernel together: at most
  * 48 KB, else use the dynamic ones, whose size the launch gives and of which there is one, aligned to 16 bytes. */

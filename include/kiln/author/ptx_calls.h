@@ -36,7 +36,7 @@ typedef enum ptx_op {
     PTX_OP_SPECIAL, PTX_OP_SYMBOL, PTX_OP_LOAD_PARAM,
     PTX_OP_LOAD, PTX_OP_LOAD_POLICY, PTX_OP_STORE, PTX_OP_STORE_POLICY,
     PTX_OP_POLICY_FIRST, PTX_OP_POLICY_LAST, PTX_OP_POLICY_NORMAL, PTX_OP_POLICY_UNCHANGED,
-    PTX_OP_PREFETCH_L1, PTX_OP_PREFETCH_L2,
+    PTX_OP_PREFETCH_L1, PTX_OP_PREFETCH_L2, PTX_OP_PREFETCH_L2_BULK,
     PTX_OP_SHFL_BFLY, PTX_OP_SHFL_IDX, PTX_OP_SHFL_UP, PTX_OP_SHFL_DOWN, PTX_OP_SHFL_UP_P, PTX_OP_SHFL_DOWN_P,
     PTX_OP_VOTE_ALL, PTX_OP_VOTE_ANY, PTX_OP_BALLOT, PTX_OP_MATCH_ANY, PTX_OP_MATCH_ALL,
     PTX_OP_REDUX_ADD, PTX_OP_REDUX_MIN, PTX_OP_REDUX_MAX, PTX_OP_REDUX_AND, PTX_OP_REDUX_OR, PTX_OP_REDUX_XOR,
@@ -98,6 +98,7 @@ ptx_val ptx_table_at(ptx_fn *f, ptx_space space, ptx_type element, uint32_t coun
 
 ptx_val ptx_ordered_with_policy(ptx_fn *f, ptx_val pointer, ptx_val policy, const char *file, int line);
 void ptx_prefetch_at(ptx_fn *f, ptx_op op, ptx_val pointer, const char *file, int line);
+void ptx_prefetch_bytes_at(ptx_fn *f, ptx_val pointer, ptx_val bytes, const char *file, int line);
 
 ptx_val ptx_ordered_shfl(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, const char *file, int line);
 ptx_val ptx_ordered_shfl_pred(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes, ptx_val *in_range,

@@ -201,6 +201,29 @@ HANDLER(nothing)
     (void)mask;
 }
 
+/* cp.async.bulk.prefetch (ISA 9.7.9.25.4.3). Its bytes have to be there, but are not read: it is no access. */
+HANDLER(prefetch_bulk)
+{
+    enum { UNIT = 16 };
+    uint64_t first[EMU_LANES], last[EMU_LANES];
+    const uint32_t *bytes = LANES_OF(uint32_t, 1);
+    if (!access_announce(w, op, op->arg[0], mask))
+        return;
+    access_addresses(w, op, op->arg[0], mask, first);
+    memcpy(last, first, sizeof last);
+    ACTIVE_LANES(mask)
+    {
+        if (bytes[i] % UNIT != 0) {
+            emu_fault(w, op, 1u << i, CUDA_ERROR_MISALIGNED_ADDRESS,
+                      "prefetches %u bytes, which is not a multiple of %d", bytes[i], UNIT);
+            return;
+        }
+        last[i] += bytes[i] > 0 ? bytes[i] - UNIT : 0;
+    }
+    if (access_find(w, op, mask, UNIT, false, first))
+        access_find(w, op, mask, UNIT, false, last);
+}
+
 HANDLER(create_policy)
 {
     SET_LANES(uint64_t, LANES_OF(uint64_t, 0), 0);
@@ -261,6 +284,7 @@ static const emu_row rows[] = {
     {"prefetch", "p:global|local? L1|L2", "[]", .run = nothing},
     {"prefetch", "p:global L2::evict_last|L2::evict_normal", "[]", 74, 80, .run = nothing},
     {"prefetchu", "L1", "[]", .run = nothing},
+    {"cp", "async bulk prefetch L2 p:global L2::cache_hint?", "[] u32 hint?", 80, 90, .run = prefetch_bulk},
     {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64",
      "=t", 74, 80, .run = create_policy},
     {"createpolicy", "fractional L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged t:b64",

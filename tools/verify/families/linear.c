@@ -20,6 +20,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *     with w_scale: r and S times it, and + 2^-24 |r|
  *     half: + 40 * 2^-24 S, for a step of a tensor core cuts what it adds: 8 products and a sum, each by less than 2^-24 of
  *           the largest twice; a sub-block is up to 4 steps
+ *     codes: the product's bound alone, as h is exact
  *     split_k: 9 more parts to add, for a thread block has at least an eighth of a tile's k
  *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for the rounding of weights to x's type, of
  *           which d is half of the least number, + u_x S + d sum |h|; where scales and minima are rounded first, of which a
@@ -30,7 +31,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *
  * Random data have sqrt(L) and sqrt(L_n). A lane adds at most 8 products of parts for each 1024 elements (exact: 32 products
  * of elements to each of them); then 5 lanes, and the chunks. Of half a warp adds at most 32 for each 256, 16 sub-blocks and
- * their minima; then the warps. In the norm a thread adds 4 squares of each 1024, then 5 lanes
+ * their minima; then the warps. Of codes each warp has 256 of k_warps times as many. In the norm a thread adds 4 squares of each 1024, then 5 lanes
  * and 8 warps.
  *
  * Where the squares of x leave the range of f32, x is scaled by a power of two; so what is lost below the least normal number
@@ -67,6 +68,12 @@ static bool is_tiles(const problem *p)
     return problem_has_parameter(p, "strategy", "tiles");
 }
 
+/* x is codes and scales. */
+static bool is_codes(const problem *p)
+{
+    return problem_has_parameter(p, "x", "s8");
+}
+
 static bool rounds_scales(const problem *p)
 {
     return problem_has_parameter(p, "rounding", "twice");
@@ -84,9 +91,10 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
                is_q8 = problem_has_parameter(p, "activation", "q8");
     const double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
     const double k_warps = (double)problem_parameter(p, "k_warps"), cut = is_half(p) && !is_tiles(p) ? 40 : 0;
-    double chain = is_tiles(p)  ? 1.25 * elements
-                   : is_half(p) ? 32 * ceil(elements / 256) / k_warps + k_warps
-                                : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
+    double chain = is_tiles(p)   ? 1.25 * elements
+                   : is_codes(p) ? 32 * ceil(elements / 256 / k_warps) + k_warps
+                   : is_half(p)  ? 32 * ceil(elements / 256) / k_warps + k_warps
+                                 : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
     if (is_split(p))
         chain += 9;
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
@@ -111,10 +119,13 @@ static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random
 static void make_h(problem *p, uint64_t number, vector *v)
 {
     argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
+    const argument *scale = problem_find(p, "in_scale");
     const uint64_t k = problem_integer(p, "k");
     double sum = 0;
     for (uint64_t i = 0; i < k; i++) {
         v->h[i] = element_get(in->about->type, in->host, number * k + i);
+        if (scale)
+            v->h[i] *= element_get(ELEMENT_F32, scale->host, (number * k + i) / Q8_BLOCK);
         sum += v->h[i] * v->h[i];
     }
     const double factor = gamma ? 1 / sqrt(sum / (double)k + (double)(float)eps->real) : 1;
@@ -283,7 +294,7 @@ static void expect(problem *p, const input_pattern *pattern)
         c.v[i].h = pool_allocate(&memory, (size_t)c.k * sizeof *c.v[i].h);
         c.v[i].loose = pool_allocate(&memory, (size_t)c.k * sizeof *c.v[i].loose);
         make_h(p, i, &c.v[i]);
-        if (problem_has_parameter(p, "activation", "q8"))
+        if (problem_has_parameter(p, "activation", "q8") && !is_codes(p))
             round_to_codes(&c.v[i], c.k);
     }
     for (uint32_t i = 0; i < MOST_MATRICES && find_of(p, "w", i); i++)
@@ -318,7 +329,9 @@ enum {
     SPREAD,
     SPREAD_GAMMA,
     MIXED,
-    LONE
+    LONE,
+    SMALL_EPS,
+    LARGE_EPS
 };
 
 /* clang-format off */
@@ -336,6 +349,8 @@ static const kinds all_kinds[] = {
     [SPREAD_GAMMA] = {INPUT_NORMAL,      INPUT_SPREAD,  GGUF_RANDOM, 1e-5, 0,    false},
     [MIXED]        = {INPUT_UNIFORM,     INPUT_NORMAL,  MIXED_W,     0.1,  0,    false},
     [LONE]         = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 1e-6, 0,    false},
+    [SMALL_EPS]    = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0x1p-40, -20, false},
+    [LARGE_EPS]    = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0x1p88, 44, false},
 };
 
 static const input_pattern patterns[] = {
@@ -352,18 +367,40 @@ static const input_pattern patterns[] = {
     {"spread",       0,                              SPREAD},
     {"spread-gamma", 0,                              SPREAD_GAMMA},
     {"lone",         PATTERN_RANDOM,                 LONE},
+    {"small-eps",    0,                              SMALL_EPS}, /* about as large as the squares of x */
+    {"large-eps",    0,                              LARGE_EPS},
     {NULL,           0,                              0},
 };
 /* clang-format on */
 
+/* Of several rows of x one alone is moved, or all of them, or each by another power of two: what a thread block does for one
+ * of its vectors shows beside the others. So does one that the norm brings back among rows that are not moved; n rows of W choose it. */
+static int row_exponent(int exponent, uint64_t row, uint64_t rows, uint64_t n, bool has_norm, random_stream s)
+{
+    enum { APART = 9, FAR = 60 };
+    const bool is_lone = rows > 1 && row == n % rows;
+    if (exponent == 0)
+        return !has_norm || !is_lone ? 0 : n / rows % 2 ? FAR : -FAR;
+    switch (rows > 1 ? random_below(s, 0, 3) : 0) {
+    case 0:
+        return exponent;
+    case 1:
+        return is_lone ? exponent : 0;
+    default:
+        return (exponent < 0 ? -1 : 1) * (int)random_below(random_fork(s, 1), row, APART) + exponent;
+    }
+}
+
 /* As far as the type goes. Without a norm h is x, and its products stay within f32. */
-static void move(problem *p, argument *in, int exponent)
+static void move(problem *p, argument *in, int exponent, random_stream s)
 {
     const element_type type = in->about->type;
     const bool has_norm = problem_has_parameter(p, "norm", "rms");
+    const uint64_t k = problem_integer(p, "k"), rows = problem_integer(p, "m"), n = problem_integer(p, "n");
     const double most = number_largest(type);
     for (uint64_t i = 0; i < in->count; i++) {
-        const double x = ldexp(element_get(type, in->host, i), has_norm ? exponent : exponent / 2);
+        const int by = row_exponent(exponent, i / k, rows, n, has_norm, s);
+        const double x = ldexp(element_get(type, in->host, i), has_norm ? by : by / 2);
         element_set(type, in->host, i, fmax(fmin(x, most), -most));
     }
 }
@@ -379,15 +416,46 @@ static void thin(argument *in, random_stream s)
 }
 
 /* In every second row of x, or in gamma. */
-static void spoil(problem *p, random_stream s)
+static void spoil(problem *p, argument *in, random_stream s)
 {
-    argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma");
+    argument *gamma = problem_find(p, "gamma");
     const uint64_t k = problem_integer(p, "k");
     if (gamma && random_below(s, 0, 3) == 0)
         element_set(ELEMENT_F32, gamma->host, random_below(s, 1, k), inputs_nonfinite(s, 2));
     for (uint64_t row = 0; row < in->count / k; row += 2)
         element_set(in->about->type, in->host, row * k + random_below(random_fork(s, 3), row, k),
                     inputs_nonfinite(s, row));
+}
+
+/* A scale has at most 22 bits: some have 9, others all. */
+static double round_scale(double scale, random_stream s, uint64_t block)
+{
+    int exponent;
+    const int bits = random_below(s, block, 2) == 0 ? 9 : 22;
+    const double fraction = frexp(scale, &exponent);
+    return ldexp(ceil(ldexp(fraction, bits)), exponent - bits);
+}
+
+/* Of x, F32, codes and scales. Codes may also be any bytes. */
+static void make_codes(const argument *x, argument *codes, argument *scales, bool is_any, random_stream s)
+{
+    for (uint64_t block = 0; block < scales->count; block++) {
+        const float *of = (const float *)x->host + block * Q8_BLOCK;
+        double most = 0;
+        bool is_finite = true;
+        for (uint64_t i = 0; i < Q8_BLOCK; i++) {
+            most = fmax(most, fabs((double)of[i]));
+            is_finite = is_finite && isfinite(of[i]);
+        }
+        const double scale = is_finite ? round_scale(most / 127, s, block) : NAN;
+        element_set(ELEMENT_F32, scales->host, block, scale);
+        for (uint64_t i = 0; i < Q8_BLOCK; i++) {
+            const uint64_t element = block * Q8_BLOCK + i;
+            const double any = (double)random_below(random_fork(s, 1), element, 256) - 128,
+                         code = scale > 0 ? rint((double)of[i] / scale) : 0;
+            element_set(ELEMENT_I8, codes->host, element, is_any ? any : code);
+        }
+    }
 }
 
 static void fill_weights(problem *p, argument *w, int kind, random_stream s)
@@ -426,8 +494,17 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     const kinds *of = &all_kinds[pattern->number];
     argument *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
-    argument *in = problem_find(p, "in");
+    argument *codes = problem_find(p, "in"), *scales = problem_find(p, "in_scale");
     argument *residual = problem_find(p, "residual");
+    argument x = *codes, *in = scales ? &x : codes;
+    manifest_arg of_x = *codes->about;
+    pool memory = {0};
+    if (scales) {
+        of_x.type = ELEMENT_F32;
+        x.about = &of_x;
+        x.bytes = x.count * element_bytes(ELEMENT_F32);
+        x.host = pool_allocate(&memory, x.bytes);
+    }
     inputs_fill(in, of->x, random_fork(s, 1));
     if (gamma)
         inputs_fill(gamma, of->gamma, random_fork(s, 3));
@@ -437,13 +514,16 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         eps->real = of->eps;
     if (pattern->number == LONE)
         thin(in, random_fork(s, 4));
-    move(p, in, of->exponent);
+    move(p, in, of->exponent, random_fork(s, 6));
     for (uint32_t i = 0; i < MOST_MATRICES; i++)
         make_matrix(p, find_of(p, "w", i), find_of(p, "bias", i), find_of(p, "w_scale", i), of->w,
                     random_fork(s, 8 + i));
     make_matrix(p, problem_find(p, "gate"), NULL, problem_find(p, "gate_scale"), of->w, random_fork(s, 2));
     if (of->has_bad_x)
-        spoil(p, random_fork(s, 5));
+        spoil(p, in, random_fork(s, 5));
+    if (scales)
+        make_codes(in, codes, scales, pattern->number == MIXED, random_fork(s, 6));
+    pool_free(&memory);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
@@ -479,6 +559,22 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
+/* Elements of k that a thread block multiplies between barriers, and how many such stages have copies of their own in the
+ * kernel's text before its loop. */
+typedef struct trips {
+    uint64_t elements, ahead;
+} trips;
+
+static trips trips_of(const problem *p)
+{
+    const uint64_t stages = problem_parameter(p, "stages");
+    if (is_tiles(p))
+        return (trips){gguf_of(p)->elements == 256 ? 256 : 128, 1};
+    if (is_codes(p))
+        return (trips){256 * problem_parameter(p, "k_warps"), stages - 1};
+    return (trips){problem_parameter(p, "tile_m") <= 16 ? 512 : 256, stages - 1};
+}
+
 static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     set_sizes(plan, m, n, k);
@@ -496,13 +592,33 @@ static void add_parts(size_plan *plan, uint64_t tile_m, uint64_t trip)
     add_always(plan, 3, 1, (parts + 3) * trip - elements);
 }
 
+/* Whole tiles, in spite of limits: each stage in turn is the last one, of which there are some blocks; of half a tile, and again
+ * of few rows, stages that are filled a second time. */
+static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
+{
+    enum { MOST = DEFAULT_ELEMENTS * 3 / 4 };
+    const gguf_format *format = gguf_of(plan->problem);
+    const trips of = trips_of(plan->problem);
+    const uint64_t blocks = of.elements / format->elements;
+    for (uint64_t stage = 0; stage <= of.ahead + 1; stage++) {
+        const uint64_t part = blocks > 1 ? blocks / 2 + stage % (blocks / 2) : 1,
+                       k = of.elements * stage + format->elements * part,
+                       row_bytes = k / format->elements * format->bytes;
+        const bool fits = row_bytes * tile_n + k * tile_m <= MOST;
+        add_always(plan, tile_m, fits ? tile_n : tile_n / 2 + 1, k);
+    }
+    for (uint64_t wider = 0; wider < 2; wider++)
+        add_always(plan, 3, tile_n / 2 + wider, (2 * of.ahead + 2 + wider) * of.elements + format->elements);
+}
+
 /* Rows of x and W around those of a tile, and of two; k of a block, and around what a thread block takes at once; one row or
  * column, and none. */
 static void plan_mma(size_plan *plan)
 {
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
-                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = tile_m <= 16 ? 512 : 256;
+                   tile_n = problem_parameter(plan->problem, "tile_n"),
+                   trip = trips_of(plan->problem).elements;
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
                    ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
                    ks[] = {
@@ -512,6 +628,9 @@ static void plan_mma(size_plan *plan)
         add(plan, ms[i], ns[i], ks[i]);
         add(plan, ms[i], ns[(i + 2) % 6], ks[(i + 3) % 6]);
     }
+    add_whole_tiles(plan, tile_m, tile_n);
+    for (uint64_t m = 6; m < tile_m; m += 4) /* copies of x that rows have of some warps */
+        add(plan, m, 1, format->elements);
     add(plan, 0, 5, 256);
     add(plan, 2, 0, 256);
     add(plan, 1, plan->limits.big / 256, 256);
@@ -519,13 +638,27 @@ static void plan_mma(size_plan *plan)
         add_parts(plan, tile_m, trip);
 }
 
-/* Of one row all steps of a trip over x, and tiles of W before the last. */
-static void add_steps(size_plan *plan)
+/* A row of W, of one block of k, more than all warps of all thread blocks have at once: so some thread blocks have none. */
+static void add_many_rows(size_plan *plan, uint64_t rows, uint64_t block)
 {
+    enum { M = 8, WARPS = 8 };
+    char error[256];
+    uint64_t blocks = 0;
+    set_sizes(plan, M, 1 << 24, block);
+    if (problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        add_always(plan, M, blocks * WARPS * rows + 1, block);
+}
+
+/* In spite of limits: all steps of a trip over x, tiles of W before the last, and a second chunk of k, each for all vectors. */
+static void add_steps(size_plan *plan, uint64_t vectors, uint64_t rows, uint64_t block)
+{
+    const uint64_t chunk = problem_parameter(plan->problem, "chunk");
     for (uint64_t k = 3328; k <= 4096; k += 768) {
-        set_sizes(plan, 1, 1, k);
-        size_plan_add_always(plan);
+        add_always(plan, vectors, 1, k);
+        add_always(plan, vectors, rows + 1, k);
     }
+    add_always(plan, chunk > 8192 ? 1 : vectors, 2, chunk + 256);
+    add_always(plan, 1, 3, chunk + 3 * block);
 }
 
 /* Rows of x around those of a thread block; rows of W around those of a warp, a thread block and two; rows that are less than
@@ -536,7 +669,7 @@ static void plan_sizes(size_plan *plan)
                           blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
-    if (is_half(plan->problem)) {
+    if (is_half(plan->problem) || is_codes(plan->problem)) {
         plan_mma(plan);
         return;
     }
@@ -546,7 +679,11 @@ static void plan_sizes(size_plan *plan)
         add(plan, m, ns[m % 8], format->elements * 3);
     add(plan, 0, 5, 256);
     add(plan, 2, 0, 256);
-    add_steps(plan);
+    add_steps(plan, vectors, problem_parameter(plan->problem, "rows"), format->elements);
+    add_many_rows(plan, problem_parameter(plan->problem, "rows"), format->elements);
+    for (uint64_t n = 1;
+         n <= 2 * vectors && vectors > 1 && problem_has_parameter(plan->problem, "norm", "rms"); n++)
+        add_always(plan, vectors, n, format->elements);
     add(plan, vectors, 66, 512);
     add(plan, 1, 3, 2048 + 256);
     add(plan, 1, 2, 8192 + 256);
@@ -557,24 +694,32 @@ static void plan_sizes(size_plan *plan)
 static void add_stretches(size_plan *plan)
 {
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
-                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = tile_m <= 16 ? 512 : 256;
+                   tile_n = problem_parameter(plan->problem, "tile_n"),
+                   trip = trips_of(plan->problem).elements;
     add_always(plan, 2 * tile_m + 1, 3, 5 * trip);
     add_always(plan, tile_m + 1, tile_n + 1, 2 * trip);
 }
 
-/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte; more rows than a thread block
- * gathers, in one chunk and in several. */
+/* On one multiprocessor: rows that a warp has behind its first ones, which begin at any byte, and warps that have some of
+ * their rows; more rows than a thread block gathers, in one chunk and in several. */
 static void plan_few(size_plan *plan)
 {
-    if (is_half(plan->problem)) {
+    if (is_half(plan->problem) || is_codes(plan->problem)) {
         if (problem_parameter(plan->problem, "split_k") == 0)
             add_stretches(plan);
         return;
     }
     const uint64_t rows = problem_parameter(plan->problem, "rows"),
+                   vectors = problem_parameter(plan->problem, "vectors"),
                    chunk = problem_parameter(plan->problem, "chunk");
-    add(plan, 1, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
+    add(plan, vectors, 2 * 16 * rows + 2, 1024 + gguf_of(plan->problem)->elements);
     add(plan, 1, 2 * (256 + 8 * rows) + 3, 256);
+    for (uint64_t absent = 1; absent < rows; absent++) {
+        add(plan, 1, 8 * rows - absent, gguf_of(plan->problem)->elements);
+        add(plan, vectors, 2 * 8 * rows - absent, gguf_of(plan->problem)->elements);
+    }
+    if (chunk <= 8192)
+        add(plan, vectors, 2 * 8 * rows + 3, chunk + 256);
     if (chunk == 2048)
         add(plan, 1, 2 * 256 + 3, chunk + 256);
 }

@@ -57,11 +57,17 @@ static bool is_narrow(const problem *p)
     return !is_mma(p) && problem_parameter(p, "tile_m") < 16;
 }
 
-/* Elements of A and of C from row to row. */
+/* Elements from row to row. */
 static uint64_t a_stride(problem *p)
 {
     return problem_has_parameter(p, "rows", "strided") ? problem_integer(p, "a_stride")
                                                        : problem_integer(p, "k");
+}
+
+static uint64_t c_stride(problem *p)
+{
+    return problem_has_parameter(p, "rows", "strided") ? problem_integer(p, "c_stride")
+                                                       : problem_integer(p, "n");
 }
 
 static uint64_t tiles(uint64_t count, uint64_t tile)
@@ -296,8 +302,8 @@ static double in_order(problem *p, const order *o, const operands *x)
 
 static void expect(problem *p, const input_pattern *pattern)
 {
-    argument *out = problem_find(p, "out");
-    uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n");
+    argument *out = problem_find(p, "out"), *tile_counters = problem_find(p, "tile_counters");
+    const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), stride = c_stride(p);
     const bool is_known = !is_mma(p) || is_exact(pattern->number);
     const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
     order o = {.is_f64 = problem_has_parameter(p, "acc", "f64"),
@@ -307,20 +313,27 @@ static void expect(problem *p, const input_pattern *pattern)
     double r_squares = 0, squares = 0;
     operands all = operands_open(p);
     expect_values(p, out);
+    if (stride > n)
+        expect_gaps(p, out);
     for (uint64_t i = 0; i < m * n; i++) {
+        const uint64_t at = i / n * stride + i % n;
         const operands one = operands_at(&all, i / n, i % n);
         product sum = multiply(&one);
         o.tile = i % n / tile_n * tiles(m, tile_m) + i / n / tile_m;
-        out->bound[i] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
-        out->expected_value[i] = number_or_infinity(out->about->type, sum.r, out->bound[i]);
+        out->bound[at] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
+        out->expected_value[at] = number_or_infinity(out->about->type, sum.r, out->bound[at]);
         if (is_known)
-            expect_last_bit(out, i, in_order(p, &o, &one));
+            expect_last_bit(out, at, in_order(p, &o, &one));
+        if (out->is_gap)
+            out->is_gap[at] = 0;
         r_squares += (double)(sum.r * sum.r);
         squares += sum.squares;
     }
     bool has_norm =
         pattern->flags & PATTERN_RANDOM && out->about->type != ELEMENT_F32 && m * n >= LEAST_OF_NORM;
     out->norm_bound = has_norm ? number_unit(out->about->type) * (sqrt(r_squares) + sqrt(squares)) : 0;
+    if (tile_counters)
+        expect_bits(p, tile_counters); /* all 0, as before */
     operands_close(&all);
 }
 
@@ -579,8 +592,9 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     problem_find(plan->problem, "n")->integer = n;
     problem_find(plan->problem, "k")->integer = k;
     if (problem_has_parameter(plan->problem, "rows", "strided")) {
+        static const uint64_t gaps[] = {0, 3, 8};
         problem_find(plan->problem, "a_stride")->integer = k + (m % 2 ? 8 : 72);
-        problem_find(plan->problem, "c_stride")->integer = n; /* with more: tests/gemm/status.c */
+        problem_find(plan->problem, "c_stride")->integer = n + gaps[(m + k / BLOCK) % 3];
     }
 }
 
@@ -624,16 +638,19 @@ static uint64_t parts_of(const problem *p)
     return split_k ? split_k : 8;
 }
 
-/* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns,
- * and as many rows as limits allow. */
+/* Each of them in turn is the first that a warp has none of, in the first round and in the second; then with all columns. Where
+ * limits are against that, all columns of one row, and all rows of a warp's columns. */
 static void add_last_blocks(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
+    enum { MOST = DEFAULT_ELEMENTS * 3 / 4, WARP_COLUMNS = 32 };
     const problem *p = plan->problem;
     const uint64_t k_warps = problem_parameter(p, "k_warps"), parts = parts_of(p), held = held_blocks(p);
     for (uint64_t block = 1; block < 2 * held; block++) {
         const uint64_t k = (block * k_warps + 1) * parts * BLOCK, n = tile_n + (block % 2 ? 0 : 1);
-        const bool is_whole = block + 2 >= 2 * held, fits = k * (n / 2 + tile_m) < DEFAULT_ELEMENTS * 3 / 4;
+        const bool is_whole = block + 2 >= 2 * held, fits = k * (n / 2 + tile_m) < MOST;
         add_always(plan, is_whole && !fits ? 1 : tile_m, is_whole ? n : 2, k);
+        if (is_whole && !fits)
+            add_always(plan, tile_m, tile_n < WARP_COLUMNS ? tile_n : WARP_COLUMNS, k);
     }
 }
 
@@ -699,6 +716,8 @@ static void plan_sizes(size_plan *plan)
     if (problem_find(plan->problem, "nested_absmax")) /* the last column's scales end a group of 256 */
         add(plan, 1, 16, 16 * BLOCK);
     add_always(plan, 1, 3, (is_mma(p) ? 2 : 1) * scales + 3 * BLOCK);
+    if (is_mma(p))
+        add_always(plan, 2, tile_n, scales + 3 * BLOCK);
     if (is_narrow(p))
         add_many_columns(plan, tile_n, 1, 0);
     for (uint64_t k = scales - BLOCK; !is_mma(p) && k <= scales + BLOCK; k += BLOCK)
@@ -710,12 +729,22 @@ static void plan_sizes(size_plan *plan)
     }
 }
 
-/* Thread blocks that go over several tiles of columns, with work for each. */
+/* Thread blocks that go over several tiles of columns, with work for each; and few that share K, whose parts then have more
+ * blocks of whole tiles than scales are brought at once, and parts of two tiles. Each number of rows of a tile, of which the
+ * stores of tensor cores' tiles have one each in the kernel's text. */
 static void plan_few(size_plan *plan)
 {
-    if (is_narrow(plan->problem))
-        add_many_columns(plan, problem_parameter(plan->problem, "tile_n"),
-                         problem_parameter(plan->problem, "tile_m"), BLOCK);
+    const problem *p = plan->problem;
+    const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
+    for (uint64_t k = 0; is_narrow(p) && k <= BLOCK; k += BLOCK)
+        add_many_columns(plan, tile_n, tile_m, k);
+    if (is_mma(p) && problem_parameter(p, "split_k") == 0) {
+        const uint64_t part = scales_k(p) / parts_of(p);
+        add(plan, tile_m, tile_n, 2 * part + 3 * BLOCK);
+        add(plan, tile_m - 1, 2 * tile_n + 1, part + BLOCK);
+    }
+    for (uint64_t m = 1; is_mma(p) && m < tile_m; m++)
+        add(plan, m, 1, problem_parameter(p, "split_k") == 0 ? BLOCK : 0);
 }
 
 const family_row nf4_gemm_row = {.name = "nf4_gemm",

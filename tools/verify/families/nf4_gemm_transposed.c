@@ -586,9 +586,11 @@ static void add_totals(size_plan *plan, uint64_t tile_m, uint64_t step)
     plan->limits.max_elements = kept;
 }
 
-/* Around every edge: of tiles, of blocks, of the columns that a warp and all warps take at once; no columns at all. */
+/* Around every edge: of tiles, of blocks, of the columns that a warp and all warps take at once; no columns at all. In spite of
+ * limits a whole tile of k, of which each thread has several elements, with work for all parts and warps. */
 static void plan_sizes(size_plan *plan)
 {
+    enum { MOST_WHOLE = 512 };
     static const uint64_t ks[] = {0, 64, 192, 448, 512, 576, 1088};
     const problem *p = plan->problem;
     uint64_t tile_m = problem_parameter(p, "tile_m"), k_warps = problem_parameter(p, "k_warps");
@@ -613,6 +615,9 @@ static void plan_sizes(size_plan *plan)
     add(plan, tile_m + 1, (chunk / step + 1) * step, TILE_K + BLOCK);
     add_always(plan, tile_m + 1, (turn / step + 1) * step, BLOCK);
     add_always(plan, tile_m, (3 * turn / step - 1) * step, 2 * BLOCK);
+    add_always(plan, tile_m, (turn / step + 1) * step,
+               turn > MOST_WHOLE ? TILE_K / 2 + BLOCK : TILE_K - BLOCK);
+    add_always(plan, 1, (chunk / step + 1) * step, TILE_K + 2 * BLOCK);
     add(plan, 1, 67 / step * step, 2560);
     if (is_mma(p))
         add_totals(plan, tile_m, step);

@@ -175,7 +175,7 @@ static void expect(problem *p, const input_pattern *pattern)
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
 /* By which powers of two the elements of a vector are moved, of the type's largest or least exponent. Of several vectors
- * all but the first are moved in another way each. */
+ * all but one are moved in another way each, or stay as they are. */
 typedef enum reach {
     IN_REACH,
     REACH_HUGE,   /* one element up to the largest number: its square overflows */
@@ -258,16 +258,30 @@ static const input_pattern patterns[] = {
 };
 /* clang-format on */
 
+/* The vector that is moved as the input's name says, and whether the others stay as they are. */
+typedef struct mover {
+    uint64_t vector;
+    bool is_lone;
+} mover;
+
+/* The number of rows of W chooses it, so that sizes show each. */
+static mover choose_mover(problem *p, random_stream s)
+{
+    const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");
+    return (mover){problem_integer(p, "n") % vectors, random_below(s, 1, 2) == 0};
+}
+
 /* Of elements that are alike. Without the norm h itself is as large, and its products must stay within f32. */
-static int reach_exponent(reach where, element_type type, bool has_norm, random_stream s, uint64_t number)
+static int reach_exponent(reach where, element_type type, bool has_norm, random_stream s, uint64_t number,
+                          mover of)
 {
     const int most = (int)log2(number_largest(type)), least = (int)log2(number_smallest(type));
     const int tiny[] = {least / 2 + 4, least / 2 - 2, least / 4 * 3, least + 10, least};
     const int huge = !has_norm ? most / 2 : random_below(s, 2 * number, 2) ? most : most / 2 + 4;
     const int small = tiny[random_below(s, 2 * number + 1, sizeof tiny / sizeof tiny[0])];
     const int any[] = {0, huge, small};
-    if (number > 0)
-        return any[random_below(random_fork(s, 1), number, 3)];
+    if (number != of.vector)
+        return of.is_lone ? 0 : any[random_below(random_fork(s, 1), number, 3)];
     switch (where) {
     case REACH_HUGE:
         return huge;
@@ -290,7 +304,7 @@ static double clamp(element_type type, double x)
     return fmax(fmin(x, number_largest(type)), -number_largest(type));
 }
 
-static void move_vectors(problem *p, reach where, random_stream s)
+static void move_vectors(problem *p, reach where, mover of, random_stream s)
 {
     argument *in = problem_find(p, "in");
     const element_type type = in->about->type;
@@ -298,7 +312,7 @@ static void move_vectors(problem *p, reach where, random_stream s)
     int exponent = 0;
     for (uint64_t i = 0; i < in->count; i++) {
         if (i % k == 0)
-            exponent = reach_exponent(where, type, problem_has_parameter(p, "norm", "rms"), s, i / k);
+            exponent = reach_exponent(where, type, problem_has_parameter(p, "norm", "rms"), s, i / k, of);
         element_set(type, in->host, i, clamp(type, ldexp(element_get(type, in->host, i), exponent)));
     }
 }
@@ -323,30 +337,46 @@ static int largest_exponent(reach where, bool is_f16, random_stream s)
     return -56;
 }
 
-/* One element of the first vector is by so much the largest that its square, or of f16 what it is multiplied with, overflows
+/* One element of a vector is by so much the largest that its square, or of f16 what it is multiplied with, overflows
  * where it is scaled by what suits the others: so it has to be found. */
-static void raise_one(problem *p, reach where, random_stream s)
+static void raise_one(problem *p, reach where, uint64_t number, random_stream s)
 {
     const argument *in = problem_find(p, "in");
     const element_type type = in->about->type;
-    const uint64_t k = problem_integer(p, "k"), place = choose_largest(k, random_fork(s, 5));
+    const uint64_t k = problem_integer(p, "k"), first = number * k,
+                   place = first + choose_largest(k, random_fork(s, 5));
     const bool is_f16 = type == ELEMENT_F16;
     const int of_one = largest_exponent(where, is_f16, random_fork(s, 1));
     const int of_others = is_f16 ? of_one - 13 : where == REACH_HUGE ? -20 : -124;
     const double sign = random_bits(s, 2) & 1 ? -1 : 1, part = 1 + random_uniform(s, 3);
     for (uint64_t i = 0; i < k; i++)
-        element_set(type, in->host, i, ldexp(random_normal(random_fork(s, 4), i), of_others));
+        element_set(type, in->host, first + i, ldexp(random_normal(random_fork(s, 4), i), of_others));
     element_set(type, in->host, place, clamp(type, sign * ldexp(part, of_one)));
 }
 
 static void reach_out(problem *p, reach where, random_stream s)
 {
     argument *eps = problem_find(p, "eps");
-    move_vectors(p, where, s);
+    const mover of = choose_mover(p, random_fork(s, 4));
+    move_vectors(p, where, of, s);
     if (eps && where == REACH_LARGE && problem_has_parameter(p, "x", "f16"))
         eps->real = 0x1p14;
     if ((where == REACH_HUGE || where == REACH_TINY) && problem_has_parameter(p, "norm", "rms"))
-        raise_one(p, where, random_fork(s, 3));
+        raise_one(p, where, of.vector, random_fork(s, 3));
+}
+
+/* Of vectors within reach one that the norm brings back. */
+static void reach_out_alone(problem *p, argument *eps, random_stream s)
+{
+    const uint64_t vectors = problem_find(p, "in")->count / problem_integer(p, "k");
+    const bool is_huge = problem_integer(p, "n") / vectors % 2;
+    mover of = choose_mover(p, random_fork(s, 1));
+    of.is_lone = true;
+    if (vectors == 1)
+        return;
+    move_vectors(p, is_huge ? REACH_HUGE : REACH_TINY, of, s);
+    if (!is_huge)
+        eps->real = 0;
 }
 
 /* In every second vector, or the only one. */
@@ -415,6 +445,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         q4k_fill(w, of->w, random_fork(s, 2));
     if (of->reach != IN_REACH)
         reach_out(p, of->reach, random_fork(s, 4));
+    else if (gamma)
+        reach_out_alone(p, eps, random_fork(s, 4));
     if (of->spoiled == SPOILED_H)
         spoil_h(p, random_fork(s, 5));
     else if (of->spoiled == SPOILED_W)
@@ -441,6 +473,12 @@ static void plan_sizes(size_plan *plan)
                 add(plan, rows[r], 256 * blocks[b]);
         }
     }
+    const uint64_t vectors = problem_parameter(plan->problem, "batch");
+    for (uint64_t n = 1; vectors > 1 && n <= 2 * vectors; n++) {
+        problem_find(plan->problem, "n")->integer = n;
+        problem_find(plan->problem, "k")->integer = 256;
+        size_plan_add_always(plan);
+    }
     add(plan, 1, 256);
     add(plan, 1, 256 * 5);
     add(plan, 2, 256 * 5);
@@ -462,8 +500,8 @@ static void plan_sizes(size_plan *plan)
 }
 
 /* On one multiprocessor: what the warps of its thread blocks have at once, and twice that, so that the last row of W is
- * the last that one of them has; a few more; and more than the 256 rows whose sums a block gathers, in one chunk of k and,
- * where chunks are short, in several. */
+ * the last that one of them has; a few more, or less, so that a warp has some of its rows; and more than the 256 rows whose
+ * sums a block gathers, in one chunk of k and, where chunks are short, in several. */
 static void plan_few(size_plan *plan)
 {
     const uint64_t rows = problem_parameter(plan->problem, "rows");
@@ -475,6 +513,8 @@ static void plan_few(size_plan *plan)
     /* full tiles, of 16 and of 8 super-blocks, and a last one */
     add(plan, blocks * (8 * rows + 4), 256 * (rows == 1 ? 19 : 11));
     add(plan, blocks * (256 + 8 * rows + 2), 256);
+    for (uint64_t absent = 1; absent < rows; absent++)
+        add(plan, blocks * 8 * rows - absent, 256);
     if (chunk <= 2048 && batch <= 2)
         add(plan, blocks * (256 + 1) + 1, chunk + 256);
 }

@@ -241,6 +241,7 @@ static void expect(problem *p, const input_pattern *pattern)
     argument *out = problem_find(p, "q_out");
     const uint64_t dim = problem_parameter(p, "head_dim");
     expect_values(p, out);
+    expect_gaps(p, out);
     for (uint64_t token = 0; token < problem_integer(p, "n"); token++) {
         for (uint64_t head = 0; head < problem_integer(p, "q_heads"); head++) {
             const uint64_t from = token * size_of(p, "q", "_row_stride") +
@@ -250,6 +251,7 @@ static void expect(problem *p, const input_pattern *pattern)
             for (uint64_t i = 0; i < dim; i++) {
                 const rotated r = element_of(p, q, from, i, token, true);
                 expect_element(out, to + i, &r);
+                out->is_gap[to + i] = 0;
             }
         }
     }
@@ -454,7 +456,7 @@ static void set_sizes(size_plan *plan, sizes n, layout where)
     set_rows(plan, "q", &n, n.q_heads, where, 8);
     set_rows(plan, "k", &n, n.k_heads, where, 16);
     set_rows(plan, "v", &n, n.v_heads, where, 24);
-    set_rows(plan, "out", &n, n.q_heads, where == HEADS_FIRST ? where : ROWS_FIRST, 0);
+    set_rows(plan, "out", &n, n.q_heads, where == FUSED ? ROWS_FIRST : where, 32);
     set_slots(plan, "cache", &n, dim, 8, where);
     set_slots(plan, "scale", &n, 1, 1, where);
 }
@@ -494,6 +496,10 @@ static void plan_sizes(size_plan *plan)
     add(plan, (sizes){0, 2, 1, 1, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){3, 0, 0, 0, dim, 1, 4}, ROWS_FIRST);
     add(plan, (sizes){40, 2, 1, 1, dim, 6, 8}, FUSED);
+    for (layout where = 0; where < LAYOUTS; where++) { /* in spite of limits */
+        set_sizes(plan, (sizes){3, 2, 1, 2, dim, 2, 2}, where);
+        size_plan_add_always(plan);
+    }
     set_sizes(plan, (sizes){1, 6 * warp_heads + 1, 7 * warp_heads, 10 * warp_heads, dim, 1, 2}, GAPS);
     size_plan_add_always(plan); /* all warps of three thread blocks have heads */
 }

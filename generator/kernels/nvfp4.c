@@ -1,0 +1,314 @@
+/* NVFP4's codes and scales, and what the strategies of nvfp4_gemv share. */
+#include "nvfp4.h"
+
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/scale_tiles.h"
+#include "device/shared.h"
+
+enum { NAN_MARKS = 0x40004000 };
+
+/* ---- e2m1 --------------------------------------------------------------------------------------------------------- */
+
+/* prmt picks a byte of the table by three bits of each selector nibble. The fourth bit replicates that byte's sign, which
+ * is 0: so codes with the other sign give 0. */
+static ptx_val magnitudes(ptx_fn *f, ptx_val selector)
+{
+    return ptx_prmt(f, ptx_u32(0x03020100), ptx_u32(0x0c080604), selector);
+}
+
+nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word)
+{
+    nvfp4_bytes bytes;
+    ptx_val flipped = ptx_xor(f, word, ptx_u32(0x88888888));
+    ptx_val word_high = ptx_shr(f, word, ptx_u32(16));
+    ptx_val flipped_high = ptx_shr(f, flipped, ptx_u32(16));
+    bytes.positive[0] = magnitudes(f, word);
+    bytes.negative[0] = magnitudes(f, flipped);
+    bytes.positive[1] = magnitudes(f, word_high);
+    bytes.negative[1] = magnitudes(f, flipped_high);
+    return bytes;
+}
+
+/* 128 + positive - negative in each byte borrows nothing from the next. */
+ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half)
+{
+    ptx_val raised = ptx_or(f, bytes->positive[half], ptx_u32(0x80808080));
+    ptx_val difference = ptx_sub(f, raised, bytes->negative[half]);
+    return ptx_xor(f, difference, ptx_u32(0x80808080));
+}
+
+void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4])
+{
+    ptx_val bytes[4];
+    ptx_unpack(f, PTX_B8, 4, bytes, word);
+    for (uint32_t i = 0; i < 4; i++)
+        pairs[i] = ptx_f16x2_from_e2m1x2(f, bytes[i]);
+}
+
+/* ---- e4m3 --------------------------------------------------------------------------------------------------------- */
+
+/* Two scales, from the low bytes of a U32 or U16, as F16X2. Below sm_89 they are times 2^-8, and a NaN is 480 times 2^-8;
+ * for each NaN `marks` then has one of NAN_MARKS set, among other bits. From sm_89 on `marks` is poison. */
+typedef struct nvfp4_scales {
+    ptx_val pair, marks;
+} wide_scales;
+
+/* f16 has one more exponent bit and a bias greater by 8. So the magnitude, shifted to leave the top exponent bit 0, is 2^-8
+ * times the number, for subnormal ones too. */
+static wide_scales widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
+{
+    wide_scales scales = {{0}, {0}};
+    if (has_sm_89) {
+        ptx_val pair = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
+        scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
+        return scales;
+    }
+    ptx_val spread = ptx_prmt(f, raw, ptx_u32(0), ptx_u32(0x1404));
+    ptx_val moved = ptx_shr(f, spread, ptx_u32(1));
+    ptx_val magnitude = ptx_and(f, moved, ptx_u32(0x3f803f80));
+    ptx_val bits = ptx_lop3(f, spread, ptx_u32(0x80008000), magnitude, 0xEA); /* (a & b) | c */
+    scales.pair = ptx_as(f, PTX_F16X2, bits);
+    scales.marks = ptx_add(f, magnitude, ptx_u32(0x00800080));
+    return scales;
+}
+
+ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
+{
+    wide_scales scales = widen_scales(f, has_sm_89, raw);
+    ptx_val factor = ptx_number(PTX_F16X2, has_sm_89 ? 0.25 : 0x1p14);
+    ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, scales.pair, factor));
+    if (has_sm_89)
+        return scaled;
+    ptx_val marked = ptx_and(f, scales.marks, ptx_u32(NAN_MARKS)); /* the highest exponent bits of two f16 */
+    ptx_val spread = ptx_mul(f, ptx_shr(f, marked, ptx_u32(14)), ptx_u32(0x7fff));
+    return ptx_or(f, scaled, spread);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------------------- */
+
+nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
+{
+    const bool is_simt = kiln_is(v, "strategy", "simt");
+    nvfp4_rows g = {.f = f,
+                    .c_type = kiln_type(v, "c"),
+                    .has_sm_80 = kiln_has_sm(v, 80),
+                    .has_sm_89 = kiln_has_sm(v, 89),
+                    .rows = kiln_int(v, "rows"),
+                    .k_warps = kiln_int(v, "k_warps"),
+                    .is_hardware = kiln_is(v, "decode", "hardware"),
+                    .has_alpha = kiln_bool(v, "global_scale"),
+                    .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4")};
+    g.neighbours = is_simt ? g.rows : 2;
+    g.a = ptx_param_ptr(f, PTX_U8, "a");
+    g.sfa = ptx_param_ptr(f, PTX_U8, "sfa");
+    g.b = ptx_param_ptr(f, PTX_U8, "b");
+    g.sfb = ptx_param_ptr(f, PTX_U8, "sfb");
+    g.c = ptx_param_ptr(f, g.c_type, "out");
+    g.m = ptx_param(f, PTX_U32, "m");
+    g.k = ptx_param(f, PTX_U32, "k");
+    g.l = ptx_param(f, PTX_U32, "l");
+    ptx_val given = ptx_param(f, PTX_U32, "b_rows");
+    ptx_val is_default = ptx_eq(f, given, ptx_u32(0));
+    g.b_rows = ptx_select(f, is_default, ptx_u32(128), given);
+    if (g.has_alpha)
+        g.alpha = ptx_param(f, PTX_F32, "alpha");
+    g.tid = ptx_tid_x(f);
+    g.lane = ptx_laneid(f);
+    g.warp = ptx_warpid_x(f);
+    g.slice = ptx_and(f, g.warp, ptx_u32(g.k_warps - 1));
+    g.row_bytes = ptx_cvt(f, PTX_U64, ptx_shr(f, g.k, ptx_u32(1)));
+    g.first_batch = ptx_ctaid_y(f);
+    g.batches = ptx_special(f, PTX_NCTAID_Y);
+    if (g.is_tiled) {
+        /* A row of tiles has the scales of 128 rows. */
+        g.tiles = scale_tiles_down(f, g.m);
+        ptx_val across = scale_tiles_across(f, ptx_shr(f, g.k, ptx_u32(4)));
+        g.tile_row_bytes = ptx_mul_wide(f, across, ptx_u32(SCALE_TILE_BYTES));
+    }
+    /* Shares differ by no more than what is loaded together, however many rows a pass has: memory's work is even. */
+    const uint32_t together = is_simt || g.is_tiled ? g.neighbours : 1;
+    ptx_val all = g.is_tiled ? ptx_mul(f, g.tiles, ptx_u32(SCALE_TILE_ROWS)) : g.m;
+    ptx_val blocks = ptx_nctaid_x(f);
+    ptx_val raised = ptx_add(f, all, ptx_sub(f, blocks, ptx_u32(1)));
+    ptx_val share = ptx_div(f, raised, blocks);
+    if (together > 1)
+        share = ptx_and(f, ptx_add(f, share, ptx_u32(together - 1)), ptx_u32(~(together - 1)));
+    ptx_val thread_block = ptx_ctaid_x(f);
+    g.first = ptx_mul(f, thread_block, share);
+    g.end = ptx_min(f, ptx_add(f, g.first, share), all);
+    return g;
+}
+
+uint32_t nvfp4_pass_rows(const nvfp4_rows *g)
+{
+    return NVFP4_WARPS / g->k_warps * g->rows;
+}
+
+void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
+{
+    ptx_val of_rows = ptx_shr(g->f, g->warp, ptx_u32(lanes_log2(g->k_warps)));
+    g->first_of_pass = first;
+    g->first_of_warp = ptx_mad(g->f, of_rows, ptx_u32(g->rows), first);
+}
+
+void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *of), void *of)
+{
+    ptx_fn *f = g->f;
+    PTX_FOR (f, batch, g->first_batch, g->l, g->batches) {
+        g->batch = batch;
+        ptx_val row = ptx_mul_wide(f, g->batch, g->b_rows);
+        ptx_val byte = ptx_mul(f, row, g->row_bytes);
+        g->b_at = ptx_add(f, ptx_address(f, g->b), byte);
+        if (g->is_tiled) {
+            ptx_val tile = ptx_mul_wide(f, g->batch, scale_tiles_down(f, g->b_rows));
+            g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_mul(f, tile, g->tile_row_bytes));
+        } else {
+            g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
+        }
+        if (begin)
+            begin(of);
+        PTX_FOR (f, first, g->first, g->end, ptx_u32(nvfp4_pass_rows(g))) {
+            nvfp4_start_pass(g, first);
+            pass(of);
+        }
+    }
+}
+
+ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
+{
+    ptx_fn *f = g->f;
+    ptx_val has_rows = ptx_lt(f, g->first_of_warp, g->end);
+    if (g->is_tiled) { /* of a warp's places the first has the first row */
+        ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, g->first_of_warp), g->m);
+        has_rows = ptx_and(f, has_rows, in_matrix);
+    }
+    return ptx_select(f, has_rows, length, ptx_u32(0));
+}
+
+ptx_val nvfp4_decodes(const nvfp4_rows *g)
+{
+    ptx_val is_first = ptx_eq(g->f, g->first_of_pass, g->first);
+    ptx_val is_long = ptx_gt(g->f, g->k, ptx_u32(NVFP4_DEPTH));
+    return ptx_or(g->f, is_first, is_long);
+}
+
+/* Those of its place in a tile's first block. */
+static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
+{
+    ptx_fn *f = g->f;
+    ptx_val together = ptx_and(f, place, ptx_u32(~(g->neighbours - 1)));
+    ptx_val tile = ptx_shr(f, together, ptx_u32(7));
+    ptx_val in_tile = ptx_and(f, together, ptx_u32(SCALE_TILE_ROWS - 1));
+    ptx_val index = ptx_mad_wide(f, g->batch, g->tiles, ptx_cvt(f, PTX_U64, tile));
+    ptx_val from = ptx_mul(f, index, g->tile_row_bytes);
+    ptx_val byte = ptx_mad_wide(f, in_tile, ptx_u32(SCALE_TILE_BLOCKS), from);
+    return ptx_add(f, ptx_address(f, g->sfa), byte);
+}
+
+void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales)
+{
+    ptx_fn *f = g->f;
+    ptx_val present = ptx_min(f, row, ptx_sub(f, g->end, ptx_u32(1)));
+    ptx_val of_matrix = present;
+    if (g->is_tiled) {
+        ptx_val last = ptx_sub(f, g->m, ptx_u32(1));
+        of_matrix = ptx_min(f, scale_tiles_row(f, present), last);
+    }
+    ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, of_matrix));
+    ptx_val byte = ptx_mul(f, index, g->row_bytes);
+    *codes = ptx_add(f, ptx_address(f, g->a), byte);
+    *scales = g->is_tiled ? tiled_scales(g, present)
+                          : ptx_add(f, ptx_address(f, g->sfa), ptx_shr(f, byte, ptx_u32(3)));
+}
+
+ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint32_t blocks)
+{
+    ptx_fn *f = g->f;
+    const uint32_t groups = SCALE_TILE_BLOCKS / blocks; /* in a tile */
+    if (!g->is_tiled)
+        return ptx_mad_wide(f, group, ptx_u32(blocks), scales);
+    ptx_val tile = ptx_shr(f, group, ptx_u32(lanes_log2(groups)));
+    ptx_val from = ptx_mad_wide(f, tile, ptx_u32(SCALE_TILE_BYTES), scales);
+    return ptx_mad_wide(f, ptx_and(f, group, ptx_u32(groups - 1)), ptx_u32(blocks), from);
+}
+
+void nvfp4_start_row(nvfp4_rows *g, uint32_t r)
+{
+    g->sum[r] = ptx_var(g->f, ptx_f32(0));
+    if (!g->has_sm_89)
+        g->marks[r] = ptx_var(g->f, ptx_u32(0));
+}
+
+ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b)
+{
+    wide_scales scales = widen_scales(g->f, g->has_sm_89, raw);
+    if (!g->has_sm_89)
+        ptx_or_to(g->f, g->marks[r], scales.marks);
+    return ptx_mul(g->f, scales.pair, of_b);
+}
+
+ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r)
+{
+    ptx_fn *f = g->f;
+    if (g->is_hardware)
+        return ptx_mul(f, g->sum[r], ptx_f32(4));
+    if (g->has_sm_89)
+        return g->sum[r];
+    ptx_val marked = ptx_and(f, g->marks[r], ptx_u32(NAN_MARKS));
+    ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
+    return ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), g->sum[r]);
+}
+
+static void store_sum(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_here)
+{
+    ptx_fn *f = g->f;
+    ptx_val in_share = ptx_lt(f, row, g->end);
+    ptx_val stores = ptx_and(f, in_share, is_here);
+    if (g->is_tiled) {
+        row = scale_tiles_row(f, row);
+        ptx_val in_matrix = ptx_lt(f, row, g->m);
+        stores = ptx_and(f, in_matrix, stores);
+    }
+    ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, row));
+    ptx_val at = ptx_at(f, g->c, index);
+    if (g->has_alpha)
+        sum = ptx_mul(f, sum, g->alpha);
+    narrow_store_where(f, g->c_type, PTX_F32, g->has_sm_80, at, sum, stores);
+}
+
+/* One thread per row of the pass adds. At the end all have read, and the next pass may store. */
+static void join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
+                       ptx_val is_first)
+{
+    ptx_fn *f = g->f;
+    ptx_val partial = ptx_shared(f, PTX_F32, NVFP4_WARPS * g->rows, 16);
+    ptx_val mine[4];
+    for (uint32_t i = 0; i < count; i++)
+        mine[i] = ptx_at(f, partial, ptx_mad(f, g->warp, ptx_u32(g->rows), row_in_warp[i]));
+    PTX_WHEN (f, is_first) {
+        for (uint32_t i = 0; i < count; i++)
+            ptx_store(f, mine[i], sums[i]);
+    }
+    ptx_barrier(f);
+    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(nvfp4_pass_rows(g)));
+    PTX_IF (f, is_here) {
+        ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(lanes_log2(g->rows)));
+        ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
+        ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->k_warps * g->rows), in_warps));
+        ptx_val total = shared_sum(f, from, g->k_warps, 4 * g->rows);
+        store_sum(g, total, ptx_add(f, g->first_of_pass, g->tid), is_here);
+    }
+    ptx_barrier(f);
+}
+
+void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val row_in_warp[], uint32_t count,
+                      ptx_val is_first)
+{
+    if (g->k_warps > 1) {
+        join_warps(g, sums, row_in_warp, count, is_first);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        store_sum(g, sums[i], ptx_add(g->f, g->first_of_warp, row_in_warp[i]), is_first);
+}

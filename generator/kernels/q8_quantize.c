@@ -1,0 +1,378 @@
+/* q8_quantize: rows of activations to signed bytes with a scale for each 32 neighbours, once for all products that share them; a
+ * norm before it, if any. linear takes them as x s8.
+ *
+ * GEOMETRY. A thread takes 16 bytes of a row at once, so the lanes of a block of 32 are 8 or 4 neighbours. Without a norm a
+ * thread block has a stretch of a row. With one it has a whole row: codes do not depend on the norm's factor, as it divides out,
+ * and scales wait in shared memory until all squares are summed. So x is read once.
+ *
+ * RANGE. The squares of f32 and bf16 may leave the range of f32, or x * gamma may where h does not. So where the mean is not between
+ * 2^-16 and 2^40, the row is read again, with x times a power of two that puts the larger of |x| and the square root of eps
+ * between 1/2 and 4 (but for denormals); it divides out. f16 needs none of this.
+ */
+#include <kiln/author/families.h>
+
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/shared.h"
+#include "device/tail.h"
+
+enum {
+    WARPS = 8,
+    THREADS = WARP_LANES * WARPS,
+    BLOCK = 32, /* elements under one scale */
+    MOST_RUN = 8,
+    MOST_STEPS = 4,
+    BIAS = 127,
+    ROUND = 0x4B400000, /* bits of 1.5 * 2^23: a number added to it is an integer in its low bits */
+};
+
+#define LEAST_MOST 0x1p-118f
+#define LEAST_MEAN 0x1p-16f
+#define MOST_MEAN  0x1p40f
+
+/* A variant while it is emitted. */
+typedef struct quantizer {
+    ptx_fn *f;
+    ptx_type type;
+    bool has_norm, may_scale;
+    uint32_t run;          /* elements that a thread takes at once */
+    uint32_t lanes, steps; /* of a block; whose loads are issued together */
+    ptx_val in, gamma, codes, scale, k, eps;
+    ptx_val tid, lane, warp;
+    ptx_val row;                    /* x's, a pointer */
+    ptx_val first;                  /* of the row's elements in all of x, U64 */
+    ptx_val partials, most, scales; /* addresses in shared memory */
+    ptx_val by, squares;            /* variables: what x is multiplied by; the sum */
+} quantizer;
+
+static uint32_t run_of(ptx_type type)
+{
+    return type == PTX_F32 ? 4 : 8;
+}
+
+/* ---- elements ----------------------------------------------------------------------------------------------------- */
+
+/* 16 bytes as memory has them. */
+typedef struct chunk {
+    ptx_val raw[4];
+} chunk;
+
+static chunk load_chunk(quantizer *q, ptx_val element, ptx_val in_bounds)
+{
+    chunk c;
+    ptx_val at = ptx_cast_ptr(q->f, ptx_at(q->f, q->row, element), PTX_U32);
+    tail_load(q->f, PTX_U32, 4, c.raw, at, &in_bounds, PTX_NC);
+    return c;
+}
+
+static void widen(quantizer *q, const chunk *c, ptx_val h[MOST_RUN])
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        if (q->type == PTX_F32)
+            h[i] = ptx_as(q->f, PTX_F32, c->raw[i]);
+        else
+            widen_pair(q->f, q->type, c->raw[i], &h[2 * i]);
+    }
+}
+
+/* Multiplies by gamma, and adds up the squares before. */
+static void normalise(quantizer *q, ptx_val element, ptx_val in_bounds, ptx_val h[MOST_RUN])
+{
+    ptx_fn *f = q->f;
+    ptx_val gamma[MOST_RUN];
+    for (uint32_t i = 0; i < q->run; i += 4) {
+        ptx_val at = ptx_at_bytes(f, ptx_at(f, q->gamma, element), 4 * i);
+        tail_load(f, PTX_F32, 4, &gamma[i], at, &in_bounds, PTX_NC);
+    }
+    for (uint32_t i = 0; i < q->run; i++) {
+        if (q->may_scale)
+            h[i] = ptx_mul(f, h[i], q->by);
+        ptx_fma_to(f, q->squares, h[i], h[i]);
+        h[i] = ptx_mul(f, h[i], gamma[i]);
+    }
+}
+
+/* The largest magnitude of a block, F32; of bits a NaN's are above all numbers'. */
+static ptx_val find_most(quantizer *q, const ptx_val h[MOST_RUN])
+{
+    ptx_fn *f = q->f;
+    ptx_val most = ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST));
+    for (uint32_t i = 0; i < q->run; i++)
+        most = ptx_max(f, most, ptx_as(f, PTX_U32, ptx_abs(f, h[i])));
+    return ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)q->lanes, most));
+}
+
+static void store_codes(quantizer *q, ptx_val element, const ptx_val h[MOST_RUN], ptx_val raise)
+{
+    ptx_fn *f = q->f;
+    ptx_val words[2], code[MOST_RUN];
+    for (uint32_t i = 0; i < q->run; i++)
+        code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], raise, ptx_bits(PTX_F32, ROUND)));
+    for (uint32_t i = 0; i < q->run; i += 4) {
+        ptx_val low = ptx_prmt(f, code[i], code[i + 1], ptx_u32(0x0040));
+        ptx_val high = ptx_prmt(f, code[i + 2], code[i + 3], ptx_u32(0x0040));
+        words[i / 4] = ptx_prmt(f, low, high, ptx_u32(0x5410));
+    }
+    ptx_val at = ptx_at(f, q->codes, ptx_add(f, q->first, ptx_cvt(f, PTX_U64, element)));
+    at = ptx_cast_ptr(f, at, PTX_U32);
+    if (q->run == 4)
+        ptx_store(f, at, words[0]);
+    else
+        ptx_store_vec(f, 2, at, words, PTX_PLAIN);
+}
+
+/* ---- scales ------------------------------------------------------------------------------------------------------- */
+
+/* 20 of its bits: so it times 1.5 * 2^23 is exact. An infinite one is made a NaN. */
+static void store_scale(quantizer *q, ptx_val block, ptx_val scale)
+{
+    ptx_fn *f = q->f;
+    ptx_val before = ptx_shr(f, q->first, ptx_u32(lanes_log2(BLOCK)));
+    ptx_val number = ptx_fma(f, scale, ptx_f32(0), scale);
+    ptx_val bits = ptx_and(f, ptx_as(f, PTX_U32, number), ptx_u32(0xfffffff0));
+    ptx_store(f, ptx_at(f, q->scale, ptx_add(f, before, ptx_cvt(f, PTX_U64, block))),
+              ptx_as(f, PTX_F32, bits));
+}
+
+static void keep_scale(quantizer *q, ptx_val block, ptx_val scale)
+{
+    if (q->has_norm)
+        ptx_store(q->f, shared_at(q->f, PTX_F32, ptx_mad(q->f, block, ptx_u32(4), q->scales), 0), scale);
+    else
+        store_scale(q, block, scale);
+}
+
+static void quantize_chunk(quantizer *q, const chunk *c, ptx_val element, ptx_val in_bounds)
+{
+    ptx_fn *f = q->f;
+    ptx_val h[MOST_RUN];
+    widen(q, c, h);
+    if (q->has_norm)
+        normalise(q, element, in_bounds, h);
+    ptx_val most = find_most(q, h), raise = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
+    ptx_val lane = ptx_and(f, q->lane, ptx_u32(q->lanes - 1));
+    PTX_IF (f, in_bounds) {
+        store_codes(q, element, h, raise);
+        PTX_IF (f, ptx_eq(f, lane, ptx_u32(0))) {
+            keep_scale(q, ptx_div(f, element, ptx_u32(BLOCK)), ptx_mul(f, most, ptx_f32(1.0f / 127)));
+        }
+    }
+}
+
+/* ---- the norm ----------------------------------------------------------------------------------------------------- */
+
+/* All of the row. */
+static void quantize_row(quantizer *q)
+{
+    ptx_fn *f = q->f;
+    const uint32_t step = THREADS * q->run;
+    q->squares = ptx_var(f, ptx_f32(0));
+    PTX_FOR (f, first, ptx_u32(0), q->k, ptx_u32(q->steps * step)) {
+        ptx_val element[MOST_STEPS], in_bounds[MOST_STEPS];
+        chunk c[MOST_STEPS];
+        element[0] = ptx_mad(f, q->tid, ptx_u32(q->run), first);
+        for (uint32_t s = 0; s < q->steps; s++) {
+            element[s] = s == 0 ? element[0] : ptx_add(f, element[0], ptx_u32(s * step));
+            in_bounds[s] = ptx_lt(f, element[s], q->k);
+            c[s] = load_chunk(q, element[s], in_bounds[s]);
+        }
+        for (uint32_t s = 0; s < q->steps; s++)
+            quantize_chunk(q, &c[s], element[s], in_bounds[s]);
+    }
+}
+
+/* The mean of the scaled squares, and eps. Begins with a barrier. */
+static ptx_val find_mean(quantizer *q)
+{
+    ptx_fn *f = q->f;
+    ptx_val of_warp = ptx_reduce_lanes(f, PTX_OP_ADD, WARP_LANES, q->squares);
+    ptx_barrier(f);
+    shared_store_warp(f, q->lane, q->warp, q->partials, 0, of_warp);
+    ptx_barrier(f);
+    ptx_val sum = shared_join_warps(f, PTX_OP_ADD, q->partials, 0, WARPS), eps = q->eps;
+    if (q->may_scale)
+        eps = ptx_mul(f, ptx_mul(f, eps, q->by), q->by);
+    return ptx_fma(f, sum, ptx_rcp_approx(f, ptx_cvt(f, PTX_F32, q->k)), eps);
+}
+
+/* A power of two, from the exponent of the row's largest magnitude or of the square root of eps; NaNs do not count. */
+static ptx_val find_power(quantizer *q)
+{
+    ptx_fn *f = q->f;
+    ptx_val start = ptx_mul(f, q->tid, ptx_u32(q->run)), most = ptx_var(f, ptx_sqrt_approx(f, q->eps));
+    PTX_FOR (f, element, start, q->k, ptx_u32(THREADS * q->run)) {
+        chunk c = load_chunk(q, element, ptx_lt(f, element, q->k));
+        ptx_val x[MOST_RUN];
+        widen(q, &c, x);
+        for (uint32_t i = 0; i < q->run; i++)
+            ptx_max_to(f, most, ptx_abs(f, x[i]));
+    }
+    ptx_val of_warp = ptx_reduce_lanes(f, PTX_OP_MAX, WARP_LANES, most);
+    shared_store_warp(f, q->lane, q->warp, q->most, 0, of_warp);
+    ptx_barrier(f);
+    ptx_val all = shared_join_warps(f, PTX_OP_MAX, q->most, 0, WARPS);
+    ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, all), ptx_u32(23)));
+    ptx_val biased = ptx_max(f, ptx_sub(f, ptx_s32(2 * BIAS - 1), exponent), ptx_s32(1));
+    return ptx_as(f, PTX_F32, ptx_shl(f, biased, ptx_u32(23)));
+}
+
+/* Codes of the row, and the mean; twice where it is out of range. */
+static ptx_val quantize_in_range(quantizer *q)
+{
+    ptx_fn *f = q->f;
+    ptx_val mean = ptx_var(f, ptx_f32(0)), is_first = ptx_var(f, ptx_u32(1));
+    q->by = ptx_var(f, ptx_f32(1));
+    PTX_LOOP (f) {
+        quantize_row(q);
+        ptx_set(f, mean, find_mean(q));
+        ptx_val is_above = ptx_gt(f, mean, ptx_f32(MOST_MEAN)),
+                is_below = ptx_lt(f, mean, ptx_f32(LEAST_MEAN));
+        ptx_val is_out = ptx_or(f, is_above, is_below);
+        ptx_val is_again = ptx_uniform(f, ptx_and(f, ptx_ne(f, is_first, ptx_u32(0)), is_out));
+        ptx_set(f, is_first, ptx_u32(0));
+        PTX_IF (f, is_again) {
+            ptx_rarely(f);
+            ptx_set(f, q->by, find_power(q));
+        }
+        ptx_repeat_if(f, is_again);
+    }
+    return mean;
+}
+
+static void quantize_normalised(quantizer *q)
+{
+    ptx_fn *f = q->f;
+    ptx_val mean;
+    if (q->may_scale) {
+        mean = quantize_in_range(q);
+    } else {
+        quantize_row(q);
+        mean = find_mean(q);
+    }
+    ptx_val factor = ptx_fma(f, mean, ptx_f32(0), ptx_rsqrt_approx(f, mean)),
+            blocks = ptx_div(f, q->k, ptx_u32(BLOCK));
+    PTX_FOR (f, block, q->tid, blocks, ptx_u32(THREADS)) {
+        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, block, ptx_u32(4), q->scales), 0));
+        store_scale(q, block, ptx_mul(f, scale, factor));
+    }
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+static void emit(ptx_fn *f, const kiln_variant *v)
+{
+    quantizer of = {.f = f, .type = kiln_type(v, "type"), .has_norm = kiln_is(v, "norm", "rms")}, *q = &of;
+    q->run = run_of(q->type);
+    q->lanes = BLOCK / q->run;
+    q->steps = MOST_STEPS * 4 / q->run;
+    q->may_scale = q->type != PTX_F16;
+    q->in = ptx_param_ptr(f, q->type, "in");
+    if (q->has_norm)
+        q->gamma = ptx_param_ptr(f, PTX_F32, "gamma");
+    q->codes = ptx_param_ptr(f, PTX_S8, "codes");
+    q->scale = ptx_param_ptr(f, PTX_F32, "scale");
+    ptx_param(f, PTX_U32, "m");
+    q->k = ptx_param(f, PTX_U32, "k");
+    if (q->has_norm)
+        q->eps = ptx_param(f, PTX_F32, "eps");
+    if (kiln_has_sm(v, 90))
+        ptx_grid_launch_next(f); /* a product that waits for the end brings its weights meanwhile */
+    q->tid = ptx_tid_x(f);
+    q->lane = ptx_laneid(f);
+    q->first = ptx_mul_wide(f, q->has_norm ? ptx_ctaid_x(f) : ptx_ctaid_y(f), q->k);
+    q->row = ptx_at(f, q->in, q->first);
+    if (q->has_norm) {
+        q->warp = ptx_warpid_x(f);
+        q->partials = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
+        q->most = ptx_add(f, q->partials, ptx_u32(4 * WARPS));
+        q->scales = ptx_add(f, q->most, ptx_u32(4 * WARPS));
+        quantize_normalised(q);
+        return;
+    }
+    ptx_val thread = ptx_global_thread_x(f), element = ptx_mul(f, thread, ptx_u32(q->run));
+    ptx_val in_bounds = ptx_lt(f, element, q->k);
+    chunk c = load_chunk(q, element, in_bounds);
+    quantize_chunk(q, &c, element, in_bounds);
+}
+
+enum { MOST_K = 262144 /* with a norm */ };
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    s->block[0] = THREADS;
+    s->min_sm = 75;
+    if (kiln_is(v, "norm", "rms")) {
+        s->shared_bytes = 8 * WARPS + 4 * MOST_K / BLOCK;
+        s->least_shared_bytes = 8 * WARPS + 4;
+    }
+}
+
+/* ---- the family --------------------------------------------------------------------------------------------------- */
+
+static const kiln_param params[] = {
+    {.name = "type",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "f32 f16 bf16",
+     .default_value = "f16",
+     .summary = "element type of x; gamma is f32"},
+    {.name = "norm",
+     .type = KILN_PARAM_WORD,
+     .role = KILN_ROLE_CONTRACT,
+     .words = "none rms",
+     .numbers = "1 2",
+     .default_value = "none",
+     .summary = "none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
+    {.name = NULL},
+};
+
+static const kiln_arg args[] = {
+    {"in", KILN_ARG_IN, "$type", "m, k", 16, NULL, "x: the rows of activations"},
+    {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
+    {"codes", KILN_ARG_OUT, "s8", "m, k", 16, NULL, "from -127 to 127"},
+    {"scale", KILN_ARG_OUT, "f32", "m, k / 32", 0, NULL,
+     "what the codes of each 32 elements are multiplied by"},
+    {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows"},
+    {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row"},
+    {"eps", KILN_ARG_VALUE, "f32", NULL, 0, "norm == rms",
+     "added to the mean of the squares; at least 0 and finite"},
+    {.name = NULL},
+};
+
+static const kiln_rule rules[] = {
+    {"k % 32 == 0", "k must be a multiple of 32"},
+    {"k >= 32 && k <= 1048576", "k must be from 32 to 2^20"},
+    {"norm != rms || k <= 262144", "with norm rms k must be at most 2^18"},
+    {"m <= 65535", "m must be at most 65535"},
+    {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
+    {NULL, NULL},
+};
+
+#define X_BYTES "select(type == f32, 4, 2)"
+
+const kiln_family q8_quantize_family = {
+    .name = "q8_quantize",
+    .summary = "quantise activations to bytes",
+    .source = "RMSNorm (arXiv:1910.07467); blocks as GGUF's Q8_0 has them, with scales in f32",
+    .accuracy =
+        "a is the largest |h| of a block of 32, or 2^-118 if that is more, with the norm times its factor. The scale is a / 127 within "
+        "(2^-19 + e) * a / 127, a number of at most 20 bits, and a code the integer nearest to h * 127 / a, which may be off by 2^-10 "
+        "more than 1/2. e is the norm's, 2^-22 + (L_n / 2 + 4) * 2^-24 with L_n = 4 * ceil(k / 1024) + 13; without it 2^-24. This holds for "
+        "finite x, as long as h is at most 2^100; an |h| below 2^-90 may count as 0",
+    .nonfinite =
+        "a NaN or an infinity in h makes the scale of its block a NaN, and its codes any; with norm rms one in x, or a "
+        "row of zeros with an eps of 0, those of all of the row",
+    .params = params,
+    .args = args,
+    .rules = rules,
+    .empty = "m == 0",
+    .shape = shape,
+    .grid = {"select(norm == rms, m, ceil_div(k, select(type == f32, 1024, 2048)))",
+             "select(norm == rms, 1, m)"},
+    .shared_bytes = "select(norm == rms, 64 + k / 8, 0)",
+    .cost = {.bytes_read = "m * k * " X_BYTES " + select(norm == rms, 4 * k, 0)",
+             .bytes_written = "m * k + m * (k / 8)",
+             .elements = "m * k"},
+    .min_sm = 75,
+    .emit = emit,
+};

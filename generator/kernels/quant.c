@@ -1,0 +1,590 @@
+/* The families of the 4-bit quantisers: of int4 (integers with a scale per group, or with a scale and a zero) and of nf4
+ * (NormalFloat with a scale per group) each a maker of scales, a packer, a quantiser that is both, and what goes back.
+ *
+ * For groups of a fixed size each has two bodies. The fast one takes full tiles whose numbers are plain. The predicated one
+ * takes all others, above all the tail of the tensor: it goes row by row, predicates each access of one element, and
+ * divides by div.rn. A fused quantizer knows its numbers only after it has read the tile; where they are not plain, the
+ * predicated body starts over.
+ */
+#include "quant.h"
+#include "device/lanes.h"
+#include "nf4_args.h"
+#include <kiln/author/families.h>
+
+/* ---- numbers of a tile's groups ----------------------------------------------------------------------------------- */
+
+/* Lane l owns the numbers of row l mod rows, of the group that its own elements of that row are in. So one access loads
+ * or stores the scales of a tile. The slot is where this lane's numbers are in the arrays of scales and zeros: `index`
+ * groups (U32) after the tile's first (U64). */
+typedef struct number_slot {
+    ptx_val first, index;
+} number_slot;
+
+static number_slot find_numbers(quant *q)
+{
+    ptx_fn *f = q->f;
+    uint32_t row_groups = 32 / q->lanes;
+    number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(lanes_log2(q->group)))};
+    slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
+    if (row_groups > 1) {
+        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(lanes_log2(q->lanes)));
+        slot.index = ptx_mad(f, slot.index, ptx_u32(row_groups), in_row);
+    }
+    return slot;
+}
+
+static ptx_val number_at(quant *q, number_slot slot, ptx_val tensor)
+{
+    ptx_val first = ptx_at(q->f, tensor, slot.first);
+    return ptx_at(q->f, first, slot.index);
+}
+
+/* The numbers of this lane's group in a row, from the lanes that own them. Needs all lanes. */
+static quant_numbers row_numbers(quant *q, const quant_numbers *kept, uint32_t row)
+{
+    if (q->rows == 1)
+        return *kept;
+    quant_numbers g = {.at = {{0}}};
+    for (int i = 0; i < QUANT_NUMBERS; i++)
+        if (kept->at[i].type != PTX_NONE)
+            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], ptx_u32(row), (int)q->rows);
+    return g;
+}
+
+/* Reduces over the group's lanes that differ in bit `distance` or in higher ones. */
+static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
+{
+    for (; distance < q->lanes; distance *= 2) {
+        ptx_val taken = ptx_shfl_xor(q->f, value, ptx_u32(distance));
+        value = ptx_op2(q->f, op, value, taken, PTX_HERE);
+    }
+    return value;
+}
+
+/* Reduces each row's group by op. values[row] is this lane's share and is destroyed. Each lane gets what it owns. While there are
+ * several rows, two lanes share two of them: each gives one away and keeps the other. */
+static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
+{
+    ptx_fn *f = q->f;
+    uint32_t distance = 1;
+    for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
+        ptx_val bit = ptx_and(f, q->lane, ptx_u32(distance));
+        ptx_val is_odd = ptx_ne(f, bit, ptx_u32(0));
+        for (uint32_t i = 0; i < count / 2; i++) {
+            ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
+            ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
+            ptx_val taken = ptx_shfl_xor(f, given, ptx_u32(distance));
+            values[i] = ptx_op2(f, op, kept, taken, PTX_HERE);
+        }
+    }
+    return reduce_from(q, op, values[0], distance);
+}
+
+/* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
+
+static quant_numbers numbers_of_tile(quant *q, quant_elements x)
+{
+    ptx_val extremes[2][QUANT_MOST_STEPS];
+    for (uint32_t row = 0; row < q->rows; row++) {
+        quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0]);
+        for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++) {
+            uint32_t step = row * q->row_steps + i / q->lane_elements;
+            quant_extremes_add(q, &e, x[step][i % q->lane_elements]);
+        }
+        for (uint32_t i = 0; i < 2; i++)
+            extremes[i][row] = e.at[i];
+    }
+    quant_extremes all = {{{0}}};
+    for (uint32_t i = 0; i < q->stored; i++)
+        all.at[i] = reduce_rows(q, quant_extreme[i], extremes[i]);
+    return quant_numbers_of(q, all);
+}
+
+static void store_numbers(quant *q, const quant_numbers *kept)
+{
+    number_slot slot = find_numbers(q);
+    ptx_val at[2];
+    for (uint32_t i = 0; i < q->stored; i++)
+        at[i] = number_at(q, slot, q->number[i]);
+    ptx_val of_group = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));
+    ptx_val is_owner = ptx_lt(q->f, of_group, ptx_u32(q->rows)); /* others own the same ones */
+    PTX_WHEN (q->f, is_owner) {
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_store(q->f, at[i], kept->at[i]);
+    }
+}
+
+static quant_numbers load_numbers(quant *q)
+{
+    quant_numbers g = {.at = {{0}}};
+    number_slot slot = find_numbers(q);
+    for (uint32_t i = 0; i < q->stored; i++)
+        g.at[i] = q->is_nested ? quant_nested_scale(q, slot.first, slot.index, NULL)
+                               : ptx_load_hint(q->f, number_at(q, slot, q->number[i]), PTX_NC);
+    return g;
+}
+
+/* A lane's codes of step `step` of a tile. */
+static ptx_val word_at(quant *q, ptx_val at, uint32_t step)
+{
+    return ptx_at_const(q->f, ptx_cast_ptr(q->f, at, quant_word_type(q)), 32 * (int)step);
+}
+
+/* ---- steps shared by the predicated bodies ------------------------------------------------------------------------ */
+
+/* A row of a tile; the tensor may end within it. */
+typedef struct tile_row {
+    ptx_val start;                 /* elements from the tile's first, U32 */
+    ptx_val has[QUANT_MOST_STEPS]; /* this lane's elements from each step's first to the end, S32 */
+    ptx_val group;                 /* of this lane, from the tile's first group, U32 */
+    ptx_val group_in_bounds;
+} tile_row;
+
+static tile_row init_row(quant *q, ptx_val start)
+{
+    ptx_fn *f = q->f;
+    tile_row r = {.start = start};
+    ptx_val lane_start = ptx_mad(f, q->lane, ptx_u32(q->lane_elements), start);
+    for (uint32_t i = 0; i < q->row_steps; i++) {
+        ptx_val past = i == 0 ? lane_start : ptx_add(f, lane_start, ptx_u32(i * q->step_elements));
+        r.has[i] = ptx_as(f, PTX_S32, ptx_sub(f, q->left, past));
+    }
+    r.group = ptx_shr(f, lane_start, ptx_u32(lanes_log2(q->group)));
+    r.group_in_bounds = ptx_gt(f, r.has[0], ptx_s32(0));
+    return r;
+}
+
+static ptx_val first_group(quant *q)
+{
+    return ptx_shr(q->f, q->first, ptx_u32(lanes_log2(q->group)));
+}
+
+/* Where a group's number is. */
+static ptx_val predicated_number_at(quant *q, const tile_row *r, ptx_val tensor)
+{
+    ptx_val at = ptx_at(q->f, tensor, first_group(q));
+    return ptx_at(q->f, at, r->group);
+}
+
+static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
+{
+    ptx_fn *f = q->f;
+    quant_numbers g = {.at = {{0}}};
+    if (q->is_nested)
+        g.at[QUANT_SCALE] = quant_nested_scale(q, first_group(q), r->group, &r->group_in_bounds);
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
+        g.at[i] = ptx_var(f, ptx_number(q->wide, 1));
+        ptx_val at = predicated_number_at(q, r, q->number[i]);
+        PTX_WHEN (f, r->group_in_bounds) {
+            ptx_set(f, g.at[i], ptx_load_hint(f, at, PTX_NC));
+        }
+    }
+    return g;
+}
+
+static void store_numbers_predicated(quant *q, const tile_row *r, const quant_numbers *g)
+{
+    ptx_fn *f = q->f;
+    ptx_val slot = ptx_and(f, q->lane, ptx_u32(q->lanes - 1)), at[2];
+    ptx_val is_first = ptx_eq(f, slot, ptx_u32(0));
+    ptx_val stores = ptx_and(f, is_first, r->group_in_bounds);
+    for (uint32_t i = 0; i < q->stored; i++)
+        at[i] = predicated_number_at(q, r, q->number[i]);
+    PTX_WHEN (f, stores) {
+        for (uint32_t i = 0; i < q->stored; i++)
+            ptx_store(f, at[i], g->at[i]);
+    }
+}
+
+static quant_numbers numbers_of_row(quant *q, quant_elements x)
+{
+    quant_extremes e = quant_extremes_of(q, x[0][0]);
+    for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
+        quant_extremes_add(q, &e, x[i / q->lane_elements][i % q->lane_elements]);
+    for (uint32_t i = 0; i < q->stored; i++)
+        e.at[i] = reduce_from(q, quant_extreme[i], e.at[i], 1);
+    return quant_numbers_of(q, e);
+}
+
+/* Byte by byte. Elements out of bounds are NaNs, and a NaN's code is 0, which the unused last nibble has to be. */
+static void store_codes_predicated(quant *q, const quant_tables *t, const tile_row *r, const quant_numbers *g,
+                                   quant_elements x)
+{
+    ptx_fn *f = q->f;
+    ptx_val byte = ptx_shr(f, r->start, ptx_u32(1));
+    ptx_val at = ptx_at(f, quant_packed_at(q), byte);
+    for (uint32_t step = 0; step < q->row_steps; step++) {
+        ptx_val codes = quant_codes(q, t, g, 0, x[step], q->lane_elements, QUANT_DIVIDE);
+        for (uint32_t pair = 0; pair < q->lane_elements / 2; pair++) {
+            ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, ptx_u32(8 * pair));
+            ptx_val in_bounds = ptx_gt(f, r->has[step], ptx_s32((int)(2 * pair)));
+            PTX_WHEN (f, in_bounds) {
+                ptx_store(f, ptx_at_const(f, at, step * q->step_elements / 2 + pair), two);
+            }
+        }
+    }
+}
+
+static ptx_val row_elements(const quant *q)
+{
+    return ptx_u32(q->row_steps * q->step_elements);
+}
+
+/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+
+static void read_number_arguments(quant *q)
+{
+    static const char *const names[] = {"scale", "zero"};
+    if (q->is_nested)
+        q->nested = nf4_nested_pointers(q->f);
+    for (uint32_t i = 0; i < q->stored && !q->is_nested; i++)
+        q->number[i] = ptx_param_ptr(q->f, q->wide, names[i]);
+}
+
+static void read_size_arguments(quant *q)
+{
+    q->n = ptx_param(q->f, PTX_U64, "n");
+    if (q->group == 0)
+        q->group_size = ptx_param(q->f, PTX_U64, "group_size");
+    if (q->is_nested)
+        nf4_nested_offset(&q->nested);
+}
+
+/* ---- scale, pack, quantize ---------------------------------------------------------------------------------------- */
+
+/* Row by row, with numbers that it makes and stores, or that are given; `t` null: without codes. */
+static void encode_predicated(quant *q, const quant_tables *t, bool makes_numbers)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+        tile_row r = init_row(q, start);
+        quant_elements x;
+        ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r.start);
+        for (uint32_t step = 0; step < q->row_steps; step++) {
+            for (uint32_t i = 0; i < q->lane_elements; i++) {
+                ptx_val in_bounds = ptx_gt(f, r.has[step], ptx_s32((int)i));
+                x[step][i] =
+                    quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
+            }
+        }
+        quant_numbers g = makes_numbers ? numbers_of_row(q, x) : load_numbers_predicated(q, &r);
+        if (makes_numbers)
+            store_numbers_predicated(q, &r, &g);
+        if (t)
+            store_codes_predicated(q, t, &r, &g, x);
+    }
+}
+
+/* Sets `predicated` to 0 when the tile is done. */
+static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers, ptx_val predicated)
+{
+    ptx_fn *f = q->f;
+    const quant_division how = makes_numbers ? QUANT_BY_OWN_SCALE : QUANT_BY_GIVEN_SCALE;
+    quant_elements x;
+    quant_numbers g = {.at = {{0}}};
+    if (!makes_numbers)
+        g = load_numbers(q);
+    quant_load_tile(q, quant_tile_at(q, q->in), x);
+    if (makes_numbers)
+        g = numbers_of_tile(q, x);
+    ptx_val is_plain = quant_is_plain(q, &g, how);
+    PTX_IF (f, ptx_vote_all(f, is_plain)) {
+        if (makes_numbers)
+            store_numbers(q, &g);
+        quant_numbers kept = quant_invert(q, &g, how);
+        ptx_val at = quant_packed_at(q);
+        for (uint32_t row = 0; row < q->rows; row++) {
+            quant_numbers of_row = row_numbers(q, &kept, row);
+            for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
+                ptx_val codes = quant_codes(q, t, &of_row, 0, x[step], q->lane_elements, how);
+                ptx_store(f, word_at(q, at, step), codes);
+            }
+        }
+        ptx_set(f, predicated, ptx_u32(0));
+    }
+}
+
+static void emit_codes(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool makes_numbers)
+{
+    quant q = quant_init(f, v, coder);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.in = ptx_param_ptr(f, q.type, "in");
+    read_number_arguments(&q);
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    read_size_arguments(&q);
+    if (q.group == 0) {
+        (makes_numbers ? quant_any_scale : quant_any_tiles)(&q, true);
+        return;
+    }
+    ptx_val in_bounds = quant_find_tile(&q);
+    PTX_IF (f, in_bounds) {
+        ptx_val is_full = quant_find_left(&q);
+        quant_tables t = quant_load_tables(&q);
+        ptx_val predicated = ptx_var(f, ptx_u32(1));
+        PTX_IF (f, is_full) {
+            encode_full_tile(&q, &t, makes_numbers, predicated);
+        }
+        ptx_val is_left = ptx_ne(f, predicated, ptx_u32(0));
+        PTX_IF (f, is_left) {
+            encode_predicated(&q, &t, makes_numbers);
+        }
+    }
+}
+
+static void emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    quant q = quant_init(f, v, coder);
+    q.in = ptx_param_ptr(f, q.type, "in");
+    read_number_arguments(&q);
+    read_size_arguments(&q);
+    if (q.group == 0) {
+        quant_any_scale(&q, false);
+        return;
+    }
+    ptx_val in_bounds = quant_find_tile(&q);
+    PTX_IF (f, in_bounds) {
+        ptx_val is_full = quant_find_left(&q);
+        PTX_IF (f, is_full) {
+            quant_elements x;
+            quant_load_tile(&q, quant_tile_at(&q, q.in), x);
+            quant_numbers kept = numbers_of_tile(&q, x);
+            store_numbers(&q, &kept);
+        }
+        PTX_ELSE (f) {
+            encode_predicated(&q, NULL, true);
+        }
+    }
+}
+
+/* ---- unpack ------------------------------------------------------------------------------------------------------- */
+
+static void unpack_full_tile(quant *q, ptx_val values)
+{
+    ptx_fn *f = q->f;
+    ptx_val codes[QUANT_MOST_STEPS];
+    ptx_val from = quant_packed_at(q);
+    for (uint32_t step = 0; step < q->steps; step++)
+        codes[step] = ptx_load_as(f, PTX_U32, word_at(q, from, step), PTX_NC | PTX_NO_ALLOCATE);
+    quant_numbers kept = load_numbers(q);
+    ptx_val to = quant_tile_at(q, q->out);
+    for (uint32_t row = 0; row < q->rows; row++) {
+        quant_numbers g = row_numbers(q, &kept, row);
+        for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
+            ptx_val x[QUANT_MOST_LANE_ELEMENTS];
+            for (uint32_t i = 0; i < q->lane_elements; i++)
+                x[i] = quant_value(q, values, &g, codes[step], i);
+            quant_store_step(q, ptx_at_const(f, to, step * q->step_elements), x);
+        }
+    }
+}
+
+static void unpack_step_predicated(quant *q, ptx_val values, const quant_numbers *g, ptx_val has,
+                                   ptx_val from, ptx_val to)
+{
+    ptx_fn *f = q->f;
+    for (uint32_t pair = 0; pair < q->lane_elements; pair += 2) {
+        ptx_val byte = ptx_var(f, ptx_u32(0));
+        ptx_val has_first = ptx_gt(f, has, ptx_s32((int)pair));
+        ptx_val has_second = ptx_gt(f, has, ptx_s32((int)pair + 1));
+        PTX_WHEN (f, has_first) {
+            ptx_set(f, byte, ptx_load_hint(f, ptx_at_const(f, from, pair / 2), PTX_NC));
+        }
+        ptx_val first = quant_value(q, values, g, byte, 0);
+        ptx_val second = quant_value(q, values, g, byte, 1);
+        quant_store_element(q, ptx_at_const(f, to, pair), first, has_first);
+        quant_store_element(q, ptx_at_const(f, to, pair + 1), second, has_second);
+    }
+}
+
+static void unpack_predicated(quant *q, ptx_val values)
+{
+    ptx_fn *f = q->f;
+    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+        tile_row r = init_row(q, start);
+        quant_numbers g = load_numbers_predicated(q, &r);
+        ptx_val byte = ptx_shr(f, start, ptx_u32(1));
+        ptx_val from = ptx_at(f, quant_packed_at(q), byte);
+        ptx_val to = ptx_at(f, quant_tile_at(q, q->out), start);
+        for (uint32_t step = 0; step < q->row_steps; step++)
+            unpack_step_predicated(q, values, &g, r.has[step],
+                                   ptx_at_const(f, from, step * q->step_elements / 2),
+                                   ptx_at_const(f, to, step * q->step_elements));
+    }
+}
+
+static void emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
+{
+    quant q = quant_init(f, v, coder);
+    q.is_high_first = kiln_is(v, "nibbles", "high");
+    q.is_nested = coder == QUANT_NF4 && kiln_is(v, "scale_type", "nested");
+    q.packed = ptx_param_ptr(f, PTX_U8, "packed");
+    read_number_arguments(&q);
+    q.out = ptx_param_ptr(f, q.type, "out");
+    read_size_arguments(&q);
+    if (q.group == 0) {
+        quant_any_tiles(&q, false);
+        return;
+    }
+    ptx_val in_bounds = quant_find_tile(&q);
+    PTX_IF (f, in_bounds) {
+        ptx_val is_full = quant_find_left(&q);
+        ptx_val values = quant_load_values(&q);
+        PTX_IF (f, is_full) {
+            unpack_full_tile(&q, values);
+        }
+        PTX_ELSE (f) {
+            unpack_predicated(&q, values);
+        }
+    }
+}
+
+/* clang-format off */
+
+/* ---- parameters --------------------------------------------------------------------------------------------------- */
+
+#define TYPE  PARAM(WORD, CONTRACT, "type", "f32 f64 f16 bf16", "f32", "element type of the tensor that is not quantised")
+#define MODE  PARAM(WORD, CONTRACT, "mode", "sym asym", "sym", \
+                    "sym: x = (code - 8) * scale; asym: x = (code - zero) * scale", .numbers = "1 2")
+#define GROUP PARAM(WORD, CONTRACT, "group", "32 64 128 256 any", "64", \
+                    "elements that share a scale; any: as many as the argument group_size says, which is slower")
+
+static const kiln_param int4_scale_params[] = {TYPE, MODE, GROUP, {.name = NULL}};
+static const kiln_param int4_params[] = {TYPE, MODE, GROUP, NIBBLES_PARAM, {.name = NULL}};
+static const kiln_param nf4_scale_params[] = {TYPE, GROUP, {.name = NULL}};
+static const kiln_param nf4_params[] = {TYPE, GROUP, NIBBLES_PARAM, {.name = NULL}};
+static const kiln_param nf4_unpack_params[] = {TYPE, GROUP, NIBBLES_PARAM, NF4_SCALE_TYPE_PARAM, {.name = NULL}};
+
+/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+
+#define GROUPS "ceil_div(n, select(group == any, group_size, group))"
+#define WIDE   "$type:f64:f32"
+
+#define IN                {"in", KILN_ARG_IN, "$type", "n", 16, NULL, "the tensor, in memory order"}
+#define OUT(text)         {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, text}
+#define PACKED(way, text) {"packed", KILN_ARG_##way, "u8", "ceil_div(n, 2)", 16, NULL, text}
+#define SCALE(way, text)  {"scale", KILN_ARG_##way, WIDE, GROUPS, 4, NULL, text}
+#define ZERO(way, text)   {"zero", KILN_ARG_##way, WIDE, GROUPS, 4, "mode == asym", text}
+#define SIZES             {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"}, \
+                          {"group_size", KILN_ARG_VALUE, "u64", NULL, 0, "group == any", "elements that share a scale; may exceed n"}
+
+#define PACKED_IN       PACKED(IN, "two codes per byte")
+#define PACKED_OUT      PACKED(OUT, "two codes per byte; for an odd n the last byte's second code is 0")
+#define SCALE_GIVEN     SCALE(IN, "scale of each group")
+#define ZERO_GIVEN      ZERO(IN, "zero of each group")
+#define ZERO_MADE       ZERO(OUT, "zero of each group: (0 - smallest) / scale, not rounded")
+#define INT4_SCALE_MADE SCALE(OUT, "scale of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15")
+#define NF4_SCALE_MADE  SCALE(OUT, "scale of each group: max(largest magnitude, 1e-12)")
+
+static const kiln_arg int4_scale_args[] = {IN, INT4_SCALE_MADE, ZERO_MADE, SIZES, {.name = NULL}};
+static const kiln_arg int4_pack_args[] = {IN, SCALE_GIVEN, ZERO_GIVEN, PACKED_OUT, SIZES, {.name = NULL}};
+static const kiln_arg int4_quantize_args[] = {IN, INT4_SCALE_MADE, ZERO_MADE, PACKED_OUT, SIZES, {.name = NULL}};
+static const kiln_arg int4_unpack_args[] = {
+    PACKED_IN, SCALE_GIVEN, ZERO_GIVEN, OUT("(code - 8, or code - zero) * scale, rounded after each step"), SIZES, {.name = NULL}};
+
+static const kiln_arg nf4_scale_args[] = {IN, NF4_SCALE_MADE, SIZES, {.name = NULL}};
+static const kiln_arg nf4_pack_args[] = {IN, SCALE_GIVEN, PACKED_OUT, SIZES, {.name = NULL}};
+static const kiln_arg nf4_quantize_args[] = {IN, NF4_SCALE_MADE, PACKED_OUT, SIZES, {.name = NULL}};
+static const kiln_arg nf4_unpack_args[] = {
+    PACKED_IN, {"scale", KILN_ARG_IN, WIDE, GROUPS, 4, "scale_type == f32", "scale of each group"},
+    NF4_NESTED_ARGS(GROUPS, "ceil_div(" GROUPS ", 256)"), OUT("value of the code times the scale of its group"), SIZES,
+    NF4_NESTED_OFFSET, {.name = NULL}};
+
+static const kiln_rule rules[] = {
+    {"n <= 1099511627776", "n must be at most 2^40"},
+    {"group != any || group_size >= 1", "group_size must be at least 1"},
+    {NULL, NULL},
+};
+
+/* ---- launch and cost ---------------------------------------------------------------------------------------------- */
+
+#define ELEMENT_BYTES "select(type == f64, 8, select(type == f32, 4, 2))"
+#define TENSOR        ELEMENT_BYTES " * n"
+#define CODES         "ceil_div(n, 2)"
+#define NF4_NUMBERS   "select(type == f64, 8, 4) * " GROUPS
+#define INT4_NUMBERS  "select(mode == asym, 2, 1) * " NF4_NUMBERS
+#define NF4_STORED    "select(scale_type == f32, " NF4_NUMBERS ", " NF4_NESTED_BYTES_READ(GROUPS) ")"
+
+/* A thread block has eight warps, each with a tile of 2 or 4 KB of the tensor (see quant_init). Where the group's size is
+ * an argument and the entry makes scales, it has an even number of whole groups instead. */
+#define TILE_BYTES  "select(group == any || ((type == f32 || type == f64) && (group == 128 || group == 256)), 4096, 2048)"
+#define TILES       "ceil_div(n, 8 * (" TILE_BYTES " / " ELEMENT_BYTES "))"
+#define LARGE_GROUP "select(type == f64, 1024, 2048)"
+#define ANY_GROUPS  "select(min(group_size, n) < " LARGE_GROUP ", 2 * ceil_div(" LARGE_GROUP " / 2, min(group_size, n)), 2)"
+#define SHARES      "select(group == any, ceil_div(n, min(group_size, n) * " ANY_GROUPS "), " TILES ")"
+
+static void shape(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 32 * QUANT_WARPS;
+}
+
+/* Left to itself, ptxas spills a little to fit one more thread block. */
+static void coding_shape(kiln_shape *s, const kiln_variant *v)
+{
+    const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
+    shape(s, v);
+    s->blocks_per_multiprocessor = q.lane_elements == 8                               ? 4
+                                   : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
+                                                                                      : 0;
+}
+
+static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
+{
+    shape(s, v);
+    kiln_require(s, kiln_is(v, "scale_type", "f32") || !kiln_is(v, "type", "f64"), "type scale_type",
+                 "scale_type nested needs type f32, f16 or bf16");
+}
+
+/* ---- the families ------------------------------------------------------------------------------------------------- */
+
+#define ACCURACY \
+    "bit for bit what a scalar program computes by the format's rules, with every operation rounded to " \
+    "nearest even; for finite inputs, and as told below for others"
+#define INT4_SOURCE "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
+#define NF4_SOURCE  "QLoRA (arXiv:2305.14314)"
+#define INT4_NONFINITE \
+    "a NaN does not change its group's scale. A group of NaNs alone has the least scale, and a NaN as " \
+    "its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows. Minus " \
+    "infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have " \
+    "none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which " \
+    "restores an infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element " \
+    "divided by an infinite scale, every element of a group with such a zero"
+#define NF4_NONFINITE \
+    "a NaN does not change its group's scale. A group of NaNs alone has the least scale. An infinity " \
+    "makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an infinite " \
+    "element divided by an infinite scale. A finite element divided by an infinite scale is 0"
+#define BACK_NONFINITE "IEEE arithmetic: 0 times an infinite scale is a NaN"
+
+#define INT4_CODER(v) (kiln_is(v, "mode", "asym") ? QUANT_INT4_ASYM : QUANT_INT4_SYM)
+#define NF4_CODER(v)  ((void)(v), QUANT_NF4)
+
+/* `emits` emits the kernel of the coder. */
+#define FAMILY(of, OF, entry, emits, what, of_nonfinite, params_of, shape_of, blocks, read, written)                   \
+    static void of##_##entry##_emit(ptx_fn *f, const kiln_variant *v)                                                  \
+    {                                                                                                                  \
+        const quant_coder coder = OF##_CODER(v);                                                                       \
+        emits;                                                                                                         \
+    }                                                                                                                  \
+    const kiln_family of##_##entry##_family = {                                                                        \
+        .name = #of "_" #entry, .summary = what, .source = OF##_SOURCE, .accuracy = ACCURACY,                          \
+        .nonfinite = of_nonfinite, .params = params_of, .args = of##_##entry##_args, .rules = rules,                   \
+        .empty = "n == 0", .shape = shape_of, .grid = {blocks}, .min_sm = 75,                                          \
+        .cost = {.bytes_read = read, .bytes_written = written, .elements = "n"}, .emit = of##_##entry##_emit};
+
+FAMILY(int4, INT4, scale, emit_scale(f, v, coder), "compute the scale, and for asym the zero, of each INT4 group",
+       INT4_NONFINITE, int4_scale_params, shape, SHARES, TENSOR, INT4_NUMBERS)
+FAMILY(int4, INT4, pack, emit_codes(f, v, coder, false), "quantise a tensor to INT4 codes with given scales and zeros",
+       INT4_NONFINITE, int4_params, coding_shape, TILES, TENSOR " + " INT4_NUMBERS, CODES)
+FAMILY(int4, INT4, quantize, emit_codes(f, v, coder, true), "quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read",
+       INT4_NONFINITE, int4_params, coding_shape, SHARES, TENSOR, CODES " + " INT4_NUMBERS)
+FAMILY(int4, INT4, unpack, emit_unpack(f, v, coder), "turn INT4 codes, scales and zeros back into a tensor",
+       BACK_NONFINITE, int4_params, shape, TILES, CODES " + " INT4_NUMBERS, TENSOR)
+FAMILY(nf4, NF4, scale, emit_scale(f, v, coder), "compute the scale of each NF4 group",
+       NF4_NONFINITE, nf4_scale_params, shape, SHARES, TENSOR, NF4_NUMBERS)
+FAMILY(nf4, NF4, pack, emit_codes(f, v, coder, false), "quantise a tensor to NF4 codes with given scales",
+       NF4_NONFINITE, nf4_params, coding_shape, TILES, TENSOR " + " NF4_NUMBERS, CODES)
+FAMILY(nf4, NF4, quantize, emit_codes(f, v, coder, true), "quantise a tensor to NF4 in groups: scales and packed codes, in one read",
+       NF4_NONFINITE, nf4_params, coding_shape, SHARES, TENSOR, CODES " + " NF4_NUMBERS)
+FAMILY(nf4, NF4, unpack, emit_unpack(f, v, coder), "turn NF4 codes and scales back into a tensor",
+       BACK_NONFINITE, nf4_unpack_params, nf4_unpack_shape, TILES, CODES " + " NF4_STORED, TENSOR)
+/* clang-format on */
