@@ -846,14 +846,15 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  * the exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the
  * second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each
  * block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other
- * than 1 9 more, and adds 40 * 2^-24 * S, which tensor cores cut off. half with strategy tiles has L = 5 /
- * 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds v * S + w * sum |h|,
- * where v is half an ulp of that type and w half of its least number; rounding twice adds 2 * v * S + w *
- * sum (|code| + 2) * |h| instead. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a
- * w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for
- * the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 *
- * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale,
- * are normal numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0.
+ * than 1 9 more, and adds 40 * 2^-24 * S, which tensor cores cut off. x s8 is exact, with L = 32 * ceil(k
+ * / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9
+ * more, and rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that
+ * type and w half of its least number; rounding twice adds 2 * v * S + w * sum (|code| + 2) * |h| instead.
+ * A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and
+ * it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y|
+ * + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds
+ * for every finite x, as long as h and sums, also times a w_scale, are normal numbers of at most 2^100,
+ * and |y| is at most that. An |h| below 2^-90 may count as 0.
  * NaN and infinity: a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a
  * scale or minimum of a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy
  * tiles a weight that is infinite in x's type: in f16 from 65520 on; with rounding twice a scale or a
@@ -896,28 +897,30 @@ enum {
 
 typedef struct kiln_default_linear_args {
     CUdeviceptr in;            /* in, f16[m, k], aligned to 16 bytes: x: the rows of activations */
+    CUdeviceptr in_scale;      /* in, f32[m, k / 32], only when x == s8: scale of each 32 codes; of at most
+                                * 22 bits */
     CUdeviceptr gamma;         /* in, f32[k], only when norm == rms: factors of the elements */
-    CUdeviceptr w;             /* in, u8[n, k * select(format == q4_0 || format == q4_k || format ==
-                                * iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
+    CUdeviceptr w;             /* in, constant, u8[n, k * select(format == q4_0 || format == q4_k || format
+                                * == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
                                 * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
                                 * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
                                 * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
                                 * 66))))))))) / 256], aligned to 16 bytes: rows of quantised blocks, as a
                                 * GGUF file has them */
-    CUdeviceptr w_2;           /* in, u8[n_2, k * select(format == q4_0 || format == q4_k || format ==
-                                * iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
+    CUdeviceptr w_2;           /* in, constant, u8[n_2, k * select(format == q4_0 || format == q4_k ||
+                                * format == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
                                 * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
                                 * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
                                 * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
                                 * 66))))))))) / 256], only when matrices >= 2: the second matrix */
-    CUdeviceptr w_3;           /* in, u8[n_3, k * select(format == q4_0 || format == q4_k || format ==
-                                * iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
+    CUdeviceptr w_3;           /* in, constant, u8[n_3, k * select(format == q4_0 || format == q4_k ||
+                                * format == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
                                 * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
                                 * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
                                 * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
                                 * 66))))))))) / 256], only when matrices == 3: the third matrix */
-    CUdeviceptr gate;          /* in, u8[n, k * select(format == q4_0 || format == q4_k || format ==
-                                * iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
+    CUdeviceptr gate;          /* in, constant, u8[n, k * select(format == q4_0 || format == q4_k || format
+                                * == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
                                 * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
                                 * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
                                 * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
@@ -960,7 +963,8 @@ typedef struct kiln_default_linear_args {
     uint32_t activation;       /* exact: products in f32; q8: h in blocks of 32, rounded to whole multiples
                                 * of max|h| / 127; half: f16 or bf16 x on tensor cores, with sums in f32;
                                 * KILN_DEFAULT_LINEAR_ACTIVATION_...; 0 is q8 */
-    uint32_t x;                /* element type of x; gamma is f32; KILN_DEFAULT_LINEAR_X_...; 0 is f16 */
+    uint32_t x;                /* element type of x; gamma is f32; s8: codes of q8_quantize;
+                                * KILN_DEFAULT_LINEAR_X_...; 0 is f16 */
     uint32_t y;                /* element type of y, bias and residual; KILN_DEFAULT_LINEAR_Y_...; 0 is f16 */
     uint32_t epilogue;         /* what is added to the products; or two products make y = act(h * gate^T) *
                                 * (h * w^T), swiglu with SiLU, x / (1 + exp(-x)), geglu with GELU, x / 2 *

@@ -108,7 +108,8 @@ static ptx_val add_parts(linear *l, const linear_tile *s)
     PTX_IF (f, has_all) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, shared_at(f, PTX_F32, from, i * s->k_warps * row_bytes), sums[i]);
-        ptx_barrier(f);
+        if (l->is_pair) /* else each thread stores what it has written */
+            ptx_barrier(f);
     }
     return has_all;
 }
