@@ -14,18 +14,29 @@ static ptx_val swizzle(ptx_fn *f, ptx_val row)
     return ptx_mad(f, odd, ptx_u32(4), second);
 }
 
+static ptx_val unit_element(x_ring *x, ptx_val unit)
+{
+    ptx_fn *f = x->f;
+    if (x->is_woven) {
+        ptx_val half = ptx_div(f, unit, ptx_u32(4)), of_lane = ptx_and(f, unit, ptx_u32(3));
+        return ptx_mad(f, of_lane, ptx_u32(16), ptx_mul(f, half, ptx_u32(8)));
+    }
+    ptx_val run = ptx_div(f, unit, ptx_u32(2)), half = ptx_and(f, unit, ptx_u32(1));
+    return ptx_mad(f, run, ptx_u32(x->run_step), ptx_mul(f, half, ptx_u32(8)));
+}
+
 /* Neighbouring threads copy the units of a row. */
-static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val tid)
+static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val stride,
+                        ptx_val tid)
 {
     ptx_fn *f = x->f;
     const uint32_t step = x->threads / UNITS;
     ptx_val unit = ptx_and(f, tid, ptx_u32(UNITS - 1)), row = ptx_div(f, tid, ptx_u32(UNITS));
     ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
-    ptx_val run = ptx_div(f, unit, ptx_u32(2)), in_run = ptx_and(f, unit, ptx_u32(1));
-    x->unit_element = ptx_mad(f, run, ptx_u32(x->run_step), ptx_mul(f, in_run, ptx_u32(8)));
-    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, x->end));
+    x->unit_element = unit_element(x, unit);
+    ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, stride));
     x->from = ptx_address(f, ptx_at(f, line, x->unit_element));
-    x->row_bytes = ptx_mul(f, x->end, ptx_u32(2 * step));
+    x->row_bytes = ptx_mul(f, stride, ptx_u32(2 * step));
     ptx_val behind = ptx_sub(f, ptx_sub(f, end, ptx_u32(1)), number);
     x->rows_left = ptx_div(f, behind, ptx_u32(step));
     ptx_val place = ptx_xor(f, unit, swizzle(f, row));
@@ -46,11 +57,11 @@ static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
         x->at[run] = ptx_mad(f, ptx_xor(f, place, ptx_u32(2 * run)), ptx_u32(UNIT_BYTES), line);
 }
 
-void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val tid,
-                 ptx_val lane)
+void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val stride,
+                 ptx_val tid, ptx_val lane)
 {
     x->end = k;
-    init_copies(x, shared, in, first, end, tid);
+    init_copies(x, shared, in, first, end, stride, tid);
     init_reads(x, shared, lane);
 }
 
@@ -82,24 +93,43 @@ static void load_rows(x_ring *x, const ptx_val at[2], uint32_t tile, ptx_val out
         out[i / 2][i % 2] = ptx_as(f, PTX_B32, words[i]);
 }
 
+/* Where this lane's elements of the half's runs are. */
+static void find_runs(x_ring *x, ptx_val offset, uint32_t half, ptx_val at[2])
+{
+    for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
+        at[run] = ptx_add(x->f, x->at[2 * half + run], offset);
+}
+
 /* Products of a few tiles take turns, so that none waits for the one before it. */
+static void multiply_rows(x_ring *x, const ptx_val at[2], uint32_t first, uint32_t count,
+                          ptx_val w[X_RING_TILES][2][4], ptx_val sum[][X_RING_TILES][4])
+{
+    ptx_val rows[MOST_TILES_AT_ONCE][2][2];
+    for (uint32_t i = 0; i < count; i++)
+        load_rows(x, at, first + i, rows[i]);
+    for (uint32_t run = 0; run < 2; run++)
+        for (uint32_t i = 0; i < count * X_RING_TILES; i++) {
+            ptx_val *to = sum[i / X_RING_TILES][i % X_RING_TILES];
+            tensor_multiply(x->f, x->type, x->has_sm_80, to, w[i % X_RING_TILES][run],
+                            rows[i / X_RING_TILES][run], to);
+        }
+}
+
+void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first, uint32_t count,
+                          ptx_val w[X_RING_TILES][2][4], ptx_val sum[][X_RING_TILES][4])
+{
+    ptx_val at[2];
+    find_runs(x, offset, half, at);
+    multiply_rows(x, at, first, count, w, sum);
+}
+
 void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4],
                      ptx_val sum[][X_RING_TILES][4])
 {
-    ptx_fn *f = x->f;
     ptx_val at[2];
-    for (uint32_t run = 0; run < (x->is_wide ? 1 : 2); run++)
-        at[run] = ptx_add(f, x->at[2 * half + run], offset);
     const uint32_t tiles = x->rows / X_RING_ROWS,
                    at_once = tiles < MOST_TILES_AT_ONCE ? tiles : MOST_TILES_AT_ONCE;
-    for (uint32_t first = 0; first < tiles; first += at_once) {
-        ptx_val rows[MOST_TILES_AT_ONCE][2][2];
-        for (uint32_t i = 0; i < at_once; i++)
-            load_rows(x, at, first + i, rows[i]);
-        for (uint32_t run = 0; run < 2; run++)
-            for (uint32_t i = 0; i < at_once * X_RING_TILES; i++)
-                tensor_multiply(f, x->type, x->has_sm_80, sum[first + i / X_RING_TILES][i % X_RING_TILES],
-                                w[i % X_RING_TILES][run], rows[i / X_RING_TILES][run],
-                                sum[first + i / X_RING_TILES][i % X_RING_TILES]);
-    }
+    find_runs(x, offset, half, at);
+    for (uint32_t first = 0; first < tiles; first += at_once)
+        multiply_rows(x, at, first, at_once, w, sum + first);
 }

@@ -4,7 +4,8 @@
  * The weights are the first operand of mma, 16 of their rows; activations are the second, eight of theirs: lane (g, t) has rows
  * g, g + 8, g + 16 and g + 24 of the weights, and loads of each eight rows of activations what belongs to row g. A step is four
  * runs of 16 elements, a product each. In a narrow ring lane (g, t) has elements 4t to 4t + 3 of each run, in a wide one elements
- * 8t to 8t + 7 of each two runs together, the first four for the one product, the others for the other.
+ * 8t to 8t + 7 of each two runs together, the first four for the one product, the others for the other. In a wide one that is
+ * woven they are those from 16t on of the whole step, eight for each two runs.
  *
  * BANKS. A row's step is eight units of 16 bytes; unit i of row r is at place i ^ (4 * (r % 2) + 2 * (r / 2 % 2)). So neither the
  * two rows that eight lanes load 16 bytes of nor the four that 16 lanes load 8 bytes of share a bank. */
@@ -22,14 +23,14 @@ enum {
     X_RING_MOST_ROW_TILES = 16
 };
 
-/* The user sets the members down to is_wide. */
+/* The user sets the members down to is_woven. */
 typedef struct x_ring {
     ptx_fn *f;
     ptx_type type;
     bool has_sm_80;
     uint32_t rows, threads; /* a multiple of 64 threads */
     uint32_t run_step;      /* elements from one run to the next, 16 or more */
-    bool is_wide;
+    bool is_wide, is_woven;
     ptx_val from, row_bytes;   /* U64: this thread's unit of its first row; bytes between its rows, U32 */
     ptx_val rows_left;         /* of its rows, in steps: those behind the last are the last one again */
     ptx_val to;                /* its first copy in the first stage */
@@ -43,9 +44,9 @@ static inline uint32_t x_ring_bytes(uint32_t rows)
     return rows * X_RING_ROW_BYTES;
 }
 
-/* The rows of `in` from `first` on, `k` elements each, in a ring at `shared`. */
-void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val tid,
-                 ptx_val lane);
+/* The rows of `in` from `first` on, `k` elements each and `stride` apart, in a ring at `shared`. */
+void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val stride,
+                 ptx_val tid, ptx_val lane);
 
 /* Starts to copy the step whose first element is `element` to the stage at `offset`; elements from the row's end on are 0. */
 void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset);
@@ -53,5 +54,9 @@ void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset);
 /* Adds the products of runs 2 * half and 2 * half + 1, each with its weights, to the sums. */
 void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4],
                      ptx_val sum[][X_RING_TILES][4]);
+
+/* The same of `count` times eight rows, at most four, from the `first` eight on, whose sums come first in `sum`. */
+void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first, uint32_t count,
+                          ptx_val w[X_RING_TILES][2][4], ptx_val sum[][X_RING_TILES][4]);
 
 #endif

@@ -72,3 +72,24 @@ ptx_val nf4_add_stretch(ptx_fn *f, const nf4_args *args, ptx_val tid, const spli
                      .tid = tid};
     return split_add_stretch(&s, of, sums, count);
 }
+
+nf4_stretch nf4_find_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n)
+{
+    nf4_stretch s = {.blocks = ptx_shr(f, args->k, ptx_u32(6)), .tile_m = tile_m, .tile_n = tile_n};
+    s.rows = ptx_div(f, ptx_add(f, args->m, ptx_u32(tile_m - 1)), ptx_u32(tile_m));
+    ptx_val columns = ptx_div(f, ptx_add(f, args->n, ptx_u32(tile_n - 1)), ptx_u32(tile_n));
+    s.of = split_find_stretch(f, ptx_mul(f, s.rows, columns), s.blocks);
+    return s;
+}
+
+/* Neighbouring tiles have the same columns, so that the weights of several rows of tiles come out of the L2 cache. */
+nf4_tile nf4_stretch_tile(ptx_fn *f, const nf4_stretch *s, ptx_val at)
+{
+    nf4_tile t = {.number = ptx_div(f, at, s->blocks)};
+    t.first_block = ptx_sub(f, at, ptx_mul(f, t.number, s->blocks));
+    ptx_val left = ptx_sub(f, s->blocks, t.first_block);
+    t.block_count = ptx_min(f, left, ptx_sub(f, s->of.end, at));
+    t.first_row = ptx_mul(f, ptx_rem(f, t.number, s->rows), ptx_u32(s->tile_m));
+    t.first_column = ptx_mul(f, ptx_div(f, t.number, s->rows), ptx_u32(s->tile_n));
+    return t;
+}

@@ -49,4 +49,19 @@ ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t thr
 ptx_val nf4_add_stretch(ptx_fn *f, const nf4_args *args, ptx_val tid, const split_stretch *of, ptx_val tile,
                         ptx_val sums[], uint32_t count);
 
+/* Stretches of tiles of tile_m rows by tile_n columns; and of one of them the tile that quantised block `at` of all tiles is in. */
+typedef struct nf4_stretch {
+    split_stretch of;
+    ptx_val blocks, rows; /* quantised blocks of a tile, tiles of a column */
+    uint32_t tile_m, tile_n;
+} nf4_stretch;
+
+typedef struct nf4_tile {
+    ptx_val number, first_row, first_column;
+    ptx_val first_block, block_count; /* of the stretch's part of the tile's K, U32 */
+} nf4_tile;
+
+nf4_stretch nf4_find_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n);
+nf4_tile nf4_stretch_tile(ptx_fn *f, const nf4_stretch *s, ptx_val at);
+
 #endif

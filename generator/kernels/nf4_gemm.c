@@ -17,8 +17,8 @@ static const kiln_param params[] = {
     {.name = "rows", .type = KILN_PARAM_WORD, .role = KILN_ROLE_CONTRACT, .words = "packed strided", .numbers = "1 2",
      .default_value = "packed", .is_later = true,
      .summary = "of A and C: packed one behind the other, or a_stride and c_stride apart"},
-    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma",
-     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16"},
+    {.name = "strategy", .type = KILN_PARAM_WORD, .role = KILN_ROLE_TUNING, .words = "simt mma tiles",
+     .default_value = "simt", .summary = "simt: CUDA cores; mma: tensor cores, for f16 and bf16; tiles: the same for many rows, from sm_80 on"},
     {.name = "tile_m", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "1 2 4 8 16 32 64 128",
      .default_value = "1",
      .summary = "rows of C per thread block; the weights are read once for each such tile; simt: 16 and 32 need A in f32"},
@@ -31,9 +31,9 @@ static const kiln_param params[] = {
      .default_value = "compact",
      .summary = "of decoded bytes, in shared memory: compact takes 32 KB; aligned takes 65 KB and saves an instruction per byte"},
     {.name = "stages", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "2 4", .default_value = "2",
-     .summary = "mma: stages of A in shared memory; all but one are being loaded"},
+     .summary = "mma: stages of A in shared memory; all but one are being loaded; tiles: half of them are"},
     {.name = "split_k", .type = KILN_PARAM_INT, .role = KILN_ROLE_TUNING, .words = "0 1 2 4 8 16", .default_value = "1",
-     .summary = "mma: thread blocks that share K; 0: as many as the device runs at once, with equal shares of the work; the last bits of C then depend on its number of multiprocessors; all but 1 need a workspace"},
+     .summary = "mma and tiles: thread blocks that share K; 0: as many as the device runs at once, with equal shares of the work; the last bits of C then depend on its number of multiprocessors; all but 1 need a workspace"},
     {.name = NULL},
 };
 
@@ -111,6 +111,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, has_f32_sums || is_f32, "a acc", "acc f64 needs a f32");
     kiln_require(s, 32 * k_warps <= 1024, "k_warps", "a thread block has at most 1024 threads");
     nf4_gemm_shape_mma(s, v);
+    nf4_gemm_shape_tiles(s, v);
     if (is_simt)
         (is_wide ? nf4_gemm_shape_wide : nf4_gemm_shape_simt)(s, v);
     if (is_simt)
@@ -138,7 +139,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 
 static void emit(ptx_fn *f, const kiln_variant *v)
 {
-    if (kiln_is(v, "strategy", "mma"))
+    if (kiln_is(v, "strategy", "tiles"))
+        nf4_gemm_emit_tiles(f, v);
+    else if (kiln_is(v, "strategy", "mma"))
         nf4_gemm_emit_mma(f, v);
     else
         (kiln_int(v, "tile_m") >= 16 ? nf4_gemm_emit_wide : nf4_gemm_emit_simt)(f, v);
@@ -154,14 +157,15 @@ const kiln_family nf4_gemm_family = {
         "and from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps). With acc f64 it is at most "
         "2^-24 of the element plus (L + 3) * 2^-53 * S. With mma it is at most (u + 5 * 2^-20 + (L + 3) * "
         "2^-24) * S, plus one rounding, where u is half an ulp of the type and L = k_warps + split_k + "
-        "ceil(ceil(k / 64) / (k_warps * split_k)), or with split_k 0 k_warps + 9 + ceil(ceil(k / 64) / k_warps). This holds where nothing overflows. Products and sums "
+        "ceil(ceil(k / 64) / (k_warps * split_k)), or with split_k 0 k_warps + 9 + ceil(ceil(k / 64) / k_warps). So with tiles; "
+        "but in bf16 with tile_m 128 they round scaled weights too, and the error is at most (2 * u + 4 * u^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |A| + 2^-149 * k, plus one rounding, where L = 5 / 4 * k. This holds where nothing overflows. Products and sums "
         "that are not normal numbers of f32 add 2^-150 * (k + 1 + sum |scale|), and half of the least "
         "number of C's type",
     .nonfinite =
         "IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements that it "
         "contributes to NaN or infinite; other rows and columns do not change. Up to 64 products with the "
         "codes' values are added before the scale is applied. That sum does not overflow while |A| is "
-        "below 2^122, whatever the scale (in f16, and with acc f64, for any A)",
+        "below 2^122, whatever the scale (in f16, and with acc f64, for any A). With tiles of 128 rows in bf16 the scale is applied before, and one from 0x1.ffp127 on is infinite",
     .params = params,
     .args = args,
     .workspace = &workspace,

@@ -264,21 +264,6 @@ static void store_column(nf4_gemm_mma *g, ptx_val row, ptx_val column, ptx_val m
     }
 }
 
-/* A few of this thread's elements at a time, so that the kernel is no longer than its loop. */
-static void store_large_tile(nf4_gemm_mma *g, ptx_val row, ptx_val column, ptx_val from)
-{
-    enum { AT_ONCE = 16 };
-    ptx_fn *f = g->f;
-    const uint32_t pass_rows = g->threads / g->tile_n;
-    ptx_val may = ptx_lt(f, column, g->args.n), first = ptx_add(f, row, g->first_row);
-    PTX_FOR (f, rows, ptx_u32(0), ptx_u32(g->tile_m), ptx_u32(AT_ONCE * pass_rows)) {
-        ptx_val sums[AT_ONCE], at = ptx_mad(f, rows, ptx_u32(sums_row_bytes(g)), from);
-        for (uint32_t i = 0; i < AT_ONCE; i++)
-            sums[i] = add_k_warps(g, at, i);
-        store_column(g, ptx_add(f, first, rows), column, may, sums, AT_ONCE, pass_rows);
-    }
-}
-
 /* Threads take neighbouring elements of a row; a small tile has fewer elements than there are threads. */
 static void store_tile(nf4_gemm_mma *g)
 {
@@ -293,10 +278,6 @@ static void store_tile(nf4_gemm_mma *g)
     ptx_barrier(f);
     store_sums(g);
     ptx_barrier(f);
-    if (count > MOST_SUMS) {
-        store_large_tile(g, row, column, from);
-        return;
-    }
     for (uint32_t i = 0; i < count; i++)
         sums[i] = ptx_var(f, ptx_f32(0));
     if (threads < g->threads) {
@@ -340,7 +321,6 @@ static nf4_gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
     g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
     g->iteration_blocks = g->k_warps * g->depth;
     g->chunk = g->has_most_threads                                  ? g->iteration_blocks
-               : g->tile_m == 128                                   ? 8
                : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
                                                                     : 32;
     g->is_double_buffered = g->iteration_blocks == g->chunk;
@@ -440,7 +420,8 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     enum { K_WARPS_OF_NARROW = 8 };
     const nf4_gemm_mma g = geometry(NULL, v);
-    const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide;
+    const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide,
+               is_tiles = kiln_is(v, "strategy", "tiles");
     s->block[0] = g.threads;
     s->shared_bytes = shared_bytes(&g);
     s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows ? 80 : 75;
@@ -449,8 +430,8 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
         s->registers = g.tile_m == ROWS ? 128 : 168;
     s->trip = g.depth * BLOCK_K;
     s->loop_warps = g.k_warps;
-    kiln_require(s, is_mma || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
-                 "stages 4 and split_k above 1 need strategy mma");
+    kiln_require(s, is_mma || is_tiles || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
+                 "stages 4 and split_k above 1 need strategy mma or tiles");
     kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
     kiln_require(s, !is_mma || !is_narrow || g.k_warps == K_WARPS_OF_NARROW, "strategy tile_m tile_n k_warps",
                  "strategy mma with tile_n 16 or 32 and tile_m of at most 8 needs k_warps 8");
@@ -467,11 +448,10 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
                  "strategy tile_m tile_n stages",
                  "stages 4 needs tile_n of at least 64, or tile_m 16, and tile_m of at most 16");
-    kiln_require(s, g.tile_m < 128 || (is_mma && g.tile_n == 128 && g.k_warps == 1 && g.split_k == 1),
-                 "strategy tile_m tile_n k_warps split_k",
-                 "tile_m 128 needs strategy mma, tile_n 128, k_warps 1 and split_k 1: registers");
-    kiln_require(s, g.split_k != 0 || (is_mma && g.is_wide), "strategy tile_m tile_n split_k",
-                 "split_k 0 needs strategy mma, and tile_n of at least 64 or tile_m of at least 16");
+    kiln_require(s, g.tile_m < 128 || is_tiles, "strategy tile_m", "tile_m 128 needs strategy tiles");
+    kiln_require(
+        s, g.split_k != 0 || is_tiles || (is_mma && g.is_wide), "strategy tile_m tile_n split_k",
+        "split_k 0 needs strategy tiles, or mma with tile_n of at least 64 or tile_m of at least 16");
     kiln_require(s, !is_mma || s->shared_bytes <= SHARED_SM_80,
                  "strategy tile_m tile_n k_warps table stages split_k",
                  "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
@@ -507,29 +487,25 @@ static void make_tile(nf4_gemm_mma *g)
     store_tile(g);
 }
 
-/* Neighbouring tiles have the same columns, so that the weights of several rows of tiles come out of the L2 cache. */
 static void make_stretch(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
-    ptx_val rows = ptx_div(f, ptx_add(f, g->args.m, ptx_u32(g->tile_m - 1)), ptx_u32(g->tile_m));
-    ptx_val columns = ptx_div(f, ptx_add(f, g->args.n, ptx_u32(g->tile_n - 1)), ptx_u32(g->tile_n));
-    g->stretch = split_find_stretch(f, ptx_mul(f, rows, columns), blocks);
+    const nf4_stretch stretch = nf4_find_stretch(f, &g->args, g->tile_m, g->tile_n);
+    g->stretch = stretch.of;
     ptx_val at = ptx_var(f, g->stretch.first);
     PTX_IF (f, ptx_lt(f, at, g->stretch.end)) {
         PTX_LOOP (f) {
-            g->tile = ptx_div(f, at, blocks);
-            g->first_block = ptx_sub(f, at, ptx_mul(f, g->tile, blocks));
-            ptx_val left = ptx_sub(f, blocks, g->first_block),
-                    count = ptx_min(f, left, ptx_sub(f, g->stretch.end, at));
-            g->block_count = ptx_as(f, PTX_S32, count);
-            g->first_row = ptx_mul(f, ptx_rem(f, g->tile, rows), ptx_u32(g->tile_m));
-            g->first_column = ptx_mul(f, ptx_div(f, g->tile, rows), ptx_u32(g->tile_n));
+            const nf4_tile tile = nf4_stretch_tile(f, &stretch, at);
+            g->tile = tile.number;
+            g->first_block = tile.first_block;
+            g->block_count = ptx_as(f, PTX_S32, tile.block_count);
+            g->first_row = tile.first_row;
+            g->first_column = tile.first_column;
             init_ends(g);
             g->is_first = ptx_eq(f, at, g->stretch.first);
             make_tile(g);
             ptx_barrier(f); /* all have read the sums */
-            ptx_add_to(f, at, count);
+            ptx_add_to(f, at, tile.block_count);
             ptx_repeat_if(f, ptx_lt(f, at, g->stretch.end));
         }
     }

@@ -14,7 +14,7 @@ enum {
     PAD_WORDS = 4,
     PAD_BYTES = 16,  /* so that rows in shared memory start in different banks */
     MOST_GROUPS = 4, /* of 16 columns, per warp */
-    MOST_ROW_TILES = 16,
+    MOST_ROW_TILES = 8,
     MOST_DEPTH = 4,
     MOST_COPIES = 16 /* per thread and stage */
 };

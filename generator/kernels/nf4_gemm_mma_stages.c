@@ -16,16 +16,10 @@ enum {
     SCALES_AT_ONCE = 8
 };
 
-/* To hold what an addition makes again. */
-static bool lacks_registers(const nf4_gemm_mma *g)
-{
-    return g->holds_rows || g->tile_m == 128;
-}
-
 ptx_val nf4_gemm_is_within(const nf4_gemm_mma *g, const ptx_val ends[], ptx_val done, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    if (!lacks_registers(g))
+    if (!g->holds_rows) /* it lacks registers to hold what an addition makes again */
         return ptx_gt(f, ends[ahead], done);
     return ptx_gt(f, ends[0], ptx_add(f, done, ptx_s32((int32_t)(ahead * g->k_warps))));
 }
@@ -191,7 +185,7 @@ static void init_a_copies(nf4_gemm_mma *g)
     g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
     g->a_step = ptx_mul_wide(f, g->args.a_stride, ptx_u32(2 * step));
     g->a_row = first;
-    for (uint32_t i = 0; i < g->a_copies && g->tile_m < 128; i++)
+    for (uint32_t i = 0; i < g->a_copies; i++)
         g->a_bytes[i] = bytes_of_row(g, i);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
     g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
@@ -215,8 +209,7 @@ static void copy_rows(nf4_gemm_mma *g, uint32_t ahead)
         if (i > 0)
             from = ptx_at(f, from, g->a_step);
         if (g->has_sm_80) {
-            ptx_val bytes = g->tile_m < 128 ? g->a_bytes[i] : bytes_of_row(g, i);
-            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, bytes, PTX_CG);
+            ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
         } else {
             ptx_val in_bounds = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
             tail_load(f, PTX_U32, 4, raw[i], from, &in_bounds, PTX_NC);
@@ -288,7 +281,7 @@ void nf4_gemm_next_stage(nf4_gemm_mma *g, ptx_val done, uint32_t block)
 void nf4_gemm_read_scales(nf4_gemm_mma *g, uint32_t block)
 {
     ptx_fn *f = g->f;
-    const uint32_t count = g->has_most_threads || lacks_registers(g) ? 1 : g->depth;
+    const uint32_t count = g->has_most_threads || g->holds_rows ? 1 : g->depth;
     if (block % count)
         return;
     ptx_val from = g->is_double_buffered ? g->scales_read : ptx_add(f, g->scales_read, g->ring);

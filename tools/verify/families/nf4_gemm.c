@@ -9,8 +9,13 @@
  *
  *     tensor cores    |C - r| <= u_T * |r| + d_T + (5 * 2^-20 + (L + 3) * 2^-24 + u_T) * S + (sum of |s| + k + 1) * 2^-150
  *
+ *     and scaled weights (strategy tiles in bf16, tile_m 128)
+ *                     |C - r| <= u_T * |r| + d_T + (2 * u_T + 4 * u_T^2 + (L + 3) * 2^-24) * S + 3 * 2^-134 * sum |a| + 2^-149 * k
+ *
  * since the table is rounded to T, and a step of a tensor core cuts what it adds: 8 products, each by less than 2^-24 of
- * the largest, and the sum by 2^-23, so that 64 of them, which then take their scale in f32, lose up to 80 * 2^-24. The
+ * the largest, and the sum by 2^-23, so that 64 of them, which then take their scale in f32, lose up to 80 * 2^-24; where weights
+ * are scaled, that counts as 80 additions in L. A scale is split into high and low, which loses u_T^2 of it, t * low is rounded to
+ * T, which loses as much again, and so is t * high + t * low; each rounding loses at most 2^-134 where the result is not normal. The
  * terms with 2^-150 are what products and sums lose that are too small to be normal numbers of f32. Random data must meet
  * the bound with sqrt(L), and with 16-bit C all elements together, from 64 on,
  * ||C - r|| <= u_T * (||r|| + ||sqrt(sum of (a*s*t)^2)||).
@@ -47,9 +52,20 @@ static bool is_exact(int kind)
 
 /* ---- reference -------------------------------------------------------------------------------------------------- */
 
+static bool is_tiles(const problem *p)
+{
+    return problem_has_parameter(p, "strategy", "tiles");
+}
+
 static bool is_mma(const problem *p)
 {
-    return problem_has_parameter(p, "strategy", "mma");
+    return problem_has_parameter(p, "strategy", "mma") || is_tiles(p);
+}
+
+/* Before the product. */
+static bool scales_weights(const problem *p)
+{
+    return is_tiles(p) && problem_has_parameter(p, "a", "bf16") && problem_parameter(p, "tile_m") == 128;
 }
 
 static bool is_narrow(const problem *p)
@@ -99,6 +115,8 @@ static double longest_chain_mma(problem *p)
     } else {
         of_part = tiles(blocks, split_k);
     }
+    if (scales_weights(p))
+        return 1.25 * (double)problem_integer(p, "k");
     return (double)(tiles(of_part, k_warps) + k_warps - 1 + parts - 1);
 }
 
@@ -115,7 +133,7 @@ static double longest_chain(problem *p)
 typedef struct product {
     long double r, magnitude; /* the exact sum, the sum of magnitudes */
     double squares;           /* the sum of the products' squares */
-    double scales;            /* the sum of the scales' magnitudes */
+    double scales, in;        /* the sums of the magnitudes of scales and of A */
 } product;
 
 /* The operands as numbers: rows of A, columns of the table's entries, and of scales. */
@@ -159,7 +177,7 @@ static operands operands_at(const operands *o, uint64_t row, uint64_t column)
 
 static product multiply(const operands *o)
 {
-    product sum = {0, 0, 0, 0};
+    product sum = {0, 0, 0, 0, 0};
     for (uint64_t i = 0; i < o->k; i++) {
         double s = o->scales[i / BLOCK];
         long double term = (long double)(o->in[i] * s) * o->weights[i]; /* a * s fits a double */
@@ -167,6 +185,7 @@ static product multiply(const operands *o)
         sum.magnitude += fabsl(term);
         sum.squares += (double)(term * term);
         sum.scales += fabs(s);
+        sum.in += fabs(o->in[i]);
     }
     return sum;
 }
@@ -176,8 +195,12 @@ static double bound_of(problem *p, const product *sum, element_type type, bool i
     bool is_f64 = problem_has_parameter(p, "acc", "f64");
     double chain = is_mma(p) ? longest_chain_mma(p) : longest_chain(p), unit = is_f64 ? 0x1p-53 : 0x1p-24;
     double sums = ((is_random ? sqrt(chain) : chain) + 3) * unit * (double)sum->magnitude;
-    if (is_mma(p))
-        sums += (5 * 0x1p-20 + number_unit(type)) * (double)sum->magnitude;
+    const double unit_t = number_unit(type);
+    if (scales_weights(p))
+        sums += (2 + 4 * unit_t) * unit_t * (double)sum->magnitude + 3 * 0x1p-134 * sum->in +
+                0x1p-149 * (double)problem_integer(p, "k");
+    else if (is_mma(p))
+        sums += (5 * 0x1p-20 + unit_t) * (double)sum->magnitude;
     if (!is_f64)
         sums += 0x1p-150 * (sum->scales + (double)problem_integer(p, "k") + 1);
     if (type == ELEMENT_F32 && !is_f64)
@@ -304,7 +327,7 @@ static void expect(problem *p, const input_pattern *pattern)
 {
     argument *out = problem_find(p, "out"), *tile_counters = problem_find(p, "tile_counters");
     const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), stride = c_stride(p);
-    const bool is_known = !is_mma(p) || is_exact(pattern->number);
+    const bool is_known = !is_mma(p) || (is_exact(pattern->number) && !scales_weights(p));
     const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
     order o = {.is_f64 = problem_has_parameter(p, "acc", "f64"),
                .k_warps = problem_parameter(p, "k_warps"),

@@ -1,0 +1,482 @@
+/* nf4_gemm on tensor cores for many rows: strategy tiles.
+ *
+ * A thread block makes tile_m rows by 128 columns of C. Each of its four warps has 32 columns, and decodes their weights once for
+ * all tile_m rows of A (device/x_ring.h), a quantised block of 64 along K at a time. Lane (g, t) takes the 16 codes from 16t on of
+ * its four columns, 8 bytes each, and the same elements of A: the ring has them in that order, so that nothing is repacked. Codes
+ * go straight into registers, a quantised block ahead: no two warps need the same ones.
+ *
+ * SCALES multiply the sums of a quantised block, as in nf4_gemm_mma.c. With 128 rows in bf16, which has room for every scale,
+ * they multiply the weights instead: half as many instructions, and no product waits for them. A scale is the sum of two numbers
+ * of bf16, so that a weight is rounded once: t * high + (t * low).
+ *
+ * COPIES. A is copied a quantised block at a time into a ring of `stages`; with four there is a barrier for every two. A column's
+ * scales are copied eight at a time, a whole sector, into a ring of two such chunks.
+ *
+ * With split_k 0 a thread block makes a stretch of all tiles' quantised blocks (device/split.h). Lanes' sums are added as they are,
+ * in registers, and only whole ones go through shared memory to C.
+ *
+ * INSTRUCTIONS per weight in the loop on sm_90, for tile_m 64, and 128 in f16 and bf16: 5.1 7.9 7.0. Of the 7.0 are 2.0
+ * products, 0.5 loads of A, 1.6 decoding, 1.3 scales, 0.7 copies.
+ */
+#include "nf4_gemm.h"
+
+#include "device/copy.h"
+#include "device/lanes.h"
+#include "device/narrow.h"
+#include "device/shared.h"
+#include "device/tail.h"
+#include "device/tensor.h"
+#include "device/x_ring.h"
+
+enum {
+    BLOCK_K = 64, /* a quantised block: a step of the ring */
+    COLUMNS = 128,
+    WARP_COLUMNS = 32,
+    LANE_COLUMNS = 4, /* eight apart */
+    THREADS = COLUMNS / WARP_COLUMNS * WARP_LANES,
+    CODE_WORDS = 2, /* of a lane's column and a quantised block */
+    CHUNK = 8,      /* scales of a column */
+    SCALES_AT_ONCE = 4,
+    SCALE_ROW_BYTES = 4 * (2 * CHUNK + 1), /* so that eight columns are in different banks */
+    SCALES_BYTES = COLUMNS * SCALE_ROW_BYTES,
+    SUMS_ROW_BYTES = 4 * (COLUMNS + 4), /* a lane's rows are two apart */
+    LANE_SUMS = 8,                      /* of eight rows */
+    TILES_AT_ONCE = 2,                  /* of eight rows, whose products are scaled */
+    ROWS_AT_ONCE = 8                    /* that are stored */
+};
+
+typedef struct tiles {
+    ptx_fn *f;
+    nf4_args args;
+    ptx_type type;
+    uint32_t tile_m, stages;
+    bool has_sm_80, has_stretch, scales_weights;
+    nf4_pairs pairs;
+
+    ptx_val tid, lane, warp, g, t, blocks;
+    ptx_val shared, a_at, scales_at; /* addresses in shared memory */
+    nf4_tile tile;
+    ptx_val end,
+        step; /* quantised blocks: the part's last and one more; the one that is multiplied, a variable */
+
+    x_ring a;
+    ptx_val codes_at[LANE_COLUMNS], codes[LANE_COLUMNS][CODE_WORDS];
+    ptx_val scale_from, column_step, columns_left; /* this thread's scales, as a ring's rows are */
+    ptx_val scale_block, scale_to, scale_read;
+    ptx_val sum[X_RING_MOST_ROW_TILES][X_RING_TILES][4];
+} tiles;
+
+static tiles geometry(ptx_fn *f, const kiln_variant *v)
+{
+    tiles g = {.f = f,
+               .type = kiln_type(v, "a"),
+               .tile_m = kiln_int(v, "tile_m"),
+               .stages = kiln_int(v, "stages"),
+               .has_sm_80 = true,
+               .has_stretch = kiln_int(v, "split_k") == 0};
+    g.scales_weights = g.type == PTX_BF16 && g.tile_m == 128;
+    g.pairs = nf4_table(f, v, g.type, 1024 + (g.has_stretch ? 16 : 0)); /* of split_add */
+    return g;
+}
+
+/* The table, the ring of A, scales, what nested ones are looked up in. At the end the sums take the ring's bytes and those behind. */
+static uint32_t shared_bytes(const tiles *g, bool is_nested)
+{
+    const uint32_t ring = g->stages * x_ring_bytes(g->tile_m) + SCALES_BYTES,
+                   sums = g->tile_m * SUMS_ROW_BYTES;
+    return nf4_pairs_bytes(&g->pairs) + (ring > sums ? ring : sums) + (is_nested ? NF4_NESTED_BYTES : 0);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------- */
+
+/* The offset in a ring of `count` stages of the one for the quantised block `ahead` of this. */
+static ptx_val stage_offset(tiles *g, uint32_t ahead, uint32_t count, uint32_t bytes)
+{
+    ptx_fn *f = g->f;
+    ptx_val block = ahead ? ptx_add(f, g->step, ptx_u32(ahead)) : g->step;
+    return ptx_and(f, ptx_mul(f, block, ptx_u32(bytes)), ptx_u32((count - 1) * bytes));
+}
+
+static void copy_a(tiles *g, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    ptx_val block = ptx_add(f, g->step, ptx_u32(ahead));
+    x_ring_copy(&g->a, ptx_mul(f, block, ptx_u32(BLOCK_K)),
+                stage_offset(g, ahead, g->stages, x_ring_bytes(g->tile_m)));
+    copy_commit(f, g->has_sm_80);
+}
+
+/* Neighbouring threads copy the scales of neighbouring quantised blocks. */
+static void init_scales(tiles *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t step = THREADS / CHUNK;
+    ptx_val row = ptx_div(f, g->tid, ptx_u32(CHUNK));
+    ptx_val column = tail_clamp(f, ptx_add(f, row, g->tile.first_column), g->args.n);
+    ptx_val before = ptx_mul_wide(f, column, g->blocks);
+    g->scale_block = ptx_and(f, g->tid, ptx_u32(CHUNK - 1));
+    g->scale_from = g->args.is_nested ? before : ptx_address(f, ptx_at(f, g->args.scale, before));
+    g->column_step = ptx_mul(f, g->blocks, ptx_u32(step * (g->args.is_nested ? 1 : 4)));
+    ptx_val behind = ptx_sub(f, ptx_sub(f, g->args.n, ptx_u32(1)), column);
+    g->columns_left = ptx_div(f, behind, ptx_u32(step));
+    g->scale_to = ptx_mad(f, row, ptx_u32(SCALE_ROW_BYTES), g->scales_at);
+    ptx_val mine = ptx_mad(f, g->warp, ptx_u32(WARP_COLUMNS), g->g);
+    g->scale_read = ptx_mad(f, mine, ptx_u32(SCALE_ROW_BYTES), g->scales_at);
+}
+
+/* The chunk of the quantised blocks from this one and `ahead` on. */
+static void copy_scales(tiles *g, uint32_t ahead)
+{
+    enum { COLUMN_STEP = THREADS / CHUNK, COPIES = COLUMNS / COLUMN_STEP };
+    ptx_fn *f = g->f;
+    ptx_val first = ptx_add(f, g->step, ptx_u32(ahead)), block = ptx_add(f, first, g->scale_block);
+    ptx_val is_there = ptx_lt(f, block, g->end), bytes = ptx_select(f, is_there, ptx_u32(4), ptx_u32(0));
+    ptx_val place = ptx_and(f, block, ptx_u32(2 * CHUNK - 1));
+    ptx_val to = ptx_mad(f, place, ptx_u32(4), g->scale_to);
+    ptx_val from = ptx_mad_wide(f, block, ptx_u32(g->args.is_nested ? 1 : 4), g->scale_from);
+    for (uint32_t i = 0; i < COPIES; i += SCALES_AT_ONCE) {
+        ptx_val at[SCALES_AT_ONCE], in_bounds[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
+        for (uint32_t j = 0; j < SCALES_AT_ONCE; j++) {
+            ptx_val column = ptx_min(f, g->columns_left, ptx_u32(i + j));
+            at[j] = ptx_mad_wide(f, column, g->column_step, from);
+            in_bounds[j] = is_there;
+        }
+        if (g->args.is_nested)
+            nf4_nested_load(&g->args.nested, SCALES_AT_ONCE, at, in_bounds, scale);
+        for (uint32_t j = 0; j < SCALES_AT_ONCE; j++) {
+            ptx_val place_of = shared_at(f, PTX_F32, to, (i + j) * COLUMN_STEP * SCALE_ROW_BYTES);
+            if (g->args.is_nested)
+                ptx_store(f, place_of, scale[j]);
+            else
+                ptx_cp_async_zfill(f, place_of, ptx_pointer(f, PTX_GLOBAL, PTX_F32, at[j]), 4, bytes, PTX_CA);
+        }
+    }
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------ */
+
+static void init_codes(tiles *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val of_warp = ptx_mad(f, g->warp, ptx_u32(WARP_COLUMNS), g->tile.first_column);
+    ptx_val mine = ptx_add(f, of_warp, g->g), column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
+    ptx_val byte = ptx_mul(f, g->t, ptx_u32(4 * CODE_WORDS));
+    for (uint32_t i = 0; i < LANE_COLUMNS; i++) {
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(8 * i)), g->args.n);
+        ptx_val start = ptx_at(f, g->args.packed, ptx_mul_wide(f, column, column_bytes));
+        g->codes_at[i] = ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32);
+        for (uint32_t word = 0; word < CODE_WORDS; word++)
+            g->codes[i][word] = ptx_var(f, ptx_u32(0));
+    }
+}
+
+/* Loads the codes of a quantised block, if there is one. */
+static void load_codes(tiles *g, ptx_val block)
+{
+    ptx_fn *f = g->f;
+    ptx_val word_at = ptx_mul(f, block, ptx_u32(BLOCK_K / 8));
+    PTX_WHEN (f, ptx_lt(f, block, g->end)) {
+        for (uint32_t i = 0; i < LANE_COLUMNS; i++) {
+            ptx_val words[CODE_WORDS];
+            ptx_val at = ptx_at(f, g->codes_at[i], word_at);
+            ptx_load_vec(f, CODE_WORDS, words, at, PTX_NC | PTX_NO_ALLOCATE);
+            for (uint32_t word = 0; word < CODE_WORDS; word++)
+                ptx_set(f, g->codes[i][word], words[word]);
+        }
+    }
+}
+
+static void read_scales(tiles *g, ptx_val scale[LANE_COLUMNS])
+{
+    ptx_fn *f = g->f;
+    ptx_val from = ptx_add(f, g->scale_read, stage_offset(g, 0, 2 * CHUNK, 4));
+    for (uint32_t i = 0; i < LANE_COLUMNS; i++)
+        scale[i] = ptx_load(f, shared_at(f, PTX_F32, from, 8 * i * SCALE_ROW_BYTES));
+}
+
+/* A scale as two numbers of A's type, each of them twice. */
+typedef struct parts {
+    ptx_val high, low;
+} parts;
+
+static parts split_scale(tiles *g, ptx_val scale)
+{
+    ptx_fn *f = g->f;
+    const ptx_type pair = g->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
+    ptx_val high = ptx_cvt_pair(f, pair, scale, scale), wide[2];
+    widen_pair(f, g->type, ptx_as(f, PTX_U32, high), wide);
+    ptx_val rest = ptx_sub(f, scale, wide[0]);
+    return (parts){high, ptx_cvt_pair(f, pair, rest, rest)};
+}
+
+/* The weights of half a quantised block, a product's first operands; scaled, or not: null. */
+static void decode_half(tiles *g, ptx_val codes[LANE_COLUMNS][CODE_WORDS], uint32_t half, const parts *scale,
+                        ptx_val w[X_RING_TILES][2][4])
+{
+    ptx_fn *f = g->f;
+    const ptx_type type = g->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
+    for (uint32_t i = 0; i < LANE_COLUMNS; i++) {
+        for (uint32_t byte = 0; byte < 4; byte++) {
+            ptx_val pair[2];
+            nf4_pairs_decode(&g->pairs, codes[i][half], byte, pair);
+            if (scale) {
+                ptx_val values = ptx_as(f, type, pair[0]);
+                ptx_val low = ptx_fma(f, values, scale[i].low, ptx_number(type, -0.0));
+                pair[0] = ptx_fma(f, values, scale[i].high, low);
+            }
+            w[i / 2][byte / 2][2 * (byte % 2) + i % 2] = ptx_as(f, PTX_B32, pair[0]);
+        }
+    }
+}
+
+/* ---- products ----------------------------------------------------------------------------------------------------- */
+
+static void multiply_scaled(tiles *g, const ptx_val scale[LANE_COLUMNS])
+{
+    ptx_fn *f = g->f;
+    ptx_val codes[LANE_COLUMNS][CODE_WORDS];
+    parts of[LANE_COLUMNS];
+    for (uint32_t i = 0; i < LANE_COLUMNS; i++)
+        for (uint32_t word = 0; word < CODE_WORDS; word++)
+            codes[i][word] = ptx_var(f, g->codes[i][word]);
+    load_codes(g, ptx_add(f, g->step, ptx_u32(1)));
+    ptx_val from = stage_offset(g, 0, g->stages, x_ring_bytes(g->tile_m));
+    for (uint32_t i = 0; i < LANE_COLUMNS; i++)
+        of[i] = split_scale(g, scale[i]);
+    for (uint32_t half = 0; half < 2; half++) {
+        ptx_val w[X_RING_TILES][2][4];
+        decode_half(g, codes, half, of, w);
+        x_ring_multiply(&g->a, from, half, w, g->sum);
+    }
+}
+
+static void multiply_then_scale(tiles *g, const ptx_val scale[LANE_COLUMNS])
+{
+    ptx_fn *f = g->f;
+    ptx_val from = stage_offset(g, 0, g->stages, x_ring_bytes(g->tile_m)), w[2][X_RING_TILES][2][4];
+    for (uint32_t half = 0; half < 2; half++)
+        decode_half(g, g->codes, half, NULL, w[half]);
+    load_codes(g, ptx_add(f, g->step, ptx_u32(1)));
+    for (uint32_t first = 0; first < g->tile_m / X_RING_ROWS; first += TILES_AT_ONCE) {
+        ptx_val partial[TILES_AT_ONCE][X_RING_TILES][4];
+        for (uint32_t i = 0; i < TILES_AT_ONCE * LANE_SUMS; i++)
+            partial[i / LANE_SUMS][i / 4 % 2][i % 4] = ptx_var(f, ptx_f32(0));
+        for (uint32_t half = 0; half < 2; half++)
+            x_ring_multiply_rows(&g->a, from, half, first, TILES_AT_ONCE, w[half], partial);
+        for (uint32_t i = 0; i < TILES_AT_ONCE * LANE_SUMS; i++)
+            ptx_fma_to(f, g->sum[first + i / LANE_SUMS][i / 4 % 2][i % 4],
+                       partial[i / LANE_SUMS][i / 4 % 2][i % 4], scale[i / 2 % LANE_COLUMNS]);
+    }
+}
+
+static void multiply_block(tiles *g)
+{
+    ptx_val scale[LANE_COLUMNS];
+    read_scales(g, scale);
+    (g->scales_weights ? multiply_scaled : multiply_then_scale)(g, scale);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+
+/* All warps are done with the blocks before; their stages are filled while these are multiplied. */
+static void next_stages(tiles *g)
+{
+    ptx_fn *f = g->f;
+    copy_wait(f, g->has_sm_80, 0);
+    ptx_barrier(f);
+    ptx_val in_chunk = ptx_and(f, ptx_sub(f, g->step, g->tile.first_block), ptx_u32(CHUNK - 1));
+    PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_chunk, ptx_u32(0)))) {
+        copy_scales(g, CHUNK);
+    }
+}
+
+static void multiply_blocks(tiles *g)
+{
+    ptx_fn *f = g->f;
+    const uint32_t batch = g->stages / 2;
+    PTX_FOR (f, block, g->tile.first_block, g->end, ptx_u32(1)) {
+        ptx_main_loop(f);
+        g->step = block;
+        if (batch == 1) {
+            next_stages(g);
+        } else {
+            ptx_val in_batch = ptx_and(f, ptx_sub(f, block, g->tile.first_block), ptx_u32(batch - 1));
+            PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_batch, ptx_u32(0)))) {
+                next_stages(g);
+            }
+        }
+        copy_a(g, batch);
+        multiply_block(g);
+    }
+    copy_wait(f, g->has_sm_80, 0);
+}
+
+/* ---- sums into C -------------------------------------------------------------------------------------------------- */
+
+static void gather_sums(tiles *g)
+{
+    ptx_fn *f = g->f;
+    ptx_val column = ptx_mad(f, g->warp, ptx_u32(WARP_COLUMNS), g->g);
+    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * SUMS_ROW_BYTES), g->a_at);
+    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
+    for (uint32_t row_tile = 0; row_tile < g->tile_m / X_RING_ROWS; row_tile++) {
+        for (uint32_t i = 0; i < LANE_SUMS; i++) {
+            const uint32_t row = row_tile * X_RING_ROWS + i % 2, in_warp = i / 4 * 16 + i % 4 / 2 * 8;
+            ptx_store(f, shared_at(f, PTX_F32, to, row * SUMS_ROW_BYTES + 4 * in_warp),
+                      g->sum[row_tile][i / 4][i % 4]);
+        }
+    }
+}
+
+/* A thread stores a column. */
+static void store_sums(tiles *g)
+{
+    ptx_fn *f = g->f;
+    ptx_barrier(f);
+    gather_sums(g);
+    ptx_barrier(f);
+    ptx_val column = ptx_add(f, g->tid, g->tile.first_column);
+    ptx_val left = ptx_sub(f, g->args.m, g->tile.first_row), rows = ptx_min(f, left, ptx_u32(g->tile_m));
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, g->tile.first_row, g->args.c_stride));
+    PTX_IF (f, ptx_lt(f, column, g->args.n)) {
+        ptx_val to = ptx_at(f, line, column), from = ptx_mad(f, g->tid, ptx_u32(4), g->a_at);
+        ptx_val row_step = ptx_cvt(f, PTX_U64, g->args.c_stride);
+        PTX_FOR (f, row, ptx_u32(0), rows, ptx_u32(ROWS_AT_ONCE)) {
+            ptx_val sum_at = ptx_mad(f, row, ptx_u32(SUMS_ROW_BYTES), from), here = ptx_sub(f, rows, row);
+            ptx_val at = ptx_at(f, to, ptx_mul_wide(f, row, g->args.c_stride));
+            for (uint32_t i = 0; i < ROWS_AT_ONCE; i++) {
+                ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, sum_at, i * SUMS_ROW_BYTES));
+                ptx_val narrow = ptx_cvt(f, g->type, sum);
+                PTX_WHEN (f, ptx_gt(f, here, ptx_u32(i))) {
+                    ptx_store(f, at, narrow);
+                }
+                at = ptx_at(f, at, row_step);
+            }
+        }
+    }
+}
+
+/* ---- the kernel --------------------------------------------------------------------------------------------------- */
+
+static void init_threads(tiles *g)
+{
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    g->g = ptx_shr(f, g->lane, ptx_u32(2));
+    g->t = ptx_and(f, g->lane, ptx_u32(3));
+    g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
+}
+
+static void layout_shared(tiles *g)
+{
+    ptx_fn *f = g->f;
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
+    g->a_at = ptx_add(f, g->shared, ptx_u32(nf4_pairs_layout(&g->pairs, g->shared)));
+    g->scales_at = ptx_add(f, g->a_at, ptx_u32(g->stages * x_ring_bytes(g->tile_m)));
+    nf4_pairs_find(&g->pairs, g->lane);
+    if (g->args.is_nested)
+        nf4_nested_fill(&g->args.nested, ptx_add(f, g->shared, ptx_u32(shared_bytes(g, false))), g->tid);
+}
+
+static void init_ring(tiles *g)
+{
+    ptx_fn *f = g->f;
+    g->a = (x_ring){.f = f,
+                    .type = g->type,
+                    .has_sm_80 = g->has_sm_80,
+                    .rows = g->tile_m,
+                    .threads = THREADS,
+                    .is_wide = true,
+                    .is_woven = true};
+    x_ring_init(&g->a, g->a_at, g->args.in, g->tile.first_row, g->args.m, g->args.k, g->args.a_stride, g->tid,
+                g->lane);
+}
+
+/* The sums of the tile over its part of K; `is_first` holds, if given, where the table is not there yet. */
+static void multiply_tile(tiles *g, const ptx_val *is_first)
+{
+    ptx_fn *f = g->f;
+    g->step = g->tile.first_block;
+    g->end = ptx_add(f, g->step, g->tile.block_count);
+    init_ring(g);
+    init_codes(g);
+    init_scales(g);
+    load_codes(g, g->step);
+    copy_scales(g, 0);
+    for (uint32_t ahead = 0; ahead < g->stages / 2; ahead++)
+        copy_a(g, ahead);
+    if (is_first) {
+        PTX_IF (f, *is_first) {
+            nf4_pairs_fill(&g->pairs, g->tid);
+        }
+    } else {
+        nf4_pairs_fill(&g->pairs, g->tid);
+    }
+    for (uint32_t row_tile = 0; row_tile < g->tile_m / X_RING_ROWS; row_tile++)
+        for (uint32_t i = 0; i < LANE_SUMS; i++)
+            g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+    multiply_blocks(g);
+}
+
+static void make_stretch(tiles *g)
+{
+    ptx_fn *f = g->f;
+    const nf4_stretch stretch = nf4_find_stretch(f, &g->args, g->tile_m, COLUMNS);
+    ptx_val at = ptx_var(f, stretch.of.first);
+    PTX_IF (f, ptx_lt(f, at, stretch.of.end)) {
+        PTX_LOOP (f) {
+            g->tile = nf4_stretch_tile(f, &stretch, at);
+            ptx_val is_first = ptx_eq(f, at, stretch.of.first);
+            multiply_tile(g, &is_first);
+            PTX_IF (f, nf4_add_stretch(f, &g->args, g->tid, &stretch.of, g->tile.number, g->sum[0][0],
+                                       g->tile_m / X_RING_ROWS * LANE_SUMS)) {
+                store_sums(g);
+            }
+            ptx_barrier(f); /* all have read the sums */
+            ptx_add_to(f, at, g->tile.block_count);
+            ptx_repeat_if(f, ptx_lt(f, at, stretch.of.end));
+        }
+    }
+}
+
+void nf4_gemm_emit_tiles(ptx_fn *f, const kiln_variant *v)
+{
+    tiles of = geometry(f, v), *g = &of;
+    g->args = nf4_declare_args(f, v, kiln_is(v, "scale_type", "nested"), kiln_is(v, "rows", "strided"));
+    init_threads(g);
+    layout_shared(g);
+    if (g->has_stretch) {
+        make_stretch(g);
+        return;
+    }
+    g->tile = (nf4_tile){.first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m)),
+                         .first_block = ptx_u32(0),
+                         .block_count = g->blocks};
+    g->tile.first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(COLUMNS));
+    multiply_tile(g, NULL);
+    store_sums(g);
+}
+
+void nf4_gemm_shape_tiles(kiln_shape *s, const kiln_variant *v)
+{
+    const tiles g = geometry(NULL, v);
+    const bool is_tiles = kiln_is(v, "strategy", "tiles");
+    const uint32_t split_k = kiln_int(v, "split_k");
+    kiln_require(s, !is_tiles || g.type != PTX_F32, "a strategy", "strategy tiles needs a f16 or bf16");
+    kiln_require(s,
+                 !is_tiles || (g.tile_m >= 64 && kiln_int(v, "tile_n") == COLUMNS &&
+                               kiln_int(v, "k_warps") == 1 && kiln_is(v, "table", "compact")),
+                 "strategy tile_m tile_n k_warps table",
+                 "strategy tiles needs tile_m 64 or 128, tile_n 128, k_warps 1 and table compact");
+    kiln_require(s, !is_tiles || split_k == 1 || (split_k == 0 && g.tile_m == 64), "strategy tile_m split_k",
+                 "strategy tiles needs split_k 1, or with tile_m 64 split_k 0: registers");
+    if (!is_tiles)
+        return;
+    s->block[0] = THREADS;
+    s->shared_bytes = shared_bytes(&g, kiln_is(v, "scale_type", "nested"));
+    s->min_sm = 80;
+    s->trip = BLOCK_K;
+    s->blocks_per_multiprocessor = lanes_blocks(THREADS, 255);
+}
