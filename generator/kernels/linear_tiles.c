@@ -218,10 +218,10 @@ static group decode_group(tiles *g, uint32_t i)
     return of;
 }
 
-/* Of a part of each of the lane's rows. Below `is_half` F16X2 of two equal halves. */
-typedef struct row_numbers {
+/* Of a part of each of the lane's rows, F16X2 of two equal halves. */
+typedef struct row_halves {
     ptx_val scale[LANE_ROWS], minimum[LANE_ROWS];
-} row_numbers;
+} row_halves;
 
 /* As a move of a half, which costs nothing: it is a part of what takes the pair. */
 static ptx_val both_halves(ptx_fn *f, ptx_val word, uint32_t half)
@@ -233,11 +233,11 @@ static ptx_val both_halves(ptx_fn *f, ptx_val word, uint32_t half)
 }
 
 /* As F16, two of which are in one shuffle. */
-static row_numbers share_halves(tiles *g, const group *of, uint32_t part)
+static row_halves share_halves(tiles *g, const group *of, uint32_t part)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    row_numbers numbers;
+    row_halves numbers;
     ptx_val scale = of->scale[part], other = format->has_minimum ? of->minimum[part] : scale;
     ptx_val word = narrow_pair(f, PTX_F16, g->l->of.has_sm_80, scale, other);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
@@ -249,32 +249,24 @@ static row_numbers share_halves(tiles *g, const group *of, uint32_t part)
     return numbers;
 }
 
-static row_numbers share_numbers(tiles *g, const group *of, uint32_t part)
-{
-    ptx_fn *f = g->f;
-    row_numbers numbers;
-    for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        numbers.scale[r] = ptx_shfl_idx_in(f, of->scale[part], ptx_u32(r), QUAD_LANES);
-        if (g->of.format->has_minimum)
-            numbers.minimum[r] = ptx_shfl_idx_in(f, of->minimum[part], ptx_u32(r), QUAD_LANES);
-    }
-    return numbers;
-}
-
-/* Quad `quad` of a unit of the lane's rows, scaled: a product's first operands. */
-static void scale_quads(tiles *g, const group *of, const row_numbers *numbers, uint32_t unit, uint32_t quad,
+/* Quad `quad` of a unit of the lane's rows, scaled: a product's first operands. `halves` are of its part. */
+static void scale_quads(tiles *g, const group *of, const row_halves *halves, uint32_t unit, uint32_t quad,
                         ptx_val w[X_RING_TILES][2][4], uint32_t product)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
+    const uint32_t part = format_quad_part(format, quad);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val pairs[2], code = of->quads[r][unit][quad];
-        if (g->of.is_half)
-            format_half_weights(f, format, code, format->lift * quad, numbers->scale[r], numbers->minimum[r],
+        ptx_val pairs[2], minimum = {0}, code = of->quads[r][unit][quad];
+        if (g->of.is_half) {
+            format_half_weights(f, format, code, format->lift * quad, halves->scale[r], halves->minimum[r],
                                 pairs);
-        else
-            format_weights(f, format, g->l->x_type, g->l->of.has_sm_80, code, numbers->scale[r],
-                           numbers->minimum[r], pairs);
+        } else {
+            ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], ptx_u32(r), QUAD_LANES);
+            if (format->has_minimum)
+                minimum = ptx_shfl_idx_in(f, of->minimum[part], ptx_u32(r), QUAD_LANES);
+            format_weights(f, format, g->l->x_type, g->l->of.has_sm_80, code, scale, minimum, pairs);
+        }
         for (uint32_t i = 0; i < 2; i++)
             w[r / 2][product][2 * i + r % 2] = pairs[i];
     }
@@ -287,12 +279,12 @@ static void make_half(tiles *g, const group *of, uint32_t half, ptx_val w[X_RING
 {
     const bool is_wide = g->of.units == 2;
     const uint32_t first = g->of.groups == 2 ? 0 : is_wide ? half : 2 * half;
-    row_numbers numbers;
+    row_halves halves;
     for (uint32_t i = 0; i < 2; i++) {
         const uint32_t quad = is_wide ? first : first + i, part = format_quad_part(g->of.format, quad);
-        if (i == 0 || part != format_quad_part(g->of.format, first))
-            numbers = (g->of.is_half ? share_halves : share_numbers)(g, of, part);
-        scale_quads(g, of, &numbers, is_wide ? i : 0, quad, w, i);
+        if (g->of.is_half && (i == 0 || part != format_quad_part(g->of.format, first)))
+            halves = share_halves(g, of, part);
+        scale_quads(g, of, &halves, is_wide ? i : 0, quad, w, i);
     }
 }
 
@@ -461,9 +453,10 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
     s->min_sm =
         kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     s->trip = trip_elements(&g);
-    const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS; /* Q5_K: else it spills */
+    const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS;        /* Q5_K */
+    const bool needs_all = has_many_words || (kiln_int(v, "split_k") != 1 && !g.is_half); /* else it spills */
     s->blocks_per_multiprocessor =
-        lanes_blocks(g.threads, g.tile_m == 16 && g.is_half                            ? 128
-                                : g.tile_m < 64 || (g.tile_m == 64 && !has_many_words) ? 168
-                                                                                       : 255);
+        lanes_blocks(g.threads, g.tile_m == 16 && g.is_half                       ? 128
+                                : g.tile_m < 64 || (g.tile_m == 64 && !needs_all) ? 168
+                                                                                  : 255);
 }
