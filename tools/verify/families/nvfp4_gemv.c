@@ -522,7 +522,7 @@ static void plan_few(size_plan *plan)
     add(plan, 3 * pass + 1, step, 8, 1);
     add(plan, 2 * pass + pass / 2 + 3, 2 * step, 9, 2);
     add(plan, 19 * pass / 2 + 5, step, 1, 1);
-    add(plan, 500, step, 1, 1); /* a share's number of rows has many bits */
+    add(plan, 5 * 254, step, 1, 1); /* the number of rows of a share has many bits */
     if (pass <= MOST_OF_LARGE) {
         add(plan, pass + 2, step, 259, 1);
         add(plan, pass + 3, 16384 + step, 8, 1);
