@@ -79,12 +79,24 @@ static tiles geometry(ptx_fn *f, const kiln_variant *v)
     return g;
 }
 
-/* The table, the ring of A, scales, what nested ones are looked up in. At the end the sums take the ring's bytes and those behind. */
+/* Where another tile needs it; and with 128 rows in f16, where an address more would not fit the registers. */
+static bool keeps_table(const tiles *g)
+{
+    return g->has_stretch || (g->tile_m == 128 && !g->scales_weights);
+}
+
+/* The table, the ring of A, scales, what nested ones are looked up in. At the end the sums take their bytes. */
 static uint32_t shared_bytes(const tiles *g, bool is_nested)
 {
-    const uint32_t ring = g->stages * x_ring_bytes(g->tile_m) + SCALES_BYTES,
-                   sums = g->tile_m * SUMS_ROW_BYTES;
-    return nf4_pairs_bytes(&g->pairs) + (ring > sums ? ring : sums) + (is_nested ? NF4_NESTED_BYTES : 0);
+    const uint32_t table = nf4_pairs_bytes(&g->pairs),
+                   copies = table + g->stages * x_ring_bytes(g->tile_m) + SCALES_BYTES,
+                   sums = (keeps_table(g) ? table : 0) + g->tile_m * SUMS_ROW_BYTES;
+    return (copies > sums ? copies : sums) + (is_nested ? NF4_NESTED_BYTES : 0);
+}
+
+static ptx_val sums_at(const tiles *g)
+{
+    return keeps_table(g) ? g->a_at : ptx_sub(g->f, g->a_at, ptx_u32(nf4_pairs_bytes(&g->pairs)));
 }
 
 /* ---- copies ------------------------------------------------------------------------------------------------------- */
@@ -286,6 +298,7 @@ static void next_stages(tiles *g)
     ptx_barrier(f);
     ptx_val in_chunk = ptx_and(f, ptx_sub(f, g->step, g->tile.first_block), ptx_u32(CHUNK - 1));
     PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_chunk, ptx_u32(0)))) {
+        ptx_rarely(f);
         copy_scales(g, CHUNK);
     }
 }
@@ -317,7 +330,7 @@ static void gather_sums(tiles *g)
 {
     ptx_fn *f = g->f;
     ptx_val column = ptx_mad(f, g->warp, ptx_u32(WARP_COLUMNS), g->g);
-    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * SUMS_ROW_BYTES), g->a_at);
+    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * SUMS_ROW_BYTES), sums_at(g));
     ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
     for (uint32_t row_tile = 0; row_tile < g->tile_m / X_RING_ROWS; row_tile++) {
         for (uint32_t i = 0; i < LANE_SUMS; i++) {
@@ -339,7 +352,7 @@ static void store_sums(tiles *g)
     ptx_val left = ptx_sub(f, g->args.m, g->tile.first_row), rows = ptx_min(f, left, ptx_u32(g->tile_m));
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, g->tile.first_row, g->args.c_stride));
     PTX_IF (f, ptx_lt(f, column, g->args.n)) {
-        ptx_val to = ptx_at(f, line, column), from = ptx_mad(f, g->tid, ptx_u32(4), g->a_at);
+        ptx_val to = ptx_at(f, line, column), from = ptx_mad(f, g->tid, ptx_u32(4), sums_at(g));
         ptx_val row_step = ptx_cvt(f, PTX_U64, g->args.c_stride);
         PTX_FOR (f, row, ptx_u32(0), rows, ptx_u32(ROWS_AT_ONCE)) {
             ptx_val sum_at = ptx_mad(f, row, ptx_u32(SUMS_ROW_BYTES), from), here = ptx_sub(f, rows, row);
