@@ -113,8 +113,8 @@ static void copy_a(tiles *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     ptx_val block = ptx_add(f, g->step, ptx_u32(ahead));
-    x_ring_copy(&g->a, ptx_mul(f, block, ptx_u32(BLOCK_K)),
-                stage_offset(g, ahead, g->stages, x_ring_bytes(g->tile_m)));
+    ptx_val element = ptx_mul(f, block, ptx_u32(BLOCK_K));
+    x_ring_copy(&g->a, element, stage_offset(g, ahead, g->stages, x_ring_bytes(g->tile_m)));
     copy_commit(f, g->has_sm_80);
 }
 

@@ -154,8 +154,8 @@ static void quantize_chunk(quantizer *q, const chunk *c, ptx_val element, ptx_va
     PTX_IF (f, in_bounds) {
         store_codes(q, element, h, raise);
         PTX_IF (f, ptx_eq(f, lane, ptx_u32(0))) {
-            keep_scale(q, ptx_shr(f, element, ptx_u32(lanes_log2(BLOCK))),
-                       ptx_mul(f, most, ptx_f32(1.0f / 127)));
+            ptx_val block = ptx_shr(f, element, ptx_u32(lanes_log2(BLOCK)));
+            keep_scale(q, block, ptx_mul(f, most, ptx_f32(1.0f / 127)));
         }
     }
 }
