@@ -1,6 +1,7 @@
 /* GGUF's weight formats: a decoder for formats of one structure, the table of formats, and where a lane finds its words. */
 #include "format.h"
 #include "narrow.h"
+#include "shared.h"
 
 #include <string.h>
 
@@ -514,6 +515,11 @@ ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
     return ptx_mad(f, odd, ptx_u32(16), first);
 }
 
+uint32_t format_row_element(const weight_format *w, uint32_t group)
+{
+    return w->parts < 4 ? group * format_group_elements(w) : group / 2 * 128 + group % 2 * 16;
+}
+
 /* ---- the lane ----------------------------------------------------------------------------------------------------- */
 
 /* The alignment of what is some steps behind an address of that alignment. */
@@ -615,6 +621,16 @@ format_place format_move(ptx_fn *f, const format_lane *lane, const format_place 
     format_place p = {.order = place->order, .block = further(f, place->block, bytes)};
     find_runs(f, lane, &p);
     return p;
+}
+
+/* Blocks that begin at the same byte modulo 4 are found once, and moved. */
+format_place format_find_group(ptx_fn *f, const format_lane *lane, ptx_val row, uint32_t group)
+{
+    const weight_format *w = lane->format;
+    const uint32_t alignment = format_alignment(w), alike = alignment >= 4 ? 1 : 4 / alignment;
+    const uint32_t block = group / w->groups, first = block % alike;
+    format_place place = format_find(f, lane, shared_at(f, PTX_U8, row, first * w->bytes));
+    return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * w->bytes)));
 }
 
 /* ---- codes -------------------------------------------------------------------------------------------------------- */

@@ -75,15 +75,9 @@ static inline uint32_t format_alignment(const weight_format *w)
     return lowest < 16 ? lowest : 16;
 }
 
-/* Blocks after which one begins at the same byte modulo 4. */
-static inline uint32_t format_alike_blocks(const weight_format *w)
-{
-    const uint32_t alignment = format_alignment(w);
-    return alignment >= 4 ? 1 : 4 / alignment;
-}
-
-/* The first element of a group in its block, U32. */
+/* The first element of a group in its block, U32; of a row's group. */
 ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group);
+uint32_t format_row_element(const weight_format *w, uint32_t group);
 
 /* ---- decoding ----------------------------------------------------------------------------------------------------- */
 
@@ -124,6 +118,10 @@ typedef struct format_place {
 /* `block` is a pointer to a block's first byte, in shared or global memory; the tensor's address is a multiple of 16, or has
  * the same offset to one as here. Where blocks are no multiples of 4 bytes, up to three bytes before and behind are read. */
 format_place format_find(ptx_fn *f, const format_lane *lane, ptx_val block);
+
+/* The block of a row's group, that row's first block being at `row`, in shared memory: what changes from block to block is
+ * immediates. */
+format_place format_find_group(ptx_fn *f, const format_lane *lane, ptx_val row, uint32_t group);
 
 /* The block that lies a number of bytes, a multiple of 4, further: an S32 or U32, which costs an addition for each of up to
  * four pointers; an immediate costs nothing. */

@@ -216,6 +216,10 @@ static inline uint32_t linear_split_bytes(const kiln_variant *v)
 /* Calls `make` for this thread block's tile, or in a loop for its tiles, each with its part of k. */
 void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy);
 
+/* Calls `trip` in a loop over the tile's part of k, so many elements at a time. Where k is split, `left` is a variable, of the trips
+ * that are left. */
+void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(void *strategy), void *strategy);
+
 /* As split_add has it. */
 ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count);
 

@@ -168,16 +168,6 @@ static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
 
-/* The quantised block of this warp's group `group` of a row. */
-static format_place find_block(mma *g, const format_lane *lane, uint32_t group, ptx_val row_at)
-{
-    ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    const uint32_t block = group / format->groups, first = block % format_alike_blocks(format);
-    format_place place = format_find(f, lane, shared_at(f, PTX_U8, row_at, first * format->bytes));
-    return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * format->bytes)));
-}
-
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[MOST_HALVES][FORMAT_MOST_QUADS];
 
@@ -190,7 +180,7 @@ static void decode_codes(mma *g, uint32_t group, ptx_val row_at, group_quads qua
 {
     ptx_fn *f = g->f;
     const format_lane *lane = &g->codes[group];
-    format_place place = find_block(g, lane, group, row_at);
+    format_place place = format_find_group(f, lane, row_at, group);
     for (uint32_t half = 0; half < halves_of(g->of.format); half++) {
         format_place here = format_move(f, lane, &place, ptx_s32((int32_t)(4 * QUAD_LANES * half)));
         format_codes(f, lane, &here, 0, 1, &quads[half]);
@@ -223,14 +213,6 @@ typedef struct sub_block {
     ptx_val w[TILES][2][4];
 } sub_block;
 
-/* As format_group_element has it. */
-static uint32_t group_element(const weight_format *format, uint32_t group)
-{
-    if (format->parts < 4)
-        return group * format_group_elements(format);
-    return group / 2 * 128 + group % 2 * 16;
-}
-
 static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads quads[LANE_ROWS])
 {
     const weight_format *format = g->of.format;
@@ -240,7 +222,7 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
             if (format_quad_part(format, q) != part)
                 continue;
             s.element[s.count] =
-                group_element(format, group) + format_quad_element(format, QUAD_LANES * half, q);
+                format_row_element(format, group) + format_quad_element(format, QUAD_LANES * half, q);
             for (uint32_t r = 0; r < LANE_ROWS; r++) {
                 ptx_val pairs[2];
                 format_pairs(g->f, format, g->type, quads[r][half][q], pairs);
@@ -327,7 +309,7 @@ static void multiply_stage(mma *g)
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
         for (uint32_t r = 0; r < LANE_ROWS; r++)
             decode_codes(g, group, row_at[r], quads[r]);
-        format_place place = find_block(g, &g->numbers[group], group, number_at);
+        format_place place = format_find_group(f, &g->numbers[group], number_at, group);
         format_numbers(f, &g->numbers[group], &place, scale, minimum);
         for (uint32_t part = 0; part < g->of.format->parts; part++) {
             sub_block s = pair_codes(g, group, part, quads);
@@ -387,29 +369,10 @@ static void next_stage(mma *g)
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
 }
 
-static void multiply_all(mma *g)
+static void make_trip(void *strategy)
 {
-    ptx_fn *f = g->f;
-    PTX_FOR (f, first, ptx_u32(0), g->l->k, ptx_u32(g->of.stage)) {
-        ptx_main_loop(f);
-        next_stage(g);
-        multiply_stage(g);
-    }
-}
-
-/* A counter alone is kept over a trip: registers. */
-static void multiply_part(mma *g)
-{
-    ptx_fn *f = g->f;
-    PTX_IF (f, ptx_gt(f, g->left, ptx_u32(0))) {
-        PTX_LOOP (f) {
-            ptx_main_loop(f);
-            next_stage(g);
-            multiply_stage(g);
-            ptx_sub_to(f, g->left, ptx_u32(1));
-            ptx_repeat_if(f, ptx_gt(f, g->left, ptx_u32(0)));
-        }
-    }
+    next_stage(strategy);
+    multiply_stage(strategy);
 }
 
 static void make_tile(void *strategy)
@@ -429,10 +392,7 @@ static void make_tile(void *strategy)
     init_reads(g);
     g->zero = ptx_var(f, ptx_f32(0));
     linear_init_sums(f, g->of.tile_m, g->sum);
-    if (is_split)
-        multiply_part(g);
-    else
-        multiply_all(g);
+    linear_each_trip(l, g->of.stage, g->left, make_trip, g);
     copy_wait(f, g->has_sm_80, 0);
     linear_store_sums(l, &g->tile, g->sum);
 }

@@ -266,16 +266,6 @@ static void fill_stages(q8_product *g, uint32_t last)
 
 /* ---- codes and scales of W ---------------------------------------------------------------------------------------- */
 
-/* The quantised block of this warp's group `group` of a row. */
-static format_place find_block(q8_product *g, const format_lane *lane, uint32_t group, ptx_val row_at)
-{
-    ptx_fn *f = g->f;
-    const weight_format *format = g->of.format;
-    const uint32_t block = group / format->groups, first = block % format_alike_blocks(format);
-    format_place place = format_find(f, lane, shared_at(f, PTX_U8, row_at, first * format->bytes));
-    return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * format->bytes)));
-}
-
 /* In shared memory four numbers of a row are neighbours, and those of the warp's rows follow each other: the first byte of vector i
  * of a batch. */
 static uint32_t number_byte(const q8_geometry *g, uint32_t batch, uint32_t i)
@@ -293,7 +283,7 @@ static void decode_batch(q8_product *g, uint32_t batch, ptx_val number_at, ptx_v
         ptx_val scale[FORMAT_MOST_PARTS] = {{0}}, minimum[FORMAT_MOST_PARTS] = {{0}};
         const uint32_t group = batch * g->of.batch + i;
         const format_lane *lane = &g->numbers[group];
-        format_place place = find_block(g, lane, group, number_at);
+        format_place place = format_find_group(f, lane, number_at, group);
         format_numbers(f, lane, &place, scale, minimum);
         for (uint32_t part = 0; part < parts; part++) {
             numbers[i * parts + part] = scale[part];
@@ -339,14 +329,6 @@ static batch_numbers load_batch(q8_product *g, uint32_t batch)
 /* This lane's quads of a group of a row. */
 typedef ptx_val group_quads[2][FORMAT_MOST_QUADS];
 
-/* As format_group_element has it. */
-static uint32_t group_element(const weight_format *format, uint32_t group)
-{
-    if (format->parts < 4)
-        return group * format_group_elements(format);
-    return group / 2 * 128 + group % 2 * 16;
-}
-
 /* A part of a group: the registers of its product. */
 typedef struct sub_block {
     uint32_t element[2]; /* of x's registers, from this warp's first on */
@@ -365,7 +347,7 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
         for (uint32_t q = 0; q < format->quads; q++) {
             if (format_quad_part(format, q) != part)
                 continue;
-            s.element[count] = group_element(format, group) + format_quad_element(format, unit, q);
+            s.element[count] = format_row_element(format, group) + format_quad_element(format, unit, q);
             for (uint32_t r = 0; r < LANE_ROWS; r++)
                 s.w[r / PAIRS][PAIRS * count + r % PAIRS] = ptx_as(g->f, PTX_B32, quads[r][unit][q]);
             count++;
@@ -501,7 +483,7 @@ static void multiply_stage(q8_product *g)
             numbers = load_batch(g, group / g->of.batch);
         for (uint32_t r = 0; r < LANE_ROWS; r++) {
             const format_lane *lane = &g->codes[group];
-            format_place place = find_block(g, lane, group, row_at[r]);
+            format_place place = format_find_group(f, lane, row_at[r], group);
             format_codes(f, lane, &place, 0, units_of(g->of.format), quads[r]);
         }
         for (uint32_t part = 0; part < g->of.format->parts; part++) {

@@ -132,6 +132,28 @@ void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), 
         make(strategy);
 }
 
+/* Of a part a counter alone is kept over a trip: registers. */
+void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(void *strategy),
+                      void *strategy)
+{
+    ptx_fn *f = l->f;
+    if (l->split_k == 1) {
+        PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(elements)) {
+            ptx_main_loop(f);
+            trip(strategy);
+        }
+        return;
+    }
+    PTX_IF (f, ptx_gt(f, left, ptx_u32(0))) {
+        PTX_LOOP (f) {
+            ptx_main_loop(f);
+            trip(strategy);
+            ptx_sub_to(f, left, ptx_u32(1));
+            ptx_repeat_if(f, ptx_gt(f, left, ptx_u32(0)));
+        }
+    }
+}
+
 ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count)
 {
     const split of = {.f = l->f,

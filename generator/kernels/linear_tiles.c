@@ -188,11 +188,8 @@ static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    if (g->of.is_unrolled && format->groups == 1) {
-        const uint32_t block = g->trip_step * g->of.groups + i, first = block % format_alike_blocks(format);
-        format_place place = format_find(f, lane, shared_at(f, PTX_U8, row_at, first * format->bytes));
-        return format_move(f, lane, &place, ptx_s32((int32_t)((block - first) * format->bytes)));
-    }
+    if (g->of.is_unrolled && format->groups == 1)
+        return format_find_group(f, lane, row_at, g->trip_step * g->of.groups + i);
     ptx_val at = format->groups > 1 ? row_at : ptx_mad(f, number, ptx_u32(format->bytes), row_at);
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
@@ -364,9 +361,9 @@ static void init_rows(tiles *g)
     }
 }
 
-static void make_trip(tiles *g)
+static void make_trip(void *strategy)
 {
-    ptx_main_loop(g->f);
+    tiles *g = strategy;
     const uint32_t steps = g->of.is_unrolled ? g->of.steps : 1;
     for (g->trip_step = 0; g->trip_step < steps; g->trip_step++) {
         next_step(g);
@@ -376,27 +373,6 @@ static void make_trip(tiles *g)
         return;
     shared_next(g->f, g->x_from, x_ring_bytes(g->of.tile_m), g->of.stages);
     shared_next(g->f, g->step, 1, g->of.steps);
-}
-
-static void multiply_all(tiles *g)
-{
-    ptx_fn *f = g->f;
-    PTX_FOR (f, first, ptx_u32(0), g->l->k, ptx_u32(trip_elements(&g->of))) {
-        make_trip(g);
-    }
-}
-
-/* A counter alone is kept over a trip: registers. */
-static void multiply_part(tiles *g)
-{
-    ptx_fn *f = g->f;
-    PTX_IF (f, ptx_gt(f, g->left, ptx_u32(0))) {
-        PTX_LOOP (f) {
-            make_trip(g);
-            ptx_sub_to(f, g->left, ptx_u32(1));
-            ptx_repeat_if(f, ptx_gt(f, g->left, ptx_u32(0)));
-        }
-    }
 }
 
 static void make_tile(void *strategy)
@@ -409,10 +385,7 @@ static void make_tile(void *strategy)
     linear_init_sums(f, g->of.tile_m, g->sum);
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
-    if (l->split_k != 1)
-        multiply_part(g);
-    else
-        multiply_all(g);
+    linear_each_trip(l, trip_elements(&g->of), g->left, make_trip, g);
     copy_wait(f, l->of.has_sm_80, 0);
     linear_store_sums(l, &g->tile, g->sum);
 }
