@@ -43,8 +43,8 @@ PLANTS = (
           "format=q4_k,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=8,"
           "tile_n=64,k_warps=2,stages=3", r"cp\.async\.cg\.shared\.global [^;]*;", "", LAST),
     Plant("a piece of W is not copied in a later stage", "linear_sample",
-          "format=q8_0,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=tiles", r"cp\.async\.cg\.shared\.global "
-          r"[^;]*, 16;", "", LAST),
+          "format=q8_0,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=tiles,vectors=1,rows=2,chunk=65536,tile_m=64",
+          r"cp\.async\.cg\.shared\.global [^;]*, 16;", "", LAST),
     Plant("thread blocks without rows go on", "linear_sample",
           "format=q5_1,norm=none,activation=exact,x=f32,y=f32,epilogue=none,strategy=simt,vectors=1,rows=2",
           r"@!%p\d+ bra IF_1_END;", "", 0),

