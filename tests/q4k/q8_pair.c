@@ -165,10 +165,11 @@ int main(int argc, char **argv)
             continue;
         make_x(quantizer, &b);
         make_h(has(quantizer, "norm=rms"));
-        for (uint32_t j = 0; j < linear_q8_sample_index.bundle->kernel_count; j++)
-            if (has(linear_q8_sample_index.kernels[j], "y=f32,epilogue=none") &&
-                (loader.device.sm >= 90 || !has(linear_q8_sample_index.kernels[j], "launch=dependent")))
-                check(quantizer, linear_q8_sample_index.kernels[j], &b);
+        for (uint32_t j = 0; j < linear_q8_sample_index.bundle->kernel_count; j++) {
+            const kiln_kernel *kernel = linear_q8_sample_index.kernels[j];
+            if (has(kernel, "y=f32,epilogue=none") && kiln_usable(&loader, kernel))
+                check(quantizer, kernel, &b);
+        }
     }
     return end_calls();
 }
