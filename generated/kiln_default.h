@@ -842,19 +842,19 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  * Source: GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and
  * GeGLU (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
  * Accuracy: r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's
- * type. An element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of
- * the exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the
- * second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each
- * block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other
- * than 1 9 more, and adds 40 * 2^-24 * S, which tensor cores cut off. x s8 is exact, with L = 32 * ceil(k
- * / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9
- * more, and rounds weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that
- * type and w half of its least number; rounding twice adds 2 * v * S + w * sum (|code| + 2) * |h| instead.
- * A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and
- * it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y|
- * + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds
- * for every finite x, as long as h and sums, also times a w_scale, are normal numbers of at most 2^100,
- * and |y| is at most that. An |h| below 2^-90 may count as 0.
+ * type. An element of y is within u * |y| + the least number of y's type + (2^-22 + (L_n / 2 + 4) * 2^-24)
+ * * |r| + (L + 8) * 2^-24 * S of the exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n
+ * = 4 * ceil(k / 1024) + 13; the second term is the norm's. Exact products add 32 to L. q8 adds scale / 2
+ * * (1 + 2^-9) * sum |w| for each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps
+ * + k_warps, with 9 more where split_k is not 1, and adds 40 * 2^-24 * S, which tensor cores cut off. x s8
+ * is exact, with L = 32 * ceil(k / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k,
+ * with 9 more where split_k is not 1, and rounds weights to x's type, which adds v * S + w * sum |h|,
+ * where v is half an ulp of that type and w half of its least number; rounding twice adds 2 * v * S + w *
+ * sum (|code| + 2) * |h| instead. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a
+ * w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for
+ * the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 *
+ * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale,
+ * are normal numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0.
  * NaN and infinity: a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a
  * scale or minimum of a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy
  * tiles a weight that is infinite in x's type: in f16 from 65520 on; with rounding twice a scale or a
@@ -898,7 +898,7 @@ enum {
 typedef struct kiln_default_linear_args {
     CUdeviceptr in;            /* in, f16[m, k], aligned to 16 bytes: x: the rows of activations */
     CUdeviceptr in_scale;      /* in, f32[m, k / 32], only when x == s8: scale of each 32 codes; of at most
-                                * 22 bits */
+                                * 22 bits, or products are wrong */
     CUdeviceptr gamma;         /* in, f32[k], only when norm == rms: factors of the elements */
     CUdeviceptr w;             /* in, constant, u8[n, k * select(format == q4_0 || format == q4_k || format
                                 * == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,

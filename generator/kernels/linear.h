@@ -218,7 +218,8 @@ void linear_make_tiles(linear *l, linear_tile *s, void (*make)(void *strategy), 
 
 /* Calls `trip` in a loop over the tile's part of k, so many elements at a time. Where k is split, `left` is a variable, of the trips
  * that are left. */
-void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(void *strategy), void *strategy);
+void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(void *strategy),
+                      void *strategy);
 
 /* As split_add has it. */
 ptx_val linear_add_parts(linear *l, const linear_tile *s, ptx_val sums[], uint32_t count);

@@ -170,7 +170,7 @@ static const kiln_param params[] = {
     PARAM(
         WORD, TUNING, "strategy", "simt mma tiles", "simt",
         "simt: CUDA cores, activation exact and q8; mma and tiles: tensor cores, activation half, scales on sums "
-        "of products or on weights"),
+        "of products or on weights; mma: also x s8"),
     PARAM(INT, TUNING, "vectors", NULL, "1", "simt: rows of x that a thread block multiplies at once",
           .min = 1, .max = LINEAR_MOST_VECTORS, .step = 1),
     PARAM(INT, TUNING, "rows", "1 2 4", "2", "simt: rows of w per warp at once"),
@@ -204,7 +204,8 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$x", "m, k", 16, NULL, "x: the rows of activations"},
-    {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8", "scale of each 32 codes; of at most 22 bits"},
+    {"in_scale", KILN_ARG_IN, "f32", "m, k / 32", 0, "x == s8",
+     "scale of each 32 codes; of at most 22 bits, or products are wrong"},
     {"gamma", KILN_ARG_IN, "f32", "k", 16, "norm == rms", "factors of the elements"},
     {"w", KILN_ARG_CONSTANT, "u8", "n, " ROW_BYTES, 16, NULL,
      "rows of quantised blocks, as a GGUF file has them"},
@@ -256,7 +257,7 @@ static const kiln_rule rules[] = {
     {"split_k != 0 || " TILE_COUNT " <= 2147483648 / " STAGES,
      "split_k 0 needs at most 2^31 stages of k in all tiles together"},
     {"split_k == 1 || workspace_size >= " WORKSPACE,
-     "workspace_size must be at least what NAME_linear_workspace says"},
+     "workspace_size must be at least what NAME_linear_workspace says, or NAME_linear_workspace_max of any variant"},
     {NULL, NULL},
 };
 
@@ -270,8 +271,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
                                   kiln_int(v, "k_warps") == 2 && kiln_int(v, "stages") == 2 &&
                                   kiln_int(v, "split_k") == 1;
     const bool is_codes = kiln_is(v, "x", "s8");
-    kiln_require(s, is_simt != (is_half || is_codes), "activation strategy x",
-                 "activation half and x s8 need strategy mma or tiles, exact and q8 of other x need simt");
+    kiln_require(
+        s, is_simt != (is_half || is_codes), "activation strategy x",
+        "activation half needs strategy mma or tiles, x s8 needs mma, exact and q8 of other x need simt");
     kiln_require(s, !is_codes || (kiln_is(v, "activation", "q8") && kiln_is(v, "strategy", "mma")),
                  "activation strategy x", "x s8 needs activation q8 and strategy mma");
     kiln_require(s, !is_codes || kiln_int(v, "split_k") == 1, "x split_k", "x s8 needs split_k 1");
@@ -306,11 +308,11 @@ const kiln_family linear_family = {
         "(arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415)",
     .accuracy =
         "r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's type. An "
-        "element of y is within u * |y| + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
+        "element of y is within u * |y| + the least number of y's type + (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the "
         "exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n = 4 * ceil(k / 1024) + 13; the "
         "second term is the norm's. Exact products add 32 to L. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for "
-        "each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with split_k other than 1 9 more, and adds 40 * 2^-24 * S, "
-        "which tensor cores cut off. x s8 is exact, with L = 32 * ceil(k / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k, with split_k other than 1 9 more, and rounds weights to x's type, which adds "
+        "each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps + k_warps, with 9 more where split_k is not 1, and adds 40 * 2^-24 * S, "
+        "which tensor cores cut off. x s8 is exact, with L = 32 * ceil(k / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k, with 9 more where split_k is not 1, and rounds weights to x's type, which adds "
         "v * S + w * sum |h|, where v is half an ulp of that type and w half of its least number; rounding twice adds 2 * v * S + w * sum (|code| + 2) * |h| instead. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale, are normal "
         "numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0",
     .nonfinite =

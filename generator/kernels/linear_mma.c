@@ -414,9 +414,9 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     const bool is_mma = kiln_is(v, "strategy", "mma") && !kiln_is(v, "x", "s8");
     const mma_geometry g = geometry_of(v, format);
     kiln_require(s, !is_mma || (g.threads >= 128 && g.threads <= 256), "strategy tile_n k_warps",
-                 "strategy mma needs tile_n times k_warps of 128 or 256");
+                 "activation half with strategy mma needs tile_n times k_warps of 128 or 256");
     kiln_require(s, !is_mma || g.tile_m < 64 || (g.tile_m == 64 && g.k_warps == 4), "strategy tile_m k_warps",
-                 "strategy mma has tile_m up to 64, which needs k_warps 4: registers");
+                 "activation half with strategy mma has tile_m up to 64; 64 needs k_warps 4: registers");
     kiln_require(s, !is_mma || g.tile_m < 64 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
                  "k is split with strategy mma and tile_m up to 32, or tiles and up to 64: registers");
     kiln_require(s, !is_mma || shared_bytes(&g) + linear_split_bytes(v) <= SHARED_SM_80,

@@ -309,10 +309,11 @@ def check_variants(page, verification):
                [f"{sum(i['bytes'] for i in images):,}", " ".join(dict.fromkeys(i["target"] for i in images)),
                 f"{newest // 1000}.{newest % 1000 // 10}", str(threads), f"{shared:,}"])
         runs = [d for d in DEVICES if min(int(i["target"][3:]) for i in images) <= int(DEVICES[d].target[3:])]
-        own = {d: known[v["id"], DEVICES[d].target] for d in runs}
+        fits = [d for d in runs if launch["static_shared_bytes"] + launch["min_shared_bytes"] <= DEVICES[d].shared_of_block]
+        own = {d: known[v["id"], DEVICES[d].target] for d in fits}
         expect(f"registers of {v['id']}", row["registers"].text, str(max(own.values())))
         expect(f"occupancy of {v['id']}", {d: row[d].attributes["data-v"] for d in DEVICES},
-               {d: f"{occupancy(DEVICES[d], threads, shared, own[d]):.3f}" if d in runs else "" for d in DEVICES})
+               {d: f"{occupancy(DEVICES[d], threads, shared, own.get(d, 1)):.3f}" if d in runs else "" for d in DEVICES})
         check_result(row["Example 9000, sm_90"], results.get(v["id"]))
     options = [o.text for o in page.one("select", id="family").all("option")]
     expect("families to choose", options, ["all families", *dict.fromkeys(v["family"] for v in MANIFEST["variants"])])
