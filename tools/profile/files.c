@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 void die(int status, const char *format, ...)
@@ -97,7 +97,6 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
 
 void make_folder(profile *p)
 {
-    enum { MOST_TRIES = 100 }; /* two seconds */
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     int status = 0;
     sigset_t held, usual; /* a signal waits until somebody is there who removes the folder */
@@ -110,6 +109,7 @@ void make_folder(profile *p)
     int n = snprintf(p->folder, sizeof p->folder, "%s/kiln-profile-XXXXXX", place);
     if (n < 0 || (size_t)n >= sizeof p->folder || !mkdtemp(p->folder))
         die(3, "no folder in %s: %s", place, strerror(errno));
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t child = fork();
     if (child == 0) {
         sigprocmask(SIG_SETMASK, &usual, NULL);
@@ -121,13 +121,9 @@ void make_folder(profile *p)
     sigprocmask(SIG_SETMASK, &usual, NULL);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    bool is_gone = false; /* a generator that the worker has left behind may still write there */
-    for (int i = 0; i < MOST_TRIES && !is_gone; i++) {
-        is_gone = nftw(p->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0;
-        if (!is_gone)
-            nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
-    }
-    if (!is_gone)
+    while (wait(NULL) > 0 || errno == EINTR)
+        ; /* a generator that the worker has left behind, which may still write there */
+    if (nftw(p->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0)
         fprintf(stderr, "kiln-profile: %s remains: %s\n", p->folder, strerror(errno));
     if (child < 0)
         die(3, "no process: %s", strerror(errno));
