@@ -48,7 +48,10 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--mutate 5 --mutants 2,", 2, "--mutants: '2,' is no list of numbers with commas between"),
     ("--mutate 5 --mutants 2;3", 2, "--mutants: '2;3' is no list of numbers with commas between"),
     ("--filter no_such_variant", 2, "no such variant"),
-    ("--data no_such_file", 2, "cannot read no_such_file"),
+    ("--data no_such_file", 2, "cannot read no_such_file: No such file or directory"),
+    ("--data /dev/null", 2, "cannot read /dev/null: it is empty"),
+    ("--data /dev/zero", 2, "cannot read /dev/zero: File too large"),
+    ("--data /", 2, "cannot read /: Is a directory"),
     ("--device 0 --driver no_such_driver.so", 1, "no_such_driver.so"),
     ("--driver no_such_driver.so", 1, "no_such_driver.so"),
 ]

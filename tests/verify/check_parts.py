@@ -207,7 +207,12 @@ def check_killed(folder):
     journal.write_text(kept + "nonsense\n")
     done = run("--resume", *flags)
     expect(done.returncode == 2 and f"{journal}, line 4" in done.stderr, "nonsense", done.stderr)
-    with open(journal, encoding="utf-8") as held:
+    os.truncate(journal, 1 << 28)
+    done = run("--resume", *flags)
+    expect(done.returncode == 2 and done.stderr == f"kiln-verify: --resume: cannot read {journal}: File too large\n" and
+           journal.stat().st_size == 1 << 28, "a journal that is too large", done.stderr)
+    journal.unlink()
+    with open(journal, "w", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         done = run(*flags)
         expect(done.returncode == 2 and f"another run is writing {journal}" in done.stderr, "two runs", done.stderr)

@@ -17,12 +17,14 @@ char *file_read(pool *p, const char *path, size_t *length)
 {
     FILE *in = fopen(path, "rb");
     size_t room = 1 << 16;
+    *length = 0;
     if (!in)
         return NULL;
     char *text = pool_allocate(p, room + 1);
-    for (*length = 0; (*length += fread(text + *length, 1, room - *length, in)) == room; room *= 2) {
+    for (; (*length += fread(text + *length, 1, room - *length, in)) == room; room *= 2) {
         if (room == MOST_BYTES) {
             fclose(in);
+            *length = 0;
             errno = EFBIG;
             return NULL;
         }
@@ -30,12 +32,14 @@ char *file_read(pool *p, const char *path, size_t *length)
         memcpy(wider, text, room);
         text = wider;
     }
-    if (ferror(in)) /* as a folder's is */
-        text = NULL;
     const int why = errno;
+    const bool is_read = !ferror(in); /* a folder is not */
     fclose(in);
     errno = why;
-    return text;
+    if (is_read)
+        return text;
+    *length = 0;
+    return NULL;
 }
 
 void file_hash(const void *bytes, size_t length, char digits[HASH_DIGITS + 1])

@@ -38,6 +38,16 @@ static bool open_locked(journal *j)
     return j->out || fail_write(j->path);
 }
 
+/* False after a message: it is there, and cannot be read. */
+static bool read_file(run_results *all, results_text *from)
+{
+    from->text = file_read(all->memory, from->path, &from->length);
+    if (from->text || errno == ENOENT)
+        return true;
+    fprintf(stderr, "kiln-verify: --resume: cannot read %s: %s\n", from->path, strerror(errno));
+    return false;
+}
+
 /* Adds the results of a text that ends with a line; an empty one has none. */
 static bool read_results(run_results *all, results_text *from)
 {
@@ -77,12 +87,12 @@ bool journal_open(journal *j, const options *o, run_results *all)
     }
     if (!open_locked(j))
         return false;
-    if (o->resumes && (lines.text = file_read(all->memory, j->path, &lines.length)))
-        drop_last_line(&lines);
-    if (o->resumes && lines.length == 0)
-        whole.text = file_read(all->memory, o->json, &whole.length);
-    if (!read_results(all, &lines) || !read_results(all, &whole)) {
-        journal_close(j, lines.length == 0);
+    bool is_read = !o->resumes || read_file(all, &lines);
+    drop_last_line(&lines);
+    if (is_read && o->resumes && lines.length == 0)
+        is_read = read_file(all, &whole);
+    if (!is_read || !read_results(all, &lines) || !read_results(all, &whole)) {
+        journal_close(j, is_read && lines.length == 0);
         return false;
     }
     if (ftruncate(fileno(j->out), (off_t)lines.length) != 0)

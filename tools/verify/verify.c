@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L /* setenv, sigaction */
 #include "verify.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static bool read_real_data(program *p)
     if (!p->options.data)
         return true;
     if (bytes == 0) {
-        fprintf(stderr, "kiln-verify: cannot read %s\n", p->options.data);
+        fprintf(stderr, "kiln-verify: cannot read %s: %s\n", p->options.data,
+                numbers ? "it is empty" : strerror(errno));
         return false;
     }
     inputs_set_real((float *)(void *)numbers, bytes / sizeof(float));
