@@ -52,6 +52,12 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--data /dev/null", 2, "cannot read /dev/null: it is empty"),
     ("--data /dev/zero", 2, "cannot read /dev/zero: File too large"),
     ("--data /", 2, "cannot read /: Is a directory"),
+    *((f"--queue {other}", 2, "--part, --resume, --json, --mutate and --list are not for it")
+      for other in ("--part 1/2", "--json x", "--json x --resume", "--mutate 5", "--list")),
+    ("--mutate 5 --launch-seconds 5", 2, "--launch-lock and --launch-seconds are not for --mutate"),
+    ("--mutate 5 --launch-lock x", 2, "--launch-lock and --launch-seconds are not for --mutate"),
+    ("--launch-seconds 0", 2, "--launch-seconds: '0' is not from 1 to 86400"),
+    ("--launch-lock /nonexistent/x", 2, "cannot write /nonexistent/x"),
     ("--device 0 --driver no_such_driver.so", 1, "no_such_driver.so"),
     ("--driver no_such_driver.so", 1, "no_such_driver.so"),
 ]

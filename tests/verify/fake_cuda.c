@@ -1,9 +1,14 @@
 /* A driver library whose device is the host: memory is malloc's, and kernels are C functions found by entry name.
  * KILN_FAULT plants a mistake in a kernel; kiln-verify must find each of them. */
+#define _DEFAULT_SOURCE /* flock */
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <kiln/driver.h>
 
@@ -18,6 +23,20 @@ static int fault(const char *name)
     if (!wanted)
         wanted = getenv("KILN_FAULT") ? getenv("KILN_FAULT") : "";
     return strcmp(wanted, name) == 0;
+}
+
+/* KILN_LOCK names a file that has to be locked while a kernel runs, and at no other time. */
+static void expect_lock(int is_held)
+{
+    const char *path = getenv("KILN_LOCK");
+    const int file = path ? open(path, O_RDWR) : -1;
+    if (!path)
+        return;
+    if ((flock(file, LOCK_EX | LOCK_NB) != 0) != is_held) {
+        fprintf(stderr, "the lock is %s\n", is_held ? "free while a kernel runs" : "held while none runs");
+        _exit(9);
+    }
+    close(file);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------- */
@@ -124,6 +143,9 @@ static void axpy(const float *x, float *y, double *norm, float a, uint32_t n)
 static void run(const char *entry, void **params)
 {
     launches++;
+    expect_lock(1);
+    while (fault("hangs"))
+        pause();
     if (strcmp(entry, "nf4_quantize_f32_64_low") == 0)
         quantize(PARAM(float *, 0), PARAM(float *, 1), PARAM(unsigned char *, 2), PARAM(uint64_t, 3));
     else if (strcmp(entry, "nf4_unpack_f32_64_high") == 0)
@@ -247,6 +269,7 @@ EXPORT(fake_module_load, "cuModuleLoadDataEx", CUmodule *module, const void *ima
        int *options, void **values)
 {
     (void)options;
+    expect_lock(0);
     *module = HANDLE(CUmodule, image);
     if (fault("refused-on-emulator") && count)
         strcpy(values[0], "kernel 'other' is refused:\nline 3: error: 'tex' is not emulated\n"
@@ -319,12 +342,14 @@ EXPORT(fake_mem_info, "cuMemGetInfo_v2", size_t *free_bytes, size_t *total)
 
 EXPORT(fake_htod, "cuMemcpyHtoD_v2", CUdeviceptr to, const void *from, size_t bytes)
 {
+    expect_lock(0);
     memcpy(HANDLE(void *, to), from, bytes);
     return pending_error;
 }
 
 EXPORT(fake_dtoh, "cuMemcpyDtoH_v2", void *to, CUdeviceptr from, size_t bytes)
 {
+    expect_lock(0);
     memcpy(to, HANDLE(void *, from), bytes);
     return pending_error;
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "watch.h"
+
 static const char ORDER[] = "KILN_EMU_ORDER";
 
 enum { GUARD_BYTES = 512, GUARD_VALUE = 0xC5 };
@@ -35,6 +37,7 @@ static int launch_and_record(CUfunction function, unsigned grid_x, unsigned grid
                              .shared_bytes = shared_bytes};
     if (is_held_back)
         return 0;
+    watch_begin(); /* the module is loaded */
     return real_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream,
                        params, extra);
 }
@@ -51,7 +54,10 @@ static int launch_ex_and_record(const struct CUlaunchConfig_st *config, CUfuncti
                              .grid = {first[0], first[1], first[2]},
                              .block = {first[3], first[4], first[5]},
                              .shared_bytes = first[6]};
-    return is_held_back ? 0 : real_launch_ex(config, function, params, extra);
+    if (is_held_back)
+        return 0;
+    watch_begin();
+    return real_launch_ex(config, function, params, extra);
 }
 
 void launch_record_clear(void)
@@ -133,9 +139,10 @@ int device_rewrite(device *d, const device_buffer *const *buffers, size_t count)
         ranges[i].bytes = buffers[i]->bytes;
     }
     void *params[] = {ranges};
-    return result != 0 || count == 0
-               ? result
-               : real_launch(d->rewrite, (unsigned)count, 1, 1, 256, 1, 1, 0, NULL, params, NULL);
+    if (result != 0 || count == 0)
+        return result;
+    watch_begin();
+    return real_launch(d->rewrite, (unsigned)count, 1, 1, 256, 1, 1, 0, NULL, params, NULL);
 }
 
 /* ---- driver and context ------------------------------------------------------------------------------------------ */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "watch.h"
+
 /* ---- the argument struct ----------------------------------------------------------------------------------------- */
 
 void argument_struct_fill(argument_struct *s, const problem *p, const CUdeviceptr addresses[MAX_ARGS])
@@ -141,10 +143,14 @@ static execute_status launch(attempt *t)
     argument_struct_fill(&arguments, t->problem, t->addresses);
     device_order_blocks(t->device, t->how->order);
     const int made = make_inputs_again(t);
-    if (made != 0)
+    if (made != 0) {
+        watch_end();
         return fail_driver(t, "the launch in front failed", made);
+    }
     launch_record_clear();
     kiln_status status = t->how->launch(&t->device->loader, NULL, arguments.bytes);
+    const int result = status == KILN_OK ? t->device->driver.ctx_synchronize() : 0;
+    watch_end();
     if (status != KILN_OK) {
         kiln_error details;
         kiln_last_error(&t->device->loader, &details);
@@ -159,7 +165,6 @@ static execute_status launch(attempt *t)
             snprintf(t->error + length, t->error_bytes - length, "\n%s", t->device->log);
         return status == KILN_ERROR_LAUNCH || status == KILN_ERROR_DRIVER ? EXECUTE_LOST : EXECUTE_WRONG;
     }
-    int result = t->device->driver.ctx_synchronize();
     if (result != 0)
         return fail_driver(t, "the kernel failed", result);
     return check_geometry(t);

@@ -60,6 +60,12 @@ void options_print_help(void)
         "  --no-times          without times: two runs write the same bytes\n"
         "  --resume            go on with FILE.journal: what it has is not run again; without it, from the "
         "beginning\n"
+        "  --queue             run the variants whose ids come on standard input, one per line, each as it comes, "
+        "and write\n"
+        "                      a line of JSON for each to standard output; the first line has the facts of the "
+        "run\n"
+        "  --launch-lock FILE  lock FILE while a kernel runs: processes that share a device take turns\n"
+        "  --launch-seconds N  end the process when a launch has not ended after N seconds\n"
         "  --help              print this\n"
         "\n"
         "merge makes of the parts' results those of one run: it prints the table, and writes them to FILE.\n"
@@ -73,7 +79,10 @@ void options_print_help(void)
         "load is drawn again. ptxas, where it is on the PATH, sets aside what is the same machine code.\n"
         "\n"
         "Exit status: 0 all right, 1 something is wrong, 2 bad usage, 77 no driver, no device, or one\n"
-        "that runs none of the variants, unless --driver or --device asked for it: that is 1. With --mutate "
+        "that runs none of the variants, unless --driver or --device asked for it: that is 1;\n"
+        "4 the context takes no more work (--queue: start another process for the other ids), 5 a launch has "
+        "not ended\n"
+        "after --launch-seconds. With --mutate "
         "a change that\n"
         "is not found is no failure, but for --mutate-least; a kernel that is wrong as it is, and a change "
         "that ends the\n"
@@ -111,6 +120,9 @@ static const struct option_row {
     {"--json", OPTION_TEXT, offsetof(options, json), 0, 0, false},
     {"--no-times", OPTION_FLAG, offsetof(options, wants_no_times), 0, 0, false},
     {"--resume", OPTION_FLAG, offsetof(options, resumes), 0, 0, false},
+    {"--queue", OPTION_FLAG, offsetof(options, is_queue), 0, 0, false},
+    {"--launch-lock", OPTION_TEXT, offsetof(options, launch_lock), 0, 0, false},
+    {"--launch-seconds", OPTION_NUMBER, offsetof(options, launch_seconds), 1, 86400, false},
     {"--help", OPTION_FLAG, offsetof(options, wants_help), 0, 0, false},
 };
 
@@ -213,6 +225,11 @@ static bool check_together(const options *o)
         return complain(
             "--part, --resume and --no-times are not for --mutate: which mutants there are depends on "
             "all variants together");
+    if (o->is_queue && (o->part.of > 1 || o->resumes || o->json || o->mutants || o->is_listing))
+        return complain("--queue reads what runs and writes what came out by itself: --part, --resume, --json, "
+                        "--mutate and --list are not for it");
+    if (o->mutants && (o->launch_lock || o->launch_seconds))
+        return complain("--launch-lock and --launch-seconds are not for --mutate");
     if (o->wants_no_times && !o->json)
         return complain("--no-times is for --json");
     if (o->resumes && (!o->json || !is_plain_file(o->json)))

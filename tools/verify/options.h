@@ -23,7 +23,9 @@ typedef struct options {
     const char *only; /* of them, by number: "3,17"; null: all */
     uint64_t least;   /* percent of them that have to be killed */
     uint64_t jobs;    /* processes at a time that run them; 0: one per processor */
-    bool is_listing, wants_help, wants_own_images, wants_no_times, resumes;
+    const char *launch_lock; /* null: none */
+    uint64_t launch_seconds; /* 0: any */
+    bool is_listing, is_queue, wants_help, wants_own_images, wants_no_times, resumes;
     uint64_t given; /* a bit per row of the table of options: it was on the command line */
     run_options run;
 } options;

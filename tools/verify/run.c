@@ -695,8 +695,13 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     problem_close(&r.problem);
     result->seconds = now() - start;
     result->worst_ratio = round_ratio(result->worst_ratio);
+    return !r.is_lost;
+}
+
+bool run_recover(device *d, run_result *result)
+{
     char error[512];
-    if (!r.is_lost || device_reopen(d, error, sizeof error) == DEVICE_OK)
+    if (device_reopen(d, error, sizeof error) == DEVICE_OK)
         return true;
     size_t used = strlen(result->detail);
     snprintf(result->detail + used, sizeof result->detail - used, "\n      and the device is lost: %s",

@@ -15,8 +15,10 @@
 #include "merge.h"
 #include "mutate/trial.h"
 #include "progress.h"
+#include "queue.h"
 #include "report.h"
 #include "uncompared.h"
+#include "watch.h"
 
 typedef struct program {
     options options;
@@ -175,10 +177,11 @@ static bool run_one(program *p, size_t i, run_result *result)
 {
     const manifest_variant *v = p->variants[i];
     running = v->id;
-    const bool has_device = run_variant(&p->device, p->manifest, v, kiln_find(p->index, v->key),
-                                        &p->options.run, progress_case, result);
+    watch_variant(v->id);
+    const bool has_context = run_variant(&p->device, p->manifest, v, kiln_find(p->index, v->key),
+                                         &p->options.run, progress_case, result);
     progress_variant(p->weights[i]);
-    return has_device;
+    return has_context || run_recover(&p->device, result);
 }
 
 /* Those that have not run before. False: the journal cannot be written. */
@@ -221,6 +224,14 @@ static int run_all(program *p)
     return is_written ? status : VERIFY_EXIT_WRONG;
 }
 
+static int run_queue(program *p)
+{
+    run_results all;
+    results_open(&all, &p->memory, p->manifest, p->variants, p->variant_count);
+    results_describe(&all, &p->device, &p->options, all.count);
+    return queue_run(&p->device, p->index, p->manifest, &all, &p->options, &running);
+}
+
 static int mutate_all(program *p)
 {
     if (p->device.is_emulated)
@@ -242,6 +253,8 @@ static int run_on_device(program *p)
     if (p->options.mutants)
         return mutate_all(p);
     watch_death();
+    if (p->options.is_queue)
+        return run_queue(p);
     choose_part(p);
     return p->options.is_listing ? list_variants(p) : run_all(p);
 }
@@ -259,7 +272,8 @@ static int run_program(program *p)
     const bool needs_device = p->options.part.of > 1 || p->options.wants_own_images;
     if (p->options.is_listing && !needs_device)
         return list_variants(p);
-    if (!read_real_data(p) || (p->options.json && !out_may_open(p->options.json)))
+    if (!read_real_data(p) || (p->options.json && !out_may_open(p->options.json)) ||
+        !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
     const bool has_number = p->options.device != DEVICE_UNNAMED;

@@ -84,9 +84,10 @@ static void run_healthy(void *context, size_t i, void *result)
         h->jumps = jump_limits[k];
         set_environment(h->jumps);
         const clock_t start = clock();
-        run_variant(s->device, s->manifest, of->variant, of->kernel, &s->run, NULL, &h->result);
+        const bool has_context =
+            run_variant(s->device, s->manifest, of->variant, of->kernel, &s->run, NULL, &h->result);
         h->seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-        if (has_limit || !has_timed_out(&h->result))
+        if (has_limit || !has_timed_out(&h->result) || (!has_context && !run_recover(s->device, &h->result)))
             break;
         unsetenv("KILN_EMU_JUMPS");
     }
