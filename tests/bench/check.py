@@ -1,31 +1,29 @@
 """Tests tools/bench/gpu without a GPU.
 
-usage: check.py ROOT BUILD none|failures|floors|table|baselines|carry
-       check.py ROOT BUILD rows KILN
-       check.py ROOT BUILD emulated DRIVER
+usage: check.py ROOT PROGRAM unit                        what reads and supervises, over programs that misbehave
+       check.py ROOT PROGRAM plan KILN                   every line of the plan, against the real configuration's variants
+       check.py ROOT PROGRAM rehearsal KILN MANIFEST EMULATOR FAULTY [FAULT]
+                                                         the three calls, from a folder that has only what travels
 
-BUILD/bin/kiln-bench has a variant of each family.
+PROGRAM is a kiln-bench with a variant of each family, MANIFEST its bundle's, FAULTY the driver that misbehaves.
 """
-import contextlib
-import gzip
-import importlib.machinery
-import importlib.util
 import json
 import os
 import pathlib
+import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
-ROOT, BUILD, VERB = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+ROOT, PROGRAM, VERB = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
 sys.path.insert(0, str(ROOT / "tools/bench"))
-import families
-import table
-
-
-def gpu(*options, build=BUILD, environment=None):
-    return subprocess.run([sys.executable, "-B", str(ROOT / "tools/bench/gpu"), "--build", str(build), *options],
-                          capture_output=True, text=True, env=dict(os.environ, **(environment or {})))
+import judge
+import plan
+import records
+from supervise import Feed
 
 
 def expect(what, got, wanted):
@@ -33,269 +31,233 @@ def expect(what, got, wanted):
         sys.exit(f"{what}: got {got!r}, expected {wanted!r}")
 
 
-def rows():
-    """Every family of tests/full.yaml has a row that times some of its variants, and shapes that name all sizes."""
-    def lines(*command):
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    sizes = {name.partition("/")[0]: sizes for name, *sizes in map(str.split, lines(BUILD / "bin/kiln-bench", "--list"))}
-    named = [line.split()[1] for line in lines(sys.argv[4], "list", ROOT / "tests/full.yaml")]
-    present = {name.partition("/")[0] for name in named}
-    expect("families of tests/full.yaml that bench_sample.yaml lacks", present - set(sizes), set())
-    variants = {name: sizes[name.partition("/")[0]] for name in named}
-    expect("families without a row", present - set(families.FAMILIES), set())
-    expect("rows without a family", set(families.FAMILIES) - present, set())
-    for is_quick in False, True:
-        expect("families timed", {name.partition("/")[0] for name, _ in families.plan(variants, is_quick)}, present)
-    plan = [name for name, _ in families.plan(variants, False)]
-    for family, row in families.FAMILIES.items():
-        shown = [name for name in plan if name.startswith(family + "/") and families.selects(row.shown, name)]
-        expect(f"{family} is shown", bool(shown), True)
+# ---- programs that stand in for kiln's -------------------------------------------------------------------------------
 
-
-def none():
-    """No device is a skip, aloud; a driver that was asked for and is not there is a failure."""
-    done = gpu(environment={"CUDA_VISIBLE_DEVICES": "", "LD_LIBRARY_PATH": ""})
-    expect("exit status without a GPU", done.returncode, 77)
-    expect("its last line", done.stderr.splitlines()[-1],
-           "tools/bench/gpu: no NVIDIA GPU to run on; nothing was verified or measured")
-    expect("its output", done.stdout, "")
-    expect("exit status without the driver", gpu("--driver", "/nowhere/libcuda.so.1").returncode, 1)
-    expect("exit status of a wrong option", gpu("--no-such-option").returncode, 2)
-
-
-@contextlib.contextmanager
-def carried():
-    """A built tree as it is on another machine: what travels, and no more. And what tools/bench/gpu says of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = pathlib.Path(folder) / "bin/kiln-bench"
-        program.parent.mkdir()
-        program.symlink_to(BUILD / "bin/kiln-bench")
-        done = gpu("--carry", "--commit", "c0ffee", build=folder)
-        program.unlink()
-        yield pathlib.Path(folder), done
-
-
-def carry():
-    """What another machine needs is named, and small enough to travel; and it is the program."""
-    with carried() as (folder, done):
-        expect("exit status", (done.returncode, done.stderr), (0, ""))
-        travels = [pathlib.Path(line.split()[-1]).name for line in done.stdout.splitlines()[:-1]]
-        expect("what travels", travels, ["kiln-bench.gz", "kiln-bench.commit"])
-        expect("what was made", sorted(path.name for path in (folder / "bin").iterdir()), sorted(travels))
-        expect("the commit", (folder / "bin/kiln-bench.commit").read_text(encoding="utf-8"), "c0ffee\n")
-        with gzip.open(folder / "bin/kiln-bench.gz") as packed:
-            expect("what was packed is the program", packed.read() == (BUILD / "bin/kiln-bench").read_bytes(), True)
-
-
-# ---- a program that stands in for kiln-bench -------------------------------------------------------------------------
-
-STUB_BENCH = """#!/usr/bin/env python3
-import json, sys
-ids = ["int4_scale/type=f32,mode=sym,group=64", "int4_scale/type=f16,mode=sym,group=64", "nf4_scale/type=f32,group=64",
-       "nf4_scale/type=f16,group=64", "nf4_scale/type=bf16,group=64"]
-if "verify" in sys.argv:
-    name = sys.argv[sys.argv.index("--filter") + 1]
-    if name.startswith("int4"):
-        sys.exit("it crashed")
-    print(json.dumps({"variants": [{"id": name, "result": "ok", "elements": 7, "launches": 2}]}))
-    sys.exit()
-if "--list" in sys.argv:
-    print(*(f"{i} n" for i in ids), sep="\\n")
-    sys.exit()
-samples = {"batch": 2, "us": [10.0, 30.0, 20.0]}
-print(json.dumps({"device": {"name": "stub", "sm": 90, "multiprocessors": 1, "l2_bytes": 1, "memory_bytes": 1,
-                             "driver_version": 13000, "emulated": True},
-                  "copy_bytes": 10**6, "copy": samples, "empty_kernel": samples}))
+STUB = """
+import json, os, sys, time
+print(json.dumps({"first": 1}), flush=True)
 for line in sys.stdin:
-    name = line.split()[0]
-    if name == ids[0]:
-        print(json.dumps({"id": name, "error": "the kernel failed"}))
-        sys.exit(1)
-    if name == ids[1]:
-        print(json.dumps({"id": name, "skipped": "no image"}))
-        continue
-    if name == ids[3]:
-        sys.stdout.flush()
-        sys.exit(9)
-    print(json.dumps({"id": name, "sizes": {"n": 5}, "bytes_read": 300000, "bytes_written": 100000, "set_bytes": 8,
-                      "sets": 2, "kernel": samples, "copy": {"batch": 2, "us": [5.0]}}), flush=True)
+    word = line.strip()
+    if word == "dies":
+        os._exit(9)
+    if word == "hangs":
+        time.sleep(1000)
+    if word == "piece":
+        print('{"id": "pie', end="", flush=True)
+        os._exit(1)
+    print(json.dumps({"id": word, "result": "lost" if word == "lost" else "ok"}), flush=True)
+    if word == "lost":
+        sys.exit(4)
 """
 
 
-def failures():
-    """A kernel that fails, one that the device cannot run, and a program that dies: named, and the others go on."""
+def feed(lines, seconds, programs=1, line_seconds=1.0, stub=STUB):
+    answers, lost = [], []
+    f = Feed([sys.executable, "-c", stub], lambda row: row["result"] == "ok", lambda first: None,
+             lambda line, row: answers.append((line, row["result"])), lambda line, why: lost.append((line, why)), line_seconds)
+    rest = f.run(lines, time.monotonic() + seconds, programs)
+    return answers, lost, rest
+
+
+def unit():
+    """A program that dies, hangs or writes half a line costs the line that it was given, and no other."""
+    answers, lost, rest = feed(["a", "dies", "b", "hangs", "c", "piece", "d", "lost", "e"], 30)
+    expect("answers", answers, [("a", "ok"), ("b", "ok"), ("c", "ok"), ("d", "ok"), ("lost", "lost"), ("e", "ok")])
+    expect("lost", lost, [("dies", "ended with 9: "), ("hangs", "no answer in time"), ("piece", "ended with 1: ")])
+    expect("rest", rest, [])
+    many = [str(i) for i in range(40)] + ["dies"]
+    answers, lost, rest = feed(many, 30, programs=4)
+    expect("answers of four programs", (sorted(line for line, _ in answers), len(lost), rest), (sorted(many[:40]), 1, []))
+    answers, lost, rest = feed(["a", "hangs", "b"], 1, line_seconds=60)
+    expect("when time is up", (answers, lost, rest), ([("a", "ok")], [], ["hangs", "b"]))
+    answers, lost, rest = feed(["a", "b"], 30, stub="import sys; sys.exit('no driver')")
+    expect("programs that do not start", (answers, [why for _, why in lost], rest),
+           ([], ["no start: ended with 1: no driver"] * 3, ["a", "b"]))
+    files()
+    judgement()
+
+
+def files():
+    """What is written stays; a piece of a line is left out; a full file takes no more."""
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "bin").mkdir()
-        path = pathlib.Path(folder) / "bin/kiln-bench"
-        path.write_text(STUB_BENCH, encoding="utf-8")
-        path.chmod(0o755)
-        done = gpu("--commit", "c0ffee", build=folder)
-        late = gpu("--commit", "c0ffee", "--seconds", "0", build=folder)
-    expect("exit status", done.returncode, 1)
-    result = json.loads(done.stdout)
-    expect("failed", [(f["id"], f["why"]) for f in result["failed"]],
-           [("int4_scale/type=f32,mode=sym,group=64", "the kernel failed"),
-            ("nf4_scale/type=f16,group=64", "kiln-bench ended with 9")])
-    expect("not run", [(f["id"], f["why"]) for f in result["not_run"]],
-           [("int4_scale/type=f16,mode=sym,group=64", "no image")])
-    expect("timed", [r["id"] for r in result["rows"]], ["nf4_scale/type=f32,group=64", "nf4_scale/type=bf16,group=64"])
-    row = result["rows"][0]
-    expect("median", row["us"]["median"], 20.0)
-    expect("GB/s", row["gb_per_s"], 20.0)
-    expect("floor", (row["floor_us"], row["ratio_to_floor"]), (4.0, 0.2))
-    expect("copy", (row["copy_us"]["median"], row["ratio_to_copy"]), (5.0, 0.25))
-    expect("the large copy's GB/s", result["copy"]["gb_per_s"], 100.0)
-    judged = result["verification"]
-    expect("verified", (judged["variants"], judged["ok"], judged["wrong"], judged["not_run"]), (5, 3, 2, 0))
-    expect("finding", judged["findings"][0]["detail"], "kiln-bench verify ended with 1: it crashed")
-
-    expect("exit status without time", late.returncode, 0)
-    result = json.loads(late.stdout)
-    expect("verified without time", (result["verification"]["ok"], result["verification"]["not_run"]), (0, 5))
-    expect("left out without time", len(result["not_run"]), 5 + 5)
+        out = records.Records(folder)
+        out.add("verify", {"id": "x", "worst_error_over_bound": None})
+        with out.path("verify").open("a", encoding="utf-8") as torn:
+            torn.write('{"id": "y", "res')
+        expect("rows", [row["id"] for row in records.read(folder, "verify")], ["x"])
+        records.MOST_BYTES, limit = 200, records.MOST_BYTES
+        for _ in range(50):
+            out.add("times", {"id": "z"})
+        records.MOST_BYTES = limit
+        size = out.path("times").stat().st_size
+        expect("a full file", (size <= 200, len(records.read(folder, "times")) > 2), (True, True))
 
 
-def floors():
-    """The floor of products and of attention is what takes longer, their bytes or operations; of other kernels bytes."""
-    loader = importlib.machinery.SourceFileLoader("gpu", str(ROOT / "tools/bench/gpu"))
-    script = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(script)
-    timed = [{"id": "peak/f16", "us": {"median": 2000}}, {"id": "peak/f32", "skipped": "no memory"},
-             {"id": "copy", "us": {"median": 1}}]
-    peaks = script.find_peaks(timed)
-    expect("operations per us", peaks, {"f16": 2 * 8192**3 / 2000})
-    square = {"batch": 2, "q_heads": 128, "q_length": 4096, "k_length": 4096}
-    heads = "attention/type=f16,head_dim=64,causal="
-    for variant, sizes, floor in (("nf4_gemm/a=f16", {"m": 8192, "n": 8192, "k": 4096}, 1000.0),
-                                  ("nf4_gemm/a=f16", {"m": 1, "n": 8192, "k": 4096}, 30.0),
-                                  ("nf4_gemm/a=f32", {"m": 8192, "n": 8192, "k": 4096}, 30.0),
-                                  (heads + "false", square, 2000.0),
-                                  (heads + "true", square, round(2000 * 4097 / 8192, 3)),
-                                  (heads + "true", dict(square, q_length=1), 30.0),
-                                  ("attention/type=f64,head_dim=64,causal=true", square, 30.0),
-                                  ("q4k_dequantize/type=f16", {"n": 8192}, 30.0)):
-        row = {"id": variant, "sizes": sizes, "us": {"median": 4000.0}, "floor_us": 30.0, "ratio_to_floor": 0.0075}
-        script.raise_floor(row, peaks)
-        expect(f"floor of {variant} {sizes}", (row["floor_us"], row["ratio_to_floor"]), (floor, round(floor / 4000, 4)))
-        expect(f"rate of {variant} {sizes}", row.get("tflops"), None if floor == 30 else round(floor / 2000 * 8192**3 / 2e9, 1))
-
-
-# ---- the emulated device ---------------------------------------------------------------------------------------------
-
-def emulated():
-    """The whole path with what travels; and results that mean nothing are not put among those that do."""
-    driver = sys.argv[4]
-    with carried() as (folder, _), tempfile.TemporaryDirectory() as room:
-        done = gpu("--driver", driver, "--quick", "--commit", "c0ffee", build=folder, environment={"TMPDIR": room})
-        expect("what it leaves behind", list(pathlib.Path(room).iterdir()), [])
-    expect("exit status", (done.returncode, done.stderr if done.returncode else ""), (0, ""))
-    result = json.loads(done.stdout)
-    expect("keys", sorted(result), ["baselines", "commit", "copy", "date", "device", "empty_kernel_us", "emulated",
-                                    "failed", "format", "not_run", "only", "peak_tflops", "quick", "rows", "seconds",
-                                    "verification"])
-    expect("marks", (result["emulated"], result["quick"], result["commit"]), (True, True, "c0ffee"))
-    count = len(families.FAMILIES)
-    judged = result["verification"]
-    expect("verified", (judged["variants"], judged["ok"], judged["findings"]), (count, count, []))
-    expect("compared", judged["elements"] > 1000, True)
-    expect("timed", [r["id"].partition("/")[0] for r in result["rows"]], list(families.FAMILIES))
-    expect("left out", (result["failed"], result["not_run"]), ([], []))
-    costs = {r["id"]: (r["bytes_read"], r["bytes_written"]) for r in result["rows"]}
-    expect("bytes", costs["nf4_quantize/type=f32,group=32,nibbles=low"], (80000, 10000 + 4 * 625))
-    for r in result["rows"]:
-        expect(f"{r['id']}: past twice the L2 cache", r["working_set_bytes"] > 2 * result["device"]["l2_bytes"], True)
-        expect(f"{r['id']}: samples", (r["us"]["samples"], r["us"]["least"] > 0), (5, True))
-    expect("the table's first words", "A trial, whose times mean nothing: kiln emulated" in done.stderr, True)
-    target = ROOT / "tools/bench/results/emulated.json"
-    refused = gpu("--driver", driver, "--quick", "--output", str(target))
-    partial = gpu("--driver", driver, "--quick", "--only", "nf4_s", "--only", "int4_unpack", "--commit", "c0ffee")
-    result = json.loads(partial.stdout)
-    expect("of some families alone", [r["id"].partition("/")[0] for r in result["rows"]], ["int4_unpack", "nf4_scale"])
-    expect("exit status of a family that is not there", gpu("--driver", driver, "--quick", "--only", "int5").returncode, 2)
-    expect("exit status of a result among the real ones", (refused.returncode, target.exists()), (1, False))
-
-
-# ---- the table -------------------------------------------------------------------------------------------------------
-
-def sample(device, date, variant):
-    spread = {"median": 80.5, "least": 1, "p10": 1, "p90": 1, "most": 1, "samples": 3}
-    row = {"id": variant, "sizes": {"n": 64}, "gb_per_s": 3900.2, "copy_us": {"median": 73.4}, "floor_us": 72.9}
-    return {"format": 1, "emulated": False, "quick": False, "commit": "0123456789abcdef", "date": date, "seconds": 1,
-            "device": {"name": device, "sm": 90, "driver_version": 13000, "kernel_driver": "580.65.06"},
-            "verification": {"variants": 9, "ok": 8, "executed": 0, "skipped": 1, "wrong": 0, "not_run": 0},
-            "copy": {"bytes": 1 << 30, "gb_per_s": 4321.4}, "empty_kernel_us": {"median": 2.125},
-            "peak_tflops": {"f16": 712.34},
-            "rows": [dict(row, us=spread), dict(row, us=dict(spread, median=81), id=variant + ",tile=2"),
-                     dict(row, us=spread, id="nf4_scale/type=f32,group=32")],
-            "baselines": {"rows": [{"id": "copy", "baseline": "torch copy", "bytes": 10**8, "us": spread},
-                                   {"id": variant + " n=64", "baseline": "torch cast", "bytes": 10**8, "us": spread},
-                                   {"id": variant + " n=65", "baseline": "another size", "bytes": 1, "us": spread},
-                                   {"id": variant + " n=64", "baseline": "other", "skipped": "not there"}], "note": ""}}
-
-
-TABLE = """A (sm_90, driver 580.65.06, CUDA 13.0), commit 0123456789ab, 2026-02-01: 8 of 9 variants right on the \
-device, 1 that it cannot run; copy of 1024 MiB 4321 GB/s; torch copy 1242 GB/s; f16 products 712 TFLOP/s; empty kernel \
-2.12 us.
-
-| variant | sizes | us | GB/s | time / copy | time / floor | beside it: us, time / its |
-| --- | --- | ---: | ---: | ---: | ---: | --- |
-| `nf4_scale/type=f32,group=64` | n=64 | 80.5 | 3900 | 1.10 | 1.10 | torch cast 80.5, 1.00 |"""
-
-
-def table_():
-    """The newest result of each device; and tools/bench/README.md has what the results make."""
+def judgement():
+    """Regret and rank correlation, of rows as kiln-bench writes them; variants that were skipped have no error over bound."""
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        expect("table of nothing", table.markdown(folder), table.NOTHING)
-        for name, result in (("b", sample("A", "2026-02-01", "nf4_scale/type=f32,group=64")),
-                             ("c", sample("A", "2026-01-31", "nf4_scale/type=f16,group=64"))):
-            (folder / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
-        expect("table", table.markdown(folder), TABLE)
-    limited = dict(sample("A", "2026-02-01", "attention/type=f16")["rows"][0], tflops=312.4)
-    expect("a rate of operations", table.one_row(limited, []).split(" | ")[3], "3900, 312 TFLOP/s")
-    for path in table.RESULTS.glob("*.json"):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        expect(f"{path.name} is of a GPU, in full", (result["emulated"], result["quick"], result.get("only")),
-               (False, False, None))
-    made = gpu("--table").stdout
-    page = (ROOT / "tools/bench/README.md").read_text(encoding="utf-8")
-    expect("tools/bench/README.md has what tools/bench/gpu --table prints", made in page, True)
+        out = records.Records(folder)
+        for name, us, workspace, pick in (("f/t=a,tile=1", 10, 0, "f/t=a,tile=1"), ("f/t=a,tile=2", 8, 64, "f/t=a,tile=1"),
+                                          ("f/t=b,tile=1", 5, 0, None)):
+            out.add("times", {"id": name, "sizes": {"m": 1, "workspace_size": workspace}, "us": [us, us + 1, us - 1], "pick": pick,
+                              "bytes_read": 10, "bytes_written": 5})
+        for name, result, ratio in (("f/t=a,tile=1", "ok", 0.5), ("f/t=b,tile=1", "skipped", None), ("g/t=a", "hung", None)):
+            out.add("verify", {"id": name, "result": result, "worst_error_over_bound": ratio, "detail": "no end"})
+        contracts = {name: ("f", {"t": name[4]}) for name in ("f/t=a,tile=1", "f/t=a,tile=2", "f/t=b,tile=1")}
+        found = judge.calls(judge.timed(folder), contracts)
+        expect("calls", [(c.name(), len(c.rows), c.regret) for c in found], [("f t=a m=1", 2, 10 / 8), ("f t=b m=1", 1, None)])
+        expect("the best", found[0].best["id"], "f/t=a,tile=2")
+        judge.print_verification(folder)
+        judge.table(folder, found)
+    expect("rank correlation", (judge.rank_correlation([(1, 10), (2, 20), (3, 35)]), judge.rank_correlation([(1, 3), (2, 2), (3, 1)])),
+           (1.0, -1.0))
 
 
-# ---- baselines, over a PyTorch that measures nothing -----------------------------------------------------------------
+# ---- the plan --------------------------------------------------------------------------------------------------------
 
-def baselines():
-    """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
-    names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
-    kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f16", "64", "sym"), ("f64", "64", "sym")
-    sizes = {"n": 256, "group_size": 64, "m": 3, "k": 128, "l": 2, "workspace_size": 1, "tensor_rows": 16,
-             "batch": 2, "q_heads": 4, "kv_heads": 2, "q_length": 5, "k_length": 5}
-    lines = [json.dumps({"id": f"{family}/{b}", "baseline": b, "sizes": sizes,
-                         "parameters": {"type": kind, "group": group, "mode": mode, "norm": "rms", "batch": "2",
-                                        "head_dim": "64", "causal": "true"}})
-             for b in names for family in ("x", "nf4_gemm_transposed") for kind, group, mode in kinds]
-    decoding = [b for b in names if b.startswith("torch_sdpa")]
-    expect("backends of attention", decoding, [f"torch_sdpa_{b}" for b in ("cudnn_attention", "efficient_attention",
-                                                                           "flash_attention", "math")])
-    lines += [json.dumps({"id": f"attention/{b}", "baseline": b, "sizes": dict(sizes, q_length=1),
-                          "parameters": {"type": "f16", "head_dim": "64", "causal": "true"}}) for b in decoding]
-    lines += [json.dumps({"id": f"nvfp4_gemv/c={c}", "baseline": "torch_bmm", "sizes": sizes, "parameters": {"c": c}})
-              for c in ("f16", "bf16", "f32")]
-    here = str(pathlib.Path(__file__).resolve().parent / "fake_torch")
-    command = [sys.executable, "-B", str(ROOT / "tools/bench/baselines.py"), "0"]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True,
-                          env=dict(os.environ, PYTHONPATH=here))
-    expect("exit status", (done.returncode, done.stderr), (0, "PyTorch fake\n"))
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    expect("answers", len(answers), len(lines))
-    for line, got in zip(map(json.loads, lines), answers):
-        if line["parameters"].get("type") == "f64":
-            expect(f"{line}", got["skipped"], "there is none for f64")
-        elif line["baseline"].startswith("bitsandbytes"):
-            expect(f"{line}", got["skipped"], "No module named 'bitsandbytes'")
+def plan_():
+    """kiln-bench completes every line for the variants of the real configuration; rules may forbid some, and few."""
+    kiln = sys.argv[4]
+    with tempfile.TemporaryDirectory() as room:
+        room = pathlib.Path(room)
+        configs = [ROOT / path for path in ("generated/default.yaml", "tests/consumer/language_model/kernels.yaml", "tests/full.yaml")]
+        subprocess.run([sys.executable, "-B", ROOT / "tools/bench/join.py", kiln, "kiln_gpu", "sm_90", room / "gpu.yaml",
+                        room / "sets.json", *configs], check=True)
+        subprocess.run([kiln, "generate", room / "gpu.yaml", "--output", room, "--quiet"], check=True)
+        manifest = json.loads((room / "kiln_gpu.json").read_text(encoding="utf-8"))
+        sets = json.loads((room / "sets.json").read_text(encoding="utf-8"))
+        expect("variants of the joined configuration", [v["id"] for v in manifest["variants"]], list(sets))
+        expect("bundles", set(sets.values()), {"kiln_default", "lm_kernels", "kiln_full"})
+        listing = check("--list", manifest=room / "kiln_gpu.json")
+        sizes = {name: words for name, *words in map(str.split, listing.splitlines())}
+        expect("variants that are listed", set(sizes), set(sets))
+        for groups, least in (plan.SHIPPED_GROUPS, 300), (plan.COMPETING_GROUPS, 2000):
+            lines = plan.rows(groups, sets, sizes)
+            answers = [json.loads(line) for line in check("--check", manifest=room / "kiln_gpu.json", text="\n".join(lines)).splitlines()]
+            expect("answers", len(answers), len(lines))
+            expect("lines that are wrong", [(a["id"], a["error"]) for a in answers if "error" in a][:5], [])
+            fits = [a for a in answers if "skipped" not in a]
+            expect(f"of {len(lines)} lines those that rules allow ({len(fits)}) are at least", len(fits) >= least, True)
+            shapes = {(group.family, str(shape)) for group in groups for shape in group.shapes}
+            expect("families", {name.partition("/")[0] for name, _ in shapes}, {a["id"].partition("/")[0] for a in fits})
+        missing = {name.partition("/")[0] for name in sets} - {group.family for group in plan.SHIPPED_GROUPS + plan.COMPETING_GROUPS}
+        expect("families that no group times", missing, set())
+
+
+def check(verb, manifest, text=""):
+    done = subprocess.run([PROGRAM, verb, "--manifest", manifest], input=text, capture_output=True, text=True)
+    expect(f"kiln-bench {verb}", (done.returncode, done.stderr), (0, ""))
+    return done.stdout
+
+
+# ---- the rehearsal ---------------------------------------------------------------------------------------------------
+
+FAULTS = {"hang": "hung", "lost": "WRONG", "unloadable": "WRONG", "wrong": "WRONG"}
+
+
+def pack(room, manifest, kiln):
+    """A build as `gpu pack` finds it, with every other variant as shipped; then nothing but the kit."""
+    build = room / "build"
+    (build / "tools/bench").mkdir(parents=True)
+    (build / "bin").mkdir()
+    shutil.copy(PROGRAM, build / "bin/kiln-bench")
+    shutil.copy(manifest, build / "tools/bench/kiln_gpu.json")
+    names = [v["id"] for v in json.loads(pathlib.Path(manifest).read_text(encoding="utf-8"))["variants"]]
+    (build / "tools/bench/sets.json").write_text(json.dumps({name: ("kiln_default", "kiln_full")[i % 2] for i, name in enumerate(names)}))
+    done = subprocess.run([sys.executable, "-B", ROOT / "tools/bench/gpu", "pack", room / "kit", "--build", build],
+                          capture_output=True, text=True)
+    expect("pack", (done.returncode, done.stderr), (0, ""))
+    shutil.rmtree(build)
+    print(done.stdout.strip().partition(": ")[2])
+    return names
+
+
+def call(room, name, driver, *options, environment=None, kill_after=None):
+    """A call of the kit, away from the tree and without its environment."""
+    out = room / f"out-{name}"
+    bare = {"PATH": "/usr/bin:/bin", "TMPDIR": str(room), "KILN_EMU_DEVICE": "sm_90", **(environment or {})}
+    command = [sys.executable, "-B", room / "kit/gpu", name, out, "--driver", driver, "--small", "24", "--jobs", "2",
+               "--launch-seconds", "20", *options]
+    begin = time.monotonic()
+    child = subprocess.Popen(command, cwd=room, env=bare, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             start_new_session=True)
+    if kill_after:
+        kill_after(out)
+        os.killpg(child.pid, signal.SIGKILL)
+    output, _ = child.communicate()
+    files = {path.name: path.stat().st_size for path in out.iterdir()}
+    expect("files", len(files) <= 6 and all(size < 16 << 20 for size in files.values()), True)
+    seconds = ", ".join(f"{row['phase']} {row['seconds']} s" for row in records.read(out, "run") if "seconds" in row)
+    print(f"{name}: {time.monotonic() - begin:.1f} s: {seconds}; {sum(files.values())} bytes in {len(files)} files")
+    return out, child.returncode, output
+
+
+def results(out, file="verify"):
+    return {row["id"]: row["result"] for row in records.read(out, file) if row.get("id")}
+
+
+def rehearse(room, names, emulator):
+    """Each call ends by itself, with all that it was asked for."""
+    out, status, output = call(room, "smoke", emulator, "--scale", "4")
+    expect("smoke", (status, set(results(out).values())), (0, {"ok"}))
+    out, status, output = call(room, "measure", emulator)
+    expect("measure", status, 0)
+    expect("variants", set(results(out)), set(names))
+    expect("verdicts", set(results(out).values()), {"ok"})
+    times = [row for row in records.read(out, "times") if "id" in row]
+    expect("rows that are wrong", [row for row in times if "error" in row], [])
+    expect("rows with a time", len([row for row in times if "us" in row]) >= 20, True)
+    failed = [row for row in records.read(out, "run") if "failed" in row]
+    expect("phases that failed", failed, [])
+    expect("probes and peers said something", (len(records.read(out, "probes")) > 3, len(records.read(out, "peers")) > 0), (True, True))
+    expect("the summary", re.search(r"^verify: ok \d+$", output, re.MULTILINE) is not None, True)
+    out, status, _ = call(room, "examine", emulator, "--previous", out)
+    expect("examine", status, 0)
+    expect("an illegal address", [row["says"] for row in records.read(out, "run") if "says" in row][-1][:12], "launch, wait")
+
+
+def kill(room, names, emulator):
+    """Killed half-way: every line that was written is whole, and the phases that ended are there."""
+    def half(out):
+        while len(records.read(out, "verify")) < 6 if out.exists() else True:
+            time.sleep(0.05)
+    out, status, _ = call(room, "measure", emulator, kill_after=half)
+    expect("killed", status, -signal.SIGKILL)
+    found = results(out)
+    expect("what was kept", (len(found) >= 6, set(found.values())), (True, {"ok"}))
+    expect("the device", "first" in str(records.read(out, "run")[1]), True)
+    print(f"killed: {len(found)} of {len(names)} verdicts are kept")
+
+
+def misbehave(room, names, emulator, faulty, fault):
+    """One kernel hangs, kills the context, does not load or is wrong: it is named, and all others are right."""
+    bad = next(name for name in names if name.startswith("nf4_unpack/"))
+    entry = "nf4_unpack_"
+    environment = {"KILN_FAULTY": f"{fault}:{entry}", "KILN_FAULTY_DRIVER_FOR": str(emulator),
+                   "KILN_FAULTY_NAME": "NVIDIA H100 80GB HBM3"}
+    out, status, _ = call(room, "measure", faulty, "--launch-seconds", "6", "--only", "facts", "--only", "verify shipped",
+                          "--only", "verify others", "--only", "times shipped", environment=environment)
+    expect("measure", status, 0)
+    found = results(out)
+    expect("variants", set(found), set(names))
+    expect("the bad kernel", found.pop(bad), FAULTS[fault])
+    expect("all others", set(found.values()), {"ok"})
+    lost = [row for row in records.read(out, "times") if "us" not in row and "skipped" not in row and "id" in row]
+    expect("rows that were lost", {row["id"] for row in lost} - {bad}, set())
+    print(f"{fault}: {bad} is {FAULTS[fault]}; of times {len(lost)} rows were lost")
+
+
+def rehearsal():
+    kiln, manifest, emulator, faulty, *fault = sys.argv[4:]
+    with tempfile.TemporaryDirectory() as room:
+        room = pathlib.Path(room)
+        names = pack(room, manifest, kiln)
+        if not fault:
+            rehearse(room, names, emulator)
+        elif fault == ["kill"]:
+            kill(room, names, emulator)
         else:
-            expect(f"{line}: {got}", (len(got["us"]), got["us"][0] > 0, got["bytes"] > 256), (30, True, True))
+            misbehave(room, names, emulator, faulty, fault[0])
 
 
-{"rows": rows, "none": none, "failures": failures, "floors": floors, "table": table_, "baselines": baselines,
- "carry": carry, "emulated": emulated}[VERB]()
+{"unit": unit, "plan": plan_, "rehearsal": rehearsal}[VERB]()

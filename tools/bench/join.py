@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""One configuration for a run on a GPU: every variant of several configurations that a target runs, each once.
+
+usage: join.py KILN BUNDLE TARGET OUTPUT.yaml SETS.json CONFIG...
+
+SETS.json says for each id which CONFIG has it first, by the bundle's name: {"nf4_unpack/...": "kiln_default", ...}, in the
+order of the configurations. Variants that TARGET cannot run are left out.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def runs_on(name, target):
+    """Whether a device of `target`, as sm_90, takes an image for `name`: an older base target, or its own a and f forms."""
+    number, kind = re.fullmatch(r"sm_(\d+)([af]?)", name).groups()
+    here = int(re.fullmatch(r"sm_(\d+)", target)[1])
+    return int(number) == here or (not kind and int(number) < here)
+
+
+def variants(kiln, config, target):
+    listing = subprocess.run([kiln, "list", config], capture_output=True, text=True)
+    if listing.returncode != 0:
+        sys.exit(f"join.py: kiln list {config} ended with {listing.returncode}\n{listing.stderr}")
+    rows = [line.split() for line in listing.stdout.splitlines()]
+    return [name for _, name, targets in rows if any(runs_on(t, target) for t in targets.split(","))]
+
+
+def entry(name):
+    family, _, pairs = name.partition("/")
+    return "  - {" + ", ".join([f"family: {family}", *(pair.replace("=", ": ") for pair in pairs.split(",") if pair)]) + "}\n"
+
+
+def write_if_changed(path, text):
+    """A build goes on only where something is new."""
+    path = pathlib.Path(path)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def main():
+    kiln, bundle, target, output, sets, *configs = sys.argv[1:]
+    first = {}
+    for config in configs:
+        name = re.search(r"^bundle: *(\w+)", pathlib.Path(config).read_text(encoding="utf-8"), re.MULTILINE)[1]
+        for variant in variants(kiln, config, target):
+            first.setdefault(variant, name)
+    head = f"# Made by tools/bench/join.py.\nbundle: {bundle}\ntargets: [{target}]\nkernels:\n"
+    write_if_changed(output, head + "".join(map(entry, first)))
+    write_if_changed(sets, json.dumps(first, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()

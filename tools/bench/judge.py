@@ -1,0 +1,221 @@
+"""Reads results and says what is wrong, what dispatch loses, how peers compare, and the tables of README.md. Offline."""
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+
+import plan
+import records
+
+WRONG = "WRONG", "hung", "died"
+FREE = "workspace_size"  # a size that the caller chooses: variants that need different ones compete
+
+
+def median(row):
+    return statistics.median(row["us"])
+
+
+def number(value):
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def sizes_of(row):
+    return tuple(sorted((name, size) for name, size in row["sizes"].items() if name != FREE))
+
+
+def timed(results, files=("times",)):
+    return [row for file in files for row in records.read(results, file) if "us" in row and "id" in row]
+
+
+class Call:
+    """A family at sizes, for callers that name the same contract: the variants that compete, and dispatch's pick."""
+
+    def __init__(self, family, contract, sizes):
+        self.family, self.contract, self.sizes, self.rows = family, contract, sizes, {}
+
+    def add(self, row):
+        kept = self.rows.setdefault(row["id"], row)
+        if median(row) < median(kept):
+            self.rows[row["id"]] = row
+
+    best = property(lambda self: min(self.rows.values(), key=median))
+
+    @property
+    def pick(self):
+        """Of the row with the largest workspace, since dispatch leaves out what has too little; None: it was not timed."""
+        widest = max(self.rows.values(), key=lambda row: row["sizes"].get(FREE, 0))
+        return self.rows.get(widest.get("pick"))
+
+    @property
+    def regret(self):
+        return median(self.pick) / median(self.best) if self.pick else None
+
+    def name(self):
+        contract = ",".join(f"{k}={v}" for k, v in self.contract.items())
+        return f"{self.family} {contract} " + " ".join(f"{k}={v}" for k, v in self.sizes if "stride" not in k and v)
+
+
+def calls(rows, contracts):
+    found = {}
+    for row in rows:
+        family, contract = contracts[row["id"]]
+        key = family, tuple(contract.items()), sizes_of(row)
+        found.setdefault(key, Call(family, contract, sizes_of(row))).add(row)
+    return list(found.values())
+
+
+def contracts_of(manifest):
+    """{id: (family, {parameter: value} that callers name)} of a bundle's manifest."""
+    is_contract = {family["name"]: [p["name"] for p in family["params"] if p["role"] == "contract"] for family in manifest["families"]}
+    text = lambda value: str(value).lower() if isinstance(value, bool) else str(value)
+    return {v["id"]: (v["family"], {name: text(v["params"][name]) for name in is_contract[v["family"]]})
+            for v in manifest["variants"]}
+
+
+def read_manifest(build):
+    return json.loads((pathlib.Path(build) / "tools/bench/kiln_gpu.json").read_text(encoding="utf-8"))
+
+
+def rank_correlation(pairs):
+    """Spearman's, of (estimate, time)."""
+    if len(pairs) < 3:
+        return None
+    ranks = [{value: i for i, value in enumerate(sorted(set(column)))} for column in zip(*pairs)]
+    x, y = ([rank[value] for value in column] for rank, column in zip(ranks, zip(*pairs)))
+    return statistics.correlation(x, y) if len(set(x)) > 1 and len(set(y)) > 1 else None
+
+
+def estimates(build, call):
+    """{id: cycles} of `kiln explain`, with a workspace for every variant."""
+    words = [f"{k}={v}" for k, v in (*call.contract.items(), *call.sizes)]
+    largest = max((row["sizes"].get(FREE, 0) for row in call.rows.values()))
+    words += [f"{FREE}={largest}"] if largest else []
+    build = pathlib.Path(build)
+    done = subprocess.run([str(build / "bin/kiln"), "explain", str(build / "tools/bench/kiln_gpu.yaml"), call.family, "-t", "sm_90",
+                           *words], capture_output=True, text=True)
+    return {name: int(cycles) for cycles, name in re.findall(r"^ *(\d+)  (\S+)$", done.stdout, re.MULTILINE)}
+
+
+# ---- what is printed -------------------------------------------------------------------------------------------------
+
+def print_run(results):
+    for row in records.read(results, "run"):
+        if "first" in row:
+            device = row["first"]["device"]
+            print(f"{device['name']}, driver {row['kernel_driver']}, commit {row['commit'][:12]}, {row['date']}, card {row['card']}")
+        elif "failed" in row or "not_run" in row:
+            print("  " + " ".join(f"{k}={str(v)[:300]}" for k, v in row.items() if k not in ("ids", "at")))
+
+
+def print_verification(results):
+    rows = [row for row in records.read(results, "verify") + records.read(results, "examine") if "result" in row]
+    last = {row["id"]: row for row in rows}
+    tally = {}
+    for row in last.values():
+        tally[row["result"]] = tally.get(row["result"], 0) + 1
+    print("\nverified: " + ", ".join(f"{word} {count}" for word, count in sorted(tally.items())))
+    worst = {}
+    for row in last.values():
+        ratio = row.get("worst_error_over_bound")
+        family = str(row["id"]).partition("/")[0]
+        if ratio is not None and ratio > worst.get(family, (-1,))[0]:
+            worst[family] = ratio, row["id"]
+    for family, (ratio, name) in sorted(worst.items()):
+        print(f"  {family}: {ratio:.3f} of the bound at most, {name}")
+    for row in last.values():
+        if row["result"] in WRONG:
+            print(f"{row['result']} {row['id']}\n    {row.get('detail', '')[:1000]}")
+
+
+def print_regret(all_calls, build):
+    print("\nregret: time of dispatch's pick over the best of its rivals")
+    families = {}
+    for call in all_calls:
+        if call.regret and len(call.rows) > 1:
+            families.setdefault(call.family, []).append(call)
+    for family, of in sorted(families.items()):
+        correlations = []
+        for call in of[:60]:
+            cycles = estimates(build, call)
+            correlations.append(rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles]))
+        known = [c for c in correlations if c is not None]
+        mean = statistics.geometric_mean([call.regret for call in of])
+        print(f"{family}: {len(of)} calls, mean {mean:.3f}, rank correlation {statistics.mean(known):.2f} of {len(known)}"
+              if known else f"{family}: {len(of)} calls, mean {mean:.3f}")
+        for call in sorted(of, key=lambda call: -call.regret)[:6]:
+            if call.regret > 1.05:
+                print(f"    {call.regret:.2f}  {call.name()}\n          {number(median(call.pick))} us {call.pick['id']}\n"
+                      f"          {number(median(call.best))} us {call.best['id']}")
+
+
+def bandwidth(results):
+    """Bytes per microsecond of the largest copy, read and written."""
+    for row in records.read(results, "times") + [r["first"] for r in records.read(results, "run") if "first" in r]:
+        if row.get("copies"):
+            largest = max(row["copies"], key=lambda copy: copy["bytes"])
+            return 2 * largest["bytes"] / median(largest)
+    return None
+
+
+def work_matches(work, call):
+    """Whether a peer did what the call asks for: every size and parameter that both name is the same."""
+    ours = {**call.contract, **dict(call.sizes)}
+    ours.setdefault("type", ours.get("a", ours.get("x", ours.get("c"))))
+    shared = [name for name in work if name in ours]
+    return len(shared) >= 2 and all(str(work[name]).lower() == str(ours[name]) for name in shared)
+
+
+def peers_of(call, peers):
+    alike = {"nf4_gemm": ("nf4_gemm", "matmul", "int4_gemm"), "linear": ("matmul", "int4_gemm"),
+             "rmsnorm_q4k_gemv": ("rms_norm_matmul",), "nvfp4_gemv": ("bmm",)}.get(call.family, (call.family,))
+    return [row for row in peers if "us" in row and row["work"]["family"] in alike and work_matches(row["work"], call)]
+
+
+def peer_median(row):
+    return row["us"]["median"] if isinstance(row["us"], dict) else statistics.median(row["us"])
+
+
+def table(results, all_calls):
+    """The best variant of each call: README.md's rows."""
+    peers, speed = records.read(results, "peers"), bandwidth(results)
+    print("\n| call | us | GB/s | TFLOP/s | floor / time | clock | beside it: us, time / its |\n| --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    for call in all_calls:
+        row = call.best
+        us, moved = median(row), row["bytes_read"] + row["bytes_written"]
+        floor = f"{moved / speed / us:.2f}" if speed else "-"
+        work = operations(call)
+        beside = "; ".join(f"{p['peer']} {number(peer_median(p))}, {us / peer_median(p):.2f}" for p in peers_of(call, peers))
+        print(f"| {call.name()} `{tuning(row['id'], call)}` | {number(us)} | {number(moved / us / 1e3)} | "
+              f"{number(work / us / 1e6) if work else '-'} | {floor} | {row.get('sm_mhz', '-')} | {beside} |")
+
+
+def tuning(name, call):
+    return ",".join(f"{k}={v}" for k, v in plan.parameters(name).items() if k not in call.contract)
+
+
+def operations(call):
+    """Additions and multiplications of a product, or of attention's two over the keys that its queries see."""
+    sizes = dict(call.sizes)
+    if {"m", "n", "k"} <= set(sizes):
+        return 2 * sizes["m"] * sizes["n"] * sizes["k"]
+    if "k_length" not in sizes:
+        return None
+    queries, keys = sizes["q_length"], sizes["k_length"]
+    seen = queries * keys
+    if call.contract["causal"] == "true":
+        seen = sum(max(0, i + 1 + keys - queries) for i in range(queries))
+    return 4 * sizes["batch"] * sizes["q_heads"] * seen * int(call.contract["head_dim"])
+
+
+def main(folders, build):
+    contracts = contracts_of(read_manifest(build))
+    for results in folders:
+        print_run(results)
+        print_verification(results)
+        found = calls([row for row in timed(results, ("times", "examine")) if row["id"] in contracts], contracts)
+        print_regret(found, build)
+        table(results, found)
+        for row in records.read(results, "probes"):
+            print(json.dumps(row))
+    return 0

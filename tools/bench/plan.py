@@ -1,0 +1,135 @@
+"""Which variants are timed at which shapes, in what order: what matters most comes first, since time may run out.
+
+A shape names what its family asks for, in numbers or as expressions over the other sizes and the variant's parameters;
+kiln-bench gives every other size the least value that the rules allow, and skips a shape that they forbid.
+"""
+from typing import NamedTuple
+
+
+class Group(NamedTuple):
+    """The variants of a family that compete at these shapes."""
+    family: str
+    shapes: list
+    where: dict = {}    # parameter: the values to time, or None: only variants whose id does not name it
+    only_set: tuple = ()  # the bundles that the variants are of, as join.py names them; none: any
+
+
+SHIPPED = ("kiln_default", "lm_kernels")
+NK = (4096, 4096), (14336, 4096), (6912, 6912), (2560, 2560), (6912, 2560), (2560, 6912)
+FEW_ROWS = 1, 4, 8, 16, 32, 64
+LARGE = 1 << 26  # elements to quantise, past any L2 cache
+
+
+def products(nk, rows, **sizes):
+    return [dict(m=m, n=n, k=k, **sizes) for n, k in nk for m in rows]
+
+
+def attention(batch, q_heads, q_length, k_length=None, kv_heads=None):
+    """Batch, row, head in memory, as projections leave them."""
+    shape = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads or q_heads, "q_length": q_length,
+             "k_length": k_length or q_length}
+    for name, heads, rows in ("q", "q_heads", "q_length"), ("k", "kv_heads", "k_length"), ("v", "kv_heads", "k_length"), \
+                             ("out", "q_heads", "q_length"):
+        shape[f"{name}_row_stride"] = f"{heads}*head_dim"
+        shape[f"{name}_head_stride"] = "head_dim"
+        shape[f"{name}_batch_stride"] = f"{rows}*{name}_row_stride"
+    return shape
+
+
+def rope(n, q_heads, heads):
+    """Q, K and V as parts of a row; pages of 16 tokens."""
+    row = q_heads + 2 * heads
+    shape = {"n": n, "q_heads": q_heads, "k_heads": heads, "v_heads": heads, "rotary_dim": "head_dim",
+             "pages": -(-n // 16), "page_size": 16}
+    for name in "qkv":
+        shape |= {f"{name}_row_stride": f"{row}*head_dim", f"{name}_head_stride": "head_dim"}
+    return shape | {"out_row_stride": "q_heads*head_dim", "out_head_stride": "head_dim",
+                    "cache_page_stride": f"{16 * heads}*head_dim", "cache_row_stride": f"{heads}*head_dim",
+                    "cache_head_stride": "head_dim"}
+
+
+PREFILL = [attention(4, 16, 4096), attention(1, 24, 4608), attention(1, 32, 2048, kv_heads=8)]
+DECODE = [attention(8, 32, 1, 32768, 8), attention(8, 32, 1, 8192, 8), attention(1, 8, 1, 131072, 1)]
+NVFP4 = [dict(m=m, k=k, l=l, b_rows=1) for m, k, l in ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))]
+# SmolLM2-135M: Q, K and V, output and down, gate and up, and the head.
+LM = [dict(m=m, n=n, k=k) for m in (1, 4) for n, k in ((960, 576), (576, 576), (1536, 576), (576, 1536), (49152, 576))]
+QUANTISERS = ("int4_quantize", "int4_unpack", "nf4_quantize", "nf4_unpack", "int4_scale", "int4_pack", "nf4_scale",
+              "nf4_pack")
+DENSE = {"layout": None, "score": None, "head_dim_v": None, "kv": None}
+NF4 = {"acc": ["f32"], "nibbles": ["low"], "scale_type": None, "rows": None}
+LINEAR = {"epilogue": ["none"], "matrices": None, "scale": None, "norm": ["none"]}
+
+SHIPPED_GROUPS = [
+    *(Group(family, [dict(n=LARGE)], only_set=SHIPPED) for family in QUANTISERS),
+    Group("nf4_gemm", products(NK, (1, 8, 16, 64, 128, 512)), only_set=SHIPPED),
+    Group("nf4_gemm_transposed", products(NK[:3], (1, 16, 64, 512), normal_scales="1"), only_set=SHIPPED),
+    Group("q4k_dequantize", [dict(n=LARGE)], only_set=SHIPPED),
+    Group("rmsnorm_q4k_gemv", [dict(n=n, k=k) for n, k in ((4096, 4096), (14336, 4096), (28672, 4096), (128256, 4096),
+                                                           (8960, 1536))], only_set=SHIPPED),
+    Group("nvfp4_gemv", NVFP4, only_set=SHIPPED),
+    Group("attention", PREFILL + DECODE, DENSE, only_set=SHIPPED),
+    Group("rope", [rope(8192, 32, 8), rope(64, 32, 8)], only_set=SHIPPED),
+    Group("linear", products(NK[:2], (1, 4, 16, 64, 512)), {"format": ["q4_k"]}, only_set=SHIPPED),
+    Group("linear", LM, {"format": ["q4_1", "q8_0"]}, only_set=SHIPPED),
+]
+
+COMPETING_GROUPS = [
+    Group("attention", PREFILL[:2], DENSE | {"type": ["f16"], "head_dim": ["64", "128", "256"]}),
+    Group("attention", DECODE, DENSE | {"type": ["f16", "bf16"], "head_dim": ["64", "128"], "tile_q": ["16", "32"]}),
+    Group("nf4_gemm", products(NK[:2], FEW_ROWS), NF4 | {"a": ["f16"]}),
+    Group("linear", products(NK[:2], FEW_ROWS), LINEAR | {"format": ["q4_k", "q8_0", "q4_0", "q6_k"]}),
+    Group("nvfp4_gemv", NVFP4, {"scale_layout": None, "global_scale": None}),
+    Group("nf4_gemm", products(NK[2:4], FEW_ROWS), NF4 | {"a": ["f16"]}),
+    Group("nf4_gemm", products(NK[:3], (128, 512, 2048)), NF4 | {"a": ["f16", "bf16"], "strategy": ["mma", "tiles"]}),
+    Group("linear", products(NK[:2], (128, 512, 2048)), LINEAR | {"strategy": ["mma", "tiles"]}),
+    Group("linear", products(NK[:2], (1, 4, 8)), LINEAR),
+    Group("nf4_gemm_transposed", products(NK[:2], (1, 16, 64, 512), normal_scales="scales==normal"),
+          {"acc": ["f32"], "nibbles": ["low"], "a": ["f16", "bf16"]}),
+    Group("rmsnorm_q4k_gemv", [dict(n=14336, k=4096), dict(n=4096, k=4096)], {"norm": ["rms"]}),
+    Group("nf4_gemm", products(NK[:1], (1, 8, 64, 512)), NF4 | {"a": ["f32"]}),
+    Group("attention", PREFILL[:1], DENSE | {"type": ["f32", "bf16"]}),
+    *(Group(family, [dict(n=LARGE, group_size=64)], {"nibbles": ["low"], "scale_type": None}) for family in QUANTISERS),
+    Group("gguf_dequantize", [dict(n=LARGE)], {"type": ["f16"]}),
+    Group("gguf_rows", [dict(n=2048, k=4096, tensor_rows=128256)], {"type": ["f16"]}),
+    Group("fp4_quantize", [dict(m=16384, k=4096)]),
+    Group("q8_quantize", [dict(m=8, k=4096), dict(m=4096, k=4096)]),
+    Group("rope", [rope(8192, 32, 8), rope(64, 32, 8)]),
+]
+
+
+def parameters(variant):
+    """{"type": "f32", ...} of "family/type=f32,..."."""
+    pairs = variant.partition("/")[2]
+    return dict(pair.split("=") for pair in pairs.split(",")) if pairs else {}
+
+
+def is_chosen(group, variant, bundle):
+    given = parameters(variant)
+    return (variant.partition("/")[0] == group.family and (not group.only_set or bundle in group.only_set) and
+            all(given.get(name) is None if values is None else given.get(name, values[0]) in values
+                for name, values in group.where.items()))
+
+
+def is_apt(variant, shape):
+    """Whether the variant can come near the best at this many rows: W is read once for each tile of rows, and a tile that
+    is much larger than m computes rows that are not there. What dispatch would never take costs the most time."""
+    given = parameters(variant)
+    if "m" not in shape or not {"tile_m", "vectors"} & set(given):
+        return True
+    is_vectors = given.get("strategy") == "simt" and "vectors" in given
+    rows = int(given["vectors" if is_vectors else "tile_m"])
+    return shape["m"] <= 8 * rows and rows <= max(16, 4 * shape["m"])
+
+
+def rows(groups, sets, sizes=None):
+    """Plan lines of kiln-bench, each once: "ID m=1 n=4096 k=4096". `sets` is join.py's; `sizes` has the names of each
+    variant's sizes, and leaves out what a shape names and the variant does not take."""
+    lines = {}
+    for group in groups:
+        for shape in group.shapes:
+            for variant, bundle in sets.items():
+                if not is_chosen(group, variant, bundle) or not is_apt(variant, shape):
+                    continue
+                words = [f"{name}={value}" for name, value in shape.items() if sizes is None or name in sizes[variant]]
+                lines[" ".join([variant, *words])] = None
+    return list(lines)
