@@ -1,6 +1,6 @@
 """Tests tools/bench/gpu without a GPU.
 
-usage: check.py ROOT BUILD none|failures|floors|table|baselines|carry
+usage: check.py ROOT BUILD none|failures|floors|table|carry
        check.py ROOT BUILD rows KILN
        check.py ROOT BUILD emulated DRIVER
 
@@ -262,40 +262,5 @@ def table_():
     expect("tools/bench/README.md has what tools/bench/gpu --table prints", made in page, True)
 
 
-# ---- baselines, over a PyTorch that measures nothing -----------------------------------------------------------------
-
-def baselines():
-    """Every baseline of families.py is one of baselines.py and runs; one that another library lacks says so."""
-    names = sorted({b for row in families.FAMILIES.values() for b in row.baselines} | {"torch_copy"})
-    kinds = ("f32", "any", "sym"), ("bf16", "64", "asym"), ("f16", "64", "sym"), ("f64", "64", "sym")
-    sizes = {"n": 256, "group_size": 64, "m": 3, "k": 128, "l": 2, "workspace_size": 1, "tensor_rows": 16,
-             "batch": 2, "q_heads": 4, "kv_heads": 2, "q_length": 5, "k_length": 5}
-    lines = [json.dumps({"id": f"{family}/{b}", "baseline": b, "sizes": sizes,
-                         "parameters": {"type": kind, "group": group, "mode": mode, "norm": "rms", "batch": "2",
-                                        "head_dim": "64", "causal": "true"}})
-             for b in names for family in ("x", "nf4_gemm_transposed") for kind, group, mode in kinds]
-    decoding = [b for b in names if b.startswith("torch_sdpa")]
-    expect("backends of attention", decoding, [f"torch_sdpa_{b}" for b in ("cudnn_attention", "efficient_attention",
-                                                                           "flash_attention", "math")])
-    lines += [json.dumps({"id": f"attention/{b}", "baseline": b, "sizes": dict(sizes, q_length=1),
-                          "parameters": {"type": "f16", "head_dim": "64", "causal": "true"}}) for b in decoding]
-    lines += [json.dumps({"id": f"nvfp4_gemv/c={c}", "baseline": "torch_bmm", "sizes": sizes, "parameters": {"c": c}})
-              for c in ("f16", "bf16", "f32")]
-    here = str(pathlib.Path(__file__).resolve().parent / "fake_torch")
-    command = [sys.executable, "-B", str(ROOT / "tools/bench/baselines.py"), "0"]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True,
-                          env=dict(os.environ, PYTHONPATH=here))
-    expect("exit status", (done.returncode, done.stderr), (0, "PyTorch fake\n"))
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    expect("answers", len(answers), len(lines))
-    for line, got in zip(map(json.loads, lines), answers):
-        if line["parameters"].get("type") == "f64":
-            expect(f"{line}", got["skipped"], "there is none for f64")
-        elif line["baseline"].startswith("bitsandbytes"):
-            expect(f"{line}", got["skipped"], "No module named 'bitsandbytes'")
-        else:
-            expect(f"{line}: {got}", (len(got["us"]), got["us"][0] > 0, got["bytes"] > 256), (30, True, True))
-
-
-{"rows": rows, "none": none, "failures": failures, "floors": floors, "table": table_, "baselines": baselines,
+{"rows": rows, "none": none, "failures": failures, "floors": floors, "table": table_,
  "carry": carry, "emulated": emulated}[VERB]()
