@@ -1,83 +1,74 @@
-"""As much of PyTorch as tools/bench/baselines.py calls. It computes nothing but shapes; a batch takes a millisecond."""
+"""As much of PyTorch as tools/bench/peers.py calls. It computes nothing but shapes; a batch takes a millisecond.
+
+FAKE_FAULTS="bmm=raise,cudnn=hang,flash=die" plants faults; "gpu=none" takes the GPU away."""
 import contextlib
 import math
+import os
 import sys
+import time
 
 __version__ = "fake"
-uint8, int32, int64, float16, float32, bfloat16 = "uint8", "int32", "int64", "float16", "float32", "bfloat16"
+uint8, float16, float32, bfloat16 = "uint8", "float16", "float32", "bfloat16"
+inference_mode = contextlib.nullcontext
+FAULTS = dict(pair.split("=") for pair in os.environ.get("FAKE_FAULTS", "").split(",") if pair)
+
+
+def fault(name):
+    kind = FAULTS.get(name)
+    if kind == "raise":
+        raise RuntimeError("planted\n  in two lines")
+    if kind == "die":
+        os._exit(9)
+    if kind == "hang":
+        time.sleep(600)
 
 
 class Tensor:
     def __init__(self, shape, dtype):
-        self.shape, self.dtype = shape, dtype
+        self.shape, self.dtype = tuple(shape), dtype
 
     count = property(lambda self: math.prod(self.shape))
 
     def copy_(self, other):
-        assert self.count == other.count
-
-    def view(self, *shape):
-        rest = math.prod(n for n in shape if n != -1)
-        assert self.count % rest == 0
-        whole = tuple(self.count // rest if n == -1 else n for n in shape)
-        assert math.prod(whole) == self.count
-        return Tensor(whole, self.dtype)
+        assert (self.shape, self.dtype) == (other.shape, other.dtype)
 
     def t(self):
         assert len(self.shape) == 2
         return Tensor(self.shape[::-1], self.dtype)
-
-    def int(self):
-        return Tensor(self.shape, int32)
-
-    def to(self, dtype):
-        return Tensor(self.shape, dtype)
-
-    def __mul__(self, other):
-        assert self.dtype == other.dtype and self.shape[:-1] == other.shape[:-1] and other.shape[-1] == 1
-        return self
 
     def transpose(self, one, other):
         assert (one, other) == (1, 2)
         a, b, c, d = self.shape
         return Tensor((a, c, b, d), self.dtype)
 
+    def repeat_interleave(self, count, dim):
+        shape = list(self.shape)
+        shape[dim] *= count
+        return Tensor(shape, self.dtype)
 
-def empty(shape, dtype, device):
-    assert device == ("cuda", 0)
-    return Tensor(shape if isinstance(shape, tuple) else (shape,), dtype)
 
-
-zeros = randn = empty
+def randn(shape, dtype, device):
+    assert device == ("cuda", 0) and dtype in (float16, float32, bfloat16)
+    return Tensor(shape, dtype)
 
 
 def randint(least, most, shape, dtype, device):
-    assert least == 0 and (most, dtype) in ((256, uint8), (16, int32))
-    return empty(shape, dtype, device)
+    assert (least, most, dtype, device) == (0, 256, uint8, ("cuda", 0))
+    return Tensor(shape, dtype)
 
 
-def aminmax(tensor, dim):
-    assert len(tensor.shape) == 2 and dim == 1
-
-
-def matmul(a, b, out=None):
+def matmul(a, b):
+    fault("matmul")
     assert a.dtype == b.dtype and a.shape[1] == b.shape[0]
-    assert out is None or (out.dtype, out.shape) == (a.dtype, (a.shape[0], b.shape[1]))
 
 
-def bmm(a, b, out):
-    assert a.dtype == b.dtype == out.dtype and len(a.shape) == 3
-    assert a.shape[2] == b.shape[1] and out.shape == (*a.shape[:2], b.shape[2])
-    assert a.shape[0] == b.shape[0]
+def bmm(a, b):
+    fault("bmm")
+    assert a.dtype == b.dtype and a.shape[2] == b.shape[1] and a.shape[0] == b.shape[0]
 
 
 class nn:
     class functional:
-        @staticmethod
-        def embedding(indices, table):
-            assert indices.dtype == int32 and len(table.shape) == 2
-            return Tensor((*indices.shape, table.shape[1]), table.dtype)
-
         @staticmethod
         def rms_norm(x, shape, weight, eps):
             assert x.shape[-1:] == shape == weight.shape and x.dtype == weight.dtype and eps > 0
@@ -85,16 +76,17 @@ class nn:
 
         @staticmethod
         def scaled_dot_product_attention(q, k, v, is_causal, enable_gqa):
+            backend = nn.attention.backend
+            fault(backend)
             assert q.dtype == k.dtype == v.dtype and k.shape == v.shape and q.shape[3] == k.shape[3]
-            assert q.shape[0] == k.shape[0] and q.shape[1] % k.shape[1] == 0
-            assert isinstance(is_causal, bool) and isinstance(enable_gqa, bool)
+            assert q.shape[0] == k.shape[0] and enable_gqa == (q.shape[1] != k.shape[1])
             assert not is_causal or q.shape[2] == k.shape[2]
-            assert enable_gqa == (q.shape[1] != k.shape[1])
-            assert not (enable_gqa and nn.attention.backend == nn.attention.SDPBackend.EFFICIENT_ATTENTION)
+            if enable_gqa and backend == "cudnn":
+                raise RuntimeError("No available kernel. Aborting execution.")
 
     class attention:
         class SDPBackend:
-            FLASH_ATTENTION, CUDNN_ATTENTION, EFFICIENT_ATTENTION, MATH = range(4)
+            FLASH_ATTENTION, CUDNN_ATTENTION = "flash", "cudnn"
 
         backend = None
 
@@ -104,10 +96,19 @@ class nn:
             return contextlib.nullcontext()
 
 
-class linalg:
-    @staticmethod
-    def vector_norm(tensor, order, dim):
-        assert len(tensor.shape) == 2 and order == float("inf") and dim == 1
+class ops:
+    class aten:
+        @staticmethod
+        def _convert_weight_to_int4pack(codes, inner_k_tiles):
+            n, half = codes.shape
+            assert codes.dtype == uint8 and n % 8 == 0 and 2 * half % (16 * inner_k_tiles) == 0
+            return Tensor((n // 8, 2 * half // (16 * inner_k_tiles), 32, inner_k_tiles // 2), "int32")
+
+        @staticmethod
+        def _weight_int4pack_mm(a, packed, group, scales):
+            fault("int4")
+            n, k = packed.shape[0] * 8, packed.shape[1] * packed.shape[3] * 32
+            assert a.dtype == scales.dtype == bfloat16 and a.shape[1] == k and scales.shape == (k // group, n, 2)
 
 
 sys.modules["torch.nn"], sys.modules["torch.nn.attention"] = nn, nn.attention
@@ -117,14 +118,31 @@ def device(kind, ordinal):
     return (kind, ordinal)
 
 
+class version:
+    cuda = "13.0"
+
+
+class backends:
+    class cudnn:
+        version = staticmethod(lambda: 91900)
+
+
 class cuda:
-    @staticmethod
-    def is_available():
-        return True
+    is_available = staticmethod(lambda: FAULTS.get("gpu") != "none")
+    get_device_name = staticmethod(lambda which: f"fake GPU {which}")
 
     @staticmethod
     def set_device(which):
         assert which == ("cuda", 0)
+
+    class CUDAGraph:
+        def replay(self):
+            pass
+
+    @staticmethod
+    def graph(graph):
+        assert isinstance(graph, cuda.CUDAGraph)
+        return contextlib.nullcontext()
 
     class Event:
         def __init__(self, enable_timing):
