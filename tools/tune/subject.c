@@ -9,7 +9,7 @@
 /* cuda.h: CUDA_ERROR_OUT_OF_MEMORY */
 enum { ERROR_OUT_OF_MEMORY = 2 };
 
-enum { ALIGNMENT = 256, FEWEST_SETS = 2, TILE_ELEMENTS = 1 << 18, SEED = 1 };
+enum { ALIGNMENT = 256, FEWEST_SETS = 2, TILE_ELEMENTS = 1 << 16, SEED = 1 };
 
 static uint64_t align_up(uint64_t bytes)
 {
