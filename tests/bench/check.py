@@ -128,12 +128,12 @@ def plan_():
         sets = json.loads((room / "sets.json").read_text(encoding="utf-8"))
         expect("variants of the joined configuration", [v["id"] for v in manifest["variants"]], list(sets))
         expect("bundles", set(sets.values()), {"kiln_default", "lm_kernels", "kiln_full"})
-        listing = check("--list", manifest=room / "kiln_gpu.json")
+        listing = check("--list", "--check", room / "kiln_gpu.json")
         sizes = {name: words for name, *words in map(str.split, listing.splitlines())}
         expect("variants that are listed", set(sizes), set(sets))
         for groups, least in (plan.SHIPPED_GROUPS, 300), (plan.COMPETING_GROUPS, 2000):
             lines = plan.rows(groups, sets, sizes)
-            answers = [json.loads(line) for line in check("--check", manifest=room / "kiln_gpu.json", text="\n".join(lines)).splitlines()]
+            answers = [json.loads(line) for line in check("--check", room / "kiln_gpu.json", text="\n".join(lines) + "\n").splitlines()]
             expect("answers", len(answers), len(lines))
             expect("lines that are wrong", [(a["id"], a["error"]) for a in answers if "error" in a][:5], [])
             fits = [a for a in answers if "skipped" not in a]
@@ -144,9 +144,9 @@ def plan_():
         expect("families that no group times", missing, set())
 
 
-def check(verb, manifest, text=""):
-    done = subprocess.run([PROGRAM, verb, "--manifest", manifest], input=text, capture_output=True, text=True)
-    expect(f"kiln-bench {verb}", (done.returncode, done.stderr), (0, ""))
+def check(*options, text=""):
+    done = subprocess.run([PROGRAM, *options], input=text, capture_output=True, text=True)
+    expect("kiln-bench --check", (done.returncode, done.stderr), (0, ""))
     return done.stdout
 
 

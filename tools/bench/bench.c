@@ -1,32 +1,32 @@
 /* kiln-bench: times variants of its bundle on the device, one line of JSON for each line of standard input. What to
  * time, and what the numbers mean, is tools/bench/gpu's business. */
+#define _POSIX_C_SOURCE 200809L /* getline, sigaction, alarm */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "../tune/shapes.h"
 #include "../tune/stopwatch.h"
 #include "../tune/subject.h"
 #include "../verify/device.h"
+#include "../verify/files.h"
 #include "../verify/manifest.h"
 #include "../verify/verify.h"
 
-enum { LINE_BYTES = 1024, ATTRIBUTE_L2_BYTES = 38, COPY_ALIGNMENT = 256 };
+enum { ATTRIBUTE_L2_BYTES = 38, COPY_ALIGNMENT = 256 };
 
-/* A device that idled takes a while to raise its clocks. */
-#define FIRST_WARM_UP_US 300e3
-#define WARM_UP_US       20e3
-
-/* In front of every kernel's time lies what a launch of nothing takes. */
-static const char empty_ptx[] =
-    ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry empty() { ret; }\n";
+#define WARM_UP_US       5e3
+#define LEAST_COPY_BYTES (UINT64_C(1) << 20)
 
 typedef struct bench {
     const kiln_index *index;
     const manifest *manifest;
-    const char *driver;
-    uint64_t device_ordinal, samples, copy_bytes, seconds; /* seconds 0: no limit */
+    const char *driver, *checked; /* a manifest to check plans against; null: a device times them */
+    uint64_t device_ordinal, samples, copy_bytes, seconds, launch_seconds; /* seconds 0: no limit */
     bool is_listing, wants_help;
     device device;
     driver_tools tools;
@@ -36,30 +36,56 @@ typedef struct bench {
     pool memory;
 } bench;
 
+/* The device of --check. */
+static const kiln_device h100 = {.sm = 90,
+                                 .driver_version = 13000,
+                                 .multiprocessors = 132,
+                                 .max_shared_bytes = 227 << 10,
+                                 .multiprocessor_shared_bytes = 228 << 10,
+                                 .multiprocessor_threads = 2048};
+
+/* What an answer says of the plan line that it is for. */
+typedef struct plan_line {
+    uint64_t number; /* from 0 */
+    const char *id;
+} plan_line;
+
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
 static void print_help(void)
 {
-    fputs("usage: kiln-bench [OPTION]... < PLAN\n"
-          "       kiln-bench verify [OPTION OF KILN-VERIFY]...\n"
-          "Times kernels with device events. A line of PLAN is a variant's id and its sizes:\n"
-          "    nf4_quantize/type=f32,group=64,nibbles=low n=67108864\n"
-          "The first line of output is JSON about the device, a copy and the empty kernel; then comes one "
-          "per line of "
-          "PLAN. With verify it is the bundle's kiln-verify.\n"
-          "\n"
-          "  --list            print each variant's id and the names of its sizes, and time nothing\n"
-          "  --driver PATH     this driver library (default: libcuda.so.1)\n"
-          "  --device N        the driver's N-th device (default: 0)\n"
-          "  --samples N       of each time (default: 30; at most 1000)\n"
-          "  --copy-bytes N    what the large copy copies (default: 1073741824)\n"
-          "  --seconds N       begin no line after this time\n"
-          "  --help            print this\n"
-          "\n"
-          "Exit status: 0 done, 1 something failed, 2 bad usage, 77 no driver or device to run on, unless "
-          "--driver or\n"
-          "--device asked for one: that is 1.\n",
-          stdout);
+    printf("usage: kiln-bench [OPTION]... < PLAN\n"
+           "       kiln-bench verify [OPTION OF KILN-VERIFY]...\n"
+           "Times kernels with device events. A line of PLAN is a variant's id and its sizes; a size is a number "
+           "or an\n"
+           "expression without spaces over the numbers, the variant's parameters, and expressions to its left:\n"
+           "    attention/type=f16,head_dim=64 batch=1 q_heads=8 q_row_stride=q_heads*head_dim\n"
+           "A size that is not named gets the least value that the rules allow, unless buffers or the grid "
+           "depend on it.\n"
+           "The first line of output is JSON about the device, the empty kernel and copies; then comes one "
+           "for each line\n"
+           "of PLAN, which it gives by number as \"line\", from 0. With verify it is the bundle's "
+           "kiln-verify.\n"
+           "\n"
+           "  --check MANIFEST    complete each line for the variants of another bundle on an H100, and time "
+           "nothing\n"
+           "  --list              print each variant's id and the names of its sizes, and time nothing\n"
+           "  --driver PATH       this driver library (default: libcuda.so.1)\n"
+           "  --device N          the driver's N-th device (default: 0)\n"
+           "  --samples N         of each time (default: 11; at most %d)\n"
+           "  --copy-bytes N      what the largest copy copies (default: 1073741824)\n"
+           "  --seconds N         begin no line after this time\n"
+           "  --launch-seconds N  give up when the device does not answer for this time\n"
+           "  --help              print this\n"
+           "\n"
+           "Exit status: 0 done, 1 something failed, 2 bad usage, %d the device did not answer within "
+           "--launch-seconds,\n"
+           "%d a kernel failed and the context takes no more work; after both the last line of output says "
+           "which plan line\n"
+           "it was, and another run can go on behind it. 77 no driver or device to run on, unless --driver or "
+           "--device asked\n"
+           "for one: that is 1.\n",
+           MOST_SAMPLES, VERIFY_EXIT_HUNG, VERIFY_EXIT_LOST);
 }
 
 static bool read_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
@@ -81,7 +107,8 @@ static bool read_options(bench *b, int argc, char **argv)
     } numbers[] = {{"--device", &b->device_ordinal, 0, 65535},
                    {"--samples", &b->samples, 1, MOST_SAMPLES},
                    {"--copy-bytes", &b->copy_bytes, COPY_ALIGNMENT, UINT64_C(1) << 36},
-                   {"--seconds", &b->seconds, 1, 86400}};
+                   {"--seconds", &b->seconds, 1, 86400},
+                   {"--launch-seconds", &b->launch_seconds, 1, 86400}};
     for (int i = 1; i < argc; i++) {
         size_t row = 0, rows = sizeof numbers / sizeof numbers[0];
         while (row < rows && strcmp(argv[i], numbers[row].name) != 0)
@@ -92,6 +119,8 @@ static bool read_options(bench *b, int argc, char **argv)
             b->wants_help = true;
         else if (strcmp(argv[i], "--driver") == 0 && i + 1 < argc)
             b->driver = argv[++i];
+        else if (strcmp(argv[i], "--check") == 0 && i + 1 < argc)
+            b->checked = argv[++i];
         else if (row < rows && i + 1 < argc) {
             if (!read_number(numbers[row].name, argv[++i], numbers[row].least, numbers[row].most,
                              numbers[row].value))
@@ -123,75 +152,126 @@ static void list_variants(const bench *b)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
+/* A JSON string; `to` is always ended, and a text that is too long is cut. */
+static void quote(char *to, size_t bytes, const char *text)
+{
+    size_t used = 0;
+    to[used++] = '"';
+    for (; *text && used + sizeof "\\u0000\"" <= bytes; text++) {
+        if ((unsigned char)*text < 0x20) {
+            used += (size_t)snprintf(to + used, bytes - used, "\\u%04x", (unsigned)*text);
+            continue;
+        }
+        if (*text == '"' || *text == '\\')
+            to[used++] = '\\';
+        to[used++] = *text;
+    }
+    to[used++] = '"';
+    to[used] = '\0';
+}
+
 static void print_string(const char *name, const char *text)
 {
-    printf("\"%s\": \"", name);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            printf("\\%c", *text);
-        else if ((unsigned char)*text < 0x20)
-            printf("\\u%04x", (unsigned)*text);
-        else
-            putchar(*text);
-    }
-    putchar('"');
+    char quoted[8192];
+    quote(quoted, sizeof quoted, text);
+    printf("\"%s\": %s", name, quoted);
 }
 
-static void print_samples(const bench *b, const char *name, const task *t)
+static void print_bool(const char *name, bool value)
 {
-    printf("\"%s\": {\"batch\": %u, \"us\": [", name, t->batch);
-    for (uint64_t i = 0; i < b->samples; i++)
-        printf("%s%.4f", i ? ", " : "", t->samples_us[i]);
-    fputs("]}", stdout);
+    printf("\"%s\": %s", name, value ? "true" : "false");
 }
 
-/* Why there is no time: an "error", or the line was "skipped", because this device cannot run it. */
-static void print_reason(const char *id, const char *kind, const char *reason)
+static void print_line_and_id(const plan_line *line)
 {
-    putchar('{');
-    print_string("id", id);
+    printf("{\"line\": %" PRIu64 ", ", line->number);
+    print_string("id", line->id);
     fputs(", ", stdout);
+}
+
+/* Why there is no time: an "error", or the line was "skipped", because the shape or the device forbids it. */
+static void print_reason(const plan_line *line, const char *kind, const char *reason)
+{
+    print_line_and_id(line);
     print_string(kind, reason);
     fputs("}\n", stdout);
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------------------------- */
+/* ---- a device that does not answer ------------------------------------------------------------------------------- */
 
-/* `bytes` at a time, from place to place within the large buffers. */
-typedef struct copy {
-    const bench *bench;
-    uint64_t bytes;
-} copy;
+/* The driver's tables have no room for a context, and the handler may not compose the line. */
+static struct {
+    unsigned seconds; /* 0: waits have no end */
+    char line[10240];
+    size_t bytes;
+    int (*record)(CUevent, CUstream), (*wait_for_event)(CUevent), (*wait_for_all)(void);
+} watchdog;
 
-static int submit_copy(void *context, CUstream stream, uint64_t iteration)
+static void give_up(int number)
 {
-    const copy *c = context;
-    uint64_t step = (c->bytes + COPY_ALIGNMENT - 1) / COPY_ALIGNMENT * COPY_ALIGNMENT;
-    uint64_t places = c->bench->copy_bytes / step, at = places ? iteration % places * step : 0;
-    return c->bench->tools.memcpy_dtod_async(c->bench->copy_to + at, c->bench->copy_from + at, c->bytes,
-                                             stream);
+    (void)number;
+    const char *at = watchdog.line;
+    for (size_t left = watchdog.bytes; left > 0;) {
+        const ssize_t written = write(STDOUT_FILENO, at, left);
+        if (written <= 0)
+            break;
+        at += written;
+        left -= (size_t)written;
+    }
+    _exit(VERIFY_EXIT_HUNG);
 }
 
-typedef struct empty_kernel {
-    const kiln_driver *driver;
-    CUmodule module;
-    CUfunction function;
-} empty_kernel;
-
-static int submit_empty(void *context, CUstream stream, uint64_t iteration)
+/* Launches block where the queue is full, so the time runs from the last event that was put into it. */
+static int record_watched(CUevent event, CUstream stream)
 {
-    const empty_kernel *e = context;
-    (void)iteration;
-    return e->driver->launch_kernel(e->function, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+    alarm(watchdog.seconds);
+    return watchdog.record(event, stream);
 }
 
-static int load_empty(empty_kernel *e)
+static int wait_for_event_watched(CUevent event)
 {
-    int result = e->driver->module_load_data_ex(&e->module, empty_ptx, 0, NULL, NULL);
-    return result == 0 ? e->driver->module_get_function(&e->function, e->module, "empty") : result;
+    alarm(watchdog.seconds);
+    const int result = watchdog.wait_for_event(event);
+    alarm(0);
+    return result;
 }
 
-/* ---- measuring --------------------------------------------------------------------------------------------------- */
+static int wait_for_all_watched(void)
+{
+    alarm(watchdog.seconds);
+    const int result = watchdog.wait_for_all();
+    alarm(0);
+    return result;
+}
+
+static void watch_device(bench *b)
+{
+    const struct sigaction action = {.sa_handler = give_up};
+    if (b->launch_seconds == 0)
+        return;
+    watchdog.seconds = (unsigned)b->launch_seconds;
+    watchdog.record = b->tools.event_record;
+    watchdog.wait_for_event = b->tools.event_synchronize;
+    watchdog.wait_for_all = b->device.driver.ctx_synchronize;
+    b->tools.event_record = record_watched;
+    b->tools.event_synchronize = wait_for_event_watched;
+    b->device.driver.ctx_synchronize = wait_for_all_watched;
+    sigaction(SIGALRM, &action, NULL);
+}
+
+/* What give_up writes; null: before the first plan line. */
+static void prepare_last_words(const plan_line *line)
+{
+    char id[8192], start[64] = "";
+    quote(id, sizeof id, line ? line->id : "");
+    if (line)
+        snprintf(start, sizeof start, "\"line\": %" PRIu64 ", \"id\": ", line->number);
+    watchdog.bytes = (size_t)snprintf(watchdog.line, sizeof watchdog.line,
+                                      "{%s%s%s\"error\": \"no end after %u s\", \"hung\": true}\n", start,
+                                      line ? id : "", line ? ", " : "", watchdog.seconds);
+}
+
+/* ---- the first line ---------------------------------------------------------------------------------------------- */
 
 static void describe_failure(bench *b, const kiln_kernel *kernel, int result, char *error, size_t error_bytes)
 {
@@ -201,7 +281,27 @@ static void describe_failure(bench *b, const kiln_kernel *kernel, int result, ch
         return;
     }
     kiln_last_error(&b->device.loader, &details);
-    kiln_describe_error(&b->device.loader, &details, kernel, error, error_bytes);
+    const size_t length =
+        kiln_describe_error(&b->device.loader, &details, kernel, error, error_bytes);
+    if (details.log_bytes && length < error_bytes)
+        snprintf(error + length, error_bytes - length, "\n%s", b->device.log);
+}
+
+/* Members of an object. */
+static void print_task(bench *b, const task *t)
+{
+    printf("\"batch\": %u, ", t->batch);
+    print_bool("graph", t->is_graph);
+    if (t->graph_result != 0) {
+        char error[1024];
+        describe_failure(b, NULL, t->graph_result, error, sizeof error);
+        fputs(", ", stdout);
+        print_string("graph_error", error);
+    }
+    fputs(", \"us\": [", stdout);
+    for (uint64_t i = 0; i < b->samples; i++)
+        printf("%s%.4f", i ? ", " : "", t->samples_us[i]);
+    putchar(']');
 }
 
 static int print_device(bench *b)
@@ -209,7 +309,7 @@ static int print_device(bench *b)
     size_t free_bytes = 0, total_bytes = 0;
     const kiln_device *about = &b->device.loader.device;
     int result = b->tools.mem_get_info(&free_bytes, &total_bytes);
-    fputs("{\"device\": {", stdout);
+    fputs("\"device\": {", stdout);
     print_string("name", b->device.name);
     printf(", \"sm\": %u, \"multiprocessors\": %u, \"l2_bytes\": %" PRIu64
            ", \"memory_bytes\": %zu, \"driver_version\": %d, \"emulated\": %s}",
@@ -218,134 +318,272 @@ static int print_device(bench *b)
     return result;
 }
 
-/* The first line: the device, the large copy, and the empty kernel. */
-static int run_baselines(bench *b)
+/* `bytes` at a time, from place to place within the large buffers. */
+typedef struct copy {
+    const bench *bench;
+    uint64_t bytes, places;
+} copy;
+
+static int submit_copy(void *context, CUstream stream, uint64_t iteration)
 {
-    static task tasks[2];
-    copy large = {b, b->copy_bytes};
-    empty_kernel empty = {.driver = &b->device.driver};
-    tasks[0] = (task){.submit = submit_copy, .context = &large};
-    tasks[1] = (task){.submit = submit_empty, .context = &empty};
-    int result = load_empty(&empty);
+    const copy *c = context;
+    const uint64_t at = iteration % c->places * c->bytes;
+    return c->bench->tools.memcpy_dtod_async(c->bench->copy_to + at, c->bench->copy_from + at, c->bytes,
+                                             stream);
+}
+
+/* The places that pass twice the L2 cache, or as many as there are. */
+static int run_copy(bench *b, uint64_t bytes, const char *gap)
+{
+    static task t;
+    copy c = {b, bytes, 2 * b->l2_bytes / bytes + 1};
+    if (c.places > b->copy_bytes / bytes)
+        c.places = b->copy_bytes / bytes;
+    t = (task){.submit = submit_copy, .context = &c, .period = (unsigned)c.places};
+    const int result = stopwatch_measure(&b->stopwatch, &t);
+    if (result != 0)
+        return result;
+    printf("%s{\"bytes\": %" PRIu64 ", ", gap, bytes);
+    print_task(b, &t);
+    putchar('}');
+    return 0;
+}
+
+/* 1 MiB, four times as much, and so on, and at last what --copy-bytes says. */
+static int run_copies(bench *b)
+{
+    const kiln_driver *d = &b->device.driver;
+    int result = d->mem_alloc(&b->copy_from, b->copy_bytes);
     if (result == 0)
-        result = stopwatch_measure(&b->stopwatch, tasks, 2);
+        result = d->mem_alloc(&b->copy_to, b->copy_bytes);
     if (result == 0)
-        result = print_device(b);
-    b->stopwatch.warm_up_us = WARM_UP_US;
-    if (result == 0) {
-        printf(", \"copy_bytes\": %" PRIu64 ", ", b->copy_bytes);
-        print_samples(b, "copy", &tasks[0]);
-        fputs(", ", stdout);
-        print_samples(b, "empty_kernel", &tasks[1]);
-        fputs("}\n", stdout);
+        result = d->memset_d8(b->copy_from, 1, b->copy_bytes);
+    if (result == 0)
+        result = d->ctx_synchronize();
+    const char *gap = "";
+    for (uint64_t bytes = LEAST_COPY_BYTES; result == 0 && bytes < b->copy_bytes; bytes *= 4) {
+        result = run_copy(b, bytes, gap);
+        gap = ", ";
     }
-    if (empty.module)
-        b->device.driver.module_unload(empty.module);
+    if (result == 0)
+        result = run_copy(b, b->copy_bytes, gap);
+    if (b->copy_from)
+        d->mem_free(b->copy_from);
+    if (b->copy_to)
+        d->mem_free(b->copy_to);
     return result;
 }
 
-static void print_subject(const bench *b, const subject *s, const task *tasks)
+static int run_baselines(bench *b)
 {
+    static task plain, graph;
+    int result = stopwatch_calibrate(&b->stopwatch, &b->device.driver, &plain, &graph);
+    if (result != 0)
+        return result;
     putchar('{');
-    print_string("id", s->problem.variant->id);
-    fputs(", \"sizes\": {", stdout);
+    result = print_device(b);
+    fputs(", \"empty_kernel\": {\"plain\": {", stdout);
+    print_task(b, &plain);
+    fputs("}, \"graph\": {", stdout);
+    print_task(b, &graph);
+    fputs("}}, \"copies\": [", stdout);
+    if (result == 0)
+        result = run_copies(b);
+    fputs("]}\n", stdout);
+    return result;
+}
+
+/* ---- a line of the plan ------------------------------------------------------------------------------------------ */
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The variant that the bundle's own dispatch launches for the same call; null when it launches none. */
+static const char *find_pick(bench *b, const subject *s)
+{
+    const kiln_index_family *family = kiln_find_family(b->index, s->problem.variant->family);
+    const kiln_kernel *picked = NULL;
+    if (!family)
+        return NULL;
+    if (!family->pick)
+        return s->kernel->id;
+    return family->pick(&b->device.loader, s->arguments[0].bytes, &picked) == KILN_OK && picked ? picked->id
+                                                                                                : NULL;
+}
+
+static void print_sizes(const problem *p)
+{
     const char *gap = "";
-    for (size_t i = 0; i < s->problem.arg_count; i++) {
-        if (problem_is_size(&s->problem.args[i])) {
-            printf("%s\"%s\": %" PRIu64, gap, s->problem.args[i].about->name, s->problem.args[i].integer);
-            gap = ", ";
+    fputs("\"sizes\": {", stdout);
+    for (size_t i = 0; i < p->arg_count; i++) {
+        if (!problem_is_size(&p->args[i]))
+            continue;
+        printf("%s\"%s\": %" PRIu64, gap, p->args[i].about->name, p->args[i].integer);
+        gap = ", ";
+    }
+    putchar('}');
+}
+
+static void print_row(bench *b, const plan_line *line, const subject *s, const task *t, double load_seconds,
+                      double start)
+{
+    const char *pick = find_pick(b, s);
+    print_line_and_id(line);
+    print_sizes(&s->problem);
+    printf(", \"bytes_read\": %" PRIu64 ", \"bytes_written\": %" PRIu64, s->bytes_read, s->bytes_written);
+    if (s->problem.variant->elements)
+        printf(", \"elements\": %" PRIu64, s->elements);
+    printf(", \"set_bytes\": %" PRIu64 ", \"sets\": %" PRIu64 ", ", s->set_bytes, s->sets);
+    if (pick)
+        print_string("pick", pick);
+    else
+        fputs("\"pick\": null", stdout);
+    fputs(", ", stdout);
+    print_task(b, t);
+    printf(", \"load_ms\": %.3f, \"seconds\": %.4f}\n", load_seconds * 1e3, seconds_now() - start);
+}
+
+static bool has_times(const bench *b, const task *t)
+{
+    for (uint64_t i = 0; i < b->samples; i++)
+        if (!(t->samples_us[i] > 0))
+            return false;
+    return true;
+}
+
+/* The driver's result of measuring, or -1; then `error` says why. */
+static int measure(bench *b, subject *s, task *t, char *error, size_t error_bytes)
+{
+    *t = (task){.submit = subject_submit, .context = s, .period = (unsigned)s->sets};
+    const int result = stopwatch_measure(&b->stopwatch, t);
+    if (result != 0) {
+        describe_failure(b, s->kernel, result, error, error_bytes);
+        return result;
+    }
+    if (has_times(b, t))
+        return 0;
+    snprintf(error, error_bytes, "the device's clock did not advance over a batch of %u", t->batch);
+    return -1;
+}
+
+static const manifest_variant *find_variant(const bench *b, const char *id)
+{
+    for (size_t i = 0; i < b->manifest->variant_count; i++)
+        if (strcmp(b->manifest->variants[i].id, id) == 0)
+            return &b->manifest->variants[i];
+    return NULL;
+}
+
+static void run_problem(bench *b, const plan_line *line, const kiln_kernel *kernel, problem *p, double start)
+{
+    static task t;
+    char error[4096];
+    const double before = seconds_now();
+    if (kiln_preload(&b->device.loader, &kernel, 1) != KILN_OK) {
+        describe_failure(b, kernel, -1, error, sizeof error);
+        print_reason(line, "error", error);
+        return;
+    }
+    const double load_seconds = seconds_now() - before;
+    subject s;
+    if (!subject_open(&s, &b->device, &b->tools, kernel, p, b->l2_bytes, error, sizeof error)) {
+        print_reason(line, s.is_too_large ? "skipped" : "error", error);
+        return;
+    }
+    if (measure(b, &s, &t, error, sizeof error) == 0)
+        print_row(b, line, &s, &t, load_seconds, start);
+    else
+        print_reason(line, "error", error);
+    subject_close(&s);
+}
+
+/* The line's sizes as the variant's problem. False after its answer. */
+static bool complete(bench *b, const plan_line *line, const char *words, const manifest_variant *v,
+                     const kiln_device *on, pool *memory, problem *p)
+{
+    static const char *const kinds[] = {[SHAPE_RULED_OUT] = "skipped",
+                                        [SHAPE_INCOMPLETE] = "error",
+                                        [SHAPE_WRONG] = "error"};
+    char error[1024];
+    tune_shape shape;
+    if (!shape_parse(memory, b->manifest, v->family, words, &shape, error, sizeof error) ||
+        !problem_open(p, v, on, error, sizeof error)) {
+        print_reason(line, "error", error);
+        return false;
+    }
+    const shape_fit fit = shape_apply(&shape, p, error, sizeof error);
+    if (fit != SHAPE_FITS)
+        print_reason(line, kinds[fit], error);
+    return fit == SHAPE_FITS;
+}
+
+static void run_line(bench *b, const plan_line *line, const char *words, pool *memory)
+{
+    const double start = seconds_now();
+    const kiln_kernel *kernel = b->checked ? NULL : kiln_find_name(b->index, line->id);
+    const manifest_variant *v = find_variant(b, line->id);
+    problem p;
+    if (!v || (!kernel && !b->checked))
+        print_reason(line, "error", "the bundle has no such variant");
+    else if (v->why_not_launched)
+        print_reason(line, "skipped", v->why_not_launched);
+    else if (kernel && !kiln_usable(&b->device.loader, kernel))
+        print_reason(line, "skipped", "no image of it fits this device and driver");
+    else if (complete(b, line, words, v, b->checked ? &h100 : &b->device.loader.device, memory, &p)) {
+        if (kernel) {
+            run_problem(b, line, kernel, &p, start);
+        } else {
+            print_line_and_id(line);
+            print_sizes(&p);
+            fputs("}\n", stdout);
         }
     }
-    printf("}, \"bytes_read\": %" PRIu64 ", \"bytes_written\": %" PRIu64 ", \"set_bytes\": %" PRIu64
-           ", \"sets\": %" PRIu64 ", ",
-           s->bytes_read, s->bytes_written, s->set_bytes, s->sets);
-    print_samples(b, "kernel", &tasks[0]);
-    fputs(", ", stdout);
-    print_samples(b, "copy", &tasks[1]);
-    fputs("}\n", stdout);
-}
-
-/* False: the context takes no more work. A copy that moves as many bytes reads half and writes half. */
-static bool run_subject(bench *b, subject *s)
-{
-    static task tasks[2];
-    char error[1024];
-    copy same = {b, (s->bytes_read + s->bytes_written) / 2};
-    const char *id = s->problem.variant->id;
-    if (same.bytes > b->copy_bytes) {
-        print_reason(id, "skipped", "it moves more than twice the bytes of --copy-bytes");
-        return true;
-    }
-    tasks[0] = (task){.submit = subject_submit, .context = s};
-    tasks[1] = (task){.submit = submit_copy, .context = &same};
-    int result = stopwatch_measure(&b->stopwatch, tasks, 2);
-    if (result == 0) {
-        print_subject(b, s, tasks);
-        return true;
-    }
-    describe_failure(b, s->kernel, result, error, sizeof error);
-    print_reason(id, "error", error);
-    return result < 0;
-}
-
-static bool run_line(bench *b, char *line)
-{
-    char error[1024], *shape = line + strcspn(line, " ");
-    if (*shape)
-        *shape++ = '\0';
-    const kiln_kernel *kernel = kiln_find_name(b->index, line);
-    const manifest_variant *v = NULL;
-    for (size_t i = 0; i < b->manifest->variant_count && !v; i++)
-        v = strcmp(b->manifest->variants[i].id, line) == 0 ? &b->manifest->variants[i] : NULL;
-    if (!kernel || !v) {
-        print_reason(line, "error", "the bundle has no such variant");
-        return true;
-    }
-    if (!kiln_usable(&b->device.loader, kernel)) {
-        print_reason(line, "skipped", "no image of it fits this device and driver");
-        return true;
-    }
-    subject s;
-    if (!subject_open(&s, &b->device, &b->tools, v, kernel, shape, b->l2_bytes, error, sizeof error)) {
-        print_reason(line, s.is_too_large ? "skipped" : "error", error);
-        return true;
-    }
-    bool is_alive = run_subject(b, &s);
-    subject_close(&s);
-    return is_alive;
 }
 
 static int run_plan(bench *b)
 {
-    char line[LINE_BYTES];
-    time_t start = time(NULL);
-    while (fgets(line, sizeof line, stdin)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (b->seconds && difftime(time(NULL), start) >= (double)b->seconds)
+    char *text = NULL;
+    size_t room = 0;
+    const double start = seconds_now();
+    int status = VERIFY_EXIT_OK;
+    for (uint64_t number = 0; status == VERIFY_EXIT_OK && getline(&text, &room, stdin) >= 0; number++) {
+        if (b->seconds && seconds_now() - start >= (double)b->seconds)
             break;
-        bool is_alive = line[0] == '\0' || run_line(b, line);
-        fflush(stdout);
-        if (!is_alive)
-            return VERIFY_EXIT_WRONG;
+        text[strcspn(text, "\r\n")] = '\0';
+        if (*text == '\0')
+            continue;
+        char *words = text + strcspn(text, " ");
+        if (*words)
+            *words++ = '\0';
+        const plan_line line = {number, text};
+        pool memory = {NULL};
+        prepare_last_words(&line);
+        run_line(b, &line, words, &memory);
+        pool_free(&memory);
+        if (fflush(stdout) != 0)
+            status = VERIFY_EXIT_WRONG;
+        else if (!b->checked && b->device.driver.ctx_synchronize() != 0)
+            status = VERIFY_EXIT_LOST;
     }
-    return VERIFY_EXIT_OK;
+    free(text);
+    return status;
 }
 
 /* ---- in and out -------------------------------------------------------------------------------------------------- */
 
 static int prepare(bench *b)
 {
-    const kiln_driver *d = &b->device.driver;
-    int value = 0, result = d->device_get_attribute(&value, ATTRIBUTE_L2_BYTES, b->device.ordinal);
+    int value = 0, result = b->device.driver.device_get_attribute(&value, ATTRIBUTE_L2_BYTES, b->device.ordinal);
     b->l2_bytes = value > 0 ? (uint64_t)value : 0;
+    watch_device(b);
+    prepare_last_words(NULL);
     if (result == 0)
-        result = stopwatch_open(&b->stopwatch, &b->tools, (unsigned)b->samples, FIRST_WARM_UP_US);
-    if (result == 0)
-        result = d->mem_alloc(&b->copy_from, b->copy_bytes);
-    if (result == 0)
-        result = d->mem_alloc(&b->copy_to, b->copy_bytes);
-    if (result == 0)
-        result = d->memset_d8(b->copy_from, 1, b->copy_bytes);
+        result = stopwatch_open(&b->stopwatch, &b->tools, (unsigned)b->samples,
+                                b->device.is_emulated ? 0 : WARM_UP_US);
     return result == 0 ? run_baselines(b) : result;
 }
 
@@ -365,6 +603,8 @@ static int run_device(bench *b)
         device_close(&b->device);
         return VERIFY_EXIT_WRONG;
     }
+    static char output[1 << 20]; /* no part of a line leaves before the line is whole */
+    setvbuf(stdout, output, _IOFBF, sizeof output);
     int result = prepare(b), status = VERIFY_EXIT_WRONG;
     fflush(stdout);
     if (result == 0) {
@@ -374,10 +614,6 @@ static int run_device(bench *b)
         fprintf(stderr, "kiln-bench: %s\n", error);
     }
     stopwatch_close(&b->stopwatch);
-    if (b->copy_from)
-        b->device.driver.mem_free(b->copy_from);
-    if (b->copy_to)
-        b->device.driver.mem_free(b->copy_to);
     device_close(&b->device);
     return status;
 }
@@ -390,7 +626,7 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
 {
     char error[1024];
     int status = VERIFY_EXIT_OK;
-    bench b = {.index = index, .samples = 30, .copy_bytes = UINT64_C(1) << 30};
+    bench b = {.index = index, .samples = 11, .copy_bytes = UINT64_C(1) << 30};
     if (argc > 1 && strcmp(argv[1], "verify") == 0) /* in one program, for the bundle is most of its bytes */
         return kiln_verify_main(argc - 1, argv + 1, index, manifest_text, manifest_bytes);
     if (!read_options(&b, argc, argv))
@@ -399,12 +635,18 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
         print_help();
         return VERIFY_EXIT_OK;
     }
+    if (b.checked && !(manifest_text = file_read(&b.memory, b.checked, &manifest_bytes))) {
+        fprintf(stderr, "kiln-bench: %s cannot be read\n", b.checked);
+        return VERIFY_EXIT_WRONG;
+    }
     b.manifest = manifest_read(&b.memory, manifest_text, manifest_bytes, error, sizeof error);
     if (!b.manifest) {
         fprintf(stderr, "kiln-bench: %s\n", error);
         status = VERIFY_EXIT_WRONG;
     } else if (b.is_listing) {
         list_variants(&b);
+    } else if (b.checked) {
+        status = run_plan(&b);
     } else {
         status = run_device(&b);
     }

@@ -27,7 +27,7 @@ def products(nk, rows, **sizes):
 def attention(batch, q_heads, q_length, k_length=None, kv_heads=None):
     """Batch, row, head in memory, as projections leave them."""
     shape = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads or q_heads, "q_length": q_length,
-             "k_length": k_length or q_length}
+             "k_length": k_length or q_length, "splits": 0}
     for name, heads, rows in ("q", "q_heads", "q_length"), ("k", "kv_heads", "k_length"), ("v", "kv_heads", "k_length"), \
                              ("out", "q_heads", "q_length"):
         shape[f"{name}_row_stride"] = f"{heads}*head_dim"
@@ -52,7 +52,7 @@ PREFILL = [attention(4, 16, 4096), attention(1, 24, 4608), attention(1, 32, 2048
 DECODE = [attention(8, 32, 1, 32768, 8), attention(8, 32, 1, 8192, 8), attention(1, 8, 1, 131072, 1)]
 NVFP4 = [dict(m=m, k=k, l=l, b_rows=1) for m, k, l in ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))]
 # SmolLM2-135M: Q, K and V, output and down, gate and up, and the head.
-LM = [dict(m=m, n=n, k=k) for m in (1, 4) for n, k in ((960, 576), (576, 576), (1536, 576), (576, 1536), (49152, 576))]
+LM = [dict(m=m, n=n, k=k, n_2="n/3", n_3="n/3") for m in (1, 4) for n, k in ((960, 576), (576, 576), (1536, 576), (576, 1536), (49152, 576))]
 QUANTISERS = ("int4_quantize", "int4_unpack", "nf4_quantize", "nf4_unpack", "int4_scale", "int4_pack", "nf4_scale",
               "nf4_pack")
 DENSE = {"layout": None, "score": None, "head_dim_v": None, "kv": None}

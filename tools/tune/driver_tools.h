@@ -5,6 +5,8 @@
 #include <kiln/driver.h>
 
 typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 
 /* As in driver.h: member, exported symbol, parameters. */
 #define DRIVER_TOOLS_FUNCTIONS(X)                                                                            \
@@ -19,13 +21,24 @@ typedef struct CUevent_st *CUevent;
     X(event_synchronize, "cuEventSynchronize", (CUevent event))                                              \
     X(event_elapsed_time, "cuEventElapsedTime", (float *milliseconds, CUevent start, CUevent end))
 
+/* Null where the driver lacks them: without graphs launches are timed one by one. */
+#define DRIVER_TOOLS_GRAPH_FUNCTIONS(X)                                                                      \
+    X(stream_begin_capture, "cuStreamBeginCapture_v2", (CUstream stream, int mode))                          \
+    X(stream_end_capture, "cuStreamEndCapture", (CUstream stream, CUgraph *graph))                           \
+    X(graph_instantiate, "cuGraphInstantiateWithFlags",                                                      \
+      (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                                         \
+    X(graph_launch, "cuGraphLaunch", (CUgraphExec exec, CUstream stream))                                    \
+    X(graph_destroy, "cuGraphDestroy", (CUgraph graph))                                                      \
+    X(graph_exec_destroy, "cuGraphExecDestroy", (CUgraphExec exec))
+
 typedef struct driver_tools {
 #define DRIVER_TOOLS_MEMBER(member, symbol, parameters) int(*member) parameters;
     DRIVER_TOOLS_FUNCTIONS(DRIVER_TOOLS_MEMBER)
+    DRIVER_TOOLS_GRAPH_FUNCTIONS(DRIVER_TOOLS_MEMBER)
 #undef DRIVER_TOOLS_MEMBER
 } driver_tools;
 
-/* From the library of a table that kiln_driver_load filled. Null, or the entry point that it lacks. */
+/* From the library of a table that kiln_driver_load filled. Null, or the required entry point that it lacks. */
 const char *driver_tools_load(driver_tools *tools, const kiln_driver *driver);
 
 #endif

@@ -1,6 +1,7 @@
 /* What to measure. */
 #include "shapes.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,6 +270,58 @@ bool shapes_read(pool *p, const char *path, const manifest *m, shape_list *out)
     return ok;
 }
 
+/* ---- a line -------------------------------------------------------------------------------------------------------- */
+
+/* "m=1" or "stride=m*n" of this length. */
+static bool parse_size(pool *p, const char *word, size_t length, shape_size *out, char *error,
+                       size_t error_bytes)
+{
+    char why[256], *end;
+    const size_t name_length = strcspn(word, "= ");
+    if (name_length == 0 || name_length + 1 >= length) {
+        snprintf(error, error_bytes, "expected SIZE=VALUE, found '%.*s'", (int)length, word);
+        return false;
+    }
+    out->name = pool_copy(p, word, name_length);
+    const char *value = pool_copy(p, word + name_length + 1, length - name_length - 1);
+    errno = 0;
+    if (*value >= '0' && *value <= '9') {
+        out->number = strtoull(value, &end, 10);
+        if (!*end && errno == 0)
+            return true;
+    }
+    out->formula = formula_parse(p, value, why, sizeof why);
+    if (!out->formula)
+        snprintf(error, error_bytes, "expected a number or an expression for '%s', found '%s': %s", out->name,
+                 value, why);
+    return out->formula;
+}
+
+static const shape_size *find_size(const tune_shape *s, const char *name);
+
+bool shape_parse(pool *p, const manifest *m, const char *family, const char *words, tune_shape *out,
+                 char *error, size_t error_bytes)
+{
+    *out = (tune_shape){.family = family, .sizes = pool_allocate(p, MAX_ARGS * sizeof *out->sizes)};
+    for (words += strspn(words, " "); *words; words += strspn(words, " ")) {
+        const size_t length = strcspn(words, " ");
+        shape_size size = {0};
+        if (!parse_size(p, words, length, &size, error, error_bytes))
+            return false;
+        const char *mistake = !is_size_of(m, family, size.name)  ? "no variant of the family has a size"
+                              : find_size(out, size.name)        ? "the shape repeats"
+                              : out->size_count == MAX_ARGS      ? "there are too many sizes, with"
+                                                                 : NULL;
+        if (mistake) {
+            snprintf(error, error_bytes, "%s '%s'", mistake, size.name);
+            return false;
+        }
+        out->sizes[out->size_count++] = size;
+        words += length;
+    }
+    return true;
+}
+
 /* ---- a shape for a variant ----------------------------------------------------------------------------------------- */
 
 /* How many rules that speak of it are broken. Those that cannot be evaluated count. */
@@ -341,6 +394,13 @@ static bool set_named(const tune_shape *s, problem *p, char *error, size_t error
     return true;
 }
 
+/* Lengths and offsets among them would be those of a smaller problem. */
+static void leave_out_optional_inputs(problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++)
+        p->args[i].is_null = p->args[i].about->direction == DIRECTION_OPTIONAL_IN;
+}
+
 static bool fits_shared_memory(const problem *p, char *error, size_t error_bytes)
 {
     uint64_t bytes = 0;
@@ -358,13 +418,14 @@ shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error
     const manifest_rule *broken = NULL;
     if (!set_named(s, p, error, error_bytes))
         return SHAPE_WRONG;
+    leave_out_optional_inputs(p);
     for (size_t i = 0; i < p->arg_count; i++) {
         argument *a = &p->args[i];
         if (!problem_is_size(a) || find_size(s, a->about->name))
             continue;
         if (is_asked_for(p->variant, a->about->name)) {
             snprintf(error, error_bytes, "the shape does not say %s", a->about->name);
-            return SHAPE_RULED_OUT;
+            return SHAPE_INCOMPLETE;
         }
         set_least(p, a);
     }

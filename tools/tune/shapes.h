@@ -27,14 +27,21 @@ typedef struct shape_list {
  * an expression over sizes and parameters. False after messages. */
 bool shapes_read(pool *p, const char *path, const manifest *m, shape_list *out);
 
+/* A shape of one line: "m=1 q_row_stride=q_heads*head_dim". A value is a number or an expression without spaces; a name is a
+ * size of some variant of the family. False after writing a message. */
+bool shape_parse(pool *p, const manifest *m, const char *family, const char *words, tune_shape *out, char *error,
+                 size_t error_bytes);
+
 typedef enum shape_fit {
     SHAPE_FITS,
-    SHAPE_RULED_OUT, /* a rule, the device's shared memory, or a size that is not named; the message says which */
-    SHAPE_WRONG      /* a mistake of the shapes file; likewise */
+    SHAPE_RULED_OUT,  /* by a rule or the device's shared memory; the message says which */
+    SHAPE_INCOMPLETE, /* this variant needs a size that the shape does not name; the message says which */
+    SHAPE_WRONG       /* a mistake in the shape; likewise */
 } shape_fit;
 
-/* Gives the problem's integer arguments their values. One that the shape does not name is the least that the rules allow; of
- * one that buffers or the grid depend on there is no such value. */
+/* Gives the problem's integer arguments their values and makes optional inputs null. A size that the shape does not name
+ * gets the least value that the rules allow; a size that buffers or the grid depend on has no such value. Expressions see
+ * all numbers, and expressions that come before them. */
 shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error_bytes);
 
 /* "m: 1, n: 4096": what a tuned file has of a shape that was applied. Sizes that are expressions are left out, unless the

@@ -2,11 +2,13 @@
 #ifndef TUNE_STOPWATCH_H
 #define TUNE_STOPWATCH_H
 
+#include <stdbool.h>
+
 #include <kiln/kiln.h>
 
 #include "driver_tools.h"
 
-enum { MOST_SAMPLES = 1000, MOST_BATCH = 256 };
+enum { MOST_SAMPLES = 1000, MOST_BATCH = 1024 };
 
 /* Work that can be submitted again and again: a launch, a copy. */
 typedef struct task {
@@ -14,24 +16,36 @@ typedef struct task {
      * for success. */
     int (*submit)(void *context, CUstream stream, uint64_t iteration);
     void *context;
+    unsigned period; /* iterations until buffers repeat: a graph holds at least as many; at most MOST_BATCH */
     uint64_t iteration;
     unsigned batch;                  /* submissions per sample */
+    bool is_graph;                   /* each sample launched one graph of the whole batch */
+    int graph_result;                /* why it is none although it is short; 0: it is one, or need not be */
     double samples_us[MOST_SAMPLES]; /* microseconds per submission */
 } task;
 
 typedef struct stopwatch {
     const driver_tools *driver;
     CUstream stream;
-    CUevent start, end;
-    unsigned samples;  /* of each task; at most MOST_SAMPLES */
-    double warm_up_us; /* of each task, before its samples */
+    CUevent events[MOST_SAMPLES + 1];
+    CUgraphExec graph;     /* of the task at hand; null: none */
+    unsigned samples;      /* of each task; at most MOST_SAMPLES */
+    double warm_up_us;     /* of each task, before its samples, by the host's clock; 0 on an emulated device */
+    double graph_below_us; /* tasks that take less are timed in a graph; 0: none */
 } stopwatch;
 
-/* Both return the driver's result, 0 for success. */
+/* Results of these functions are the driver's, or what a task's function returned; 0 is success. */
 int stopwatch_open(stopwatch *w, const driver_tools *driver, unsigned samples, double warm_up_us);
 void stopwatch_close(stopwatch *w);
 
-/* Warms each task up, sizes its batches, then samples the tasks in turns, so that they see the same clocks. */
-int stopwatch_measure(stopwatch *w, task *tasks, size_t count);
+/* Times an empty kernel, by plain launches and in a graph of 200, and from then on times what is shorter than ten plain
+ * launches in graphs. The first warm-up is longer: a device that idled has to raise its clocks. */
+int stopwatch_calibrate(stopwatch *w, const kiln_driver *driver, task *plain, task *graph);
+
+/* Warms the task up, sizes its batch, then samples it. A capture that fails leaves plain launches and graph_result. */
+int stopwatch_measure(stopwatch *w, task *t);
+
+/* Sorts the samples. */
+double stopwatch_median_us(task *t, unsigned samples);
 
 #endif

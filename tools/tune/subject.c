@@ -3,71 +3,29 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../verify/reference.h"
 
-enum { ALIGNMENT = 256, MOST_SETS = 4096, FEWEST_SETS = 2, TILE_ELEMENTS = 1 << 18, SEED = 1 };
+/* cuda.h: CUDA_ERROR_OUT_OF_MEMORY */
+enum { ERROR_OUT_OF_MEMORY = 2 };
+
+enum { ALIGNMENT = 256, FEWEST_SETS = 2, TILE_ELEMENTS = 1 << 16, SEED = 1 };
 
 static uint64_t align_up(uint64_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* ---- the shape --------------------------------------------------------------------------------------------------- */
-
-static bool set_size(problem *p, const char *word, size_t length, bool is_said[MAX_ARGS], char *error,
-                     size_t error_bytes)
-{
-    char name[64], *end;
-    size_t name_length = strcspn(word, "=");
-    snprintf(name, sizeof name, "%.*s", (int)name_length, word);
-    argument *a = name_length < length ? problem_find(p, name) : NULL;
-    if (a && problem_is_size(a)) {
-        a->integer = strtoull(word + name_length + 1, &end, 10);
-        if (end == word + length && end > word + name_length + 1)
-            return is_said[a - p->args] = true;
-    }
-    snprintf(error, error_bytes, "'%.*s' is no size of this kernel", (int)length, word);
-    return false;
-}
-
-static bool read_shape(problem *p, const char *shape, char *error, size_t error_bytes)
-{
-    bool is_said[MAX_ARGS] = {false};
-    for (shape += strspn(shape, " "); *shape; shape += strspn(shape, " ")) {
-        size_t length = strcspn(shape, " ");
-        if (!set_size(p, shape, length, is_said, error, error_bytes))
-            return false;
-        shape += length;
-    }
-    for (size_t i = 0; i < p->arg_count; i++) {
-        if (problem_is_size(&p->args[i]) && !is_said[i]) {
-            snprintf(error, error_bytes, "the shape does not say %s", p->args[i].about->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool measure(problem *p, char *error, size_t error_bytes)
-{
-    const manifest_rule *broken = NULL;
-    problem_status status = problem_measure(p, &broken, error, error_bytes);
-    if (status == PROBLEM_ILLEGAL)
-        snprintf(error, error_bytes, "a rule forbids the shape: %s", broken->text);
-    if (status == PROBLEM_EMPTY)
-        snprintf(error, error_bytes, "the shape is empty: there is nothing to launch");
-    return status == PROBLEM_LEGAL;
-}
+/* ---- the cost ----------------------------------------------------------------------------------------------------- */
 
 static bool evaluate_cost(subject *s, char *error, size_t error_bytes)
 {
     const manifest_variant *v = s->problem.variant;
     if (v->bytes_read && v->bytes_written)
         return problem_evaluate(&s->problem, v->bytes_read, &s->bytes_read, error, error_bytes) &&
-               problem_evaluate(&s->problem, v->bytes_written, &s->bytes_written, error, error_bytes);
+               problem_evaluate(&s->problem, v->bytes_written, &s->bytes_written, error, error_bytes) &&
+               (!v->elements ||
+                problem_evaluate(&s->problem, v->elements, &s->elements, error, error_bytes));
     snprintf(error, error_bytes, "the manifest states no cost in bytes");
     return false;
 }
@@ -121,17 +79,23 @@ static bool make_tiles(problem *small, char *error, size_t error_bytes)
     return false;
 }
 
+/* The first `done` of `bytes` again and again behind themselves, twice as many each time. */
+static int repeat(const subject *s, CUdeviceptr at, uint64_t bytes, uint64_t done)
+{
+    int result = 0;
+    for (uint64_t more; result == 0 && done < bytes; done += more) {
+        more = done < bytes - done ? done : bytes - done;
+        result = s->tools->memcpy_dtod_async(at + done, at, more, NULL);
+    }
+    return result;
+}
+
 /* Fills `bytes` with copies of the tile. */
 static int spread(const subject *s, CUdeviceptr to, uint64_t bytes, const void *tile, uint64_t tile_bytes)
 {
-    uint64_t done = tile_bytes < bytes ? tile_bytes : bytes;
-    int result = s->device->driver.memcpy_htod(to, tile, done);
-    while (result == 0 && done < bytes) {
-        uint64_t more = done < bytes - done ? done : bytes - done;
-        result = s->tools->memcpy_dtod_async(to + done, to, more, NULL);
-        done += more;
-    }
-    return result;
+    const uint64_t first = tile_bytes < bytes ? tile_bytes : bytes;
+    const int result = s->device->driver.memcpy_htod(to, tile, first);
+    return result == 0 ? repeat(s, to, bytes, first) : result;
 }
 
 static int fill_first_set(subject *s, problem *small)
@@ -153,9 +117,7 @@ static int fill_first_set(subject *s, problem *small)
 
 static int fill_other_sets(subject *s)
 {
-    int result = 0;
-    for (uint64_t set = 1; result == 0 && set < s->sets; set++)
-        result = s->tools->memcpy_dtod_async(s->memory + set * s->set_bytes, s->memory, s->set_bytes, NULL);
+    const int result = repeat(s, s->memory, s->sets * s->set_bytes, s->set_bytes);
     return result == 0 ? s->device->driver.ctx_synchronize() : result;
 }
 
@@ -182,6 +144,8 @@ static void plan_sets(subject *s, uint64_t l2_bytes)
     for (size_t i = 0; i < s->problem.arg_count; i++)
         s->set_bytes +=
             manifest_is_pointer(s->problem.args[i].about) ? align_up(s->problem.args[i].bytes) : 0;
+    if (s->set_bytes == 0)
+        s->set_bytes = ALIGNMENT;
     s->sets = 2 * l2_bytes / s->set_bytes + 1;
     if (s->sets < FEWEST_SETS)
         s->sets = FEWEST_SETS;
@@ -189,17 +153,36 @@ static void plan_sets(subject *s, uint64_t l2_bytes)
         s->sets = MOST_SETS;
 }
 
+/* Fewer sets where memory is short. Some is left free: the driver takes memory of its own for modules and graphs. */
+static bool allocate(subject *s, char *error, size_t error_bytes)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    int result = s->tools->mem_get_info(&free_bytes, &total_bytes);
+    const uint64_t kept = total_bytes / 64, room = free_bytes > kept ? free_bytes - kept : 0;
+    s->is_too_large = result == 0 && s->set_bytes > room;
+    if (s->is_too_large) {
+        snprintf(error, error_bytes, "it takes %" PRIu64 " bytes of device memory; %" PRIu64 " are free",
+                 s->set_bytes, room);
+        return false;
+    }
+    if (result == 0 && s->sets > room / s->set_bytes)
+        s->sets = room / s->set_bytes;
+    if (result == 0)
+        result = s->device->driver.mem_alloc(&s->memory, s->sets * s->set_bytes);
+    if (result == 0)
+        return true;
+    s->memory = 0;
+    s->is_too_large = result == ERROR_OUT_OF_MEMORY;
+    device_describe_result(s->device, result, error, error_bytes);
+    return false;
+}
+
 static bool prepare_memory(subject *s, char *error, size_t error_bytes)
 {
     problem small = s->problem;
-    int result = s->device->driver.mem_alloc(&s->memory, s->sets * s->set_bytes);
-    if (result != 0) {
-        s->memory = 0;
-        s->is_too_large = true;
-        snprintf(error, error_bytes, "%" PRIu64 " bytes of device memory are not to be had",
-                 s->sets * s->set_bytes);
+    int result = 0;
+    if (!allocate(s, error, error_bytes))
         return false;
-    }
     const bool is_made = make_tiles(&small, error, error_bytes);
     if (is_made)
         result = fill_first_set(s, &small);
@@ -216,14 +199,12 @@ static bool prepare_memory(subject *s, char *error, size_t error_bytes)
 
 /* ---- in and out -------------------------------------------------------------------------------------------------- */
 
-bool subject_open(subject *s, device *d, const driver_tools *tools, const manifest_variant *v,
-                  const kiln_kernel *kernel, const char *shape, uint64_t l2_bytes, char *error,
-                  size_t error_bytes)
+bool subject_open(subject *s, device *d, const driver_tools *tools, const kiln_kernel *kernel, problem *p,
+                  uint64_t l2_bytes, char *error, size_t error_bytes)
 {
-    *s = (subject){.device = d, .tools = tools, .kernel = kernel};
-    if (!problem_open(&s->problem, v, &d->loader.device, error, error_bytes) ||
-        !read_shape(&s->problem, shape, error, error_bytes) || !measure(&s->problem, error, error_bytes) ||
-        !evaluate_cost(s, error, error_bytes))
+    *s = (subject){.device = d, .tools = tools, .kernel = kernel, .problem = *p};
+    *p = (problem){0};
+    if (!evaluate_cost(s, error, error_bytes))
         return false;
     plan_sets(s, l2_bytes);
     if (prepare_memory(s, error, error_bytes))

@@ -6,24 +6,26 @@
 #include "../verify/execute.h"
 #include "driver_tools.h"
 
+enum { MOST_SETS = 1024 };
+
 typedef struct subject {
     device *device;
     const driver_tools *tools;
     const kiln_kernel *kernel;
     problem problem;
     uint64_t bytes_read, bytes_written; /* compulsory: the manifest's cost */
+    uint64_t elements;                  /* likewise; 0: the manifest states none */
     uint64_t set_bytes, sets;           /* of one set of buffers, and how many there are */
-    bool is_too_large;                  /* why subject_open failed: the device has no room for the sets */
+    bool is_too_large;                  /* why subject_open failed: the device has no room for a set */
     CUdeviceptr memory;
     argument_struct *arguments; /* of each set */
     pool pool;
 } subject;
 
-/* The shape is text, "n=67108864 group_size=64", and names every argument that is a size. All sets together pass twice
- * l2_bytes, unless that takes more than 4096 of them. False after writing a message. */
-bool subject_open(subject *s, device *d, const driver_tools *tools, const manifest_variant *v,
-                  const kiln_kernel *kernel, const char *shape, uint64_t l2_bytes, char *error,
-                  size_t error_bytes);
+/* For a problem that has its sizes, which becomes the subject's. All sets together pass twice l2_bytes, unless that takes more
+ * than MOST_SETS of them or more memory than the device has free. False after writing a message. */
+bool subject_open(subject *s, device *d, const driver_tools *tools, const kiln_kernel *kernel, problem *p,
+                  uint64_t l2_bytes, char *error, size_t error_bytes);
 void subject_close(subject *s);
 
 /* A task's function (stopwatch.h); the context is the subject. A kiln_status other than KILN_OK comes back as -1: the

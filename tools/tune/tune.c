@@ -18,9 +18,7 @@
 
 enum { ATTRIBUTE_L2_BYTES = 38, EXIT_INTERRUPTED = 130, DEFAULT_REPEAT = 30 };
 
-/* A device that idled takes a while to raise its clocks; an emulated one has none, and no cache either. */
-#define FIRST_WARM_UP_US 300e3
-#define WARM_UP_US       20e3
+#define WARM_UP_US 20e3
 
 /* What is measured is on disk after so many seconds; a line of progress where there is no terminal after these. */
 #define SECONDS_UNWRITTEN 2.0
@@ -252,17 +250,9 @@ static void tell_reason(tune *t, const job *j, const char *shape, const char *wh
 
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
 
-static int compare_numbers(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
 static uint32_t median_nanoseconds(task *measured, uint64_t samples)
 {
-    qsort(measured->samples_us, samples, sizeof *measured->samples_us, compare_numbers);
-    const double us = (measured->samples_us[(samples - 1) / 2] + measured->samples_us[samples / 2]) / 2;
-    const double nanoseconds = floor(us * 1000 + 0.5);
+    const double nanoseconds = floor(stopwatch_median_us(measured, (unsigned)samples) * 1000 + 0.5);
     return nanoseconds < 1 ? 1 : nanoseconds > UINT32_MAX ? UINT32_MAX : (uint32_t)nanoseconds;
 }
 
@@ -270,8 +260,11 @@ static uint32_t median_nanoseconds(task *measured, uint64_t samples)
 static bool open_stopwatch(tune *t)
 {
     char error[256];
-    const double warm_up_us = t->device.is_emulated ? 0 : FIRST_WARM_UP_US;
-    const int result = stopwatch_open(&t->stopwatch, &t->tools, (unsigned)t->repeat, warm_up_us);
+    static task plain, graph;
+    const double warm_up_us = t->device.is_emulated ? 0 : WARM_UP_US;
+    int result = stopwatch_open(&t->stopwatch, &t->tools, (unsigned)t->repeat, warm_up_us);
+    if (result == 0)
+        result = stopwatch_calibrate(&t->stopwatch, &t->device.driver, &plain, &graph);
     if (result == 0)
         return true;
     device_describe_result(&t->device, result, error, sizeof error);
@@ -301,19 +294,8 @@ static void describe_failure(tune *t, const kiln_kernel *kernel, int result, cha
     kiln_describe_error(&t->device.loader, &details, kernel, error, error_bytes);
 }
 
-/* The sizes as subject_open takes them. */
-static void write_sizes(const problem *p, char *text, size_t bytes)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < p->arg_count && used < bytes; i++)
-        if (problem_is_size(&p->args[i]))
-            used += (size_t)snprintf(text + used, bytes - used, "%s=%" PRIu64 " ", p->args[i].about->name,
-                                     p->args[i].integer);
-}
-
 /* False: the device takes no more work. */
-static bool measure(tune *t, const job *j, const char *shape, const char *sizes)
+static bool measure(tune *t, const job *j, const char *shape, problem *p)
 {
     static task measured;
     char error[1024];
@@ -323,19 +305,17 @@ static bool measure(tune *t, const job *j, const char *shape, const char *sizes)
         t->ruled_out++;
         return true;
     }
-    if (!subject_open(&s, &t->device, &t->tools, j->variant, kernel, sizes, t->l2_bytes, error,
-                      sizeof error)) {
+    if (!subject_open(&s, &t->device, &t->tools, kernel, p, t->l2_bytes, error, sizeof error)) {
         tell_reason(t, j, shape, error);
         *(s.is_too_large ? &t->ruled_out : &t->failed) += 1;
-        return true;
+        return t->device.driver.ctx_synchronize() == 0 || recover(t);
     }
-    measured = (task){.submit = subject_submit, .context = &s};
-    const int result = stopwatch_measure(&t->stopwatch, &measured, 1);
+    measured = (task){.submit = subject_submit, .context = &s, .period = (unsigned)s.sets};
+    const int result = stopwatch_measure(&t->stopwatch, &measured);
     if (result != 0)
         describe_failure(t, kernel, result, error, sizeof error);
     subject_close(&s);
     if (result == 0) {
-        t->stopwatch.warm_up_us = fmin(t->stopwatch.warm_up_us, WARM_UP_US);
         results_add(&t->results, j->variant->family, shape, j->variant->id,
                     median_nanoseconds(&measured, t->repeat));
         t->measured++;
@@ -343,12 +323,12 @@ static bool measure(tune *t, const job *j, const char *shape, const char *sizes)
     }
     tell_reason(t, j, shape, error);
     t->failed++;
-    return result < 0 || recover(t);
+    return t->device.driver.ctx_synchronize() == 0 || recover(t);
 }
 
 static bool run_job(tune *t, const job *j)
 {
-    char error[1024], shape[1024], sizes[4096];
+    char error[1024], shape[1024];
     problem p;
     if (!problem_open(&p, j->variant, &t->device.loader.device, error, sizeof error)) {
         tell_reason(t, j, "", error);
@@ -357,8 +337,6 @@ static bool run_job(tune *t, const job *j)
     }
     const shape_fit fit = shape_apply(j->shape, &p, error, sizeof error);
     shape_describe(j->shape, &p, shape, sizeof shape);
-    write_sizes(&p, sizes, sizeof sizes);
-    problem_close(&p);
     if (fit != SHAPE_FITS) {
         tell_reason(t, j, shape, error);
         *(fit == SHAPE_WRONG ? &t->failed : &t->ruled_out) += 1;
@@ -368,7 +346,7 @@ static bool run_job(tune *t, const job *j)
         t->kept++;
         return true;
     }
-    return measure(t, j, shape, sizes);
+    return measure(t, j, shape, &p);
 }
 
 static int run_jobs(tune *t)
