@@ -1,4 +1,4 @@
-/* A driver, a device of it, a context, and buffers in its memory. */
+/* A driver, a device of it, and a context. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "device.h"
 
@@ -9,14 +9,6 @@
 #include "watch.h"
 
 static const char ORDER[] = "KILN_EMU_ORDER";
-
-enum { GUARD_BYTES = 512, GUARD_VALUE = 0xC5 };
-
-/* A million short executions: asking a real driver for memory each time takes longer than they do. */
-enum { ARENA_BYTES = 64 << 20, ARENA_ALIGNMENT = 512 };
-
-/* What every allocation is a multiple of: the CUDA programming guide's 256 bytes, and the emulated driver's pages. */
-enum { DRIVER_ALIGNMENT = 256, EMULATED_ALIGNMENT = 4096 };
 
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
@@ -42,6 +34,17 @@ static int launch_and_record(CUfunction function, unsigned grid_x, unsigned grid
                        params, extra);
 }
 
+/* CUlaunchConfig and CUlaunchAttribute of cuda.h, as far as they are read here. */
+enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+typedef struct launch_attributes {
+    unsigned sizes[7];
+    CUstream stream;
+    const struct {
+        int id, padding, value;
+    } * first;
+    unsigned count;
+} launch_attributes;
+
 static int (*real_launch_ex)(const struct CUlaunchConfig_st *, CUfunction, void **, void **);
 
 static int launch_ex_and_record(const struct CUlaunchConfig_st *config, CUfunction function, void **params,
@@ -49,11 +52,15 @@ static int launch_ex_and_record(const struct CUlaunchConfig_st *config, CUfuncti
 {
     unsigned first[7]; /* of a CUlaunchConfig: the grid, the block, shared memory */
     memcpy(first, config, sizeof first);
+    const launch_attributes *attributes = (const void *)config;
     record = (launch_record){.count = record.count + 1,
                              .function = function,
                              .grid = {first[0], first[1], first[2]},
                              .block = {first[3], first[4], first[5]},
-                             .shared_bytes = first[6]};
+                             .shared_bytes = first[6],
+                             .overlaps = attributes->count == 1 &&
+                                         attributes->first->id == PROGRAMMATIC_STREAM_SERIALIZATION &&
+                                         attributes->first->value == 1};
     if (is_held_back)
         return 0;
     watch_begin();
@@ -109,42 +116,6 @@ void device_replace_image(const device *d, const kiln_image *image, const char *
     replacement = text;
 }
 
-/* ---- what a launch in front would have written ------------------------------------------------------------------- */
-
-/* A thread block per buffer. */
-static const char rewrite_ptx[] =
-    ".version 6.3\n.target sm_75\n.address_size 64\n"
-    ".visible .entry rewrite(.param .align 8 .b8 buffers[1024])\n{\n"
-    ".reg .u64 %a, %b, %i, %n; .reg .u32 %r; .reg .pred %p;\n"
-    "mov.u32 %r, %ctaid.x; mul.wide.u32 %a, %r, 16; mov.u64 %b, buffers; add.u64 %b, %b, %a;\n"
-    "ld.param.u64 %a, [%b]; ld.param.u64 %n, [%b+8];\n"
-    "mov.u32 %r, %tid.x; cvt.u64.u32 %i, %r;\n"
-    "NEXT: setp.ge.u64 %p, %i, %n; @%p ret;\n"
-    "add.u64 %b, %a, %i; ld.global.u8 %r, [%b]; st.global.u8 [%b], %r;\n"
-    "add.u64 %i, %i, 256; bra NEXT;\n}\n";
-
-int device_rewrite(device *d, const device_buffer *const *buffers, size_t count)
-{
-    struct {
-        uint64_t address, bytes;
-    } ranges[DEVICE_MOST_REWRITTEN] = {{0}};
-    CUmodule module;
-    int result = 0;
-    if (!d->rewrite)
-        result = real_load(&module, rewrite_ptx, 0, NULL, NULL);
-    if (!d->rewrite && result == 0)
-        result = d->driver.module_get_function(&d->rewrite, module, "rewrite");
-    for (size_t i = 0; i < count; i++) {
-        ranges[i].address = buffers[i]->address;
-        ranges[i].bytes = buffers[i]->bytes;
-    }
-    void *params[] = {ranges};
-    if (result != 0 || count == 0)
-        return result;
-    watch_begin();
-    return real_launch(d->rewrite, (unsigned)count, 1, 1, 256, 1, 1, 0, NULL, params, NULL);
-}
-
 /* ---- driver and context ------------------------------------------------------------------------------------------ */
 
 void device_describe_result(const device *d, int result, char *text, size_t bytes)
@@ -165,6 +136,8 @@ static device_status fail_call(const device *d, const char *call, int result, ch
     return DEVICE_FAILED;
 }
 
+static device_status open_loader(device *d, char *error, size_t error_bytes);
+
 static device_status open_context(device *d, char *error, size_t error_bytes)
 {
     int result = d->driver.device_primary_ctx_retain(&d->context, d->ordinal);
@@ -173,13 +146,18 @@ static device_status open_context(device *d, char *error, size_t error_bytes)
     result = d->driver.ctx_set_current(d->context);
     if (result != 0)
         return fail_call(d, "cuCtxSetCurrent", result, error, error_bytes);
+    return open_loader(d, error, error_bytes);
+}
+
+static device_status open_loader(device *d, char *error, size_t error_bytes)
+{
     kiln_options options = {.check_image = kiln_check_image,
                             .log = d->log,
                             .log_bytes = sizeof d->log,
                             .scratch = d->scratch,
                             .scratch_bytes = d->index->bundle->scratch_bytes,
                             .ptx_only = d->is_emulated,
-                            .overlap_launches = d->is_emulated};
+                            .overlap_launches = d->overlaps};
     memset(d->slots, 0, d->index->bundle->slot_count * sizeof *d->slots);
     kiln_status status =
         kiln_open(&d->loader, &d->driver, d->index->bundle, d->slots, d->index->bundle->slot_count, &options);
@@ -197,11 +175,11 @@ static void close_context(device *d)
 {
     if (d->arena)
         d->driver.mem_free(d->arena);
-    d->arena = d->arena_used = 0;
+    d->arena = 0;
     if (d->is_open)
         kiln_close(&d->loader);
     d->is_open = false;
-    d->rewrite = NULL;
+    d->writer = NULL;
     d->driver.ctx_set_current(NULL);
     d->driver.device_primary_ctx_release(d->ordinal);
 }
@@ -255,6 +233,7 @@ device_status device_open(device *d, const char *path, int ordinal, const kiln_i
     device_status status = find_device(d, ordinal, error, error_bytes);
     if (status == DEVICE_OK) {
         d->is_emulated = strstr(d->name, "emulated") || strstr(d->name, "Emulated");
+        d->overlaps = d->is_emulated;
         d->has_order = getenv(ORDER) && *getenv(ORDER);
         d->slots = calloc(index->bundle->slot_count + 1, sizeof *d->slots);
         d->scratch = malloc(index->bundle->scratch_bytes + 1);
@@ -273,87 +252,25 @@ void device_close(device *d)
     close_context(d);
     free(d->slots);
     free(d->scratch);
+    free(d->image);
     kiln_driver_close(&d->driver);
+}
+
+bool device_overlap(device *d)
+{
+    char error[256];
+    if (d->loader.device.sm < DEVICE_FIRST_OVERLAP_SM || !d->driver.launch_kernel_ex)
+        return false;
+    if (d->overlaps)
+        return true;
+    kiln_close(&d->loader);
+    d->overlaps = true;
+    d->is_open = false;
+    return open_loader(d, error, sizeof error) == DEVICE_OK;
 }
 
 device_status device_reopen(device *d, char *error, size_t error_bytes)
 {
     close_context(d);
     return open_context(d, error, error_bytes);
-}
-
-/* ---- buffers ---------------------------------------------------------------------------------------------------- */
-
-static int allocate_from_arena(device *d, device_buffer *b, size_t total)
-{
-    int result = d->arena ? 0 : d->driver.mem_alloc(&d->arena, ARENA_BYTES);
-    if (result != 0)
-        return result;
-    b->is_in_arena = true;
-    b->base = d->arena + d->arena_used;
-    d->arena_used += (total + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
-    d->arena_buffers++;
-    return 0;
-}
-
-int device_allocate(device *d, device_buffer *b, size_t bytes, size_t alignment, size_t shift)
-{
-    const size_t guard = d->is_emulated ? 0 : GUARD_BYTES;
-    const size_t given = d->is_emulated ? EMULATED_ALIGNMENT : DRIVER_ALIGNMENT;
-    const size_t room = alignment > given ? alignment : 0;
-    *b = (device_buffer){.bytes = bytes, .before = guard + shift, .after = guard};
-    size_t total = b->before + room + bytes + b->after;
-    int result = guard && total <= ARENA_BYTES - d->arena_used
-                     ? allocate_from_arena(d, b, total)
-                     : d->driver.mem_alloc(&b->base, total ? total : 1);
-    if (result != 0)
-        return result;
-    if (room) {
-        const size_t beyond = (size_t)(b->base + guard) % alignment;
-        b->before += beyond ? alignment - beyond : 0;
-    }
-    b->address = b->base + b->before;
-    return guard ? d->driver.memset_d8(b->base, GUARD_VALUE, total) : 0;
-}
-
-void device_free(device *d, device_buffer *b)
-{
-    if (b->is_in_arena && --d->arena_buffers == 0)
-        d->arena_used = 0;
-    if (b->base && !b->is_in_arena)
-        d->driver.mem_free(b->base);
-    *b = (device_buffer){0};
-}
-
-int device_upload(device *d, const device_buffer *b, const void *from)
-{
-    return b->bytes ? d->driver.memcpy_htod(b->address, from, b->bytes) : 0;
-}
-
-int device_fill(device *d, const device_buffer *b, unsigned char value)
-{
-    return b->bytes ? d->driver.memset_d8(b->address, value, b->bytes) : 0;
-}
-
-static bool is_guard(const unsigned char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (bytes[i] != GUARD_VALUE)
-            return false;
-    }
-    return true;
-}
-
-int device_download(device *d, const device_buffer *b, void *to, bool *intact)
-{
-    *intact = true;
-    if (b->after == 0)
-        return b->bytes ? d->driver.memcpy_dtoh(to, b->address, b->bytes) : 0;
-    pool scratch = {NULL};
-    unsigned char *all = pool_allocate(&scratch, b->before + b->bytes + b->after);
-    int result = d->driver.memcpy_dtoh(all, b->base, b->before + b->bytes + b->after);
-    *intact = is_guard(all, b->before) && is_guard(all + b->before + b->bytes, b->after);
-    memcpy(to, all + b->before, b->bytes);
-    pool_free(&scratch);
-    return result;
 }

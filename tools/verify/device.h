@@ -1,4 +1,4 @@
-/* A driver, a device of it, a context, and buffers in its memory. */
+/* A driver, a device of it, and a context. */
 #ifndef VERIFY_DEVICE_H
 #define VERIFY_DEVICE_H
 
@@ -13,6 +13,7 @@ typedef struct launch_record {
     uint64_t count; /* launches since launch_record_clear */
     CUfunction function;
     unsigned grid[3], block[3], shared_bytes;
+    bool overlaps; /* it may begin before the launch in front of it has ended */
 } launch_record;
 
 typedef struct device {
@@ -24,13 +25,14 @@ typedef struct device {
     int ordinal, version;
     char name[128];
     bool is_emulated; /* it checks bounds by itself: buffers are exact and have no guards */
+    bool overlaps; /* kernels that wait themselves for the launch in front may begin before that has ended */
     bool is_open;
     bool has_order; /* the environment says in which order an emulated device begins thread blocks */
     CUcontext context;
-    CUfunction rewrite; /* null until it is loaded */
-    CUdeviceptr
-        arena; /* where small buffers are, on a device that does not check bounds; 0 until there are any */
-    size_t arena_used, arena_buffers;
+    CUfunction writer;        /* writer.c; null until it is loaded */
+    CUdeviceptr arena, piece; /* buffers.c: memory that is kept, 0 until there is any; what buffers are in */
+    unsigned char *image;     /* of the piece */
+    size_t image_bytes, image_room;
     char log[4096]; /* of the driver's compiler */
 } device;
 
@@ -43,6 +45,11 @@ void device_close(device *d);
 
 /* After a failed kernel a context takes no more work: another one, with everything loaded again. */
 device_status device_reopen(device *d, char *error, size_t error_bytes);
+
+/* Has launches overlap on a real device too; an emulated one does so anyhow. False: it is older than sm_90, or its driver is
+ * too old. */
+enum { DEVICE_FIRST_OVERLAP_SM = 90 };
+bool device_overlap(device *d);
 
 /* "CUDA_ERROR_INVALID_VALUE (invalid argument)" */
 void device_describe_result(const device *d, int result, char *text, size_t bytes);
@@ -68,27 +75,5 @@ void device_order_blocks(const device *d, block_order order);
 
 /* Which kernel the last launch was of; null when that cannot be said. */
 const kiln_kernel *launch_record_kernel(const device *d);
-
-/* ---- buffers ---------------------------------------------------------------------------------------------------- */
-
-/* Exactly `bytes` at `address`; on a device that does not check bounds, between two guards. */
-typedef struct device_buffer {
-    CUdeviceptr base, address;
-    size_t bytes, before, after;
-    bool is_in_arena;
-} device_buffer;
-
-/* Results of the driver; 0 is success. `bytes` may be 0: the address is then valid and nothing may be accessed there. The
- * address lies `shift` bytes, which nobody may touch, behind a multiple of `alignment`, a power of two. */
-int device_allocate(device *d, device_buffer *b, size_t bytes, size_t alignment, size_t shift);
-void device_free(device *d, device_buffer *b);
-/* Launches a kernel that writes what is in these buffers once more, for the next launch to wait for. */
-enum { DEVICE_MOST_REWRITTEN = 64 };
-int device_rewrite(device *d, const device_buffer *const *buffers, size_t count);
-int device_upload(device *d, const device_buffer *b, const void *from);
-int device_fill(device *d, const device_buffer *b, unsigned char value);
-
-/* `intact` gets whether what lies around the buffer is as it was. */
-int device_download(device *d, const device_buffer *b, void *to, bool *intact);
 
 #endif

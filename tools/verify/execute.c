@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "watch.h"
+#include "writer.h"
 
 /* ---- the argument struct ----------------------------------------------------------------------------------------- */
 
@@ -35,6 +36,7 @@ typedef struct attempt {
     problem *problem;
     const execution *how;
     bool is_empty;
+    bool has_writer; /* a launch in front makes the inputs */
     device_buffer buffers[MAX_ARGS];
     CUdeviceptr addresses[MAX_ARGS];
     char *error;
@@ -61,20 +63,41 @@ static bool is_poisoned(const argument *a)
     return !manifest_is_input(a->about);
 }
 
-static execute_status prepare_buffer(attempt *t, size_t i, size_t alignment)
+/* All buffers with what they hold before the launch. */
+static execute_status prepare_buffers(attempt *t)
 {
-    argument *a = &t->problem->args[i];
-    device_buffer *b = &t->buffers[i];
-    int result =
-        device_allocate(t->device, b, a->bytes, 2 * alignment, t->how->is_least_aligned ? alignment : 0);
+    problem *p = t->problem;
+    uint64_t alignments[MAX_ARGS];
+    problem_least_alignments(p, alignments);
+    t->has_writer = !t->is_empty && writer_is_needed(t->device, t->how->kernel);
+    for (size_t i = 0; i < p->arg_count; i++) {
+        const argument *a = &p->args[i];
+        const size_t alignment = (size_t)alignments[i];
+        const bool is_used = manifest_is_pointer(a->about) && !is_left_out(t, a);
+        t->buffers[i] = (device_buffer){.is_used = is_used,
+                                        .is_made = is_used && t->has_writer && !a->about->is_constant &&
+                                                   !is_poisoned(a) && a->bytes > 0,
+                                        .bytes = a->bytes,
+                                        .alignment = 2 * alignment,
+                                        .shift = t->how->is_least_aligned ? alignment : 0};
+    }
+    int result = buffers_allocate(t->device, t->buffers, p->arg_count);
     if (result != 0)
-        return fail_driver(t, "allocating a buffer", result);
-    t->addresses[i] = a->integer = b->address;
-    if (!is_poisoned(a))
-        result = device_upload(t->device, b, a->host);
-    else if (!t->how->is_unpoisoned || a->is_gap)
-        result = device_fill(t->device, b, t->how->poison);
-    return result == 0 ? EXECUTE_OK : fail_driver(t, "filling a buffer", result);
+        return fail_driver(t, "allocating buffers", result);
+    for (size_t i = 0; result == 0 && i < p->arg_count; i++) {
+        argument *a = &t->problem->args[i];
+        const device_buffer *b = &t->buffers[i];
+        if (!b->is_used)
+            continue;
+        t->addresses[i] = a->integer = b->address;
+        if (!is_poisoned(a))
+            result = buffers_write(t->device, b, a->host);
+        else if (!t->how->is_unpoisoned || a->is_gap)
+            result = buffers_fill(t->device, b, t->how->poison);
+    }
+    if (result == 0)
+        result = buffers_send(t->device);
+    return result == 0 ? EXECUTE_OK : fail_driver(t, "filling buffers", result);
 }
 
 static execute_status check_geometry(attempt *t)
@@ -89,6 +112,11 @@ static execute_status check_geometry(attempt *t)
     }
     if (t->is_empty || t->how->launch != t->how->kernel->launch)
         return EXECUTE_OK;
+    if (t->has_writer && !r->overlaps) {
+        snprintf(t->error, t->error_bytes,
+                 "it waits itself for the launch in front, but was launched behind it");
+        return EXECUTE_WRONG;
+    }
     if (!problem_evaluate(t->problem, v->shared_bytes, &shared_bytes, t->error, t->error_bytes))
         return EXECUTE_WRONG;
     for (int i = 0; i < 3; i++) {
@@ -121,28 +149,12 @@ static void describe_lack(attempt *t)
              (int)strcspn(reason, "\n"), reason);
 }
 
-/* A kernel that may begin before the launch in front of it has ended has one in front that made what it reads. */
-static int make_inputs_again(attempt *t)
-{
-    const device_buffer *made[MAX_ARGS];
-    _Static_assert((int)MAX_ARGS <= (int)DEVICE_MOST_REWRITTEN, "a thread block each");
-    size_t count = 0;
-    if (!t->device->is_emulated || !(t->how->kernel->flags & KILN_KERNEL_DEPENDENT))
-        return 0;
-    for (size_t i = 0; i < t->problem->arg_count; i++) {
-        const argument *a = &t->problem->args[i];
-        if (manifest_is_pointer(a->about) && !a->about->is_constant && !is_poisoned(a) && a->bytes > 0)
-            made[count++] = &t->buffers[i];
-    }
-    return device_rewrite(t->device, made, count);
-}
-
 static execute_status launch(attempt *t)
 {
     argument_struct arguments;
     argument_struct_fill(&arguments, t->problem, t->addresses);
     device_order_blocks(t->device, t->how->order);
-    const int made = make_inputs_again(t);
+    const int made = writer_launch(t->device, t->buffers, t->problem->arg_count);
     if (made != 0) {
         watch_end();
         return fail_driver(t, "the launch in front failed", made);
@@ -218,7 +230,7 @@ static execute_status collect_buffer(attempt *t, size_t i, outcome *o)
     const argument *a = &t->problem->args[i];
     unsigned char *seen = pool_allocate(&o->memory, a->bytes);
     bool intact;
-    int result = device_download(t->device, &t->buffers[i], seen, &intact);
+    int result = buffers_read(t->device, &t->buffers[i], seen, &intact);
     if (result != 0)
         return fail_driver(t, "reading a buffer back", result);
     if (!intact) {
@@ -236,18 +248,14 @@ static execute_status collect_buffer(attempt *t, size_t i, outcome *o)
 
 static execute_status run_attempt(attempt *t, outcome *o)
 {
-    execute_status status = EXECUTE_OK;
-    uint64_t alignments[MAX_ARGS];
-    problem_least_alignments(t->problem, alignments);
-    for (size_t i = 0; status == EXECUTE_OK && i < t->problem->arg_count; i++) {
-        const argument *a = &t->problem->args[i];
-        if (manifest_is_pointer(a->about) && !is_left_out(t, a))
-            status = prepare_buffer(t, i, (size_t)alignments[i]);
-    }
+    execute_status status = prepare_buffers(t);
     if (status == EXECUTE_OK)
         status = launch(t);
+    const int result = status == EXECUTE_OK ? buffers_receive(t->device) : 0;
+    if (result != 0)
+        return fail_driver(t, "reading buffers back", result);
     for (size_t i = 0; status == EXECUTE_OK && i < t->problem->arg_count; i++) {
-        if (t->buffers[i].base)
+        if (t->buffers[i].is_used)
             status = collect_buffer(t, i, o);
     }
     return status;
@@ -264,8 +272,7 @@ execute_status execute(device *d, problem *p, const execution *e, bool is_empty,
                  .error_bytes = error_bytes};
     *o = (outcome){.outputs = {NULL}};
     execute_status status = run_attempt(&t, o);
-    for (size_t i = 0; i < p->arg_count; i++)
-        device_free(d, &t.buffers[i]);
+    buffers_free(d, t.buffers, p->arg_count);
     problem_forget_addresses(p);
     return status;
 }

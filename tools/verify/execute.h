@@ -2,7 +2,7 @@
 #ifndef VERIFY_EXECUTE_H
 #define VERIFY_EXECUTE_H
 
-#include "device.h"
+#include "buffers.h"
 #include "problem.h"
 
 typedef struct execution {

@@ -60,6 +60,9 @@ void options_print_help(void)
         "  --no-times          without times: two runs write the same bytes\n"
         "  --resume            go on with FILE.journal: what it has is not run again; without it, from the "
         "beginning\n"
+        "  --overlap           from sm_90 on, launch kernels that wait themselves for the launch in front behind one "
+        "that writes\n"
+        "                      their inputs late; the emulated driver always does so\n"
         "  --queue             run the variants whose ids come on standard input, one per line, each as it comes, "
         "and write\n"
         "                      a line of JSON for each to standard output; the first line has the facts of the "
@@ -120,6 +123,7 @@ static const struct option_row {
     {"--json", OPTION_TEXT, offsetof(options, json), 0, 0, false},
     {"--no-times", OPTION_FLAG, offsetof(options, wants_no_times), 0, 0, false},
     {"--resume", OPTION_FLAG, offsetof(options, resumes), 0, 0, false},
+    {"--overlap", OPTION_FLAG, offsetof(options, overlaps), 0, 0, true},
     {"--queue", OPTION_FLAG, offsetof(options, is_queue), 0, 0, false},
     {"--launch-lock", OPTION_TEXT, offsetof(options, launch_lock), 0, 0, false},
     {"--launch-seconds", OPTION_NUMBER, offsetof(options, launch_seconds), 1, 86400, false},
@@ -226,8 +230,9 @@ static bool check_together(const options *o)
             "--part, --resume and --no-times are not for --mutate: which mutants there are depends on "
             "all variants together");
     if (o->is_queue && (o->part.of > 1 || o->resumes || o->json || o->mutants || o->is_listing))
-        return complain("--queue reads what runs and writes what came out by itself: --part, --resume, --json, "
-                        "--mutate and --list are not for it");
+        return complain(
+            "--queue reads what runs and writes what came out by itself: --part, --resume, --json, "
+            "--mutate and --list are not for it");
     if (o->mutants && (o->launch_lock || o->launch_seconds))
         return complain("--launch-lock and --launch-seconds are not for --mutate");
     if (o->wants_no_times && !o->json)

@@ -253,6 +253,9 @@ static int run_on_device(program *p)
     if (p->options.mutants)
         return mutate_all(p);
     watch_death();
+    if (p->options.overlaps && !device_overlap(&p->device))
+        fprintf(stderr, "kiln-verify: --overlap does nothing on %s: launches overlap from sm_90 on\n",
+                p->device.name);
     if (p->options.is_queue)
         return run_queue(p);
     choose_part(p);

@@ -1,6 +1,6 @@
 /* Launches that other processes take in turn, and that end. */
-#define _XOPEN_SOURCE 700 /* fmemopen, sigaction */
-#define _DEFAULT_SOURCE   /* flock */
+#define _XOPEN_SOURCE   700 /* fmemopen, sigaction */
+#define _DEFAULT_SOURCE     /* flock */
 #include "watch.h"
 
 #include <errno.h>
