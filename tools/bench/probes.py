@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Measures what the design of kernels depends on: layouts, rates, latencies, bandwidths, launches.
+
+usage: probes.py OUT.jsonl [--driver PATH] [--seconds S] [--small] [--only NAME ...]
+       probes.py --plan
+
+Each line of OUT.jsonl is a measurement as soon as it is known: {"probe", its parameters, "value", "unit"}, or "failed" in
+place of the value. Probes run by importance (--plan), each in a process of its own. A case that takes too long, or kills
+its process, costs that case: a new process goes on behind it. --small tries the path, with a few cases and short loops.
+"""
+import argparse
+import json
+import os
+import pathlib
+import queue
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from probes import TABLE
+from probes.driver import Gpu, NotAvailable
+
+CASE_SECONDS = 5     # the limit of one case
+START_SECONDS = 10   # more of it for the first one, in which the driver starts
+LOST = 3             # exit status of a child whose context may be lost; it has written the case's line
+PROCESSES = 4        # of one probe
+SMALL_CASES = 3
+
+
+def options():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
+    parser.add_argument("out", nargs="?")
+    parser.add_argument("--driver", default="libcuda.so.1")
+    parser.add_argument("--seconds", type=float, default=50)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=TABLE, default=list(TABLE), metavar="NAME")
+    parser.add_argument("--plan", action="store_true")
+    parser.add_argument("--from-case", type=int, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def cases_of(probe, small):
+    return probe.cases[::-(-len(probe.cases) // SMALL_CASES)] if small else probe.cases
+
+
+def write(path, **line):
+    with open(path, "a") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+def child(args):
+    """Measures the cases of one probe from --from-case on, and announces each on stdout."""
+    probe, gpu = TABLE[args.only[0]], None
+    for number, case in list(enumerate(cases_of(probe, args.small)))[args.from_case:]:
+        print("case", number, flush=True)
+        try:
+            gpu = gpu or Gpu(args.driver, args.small)
+            write(args.out, probe=probe.name, **case, **probe.measure(gpu, **case), unit=probe.unit)
+        except NotAvailable as error:
+            if number == 0:
+                write(args.out, probe=probe.name, failed=f"not available: {error}")
+                break
+            write(args.out, probe=probe.name, **case, failed=str(error))
+        except Exception as error:  # one line for whatever goes wrong, and the next case
+            write(args.out, probe=probe.name, **case, failed=f"{type(error).__name__}: {error}")
+            if "CUDA_ERROR" in str(error):
+                leave(LOST)
+    print("end", flush=True)
+    leave(0)
+
+
+def leave(status):
+    """Without the driver's own end, which may wait for a kernel that hangs."""
+    sys.stdout.flush()
+    os._exit(status)
+
+
+def watch(process, first, deadline, args):
+    """(the next case to measure, why the process has ended before it said so), None for the last case."""
+    lines, at, said = queue.Queue(), first, ""
+
+    def read():
+        for line in process.stdout:
+            lines.put(line.strip())
+        lines.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        start_seconds = 0 if said.startswith("case") else START_SECONDS
+        try:
+            line = lines.get(timeout=(CASE_SECONDS + start_seconds) * (10 if args.small else 1))
+        except queue.Empty:
+            return at + 1, "killed: the case took too long"
+        if line == "end":
+            return None, None
+        if line is None:
+            status = process.wait()
+            return at + 1, None if status == LOST else f"the process ended with {status}: {said}"
+        said = line or said
+        if line.startswith("case "):
+            at = int(line.removeprefix("case "))
+            if at > first and time.monotonic() > deadline:
+                return at, None
+
+
+def run(name, args, deadline):
+    """Runs a probe, with a new process after a case that ended one. Writes what no process could."""
+    cases, first = cases_of(TABLE[name], args.small), 0
+    for _ in range(PROCESSES):
+        process = subprocess.Popen(
+            [sys.executable, "-B", __file__, args.out, "--driver", args.driver, "--only", name, "--from-case", str(first),
+             *["--small"] * args.small], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        try:
+            first, why = watch(process, first, deadline, args)
+        finally:
+            process.kill()
+            process.wait()
+        if first is None:
+            return
+        if why:
+            write(args.out, probe=name, **cases[first - 1], failed=why)
+        if first >= len(cases):
+            return
+        if time.monotonic() > deadline:
+            break
+    write(args.out, probe=name, failed=f"{len(cases) - first} cases are left: "
+          + ("no time" if time.monotonic() > deadline else f"{PROCESSES} processes ended early"))
+
+
+def main():
+    args = options()
+    if args.from_case is not None:
+        child(args)
+    if args.plan:
+        for probe in TABLE.values():
+            print(f"{probe.seconds:5.1f} s  {len(probe.cases):3} cases  {probe.name}")
+        print(f"{sum(probe.seconds for probe in TABLE.values()):5.1f} s in all")
+        return
+    if not args.out:
+        sys.exit("probes.py: a file for the results is missing")
+    begin = time.monotonic()
+    write(args.out, probe="begin", unit="s", value=0, python=sys.version.split()[0], driver=args.driver)
+    for name in (name for name in TABLE if name in args.only):
+        if time.monotonic() - begin > args.seconds:
+            write(args.out, probe=name, failed="no time was left")
+            continue
+        probe_begin = time.monotonic()
+        run(name, args, begin + args.seconds)
+        write(args.out, probe="took", name=name, value=round(time.monotonic() - probe_begin, 2), unit="s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What launches, dependences between kernels, joins of split sums and atomics cost."""
+from probes.probe import Probe
+from probes.text import plain, timed
+
+CHAIN = 50
+
+
+def empty_text(**_):
+    return plain("")
+
+
+def measure_empty(gpu, grid, block, way):
+    kernels = 2 if gpu.small else 200
+
+    def enqueue():
+        for _ in range(kernels):
+            gpu.run(empty_text(), grid, block, 1)
+
+    gpu.load(empty_text())
+    launch = gpu.graph(enqueue) if way == "graph" else enqueue
+    return {"value": round(gpu.seconds(launch) / kernels * 1e6, 3)}
+
+
+EMPTY = Probe("empty_launches", 2, "us/kernel", [dict(grid=1, block=128, way="graph"), dict(grid=132, block=128, way="graph"),
+              dict(grid=132, block=384, way="graph"), dict(grid=1056, block=256, way="graph")] + [
+              dict(grid=grid, block=block, way="stream") for grid in (1, 132, 264, 1056, 8448, 65536) for block in (128, 512)],
+              empty_text, measure_empty)
+
+
+# A chain: each kernel adds 1 to what the kernel before it wrote, one word a thread.
+
+def chain_text(dependent, **_):
+    return plain(f"""
+{"griddepcontrol.launch_dependents;" if dependent == "early" else ""}
+mad.lo.u32 r10, cta, 256, tid; mul.wide.u32 q4, r10, 4; add.u64 q4, q4, data_;
+{"griddepcontrol.wait;" if dependent != "no" else ""}
+ld.global.cg.u32 r11, [q4]; add.u32 r11, r11, 1; st.global.u32 [q4], r11;
+{"griddepcontrol.launch_dependents;" if dependent == "late" else ""}""", target="sm_90", directives=".maxntid 256, 1, 1")
+
+
+def measure_chain(gpu, dependent, way, grid):
+    text, kernels, words = chain_text(dependent), 3 if gpu.small else CHAIN, grid * 256
+    data = gpu.buffer("chain", 1 << 20)
+    gpu.load(text)
+
+    def enqueue():
+        for i in range(kernels):
+            gpu.run(text, grid, 256, 1, data, is_dependent=dependent != "no")
+
+    launch = gpu.graph(enqueue) if way == "graph" else enqueue
+    gpu.upload(data, bytes(4 * words))
+    launch()
+    gpu.synchronize()
+    counted = set(memoryview(gpu.download(data, 4 * words)).cast("I"))
+    return {"value": round(gpu.seconds(launch) / kernels * 1e6, 3), "right": counted == {kernels}}
+
+
+CHAINS = Probe("dependent_launches", 1.5, "us/kernel",
+               [dict(dependent=d, way=way, grid=grid) for way in ("graph", "stream") for d in ("no", "early", "late")
+                for grid in (132, 528)], chain_text, measure_chain)
+
+
+# Split sums: each thread block writes 16 KB of part sums; the last one of a tile to arrive adds the parts.
+
+JOINS = 20
+
+
+def join_text(**_):
+    return plain("""
+.shared .b32 last;
+cvt.u32.u64 r10, x_; div.u32 r11, cta, r10; mad.lo.u32 r12, cta, 1024, tid;
+mul.wide.u32 q4, r12, 16; add.u64 q4, q4, data_; cvt.rn.f32.u32 f0, tid;
+st.global.v4.f32 [q4], {f0, f0, f0, f0}; st.global.v4.f32 [q4+4096], {f0, f0, f0, f0};
+st.global.v4.f32 [q4+8192], {f0, f0, f0, f0}; st.global.v4.f32 [q4+12288], {f0, f0, f0, f0};
+setp.le.u32 p0, r10, 1; @p0 bra END;
+fence.acq_rel.gpu; bar.sync 0;
+setp.ne.u32 p0, tid, 0; @p0 bra WAIT;
+mul.wide.u32 q5, r11, 4; add.u64 q5, q5, y_; sub.u32 r14, r10, 1;
+atom.acq_rel.gpu.global.inc.u32 r13, [q5], r14;
+st.shared.u32 [last], r13;
+WAIT:
+bar.sync 0;
+ld.shared.u32 r13, [last]; add.u32 r13, r13, 1; setp.ne.u32 p0, r13, r10; @p0 bra END;
+fence.acq_rel.gpu;
+mul.lo.u32 r12, r11, r10; mad.lo.u32 r12, r12, 1024, tid; mul.wide.u32 q4, r12, 16; add.u64 q4, q4, data_; mov.u64 q6, q4;
+mov.f32 d0, 0f00000000; mov.f32 d1, d0; mov.f32 d2, d0; mov.f32 d3, d0;
+ADD:
+ld.global.cg.v4.f32 {f0, f1, f2, f3}, [q4]; ld.global.cg.v4.f32 {f4, f5, f6, f7}, [q4+4096];
+ld.global.cg.v4.f32 {f8, f9, f10, f11}, [q4+8192]; ld.global.cg.v4.f32 {f12, f13, f14, f15}, [q4+12288];
+add.f32 d0, d0, f0; add.f32 d1, d1, f5; add.f32 d2, d2, f10; add.f32 d3, d3, f15;
+add.u64 q4, q4, 16384; sub.u32 r10, r10, 1; setp.ne.u32 p0, r10, 0; @p0 bra ADD;
+mad.lo.u32 r12, r11, 256, tid; mul.wide.u32 q5, r12, 16; add.u64 q5, q5, out_; st.global.v4.f32 [q5], {d0, d1, d2, d3};
+END:""", target="sm_80", directives=".maxntid 256, 1, 1")
+
+
+def measure_join(gpu, parts, tiles):
+    kernels = 2 if gpu.small else JOINS
+    data, counters = gpu.buffer("parts", 1 << 25), gpu.buffer("counters", 4096)
+    text = join_text()
+    seconds = gpu.seconds(lambda: [gpu.run(text, tiles * parts, 256, 1, data, parts, counters) for _ in range(kernels)])
+    right = True
+    if parts > 1:
+        got = memoryview(gpu.download(gpu.out, 16 * 256 * tiles)).cast("f")
+        right = all(got[4 * (256 * tile + thread)] == parts * thread for tile in range(tiles) for thread in (0, 1, 255))
+    return {"value": round(seconds / kernels * 1e6, 3), "right": right}
+
+
+JOIN = Probe("split_join", 1, "us/kernel", [dict(parts=parts, tiles=tiles) for tiles in (8, 33) for parts in (1, 2, 4, 8, 16)]
+             + [dict(parts=parts, tiles=132) for parts in (1, 2, 4)], join_text, measure_join)
+
+
+# Atomics: 16 in a row of each thread, on one word, on a word of each thread block, or on one of each thread.
+
+ATOMICS = {"red.add.f32": "red.global.add.f32 [q4], f0;", "red.add.u32": "red.global.add.u32 [q4], r11;",
+           "atom.add.u32": "atom.global.add.u32 r12, [q4], r11; xor.b32 r11, r11, r12;",
+           "red.add.f16x2": "red.global.add.noftz.f16x2 [q4], r11;"}
+
+
+def atomic_text(atomic, on, **_):
+    at = {"one word": "mov.u32 r10, 0;", "a word of each block": "mul.lo.u32 r10, cta, 64;",
+          "a word of each thread": "mad.lo.u32 r10, cta, 256, tid;"}[on]
+    return timed("\n".join([ATOMICS[atomic]] * 16), f"{at} mul.wide.u32 q4, r10, 4; add.u64 q4, q4, data_; "
+                 "mov.f32 f0, 0f3f800000; and.b32 r11, tid, 1;", sink=["r11"], directives=".maxntid 256, 1, 1")
+
+
+def measure_atomic(gpu, atomic, on, threads, blocks):
+    count, grid = 2, gpu.sms if blocks == "all" else 1
+    data = gpu.buffer("words", 1 << 20)
+    for _ in range(2):
+        gpu.run(atomic_text(atomic, on), grid, threads, count, data)
+    return {"value": round(gpu.clocks(grid)[0] / 16 / count, 1)}
+
+
+ATOMIC = Probe("atomics", 1, "clocks/atomic", [dict(atomic=a, on=on, threads=threads, blocks=blocks) for a in ATOMICS
+               for on, threads, blocks in (("one word", 32, "one"), ("one word", 32, "all"), ("a word of each block", 32, "all"),
+                                           ("a word of each thread", 256, "all"))], atomic_text, measure_atomic)
