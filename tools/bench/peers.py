@@ -32,9 +32,8 @@ import zipfile
 
 import peers_rows
 
-SAMPLES, BATCH_US, MOST_CALLS, GRAPH_BELOW_US = 11, 1000, 256, 200
+SAMPLES, WARM_UP_US, BATCH_US, MOST_CALLS, GRAPH_BELOW_US = 11, 5000, 1000, 256, 200
 ROTATED_BYTES, MOST_SETS = 256 << 20, 64  # twice the L2 cache of any GPU up to now
-NO_GPU = 3
 PR_SET_PDEATHSIG = 1
 
 BITSANDBYTES = "bitsandbytes==0.50.2"  # MIT; needs numpy, packaging and typing_extensions
@@ -59,7 +58,11 @@ class Bench:
     def measure(self, calls, can_capture):
         """(microseconds per call of each batch, whether a graph launched them)"""
         self.time_batch(calls)  # the first calls load, choose and compile
-        us = self.time_batch(calls) / len(calls)
+        warm_us = 0
+        while warm_us < WARM_UP_US:
+            batch_us = self.time_batch(calls)
+            warm_us += batch_us
+        us = batch_us / len(calls)
         count = max(1, min(MOST_CALLS, round(BATCH_US / us)))
         whole = calls * -(-count // len(calls))
         graph = self.capture(whole) if can_capture and us < GRAPH_BELOW_US else None
@@ -87,6 +90,7 @@ class Bench:
                     call()
             return graph
         except RuntimeError:
+            self.torch.cuda.set_stream(self.torch.cuda.default_stream())  # a capture that fails leaves its own stream set
             return None
 
 
@@ -142,10 +146,10 @@ def run_group(progress, torch, options, deadline, rows):
 
 
 def write_versions(progress, torch, options):
-    """In a child, since some of these touch the GPU."""
+    """In a child, since some of these touch the GPU; progress is 1 if there is one."""
     if not torch.cuda.is_available():
         write(options.out, {"failed": "this PyTorch sees no GPU"})
-        sys.exit(NO_GPU)
+        return
     versions = {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
                 "device": torch.cuda.get_device_name(options.device)}
     for name in "triton", "bitsandbytes":
@@ -154,6 +158,7 @@ def write_versions(progress, torch, options):
         except importlib.metadata.PackageNotFoundError as missing:
             versions[name] = str(missing)
     write(options.out, {"versions": versions})
+    progress.value = 1
 
 
 def supervise(patience, target, *args):
@@ -183,15 +188,17 @@ def run(options):
     try:
         import torch
     except (ImportError, OSError) as missing:
-        return write(options.out, {"failed": f"no PyTorch: {missing}"})
-    _, why = supervise(options.patience, write_versions, torch, options)
+        write(options.out, {"failed": f"no PyTorch: {missing}"})
+        return
+    is_ready, why = supervise(options.patience, write_versions, torch, options)
     if why:
-        return None if str(NO_GPU) in why else write(options.out, {"failed": f"versions: {why}"})
+        write(options.out, {"failed": f"versions: {why}"})
+    if not is_ready:
+        return
     for group in peers_rows.make_groups(options.only):
         at, why = supervise(options.patience, run_group, torch, options, deadline, group.rows)
         if why and at < len(group.rows):
             write(options.out, failed(group.rows[at], f"{why}; {len(group.rows) - at - 1} more rows were not run"))
-    return None
 
 
 # ---- --list and --pack -----------------------------------------------------------------------------------------------

@@ -129,7 +129,17 @@ class backends:
 
 class cuda:
     is_available = staticmethod(lambda: FAULTS.get("gpu") != "none")
-    get_device_name = staticmethod(lambda which: f"fake GPU {which}")
+
+    default_stream = staticmethod(lambda: "default stream")
+
+    @staticmethod
+    def get_device_name(which):
+        fault("versions")
+        return f"fake GPU {which}"
+
+    @staticmethod
+    def set_stream(which):
+        assert which == "default stream"
 
     @staticmethod
     def set_device(which):
@@ -142,6 +152,7 @@ class cuda:
     @staticmethod
     def graph(graph):
         assert isinstance(graph, cuda.CUDAGraph)
+        fault("capture")
         return contextlib.nullcontext()
 
     class Event:
