@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 
+import gguf_files
 import goldens_check
 import tokenizer_check
 
@@ -97,10 +98,27 @@ def refusals(program, emulator, _driver, _heap, folder, _extent):
 DROP = None  # the key, or the tensor
 KEYS = [  # key, its new value and type, and what stderr says
     ("general.architecture", "qwen2", "STRING", "general.architecture: expected llama, found qwen2"),
-    ("llama.rope.scaling.type", "yarn", "STRING", "llama.rope.scaling.type: expected none, found yarn"),
-    ("llama.rope.scale_linear", 4.0, "FLOAT32", "llama.rope.scale_linear: expected 1, found 4"),
-    ("llama.expert_count", 8, "UINT32", "llama.expert_count: expected 0, found 8"),
-    ("llama.attention.sliding_window", 4096, "UINT32", "llama.attention.sliding_window: expected 0, found 4096"),
+    ("general.type", "adapter", "STRING", "general.type: expected model, found adapter: "),
+    ("general.quantization_version", 1, "UINT32", "general.quantization_version: expected 2, found 1: "),
+    ("split.count", 3, "UINT16", "split.count: expected 0 or 1, found 3: the file is one of several"),
+    ("tokenizer.ggml.suppress_tokens", [5, 6], "ARRAY",
+     "tokenizer.ggml.suppress_tokens: expected an array of 0 i32, found an array of 2 i32: "),
+    ("llama.rope.scaling.type", "yarn", "STRING", "llama.rope.scaling.type: expected none or linear, found yarn: "),
+    ("llama.rope.scaling.type", "none or linear", "STRING", "expected none or linear, found none or linear: "),
+    ("llama.rope.scaling.factor", 0.5, "FLOAT32", "llama.rope.scaling.factor: expected 1 to 1e30, found 0.5"),
+    ("llama.rope.scaling.factor", "4", "STRING", "key 'llama.rope.scaling.factor': expected f32, found string"),
+    ("llama.rope.scaling.attn_factor", 1.25, "FLOAT32",
+     "llama.rope.scaling.attn_factor: expected no such key, found 1.25: it may change the model"),
+    ("llama.rope.scale_linear", 0.0, "FLOAT32", "llama.rope.scale_linear: expected 1 to 1e30, found 0"),
+    ("llama.expert_count", 8, "UINT32", "llama.expert_count: expected 0, found 8: "),
+    ("llama.attention.sliding_window", 4096, "UINT32", "llama.attention.sliding_window: expected 0, found 4096: "),
+    ("llama.attention.causal", False, "BOOL", "llama.attention.causal: expected true, found false: "),
+    ("llama.attention.clamp_kqv", 8.0, "FLOAT32", "llama.attention.clamp_kqv: expected 0, found 8: "),
+    ("llama.attention.max_alibi_bias", 8.0, "FLOAT32", "llama.attention.max_alibi_bias: expected 0, found 8: "),
+    ("llama.attention.scale", 0.0625, "FLOAT32", "llama.attention.scale: expected no such key, found 0.0625: "),
+    ("llama.logit_scale", 16.0, "FLOAT32", "llama.logit_scale: expected no such key, found 16: it may change the model"),
+    ("llama.use_parallel_residual", True, "BOOL", "llama.use_parallel_residual: expected false, found true: "),
+    ("llama.of.tomorrow", "a\n\x1b[2J", "STRING", "llama.of.tomorrow: expected no such key, found a??[2J: "),
     ("llama.block_count", 0, "UINT32", "llama.block_count: expected 1 to 1024, found 0"),
     ("llama.block_count", 3, "UINT32", "tensor blk.2.attn_q.weight: there is none"),
     ("llama.block_count", 1, "UINT32", "tensor blk.1."),
@@ -117,6 +135,13 @@ KEYS = [  # key, its new value and type, and what stderr says
     ("tokenizer.ggml.model", "llama", "STRING", "tokenizer.ggml.model"),
     ("tokenizer.ggml.pre", "qwen2", "STRING", "tokenizer.ggml.pre"),
 ]
+HARMLESS = {  # keys that do not change an answer
+    "general.type": ("model", "STRING"), "general.quantization_version": (2, "UINT32"), "general.of.tomorrow": (1, "UINT32"),
+    "llama.attention.causal": (True, "BOOL"), "llama.attention.sliding_window": (0, "UINT32"),
+    "llama.expert_count": (0, "UINT32"), "llama.rope.scaling.type": ("none", "STRING"),
+    "llama.rope.scaling.factor": (8.0, "FLOAT32"), "llama.rope.scaling.original_context_length": (512, "UINT32"),
+    "llama.tensor_data_layout": ("Meta AI original pth", "STRING"), "llama2.logit_scale": (16.0, "FLOAT32"),
+    "split.count": (0, "UINT16"), "tokenizer.ggml.of.tomorrow": (1, "UINT32")}
 TENSORS = [  # name, what becomes of it, and what stderr says
     ("output_norm.weight", DROP, "tensor output_norm.weight: there is none"),
     ("blk.0.attn_q.bias", "F32", "tensor blk.0.attn_q.bias: this program does not know what it is for"),
@@ -143,7 +168,7 @@ def change(source, path, keys=None, tensors=None):
             writer.add_key_value(name, field.contents(), field.types[0], field.types[-1] if is_array else None)
     for name, (value, kind) in keys.items():
         if value is not DROP:
-            writer.add_key_value(name, value, types[kind])
+            writer.add_key_value(name, value, types[kind], types.INT32 if kind == "ARRAY" else None)
     for tensor in reader.tensors:
         kind = tensors.pop(tensor.name, tensor.tensor_type.name)
         if kind is DROP:
@@ -169,8 +194,26 @@ def models(program, emulator, _driver, _heap, folder, _extent):
         got = run([program, changed, "--prompt", "a", "-n", "1", "--driver", emulator])
         if got.returncode != 1 or expected not in got.stderr or got.stdout:
             raise Failed(f"{what}: exit status {got.returncode}\n{got.stdout}{got.stderr}expected: {expected}")
+    changed.write_bytes(later_part())
+    got = run([program, changed, "--prompt", "a", "--driver", emulator])
+    if got.returncode != 1 or "split.count: expected 0 or 1, found 3: the file is one of several" not in got.stderr:
+        raise Failed(f"the second part of a file: exit status {got.returncode}\n{got.stderr}")
+    change(model, changed, keys=HARMLESS)
+    answers = [run([program, path, "--prompt", "The rain had", "-n", "8", "--quiet", "--driver", emulator])
+               for path in (model, changed)]
+    if answers[1].returncode or answers[1].stderr or answers[0].stdout != answers[1].stdout:
+        raise Failed(f"harmless keys: exit status {answers[1].returncode}, {answers[1].stdout!r}\n{answers[1].stderr}"
+                     f"without them: {answers[0].stdout!r}")
     changed.unlink()
-    print(f"{len(cases)} models refused as expected")
+    print(f"{len(cases) + 1} models refused as expected, {len(HARMLESS)} harmless keys taken")
+
+
+def later_part():
+    """The second of three files, which has no keys of the model."""
+    part = gguf_files.File()
+    part.alignment, part.tensors, part.data = 32, {}, b""
+    part.keys = {name: gguf_files.key(name, gguf_files.U16, value) for name, value in (("split.no", 1), ("split.count", 3))}
+    return part.bytes()
 
 
 # ---- numbers ------------------------------------------------------------------------------------------------------------
@@ -214,6 +257,9 @@ def logits(program, emulator, folder, extent):
     mixed = pathlib.Path(folder) / "mixed.gguf"
     change(small_model(folder), mixed, tensors=MIXED)
     probe(program, emulator, mixed, tokens, "sm_90")
+    scaled = pathlib.Path(folder) / "scaled.gguf"
+    change(small_model(folder), scaled, keys={"llama.rope.scaling.factor": (4.0, "FLOAT32")})  # without a type: linear
+    probe(program, emulator, scaled, tokens, "sm_90")
     for target in TARGETS[1:]:
         for name in FORMATS if extent == "all" else ("q4_1",):
             probe(program, emulator, small_model(folder, name), tokens, target)

@@ -130,10 +130,14 @@ class Model:
         self.head_dim = self.get("attention.key_length", self.embedding // self.heads)
         self.rope_dim = self.get("rope.dimension_count", self.head_dim)
         self.rope_base = self.get("rope.freq_base", 10000.0)
+        scaling = self.get("rope.scaling.type", "linear")
+        if scaling not in ("none", "linear"):
+            raise Refused(f"positions scaled by {scaling}")
+        self.rope_factor = 1 if scaling == "none" else self.get("rope.scaling.factor", self.get("rope.scale_linear", 1))
         self.epsilon = self.get("attention.layer_norm_rms_epsilon")
         if self.get("attention.value_length", self.head_dim) != self.head_dim:
             raise Refused("value heads that are not as wide as key heads")
-        for key in ("rope.scaling.type", "expert_count", "attention.scale", "attention.sliding_window"):
+        for key in ("expert_count", "attention.scale", "attention.sliding_window"):
             if self.get(key, "none") not in ("none", 0):
                 raise Refused(f"the key llama.{key}")
         self.tensors = {tensor.name: tensor for tensor in reader.tensors}
@@ -219,9 +223,9 @@ class Model:
 
     def rotate(self, x, position):
         """RoPE over x[tokens, heads, head_dim]. GGUF's llama files have their rows of Q and K ordered so that elements 2i and
-        2i + 1 turn together, by position * base^(-2i / rope_dim); elements from rope_dim on stay."""
+        2i + 1 turn together, by position / factor * base^(-2i / rope_dim); elements from rope_dim on stay."""
         count = self.rope_dim // 2
-        at = np.arange(position, position + len(x), dtype=np.float64)
+        at = np.arange(position, position + len(x), dtype=np.float64) / self.rope_factor
         angle = at[:, None] * self.rope_base ** (-2.0 * np.arange(count) / self.rope_dim)
         cos, sin = (f(angle).astype(self.dtype)[:, None, :] for f in (np.cos, np.sin))
         even, odd = x[..., 0:self.rope_dim:2], x[..., 1:self.rope_dim:2]

@@ -159,6 +159,44 @@ static void test_values(void **state)
     gguf_close(file);
 }
 
+static void test_shown_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *shown;
+    } rows[] = {
+        {"test.bool", "true"},
+        {"test.bools", "an array of 2 bool"},
+        {"test.f32", "0.5"},
+        {"test.f32s", "an array of 2 f32"},
+        {"test.f64", "0.25"},
+        {"test.i16", "-300"},
+        {"test.i32", "-70000"},
+        {"test.i64", "-1099511627776"},
+        {"test.i8", "-3"},
+        {"test.none", "an array of 0 string"},
+        {"test.string", "na\xc3\xafve"},
+        {"test.u16", "60000"},
+        {"test.u32", "70000"},
+        {"test.u64", "1099511627776"},
+        {"test.u8", "200"},
+    };
+    gguf_file *file = open_valid();
+    uint64_t at = 0;
+    char shown[32], cut_to[4];
+    while (!gguf_string_is(gguf_key_at(file, at), rows[0].key))
+        at++;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++, at++) {
+        assert_true(gguf_string_is(gguf_key_at(file, at), rows[i].key));
+        gguf_show_value(file, at, shown, sizeof shown);
+        assert_string_equal(shown, rows[i].shown);
+        gguf_show_value(file, at, cut_to, sizeof cut_to);
+        assert_memory_equal(cut_to, shown, strlen(cut_to));
+    }
+    assert_true(gguf_string_is(gguf_key_at(file, at), "tokenizer.chat_template"));
+    gguf_close(file);
+}
+
 static void test_wrong_types(void **state)
 {
     (void)state;
@@ -440,7 +478,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_tensors), cmocka_unit_test(test_shortened),
         cmocka_unit_test(test_tokens),  cmocka_unit_test(test_memory_runs_out),
         cmocka_unit_test(test_stream),  cmocka_unit_test(test_chat),
-        cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_reads),   cmocka_unit_test(test_shown_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,6 +413,73 @@ bool gguf_has(const gguf_file *file, const char *key)
     return find_key(file, key) != NULL;
 }
 
+uint64_t gguf_key_count(const gguf_file *file)
+{
+    return file->key_count;
+}
+
+gguf_string gguf_key_at(const gguf_file *file, uint64_t index)
+{
+    return (gguf_string){file->keys[index].name_text, file->keys[index].name_bytes};
+}
+
+static double real_at(const unsigned char *bytes, uint32_t kind)
+{
+    const uint64_t bits = number_at(bytes, kinds[kind].bytes);
+    const uint32_t single_bits = (uint32_t)bits;
+    float single;
+    double value;
+    memcpy(&single, &single_bits, sizeof single);
+    memcpy(&value, &bits, sizeof value);
+    return kind == F32 ? (double)single : value;
+}
+
+static int64_t signed_at(const unsigned char *bytes, uint32_t kind)
+{
+    const uint64_t sign = UINT64_C(1) << (8 * kinds[kind].bytes - 1);
+    return (int64_t)((number_at(bytes, kinds[kind].bytes) ^ sign) - sign);
+}
+
+/* Unprintable characters become question marks, a NUL too. */
+static void show_string(const char *bytes, uint64_t count, char *text, size_t room)
+{
+    const size_t length = count < room ? (size_t)count : room - 1;
+    for (size_t i = 0; i < length; i++)
+        text[i] = (unsigned char)bytes[i] < ' ' || bytes[i] == 0x7f ? '?' : bytes[i];
+    text[length] = 0;
+}
+
+void gguf_show_value(const gguf_file *file, uint64_t index, char *text, size_t room)
+{
+    const gguf_key *key = &file->keys[index];
+    const unsigned char *bytes = file->header + key->value;
+    switch (key->kind) {
+    case ARRAY:
+        snprintf(text, room, "an array of %" PRIu64 " %s", key->count, kinds[key->item_kind].name);
+        break;
+    case STRING:
+        show_string((const char *)bytes, key->count, text, room);
+        break;
+    case BOOL:
+        snprintf(text, room, "%s", *bytes ? "true" : "false");
+        break;
+    case F32: /* as many digits as tell it from its neighbours */
+        snprintf(text, room, "%.9g", real_at(bytes, F32));
+        break;
+    case F64:
+        snprintf(text, room, "%.17g", real_at(bytes, F64));
+        break;
+    case I8:
+    case I16:
+    case I32:
+    case I64:
+        snprintf(text, room, "%" PRId64, signed_at(bytes, key->kind));
+        break;
+    default:
+        snprintf(text, room, "%" PRIu64, number_at(bytes, kinds[key->kind].bytes));
+    }
+}
+
 /* The key, where it is of the type; item_kind is of an array. */
 static const gguf_key *get(const gguf_file *file, const char *name, uint32_t kind, uint32_t item_kind,
                            gguf_error *error)

@@ -44,6 +44,12 @@ typedef struct gguf_array {
 
 bool gguf_has(const gguf_file *file, const char *key);
 
+uint64_t gguf_key_count(const gguf_file *file);
+/* Keys are in the order of their names; index < gguf_key_count. */
+gguf_string gguf_key_at(const gguf_file *file, uint64_t index);
+/* Writes the value as one line of text: "true", "0.5", "linear", "an array of 3 i32". Longer strings are cut to `room`. */
+void gguf_show_value(const gguf_file *file, uint64_t index, char *text, size_t room);
+
 /* An error names the key, the type expected and what was found: another type, or no such key. No type is converted. */
 bool gguf_get_u32(const gguf_file *file, const char *key, uint32_t *value, gguf_error *error);
 bool gguf_get_f32(const gguf_file *file, const char *key, float *value, gguf_error *error);

@@ -31,48 +31,84 @@ static bool is_llama(const gguf_file *file)
                                                     (int)(name.size < 64 ? name.size : 64), name.bytes);
 }
 
-/* What would make other numbers of the same weights. */
+/* The keys that this program knows. Any other key of llama is refused, because it may change what the model computes; keys
+ * outside llama are ignored, because converters add more of them over time. */
+static const struct known_key {
+    const char *name;
+    const char
+        *expected; /* the allowed values, separated by " or "; null: no effect, or checked where it is read */
+    const char *why;
+} known_keys[] = {
+    {"general.quantization_version", "2", "blocks of another version are laid out differently"},
+    {"general.type", "model", "this program runs whole models"},
+    {"llama.attention.causal", "true", "each token sees only the tokens before it"},
+    {"llama.attention.clamp_kqv", "0", "this program does not clamp Q, K and V"},
+    {"llama.attention.head_count", NULL, NULL},
+    {"llama.attention.head_count_kv", NULL, NULL},
+    {"llama.attention.key_length", NULL, NULL},
+    {"llama.attention.layer_norm_rms_epsilon", NULL, NULL},
+    {"llama.attention.max_alibi_bias", "0", "this program adds no bias to scores"},
+    {"llama.attention.sliding_window", "0", "each token sees all tokens before it"},
+    {"llama.attention.value_length", NULL, NULL},
+    {"llama.block_count", NULL, NULL},
+    {"llama.context_length", NULL, NULL},
+    {"llama.embedding_length", NULL, NULL},
+    {"llama.expert_count", "0", "this program does not choose experts"},
+    {"llama.expert_used_count", "0", "this program does not choose experts"},
+    {"llama.feed_forward_length", NULL, NULL},
+    {"llama.pooling_type", "0", "this program pools no embeddings"},
+    {"llama.rope.dimension_count", NULL, NULL},
+    {"llama.rope.freq_base", NULL, NULL},
+    {"llama.rope.scale_linear", NULL, NULL},
+    {"llama.rope.scaling.factor", NULL, NULL},
+    {"llama.rope.scaling.finetuned", NULL, NULL},               /* tells how the model was trained */
+    {"llama.rope.scaling.original_context_length", NULL, NULL}, /* linear scaling does not depend on it */
+    {"llama.rope.scaling.type", "none or linear", "this program scales positions by a factor only"},
+    {"llama.tensor_data_layout", "Meta AI original pth", "Q and K have rows in that order"},
+    {"llama.use_parallel_residual", "false", "attention comes before the hidden layer"},
+    {"llama.vocab_size", NULL, NULL}, /* token_embd.weight has as many rows */
+    {"split.count", "0 or 1",
+     "the file is one of several: merge them first, as llama-gguf-split --merge does"},
+    {"tokenizer.ggml.suppress_tokens", "an array of 0 i32", "this program may choose any token"},
+};
+
+static const struct known_key *find_known_key(gguf_string name)
+{
+    for (size_t i = 0; i < sizeof known_keys / sizeof known_keys[0]; i++)
+        if (gguf_string_is(name, known_keys[i].name))
+            return &known_keys[i];
+    return NULL;
+}
+
+/* Whether `found` is one of the values in "0 or 1". */
+static bool is_expected(const char *expected, const char *found)
+{
+    const char *separator;
+    const size_t length = strlen(found);
+    for (; (separator = strstr(expected, " or ")); expected = separator + strlen(" or "))
+        if ((size_t)(separator - expected) == length && memcmp(expected, found, length) == 0)
+            return true;
+    return strcmp(expected, found) == 0;
+}
+
 static bool is_plain(const gguf_file *file)
 {
-    gguf_string scaling;
-    gguf_error error;
-    uint32_t number;
-    float factor;
-    if (gguf_has(file, "llama.rope.scaling.type")) {
-        if (!gguf_get_string(file, "llama.rope.scaling.type", &scaling, &error))
-            return refused(file, "%s", error.text);
-        if (!gguf_string_is(scaling, "none"))
-            return refused(file, "llama.rope.scaling.type: expected none, found %.*s",
-                           (int)(scaling.size < 64 ? scaling.size : 64), scaling.bytes);
+    char value[80];
+    for (uint64_t i = 0; i < gguf_key_count(file); i++) {
+        const gguf_string name = gguf_key_at(file, i);
+        const struct known_key *known = find_known_key(name);
+        const int shown = name.size < 128 ? (int)name.size : 128;
+        gguf_show_value(file, i, value, sizeof value);
+        if (!known && name.size > 6 && memcmp(name.bytes, "llama.", 6) == 0)
+            return refused(file, "%.*s: expected no such key, found %s: it may change the model", shown,
+                           name.bytes, value);
+        if (known && known->expected && !is_expected(known->expected, value))
+            return refused(file, "%s: expected %s, found %s: %s", known->name, known->expected, value,
+                           known->why);
     }
-    if (gguf_has(file, "llama.rope.scale_linear")) {
-        if (!gguf_get_f32(file, "llama.rope.scale_linear", &factor, &error))
-            return refused(file, "%s", error.text);
-        if (factor != 1)
-            return refused(file,
-                           "llama.rope.scale_linear: expected 1, found %g: this program scales no positions",
-                           (double)factor);
-    }
-    if (gguf_find_tensor(file, "rope_freqs.weight"))
-        return refused(file,
-                       "tensor rope_freqs.weight: this program does not have Llama 3's scaling of positions");
-    if (gguf_has(file, "llama.expert_count")) {
-        if (!gguf_get_u32(file, "llama.expert_count", &number, &error))
-            return refused(file, "%s", error.text);
-        if (number)
-            return refused(file,
-                           "llama.expert_count: expected 0, found %u: this program does not choose experts",
-                           number);
-    }
-    if (gguf_has(file, "llama.attention.sliding_window")) {
-        if (!gguf_get_u32(file, "llama.attention.sliding_window", &number, &error))
-            return refused(file, "%s", error.text);
-        if (number)
-            return refused(
-                file, "llama.attention.sliding_window: expected 0, found %u: each token sees all before it",
-                number);
-    }
-    return true;
+    return !gguf_find_tensor(file, "rope_freqs.weight") ||
+           refused(file,
+                   "tensor rope_freqs.weight: this program does not have Llama 3's scaling of positions");
 }
 
 /* A number of the file from 1 to `most`; where it may be left out, *value is what it is then, else 0. */
@@ -127,6 +163,18 @@ static bool read_heads(model *m, const gguf_file *file)
                    MOST_ROTARY, m->rotary);
 }
 
+/* llama.cpp scales by the factor wherever the type is not "none", and reads the older key where there is no newer one. */
+static bool read_scaling(model *m, const gguf_file *file)
+{
+    gguf_string type;
+    gguf_error error;
+    m->rope_factor = 1;
+    if (gguf_get_string(file, "llama.rope.scaling.type", &type, &error) && gguf_string_is(type, "none"))
+        return true;
+    return read_factor(file, "llama.rope.scale_linear", 1, &m->rope_factor) &&
+           read_factor(file, "llama.rope.scaling.factor", 1, &m->rope_factor);
+}
+
 static bool read_sizes(model *m, const gguf_file *file)
 {
     m->rope_base = 10000;
@@ -135,7 +183,7 @@ static bool read_sizes(model *m, const gguf_file *file)
            read_size(file, "llama.embedding_length", 1 << 20, &m->width) &&
            read_size(file, "llama.feed_forward_length", 1 << 20, &m->hidden) && read_heads(m, file) &&
            read_factor(file, "llama.attention.layer_norm_rms_epsilon", 0, &m->norm_eps) &&
-           read_factor(file, "llama.rope.freq_base", 1, &m->rope_base);
+           read_factor(file, "llama.rope.freq_base", 1, &m->rope_base) && read_scaling(m, file);
 }
 
 /* ---- what the bundle takes ------------------------------------------------------------------------------------------- */
@@ -298,7 +346,7 @@ static bool find_tensors(model *m, const gguf_file *file)
 
 bool model_open(model *m, const gguf_file *file)
 {
-    if (!is_llama(file) || !is_plain(file) || !read_sizes(m, file) || !place_tensors(m, file))
+    if (!is_plain(file) || !is_llama(file) || !read_sizes(m, file) || !place_tensors(m, file))
         return false;
     m->layers = calloc(m->layer_count, sizeof *m->layers);
     return m->layers ? find_tensors(m, file) : failed("out of memory");
@@ -311,14 +359,14 @@ void model_close(model *m)
     *m = (model){0};
 }
 
-/* How far one position turns each pair, in fractions of a turn, 2^-64 each: base^(-2 i / rotary) radians. */
+/* How far one position turns each pair, in fractions of a turn, 2^-64 each: base^(-2 i / rotary) / factor radians. */
 static bool upload_frequencies(model *m, device *d)
 {
     const long double two_pi = 6.283185307179586476925286766559005768L;
     uint64_t frequencies[MOST_ROTARY / 2];
     for (uint32_t i = 0; i < m->rotary / 2; i++)
-        frequencies[i] = (uint64_t)roundl(
-            ldexpl(powl((long double)m->rope_base, -2 * (long double)i / m->rotary) / two_pi, 64));
+        frequencies[i] = (uint64_t)roundl(ldexpl(
+            powl((long double)m->rope_base, -2 * (long double)i / m->rotary) / m->rope_factor / two_pi, 64));
     const size_t bytes = m->rotary / 2 * sizeof *frequencies;
     return device_allocate(d, bytes, "frequencies", &m->frequencies) &&
            device_upload(d, m->frequencies, frequencies, bytes);

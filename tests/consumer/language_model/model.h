@@ -32,6 +32,7 @@ typedef struct model {
     uint32_t context;    /* tokens that it was trained for */
     float norm_eps;
     float rope_base;
+    float rope_factor;         /* positions are divided by it */
     uint32_t rotary;           /* elements of a head that are rotated by position */
     CUdeviceptr frequencies;   /* u64[rotary / 2], as kiln's rope takes them */
     matrix embedding, head;    /* one and the same where the file has no output.weight */
