@@ -50,8 +50,8 @@ KINDS = {"test.u8": (U8, 200), "test.i8": (I8, -3), "test.u16": (U16, 60000), "t
          "test.u64": (U64, 1 << 40), "test.i64": (I64, -(1 << 40)), "test.f64": (F64, 0.25)}
 # The first 16 are control tokens, or not as their types say; then the bytes but 0xff; then what merges make.
 TEXTS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool>", "<tool>>", "<unused>"] + characters()[:255] + ["he", "ll", "hell",
-         "hello", "\u0120hello"]
-TYPES = [3, 3, 3, 4, 4, 5] + [1] * (len(TEXTS) - 6)
+         "hello", "\u0120hello", "<|fim_pad|>", "<|eot_id|>", "[EOS]", "<fim_prefix>", "<\uff5cend\u2581of\u2581sentence\uff5c>"]
+TYPES = [3, 3, 3, 4, 4, 5] + [1] * (len(TEXTS) - 11) + [3, 4, 1, 3, 3]
 MERGES = ["h e", "l l", "he ll", "hell o", "\u0120 hello", "l l"]
 
 
@@ -75,6 +75,7 @@ class File:
         self.set("merges", array, STRING, MERGES)
         self.set("bos_token_id", key, U32, 1)
         self.set("eos_token_id", key, U32, 2)
+        self.set("fim_sep_token_id", key, U32, 4)
         self.set("add_bos_token", key, BOOL, 1)
         self.set("add_eos_token", key, BOOL, 1)
         self.tensors = {"a.weight": tensor("a.weight", [64, 2], 2, 0), "b.weight": tensor("b.weight", [256, 1, 1, 2], 14, 128),

@@ -92,10 +92,10 @@ static void test_reads(void **state)
         const char *header, *tensor; /* messages; NULL: none */
     } rows[] = {
         {READS_ERROR, "byte 1000: expected key 'tokenizer.ggml.tokens', found Input/output error",
-         "tensor 'a.weight': expected 72 bytes at byte 4928, found 0: Input/output error"},
+         "tensor 'a.weight': expected 72 bytes at byte 5056, found 0: Input/output error"},
         {READS_END,
          "byte 1000: expected key 'tokenizer.ggml.tokens', found that the file was shortened while it was read",
-         "tensor 'a.weight': expected 72 bytes at byte 4928, found 0: the file was shortened after it was opened"},
+         "tensor 'a.weight': expected 72 bytes at byte 5056, found 0: the file was shortened after it was opened"},
         {READS_INTERRUPTED, NULL, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -279,7 +279,8 @@ static void test_shortened(void **state)
 
 /* ---- Tokens ---- */
 
-/* Tokens 0 to 5 are special, byte b has token 6 + b, then come "he", "ll", "hell", "hello" and " hello". */
+/* Tokens 0 to 5 are special, byte b has token 6 + b, then come "he", "ll", "hell", "hello" and " hello",
+ * then "<|fim_pad|>" and other texts that end a generation where the token is special. */
 enum {
     IM_START = 1,
     IM_END,
@@ -292,6 +293,11 @@ enum {
     HELL,
     HELLO,
     SPACE_HELLO,
+    FIM_PAD,      /* control */
+    EOT,          /* user-defined */
+    TEXT_EOS,     /* normal */
+    FIM_PREFIX,   /* control */
+    DEEPSEEK_END, /* control */
     COUNT
 };
 
@@ -351,8 +357,13 @@ static void test_tokens(void **state)
     }
     assert_int_equal(tokenizer_find(t, "<|im_end|>"), IM_END);
     assert_int_equal(tokenizer_find(t, "<|im_end|"), -1);
-    assert_true(tokenizer_is_end(t, 0) && tokenizer_is_end(t, IM_END));
-    assert_false(tokenizer_is_end(t, IM_START) || tokenizer_is_end(t, -1) || tokenizer_is_end(t, HELLO));
+    static const int32_t ends[] = {0,       IM_END, TOOLS,
+                                   FIM_PAD, EOT,    DEEPSEEK_END}; /* fim_sep_token_id: TOOLS */
+    for (int32_t token = -1, end = 0; token <= COUNT; token++) {
+        const bool is_end = end < (int32_t)(sizeof ends / sizeof *ends) && token == ends[end];
+        end += is_end;
+        assert_int_equal(tokenizer_is_end(t, token), is_end);
+    }
     assert_false(tokenizer_encode(t, "", (size_t)1 << 29, NULL, &bytes, &error));
     assert_string_equal(error.text, "text: expected at most 268435456 bytes, found 536870912");
     tokenizer_close(t);

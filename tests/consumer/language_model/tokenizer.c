@@ -15,12 +15,19 @@ enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
 
 enum { MOST_TOKENS = 1 << 24, MOST_TEXT_BYTES = 1 << 28 };
 
-/* Ends of a generation that llama.cpp knows by their texts, where they are control tokens: those of the vocabularies with
- * pre = smollm. */
-static const char *const end_texts[] = {"<|endoftext|>", "<|im_end|>", "<reponame>"};
-/* And by these keys. */
-static const char *const end_keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
-                                       "tokenizer.ggml.eom_token_id"};
+/* Texts of special tokens that end a generation, and keys that name such a token; source: llama.cpp's llama-vocab.cpp.
+ * llama.cpp also ends at a normal token with such a text. Here that is text, which a model may write: "</s>" in HTML. */
+static const char *const end_texts[] = {
+    "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>",
+    "<|call|>", "<|calls|>", "<|flush|>", "<end_of_turn>", "<turn|>", "<|tool_response>",
+    "<end_of_utterance>", "<eos>", "</s>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "[e~[",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    /* fill in the middle: padding, the next repository, the next file */
+    "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>",
+    "<REPO>", "<reponame>", "<|file_sep|>"};
+static const char *const end_keys[] = {"tokenizer.ggml.eos_token_id",     "tokenizer.ggml.eot_token_id",
+                                       "tokenizer.ggml.eom_token_id",     "tokenizer.ggml.fim_pad_token_id",
+                                       "tokenizer.ggml.fim_rep_token_id", "tokenizer.ggml.fim_sep_token_id"};
 enum { END_TEXTS = sizeof end_texts / sizeof *end_texts, END_KEYS = sizeof end_keys / sizeof *end_keys };
 
 typedef struct token_row {
@@ -389,7 +396,7 @@ static bool find_ends(tokenizer *t, const gguf_file *file, gguf_error *error)
     }
     for (size_t i = 0; i < END_TEXTS; i++) {
         token = tokenizer_find(t, end_texts[i]);
-        if (token >= 0 && t->tokens[token].type == CONTROL)
+        if (token >= 0 && is_special(&t->tokens[token]))
             t->ends[t->end_count++] = token;
     }
     return true;

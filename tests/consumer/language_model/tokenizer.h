@@ -33,7 +33,8 @@ const char *tokenizer_bytes(const tokenizer *tokenizer, int32_t token, bool spec
 /* The token whose text in the vocabulary this is ("<|im_end|>"), or -1. */
 int32_t tokenizer_find(const tokenizer *tokenizer, const char *text);
 
-/* Generation ends at this token: the file's EOS and EOT, and the tokens that llama.cpp knows as such by their texts. */
+/* Generation ends at this token: the file names it in a key, such as eos_token_id, or it is special and llama.cpp knows its
+ * text as an end. */
 bool tokenizer_is_end(const tokenizer *tokenizer, int32_t token);
 
 #endif
