@@ -208,6 +208,28 @@ def models(program, emulator, _driver, _heap, folder, _extent):
     print(f"{len(cases) + 1} models refused as expected, {len(HARMLESS)} harmless keys taken")
 
 
+def spoilt(program, emulator, _driver, _heap, folder, _extent):
+    """A row of the head that is not a number costs its token, not the answer; a whole head costs the answer."""
+    import gguf
+    import numpy
+    model, changed = small_model(folder, "q4_1_head"), pathlib.Path(folder) / "spoilt.gguf"
+    prompt, token = ["--prompt", "The rain had", "-n", "8", "--driver", emulator], 300
+    right = run([program, model, *prompt])
+    head = next(tensor for tensor in gguf.GGUFReader(model).tensors if tensor.name == "output.weight")
+    for rows, status, said in ((slice(token, token + 1), 0, "kiln-lm: warning: 8 logits were NaN; their tokens were not chosen"),
+                               (slice(None), 1, "kiln-lm: the best logit after token 3 is not a finite number")):
+        data = bytearray(model.read_bytes())
+        weights = numpy.frombuffer(data, numpy.uint8, head.n_bytes, head.data_offset).reshape(head.data.shape)
+        weights[rows, :2] = numpy.frombuffer(numpy.float16("nan").tobytes(), numpy.uint8)  # the first block's scale
+        changed.write_bytes(data)
+        for more in ([], ["--temperature", "1", "--top-k", "1"]):
+            got = run([program, changed, *prompt, *more])
+            if got.returncode != status or said not in got.stderr or got.stdout != (right.stdout if status == 0 else ""):
+                raise Failed(f"{rows} {more}: exit status {got.returncode}, {got.stdout!r}\n{got.stderr}expected {right.stdout!r}, {said}")
+    changed.unlink()
+    print(f"with row {token} of the head NaN the same answer: {right.stdout!r}")
+
+
 def later_part():
     """The second of three files, which has no keys of the model."""
     part = gguf_files.File()
@@ -405,7 +427,7 @@ def interrupt(program, emulator, _driver, _heap, folder, _extent):
 
 
 CHECKS = {check.__name__: check
-          for check in (refusals, models, interrupt, failures, logits, greedy, layers, targets, size)}
+          for check in (refusals, models, spoilt, interrupt, failures, logits, greedy, layers, targets, size)}
 
 
 def main(verb, *arguments):

@@ -76,6 +76,8 @@ static bool generate(device *d, const model *m, const int32_t *tokens, uint32_t 
              (i + 1 == most || decoder_step(&n, (int32_t)token));
     }
     free(logits);
+    if (greedy.nan_count)
+        return failed("%llu logits were NaN", (unsigned long long)greedy.nan_count);
     return ok;
 }
 

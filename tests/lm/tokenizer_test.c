@@ -1,13 +1,15 @@
-/* What takes no real model: the reader's values and tensors, tokens of a small vocabulary, the writer of UTF-8, the chat
- * template, and memory that runs out at each place.
+/* What takes no real model: the reader's values and tensors, tokens of a small vocabulary, the choice of the next token, the
+ * writer of UTF-8, the chat template, and memory that runs out at each place.
  *
  * usage: tokenizer_test VALID.gguf, of gguf_files.py, which it copies to VALID.gguf.cut */
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
+#include "sample.h"
 #include "text_stream.h"
 #include "tokenizer.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -369,6 +371,59 @@ static void test_tokens(void **state)
     tokenizer_close(t);
 }
 
+/* ---- The next token ---- */
+
+enum { LOGITS = 5 };
+
+static void test_best_token(void **state)
+{
+    (void)state;
+    static const struct {
+        float logits[LOGITS];
+        bool is_chosen;
+        uint32_t token;
+        uint64_t nan_count;
+    } rows[] = {
+        {{1, 3, 2, 3, 0}, true, 1, 0},
+        {{NAN, 1, 3, NAN, 2}, true, 2, 2},
+        {{NAN, NAN, NAN, NAN, -5}, true, 4, 4},
+        {{-INFINITY, NAN, -2, -3, -4}, true, 2, 1},
+        {{NAN, NAN, NAN, NAN, NAN}, false, 0, 5},
+        {{NAN, 1, INFINITY, 0, 0}, false, 0, 1},
+        {{-INFINITY, -INFINITY, NAN, -INFINITY, -INFINITY}, false, 0, 1},
+    };
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        uint32_t order[LOGITS], token;
+        float logits[LOGITS];
+        sampler s = {.temperature = (float)(i % 2), .top_k = 1, .top_p = 1, .order = order};
+        memcpy(logits, rows[i / 2].logits, sizeof logits);
+        assert_int_equal(sample(&s, logits, LOGITS, &token), rows[i / 2].is_chosen);
+        assert_int_equal(s.nan_count, rows[i / 2].nan_count);
+        if (rows[i / 2].is_chosen)
+            assert_int_equal(token, rows[i / 2].token);
+    }
+}
+
+static void test_drawn_tokens(void **state)
+{
+    (void)state;
+    enum { DRAWS = 10000 };
+    static const double odds[LOGITS] = {0, 0.09003057, 0.66524096, 0,
+                                        0.24472847}; /* e^1, e^3, e^2 over their sum */
+    uint32_t order[LOGITS], token, drawn[LOGITS] = {0};
+    sampler s = {.temperature = 1, .top_p = 1, .random = 1, .order = order};
+    for (int i = 0; i < DRAWS; i++) {
+        float logits[LOGITS] = {NAN, 1, 3, -INFINITY, 2};
+        assert_true(sample(&s, logits, LOGITS, &token));
+        drawn[token]++;
+    }
+    assert_int_equal(s.nan_count, DRAWS);
+    for (int i = 0; i < LOGITS; i++) { /* four standard deviations */
+        const double expected = DRAWS * odds[i], farthest = 4 * sqrt(expected * (1 - odds[i]));
+        assert_true(fabs(drawn[i] - expected) <= farthest);
+    }
+}
+
 /* ---- Memory ---- */
 
 /* All that a program does before its first token, with its n-th allocation failing, for every n. */
@@ -485,11 +540,12 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s.cut", valid);
     cut = path;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_wrong_types),
-        cmocka_unit_test(test_tensors), cmocka_unit_test(test_shortened),
-        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_memory_runs_out),
-        cmocka_unit_test(test_stream),  cmocka_unit_test(test_chat),
-        cmocka_unit_test(test_reads),   cmocka_unit_test(test_shown_values),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_wrong_types),
+        cmocka_unit_test(test_tensors),    cmocka_unit_test(test_shortened),
+        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_stream),     cmocka_unit_test(test_chat),
+        cmocka_unit_test(test_best_token), cmocka_unit_test(test_drawn_tokens),
+        cmocka_unit_test(test_reads),      cmocka_unit_test(test_shown_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  *
  * Exit status: 0, 1 after a failure, 2 for bad usage, 130 when it was interrupted.
  */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,7 +163,7 @@ static bool choose(session *s, int32_t *token)
     if (!device_download(&s->device, s->logits, s->decoder.logits, s->model.vocabulary * sizeof *s->logits))
         return false;
     if (!sample(&s->options.sampler, s->logits, s->model.vocabulary, &chosen))
-        return failed("the logits behind token %u are no finite numbers", s->decoder.length - 1);
+        return failed("the best logit after token %u is not a finite number", s->decoder.length - 1);
     *token = (int32_t)chosen;
     return true;
 }
@@ -256,6 +257,9 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &once, NULL);
     bool ok = open_session(&s) && answer(&s);
     s.times.end = now();
+    if (s.options.sampler.nan_count)
+        fprintf(stderr, "kiln-lm: warning: %" PRIu64 " logits were NaN; their tokens were not chosen\n",
+                s.options.sampler.nan_count);
     if (ok && !s.options.is_quiet)
         report(&s);
     close_session(&s);

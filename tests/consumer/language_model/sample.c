@@ -72,11 +72,14 @@ static uint32_t keep_best(sampler *s, const float *logits, uint32_t count)
     return most;
 }
 
-bool sample(sampler *s, const float *logits, uint32_t count, uint32_t *token)
+bool sample(sampler *s, float *logits, uint32_t count, uint32_t *token)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (isnan(logits[i]))
-            return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (isnan(logits[i])) {
+            logits[i] = -INFINITY;
+            s->nan_count++;
+        }
+    }
     *token = best_of(logits, count);
     if (isinf(logits[*token]))
         return false;
