@@ -90,6 +90,11 @@ def refusals(program, emulator, _driver, _heap, folder, _extent):
             if got.returncode != status or expected not in got.stderr or got.stdout:
                 raise Failed(f"{arguments}: exit status {got.returncode}\n{got.stdout}{got.stderr}expected {status} and: {expected}")
             count += 1
+    for arguments, expected in ((["--help"], "the usage"), ([model, "--prompt", "a", "-n", "1", "--driver", emulator], "the answer")):
+        with open("/dev/full", "w") as full:
+            got = subprocess.run([program, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+        if got.returncode != 1 or got.stderr != f"kiln-lm: {expected} cannot be written\n":
+            raise Failed(f"{arguments} to a full device: exit status {got.returncode}\n{got.stderr}")
     print(f"{count} refusals as expected")
 
 

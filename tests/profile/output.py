@@ -277,6 +277,16 @@ def check_refusals(c, config, folder):
     c.expect(c.run("--help").returncode == 0, "--help")
 
 
+def check_full_device(c, folder):
+    """Output that cannot be written is an error."""
+    for args in (["--help"], [folder, "--variant", VARIANT, "--args", "n=64"],
+                 [folder, "--variant", VARIANT, "--args", "n=64", "--json"]):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            got = subprocess.run([c.tool, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+        c.expect(got.returncode == 3 and got.stderr == "kiln-profile: cannot write the output: No space left on device\n",
+                 f"{args} to a full device: status {got.returncode}, {got.stderr!r}")
+
+
 def check_large(c):
     """A kernel that takes more shared memory than a device has: both figures, with an image for the device or without."""
     with tempfile.TemporaryDirectory() as folder:
@@ -321,6 +331,7 @@ def main():
     check_wrong_manifest(c, folder)
     check_sample(c, sample)
     check_refusals(c, config, folder)
+    check_full_device(c, folder)
     check_large(c)
     check_folders(c, config)
     return c.failed != 0

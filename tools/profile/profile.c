@@ -22,6 +22,13 @@ static const char usage[] = "usage: kiln-profile CONFIG|BUNDLE --variant ID [--t
                             "  --driver PATH  another build of the emulated driver\n"
                             "  --json         everything, for programs\n";
 
+/* All that was printed is written now, or the exit status says that it is not. */
+static void end_output(void)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        die(3, "cannot write the output: %s", strerror(errno));
+}
+
 static void read_options(profile *p, int argc, char **argv)
 {
     const struct {
@@ -42,6 +49,7 @@ static void read_options(profile *p, int argc, char **argv)
             p->json = true;
         } else if (strcmp(argv[i], "--help") == 0) {
             fputs(usage, stdout);
+            end_output();
             exit(0);
         } else if (argv[i][0] == '-') {
             die(2, "there is no option %s\n%s", argv[i], usage);
@@ -219,5 +227,6 @@ int main(int argc, char **argv)
     (p.json ? print_json : print_table)(&p);
     problem_close(&p.problem);
     pool_free(&p.memory);
-    return fflush(stdout) == 0 ? 0 : 3;
+    end_output();
+    return 0;
 }

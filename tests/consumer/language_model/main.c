@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     if (!read_options(&s.options, argc, argv))
         return 2;
     if (s.options.is_help)
-        return 0;
+        return fflush(stdout) == 0 || failed("the usage cannot be written") ? 0 : 1;
     /* The second one ends the program at once. */
     const struct sigaction once = {.sa_handler = interrupt, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
     sigaction(SIGINT, &once, NULL);

@@ -98,7 +98,8 @@ bool read_options(options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
             o->is_help = true;
-            return printf("%s", usage) > 0;
+            fputs(usage, stdout);
+            return true;
         }
         if (strcmp(argv[i], "--chat") == 0)
             o->is_chat = true;
