@@ -619,6 +619,10 @@ def check_usage(folder):
     expect("what a device is not", run_here(["good", "-o", os.devnull]), (0, ""))
     expect("it stays", stat.S_ISCHR(os.stat(os.devnull).st_mode), True)
     expect("help", run("--help").stdout.startswith("usage: kiln-report "), True)
+    for arguments in (["--help"], ["good", "-o", "-"]):
+        with open("/dev/full", "w") as full:
+            got = subprocess.run([sys.executable, "-B", PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+        expect(f"{arguments} to a full device", (got.returncode, got.stderr), (3, "kiln-report: cannot write -: No space left on device\n"))
 
 
 # ---- other tools ------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,25 @@ class UsageError(Exception):
     """What the command line is to blame for, found only when inputs are known."""
 
 
+def write_out(text):
+    """Writes to standard output; ends the program with 3 where that fails."""
+    try:
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        print(f"kiln-report: cannot write -: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more
+        sys.exit(3)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse itself ignores that its help cannot be written."""
+
+    def print_help(self, file=None):
+        write_out(self.format_help())
+
+
 def size_of(text):
     found = re.fullmatch(r"((?:\w+\.)?[A-Za-z_]\w*)=(\d{1,18})", text)
     if not found:
@@ -33,9 +52,9 @@ def device_of(text):
 
 
 def options_of(arguments):
-    parser = argparse.ArgumentParser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants, occupancy and "
-                                     "least times per GPU, how it was verified, what changed.", epilog=EPILOG,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = Parser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants, occupancy and "
+                    "least times per GPU, how it was verified, what changed.", epilog=EPILOG,
+                    formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, which kiln generate writes")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the page; - for standard output")
     parser.add_argument("--verify", metavar="FILE", action="append", default=[],
@@ -91,17 +110,13 @@ def main():
     except UsageError as error:
         print(f"kiln-report: {error}", file=sys.stderr)
         return 2
+    if o.output == "-":
+        write_out(text)
+        return 0
     try:
-        if o.output == "-":
-            sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        else:
-            inputs.write_whole(o.output, text)
+        inputs.write_whole(o.output, text)
     except OSError as error:
         print(f"kiln-report: cannot write {o.output}: {error.strerror}", file=sys.stderr)
-        if o.output == "-":
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more
         return 3
     return 0
 
