@@ -63,6 +63,19 @@ static unsigned use_keys(const gguf_file *file)
     return sum;
 }
 
+static void show_keys(const gguf_file *file)
+{
+    char shown[16];
+    for (uint64_t i = 0; i < gguf_key_count(file); i++) {
+        if (gguf_key_at(file, i).size == 0)
+            abort();
+        gguf_show_value(file, i, shown, sizeof shown);
+        for (const char *c = shown; *c; c++)
+            if ((unsigned char)*c < ' ')
+                abort();
+    }
+}
+
 static volatile unsigned used;
 
 static void use_tokenizer(const gguf_file *file, const uint8_t *data, size_t bytes)
@@ -101,6 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (file) {
         use_tensors(file, bytes);
         used = use_keys(file);
+        show_keys(file);
         use_tokenizer(file, data, bytes);
         if (chat_find(file, &error) && bytes < 368)
             abort();

@@ -444,9 +444,11 @@ static int64_t signed_at(const unsigned char *bytes, uint32_t kind)
 static void show_string(const char *bytes, uint64_t count, char *text, size_t room)
 {
     const size_t length = count < room ? (size_t)count : room - 1;
-    for (size_t i = 0; i < length; i++)
-        text[i] = (unsigned char)bytes[i] < ' ' || bytes[i] == 0x7f ? '?' : bytes[i];
+    memcpy(text, bytes, length);
     text[length] = 0;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            text[i] = '?';
 }
 
 void gguf_show_value(const gguf_file *file, uint64_t index, char *text, size_t room)
