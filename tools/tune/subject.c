@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../verify/reference.h"
+#include "indices.h"
 
 /* cuda.h: CUDA_ERROR_OUT_OF_MEMORY */
 enum { ERROR_OUT_OF_MEMORY = 2 };
@@ -107,7 +108,10 @@ static int fill_first_set(subject *s, problem *small)
             a->real = tile->real;
             continue;
         }
-        if (tile->bytes && manifest_is_input(a->about))
+        const void *indices = a->bytes ? indices_make(&s->pool, &s->problem, a) : NULL;
+        if (indices)
+            result = s->device->driver.memcpy_htod(at, indices, a->bytes);
+        else if (tile->bytes && manifest_is_input(a->about))
             result = spread(s, at, a->bytes, tile->host, tile->bytes);
         at += align_up(a->bytes);
     }
