@@ -232,8 +232,8 @@ def kill(room, names, emulator):
 
 def misbehave(room, names, emulator, faulty, fault):
     """One kernel hangs, kills the context, does not load or is wrong: it is named, and all others are right."""
-    bad = next(name for name in names if name.startswith("nf4_unpack/"))
-    entry = "nf4_unpack_"
+    bad = next(name for name in names if name.startswith("nf4_quantize/"))
+    entry = "nf4_quantize_"
     environment = {"KILN_FAULTY": f"{fault}:{entry}", "KILN_FAULTY_DRIVER_FOR": str(emulator),
                    "KILN_FAULTY_NAME": "NVIDIA H100 80GB HBM3"}
     out, status, _ = call(room, "measure", faulty, "--launch-seconds", "6", "--only", "facts", "--only", "verify shipped",
