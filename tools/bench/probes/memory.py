@@ -79,7 +79,8 @@ END:"""
 
 def measure_read(gpu, way, stages, chunk, cluster, blocks, memory):
     bytes_ = SMALL_BYTES if gpu.small else L2_BYTES if memory == "L2" else DRAM_BYTES
-    grid, block = gpu.sms * blocks // cluster * cluster, 32 if way == "bulk" else THREADS
+    # Clusters of four leave multiprocessors of a GPC over: as many as surely run at once.
+    grid, block = gpu.sms * blocks * (7 if cluster == 4 else 8) // 8 // cluster * cluster, 32 if way == "bulk" else THREADS
     chunk_bytes = chunk if way == "bulk" else CHUNK
     received = (1 << 30) if memory == "L2" else DRAM_BYTES
     count = 2 if gpu.small else received // cluster // (grid // cluster * chunk_bytes)
@@ -137,14 +138,14 @@ CHAINS = {  # body, links in it, threads
     "ex2": ("\n".join(["ex2.approx.ftz.f32 d8, d8;"] * 16), 16, 32),
     "ld.shared": ("\n".join(["ld.volatile.shared.u32 r26, [r26+4096];"] * 16), 16, 32),
     **{f"bar.sync of {threads} threads": ("\n".join(["bar.sync 0;"] * 16), 16, threads) for threads in (64, 128, 256, 512)},
-    **{f"mma {form}": ("\n".join([mma(form, 0)] * 16), 16, 32) for form in ("f16 to f32", "f16 to f16", "s8 to s32", "e4m3 to f32")},
+    **{f"mma {form}": ("\n".join([mma(form, 0)] * 16), 16, 32) for form in ("f16 to f32", "f16 to f16", "s8 to s32")},
     **{f"wgmma n{n} x {length}": (chain_of_wgmma(n, length), 1, 128) for n in (8, 64, 128, 256) for length in (1, 4, 8)}}
 
 
 def chain_text(chain, **_):
     body, _, threads = CHAINS[chain]
     is_wgmma = chain.startswith("wgmma")
-    target = "sm_90a" if is_wgmma else "sm_89" if "e4m3" in chain else "sm_80"
+    target = "sm_90a" if is_wgmma else "sm_80"
     setup = mma_setup() + seeds("r", 24, 1) + (zeros(128) + fill_shared(40960, threads) + MAPPED if is_wgmma else seeds("d", 8, 3)) \
         + "\nmov.u32 r26, base; st.shared.u32 [base+4096], base;"
     return timed(body, setup, sink=[f"d{i}" for i in range(128)] if is_wgmma else ["r24", "r26", "d8"] + (
