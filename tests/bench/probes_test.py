@@ -46,7 +46,7 @@ def assembles():
         sys.exit(SKIPPED)
     texts = {}
     for probe in probes.TABLE.values():
-        for case in probe.cases:
+        for case in probe.cases if probe.text else []:
             texts.setdefault(probe.text(**case), f"{probe.name} {case}")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for name, said in zip(texts.values(), pool.map(complaint, texts)):

@@ -65,7 +65,7 @@ def child(args):
         try:
             write(args.out, probe=probe.name, **case, **probe.measure(gpu, **case), unit=probe.unit)
         except NotAvailable as error:
-            if number == 0:
+            if "NOT_SUPPORTED" in str(error) and number == 0:
                 write(args.out, probe=probe.name, failed=f"not available: {error}")
                 break
             write(args.out, probe=probe.name, **case, failed=str(error))

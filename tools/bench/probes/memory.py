@@ -171,6 +171,9 @@ WGMMA_LATENCY = Probe("wgmma_latency", 1.2, "clocks", chains(True), chain_text, 
 # A walk through zeros: the next line is a random one (x = 5x + c modulo the lines), plus what was loaded.
 # "none" is the walk without the load, to be subtracted.
 
+L2_KIB = 32 << 10  # walks of no more are of lines in L2
+
+
 def chase_text(load, **_):
     read = {"ld.global.cg": "ld.global.cg.u32 r12, [q4];", "none": "cvt.u32.u64 r12, q4; and.b32 r12, r12, r14;"}[load]
     body = f"""mad.lo.u32 r10, r10, 1664525, 1013904223; and.b32 r11, r10, r13; mul.wide.u32 q4, r11, 128; add.u64 q4, q4, data_;
@@ -181,11 +184,14 @@ def chase_text(load, **_):
 def measure_chase(gpu, load, kib):
     kib = min(kib, SMALL_BYTES >> 10) if gpu.small else kib
     lines = kib * 8
-    data = gpu.buffer("DRAM", SMALL_BYTES if gpu.small else DRAM_BYTES)
+    bytes_ = SMALL_BYTES if gpu.small else DRAM_BYTES
+    data = gpu.buffer("DRAM", bytes_)
     count = 64 if gpu.small else min(4 * lines, 30000)
-    if not gpu.small and kib <= 32 << 10:  # so that L2 has it
-        gpu.run(read_text("ld.global", 1, CHUNK, 1), gpu.sms, THREADS, 1 + (kib << 10) // CHUNK * 2 // gpu.sms, data, (kib << 10) - 1)
+    # A reading of the lines puts them into L2; one of everything, whose end remains, takes them out.
+    read = bytes_ if kib > L2_KIB else kib << 10
+    passes = 1 + 2 * read // CHUNK // gpu.sms if kib <= L2_KIB else read // CHUNK // gpu.sms
     for _ in range(2):
+        gpu.run(read_text("ld.global", 1, CHUNK, 1), gpu.sms, THREADS, max(passes, 1), data, read - 1)
         gpu.run(chase_text(load), 1, 32, count, data, lines - 1)
         gpu.synchronize()
     return {"value": round(gpu.clocks(1)[0] / count, 1)}
@@ -215,7 +221,7 @@ st.global.u32 [q4], r15; add.u64 q4, q4, 4; add.u32 r10, r10, 1; setp.lt.u32 p0,
 
 
 def measure_distance(gpu):
-    count, text = 2 if gpu.small else 32, distance_text()
+    count, text = 2 if gpu.small else 256, distance_text()
     data = gpu.buffer("L2", SMALL_BYTES if gpu.small else L2_BYTES)
     for _ in range(2):
         gpu.run(text, 1, 32, count, data)
