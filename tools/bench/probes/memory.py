@@ -132,7 +132,7 @@ CHAINS = {  # body, links in it, threads
     "ffma": ("\n".join(["fma.rn.f32 d8, d8, d9, d10;"] * 16), 16, 32),
     "hfma2": ("\n".join(["fma.rn.f16x2 r24, r24, a1, a2;"] * 16), 16, 32),
     "imad": ("\n".join(["mad.lo.u32 r24, r24, a1, a2;"] * 16), 16, 32),
-    "lop3": ("\n".join(["lop3.b32 r24, r24, a1, a2, 0x6a; prmt.b32 r24, r24, a1, a2;"] * 8), 16, 32),
+    "lop3, prmt": ("\n".join(["lop3.b32 r24, r24, a1, a2, 0x6a; prmt.b32 r24, r24, a1, a2;"] * 8), 16, 32),
     "dp4a": ("\n".join(["dp4a.s32.s32 r24, r24, a1, a2;"] * 16), 16, 32),
     "shfl": ("\n".join(["shfl.sync.bfly.b32 r24, r24, 1, 31, -1;"] * 16), 16, 32),
     "ex2": ("\n".join(["ex2.approx.ftz.f32 d8, d8;"] * 16), 16, 32),
@@ -168,7 +168,7 @@ LATENCY = Probe("latency", 1.2, "clocks", chains(False), chain_text, measure_cha
 WGMMA_LATENCY = Probe("wgmma_latency", 1.2, "clocks", chains(True), chain_text, measure_chain)
 
 
-# A walk through zeros: the next line is a random one (x = 5x + c modulo the lines), plus what was loaded.
+# A walk through zeros: the next line is random (a linear congruence modulo the lines), plus what was loaded.
 # "none" is the walk without the load, to be subtracted.
 
 L2_KIB = 32 << 10  # walks of no more are of lines in L2
