@@ -27,7 +27,7 @@ ld.volatile.shared.u32 r23, [base+{STOP_AT}]; setp.eq.u32 p1, r23, 0; @p1 bra PH
 """
 
 
-def wgmma_text(n, a, consumers, beside, **_):
+def wgmma_text(n, a, consumers, beside, kind, **_):
     threads = 128 * consumers
     load, _, per_k64 = beside.partition(" x ")
     width = {"lds.32": 1, "lds.128": 4}.get(load, 0)
@@ -43,7 +43,7 @@ def wgmma_text(n, a, consumers, beside, **_):
         """One group in flight while the next one's A is written: registers that never change would be copied each time."""
         write = each(4 * STEPS, lambda i: f"xor.b32 a{i}, a{i}, n;", first) if a == "registers" else ""
         multiply = each(STEPS, lambda i: f"add.u64 q3, db, {2 * i}; "
-                        + wgmma(n, first + 4 * i if a == "registers" else "da", "q3"))
+                        + wgmma(n, first + 4 * i if a == "registers" else "da", "q3", kind))
         return f"{write}\nwgmma.fence.sync.aligned;\n{multiply}\nwgmma.commit_group.sync.aligned;\n{loads()}" \
                "wgmma.wait_group.sync.aligned 1;\n"
 
@@ -64,24 +64,25 @@ mov.u64 da, {descriptor(128, 16, 1024)}; mov.u64 db, da; shr.u32 r3, warp, 2; ma
                  directives=f".maxntid {threads + 128 * (beside == 'copies')}, 1, 1\n.minnctapersm 1")
 
 
-def measure_wgmma(gpu, n, a, consumers, beside, blocks):
-    text, grid = wgmma_text(n, a, consumers, beside), gpu.sms if blocks == "all" else 1
+def measure_wgmma(gpu, n, a, consumers, beside, blocks, kind):
+    text, grid = wgmma_text(n, a, consumers, beside, kind), gpu.sms if blocks == "all" else 1
     count, threads = 2 if gpu.small else 12288 // (n // 64) // consumers, 128 * consumers + 128 * (beside == "copies")
     data = gpu.buffer("copied", COPIED * 256)
     seconds = gpu.seconds(lambda: gpu.run(text, grid, threads, count, data, shared_bytes=STOP_AT + 16), 2)
     clocks, phases = gpu.clocks(grid)
-    flop = 2 * 64 * n * 16 * 2 * STEPS * count * consumers
+    flop = 2 * 64 * n * (32 if kind == "e4m3" else 16) * 2 * STEPS * count * consumers
     return {"value": round(flop / clocks, 1), "tflops": round(flop * grid / seconds / 1e12, 2),
             "copied_bytes_per_clock": round(phases * COPIED / clocks, 2)}
 
 
 # Three warpgroups have 168 registers a thread: N 256 with A in registers would be serialised.
-WGMMA_CASES = [case for case in product(blocks=["all"], beside=["none"], consumers=[2, 1, 3], n=[256, 128, 64, 192],
-                                        a=["registers", "shared"])
+WGMMA_CASES = [case for case in product(kind=["f16"], blocks=["all"], beside=["none"], consumers=[2, 1, 3],
+                                        n=[256, 128, 64, 192], a=["registers", "shared"])
                if (case["consumers"], case["n"], case["a"]) != (3, 256, "registers")] \
-    + product(blocks=["all"], beside=["copies", "lds.32 x 8", "lds.32 x 16", "lds.128 x 4", "lds.128 x 8"], consumers=[2],
-              n=[256, 128], a=["registers", "shared"]) \
-    + product(blocks=["one"], beside=["none"], consumers=[1, 2], n=[256, 64], a=["registers", "shared"])
+    + product(kind=["f16"], blocks=["all"], beside=["copies", "lds.32 x 8", "lds.32 x 16", "lds.128 x 4", "lds.128 x 8"],
+              consumers=[2], n=[256, 128], a=["registers", "shared"]) \
+    + product(kind=["f16"], blocks=["one"], beside=["none"], consumers=[1, 2], n=[256, 64], a=["registers", "shared"]) \
+    + product(kind=["e4m3"], blocks=["all"], beside=["none"], consumers=[2], n=[256, 128], a=["registers", "shared"])
 WGMMA = Probe("wgmma_rate", 8, "FLOP/clock/SM", WGMMA_CASES, wgmma_text, measure_wgmma)
 
 
