@@ -160,7 +160,7 @@ void buffers_free(device *d, device_buffer *buffers, size_t count)
     for (size_t i = 0; i < count; i++)
         if (buffers[i].base)
             d->driver.mem_free(buffers[i].base);
-    if (d->piece != d->arena)
+    if (d->piece && d->piece != d->arena)
         d->driver.mem_free(d->piece);
     d->piece = 0;
     d->image_bytes = 0;
