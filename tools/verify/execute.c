@@ -68,6 +68,7 @@ static execute_status prepare_buffers(attempt *t)
 {
     problem *p = t->problem;
     uint64_t alignments[MAX_ARGS];
+    _Static_assert((int)MAX_ARGS <= (int)WRITER_MOST_BUFFERS, "each may be made");
     problem_least_alignments(p, alignments);
     t->has_writer = !t->is_empty && writer_is_needed(t->device, t->how->kernel);
     for (size_t i = 0; i < p->arg_count; i++) {
