@@ -32,7 +32,8 @@ def find(beginning):
     return found[0]
 
 
-SCALE, PRODUCT, PAGED = find("int4_scale"), find("nf4_gemm/"), find("attention")
+SCALE, PRODUCT, GGUF_ROWS, ROPE = map(find, ("int4_scale", "nf4_gemm/", "gguf_rows", "rope"))
+PAGED, RAGGED = (next(name for name in IDS if name.endswith(f"layout={layout}")) for layout in ("paged", "ragged"))
 ROWS = {rows: find(f"rmsnorm_q4k_gemv/norm=rms,x=f32,activation=q8,batch=1,y=f32,rows={rows}") for rows in (1, 4)}
 
 
@@ -46,7 +47,7 @@ def bench(plan, *options, **environment):
     return done.returncode, lines[0], lines[1:]
 
 
-def check_times(what, task, is_graph=False):
+def check_times(what, task, is_graph):
     expect(f"{what}: samples", (len(task["us"]), min(task["us"]) > 0), (SAMPLES, True))
     expect(f"{what}: graph", (task["graph"], task.get("graph_error")), (is_graph, None))
     expect(f"{what}: batch", 1 <= task["batch"] <= 1024, True)
@@ -57,7 +58,7 @@ def first_line():
     expect("an empty plan", (status, rows), (0, []))
     expect("the first line", list(first), ["device", "empty_kernel", "copies"])
     expect("the device", (first["device"]["sm"], first["device"]["emulated"]), (90, True))
-    check_times("the empty kernel", first["empty_kernel"]["plain"])
+    check_times("the empty kernel", first["empty_kernel"]["plain"], is_graph=False)
     check_times("the empty kernel in a graph", first["empty_kernel"]["graph"], is_graph=True)
     expect("its batch", first["empty_kernel"]["graph"]["batch"] >= 200, True)
     expect("copies", [copy["bytes"] for copy in first["copies"]], [1 << 20, 4 << 20, 5 << 20])
@@ -76,7 +77,15 @@ def sizes():
             f"{PRODUCT} m=2 n=48", f"{PRODUCT} m=2 n=48 k=64 z=1", f"{PRODUCT} m=2 n=48 k=64 n=9", f"{PRODUCT} m=2 n=(3 k=64",
             f"{PRODUCT} m=2 n= k=64", f"{PRODUCT} m=2 n=4294967296 k=64", f"{PRODUCT} m=0 n=48 k=64", "nothing/x=1 n=1",
             f"{PRODUCT} m=1 n=16777216 k=1048576",
-            " ".join([PAGED, *heads, *strides, *pages])]
+            " ".join([PAGED, *heads, *strides, *pages]),
+            " ".join([RAGGED, *heads, *strides, *(stride.replace("pages_size", "k_length") for stride in pages[:5]),
+                      "sequences_k_rows=batch*k_length"]),
+            f"{GGUF_ROWS} n=2048 k=32 tensor_rows=128256",
+            f"{ROPE} n=300 q_heads=4 k_heads=2 v_heads=2 rotary_dim=head_dim pages=19 page_size=16 q_row_stride=8*head_dim "
+            "k_row_stride=8*head_dim v_row_stride=8*head_dim out_row_stride=4*head_dim q_head_stride=head_dim "
+            "k_head_stride=head_dim v_head_stride=head_dim out_head_stride=head_dim cache_head_stride=head_dim "
+            "cache_row_stride=2*head_dim cache_page_stride=32*head_dim scale_head_stride=1 scale_row_stride=2 "
+            "scale_page_stride=32"]
     status, _, rows = bench(plan)
     expect("exit status", status, 0)
     expect("lines", [row["line"] for row in rows], [0, *range(2, len(plan))])
@@ -95,6 +104,7 @@ def sizes():
     expect("nothing to do", why[10], (None, "there is nothing to launch"))
     expect("no variant", why[11], (None, "the bundle has no such variant"))
     expect("memory", (why[12][0] or "").endswith("are free"), True)
+    expect("indices", [row["line"] for row in rows if row["line"] > 12 and "sizes" not in row], [])
     paged = timed.get(13) or sys.exit(f"pages: {rows[-1]}")
     expect("strides", (paged["q_row_stride"], paged["q_batch_stride"], paged["k_batch_stride"], paged["out_head_stride"]),
            (256, 1280, 2048, 64))
@@ -103,10 +113,10 @@ def sizes():
 
 def row():
     """All that a row says, and the variant that dispatch would have launched."""
-    status, first, rows = bench([f"{ROWS[rows]} n={n} k=256" for n in (4, 65536) for rows in (1, 4)] + [f"{SCALE} n=1024"])
+    status, first, rows = bench([f"{ROWS[rows]} n={n} k=256" for n in (4, 8192) for rows in (1, 4)] + [f"{SCALE} n=1024"])
     expect("exit status", status, 0)
     for r in rows:
-        check_times(r["id"], r)
+        check_times(r["id"], r, is_graph=r["graph"])  # as fast as this machine is
         expect(f"{r['id']}: keys", list(r), ["line", "id", "sizes", "bytes_read", "bytes_written", "elements", "set_bytes",
                                              "sets", "pick", "batch", "graph", "us", "load_ms", "seconds"])
         expect(f"{r['id']}: seconds", r["seconds"] * 1e3 > r["load_ms"] >= 0, True)

@@ -31,6 +31,7 @@ def run(folder, program, *arguments, **variables):
     environment.update(variables)
     done = subprocess.run([program, "--driver", DISGUISE, "--inputs", "1", "--json", report, *arguments], env=environment, text=True,
                           capture_output=True, check=False)
+    expect(report.exists() and calls.exists(), "it ends", done.stdout + done.stderr)
     rows = {row["id"]: row for row in json.loads(report.read_text())["variants"]}
     return done.stderr, rows, {name: int(number) for name, number in (line.split() for line in calls.read_text().splitlines())}
 
@@ -62,11 +63,14 @@ def check_overlap(folder):
     expect({row["result"] for row in rows.values()} == {"ok"} and said == "" and
            calls["launch_kernel_ex"] == calls["launch_kernel"] == launches and calls["memcpy_htod"] == calls["ctx_synchronize"],
            "with --overlap, each behind a writer, and no more copies", said, rows, calls, launches)
-    _, rows, _ = run(folder, OVERLAP, *sizes, KILN_DISGUISE_EARLY="1")
+    _, rows, _ = run(folder, OVERLAP, *sizes, KILN_DISGUISE_EARLY="1", KILN_DISGUISE_WORST="1")
     expect({row["result"] for row in rows.values()} == {"ok"}, "nothing in front", rows)
-    _, rows, _ = run(folder, OVERLAP, *sizes, "--overlap", KILN_DISGUISE_EARLY="1")
+    _, rows, _ = run(folder, OVERLAP, *sizes, "--overlap", KILN_DISGUISE_EARLY="1", KILN_DISGUISE_WORST="1")
     expect({row["result"] for row in rows.values()} == {"WRONG"} and
            all(re.search("elements are wrong", row["detail"]) for row in rows.values()), "kernels that do not wait", rows)
+    lock = folder / "lock"
+    said, rows, _ = run(folder, OVERLAP, *sizes, "--overlap", "--launch-lock", lock, KILN_LOCK=str(lock))
+    expect({row["result"] for row in rows.values()} == {"ok"}, "locked from the writer to the synchronisation, and not to load", said, rows)
     said, rows, calls = run(folder, OVERLAP, *sizes, "--overlap", KILN_EMU_DEVICE="sm_80")
     expect({row["result"] for row in rows.values()} == {"ok"} and calls["launch_kernel_ex"] == 0 and
            said == "kiln-verify: --overlap does nothing on a device in disguise: launches overlap from sm_90 on\n", "an old device", said, rows)

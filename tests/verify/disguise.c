@@ -1,7 +1,8 @@
-/* A driver library before the emulated one, whose device does not look emulated. It counts calls, which it writes to the file
- * KILN_DISGUISE_CALLS. With KILN_DISGUISE_EARLY no kernel waits for the launch in front of it, and what a device may then do at worst
- * happens: the kernel ends before that launch has written anything. All else is the emulated driver's, which it is linked
- * with. */
+/* A driver library before the emulated one, whose device does not look emulated. It counts calls, and writes the numbers to
+ * the file KILN_DISGUISE_CALLS. KILN_DISGUISE_EARLY takes the waits for the launch in front out of all kernels, and with
+ * KILN_DISGUISE_WORST a kernel ends before the writer in front of it begins, as it may on a device. All else is the emulated
+ * driver's, which it is linked with. Linked with a GPU's, KILN_DISGUISE_EARLY alone shows whether --overlap finds such kernels
+ * there. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include <kiln/driver.h>
+
+#include "expect_lock.h"
 
 enum { PARAMETER_BYTES = 1536 };
 
@@ -92,6 +95,7 @@ EXPORT(count_memset, "cuMemsetD8_v2", CUdeviceptr to, unsigned char value, size_
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 
 static CUfunction writer;
+static int launched; /* something, since the last synchronisation */
 
 static struct {
     int is_held;
@@ -115,15 +119,13 @@ EXPORT(plant_load, "cuModuleLoadDataEx", CUmodule *module, const void *image, un
        void **values)
 {
     static const char wait[] = "griddepcontrol.wait;";
-    const size_t bytes = strlen(image) + 1;
-    char *text = malloc(bytes);
-    if (!text)
-        abort();
-    memcpy(text, image, bytes);
-    for (char *at = text; getenv("KILN_DISGUISE_EARLY") && (at = strstr(at, wait));)
+    expect_lock(0);
+    const int plants = getenv("KILN_DISGUISE_EARLY") != NULL;
+    char *text = plants ? strdup(image) : NULL;
+    for (char *at = text; at && (at = strstr(at, wait));)
         memset(at, ' ', sizeof wait - 1);
     const int result = ((int (*)(CUmodule *, const void *, unsigned, int *, void **))(uintptr_t)real(
-        "cuModuleLoadDataEx"))(module, text, count, options, values);
+        "cuModuleLoadDataEx"))(module, plants ? text : image, count, options, values);
     free(text);
     return result;
 }
@@ -143,7 +145,9 @@ EXPORT(hold_writer, "cuLaunchKernel", CUfunction function, unsigned grid_x, unsi
        void **params, void **extra)
 {
     calls.launch_kernel++;
-    if (getenv("KILN_DISGUISE_EARLY") && writer && function == writer) {
+    launched = 1;
+    expect_lock(1);
+    if (getenv("KILN_DISGUISE_WORST") && writer && function == writer) {
         held.is_held = 1;
         held.grid_x = grid_x;
         held.grid_y = grid_y;
@@ -164,6 +168,8 @@ EXPORT(launch_early, "cuLaunchKernelEx", const struct CUlaunchConfig_st *config,
        void **params, void **extra)
 {
     calls.launch_kernel_ex++;
+    launched = 1;
+    expect_lock(1);
     const int result = ((int (*)(const struct CUlaunchConfig_st *, CUfunction, void **, void **))(
         uintptr_t)real("cuLaunchKernelEx"))(config, function, params, extra);
     return result != 0 ? result : launch_held();
@@ -172,6 +178,8 @@ EXPORT(launch_early, "cuLaunchKernelEx", const struct CUlaunchConfig_st *config,
 EXPORT(finish, "cuCtxSynchronize", void)
 {
     calls.ctx_synchronize++;
+    expect_lock(launched);
+    launched = 0;
     const int result = launch_held();
     if (result != 0)
         return result;

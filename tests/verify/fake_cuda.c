@@ -1,16 +1,15 @@
 /* A driver library whose device is the host: memory is malloc's, and kernels are C functions found by entry name.
  * KILN_FAULT plants a mistake in a kernel; kiln-verify must find each of them. */
 #define _DEFAULT_SOURCE /* flock */
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <kiln/driver.h>
+
+#include "expect_lock.h"
 
 enum { ERROR_NOT_FOUND = 500, ERROR_ILLEGAL_ADDRESS = 700 };
 
@@ -23,20 +22,6 @@ static int fault(const char *name)
     if (!wanted)
         wanted = getenv("KILN_FAULT") ? getenv("KILN_FAULT") : "";
     return strcmp(wanted, name) == 0;
-}
-
-/* KILN_LOCK names a file that has to be locked while a kernel runs, and at no other time. */
-static void expect_lock(int is_held)
-{
-    const char *path = getenv("KILN_LOCK");
-    const int file = path ? open(path, O_RDWR) : -1;
-    if (!path)
-        return;
-    if ((flock(file, LOCK_EX | LOCK_NB) != 0) != is_held) {
-        fprintf(stderr, "the lock is %s\n", is_held ? "free while a kernel runs" : "held while none runs");
-        _exit(9);
-    }
-    close(file);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------- */

@@ -54,38 +54,38 @@ typedef struct plan_line {
 
 static void print_help(void)
 {
-    printf("usage: kiln-bench [OPTION]... < PLAN\n"
-           "       kiln-bench verify [OPTION OF KILN-VERIFY]...\n"
-           "Times kernels with device events. A line of PLAN is a variant's id and its sizes; a size is a number "
-           "or an\n"
-           "expression without spaces over the numbers, the variant's parameters, and expressions to its left:\n"
-           "    attention/type=f16,head_dim=64 batch=1 q_heads=8 q_row_stride=q_heads*head_dim\n"
-           "A size that is not named gets the least value that the rules allow, unless buffers or the grid "
-           "depend on it.\n"
-           "The first line of output is JSON about the device, the empty kernel and copies; then comes one "
-           "for each line\n"
-           "of PLAN, which it gives by number as \"line\", from 0. With verify it is the bundle's "
-           "kiln-verify.\n"
-           "\n"
-           "  --check MANIFEST    complete each line for the variants of another bundle on an H100, and time "
-           "nothing\n"
-           "  --list              print each variant's id and the names of its sizes, and time nothing\n"
-           "  --driver PATH       this driver library (default: libcuda.so.1)\n"
-           "  --device N          the driver's N-th device (default: 0)\n"
-           "  --samples N         of each time (default: 11; at most %d)\n"
-           "  --copy-bytes N      what the largest copy copies (default: 1073741824)\n"
-           "  --seconds N         begin no line after this time\n"
-           "  --launch-seconds N  give up when the device does not answer for this time\n"
-           "  --help              print this\n"
-           "\n"
-           "Exit status: 0 done, 1 something failed, 2 bad usage, %d the device did not answer within "
-           "--launch-seconds,\n"
-           "%d a kernel failed and the context takes no more work; after both the last line of output says "
-           "which plan line\n"
-           "it was, and another run can go on behind it. 77 no driver or device to run on, unless --driver or "
-           "--device asked\n"
-           "for one: that is 1.\n",
-           MOST_SAMPLES, VERIFY_EXIT_HUNG, VERIFY_EXIT_LOST);
+    printf(
+        "usage: kiln-bench [OPTION]... < PLAN\n"
+        "       kiln-bench verify [OPTION OF KILN-VERIFY]...\n"
+        "Times kernels with device events. A line of PLAN is a variant's id and its sizes; a size is a number "
+        "or an\n"
+        "expression without spaces over the numbers, the variant's parameters, and expressions to its left:\n"
+        "    attention/type=f16,head_dim=64 batch=1 q_heads=8 q_row_stride=q_heads*head_dim\n"
+        "A size that is not named gets the least value that the rules allow, unless buffers or the grid "
+        "depend on it.\n"
+        "The first line of output is JSON about the device, the empty kernel and copies; then comes one "
+        "for each line\n"
+        "of PLAN, which it gives by number as \"line\", from 0. With verify it is the bundle's "
+        "kiln-verify.\n"
+        "\n"
+        "  --check MANIFEST    complete each line for another bundle's variants on an H100, and time nothing\n"
+        "  --list              print each variant's id and the names of its sizes, and time nothing\n"
+        "  --driver PATH       this driver library (default: libcuda.so.1)\n"
+        "  --device N          the driver's N-th device (default: 0)\n"
+        "  --samples N         of each time (default: 11; at most %d)\n"
+        "  --copy-bytes N      what the largest copy copies (default: 1073741824)\n"
+        "  --seconds N         begin no line after this time\n"
+        "  --launch-seconds N  give up when the device does not answer for this time\n"
+        "  --help              print this\n"
+        "\n"
+        "Exit status: 0 done, 1 something failed, 2 bad usage, %d the device did not answer within "
+        "--launch-seconds,\n"
+        "%d a kernel failed and the context takes no more work; after both the last line of output says "
+        "which plan line\n"
+        "it was, and another run can go on behind it. 77 no driver or device to run on, unless --driver or "
+        "--device asked\n"
+        "for one: that is 1.\n",
+        MOST_SAMPLES, VERIFY_EXIT_HUNG, VERIFY_EXIT_LOST);
 }
 
 static bool read_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
@@ -281,8 +281,7 @@ static void describe_failure(bench *b, const kiln_kernel *kernel, int result, ch
         return;
     }
     kiln_last_error(&b->device.loader, &details);
-    const size_t length =
-        kiln_describe_error(&b->device.loader, &details, kernel, error, error_bytes);
+    const size_t length = kiln_describe_error(&b->device.loader, &details, kernel, error, error_bytes);
     if (details.log_bytes && length < error_bytes)
         snprintf(error + length, error_bytes - length, "\n%s", b->device.log);
 }
@@ -505,9 +504,8 @@ static void run_problem(bench *b, const plan_line *line, const kiln_kernel *kern
 static bool complete(bench *b, const plan_line *line, const char *words, const manifest_variant *v,
                      const kiln_device *on, pool *memory, problem *p)
 {
-    static const char *const kinds[] = {[SHAPE_RULED_OUT] = "skipped",
-                                        [SHAPE_INCOMPLETE] = "error",
-                                        [SHAPE_WRONG] = "error"};
+    static const char *const kinds[] = {
+        [SHAPE_RULED_OUT] = "skipped", [SHAPE_INCOMPLETE] = "error", [SHAPE_WRONG] = "error"};
     char error[1024];
     tune_shape shape;
     if (!shape_parse(memory, b->manifest, v->family, words, &shape, error, sizeof error) ||
@@ -577,7 +575,8 @@ static int run_plan(bench *b)
 
 static int prepare(bench *b)
 {
-    int value = 0, result = b->device.driver.device_get_attribute(&value, ATTRIBUTE_L2_BYTES, b->device.ordinal);
+    int value = 0,
+        result = b->device.driver.device_get_attribute(&value, ATTRIBUTE_L2_BYTES, b->device.ordinal);
     b->l2_bytes = value > 0 ? (uint64_t)value : 0;
     watch_device(b);
     prepare_last_words(NULL);

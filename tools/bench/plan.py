@@ -121,15 +121,19 @@ def is_apt(variant, shape):
     return shape["m"] <= 8 * rows and rows <= max(16, 4 * shape["m"])
 
 
-def rows(groups, sets, sizes=None):
+def cap(value, most):
+    return min(value, most) if most and isinstance(value, int) else value
+
+
+def rows(groups, sets, sizes=None, most=None):
     """Plan lines of kiln-bench, each once: "ID m=1 n=4096 k=4096". `sets` is join.py's; `sizes` has the names of each
-    variant's sizes, and leaves out what a shape names and the variant does not take."""
+    variant's sizes, and leaves out what a shape names and the variant does not take; `most` caps sizes, for rehearsals."""
     lines = {}
     for group in groups:
         for shape in group.shapes:
             for variant, bundle in sets.items():
                 if not is_chosen(group, variant, bundle) or not is_apt(variant, shape):
                     continue
-                words = [f"{name}={value}" for name, value in shape.items() if sizes is None or name in sizes[variant]]
+                words = [f"{name}={cap(value, most)}" for name, value in shape.items() if sizes is None or name in sizes[variant]]
                 lines[" ".join([variant, *words])] = None
     return list(lines)

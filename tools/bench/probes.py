@@ -4,9 +4,10 @@
 usage: probes.py OUT.jsonl [--driver PATH] [--seconds S] [--small] [--only NAME ...]
        probes.py --plan
 
-Each line of OUT.jsonl is a measurement as soon as it is known: {"probe", its parameters, "value", "unit"}, or "failed" in
-place of the value. Probes run by importance (--plan), each in a process of its own. A case that takes too long, or kills
-its process, costs that case: a new process goes on behind it. --small tries the path, with a few cases and short loops.
+Each line of OUT.jsonl is one measurement, written as soon as it is known: {"probe", its parameters, "value", "unit"}, with
+"failed" in place of the value where there is none. Probes run by importance (--plan), each in a process of its own. A case
+that takes too long or ends its process costs only that case: a new process measures the next one. No probe begins after
+--seconds (50). --small tries the path: a few cases and short loops.
 """
 import argparse
 import json
@@ -22,8 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from probes import TABLE
 from probes.driver import Gpu, NotAvailable
 
-CASE_SECONDS = 5     # the limit of one case
-START_SECONDS = 10   # more of it for the first one, in which the driver starts
+CASE_SECONDS = 6     # the limit of one case
+START_SECONDS = 20   # and of the driver's start
 LOST = 3             # exit status of a child whose context may be lost; it has written the case's line
 PROCESSES = 4        # of one probe
 SMALL_CASES = 3
@@ -52,14 +53,19 @@ def write(path, **line):
 
 def child(args):
     """Measures the cases of one probe from --from-case on, and announces each on stdout."""
-    probe, gpu = TABLE[args.only[0]], None
+    probe = TABLE[args.only[0]]
+    try:
+        gpu = Gpu(args.driver, args.small)
+    except (OSError, RuntimeError) as error:
+        write(args.out, probe=probe.name, failed=str(error))
+        print("end", flush=True)
+        leave(0)
     for number, case in list(enumerate(cases_of(probe, args.small)))[args.from_case:]:
         print("case", number, flush=True)
         try:
-            gpu = gpu or Gpu(args.driver, args.small)
             write(args.out, probe=probe.name, **case, **probe.measure(gpu, **case), unit=probe.unit)
         except NotAvailable as error:
-            if number == 0:
+            if "NOT_SUPPORTED" in str(error) and number == 0:
                 write(args.out, probe=probe.name, failed=f"not available: {error}")
                 break
             write(args.out, probe=probe.name, **case, failed=str(error))
@@ -88,9 +94,9 @@ def watch(process, first, deadline, args):
 
     threading.Thread(target=read, daemon=True).start()
     while True:
-        start_seconds = 0 if said.startswith("case") else START_SECONDS
+        seconds = CASE_SECONDS if said.startswith("case") else START_SECONDS
         try:
-            line = lines.get(timeout=(CASE_SECONDS + start_seconds) * (10 if args.small else 1))
+            line = lines.get(timeout=seconds)
         except queue.Empty:
             return at + 1, "killed: the case took too long"
         if line == "end":
@@ -116,7 +122,6 @@ def run(name, args, deadline):
             first, why = watch(process, first, deadline, args)
         finally:
             process.kill()
-            process.wait()
         if first is None:
             return
         if why:

@@ -24,7 +24,7 @@ typedef struct CUgraphExec_st *CUgraphExec;
 /* Null where the driver lacks them: without graphs launches are timed one by one. */
 #define DRIVER_TOOLS_GRAPH_FUNCTIONS(X)                                                                      \
     X(stream_begin_capture, "cuStreamBeginCapture_v2", (CUstream stream, int mode))                          \
-    X(stream_end_capture, "cuStreamEndCapture", (CUstream stream, CUgraph *graph))                           \
+    X(stream_end_capture, "cuStreamEndCapture", (CUstream stream, CUgraph * graph))                          \
     X(graph_instantiate, "cuGraphInstantiateWithFlags",                                                      \
       (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                                         \
     X(graph_launch, "cuGraphLaunch", (CUgraphExec exec, CUstream stream))                                    \

@@ -308,10 +308,10 @@ bool shape_parse(pool *p, const manifest *m, const char *family, const char *wor
         shape_size size = {0};
         if (!parse_size(p, words, length, &size, error, error_bytes))
             return false;
-        const char *mistake = !is_size_of(m, family, size.name)  ? "no variant of the family has a size"
-                              : find_size(out, size.name)        ? "the shape repeats"
-                              : out->size_count == MAX_ARGS      ? "there are too many sizes, with"
-                                                                 : NULL;
+        const char *mistake = !is_size_of(m, family, size.name) ? "no variant of the family has a size"
+                              : find_size(out, size.name)       ? "the shape repeats"
+                              : out->size_count == MAX_ARGS     ? "there are too many sizes, with"
+                                                                : NULL;
         if (mistake) {
             snprintf(error, error_bytes, "%s '%s'", mistake, size.name);
             return false;

@@ -29,8 +29,8 @@ bool shapes_read(pool *p, const char *path, const manifest *m, shape_list *out);
 
 /* A shape of one line: "m=1 q_row_stride=q_heads*head_dim". A value is a number or an expression without spaces; a name is a
  * size of some variant of the family. False after writing a message. */
-bool shape_parse(pool *p, const manifest *m, const char *family, const char *words, tune_shape *out, char *error,
-                 size_t error_bytes);
+bool shape_parse(pool *p, const manifest *m, const char *family, const char *words, tune_shape *out,
+                 char *error, size_t error_bytes);
 
 typedef enum shape_fit {
     SHAPE_FITS,

@@ -160,7 +160,8 @@ int stopwatch_measure(stopwatch *w, task *t)
     int result = warm_up(w, t, &us);
     if (result == 0 && us < w->graph_below_us)
         use_graph(w, t);
-    if (result == 0) /* one in front of the samples, which keeps the device busy while the host submits them */
+    if (result ==
+        0) /* one in front of the samples, which keeps the device busy while the host submits them */
         result = submit_batch(w, t);
     if (result == 0)
         result = time_batches(w, t, w->samples, t->samples_us);

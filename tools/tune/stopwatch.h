@@ -28,9 +28,9 @@ typedef struct stopwatch {
     const driver_tools *driver;
     CUstream stream;
     CUevent events[MOST_SAMPLES + 1];
-    CUgraphExec graph;     /* of the task at hand; null: none */
-    unsigned samples;      /* of each task; at most MOST_SAMPLES */
-    double warm_up_us;     /* of each task, before its samples, by the host's clock; 0 on an emulated device */
+    CUgraphExec graph; /* of the task at hand; null: none */
+    unsigned samples;  /* of each task; at most MOST_SAMPLES */
+    double warm_up_us; /* of each task, before its samples, by the host's clock; 0 on an emulated device */
     double graph_below_us; /* tasks that take less are timed in a graph; 0: none */
 } stopwatch;
 

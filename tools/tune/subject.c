@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../verify/reference.h"
+#include "indices.h"
 
 /* cuda.h: CUDA_ERROR_OUT_OF_MEMORY */
 enum { ERROR_OUT_OF_MEMORY = 2 };
@@ -24,8 +25,7 @@ static bool evaluate_cost(subject *s, char *error, size_t error_bytes)
     if (v->bytes_read && v->bytes_written)
         return problem_evaluate(&s->problem, v->bytes_read, &s->bytes_read, error, error_bytes) &&
                problem_evaluate(&s->problem, v->bytes_written, &s->bytes_written, error, error_bytes) &&
-               (!v->elements ||
-                problem_evaluate(&s->problem, v->elements, &s->elements, error, error_bytes));
+               (!v->elements || problem_evaluate(&s->problem, v->elements, &s->elements, error, error_bytes));
     snprintf(error, error_bytes, "the manifest states no cost in bytes");
     return false;
 }
@@ -108,7 +108,10 @@ static int fill_first_set(subject *s, problem *small)
             a->real = tile->real;
             continue;
         }
-        if (tile->bytes && manifest_is_input(a->about))
+        const void *indices = a->bytes ? indices_make(&s->pool, &s->problem, a) : NULL;
+        if (indices)
+            result = s->device->driver.memcpy_htod(at, indices, a->bytes);
+        else if (tile->bytes && manifest_is_input(a->about))
             result = spread(s, at, a->bytes, tile->host, tile->bytes);
         at += align_up(a->bytes);
     }
@@ -139,34 +142,37 @@ static void fill_arguments(subject *s)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static void plan_sets(subject *s, uint64_t l2_bytes)
+/* 0 sets: there is no room for one. */
+static void plan_sets(subject *s, uint64_t l2_bytes, uint64_t room)
 {
     for (size_t i = 0; i < s->problem.arg_count; i++)
         s->set_bytes +=
             manifest_is_pointer(s->problem.args[i].about) ? align_up(s->problem.args[i].bytes) : 0;
     if (s->set_bytes == 0)
         s->set_bytes = ALIGNMENT;
+    const uint64_t fitting = room / s->set_bytes;
     s->sets = 2 * l2_bytes / s->set_bytes + 1;
     if (s->sets < FEWEST_SETS)
         s->sets = FEWEST_SETS;
     if (s->sets > MOST_SETS)
         s->sets = MOST_SETS;
+    if (s->sets > fitting)
+        s->sets = fitting;
 }
 
-/* Fewer sets where memory is short. Some is left free: the driver takes memory of its own for modules and graphs. */
-static bool allocate(subject *s, char *error, size_t error_bytes)
+/* Some memory is left free: the driver takes its own for modules and graphs. */
+static bool allocate(subject *s, uint64_t l2_bytes, char *error, size_t error_bytes)
 {
     size_t free_bytes = 0, total_bytes = 0;
     int result = s->tools->mem_get_info(&free_bytes, &total_bytes);
     const uint64_t kept = total_bytes / 64, room = free_bytes > kept ? free_bytes - kept : 0;
-    s->is_too_large = result == 0 && s->set_bytes > room;
+    plan_sets(s, l2_bytes, room);
+    s->is_too_large = result == 0 && s->sets == 0;
     if (s->is_too_large) {
         snprintf(error, error_bytes, "it takes %" PRIu64 " bytes of device memory; %" PRIu64 " are free",
                  s->set_bytes, room);
         return false;
     }
-    if (result == 0 && s->sets > room / s->set_bytes)
-        s->sets = room / s->set_bytes;
     if (result == 0)
         result = s->device->driver.mem_alloc(&s->memory, s->sets * s->set_bytes);
     if (result == 0)
@@ -177,11 +183,11 @@ static bool allocate(subject *s, char *error, size_t error_bytes)
     return false;
 }
 
-static bool prepare_memory(subject *s, char *error, size_t error_bytes)
+static bool prepare_memory(subject *s, uint64_t l2_bytes, char *error, size_t error_bytes)
 {
     problem small = s->problem;
     int result = 0;
-    if (!allocate(s, error, error_bytes))
+    if (!allocate(s, l2_bytes, error, error_bytes))
         return false;
     const bool is_made = make_tiles(&small, error, error_bytes);
     if (is_made)
@@ -206,8 +212,7 @@ bool subject_open(subject *s, device *d, const driver_tools *tools, const kiln_k
     *p = (problem){0};
     if (!evaluate_cost(s, error, error_bytes))
         return false;
-    plan_sets(s, l2_bytes);
-    if (prepare_memory(s, error, error_bytes))
+    if (prepare_memory(s, l2_bytes, error, error_bytes))
         return true;
     subject_close(s);
     return false;

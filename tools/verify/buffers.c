@@ -16,6 +16,12 @@ enum { ARENA_BYTES = 64 << 20 };
 /* What every allocation is a multiple of: the CUDA programming guide's 256 bytes, and the emulated driver's pages. */
 enum { DRIVER_ALIGNMENT = 256, EMULATED_ALIGNMENT = 4096 };
 
+/* `multiple` is a power of two. */
+static size_t round_up(size_t bytes, size_t multiple)
+{
+    return (bytes + multiple - 1) & ~(multiple - 1);
+}
+
 /* ---- an emulated device --------------------------------------------------------------------------------------------- */
 
 static int allocate_apart(device *d, device_buffer *b)
@@ -23,17 +29,11 @@ static int allocate_apart(device *d, device_buffer *b)
     const size_t room = b->alignment > EMULATED_ALIGNMENT ? b->alignment : 0;
     const size_t total = b->shift + room + b->bytes;
     const int result = d->driver.mem_alloc(&b->base, total ? total : 1);
-    const size_t beyond = (size_t)b->base % b->alignment;
-    b->address = b->made_from = b->base + (beyond ? b->alignment - beyond : 0) + b->shift;
+    b->address = b->made_from = round_up((size_t)b->base, b->alignment) + b->shift;
     return result;
 }
 
 /* ---- others --------------------------------------------------------------------------------------------------------- */
-
-static size_t round_up(size_t bytes, size_t multiple)
-{
-    return (bytes + multiple - 1) / multiple * multiple;
-}
 
 /* The offset behind the buffer, in a piece that begins at `base`. */
 static size_t lay_out(device_buffer *b, CUdeviceptr base, size_t offset)
@@ -160,7 +160,7 @@ void buffers_free(device *d, device_buffer *buffers, size_t count)
     for (size_t i = 0; i < count; i++)
         if (buffers[i].base)
             d->driver.mem_free(buffers[i].base);
-    if (d->piece != d->arena)
+    if (d->piece && d->piece != d->arena)
         d->driver.mem_free(d->piece);
     d->piece = 0;
     d->image_bytes = 0;

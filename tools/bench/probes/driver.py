@@ -3,6 +3,7 @@ import ctypes
 import statistics
 
 SHARED_OPT_IN = 8      # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+SHARED_CARVEOUT = 9    # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, in percent
 DEPENDENT_LAUNCH = 6   # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 RELAXED_CAPTURE = 2
 ATTRIBUTES = {"sms": 16, "clock_khz": 13, "memory_khz": 36, "bus_bits": 37, "l2_bytes": 38, "major": 75, "minor": 76}
@@ -34,6 +35,10 @@ class Gpu:
             value = ctypes.c_int()
             self.call("cuDeviceGetAttribute", ctypes.byref(value), number, device)
             self.facts[name] = value.value
+        name, version = ctypes.create_string_buffer(100), ctypes.c_int()
+        self.call("cuDeviceGetName", name, 100, device)
+        self.call("cuDriverGetVersion", ctypes.byref(version))
+        self.facts.update(name=name.value.decode(), driver_version=version.value)
         self.sms = self.facts["sms"]
         self.stream, self.events = ctypes.c_void_p(), [ctypes.c_void_p(), ctypes.c_void_p()]
         self.call("cuStreamCreate", ctypes.byref(self.stream), 1)
@@ -59,11 +64,14 @@ class Gpu:
             pointer = ctypes.c_uint64()
             self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(bytes_))
             self.call("cuMemsetD8_v2", pointer, ctypes.c_ubyte(0), ctypes.c_size_t(bytes_))
+            self.synchronize()
             self.buffers[name] = pointer.value
         return self.buffers[name]
 
     def upload(self, address, data):
+        """Complete on return: a stream that does not wait for the default one would otherwise race with the copy."""
         self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), data, ctypes.c_size_t(len(data)))
+        self.synchronize()
 
     def download(self, address, bytes_):
         data = ctypes.create_string_buffer(bytes_)
@@ -84,8 +92,9 @@ class Gpu:
         return self.kernels[text]
 
     def launch(self, function, grid, block, arguments, shared_bytes=0, is_dependent=False):
-        if shared_bytes > 48 << 10:
+        if shared_bytes > 16 << 10:  # several thread blocks of it a multiprocessor want the whole memory
             self.call("cuFuncSetAttribute", function, SHARED_OPT_IN, ctypes.c_int(shared_bytes))
+            self.call("cuFuncSetAttribute", function, SHARED_CARVEOUT, ctypes.c_int(100))
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         if not is_dependent:
             self.call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, shared_bytes, self.stream, pointers, None)

@@ -112,7 +112,7 @@ JOIN = Probe("split_join", 1, "us/kernel", [dict(parts=parts, tiles=tiles) for t
 # Atomics: 16 in a row of each thread, on one word, on a word of each thread block, or on one of each thread.
 
 ATOMICS = {"red.add.f32": "red.global.add.f32 [q4], f0;", "red.add.u32": "red.global.add.u32 [q4], r11;",
-           "atom.add.u32": "atom.global.add.u32 r12, [q4], r11; xor.b32 r11, r11, r12;",
+           "atom.inc.u32": "atom.global.inc.u32 r12, [q4], r13; xor.b32 r11, r11, r12;",  # ptxas adds up a warp's atom.add
            "red.add.f16x2": "red.global.add.noftz.f16x2 [q4], r11;"}
 
 
@@ -120,7 +120,7 @@ def atomic_text(atomic, on, **_):
     at = {"one word": "mov.u32 r10, 0;", "a word of each block": "mul.lo.u32 r10, cta, 64;",
           "a word of each thread": "mad.lo.u32 r10, cta, 256, tid;"}[on]
     return timed("\n".join([ATOMICS[atomic]] * 16), f"{at} mul.wide.u32 q4, r10, 4; add.u64 q4, q4, data_; "
-                 "mov.f32 f0, 0f3f800000; and.b32 r11, tid, 1;", sink=["r11"], directives=".maxntid 256, 1, 1")
+                 "mov.f32 f0, 0f3f800000; and.b32 r11, tid, 1; mov.u32 r13, 0x7fffffff;", sink=["r11"], directives=".maxntid 256, 1, 1")
 
 
 def measure_atomic(gpu, atomic, on, threads, blocks):

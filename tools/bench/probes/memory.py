@@ -79,7 +79,8 @@ END:"""
 
 def measure_read(gpu, way, stages, chunk, cluster, blocks, memory):
     bytes_ = SMALL_BYTES if gpu.small else L2_BYTES if memory == "L2" else DRAM_BYTES
-    grid, block = gpu.sms * blocks // cluster * cluster, 32 if way == "bulk" else THREADS
+    # Clusters of four leave multiprocessors of a GPC over: as many as surely run at once.
+    grid, block = gpu.sms * blocks * (7 if cluster == 4 else 8) // 8 // cluster * cluster, 32 if way == "bulk" else THREADS
     chunk_bytes = chunk if way == "bulk" else CHUNK
     received = (1 << 30) if memory == "L2" else DRAM_BYTES
     count = 2 if gpu.small else received // cluster // (grid // cluster * chunk_bytes)
@@ -131,20 +132,20 @@ CHAINS = {  # body, links in it, threads
     "ffma": ("\n".join(["fma.rn.f32 d8, d8, d9, d10;"] * 16), 16, 32),
     "hfma2": ("\n".join(["fma.rn.f16x2 r24, r24, a1, a2;"] * 16), 16, 32),
     "imad": ("\n".join(["mad.lo.u32 r24, r24, a1, a2;"] * 16), 16, 32),
-    "lop3": ("\n".join(["lop3.b32 r24, r24, a1, a2, 0x6a; prmt.b32 r24, r24, a1, a2;"] * 8), 16, 32),
+    "lop3, prmt": ("\n".join(["lop3.b32 r24, r24, a1, a2, 0x6a; prmt.b32 r24, r24, a1, a2;"] * 8), 16, 32),
     "dp4a": ("\n".join(["dp4a.s32.s32 r24, r24, a1, a2;"] * 16), 16, 32),
     "shfl": ("\n".join(["shfl.sync.bfly.b32 r24, r24, 1, 31, -1;"] * 16), 16, 32),
     "ex2": ("\n".join(["ex2.approx.ftz.f32 d8, d8;"] * 16), 16, 32),
     "ld.shared": ("\n".join(["ld.volatile.shared.u32 r26, [r26+4096];"] * 16), 16, 32),
     **{f"bar.sync of {threads} threads": ("\n".join(["bar.sync 0;"] * 16), 16, threads) for threads in (64, 128, 256, 512)},
-    **{f"mma {form}": ("\n".join([mma(form, 0)] * 16), 16, 32) for form in ("f16 to f32", "f16 to f16", "s8 to s32", "e4m3 to f32")},
+    **{f"mma {form}": ("\n".join([mma(form, 0)] * 16), 16, 32) for form in ("f16 to f32", "f16 to f16", "s8 to s32")},
     **{f"wgmma n{n} x {length}": (chain_of_wgmma(n, length), 1, 128) for n in (8, 64, 128, 256) for length in (1, 4, 8)}}
 
 
 def chain_text(chain, **_):
     body, _, threads = CHAINS[chain]
     is_wgmma = chain.startswith("wgmma")
-    target = "sm_90a" if is_wgmma else "sm_89" if "e4m3" in chain else "sm_80"
+    target = "sm_90a" if is_wgmma else "sm_80"
     setup = mma_setup() + seeds("r", 24, 1) + (zeros(128) + fill_shared(40960, threads) + MAPPED if is_wgmma else seeds("d", 8, 3)) \
         + "\nmov.u32 r26, base; st.shared.u32 [base+4096], base;"
     return timed(body, setup, sink=[f"d{i}" for i in range(128)] if is_wgmma else ["r24", "r26", "d8"] + (
@@ -167,8 +168,11 @@ LATENCY = Probe("latency", 1.2, "clocks", chains(False), chain_text, measure_cha
 WGMMA_LATENCY = Probe("wgmma_latency", 1.2, "clocks", chains(True), chain_text, measure_chain)
 
 
-# A walk through zeros: the next line is a random one (x = 5x + c modulo the lines), plus what was loaded.
+# A walk through zeros: the next line is random (a linear congruence modulo the lines), plus what was loaded.
 # "none" is the walk without the load, to be subtracted.
+
+L2_KIB = 32 << 10  # walks of no more are of lines in L2
+
 
 def chase_text(load, **_):
     read = {"ld.global.cg": "ld.global.cg.u32 r12, [q4];", "none": "cvt.u32.u64 r12, q4; and.b32 r12, r12, r14;"}[load]
@@ -180,11 +184,14 @@ def chase_text(load, **_):
 def measure_chase(gpu, load, kib):
     kib = min(kib, SMALL_BYTES >> 10) if gpu.small else kib
     lines = kib * 8
-    data = gpu.buffer("DRAM", SMALL_BYTES if gpu.small else DRAM_BYTES)
+    bytes_ = SMALL_BYTES if gpu.small else DRAM_BYTES
+    data = gpu.buffer("DRAM", bytes_)
     count = 64 if gpu.small else min(4 * lines, 30000)
-    if not gpu.small and kib <= 32 << 10:  # so that L2 has it
-        gpu.run(read_text("ld.global", 1, CHUNK, 1), gpu.sms, THREADS, 1 + (kib << 10) // CHUNK * 2 // gpu.sms, data, (kib << 10) - 1)
+    # A reading of the lines puts them into L2; one of everything, whose end remains, takes them out.
+    read = bytes_ if kib > L2_KIB else kib << 10
+    passes = 1 + 2 * read // CHUNK // gpu.sms if kib <= L2_KIB else read // CHUNK // gpu.sms
     for _ in range(2):
+        gpu.run(read_text("ld.global", 1, CHUNK, 1), gpu.sms, THREADS, max(passes, 1), data, read - 1)
         gpu.run(chase_text(load), 1, 32, count, data, lines - 1)
         gpu.synchronize()
     return {"value": round(gpu.clocks(1)[0] / count, 1)}
@@ -214,7 +221,7 @@ st.global.u32 [q4], r15; add.u64 q4, q4, 4; add.u32 r10, r10, 1; setp.lt.u32 p0,
 
 
 def measure_distance(gpu):
-    count, text = 2 if gpu.small else 32, distance_text()
+    count, text = 2 if gpu.small else 256, distance_text()
     data = gpu.buffer("L2", SMALL_BYTES if gpu.small else L2_BYTES)
     for _ in range(2):
         gpu.run(text, 1, 32, count, data)

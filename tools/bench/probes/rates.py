@@ -7,8 +7,6 @@ from probes.text import address_bits, bulk_copy, descriptor, each, expect, fill_
 OPERANDS = 57344        # bytes of B (256 rows of 64 f16) and of A for three warpgroups
 COPIED = 65536          # bytes of a phase of the copies beside: four of 16 KB in flight
 STOP_AT = OPERANDS + COPIED
-
-
 STEPS = 4               # of k16 in a group
 
 
@@ -29,7 +27,7 @@ ld.volatile.shared.u32 r23, [base+{STOP_AT}]; setp.eq.u32 p1, r23, 0; @p1 bra PH
 """
 
 
-def wgmma_text(n, a, consumers, beside, **_):
+def wgmma_text(n, a, consumers, beside, kind, **_):
     threads = 128 * consumers
     load, _, per_k64 = beside.partition(" x ")
     width = {"lds.32": 1, "lds.128": 4}.get(load, 0)
@@ -38,17 +36,17 @@ def wgmma_text(n, a, consumers, beside, **_):
         if not width:
             return ""
         to = (lambda i: f"r{24 + i % 16}") if width == 1 else (lambda i: listed("r", 24 + 4 * i % 16, 4))
-        return each(int(per_k64), lambda i: f"ld.volatile.shared{'.v4' if width == 4 else ''}.b32 {to(i)}, "
-                                                        f"[r16+{128 * width * i}];") \
-            + "\n" + each(16, lambda i: f"xor.b32 r17, r17, r{i};", 24) + "\n"
+        vector = ".v4" if width == 4 else ""
+        return each(int(per_k64), lambda i: f"ld.volatile.shared{vector}.b32 {to(i)}, [r16+{128 * width * i}];") + "\n" + each(16, lambda i: f"xor.b32 r17, r17, r{i};", 24) + "\n"
 
     def group(first):
         """One group in flight while the next one's A is written: registers that never change would be copied each time."""
         write = each(4 * STEPS, lambda i: f"xor.b32 a{i}, a{i}, n;", first) if a == "registers" else ""
         multiply = each(STEPS, lambda i: f"add.u64 q3, db, {2 * i}; "
-                        + wgmma(n, first + 4 * i if a == "registers" else "da", "q3"))
+                        + wgmma(n, first + 4 * i if a == "registers" else "da", "q3", kind))
         return f"{write}\nwgmma.fence.sync.aligned;\n{multiply}\nwgmma.commit_group.sync.aligned;\n{loads()}" \
                "wgmma.wait_group.sync.aligned 1;\n"
+
     setup = f"""
 setp.ne.u32 p0, tid, 0; @p0 bra START;
 st.shared.u32 [base+{STOP_AT}], 0; mbarrier.init.shared::cta.b64 [base+{STOP_AT + 8}], 1; fence.mbarrier_init.release.cluster;
@@ -66,27 +64,29 @@ mov.u64 da, {descriptor(128, 16, 1024)}; mov.u64 db, da; shr.u32 r3, warp, 2; ma
                  directives=f".maxntid {threads + 128 * (beside == 'copies')}, 1, 1\n.minnctapersm 1")
 
 
-def measure_wgmma(gpu, n, a, consumers, beside, blocks):
-    text, grid = wgmma_text(n, a, consumers, beside), gpu.sms if blocks == "all" else 1
+def measure_wgmma(gpu, n, a, consumers, beside, blocks, kind):
+    text, grid = wgmma_text(n, a, consumers, beside, kind), gpu.sms if blocks == "all" else 1
     count, threads = 2 if gpu.small else 12288 // (n // 64) // consumers, 128 * consumers + 128 * (beside == "copies")
     data = gpu.buffer("copied", COPIED * 256)
     seconds = gpu.seconds(lambda: gpu.run(text, grid, threads, count, data, shared_bytes=STOP_AT + 16), 2)
     clocks, phases = gpu.clocks(grid)
-    flop = 2 * 64 * n * 16 * 2 * STEPS * count * consumers
+    flop = 2 * 64 * n * (32 if kind == "e4m3" else 16) * 2 * STEPS * count * consumers
     return {"value": round(flop / clocks, 1), "tflops": round(flop * grid / seconds / 1e12, 2),
             "copied_bytes_per_clock": round(phases * COPIED / clocks, 2)}
 
 
 # Three warpgroups have 168 registers a thread: N 256 with A in registers would be serialised.
-WGMMA_CASES = [case for case in product(blocks=["all"], beside=["none"], consumers=[2, 1, 3], n=[256, 128, 64, 192], a=["registers", "shared"])
+WGMMA_CASES = [case for case in product(kind=["f16"], blocks=["all"], beside=["none"], consumers=[2, 1, 3],
+                                        n=[256, 128, 64, 192], a=["registers", "shared"])
                if (case["consumers"], case["n"], case["a"]) != (3, 256, "registers")] \
-    + product(blocks=["all"], beside=["copies", "lds.32 x 8", "lds.32 x 16", "lds.128 x 4", "lds.128 x 8"], consumers=[2],
-              n=[256, 128], a=["registers", "shared"]) \
-    + product(blocks=["one"], beside=["none"], consumers=[1, 2], n=[256, 64], a=["registers", "shared"])
+    + product(kind=["f16"], blocks=["all"], beside=["copies", "lds.32 x 8", "lds.32 x 16", "lds.128 x 4", "lds.128 x 8"],
+              consumers=[2], n=[256, 128], a=["registers", "shared"]) \
+    + product(kind=["f16"], blocks=["one"], beside=["none"], consumers=[1, 2], n=[256, 64], a=["registers", "shared"]) \
+    + product(kind=["e4m3"], blocks=["all"], beside=["none"], consumers=[2], n=[256, 128], a=["registers", "shared"])
 WGMMA = Probe("wgmma_rate", 8, "FLOP/clock/SM", WGMMA_CASES, wgmma_text, measure_wgmma)
 
 
-# mma.sync: 8 independent sums a warp
+# mma.sync: 8 independent sums a warp, of products that all differ: e4m3 multiplies onto zero and adds, so equal ones merge
 
 FORMS = {"f16 to f32": ("m16n8k16", "f32.f16.f16.f32", "sm_80"), "bf16 to f32": ("m16n8k16", "f32.bf16.bf16.f32", "sm_80"),
          "f16 to f16": ("m16n8k16", "f16.f16.f16.f16", "sm_80"), "s8 to s32": ("m16n8k32", "s32.s8.s8.s32", "sm_80"),
@@ -97,7 +97,7 @@ def mma(form, sums, step=0):
     shape, types, _ = FORMS[form]
     words = 2 if types.startswith("f16") else 4
     d = listed("d" if types.startswith("f32") else "r", words * sums + (0 if types.startswith("f32") else 16), words)
-    return f"mma.sync.aligned.{shape}.row.col.{types} {d}, {listed('a', 4 * step, 4)}, {listed('a', 16 + 2 * step, 2)}, {d};"
+    return f"mma.sync.aligned.{shape}.row.col.{types} {d}, {listed('a', 4 * step, 4)}, {listed('a', 16 + 2 * sums, 2)}, {d};"
 
 
 def mma_sink(form, sums=8):
@@ -107,19 +107,19 @@ def mma_sink(form, sums=8):
 
 
 def mma_setup():
-    return seeds("a", 0, 24) + zeros(32) + each(32, lambda i: f"mov.u32 r{i}, 0;", 16)
+    return seeds("a", 0, 32) + zeros(32) + each(32, lambda i: f"mov.u32 r{i}, 0;", 16)
 
 
 def mma_text(form, **_):
-    return timed("\n".join(mma(form, i % 8, i // 8) for i in range(32)), mma_setup(), sink=mma_sink(form), target=FORMS[form][2],
+    return timed("\n".join(mma(form, i % 8, i // 8) for i in range(16)), mma_setup(), sink=mma_sink(form), target=FORMS[form][2],
                  directives=".maxntid 512, 1, 1\n.minnctapersm 1")
 
 
 def measure_mma(gpu, form, warps):
-    count, depth = 2 if gpu.small else 1000, int(FORMS[form][0].split("k")[1])
+    count, depth = 2 if gpu.small else 2000, int(FORMS[form][0].split("k")[1])
     text = mma_text(form)
     seconds = gpu.seconds(lambda: gpu.run(text, gpu.sms, 32 * warps, count), 2)
-    flop = 2 * 16 * 8 * depth * 32 * count * warps
+    flop = 2 * 16 * 8 * depth * 16 * count * warps
     return {"value": round(flop / gpu.clocks(gpu.sms)[0], 1), "tops": round(flop * gpu.sms / seconds / 1e12, 2)}
 
 

@@ -270,11 +270,8 @@ def measure_tma(gpu, x, y, columns, pitch, box_columns, box_rows, swizzle):
     gpu.upload(data, b"".join(struct.pack(f"<{pitch // 2}H", *row) for row in matrix))
     function = gpu.load(tma_text(box_columns, box_rows))
     block = encode_map(gpu, data, columns, pitch, box_columns, box_rows, swizzle)
-    aligned = ctypes.create_string_buffer(256)
-    place = (ctypes.addressof(aligned) + 127) & ~127
-    ctypes.memmove(place, block, 128)
     arguments = [ctypes.c_uint64(gpu.out), ctypes.c_uint64(0), ctypes.c_uint64(x & 0xffffffff),
-                 ctypes.c_uint64(y & 0xffffffff), ctypes.c_uint32(1), (ctypes.c_ubyte * 128).from_address(place)]
+                 ctypes.c_uint64(y & 0xffffffff), ctypes.c_uint32(1), block]
     gpu.launch(function, 1, 128, arguments, shared_bytes=bytes_ + 8)
     gpu.synchronize()
     if gpu.download(gpu.out + (1 << 19), 4) != bytes(4):

@@ -1,0 +1,10 @@
+/* Arrays of indices at full size. */
+#ifndef TUNE_INDICES_H
+#define TUNE_INDICES_H
+
+#include "../verify/problem.h"
+
+/* The elements of an argument that holds indices, in memory of the pool; null: it holds none, or they have no bound. */
+void *indices_make(pool *p, const problem *whole, const argument *a);
+
+#endif
