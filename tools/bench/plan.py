@@ -118,7 +118,7 @@ def is_apt(variant, shape):
         return True
     is_vectors = given.get("strategy") == "simt" and "vectors" in given
     rows = int(given["vectors" if is_vectors else "tile_m"])
-    return shape["m"] <= 8 * rows and rows <= max(16, 4 * shape["m"])
+    return (shape["m"] <= 8 * rows or rows >= 64) and rows <= max(16, 4 * shape["m"])
 
 
 def cap(value, most):
