@@ -148,7 +148,9 @@ static emu_initial parse_initial_value(emu_parser *p)
                  : v.kind == EMU_VALUE_SINGLE ? EMU_INITIAL_SINGLE
                                               : EMU_INITIAL_INT;
         if (e.kind == EMU_INITIAL_INT && emu_lex_accept(l, "(")) { /* 0xff00(address or number) */
+            emu_go_deeper(p);
             emu_initial inner = parse_initial_value(p);
+            emu_come_back(p);
             emu_lex_expect(l, ")");
             inner.mask = e.value;
             return inner;

@@ -13,6 +13,7 @@ typedef struct emu_parser {
     emu_list instructions, variables;
     const emu_source *source; /* what the last .loc of the body says */
     emu_lack lacks;           /* of the function whose head is being read */
+    unsigned depth;           /* of what is being read inside a statement */
 } emu_parser;
 
 /* A constant expression's value (ISA 4.5.5). */
@@ -20,6 +21,12 @@ typedef struct emu_value {
     enum { EMU_VALUE_SIGNED, EMU_VALUE_UNSIGNED, EMU_VALUE_DOUBLE, EMU_VALUE_SINGLE } kind;
     uint64_t bits;
 } emu_value;
+
+/* Around whatever may hold something of its own kind, so that no text is deeper than the host's stack. ptxas has such a limit
+   too. */
+#define EMU_MAX_DEPTH 100
+void emu_go_deeper(emu_parser *p);
+void emu_come_back(emu_parser *p);
 
 emu_value emu_parse_expression(emu_parser *p);
 uint64_t emu_parse_integer(emu_parser *p, const char *what);
