@@ -112,10 +112,17 @@ typedef struct emu_shape {
     unsigned count;
 } emu_shape;
 
+/* What an array may have, so that no size wraps. */
+static uint64_t most_elements(const emu_symbol *s)
+{
+    const uint64_t bytes = s->space == EMU_GLOBAL ? UINT64_C(1) << 40 : INT32_MAX;
+    return bytes / 64; /* a vector of four elements of 128 bits at most */
+}
+
 static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
 {
     emu_lexer *l = &p->lexer;
-    uint64_t elements = 1;
+    uint64_t elements = 1, most = most_elements(s);
     shape->count = 0;
     for (; emu_lex_accept(l, "["); emu_lex_expect(l, "]")) {
         uint64_t n = emu_lex_is(l, "]") ? 0 : emu_parse_literal(p, "an array size");
@@ -124,9 +131,9 @@ static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
         if (shape->count == sizeof shape->extents / sizeof *shape->extents - 1)
             emu_fail(l, "too many dimensions");
         s->is_unsized |= n == 0;
-        elements *= n ? n : 1;
-        if (elements > (uint64_t)1 << 40)
+        if (n > most / elements)
             emu_fail(l, "the array is too large");
+        elements *= n ? n : 1;
         shape->extents[shape->count++] = n;
     }
     s->is_array = shape->count > 0;
@@ -218,9 +225,12 @@ static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *sha
     s->initial_count = list.count;
     if (!s->is_unsized)
         return;
-    s->bytes = rows * emu_types[s->type].bytes;
+    uint64_t row_elements = 1;
     for (unsigned i = 1; i < shape->count; i++)
-        s->bytes *= shape->extents[i];
+        row_elements *= shape->extents[i];
+    if (rows > most_elements(s) / row_elements)
+        emu_fail(l, "the array is too large");
+    s->bytes = rows * row_elements * emu_types[s->type].bytes;
     s->is_unsized = false;
 }
 

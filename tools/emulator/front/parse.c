@@ -159,7 +159,9 @@ static void layout_parameters(emu_parser *p, emu_function *f)
             emu_fail(&p->lexer, "a kernel's parameters live in .param");
         s->space = EMU_PARAM;
         s->is_entry_parameter = true;
-        at = emu_align_up(at, s->alignment) + s->bytes;
+        at = emu_align_up(at, s->alignment);
+        s->parameter_offset = (uint32_t)at;
+        at += s->bytes;
     }
     f->parameter_bytes = at;
     unsigned most = p->module->version < 81 ? 4352 : 32764;

@@ -1,17 +1,33 @@
 /* Names: what they mean in a scope, and declaring them (ISA 4.4). */
 #include "parse.h"
 
-static uint32_t hash(const emu_scope *scope, emu_text name)
+static emu_symbol **bucket_of(const emu_module *m, const emu_scope *scope, emu_text name)
 {
     uint32_t h = 2166136261u ^ (uint32_t)((uintptr_t)scope >> 4);
     for (size_t i = 0; i < name.size; i++)
         h = (h ^ (uint8_t)name.at[i]) * 16777619u;
-    return (h ^ h >> 15) % EMU_BUCKETS;
+    return &m->buckets[(h ^ h >> 15) % m->bucket_count];
+}
+
+static void add_buckets(emu_module *m)
+{
+    emu_symbol **old = m->buckets;
+    const uint32_t old_count = m->bucket_count;
+    m->bucket_count = old_count ? 4 * old_count : 256;
+    m->buckets = emu_arena_alloc(&m->arena, m->bucket_count * sizeof *m->buckets);
+    for (uint32_t i = 0; i < old_count; i++) {
+        for (emu_symbol *s = old[i], *next; s; s = next) {
+            emu_symbol **bucket = bucket_of(m, s->scope, s->name);
+            next = s->next;
+            s->next = *bucket;
+            *bucket = s;
+        }
+    }
 }
 
 static emu_symbol *find_here(const emu_module *m, const emu_scope *scope, emu_text name)
 {
-    for (emu_symbol *s = m->buckets[hash(scope, name)]; s; s = s->next)
+    for (emu_symbol *s = m->bucket_count ? *bucket_of(m, scope, name) : NULL; s; s = s->next)
         if (s->scope == scope && emu_text_same(s->name, name))
             return s;
     return NULL;
@@ -53,10 +69,8 @@ emu_symbol *emu_find(const emu_module *m, const emu_scope *scope, emu_text name,
 
 emu_function *emu_find_function(const emu_module *m, emu_text name)
 {
-    for (emu_function *f = m->functions; f; f = f->next)
-        if (emu_text_same(f->name, name))
-            return f;
-    return NULL;
+    const emu_symbol *s = find_here(m, m->scope, name);
+    return s && s->kind == EMU_SYMBOL_FUNCTION ? s->function : NULL;
 }
 
 emu_scope *emu_open_scope(emu_parser *p, emu_function *function)
@@ -81,7 +95,9 @@ emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, e
     if (old)
         emu_fail(&p->lexer, "'%.*s' is declared twice; first in line %u", EMU_TEXT(name), old->line);
     emu_symbol *s = emu_arena_alloc(&m->arena, sizeof *s);
-    emu_symbol **bucket = &m->buckets[hash(scope, name)];
+    if (m->symbol_count == m->bucket_count)
+        add_buckets(m);
+    emu_symbol **bucket = bucket_of(m, scope, name);
     *s = (emu_symbol){.next = *bucket,
                       .name = name,
                       .scope = scope,
