@@ -101,13 +101,6 @@ static void copy_local(emu_decoder *d, uint64_t to, uint64_t from, uint64_t byte
     d->temporaries_used--;
 }
 
-/* The vector register that an argument is as a whole; NULL: it is something else. */
-static const emu_symbol *whole_vector(emu_decoder *d, const emu_operand *actual, uint32_t *slot)
-{
-    const emu_symbol *s = emu_decode_register(d, actual, slot);
-    return s && s->vector > 1 && !actual->element ? s : NULL;
-}
-
 static const emu_symbol *call_variable(emu_decoder *d, const emu_operand *actual)
 {
     const emu_symbol *s = actual->kind == EMU_OPERAND_NAME ? emu_find_variable(d, actual) : NULL;
@@ -173,7 +166,7 @@ static void move_vector(emu_decoder *d, const emu_symbol *formal, const emu_symb
 static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
 {
     uint32_t slot;
-    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
+    const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
     uint64_t to = emu_place_of(d, formal->sequence)->address;
     if (vector) {
         move_vector(d, formal, vector, slot, false);
@@ -206,7 +199,7 @@ static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_op
 static void take_result(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
 {
     uint32_t slot;
-    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
+    const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
     uint64_t from = emu_place_of(d, formal->sequence)->address;
     if (vector) {
         move_vector(d, formal, vector, slot, true);
@@ -305,7 +298,7 @@ static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand
     uint32_t slot;
     if (formal->space == EMU_REG || actual->kind != EMU_OPERAND_NAME)
         return formal->space != EMU_REG;
-    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
+    const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
     if (variable || vector)
         return is_as_large(formal, variable ? variable : vector);
     const emu_symbol *reg = emu_decode_register(d, actual, &slot);

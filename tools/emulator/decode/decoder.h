@@ -60,6 +60,8 @@ void emu_finish_destination(emu_decoder *d, const emu_destination *destination);
 
 /* The register that `o` names and its slot; NULL without a word when it names none. */
 const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint32_t *slot);
+/* The vector register that `o` is as a whole; NULL: it is something else. */
+const emu_symbol *emu_decode_vector(emu_decoder *d, const emu_operand *o, uint32_t *slot);
 /* Elements of a vector operand: of {...} or of a vector register; false after an error. */
 bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, emu_operand *elements);
 

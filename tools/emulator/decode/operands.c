@@ -57,6 +57,12 @@ const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint
     return s;
 }
 
+const emu_symbol *emu_decode_vector(emu_decoder *d, const emu_operand *o, uint32_t *slot)
+{
+    const emu_symbol *s = emu_decode_register(d, o, slot);
+    return s && s->vector > 1 && !o->element ? s : NULL;
+}
+
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o)
 {
     uint32_t number;
@@ -433,8 +439,8 @@ bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, e
 {
     static const char names[] = "xyzw";
     uint32_t slot;
-    const emu_symbol *s = emu_decode_register(d, o, &slot);
-    if (s && s->vector == count && count > 1 && count <= 4 && !o->element) {
+    const emu_symbol *s = emu_decode_vector(d, o, &slot);
+    if (s && s->vector == count) {
         for (unsigned i = 0; i < count; i++) {
             elements[i] = *o;
             elements[i].element = names[i];

@@ -11,6 +11,7 @@ typedef struct emu_function emu_function;
 typedef struct emu_scope {
     struct emu_scope *outer;
     emu_function *function; /* NULL at module level */
+    emu_symbol *numbers;    /* that have names which end in digits, the last one first */
 } emu_scope;
 
 typedef enum emu_symbol_kind {
@@ -34,7 +35,8 @@ typedef struct emu_initial {
 } emu_initial;
 
 struct emu_symbol {
-    emu_symbol *next; /* in its hash bucket */
+    emu_symbol *next;        /* in its hash bucket */
+    emu_symbol *next_number; /* of the scope's */
     emu_text name;
     emu_scope *scope;
     emu_symbol_kind kind;

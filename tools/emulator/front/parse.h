@@ -37,6 +37,8 @@ void emu_lacks(emu_parser *p, const char *what);
 
 emu_scope *emu_open_scope(emu_parser *p, emu_function *function);
 emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name);
+/* name<count>: name0 and so on, but not `name` itself, which may mean something else. */
+emu_symbol *emu_declare_numbered(emu_parser *p, emu_scope *scope, emu_text name, uint32_t count);
 
 bool emu_at_declaration(const emu_parser *p);
 void emu_accept_linkage(emu_parser *p); /* .visible and its like, at most one of them */
