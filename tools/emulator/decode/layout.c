@@ -90,22 +90,18 @@ emu_call emu_call_parts(const emu_instruction *i)
 
 /* ---- functions: callees first ------------------------------------------------------------------------------------ */
 
-typedef struct function_stack {
-    emu_list waiting; /* const emu_function *, the last one first */
-} function_stack;
-
-/* Returns false if the function has to be laid out first. */
-static bool is_laid_out(emu_decoder *d, const emu_function *f, function_stack *stack)
+/* Returns false if the function has to be laid out first: it is added to those that wait. One that is being laid out is
+   recursive, and the decoder of call refuses it. */
+static bool is_laid_out(emu_decoder *d, const emu_function *f, emu_list *waiting)
 {
-    if (!f->is_defined ||
-        emu_find_code(d, f)) /* one that is being laid out is recursive: the decoder of call refuses it */
+    if (!f->is_defined || emu_find_code(d, f))
         return true;
-    *(const emu_function **)emu_list_add(&d->program->arena, &stack->waiting, sizeof f) = f;
+    *(const emu_function **)emu_list_add(&d->program->arena, waiting, sizeof f) = f;
     return false;
 }
 
 /* A call through a register may lead to any function that takes as many arguments. */
-static bool layout_indirect_callees(emu_decoder *d, const emu_instruction *i, function_stack *stack)
+static bool layout_indirect_callees(emu_decoder *d, const emu_instruction *i, emu_list *waiting)
 {
     emu_call call = emu_call_parts(i);
     bool done = true;
@@ -114,12 +110,11 @@ static bool layout_indirect_callees(emu_decoder *d, const emu_instruction *i, fu
     for (const emu_function *f = d->in->module->functions; f; f = f->next)
         if (!f->is_entry && f->parameter_count == call.arguments->count &&
             f->result_count == call.results->count)
-            done &= is_laid_out(d, f, stack);
+            done &= is_laid_out(d, f, waiting);
     return done;
 }
 
-static bool layout_operand(emu_decoder *d, const emu_instruction *i, const emu_operand *o,
-                           function_stack *stack)
+static bool layout_operand(emu_decoder *d, const emu_instruction *i, const emu_operand *o, emu_list *waiting)
 {
     uint32_t number;
     bool done = true;
@@ -128,18 +123,18 @@ static bool layout_operand(emu_decoder *d, const emu_instruction *i, const emu_o
         if (s && s->kind == EMU_SYMBOL_VARIABLE)
             layout_variable(d, s);
         else if (s && s->kind == EMU_SYMBOL_FUNCTION && emu_text_is(i->opcode, "call"))
-            done = is_laid_out(d, s->function, stack);
+            done = is_laid_out(d, s->function, waiting);
     }
     for (uint32_t n = 0; done && n < o->count; n++)
-        done = layout_operand(d, i, &o->items[n], stack);
+        done = layout_operand(d, i, &o->items[n], waiting);
     return done;
 }
 
-static bool layout_instruction(emu_decoder *d, const emu_instruction *i, function_stack *stack)
+static bool layout_instruction(emu_decoder *d, const emu_instruction *i, emu_list *waiting)
 {
-    bool done = !emu_text_is(i->opcode, "call") || layout_indirect_callees(d, i, stack);
+    bool done = !emu_text_is(i->opcode, "call") || layout_indirect_callees(d, i, waiting);
     for (unsigned n = 0; done && n < i->operand_count; n++)
-        done = layout_operand(d, i, &i->operands[n], stack);
+        done = layout_operand(d, i, &i->operands[n], waiting);
     return done;
 }
 
@@ -161,19 +156,19 @@ static emu_function_code *begin_function(emu_decoder *d, const emu_function *f)
 
 void emu_layout_functions(emu_decoder *d)
 {
-    function_stack stack = {{0}};
-    is_laid_out(d, d->in->kernel, &stack);
-    while (stack.waiting.count) {
-        const emu_function *f = ((const emu_function **)stack.waiting.items)[stack.waiting.count - 1];
+    emu_list waiting = {0}; /* the last one first */
+    is_laid_out(d, d->in->kernel, &waiting);
+    while (waiting.count) {
+        const emu_function *f = ((const emu_function **)waiting.items)[waiting.count - 1];
         emu_function_code *code = emu_find_code(d, f);
         if (!code)
             code = begin_function(d, f);
         while (code->laid_out < f->instruction_count &&
-               layout_instruction(d, &f->instructions[code->laid_out], &stack))
+               layout_instruction(d, &f->instructions[code->laid_out], &waiting))
             code->laid_out++;
         if (code->laid_out < f->instruction_count)
             continue;
-        stack.waiting.count--;
+        waiting.count--;
         if (!code->is_listed)
             *(emu_function_code **)emu_list_add(&d->program->arena, &d->functions, sizeof code) = code;
         code->is_listed = true;

@@ -30,19 +30,23 @@ static void check_item(emu_parser *p, emu_operand_kind kind, const emu_operand *
 static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char *close, bool is_call)
 {
     emu_lexer *l = &p->lexer;
-    emu_list items = {0};
+    emu_operand list = {.kind = kind};
+    const size_t first = p->open_items.count;
     emu_go_deeper(p);
     emu_lex_next(l);
     for (bool more = !emu_lex_is(l, close); more; more = emu_lex_accept(l, ",")) {
-        if (items.count == MOST_ITEMS)
+        if (list.count == MOST_ITEMS)
             emu_fail(l, "too many operands in one list");
         emu_operand item = parse_operand(p, is_call);
         check_item(p, kind, &item);
-        *(emu_operand *)emu_list_add(&p->module->arena, &items, sizeof item) = item;
+        *(emu_operand *)emu_list_add(&p->module->arena, &p->open_items, sizeof item) = item;
+        list.count++;
     }
     emu_lex_expect(l, close);
     emu_come_back(p);
-    return (emu_operand){.kind = kind, .count = (uint32_t)items.count, .items = items.items};
+    list.items = copy_operands(p, (emu_operand *)p->open_items.items + first, list.count);
+    p->open_items.count = first;
+    return list;
 }
 
 static emu_operand parse_constant(emu_parser *p)
@@ -275,6 +279,7 @@ static void parse_statement_or_recover(emu_parser *p)
     }
     p->lexer.recover = outer;
     p->depth = 0;
+    p->open_items.count = 0;
     if (emu_log_wrong(log) >= EMU_MAX_ERRORS)
         longjmp(*outer, 1);
     p->lexer.recover = &here; /* an unclosed comment or string on the way ends the load */

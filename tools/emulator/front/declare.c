@@ -319,8 +319,8 @@ void emu_parse_declaration(emu_parser *p)
     emu_lex_next(l);
     type = parse_type(p, space, alignment);
     type.is_external = is_external;
-    for (bool more = !emu_lex_is(l, ";"); more;
-         more = emu_lex_accept(l, ",")) /* ptxas takes a declaration of nothing */
+    /* ptxas takes a declaration of nothing */
+    for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ","))
         parse_declarator(p, &type);
     emu_lex_expect(l, ";");
 }

@@ -14,6 +14,7 @@ typedef struct emu_parser {
     const emu_source *source; /* what the last .loc of the body says */
     emu_lack lacks;           /* of the function whose head is being read */
     unsigned depth;           /* of what is being read inside a statement */
+    emu_list open_items;      /* operands of the lists that are not closed yet, the innermost list's last */
 } emu_parser;
 
 /* A constant expression's value (ISA 4.5.5). */
