@@ -23,6 +23,9 @@ typedef struct split {
     ptx_val tid;
 } split;
 
+/* Static shared memory that split_add and split_arrive take, with what dynamic memory after it is aligned to. */
+enum { SPLIT_SHARED_BYTES = 32 };
+
 /* Adds the parts' sums. Each thread passes `count` variables. Where the predicate that it returns holds, they become the
  * sums over all parts: in all threads of the last thread block, and in no other. All threads of the thread block must get
  * here: it has barriers. */

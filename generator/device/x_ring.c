@@ -8,19 +8,18 @@
 enum { UNITS = X_RING_STEP / 8, MOST_TILES_AT_ONCE = 4 };
 
 /* What a row's units are moved by, U32. */
-static ptx_val swizzle(ptx_fn *f, ptx_val row)
+static ptx_val swizzle(const x_ring *x, ptx_val row)
 {
+    ptx_fn *f = x->f;
     ptx_val odd = ptx_and(f, row, ptx_u32(1)), second = ptx_and(f, row, ptx_u32(2));
-    return ptx_mad(f, odd, ptx_u32(4), second);
+    return x->is_woven ? odd : ptx_mad(f, odd, ptx_u32(4), second);
 }
 
 static ptx_val unit_element(x_ring *x, ptx_val unit)
 {
     ptx_fn *f = x->f;
-    if (x->is_woven) {
-        ptx_val half = ptx_div(f, unit, ptx_u32(4)), of_lane = ptx_and(f, unit, ptx_u32(3));
-        return ptx_mad(f, of_lane, ptx_u32(16), ptx_mul(f, half, ptx_u32(8)));
-    }
+    if (x->is_woven)
+        return ptx_mul(f, unit, ptx_u32(8));
     ptx_val run = ptx_div(f, unit, ptx_u32(2)), half = ptx_and(f, unit, ptx_u32(1));
     return ptx_mad(f, run, ptx_u32(x->run_step), ptx_mul(f, half, ptx_u32(8)));
 }
@@ -39,7 +38,7 @@ static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, pt
     x->row_bytes = ptx_mul(f, stride, ptx_u32(2 * step));
     ptx_val behind = ptx_sub(f, ptx_sub(f, end, ptx_u32(1)), number);
     x->rows_left = ptx_div(f, behind, ptx_u32(step));
-    ptx_val place = ptx_xor(f, unit, swizzle(f, row));
+    ptx_val place = ptx_xor(f, unit, swizzle(x, row));
     ptx_val to = ptx_mad(f, row, ptx_u32(X_RING_ROW_BYTES), shared);
     x->to = ptx_mad(f, place, ptx_u32(UNIT_BYTES), to);
 }
@@ -48,13 +47,15 @@ static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
 {
     ptx_fn *f = x->f;
     ptx_val g = ptx_shr(f, lane, ptx_u32(2)), t = ptx_and(f, lane, ptx_u32(3));
-    ptx_val unit = x->is_wide ? t : ptx_shr(f, t, ptx_u32(1));
+    ptx_val unit = x->is_woven ? ptx_mul(f, t, ptx_u32(2)) : x->is_wide ? t : ptx_shr(f, t, ptx_u32(1));
     ptx_val line = ptx_mad(f, g, ptx_u32(X_RING_ROW_BYTES), shared);
     if (!x->is_wide)
         line = ptx_mad(f, ptx_and(f, t, ptx_u32(1)), ptx_u32(UNIT_BYTES / 2), line);
-    ptx_val place = ptx_xor(f, unit, swizzle(f, g));
-    for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1)
-        x->at[run] = ptx_mad(f, ptx_xor(f, place, ptx_u32(2 * run)), ptx_u32(UNIT_BYTES), line);
+    ptx_val place = ptx_xor(f, unit, swizzle(x, g));
+    for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1) {
+        const uint32_t units = x->is_woven ? run / 2 : 2 * run; /* from the first run's */
+        x->at[run] = ptx_mad(f, ptx_xor(f, place, ptx_u32(units)), ptx_u32(UNIT_BYTES), line);
+    }
 }
 
 void x_ring_init(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, ptx_val end, ptx_val k, ptx_val stride,

@@ -5,6 +5,7 @@
 #include "descriptor.h"
 
 #include "device/shared.h"
+#include "device/split.h"
 #include <kiln/author/families.h>
 
 /* clang-format off */
@@ -368,7 +369,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     const bool is_split = a.split_k != 1, has_codes = a.kv != ATTENTION_SAME;
     const bool is_plain = a.shaping == ATTENTION_PLAIN, is_dense = a.layout == ATTENTION_DENSE;
     of->shape(s, &a);
-    const uint32_t bytes = s->shared_bytes + 16 * is_split + attention_pages_bytes(&a);
+    const uint32_t bytes = s->shared_bytes + SPLIT_SHARED_BYTES * is_split + attention_pages_bytes(&a);
     /* Below sm_80 registers hold what is being copied, too. */
     const bool is_tight = tile_q == 128 && tile_k == 64 && widest == 96;
     s->min_sm = is_mma && (a.type == PTX_BF16 || is_wide || is_tight || bytes > SHARED_SM_75) ? 80 : 75;

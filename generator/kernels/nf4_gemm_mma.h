@@ -12,7 +12,7 @@ enum {
     ROWS = 8,     /* of A in one product */
     COLUMNS = 16, /* of B */
     PAD_WORDS = 4,
-    PAD_BYTES = 16,  /* so that rows in shared memory start in different banks */
+    PAD_BYTES = 16,  /* of a narrow tile's rows of A, so that they start in different banks */
     MOST_GROUPS = 4, /* of 16 columns, per warp */
     MOST_ROW_TILES = 8,
     MOST_DEPTH = 4,
@@ -49,7 +49,8 @@ typedef struct nf4_gemm_mma {
     ptx_val scale_from, column_bytes, columns_left, column_of[MOST_COPIES]; /* see scale_number */
     ptx_val scale_to, scale_end, scale_next_end;
     ptx_val a_row, a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
-    ptx_val scales_read, a_read; /* where this lane reads them */
+    ptx_val scales_read, a_read; /* where this lane reads them; of A the first 16 bytes */
+    ptx_val a_second;            /* where it reads the next 16, in a tile that has a register for that */
     ptx_val ring;                /* bytes to this iteration's scales in their ring */
     ptx_val toggle_to, toggle_read, toggle_a_to, toggle_a; /* of double buffers: see shared_toggle */
     ptx_val end[2 * MOST_DEPTH]; /* `done` below which this warp's first block is in bounds, its next, ... */

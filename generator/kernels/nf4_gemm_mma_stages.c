@@ -1,7 +1,9 @@
 /* nf4_gemm's stages in shared memory: copies into them, and where lanes read.
  *
  * A is copied in the background, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per k_warp, in
- * a narrow one all that an iteration takes. Its rows have 16 bytes of padding. A column's scales are copied a chunk at a time,
+ * a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's
+ * start, from different banks: a narrow tile's rows have 16 bytes of padding; a wide one's odd rows have the two halves of each
+ * 32 bytes exchanged, which keeps sectors whole (generator/device/README.md). A column's scales are copied a chunk at a time,
  * 32 (16 where there is no room for more), so that their sectors are full, and in the order in which a lane takes them: into a
  * ring of two chunks.
  */
@@ -187,8 +189,10 @@ static void init_a_copies(nf4_gemm_mma *g)
     g->a_row = first;
     for (uint32_t i = 0; i < g->a_copies; i++)
         g->a_bytes[i] = bytes_of_row(g, i);
-    ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages);
-    g->a_to = ptx_var(f, ptx_mad(f, unit, ptx_u32(UNIT_BYTES), to));
+    ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages), place = unit;
+    if (g->is_wide) /* a thread's rows are an even number apart */
+        place = ptx_xor(f, unit, ptx_and(f, row, ptx_u32(1)));
+    g->a_to = ptx_var(f, ptx_mad(f, place, ptx_u32(UNIT_BYTES), to));
     if (!g->is_wide)
         g->toggle_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
     ptx_val block = ptx_div(f, unit, ptx_u32(BLOCK_K / A_UNIT));
@@ -228,6 +232,13 @@ static void copy_a(nf4_gemm_mma *g, ptx_val done, uint32_t ahead)
     }
 }
 
+/* Whether a register holds where the lane's second 16 bytes are: an exclusive or costs an instruction each time, but smaller
+ * wide tiles have no register left, by what ptxas spills. */
+static bool keeps_second(const nf4_gemm_mma *g)
+{
+    return g->is_wide && g->tile_m == 64 && g->tile_n == 128;
+}
+
 /* ---- stages ------------------------------------------------------------------------------------------------------- */
 
 void nf4_gemm_init_reads(nf4_gemm_mma *g)
@@ -240,7 +251,12 @@ void nf4_gemm_init_reads(nf4_gemm_mma *g)
     ptx_val block = ptx_mad(f, g->k_warp, ptx_u32(2 * BLOCK_K), g->a_stages);
     ptx_val row = g->tile_m < ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
     ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
-    g->a_read = ptx_var(f, ptx_mad(f, g->t, ptx_u32(32), line));
+    ptx_val start = ptx_mad(f, g->t, ptx_u32(2 * UNIT_BYTES), line);
+    if (g->is_wide)
+        start = ptx_mad(f, ptx_and(f, g->g, ptx_u32(1)), ptx_u32(UNIT_BYTES), start);
+    g->a_read = g->is_wide ? start : ptx_var(f, start);
+    if (keeps_second(g))
+        g->a_second = ptx_xor(f, start, ptx_u32(UNIT_BYTES));
     if (g->is_double_buffered)
         g->toggle_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
     if (!g->is_wide)
@@ -295,8 +311,11 @@ void nf4_gemm_read_a(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, ptx_val
     ptx_fn *f = g->f;
     uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->k_warps * 2 * BLOCK_K;
     uint32_t bytes = place + row_tile * ROWS * g->a_row_bytes;
-    for (uint32_t half = 0; half < 2; half++)
-        ptx_load_vec(f, 4, &out[4 * half], shared_at(f, PTX_U32, g->a_read, bytes + 16 * half), PTX_PLAIN);
+    ptx_val second = keeps_second(g) ? g->a_second
+                     : g->is_wide    ? ptx_xor(f, g->a_read, ptx_u32(UNIT_BYTES))
+                                     : ptx_add(f, g->a_read, ptx_u32(UNIT_BYTES));
+    ptx_load_vec(f, 4, &out[0], shared_at(f, PTX_U32, g->a_read, bytes), PTX_PLAIN);
+    ptx_load_vec(f, 4, &out[4], shared_at(f, PTX_U32, second, bytes), PTX_PLAIN);
 }
 
 void nf4_gemm_step_stages(nf4_gemm_mma *g)

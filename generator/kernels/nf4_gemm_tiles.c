@@ -75,7 +75,7 @@ static tiles geometry(ptx_fn *f, const kiln_variant *v)
                .has_sm_80 = true,
                .has_stretch = kiln_int(v, "split_k") == 0};
     g.scales_weights = g.type == PTX_BF16 && g.tile_m == 128;
-    g.pairs = nf4_table(f, v, g.type, 1024 + (g.has_stretch ? 16 : 0)); /* of split_add */
+    g.pairs = nf4_table(f, v, g.type, 1024 + (g.has_stretch ? SPLIT_SHARED_BYTES : 0));
     return g;
 }
 

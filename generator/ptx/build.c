@@ -370,7 +370,8 @@ ptx_val ptx_local_at(ptx_fn *f, ptx_type element, uint32_t count, uint32_t align
 
 ptx_val ptx_shared_dynamic_at(ptx_fn *f, ptx_type element, const char *file, int line)
 {
-    memory_array s = {.space = PTX_SHARED, .element = element, .align = 16, .dynamic = true};
+    memory_array s = {.space = PTX_SHARED, .element = element, .align = SHARED_ALIGN, .dynamic = true};
+    f->has_shared_dynamic = true;
     return add_symbol(f, s, (ptx_place){file, line});
 }
 

@@ -224,6 +224,7 @@ struct ptx_fn {
     uint32_t labels;
     bool has_main_loop;
     uint32_t shared_bytes; /* of static arrays */
+    bool has_shared_dynamic;
     uint32_t const_bytes, local_bytes;
     ptx_val guard;
 };

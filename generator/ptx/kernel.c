@@ -43,7 +43,8 @@ const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *el
 
 uint32_t ptx_shared_bytes(const ptx_fn *f)
 {
-    return f->shared_bytes;
+    const uint32_t align = f->has_shared_dynamic ? SHARED_ALIGN : 1;
+    return (f->shared_bytes + align - 1) / align * align;
 }
 
 /* ---- what the builder's files share ----------------------------------------------------------------------------- */

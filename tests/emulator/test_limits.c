@@ -57,15 +57,27 @@ static void test_beyond(void **state)
     assert_contains(printed, "more than 1 times");
 }
 
-/* What is no number from 1 on is said, and nothing runs. */
+/* 2^26 jumps back without a store are taken for a wait that does not end, unless the limit is given or lifted. */
+static void test_idle(void **state)
+{
+    (void)state;
+    enum { JUMPS = 1 << 26 };
+    assert_int_equal(count_to(NULL, JUMPS + (1 << 20), 1), CUDA_ERROR_LAUNCH_TIMEOUT);
+    assert_contains(
+        printed,
+        "the launch makes no progress: its warps only jump back (KILN_EMU_JUMPS=0 lifts this limit)\n");
+    assert_int_equal(count_to("0", JUMPS + (1 << 20), 1), CUDA_SUCCESS);
+    assert_int_equal(count_to("100000000", JUMPS + (1 << 20), 1), CUDA_SUCCESS);
+}
+
+/* What is no number is said, and nothing runs. */
 static void test_not_a_number(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"0",   "-1",  "abc",  "10x",
-                                        " 10", "1e6", "0x10", "18446744073709551616"};
+    static const char *const wrong[] = {"-1", "abc", "10x", " 10", "1e6", "0x10", "18446744073709551616"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char words[128];
-        snprintf(words, sizeof words, "KILN_EMU_JUMPS=%s: expected a number from 1 to ", wrong[i]);
+        snprintf(words, sizeof words, "KILN_EMU_JUMPS=%s: expected a number from 0 to ", wrong[i]);
         assert_int_equal(count_to(wrong[i], 3, 1), CUDA_ERROR_INVALID_VALUE);
         assert_contains(printed, words);
     }
@@ -149,9 +161,10 @@ static void test_order_of_some(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_within),       cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_not_a_number), cmocka_unit_test(test_afterwards),
-        cmocka_unit_test(test_orders),       cmocka_unit_test(test_order_of_some),
+        cmocka_unit_test(test_within),        cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_idle),          cmocka_unit_test(test_not_a_number),
+        cmocka_unit_test(test_afterwards),    cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_order_of_some),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

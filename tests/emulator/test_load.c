@@ -37,6 +37,11 @@ static const load_case refused[] = {
     {NULL, ".reg .b32 %r<9>;\n@%r1 add.u32 %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX, "is not a predicate"},
     {NULL, ".reg .b32 %r<9>;\n.reg .b32 %r<4>;", CUDA_ERROR_INVALID_PTX,
      "'%r' is declared twice; first in line 6"},
+    {NULL, ".reg .b32 %r1;\n.reg .b32 %r<2>;", CUDA_ERROR_INVALID_PTX,
+     "'%r1' is declared twice; first in line 6"},
+    {NULL, ".reg .b32 %r<2>;\n.reg .b32 %r1;", CUDA_ERROR_INVALID_PTX,
+     "'%r1' is declared twice; first in line 6"},
+    {NULL, ".reg .v2 .b32 %t;\nmov.b64 %t, %t;", CUDA_ERROR_INVALID_PTX, "'%t' is a vector; expected .b32"},
     {NULL, "L: ret;\nL: ret;", CUDA_ERROR_INVALID_PTX, "'L' is declared twice; first in line 6"},
     {NULL, "bra L9;", CUDA_ERROR_INVALID_PTX, "'L9' is not a label that can be seen here"},
     {NULL, ".reg .b32 %q_u32<28>;\nmov.b32 %q_u325, 1;", CUDA_ERROR_INVALID_PTX,
@@ -85,6 +90,11 @@ static const load_case refused[] = {
 };
 
 static const char *const accepted[] = {
+    ".reg .b32 a; .reg .f16 a<2>; .reg .b64 b<2>; .reg .pred b; a5: ret; .reg .b32 c05; .reg .b32 c<6>;",
+    ".reg .v2 .b64 t; .reg .b128 q; mov.b128 t, q; mov.b128 q, t; .reg .v2 .b8 u; .reg .b16 h; mov.b16 u, h;",
+    ".reg .v2 .f32 t; .reg .f64 d; .reg .pred p; @p mov.b64 d, t; @!p mov.b64 t, d; mov.b64 t, %clock64;",
+    ".reg .v4 .b32 t<2>; .reg .b32 a; ldmatrix.sync.aligned.m8n8.x4.shared.b16 t1, [a];",
+    ".align 8 .shared .b32 s; .align 8 .shared .align 16 .b32 t; .reg .b32; .local .v2 .b32;",
     ".reg .b32 %q<28>; mov.b32 %q03, 1;",
     ".reg .b32 %r<9>; { .reg .b32 %r1; mov.u32 %r1, 1; }",
     ".reg .u32 %u<3>; .reg .s32 %s<3>; .reg .b32 %r<3>; add.u32 %u1, %s2, %r1;",
@@ -114,6 +124,96 @@ static const char *const accepted[] = {
     ".reg .u64 %d; .reg .b32 %r; atom.global.cas.b32 %r, [%d], 0, 1; red.relaxed.gpu.global.add.u32 [%d], 1; "
     "atom.add.u32 _, [%d], %r;",
 };
+
+/* Between the module's head and a kernel; ptxas 13.0 takes each of these. */
+static const char *const accepted_items[] = {
+    ".align 8 .global .b32 g; .visible .align 16 .global .b32 h; .global .b32;",
+    ".global .u32 a; .global .u32 a<2>; .global .u64 p[2] = {a, a1}; .const .align 8 .b32 c<2>;",
+    ".func f(.align 8 .param .b32 a) { ret; } .entry e(.align 8 .param .b32 a) { ret; }",
+    ".func f() { ret; } .func g(); .alias g, f; .visible .entry e() { call g; ret; }",
+    ".func f(); .func g(); .alias g, f; .func f() { ret; } .visible .entry e() { call g; ret; }",
+    ".func f() { ret; } .func g(); .func h(); .alias g, f; .alias h, g;",
+};
+
+/* ptxas refuses each of these too. */
+static const struct {
+    const char *items, *message;
+} refused_items[] = {
+    {".func f(.reg .b32 a) { ret; } .func g(); .alias g, f;", "'g' and 'f' have different parameters"},
+    {".func g(); .alias g, f; .func f() { ret; }", "'f' is not a declared function other than a kernel"},
+    {".func f() { ret; } .func g() { ret; } .alias g, f;", "'g' has a body already"},
+    {".func f() { ret; } .func g(); .alias g, f; .alias g, f;", "'g' has a body already"},
+    {".entry f() { ret; } .entry g(); .alias g, f;", "'g' is not a declared function other than a kernel"},
+    {".global .b32 g<2>; .global .b32 g1;", "'g1' is declared twice; first in line 4"},
+    {".global .b32 g<2>[4];", "expected ';', found '['"},
+};
+
+static CUresult load_items(const char *items)
+{
+    char text[512];
+    CUmodule module;
+    snprintf(text, sizeof text,
+             ".version 8.8\n.target sm_90\n.address_size 64\n%s\n.visible .entry k() { ret; }\n", items);
+    CUresult r = load_text(text, &module);
+    if (r == CUDA_SUCCESS)
+        cuModuleUnload(module);
+    return r;
+}
+
+static void test_items(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof accepted_items / sizeof *accepted_items; i++)
+        if (load_items(accepted_items[i]) != CUDA_SUCCESS)
+            fail_msg("%s\n%s", accepted_items[i], test_log);
+    for (size_t i = 0; i < sizeof refused_items / sizeof *refused_items; i++) {
+        if (load_items(refused_items[i].items) != CUDA_ERROR_INVALID_PTX)
+            fail_msg("taken: %s", refused_items[i].items);
+        assert_contains(test_log, "line 4: error: ");
+        assert_contains(test_log, refused_items[i].message);
+    }
+}
+
+#define LOAD_D                                                                                               \
+    ".reg .u64 %p<2>; .reg .b64 d; ld.param.u64 %p0, [p0]; ld.param.u64 %p1, [p1]; ld.global.b64 d, [%p1];\n"
+#define STORE_D "\nst.global.b64 [%p0], d; ret;"
+
+static uint64_t map_bits(const char *body, uint64_t in)
+{
+    uint64_t out = 0;
+    run_body(NULL, body, 1, &in, sizeof in, &out, sizeof out);
+    return out;
+}
+
+/* A declared vector is moved to and from one register, its first element lowest. */
+static void test_vector_moves(void **state)
+{
+    (void)state;
+    const uint64_t in = 0x1122334455667788;
+    assert_true(map_bits(LOAD_D
+                         ".reg .v2 .b32 t; .reg .b32 r; mov.b64 t, d; mov.b32 r, t.x; mov.b32 t.x, t.y; "
+                         "mov.b32 t.y, r; mov.b64 d, t;" STORE_D,
+                         in) == 0x5566778811223344);
+    assert_true(map_bits(LOAD_D ".reg .v4 .b16 t; mov.b64 t, d; mov.b16 t.w, t.x; mov.b64 d, t;" STORE_D,
+                         in) == 0x7788334455667788);
+    assert_true(map_bits(LOAD_D ".reg .v2 .b32 t<3>; mov.b64 t2, 0x100000002; mov.b64 d, t2;" STORE_D, in) ==
+                0x100000002);
+}
+
+/* a<2> declares a0 and a1; `a` is another name. */
+static void test_numbered_names(void **state)
+{
+    (void)state;
+    const uint64_t in = 0x1122334455667788;
+    assert_true(map_bits(LOAD_D ".reg .b32 a; .reg .b16 a<2>; mov.b64 {a, _}, d; mov.b32 {a0, a1}, a; "
+                                "mov.b32 a, {a1, a0}; mov.b64 d, {a, a};" STORE_D,
+                         in) == 0x7788556677885566);
+    assert_true(map_bits(LOAD_D ".shared .b64 s<3>; .local .b64 s; .reg .b64 e; st.shared.b64 [s0], 5; "
+                                "st.shared.b64 [s2], d; st.local.b64 [s], 7; ld.shared.b64 d, [s2]; "
+                                "ld.local.b64 e, [s]; add.u64 d, d, e; ld.shared.b64 e, [s0]; "
+                                "add.u64 d, d, e;" STORE_D,
+                         in) == in + 12);
+}
 
 static void test_refused(void **state)
 {
@@ -362,6 +462,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_items),
+        cmocka_unit_test(test_vector_moves),
+        cmocka_unit_test(test_numbered_names),
         cmocka_unit_test(test_many_errors),
         cmocka_unit_test(test_globals),
         cmocka_unit_test(test_machine_code),

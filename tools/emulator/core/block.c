@@ -8,8 +8,6 @@
 /* Turns of all warps before the runner may look at other blocks. */
 #define ROUNDS_PER_SLICE 16
 
-/* Jumps back per warp, while nothing in the whole launch was stored, released or finished: the wait will not end. */
-#define IDLE_JUMPS (UINT64_C(1) << 26)
 /* How many of them a jump of a warp that polls is worth, unless it may be waiting for a host thread that has no turn. */
 #define POLLING UINT64_C(16)
 
@@ -123,7 +121,7 @@ static bool is_idle(emu_block *b)
     b->idle_jumps = progress == b->seen_progress ? b->idle_jumps + idle : 0;
     b->seen_progress = progress;
     b->jumps += jumps;
-    return b->idle_jumps > IDLE_JUMPS * waiting || b->jumps > l->most_jumps;
+    return (waiting && b->idle_jumps / waiting > l->most_idle_jumps) || b->jumps > l->most_jumps;
 }
 
 emu_progress emu_block_run(emu_block *b)

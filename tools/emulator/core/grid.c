@@ -194,6 +194,7 @@ CUresult emu_run_launch(emu_launch *l)
     choose_blocks(l, &limits);
     l->fault_block = UINT64_MAX;
     l->most_jumps = limits.jumps;
+    l->most_idle_jumps = limits.idle_jumps;
     EMU_TELL(&l->audience, launch_begin, l);
     unsigned threads = l->is_ordered ? 1 : threads_for(l, limits.threads);
     l->is_shared = threads > 1;

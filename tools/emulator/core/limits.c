@@ -10,6 +10,9 @@
 
 #define MOST_THREADS 256
 
+/* Without any progress: the wait will not end. */
+#define IDLE_JUMPS (UINT64_C(1) << 26)
+
 static bool is_number(const char *text, size_t size, uint64_t least, uint64_t most, uint64_t *value)
 {
     char *end;
@@ -30,6 +33,22 @@ static bool number_from(const char *name, uint64_t least, uint64_t most, uint64_
         return false;
     }
     *value = n;
+    return true;
+}
+
+/* One limit is in force: the one that is given, for all jumps, or the one for jumps without progress. */
+static bool jumps_from(const char *name, emu_limits *l)
+{
+    uint64_t given = UINT64_MAX;
+    l->jumps = UINT64_MAX;
+    l->idle_jumps = IDLE_JUMPS;
+    const char *text = getenv(name);
+    if (!text || !*text)
+        return true;
+    l->idle_jumps = UINT64_MAX;
+    if (!number_from(name, 0, UINT64_MAX, &given))
+        return false;
+    l->jumps = given ? given : UINT64_MAX;
     return true;
 }
 
@@ -75,9 +94,8 @@ bool emu_read_limits(emu_limits *l)
 {
     static pthread_once_t counted = PTHREAD_ONCE_INIT;
     pthread_once(&counted, count_processors);
-    *l = (emu_limits){.threads = processors, .jumps = UINT64_MAX, .last_block = UINT64_MAX - 1, .verbose = 1};
-    return number_from("KILN_EMU_THREADS", 1, MOST_THREADS, &l->threads) &&
-           number_from("KILN_EMU_JUMPS", 1, UINT64_MAX, &l->jumps) &&
+    *l = (emu_limits){.threads = processors, .last_block = UINT64_MAX - 1, .verbose = 1};
+    return number_from("KILN_EMU_THREADS", 1, MOST_THREADS, &l->threads) && jumps_from("KILN_EMU_JUMPS", l) &&
            number_from("KILN_EMU_VERBOSE", 0, 2, &l->verbose) &&
            blocks_from("KILN_EMU_BLOCKS", &l->first_block, &l->last_block) &&
            order_from("KILN_EMU_ORDER", &l->order);

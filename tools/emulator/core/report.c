@@ -216,7 +216,10 @@ void emu_fault_deadlock(emu_block *b)
                        "a block jumped back more than %llu times, which is the limit of KILN_EMU_JUMPS\n",
                        (unsigned long long)b->launch->most_jumps);
     else
-        emu_log_append(&log, "the launch makes no progress\n");
+        emu_log_append(&log, "the launch makes no progress%s\n",
+                       b->idle_jumps > b->launch->most_idle_jumps
+                           ? ": its warps only jump back (KILN_EMU_JUMPS=0 lifts this limit)"
+                           : "");
     for (unsigned n = 0; n < b->warp_count; n++) {
         const emu_warp *w = &b->warps[n];
         emu_fragment running = {.pc = w->pc, .mask = w->active};

@@ -101,13 +101,6 @@ static void copy_local(emu_decoder *d, uint64_t to, uint64_t from, uint64_t byte
     d->temporaries_used--;
 }
 
-/* The vector register that an argument is as a whole; NULL: it is something else. */
-static const emu_symbol *whole_vector(emu_decoder *d, const emu_operand *actual, uint32_t *slot)
-{
-    const emu_symbol *s = emu_decode_register(d, actual, slot);
-    return s && s->vector > 1 && !actual->element ? s : NULL;
-}
-
 static const emu_symbol *call_variable(emu_decoder *d, const emu_operand *actual)
 {
     const emu_symbol *s = actual->kind == EMU_OPERAND_NAME ? emu_find_variable(d, actual) : NULL;
@@ -161,7 +154,7 @@ static void move_vector(emu_decoder *d, const emu_symbol *formal, const emu_symb
 {
     if (!log_size(d, formal, s))
         return;
-    uint64_t at = formal->space == EMU_REG ? scratch(d) : d->addresses[formal->sequence];
+    uint64_t at = formal->space == EMU_REG ? scratch(d) : emu_place_of(d, formal->sequence)->address;
     if (!is_result)
         move_elements(d, s, slot, at, true);
     if (formal->space == EMU_REG)
@@ -173,8 +166,8 @@ static void move_vector(emu_decoder *d, const emu_symbol *formal, const emu_symb
 static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
 {
     uint32_t slot;
-    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
-    uint64_t to = d->addresses[formal->sequence];
+    const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
+    uint64_t to = emu_place_of(d, formal->sequence)->address;
     if (vector) {
         move_vector(d, formal, vector, slot, false);
         return;
@@ -183,9 +176,10 @@ static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_op
         if (!log_size(d, formal, variable))
             return;
         if (formal->space == EMU_REG)
-            move_elements(d, formal, emu_slot(d, formal), d->addresses[variable->sequence], false);
+            move_elements(d, formal, emu_slot(d, formal), emu_place_of(d, variable->sequence)->address,
+                          false);
         else
-            copy_local(d, to, d->addresses[variable->sequence], formal->bytes);
+            copy_local(d, to, emu_place_of(d, variable->sequence)->address, formal->bytes);
         return;
     }
     if (formal->vector > 1 || formal->type == EMU_PRED) {
@@ -205,8 +199,8 @@ static void pass_argument(emu_decoder *d, const emu_symbol *formal, const emu_op
 static void take_result(emu_decoder *d, const emu_symbol *formal, const emu_operand *actual)
 {
     uint32_t slot;
-    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
-    uint64_t from = d->addresses[formal->sequence];
+    const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
+    uint64_t from = emu_place_of(d, formal->sequence)->address;
     if (vector) {
         move_vector(d, formal, vector, slot, true);
         return;
@@ -215,9 +209,9 @@ static void take_result(emu_decoder *d, const emu_symbol *formal, const emu_oper
         if (!log_size(d, formal, variable))
             return;
         if (formal->space == EMU_REG)
-            move_elements(d, formal, emu_slot(d, formal), d->addresses[variable->sequence], true);
+            move_elements(d, formal, emu_slot(d, formal), emu_place_of(d, variable->sequence)->address, true);
         else
-            copy_local(d, d->addresses[variable->sequence], from, formal->bytes);
+            copy_local(d, emu_place_of(d, variable->sequence)->address, from, formal->bytes);
         return;
     }
     if (actual->kind == EMU_OPERAND_SINK)
@@ -273,7 +267,7 @@ static bool decode_direct_call(emu_decoder *d, const emu_function *f, const emu_
         emu_emit(d, op, (emu_uses){0});
         return true;
     }
-    if (code && (!code->op_of_instruction || code == d->code)) {
+    if (code && !code->can_be_called) {
         emu_decode_unsupported(d, f->name, ", called by itself (recursion),");
         return false;
     }
@@ -304,7 +298,7 @@ static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand
     uint32_t slot;
     if (formal->space == EMU_REG || actual->kind != EMU_OPERAND_NAME)
         return formal->space != EMU_REG;
-    const emu_symbol *variable = call_variable(d, actual), *vector = whole_vector(d, actual, &slot);
+    const emu_symbol *variable = call_variable(d, actual), *vector = emu_decode_vector(d, actual, &slot);
     if (variable || vector)
         return is_as_large(formal, variable ? variable : vector);
     const emu_symbol *reg = emu_decode_register(d, actual, &slot);
@@ -314,8 +308,8 @@ static bool can_hold(emu_decoder *d, const emu_symbol *formal, const emu_operand
 static bool may_be_called(emu_decoder *d, const emu_function_code *code, const emu_call *call)
 {
     const emu_function *f = code->function;
-    bool fits = !f->is_entry && code != d->code && code->op_of_instruction &&
-                f->parameter_count == call->arguments->count && f->result_count == call->results->count;
+    bool fits = !f->is_entry && code->can_be_called && f->parameter_count == call->arguments->count &&
+                f->result_count == call->results->count;
     for (uint32_t k = 0; fits && k < call->arguments->count; k++)
         fits = can_hold(d, f->parameters[k], &call->arguments->items[k]);
     for (uint32_t k = 0; fits && k < call->results->count; k++)

@@ -81,6 +81,7 @@ static void decode_function(emu_decoder *d, emu_function_code *code)
     }
     code->op_of_instruction[f->instruction_count] = (uint32_t)d->ops.count;
     decode_end(d);
+    code->can_be_called = true;
 }
 
 static size_t label_op(emu_decoder *d, const emu_symbol *label)
@@ -148,17 +149,15 @@ emu_program *emu_decode(const emu_decode_input *in)
     if (in->device_number >= 90) /* measured: ptxas places the first symbol at 0x400 from sm_90 on */
         p->reserved_shared_bytes = 1024;
     p->register_bytes = EMU_SINK_BYTES;
-    p->local_bytes = 16; /* so that address 0 is no variable */
-    d.slots = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.slots);
-    d.addresses = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.addresses);
-    d.has_address = emu_arena_alloc(&p->arena, in->module->symbol_count * sizeof *d.has_address);
+    p->local_bytes = 16;  /* so that address 0 is no variable */
     emu_list_push(&d, 0); /* index 0 stands for no list */
-    emu_layout_function(&d, in->kernel);
+    emu_layout_functions(&d);
     emu_layout_dynamic_shared(&d);
     emu_function_code **functions = d.functions.items;
     for (size_t i = 0; i < d.functions.count && emu_log_wrong(in->log) < EMU_MAX_ERRORS; i++)
-        decode_function(&d, functions[i]);
-    if (in->log->errors) {
+        if (!functions[i]->can_be_called)
+            decode_function(&d, functions[i]);
+    if (in->log->errors || in->only_kernel) {
         emu_program_free(p);
         return NULL;
     }

@@ -18,9 +18,11 @@ typedef struct emu_table_fixup { /* one entry of a branch table */
 
 typedef struct emu_function_code {
     const emu_function *function;
-    struct emu_function_code *caller; /* while its callees are being laid out */
+    size_t laid_out; /* instructions, so far */
     size_t start;
     uint32_t return_slot;
+    bool is_listed;              /* among the decoder's functions */
+    bool can_be_called;          /* it is decoded, or is not going to be */
     uint32_t *op_of_instruction; /* for labels; one more than instructions */
 } emu_function_code;
 
@@ -31,11 +33,9 @@ typedef struct emu_decoder {
     const emu_instruction *instruction;
     uint32_t guard;
     bool is_first;
-    uint32_t *slots;     /* registers, by symbol sequence; 0: none yet */
-    uint64_t *addresses; /* shared and local variables, by symbol sequence */
-    bool *has_address;
     emu_list ops, uses, instructions, function_names, lists, fixups, table_fixups, functions;
     struct constant *constant_buckets[256];
+    uint32_t constant_room;
     uint32_t temporaries[24], temporary_count, temporaries_used;
     uint64_t scratch; /* in local memory; 0: none yet */
     uint32_t dynamic_shared_alignment;
@@ -60,6 +60,8 @@ void emu_finish_destination(emu_decoder *d, const emu_destination *destination);
 
 /* The register that `o` names and its slot; NULL without a word when it names none. */
 const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint32_t *slot);
+/* The vector register that `o` is as a whole; NULL: it is something else. */
+const emu_symbol *emu_decode_vector(emu_decoder *d, const emu_operand *o, uint32_t *slot);
 /* Elements of a vector operand: of {...} or of a vector register; false after an error. */
 bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, emu_operand *elements);
 
@@ -78,6 +80,7 @@ void emu_list_push(emu_decoder *d, uint32_t arg);
 void emu_decode_error(emu_decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* For PTX that is right. */
 void emu_decode_unsupported(emu_decoder *d, emu_text name, const char *what);
+emu_place *emu_place_of(emu_decoder *d, uint32_t sequence);
 emu_function_code *emu_find_code(emu_decoder *d, const emu_function *f);
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o);
 bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address);
@@ -91,7 +94,7 @@ typedef struct emu_call {
 emu_call emu_call_parts(const emu_instruction *i);
 
 /* layout.c: the kernel and what it calls, callees first, and their shared and local variables; then dynamic shared memory. */
-void emu_layout_function(emu_decoder *d, const emu_function *f);
+void emu_layout_functions(emu_decoder *d);
 void emu_layout_dynamic_shared(emu_decoder *d);
 
 /* Operands by a row's pattern. */

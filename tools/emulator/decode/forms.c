@@ -7,12 +7,21 @@
 
 /* ---- mov, which takes nearly anything: registers, constants, addresses, vectors, parts of a register --------------- */
 
-/* {a, b} to one register, or one register to {a, b}: through byte positions in the wider one. */
-static bool decode_pack(emu_decoder *d, const emu_operand *vector, const emu_operand *scalar, bool packs,
-                        const emu_op *op)
+/* How many elements a vector in braces or a vector register has; 0: it is neither. */
+static unsigned count_elements(emu_decoder *d, const emu_operand *o)
+{
+    uint32_t slot;
+    const emu_symbol *s = emu_decode_vector(d, o, &slot);
+    return o->kind == EMU_OPERAND_VECTOR ? o->count : s ? s->vector : 0;
+}
+
+/* {a, b} to one register, or one register to {a, b}: through byte positions in the wider one. A vector register stands for
+   its elements. */
+static bool decode_pack(emu_decoder *d, const emu_operand *vector, unsigned count, const emu_operand *scalar,
+                        bool packs, const emu_op *op)
 {
     emu_type type = (emu_type)op->mods.type;
-    unsigned count = vector->count, bytes = count ? emu_types[type].bytes / count : 0;
+    unsigned bytes = count ? emu_types[type].bytes / count : 0;
     emu_type part = emu_bits_type(bytes);
     emu_operand elements[8];
     emu_destination to[8];
@@ -31,7 +40,7 @@ static bool decode_pack(emu_decoder *d, const emu_operand *vector, const emu_ope
     if (packs)
         to[0] = emu_decode_destination(d, scalar, type, 0, false);
     else
-        out.arg[0] = emu_decode_source(d, scalar, type, 0);
+        out.arg[0] = emu_decode_source(d, scalar, type, EMU_SPECIAL | EMU_ADDRESS_OF);
     uint32_t args[8];
     for (unsigned k = 0; k < count; k++) {
         if (packs) {
@@ -115,10 +124,11 @@ bool emu_decode_mov(emu_decoder *d, const emu_instruction *i, emu_op *op)
     emu_type type = (emu_type)op->mods.type;
     if (op->mods.count > 1)
         return decode_vector_mov(d, to, from, op->mods.count, type);
-    if (from->kind == EMU_OPERAND_VECTOR)
-        return decode_pack(d, from, to, true, op);
-    if (to->kind == EMU_OPERAND_VECTOR)
-        return decode_pack(d, to, from, false, op);
+    const unsigned to_count = count_elements(d, to), from_count = count_elements(d, from);
+    if (from->kind == EMU_OPERAND_VECTOR || from_count)
+        return decode_pack(d, from, from_count, to, true, op);
+    if (to->kind == EMU_OPERAND_VECTOR || to_count)
+        return decode_pack(d, to, to_count, from, false, op);
     return decode_scalar_mov(d, to, from, type);
 }
 

@@ -3,37 +3,58 @@
 
 #include <string.h>
 
+/* Of local memory, per thread: the CUDA programming guide's limit. */
+#define LOCAL_BYTES (512u << 10)
+
+/* Of a warp. */
+#define REGISTER_BYTES (1u << 30)
+
+emu_place *emu_place_of(emu_decoder *d, uint32_t sequence)
+{
+    emu_place *place = &d->in->places[sequence];
+    if (place->decoding != d->in->decoding)
+        *place = (emu_place){.decoding = d->in->decoding};
+    return place;
+}
+
 emu_function_code *emu_find_code(emu_decoder *d, const emu_function *f)
 {
-    emu_function_code **all = d->functions.items;
-    for (size_t i = 0; i < d->functions.count; i++)
-        if (all[i]->function == f)
-            return all[i];
-    return NULL;
+    return emu_place_of(d, f->sequence)->code;
+}
+
+/* Gives the variable its place at or after `end` and returns the new end; the old one if that is above `most`. */
+static uint32_t place_variable(emu_decoder *d, const emu_symbol *s, uint32_t end, uint32_t alignment,
+                               uint32_t most)
+{
+    emu_place *place = emu_place_of(d, s->sequence);
+    place->address = emu_align_up(end, alignment);
+    place->has_address = true;
+    if (place->address + s->bytes <= most)
+        return (uint32_t)(place->address + s->bytes);
+    emu_log_error(d->in->log, s->line, (emu_text){0},
+                  "'%.*s' does not fit: the .%s variables take more than %u bytes", EMU_TEXT(s->name),
+                  emu_space_names[s->space], most);
+    return end;
 }
 
 static void layout_local(emu_decoder *d, const emu_symbol *s)
 {
     emu_program *p = d->program;
-    uint64_t at = emu_align_up(p->local_bytes, s->alignment < 16 ? 16 : s->alignment);
-    d->addresses[s->sequence] = at;
-    d->has_address[s->sequence] = true;
-    p->local_bytes = (uint32_t)(at + s->bytes);
+    p->local_bytes = place_variable(d, s, p->local_bytes, s->alignment < 16 ? 16 : s->alignment, LOCAL_BYTES);
 }
 
+/* How much a device has is checked when the kernel is whole. */
 static void layout_static_shared(emu_decoder *d, const emu_symbol *s)
 {
     emu_program *p = d->program;
     uint32_t start = p->reserved_shared_bytes;
-    uint64_t at = emu_align_up(start + p->static_shared_bytes, s->alignment);
-    d->addresses[s->sequence] = at;
-    d->has_address[s->sequence] = true;
-    p->static_shared_bytes = (uint32_t)(at + s->bytes - start);
+    p->static_shared_bytes =
+        place_variable(d, s, start + p->static_shared_bytes, s->alignment, INT32_MAX) - start;
 }
 
 static void layout_variable(emu_decoder *d, const emu_symbol *s)
 {
-    if (d->has_address[s->sequence])
+    if (emu_place_of(d, s->sequence)->has_address)
         return;
     if (s->space == EMU_SHARED && s->is_unsized) {
         if (d->dynamic_shared_alignment < s->alignment)
@@ -43,20 +64,6 @@ static void layout_variable(emu_decoder *d, const emu_symbol *s)
     } else if (s->space == EMU_LOCAL || s->space == EMU_PARAM_CALL) {
         layout_local(d, s);
     }
-}
-
-static void layout_operand(emu_decoder *d, const emu_instruction *i, const emu_operand *o)
-{
-    uint32_t number;
-    if (o->kind == EMU_OPERAND_NAME) {
-        const emu_symbol *s = emu_find(d->in->module, i->scope, o->name, &number);
-        if (s && s->kind == EMU_SYMBOL_VARIABLE)
-            layout_variable(d, s);
-        else if (s && s->kind == EMU_SYMBOL_FUNCTION && emu_text_is(i->opcode, "call"))
-            emu_layout_function(d, s->function);
-    }
-    for (uint32_t n = 0; n < o->count; n++)
-        layout_operand(d, i, &o->items[n]);
 }
 
 static void layout_parameters(emu_decoder *d, emu_symbol **symbols, size_t count)
@@ -81,43 +88,91 @@ emu_call emu_call_parts(const emu_instruction *i)
     return call;
 }
 
+/* ---- functions: callees first ------------------------------------------------------------------------------------ */
+
+/* Returns false if the function has to be laid out first: it is added to those that wait. One that is being laid out is
+   recursive, and the decoder of call refuses it. */
+static bool is_laid_out(emu_decoder *d, const emu_function *f, emu_list *waiting)
+{
+    if (!f->is_defined || emu_find_code(d, f))
+        return true;
+    *(const emu_function **)emu_list_add(&d->program->arena, waiting, sizeof f) = f;
+    return false;
+}
+
 /* A call through a register may lead to any function that takes as many arguments. */
-static void layout_indirect_callees(emu_decoder *d, const emu_instruction *i)
+static bool layout_indirect_callees(emu_decoder *d, const emu_instruction *i, emu_list *waiting)
 {
     emu_call call = emu_call_parts(i);
+    bool done = true;
     if (!call.callee || emu_find_function(d->in->module, call.callee->name))
-        return;
+        return true;
     for (const emu_function *f = d->in->module->functions; f; f = f->next)
         if (!f->is_entry && f->parameter_count == call.arguments->count &&
             f->result_count == call.results->count)
-            emu_layout_function(d, f);
+            done &= is_laid_out(d, f, waiting);
+    return done;
 }
 
-void emu_layout_function(emu_decoder *d, const emu_function *f)
+static bool layout_operand(emu_decoder *d, const emu_instruction *i, const emu_operand *o, emu_list *waiting)
 {
-    emu_arena *arena = &d->program->arena;
-    emu_function_code *code = emu_find_code(d, f);
-    if (code || !f->is_defined)
-        return;
-    for (emu_function_code *outer = d->code; outer; outer = outer->caller)
-        if (outer->function == f)
-            return; /* recursion: the decoder of call refuses it */
-    code = emu_arena_alloc(arena, sizeof *code);
-    code->caller = d->code;
-    d->code = code;
+    uint32_t number;
+    bool done = true;
+    if (o->kind == EMU_OPERAND_NAME) {
+        const emu_symbol *s = emu_find(d->in->module, i->scope, o->name, &number);
+        if (s && s->kind == EMU_SYMBOL_VARIABLE)
+            layout_variable(d, s);
+        else if (s && s->kind == EMU_SYMBOL_FUNCTION && emu_text_is(i->opcode, "call"))
+            done = is_laid_out(d, s->function, waiting);
+    }
+    for (uint32_t n = 0; done && n < o->count; n++)
+        done = layout_operand(d, i, &o->items[n], waiting);
+    return done;
+}
+
+static bool layout_instruction(emu_decoder *d, const emu_instruction *i, emu_list *waiting)
+{
+    bool done = !emu_text_is(i->opcode, "call") || layout_indirect_callees(d, i, waiting);
+    for (unsigned n = 0; done && n < i->operand_count; n++)
+        done = layout_operand(d, i, &i->operands[n], waiting);
+    return done;
+}
+
+static emu_function_code *begin_function(emu_decoder *d, const emu_function *f)
+{
+    emu_function_code *code = emu_arena_alloc(&d->program->arena, sizeof *code);
+    emu_place_of(d, f->sequence)->code = code;
     code->function = f;
     code->return_slot = d->program->register_bytes;
     d->program->register_bytes += emu_slot_bytes(EMU_B64);
     layout_parameters(d, f->parameters, f->parameter_count);
     layout_parameters(d, f->results, f->result_count);
-    for (size_t i = 0; i < f->instruction_count; i++) {
-        if (emu_text_is(f->instructions[i].opcode, "call"))
-            layout_indirect_callees(d, &f->instructions[i]);
-        for (unsigned n = 0; n < f->instructions[i].operand_count; n++)
-            layout_operand(d, &f->instructions[i], &f->instructions[i].operands[n]);
+    if (d->in->only_kernel && f != d->in->kernel) {
+        code->can_be_called = true;
+        code->laid_out = f->instruction_count;
     }
-    d->code = code->caller;
-    *(emu_function_code **)emu_list_add(arena, &d->functions, sizeof code) = code;
+    return code;
+}
+
+void emu_layout_functions(emu_decoder *d)
+{
+    emu_list waiting = {0}; /* the last one first */
+    is_laid_out(d, d->in->kernel, &waiting);
+    while (waiting.count) {
+        const emu_function *f = ((const emu_function **)waiting.items)[waiting.count - 1];
+        emu_function_code *code = emu_find_code(d, f);
+        if (!code)
+            code = begin_function(d, f);
+        while (code->laid_out < f->instruction_count &&
+               layout_instruction(d, &f->instructions[code->laid_out], &waiting))
+            code->laid_out++;
+        if (code->laid_out < f->instruction_count)
+            continue;
+        waiting.count--;
+        if (!code->is_listed)
+            *(emu_function_code **)emu_list_add(&d->program->arena, &d->functions, sizeof code) = code;
+        code->is_listed = true;
+    }
 }
 
 void emu_layout_dynamic_shared(emu_decoder *d)
@@ -134,25 +189,25 @@ bool emu_variable_address(emu_decoder *d, const emu_symbol *s, uint64_t *address
         *address = d->in->variable_addresses[s->sequence];
     else if (s->space == EMU_SHARED && s->is_unsized)
         *address = d->program->dynamic_shared_start;
-    else if (s->space == EMU_PARAM) {
-        *address = 0;
-        for (size_t i = 0; d->program->kernel->parameters[i] != s; i++)
-            *address = emu_align_up(*address, d->program->kernel->parameters[i]->alignment) +
-                       d->program->kernel->parameters[i]->bytes;
-        *address = emu_align_up(*address, s->alignment);
-    } else
-        *address = d->addresses[s->sequence];
+    else if (s->space == EMU_PARAM)
+        *address = s->parameter_offset;
+    else
+        *address = emu_place_of(d, s->sequence)->address;
     return s->space != EMU_PARAM || s->scope->function == d->program->kernel;
 }
 
 uint32_t emu_slot(emu_decoder *d, const emu_symbol *s)
 {
     emu_program *p = d->program;
-    if (!d->slots[s->sequence]) {
-        d->slots[s->sequence] = p->register_bytes;
-        p->register_bytes += emu_slot_bytes(s->type) * s->vector * s->count;
+    emu_place *place = emu_place_of(d, s->sequence);
+    uint32_t bytes = emu_slot_bytes(s->type) * s->vector * s->count;
+    if (!place->slot && bytes > REGISTER_BYTES - p->register_bytes) {
+        emu_decode_unsupported(d, s->name, ", of so many registers,");
+    } else if (!place->slot) {
+        place->slot = p->register_bytes;
+        p->register_bytes += bytes;
     }
-    return d->slots[s->sequence];
+    return place->slot;
 }
 
 uint32_t emu_temporary(emu_decoder *d)

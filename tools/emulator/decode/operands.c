@@ -25,15 +25,18 @@ uint32_t emu_decode_constant(emu_decoder *d, unsigned bytes, uint64_t value)
     uint32_t slot_bytes = EMU_LANES * bytes < 64 ? 64 : EMU_LANES * bytes;
     *c = (constant){*bucket, bytes, value, p->constant_bytes};
     *bucket = c;
-    char *grown = aligned_alloc(64, p->constant_bytes + slot_bytes);
-    if (!grown)
-        abort();
-    if (p->constants)
-        memcpy(grown, p->constants, p->constant_bytes);
-    free(p->constants);
-    p->constants = grown;
+    if (d->constant_room - p->constant_bytes < slot_bytes) {
+        d->constant_room = 2 * d->constant_room + 1024;
+        char *grown = aligned_alloc(64, d->constant_room);
+        if (!grown)
+            abort();
+        if (p->constants)
+            memcpy(grown, p->constants, p->constant_bytes);
+        free(p->constants);
+        p->constants = grown;
+    }
     for (int lane = 0; lane < EMU_LANES; lane++)
-        memcpy(grown + c->offset + (size_t)lane * bytes, &value, bytes);
+        memcpy(p->constants + c->offset + (size_t)lane * bytes, &value, bytes);
     p->constant_bytes += slot_bytes;
     return c->offset | 1;
 }
@@ -52,6 +55,12 @@ const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint
         return NULL;
     *slot = emu_slot(d, s) + number * s->vector * bytes + element * bytes;
     return s;
+}
+
+const emu_symbol *emu_decode_vector(emu_decoder *d, const emu_operand *o, uint32_t *slot)
+{
+    const emu_symbol *s = emu_decode_register(d, o, slot);
+    return s && s->vector > 1 && !o->element ? s : NULL;
 }
 
 const emu_symbol *emu_find_variable(emu_decoder *d, const emu_operand *o)
@@ -430,8 +439,8 @@ bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, e
 {
     static const char names[] = "xyzw";
     uint32_t slot;
-    const emu_symbol *s = emu_decode_register(d, o, &slot);
-    if (s && s->vector == count && count > 1 && count <= 4 && !o->element) {
+    const emu_symbol *s = emu_decode_vector(d, o, &slot);
+    if (s && s->vector == count) {
         for (unsigned i = 0; i < count; i++) {
             elements[i] = *o;
             elements[i].element = names[i];

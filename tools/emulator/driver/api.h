@@ -78,6 +78,8 @@ struct CUmod_st {
     emu_module *parsed;
     CUfunction functions;
     uint64_t *addresses; /* by symbol sequence, in the variable's space */
+    emu_place *places;   /* for the decodings of the load */
+    uint32_t decodings;
     emu_allocation *const_bank;
     emu_allocation **globals; /* by symbol sequence; .global variables */
 };

@@ -157,6 +157,9 @@ static emu_program *decode(CUmodule m, const emu_function *f, emu_log *log)
     emu_decode_input in = {.module = m->parsed,
                            .kernel = f,
                            .variable_addresses = m->addresses,
+                           .places = m->places,
+                           .decoding = ++m->decodings,
+                           .only_kernel = !f->is_entry,
                            .device_number = m->context->device->model->number,
                            .log = log};
     return emu_decode(&in);
@@ -202,8 +205,6 @@ static void decode_functions(CUmodule m, emu_log *log, emu_log *notes)
         }
         if (f->is_entry)
             add_function(m, f, program, own.text, log);
-        else
-            emu_program_free(program); /* a device function by itself: only to see whether it is right */
         if (f->is_entry && !program)
             emu_log_append(notes, "%s", m->functions->refusal);
         emu_log_free(&own);
@@ -230,6 +231,7 @@ static CUresult load(CUmodule m, emu_log *log, emu_log *notes)
     if (!parsed)
         return result_of(log);
     m->addresses = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->addresses);
+    m->places = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->places);
     m->globals = emu_arena_alloc(&m->parsed->arena, m->parsed->symbol_count * sizeof *m->globals);
     if (!allocate_const(m, log) || !allocate_globals(m, log))
         return log->errors ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_OUT_OF_MEMORY;

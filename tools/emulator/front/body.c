@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define MOST_ITEMS 256 /* of a list, such as the arguments of a call */
+
 static emu_operand parse_operand(emu_parser *p, bool is_call);
 
 static emu_operand *copy_operands(emu_parser *p, const emu_operand *items, size_t count)
@@ -28,17 +30,22 @@ static void check_item(emu_parser *p, emu_operand_kind kind, const emu_operand *
 static emu_operand parse_items(emu_parser *p, emu_operand_kind kind, const char *close, bool is_call)
 {
     emu_lexer *l = &p->lexer;
-    emu_operand items[256];
     emu_operand list = {.kind = kind};
+    const size_t first = p->open_items.count;
+    emu_go_deeper(p);
     emu_lex_next(l);
     for (bool more = !emu_lex_is(l, close); more; more = emu_lex_accept(l, ",")) {
-        if (list.count == sizeof items / sizeof *items)
+        if (list.count == MOST_ITEMS)
             emu_fail(l, "too many operands in one list");
-        items[list.count] = parse_operand(p, is_call);
-        check_item(p, kind, &items[list.count++]);
+        emu_operand item = parse_operand(p, is_call);
+        check_item(p, kind, &item);
+        *(emu_operand *)emu_list_add(&p->module->arena, &p->open_items, sizeof item) = item;
+        list.count++;
     }
     emu_lex_expect(l, close);
-    list.items = copy_operands(p, items, list.count);
+    emu_come_back(p);
+    list.items = copy_operands(p, (emu_operand *)p->open_items.items + first, list.count);
+    p->open_items.count = first;
     return list;
 }
 
@@ -271,6 +278,8 @@ static void parse_statement_or_recover(emu_parser *p)
         return;
     }
     p->lexer.recover = outer;
+    p->depth = 0;
+    p->open_items.count = 0;
     if (emu_log_wrong(log) >= EMU_MAX_ERRORS)
         longjmp(*outer, 1);
     p->lexer.recover = &here; /* an unclosed comment or string on the way ends the load */

@@ -24,7 +24,7 @@ static bool space_at(const emu_lexer *l, emu_space *space)
 bool emu_at_declaration(const emu_parser *p)
 {
     emu_space space;
-    return space_at(&p->lexer, &space);
+    return space_at(&p->lexer, &space) || emu_lex_is(&p->lexer, ".align");
 }
 
 static void skip_parentheses(emu_lexer *l)
@@ -44,6 +44,15 @@ static uint32_t parse_alignment(emu_parser *p)
     if (n == 0 || n > 65536 || (n & (n - 1)))
         emu_fail(&p->lexer, "the alignment must be a power of two");
     return (uint32_t)n;
+}
+
+/* ".align 8" before the state space, where ptxas takes it too; 0: there is none. */
+static uint32_t parse_alignments(emu_parser *p)
+{
+    uint32_t alignment = 0;
+    while (emu_lex_accept(&p->lexer, ".align"))
+        alignment = parse_alignment(p);
+    return alignment;
 }
 
 /* Registers for these are of bit type (ISA 5.2.3). */
@@ -73,10 +82,10 @@ static emu_type opaque_type(emu_parser *p, emu_space space)
 }
 
 /* ".align 8 .v4 .f32": what comes between the state space and the first name. */
-static emu_symbol parse_type(emu_parser *p, emu_space space)
+static emu_symbol parse_type(emu_parser *p, emu_space space, uint32_t alignment)
 {
     emu_lexer *l = &p->lexer;
-    emu_symbol s = {.space = space, .vector = 1};
+    emu_symbol s = {.space = space, .vector = 1, .alignment = alignment};
     for (; s.type == EMU_NONE; emu_lex_next(l)) {
         while (emu_lex_is(l, ".align") || emu_lex_is(l, ".attribute")) {
             if (emu_lex_accept(l, ".align"))
@@ -112,10 +121,17 @@ typedef struct emu_shape {
     unsigned count;
 } emu_shape;
 
+/* What an array may have, so that no size wraps. */
+static uint64_t most_elements(const emu_symbol *s)
+{
+    const uint64_t bytes = s->space == EMU_GLOBAL ? UINT64_C(1) << 40 : INT32_MAX;
+    return bytes / 64; /* a vector of four elements of 128 bits at most */
+}
+
 static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
 {
     emu_lexer *l = &p->lexer;
-    uint64_t elements = 1;
+    uint64_t elements = 1, most = most_elements(s);
     shape->count = 0;
     for (; emu_lex_accept(l, "["); emu_lex_expect(l, "]")) {
         uint64_t n = emu_lex_is(l, "]") ? 0 : emu_parse_literal(p, "an array size");
@@ -124,9 +140,9 @@ static void parse_dimensions(emu_parser *p, emu_symbol *s, emu_shape *shape)
         if (shape->count == sizeof shape->extents / sizeof *shape->extents - 1)
             emu_fail(l, "too many dimensions");
         s->is_unsized |= n == 0;
-        elements *= n ? n : 1;
-        if (elements > (uint64_t)1 << 40)
+        if (n > most / elements)
             emu_fail(l, "the array is too large");
+        elements *= n ? n : 1;
         shape->extents[shape->count++] = n;
     }
     s->is_array = shape->count > 0;
@@ -148,7 +164,9 @@ static emu_initial parse_initial_value(emu_parser *p)
                  : v.kind == EMU_VALUE_SINGLE ? EMU_INITIAL_SINGLE
                                               : EMU_INITIAL_INT;
         if (e.kind == EMU_INITIAL_INT && emu_lex_accept(l, "(")) { /* 0xff00(address or number) */
+            emu_go_deeper(p);
             emu_initial inner = parse_initial_value(p);
+            emu_come_back(p);
             emu_lex_expect(l, ")");
             inner.mask = e.value;
             return inner;
@@ -216,9 +234,12 @@ static void parse_initialiser(emu_parser *p, emu_symbol *s, const emu_shape *sha
     s->initial_count = list.count;
     if (!s->is_unsized)
         return;
-    s->bytes = rows * emu_types[s->type].bytes;
+    uint64_t row_elements = 1;
     for (unsigned i = 1; i < shape->count; i++)
-        s->bytes *= shape->extents[i];
+        row_elements *= shape->extents[i];
+    if (rows > most_elements(s) / row_elements)
+        emu_fail(l, "the array is too large");
+    s->bytes = rows * row_elements * emu_types[s->type].bytes;
     s->is_unsized = false;
 }
 
@@ -236,25 +257,36 @@ static void finish_variable(emu_parser *p, emu_symbol *s, const emu_symbol *type
         *(emu_symbol **)emu_list_add(&p->module->arena, &p->variables, sizeof s) = s;
 }
 
+/* name<count>. Registers are one symbol, since there may be a million of them; variables are `count` symbols. */
+static void declare_numbered(emu_parser *p, const emu_symbol *type, emu_text name)
+{
+    emu_lexer *l = &p->lexer;
+    uint64_t count = emu_parse_literal(p, "the number of names");
+    emu_lex_expect(l, ">");
+    if (count > 1u << 20)
+        emu_fail(l, "'%.*s' asks for too many names", EMU_TEXT(name));
+    if (type->space == EMU_REG) {
+        finish_variable(p, emu_declare_numbered(p, p->scope, name, (uint32_t)count), type);
+        return;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        emu_text numbered = emu_text_of(emu_arena_format(&p->module->arena, "%.*s%u", EMU_TEXT(name), i));
+        finish_variable(p, emu_declare(p, p->scope, EMU_SYMBOL_VARIABLE, numbered), type);
+    }
+}
+
 static void parse_declarator(emu_parser *p, const emu_symbol *type)
 {
     emu_lexer *l = &p->lexer;
     emu_text name = emu_lex_name(l, "a name");
     bool is_register = type->space == EMU_REG;
+    if (emu_lex_accept(l, "<")) {
+        declare_numbered(p, type, name);
+        return;
+    }
     emu_symbol *s = emu_declare(p, p->scope, is_register ? EMU_SYMBOL_REGISTER : EMU_SYMBOL_VARIABLE, name);
     emu_shape shape;
     finish_variable(p, s, type);
-    if (emu_lex_accept(l, "<")) {
-        uint64_t n = emu_parse_literal(p, "the number of names");
-        emu_lex_expect(l, ">");
-        if (n > 1u << 20)
-            emu_fail(l, "'%.*s' asks for too many names", EMU_TEXT(name));
-        if (!is_register)
-            emu_fail(l, "numbered names are supported for registers only");
-        s->is_numbered = true;
-        s->count = (uint32_t)n;
-        return;
-    }
     if (is_register)
         return;
     parse_dimensions(p, s, &shape);
@@ -279,16 +311,17 @@ void emu_parse_declaration(emu_parser *p)
     emu_space space = EMU_GENERIC;
     bool is_external = emu_lex_is(l, ".extern");
     emu_accept_linkage(p);
+    uint32_t alignment = parse_alignments(p);
     if (!space_at(l, &space))
         emu_fail(l, "expected a state space, found '%.*s'", EMU_TEXT(l->token.text));
     if (!p->function && (space == EMU_REG || space == EMU_PARAM_CALL || space == EMU_LOCAL))
         emu_fail(l, "'%.*s' needs a function around it", EMU_TEXT(l->token.text));
     emu_lex_next(l);
-    type = parse_type(p, space);
+    type = parse_type(p, space, alignment);
     type.is_external = is_external;
-    do
+    /* ptxas takes a declaration of nothing */
+    for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ","))
         parse_declarator(p, &type);
-    while (emu_lex_accept(l, ","));
     emu_lex_expect(l, ";");
 }
 
@@ -310,10 +343,11 @@ emu_symbol *emu_parse_parameter(emu_parser *p, bool of_kernel)
 {
     emu_lexer *l = &p->lexer;
     emu_space space;
+    uint32_t alignment = parse_alignments(p);
     if (!space_at(l, &space) || (space != EMU_REG && space != EMU_PARAM_CALL))
         emu_fail(l, "expected .param or .reg, found '%.*s'", EMU_TEXT(l->token.text));
     emu_lex_next(l);
-    emu_symbol type = parse_type(p, space);
+    emu_symbol type = parse_type(p, space, alignment);
     skip_pointer_attribute(p, of_kernel);
     emu_text name = l->token.text;
     if (!of_kernel || !emu_lex_accept(l, "_")) /* which ptxas takes there, and nowhere else */

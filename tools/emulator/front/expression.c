@@ -63,29 +63,57 @@ static emu_value negate(emu_parser *p, emu_value v)
     return v;
 }
 
+void emu_go_deeper(emu_parser *p)
+{
+    if (p->depth == EMU_MAX_DEPTH)
+        emu_fail(&p->lexer, "this is nested more than %d deep", EMU_MAX_DEPTH);
+    p->depth++;
+}
+
+void emu_come_back(emu_parser *p)
+{
+    p->depth--;
+}
+
+static emu_value parse_unary(emu_parser *p);
+
+static emu_value parse_cast(emu_parser *p, bool to_signed)
+{
+    emu_lex_next(&p->lexer);
+    emu_lex_expect(&p->lexer, ")");
+    emu_value v = want_integer(p, parse_unary(p));
+    v.kind = to_signed ? EMU_VALUE_SIGNED : EMU_VALUE_UNSIGNED;
+    return v;
+}
+
+static emu_value parse_parenthesis(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    if (emu_lex_is(l, ".s64") || emu_lex_is(l, ".u64"))
+        return parse_cast(p, emu_lex_is(l, ".s64"));
+    emu_value v = emu_parse_expression(p);
+    emu_lex_expect(l, ")");
+    return v;
+}
+
 static emu_value parse_unary(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
+    emu_value v;
+    emu_go_deeper(p);
     if (emu_lex_accept(l, "+"))
-        return parse_unary(p);
-    if (emu_lex_accept(l, "-"))
-        return negate(p, parse_unary(p));
-    if (emu_lex_accept(l, "!"))
-        return of_signed(!want_integer(p, parse_unary(p)).bits);
-    if (emu_lex_accept(l, "~"))
-        return (emu_value){EMU_VALUE_UNSIGNED, ~want_integer(p, parse_unary(p)).bits};
-    if (!emu_lex_accept(l, "("))
-        return parse_primary(p);
-    bool to_signed = emu_lex_is(l, ".s64"), to_unsigned = emu_lex_is(l, ".u64");
-    if (to_signed || to_unsigned) {
-        emu_lex_next(l);
-        emu_lex_expect(l, ")");
-        emu_value v = want_integer(p, parse_unary(p));
-        v.kind = to_signed ? EMU_VALUE_SIGNED : EMU_VALUE_UNSIGNED;
-        return v;
-    }
-    emu_value v = emu_parse_expression(p);
-    emu_lex_expect(l, ")");
+        v = parse_unary(p);
+    else if (emu_lex_accept(l, "-"))
+        v = negate(p, parse_unary(p));
+    else if (emu_lex_accept(l, "!"))
+        v = of_signed(!want_integer(p, parse_unary(p)).bits);
+    else if (emu_lex_accept(l, "~"))
+        v = (emu_value){EMU_VALUE_UNSIGNED, ~want_integer(p, parse_unary(p)).bits};
+    else if (emu_lex_accept(l, "("))
+        v = parse_parenthesis(p);
+    else
+        v = parse_primary(p);
+    emu_come_back(p);
     return v;
 }
 
@@ -224,9 +252,11 @@ emu_value emu_parse_expression(emu_parser *p)
     if (!emu_lex_accept(&p->lexer, "?"))
         return condition;
     want_integer(p, condition);
+    emu_go_deeper(p);
     emu_value yes = emu_parse_expression(p);
     emu_lex_expect(&p->lexer, ":");
     emu_value no = emu_parse_expression(p);
+    emu_come_back(p);
     if (is_integer(yes) != is_integer(no))
         emu_fail(&p->lexer, "both values of '?:' must be integers, or both floats");
     emu_value v = condition.bits ? yes : no;

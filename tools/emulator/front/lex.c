@@ -27,18 +27,22 @@ static char peek(const emu_lexer *l, size_t ahead)
 
 emu_text emu_lex_line_text(const emu_lexer *l, const char *at)
 {
-    const char *from = at, *to = at;
-    while (to < l->end && *to != '\n' && *to != '\0')
-        to++;
+    enum { MOST = 200 };
+    const char *from = at;
     /* `at` is always inside the source, whose first character is not a continuation of anything */
-    while (from[-1] != '\n' && from[-1] != '\0')
+    while (from[-1] != '\n' && from[-1] != '\0' && at - from < MOST)
         from--;
+    if (at - from == MOST) /* a long line: what is around the place */
+        from = at - MOST / 2;
+    const char *to = from;
+    while (to < l->end && *to != '\n' && *to != '\0' && to - at < MOST)
+        to++;
     while (from < to && (*from == ' ' || *from == '\t'))
         from++;
     while (to > from && (to[-1] == ' ' || to[-1] == '\t' || to[-1] == '\r'))
         to--;
-    if (to - from > 200)
-        to = from + 200;
+    if (to - from > MOST)
+        to = from + MOST;
     return (emu_text){from, (size_t)(to - from)};
 }
 

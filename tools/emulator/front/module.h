@@ -11,6 +11,7 @@ typedef struct emu_function emu_function;
 typedef struct emu_scope {
     struct emu_scope *outer;
     emu_function *function; /* NULL at module level */
+    emu_symbol *numbers;    /* that have names which end in digits, the last one first */
 } emu_scope;
 
 typedef enum emu_symbol_kind {
@@ -34,7 +35,8 @@ typedef struct emu_initial {
 } emu_initial;
 
 struct emu_symbol {
-    emu_symbol *next; /* in its hash bucket */
+    emu_symbol *next;        /* in its hash bucket */
+    emu_symbol *next_number; /* of the scope's */
     emu_text name;
     emu_scope *scope;
     emu_symbol_kind kind;
@@ -48,6 +50,7 @@ struct emu_symbol {
     /* variables */
     uint64_t bytes;
     uint32_t alignment;
+    uint32_t parameter_offset; /* of a kernel */
     bool is_external, is_unsized, is_array, is_parameter, is_entry_parameter;
     bool is_opaque; /* .texref and its like */
     emu_initial *initial;
@@ -145,8 +148,6 @@ static inline uint64_t emu_function_address(const emu_function *f)
     return 16 * (1 + (uint64_t)f->sequence);
 }
 
-#define EMU_BUCKETS 4096
-
 typedef struct emu_module {
     emu_arena arena;
     emu_text source;
@@ -158,7 +159,8 @@ typedef struct emu_module {
         bool independent_samplers; /* texmode_independent */
     } target;
     emu_scope *scope;
-    emu_symbol *buckets[EMU_BUCKETS];
+    emu_symbol **buckets; /* of names, at least as many as symbols */
+    uint32_t bucket_count;
     emu_symbol **variables; /* in order of declaration, with those inside functions */
     size_t variable_count;
     emu_function *functions, **last_function;

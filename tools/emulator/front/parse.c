@@ -159,7 +159,9 @@ static void layout_parameters(emu_parser *p, emu_function *f)
             emu_fail(&p->lexer, "a kernel's parameters live in .param");
         s->space = EMU_PARAM;
         s->is_entry_parameter = true;
-        at = emu_align_up(at, s->alignment) + s->bytes;
+        at = emu_align_up(at, s->alignment);
+        s->parameter_offset = (uint32_t)at;
+        at += s->bytes;
     }
     f->parameter_bytes = at;
     unsigned most = p->module->version < 81 ? 4352 : 32764;
@@ -245,11 +247,44 @@ static void parse_function(emu_parser *p, bool is_entry, bool is_external)
     p->function = NULL;
 }
 
+static emu_function *parse_function_name(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    emu_text name = emu_lex_name(l, "a function's name");
+    emu_function *f = emu_find_function(p->module, name);
+    if (!f || f->is_entry)
+        emu_fail(l, "'%.*s' is not a declared function other than a kernel", EMU_TEXT(name));
+    return f;
+}
+
+/* ".alias name, function;": the name, declared without a body, means the function from here on (ISA 11.2.3). */
+static void parse_alias(emu_parser *p)
+{
+    emu_lexer *l = &p->lexer;
+    uint32_t number;
+    emu_lex_expect(l, ".alias");
+    emu_text name = l->token.text;
+    emu_function *alias = parse_function_name(p);
+    emu_lex_expect(l, ",");
+    emu_function *f = parse_function_name(p);
+    if (alias->is_defined || alias == f)
+        emu_fail(l, "'%.*s' has a body already", EMU_TEXT(name));
+    if (!are_alike(alias->parameters, alias->parameter_count, f->parameters, f->parameter_count) ||
+        !are_alike(alias->results, alias->result_count, f->results, f->result_count))
+        emu_fail(l, "'%.*s' and '%.*s' have different parameters", EMU_TEXT(name), EMU_TEXT(f->name));
+    emu_find(p->module, p->module->scope, name, &number)->function = f;
+    emu_lex_expect(l, ";");
+}
+
 static void parse_module_item(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;
     if (emu_skip_debug(p))
         return;
+    if (emu_lex_is(l, ".alias")) {
+        parse_alias(p);
+        return;
+    }
     emu_lexer before = *l;
     bool is_external = emu_lex_is(l, ".extern");
     emu_accept_linkage(p);

@@ -13,6 +13,8 @@ typedef struct emu_parser {
     emu_list instructions, variables;
     const emu_source *source; /* what the last .loc of the body says */
     emu_lack lacks;           /* of the function whose head is being read */
+    unsigned depth;           /* of what is being read inside a statement */
+    emu_list open_items;      /* operands of the lists that are not closed yet, the innermost list's last */
 } emu_parser;
 
 /* A constant expression's value (ISA 4.5.5). */
@@ -20,6 +22,12 @@ typedef struct emu_value {
     enum { EMU_VALUE_SIGNED, EMU_VALUE_UNSIGNED, EMU_VALUE_DOUBLE, EMU_VALUE_SINGLE } kind;
     uint64_t bits;
 } emu_value;
+
+/* Around whatever may hold something of its own kind, so that no text is deeper than the host's stack. ptxas has such a limit
+   too. */
+#define EMU_MAX_DEPTH 100
+void emu_go_deeper(emu_parser *p);
+void emu_come_back(emu_parser *p);
 
 emu_value emu_parse_expression(emu_parser *p);
 uint64_t emu_parse_integer(emu_parser *p, const char *what);
@@ -30,6 +38,8 @@ void emu_lacks(emu_parser *p, const char *what);
 
 emu_scope *emu_open_scope(emu_parser *p, emu_function *function);
 emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name);
+/* name<count>: name0 and so on, but not `name` itself, which may mean something else. */
+emu_symbol *emu_declare_numbered(emu_parser *p, emu_scope *scope, emu_text name, uint32_t count);
 
 bool emu_at_declaration(const emu_parser *p);
 void emu_accept_linkage(emu_parser *p); /* .visible and its like, at most one of them */

@@ -1,18 +1,35 @@
 /* Names: what they mean in a scope, and declaring them (ISA 4.4). */
 #include "parse.h"
 
-static uint32_t hash(const emu_scope *scope, emu_text name)
+static emu_symbol **bucket_of(const emu_module *m, const emu_scope *scope, emu_text name)
 {
     uint32_t h = 2166136261u ^ (uint32_t)((uintptr_t)scope >> 4);
     for (size_t i = 0; i < name.size; i++)
         h = (h ^ (uint8_t)name.at[i]) * 16777619u;
-    return (h ^ h >> 15) % EMU_BUCKETS;
+    return &m->buckets[(h ^ h >> 15) % m->bucket_count];
 }
 
-static emu_symbol *find_here(const emu_module *m, const emu_scope *scope, emu_text name)
+static void add_buckets(emu_module *m)
 {
-    for (emu_symbol *s = m->buckets[hash(scope, name)]; s; s = s->next)
-        if (s->scope == scope && emu_text_same(s->name, name))
+    emu_symbol **old = m->buckets;
+    const uint32_t old_count = m->bucket_count;
+    m->bucket_count = old_count ? 4 * old_count : 256;
+    m->buckets = emu_arena_alloc(&m->arena, m->bucket_count * sizeof *m->buckets);
+    for (uint32_t i = 0; i < old_count; i++) {
+        for (emu_symbol *s = old[i], *next; s; s = next) {
+            emu_symbol **bucket = bucket_of(m, s->scope, s->name);
+            next = s->next;
+            s->next = *bucket;
+            *bucket = s;
+        }
+    }
+}
+
+/* `name` itself, or name<count>. */
+static emu_symbol *find_here(const emu_module *m, const emu_scope *scope, emu_text name, bool is_numbered)
+{
+    for (emu_symbol *s = m->bucket_count ? *bucket_of(m, scope, name) : NULL; s; s = s->next)
+        if (s->scope == scope && s->is_numbered == is_numbered && emu_text_same(s->name, name))
             return s;
     return NULL;
 }
@@ -39,11 +56,11 @@ emu_symbol *emu_find(const emu_module *m, const emu_scope *scope, emu_text name,
     bool numbered = split_number(name, &prefix, &n);
     *number = 0;
     for (; scope; scope = scope->outer) {
-        emu_symbol *s = find_here(m, scope, name);
-        if (s && !s->is_numbered)
+        emu_symbol *s = find_here(m, scope, name, false);
+        if (s)
             return s;
-        s = numbered ? find_here(m, scope, prefix) : NULL;
-        if (s && s->is_numbered && n < s->count) {
+        s = numbered ? find_here(m, scope, prefix, true) : NULL;
+        if (s && n < s->count) {
             *number = n;
             return s;
         }
@@ -53,10 +70,8 @@ emu_symbol *emu_find(const emu_module *m, const emu_scope *scope, emu_text name,
 
 emu_function *emu_find_function(const emu_module *m, emu_text name)
 {
-    for (emu_function *f = m->functions; f; f = f->next)
-        if (emu_text_same(f->name, name))
-            return f;
-    return NULL;
+    const emu_symbol *s = find_here(m, m->scope, name, false);
+    return s && s->kind == EMU_SYMBOL_FUNCTION ? s->function : NULL;
 }
 
 emu_scope *emu_open_scope(emu_parser *p, emu_function *function)
@@ -68,20 +83,19 @@ emu_scope *emu_open_scope(emu_parser *p, emu_function *function)
     return scope;
 }
 
-emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name)
+static void refuse_second(emu_parser *p, emu_text name, const emu_symbol *first)
+{
+    if (first)
+        emu_fail(&p->lexer, "'%.*s' is declared twice; first in line %u", EMU_TEXT(name), first->line);
+}
+
+static emu_symbol *add_symbol(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name)
 {
     emu_module *m = p->module;
-    emu_text prefix;
-    uint32_t number;
-    emu_symbol *old = find_here(m, scope, name);
-    if (!old && split_number(name, &prefix, &number)) { /* %r3 behind %r<9> */
-        old = find_here(m, scope, prefix);
-        old = old && old->is_numbered && number < old->count ? old : NULL;
-    }
-    if (old)
-        emu_fail(&p->lexer, "'%.*s' is declared twice; first in line %u", EMU_TEXT(name), old->line);
+    if (m->symbol_count == m->bucket_count)
+        add_buckets(m);
     emu_symbol *s = emu_arena_alloc(&m->arena, sizeof *s);
-    emu_symbol **bucket = &m->buckets[hash(scope, name)];
+    emu_symbol **bucket = bucket_of(m, scope, name);
     *s = (emu_symbol){.next = *bucket,
                       .name = name,
                       .scope = scope,
@@ -91,5 +105,38 @@ emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, e
                       .count = 1,
                       .sequence = m->symbol_count++};
     *bucket = s;
+    return s;
+}
+
+emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, emu_text name)
+{
+    emu_text prefix;
+    uint32_t number;
+    const bool has_number = split_number(name, &prefix, &number);
+    const emu_symbol *range = has_number ? find_here(p->module, scope, prefix, true) : NULL;
+    refuse_second(p, name, find_here(p->module, scope, name, false));
+    refuse_second(p, name, range && number < range->count ? range : NULL); /* %r3 behind %r<9> */
+    emu_symbol *s = add_symbol(p, scope, kind, name);
+    if (has_number) {
+        s->next_number = scope->numbers;
+        scope->numbers = s;
+    }
+    return s;
+}
+
+emu_symbol *emu_declare_numbered(emu_parser *p, emu_scope *scope, emu_text name, uint32_t count)
+{
+    emu_text prefix;
+    uint32_t number;
+    refuse_second(p, name, find_here(p->module, scope, name, true));
+    for (const emu_symbol *s = scope->numbers; s;
+         s = s->next_number) /* %r<9> behind %r3; a label is no such name */
+        if (s->kind != EMU_SYMBOL_LABEL && split_number(s->name, &prefix, &number) && number < count &&
+            emu_text_same(prefix, name) &&
+            (s->name.size == prefix.size + 1 || s->name.at[prefix.size] != '0'))
+            refuse_second(p, s->name, s);
+    emu_symbol *s = add_symbol(p, scope, EMU_SYMBOL_REGISTER, name);
+    s->is_numbered = true;
+    s->count = count;
     return s;
 }
