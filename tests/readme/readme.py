@@ -17,8 +17,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "counts"))
+sys.path[:0] = [str(ROOT / "tests" / "counts"), str(ROOT / "tools" / "bench")]
 import counts  # noqa: E402
+import summary  # noqa: E402
 
 MOST_LINES, MOST_WORDS = 250, 2000  # of the first page
 REGION = re.compile(r"(<!-- made: (.+?) -->\n).*?(<!-- end -->\n)", re.S)
@@ -162,7 +163,11 @@ def evaluate(expression, numbers):
     return eval(expression.replace("/", "//"), {"__builtins__": {}}, known | numbers)
 
 
-MADE = {"families": families, "parameters": parameters, "contract": contract, "contents": contents, "sizes": sizes,
+def measured(_sources, _text):
+    return summary.markdown()
+
+
+MADE = {"measured": measured, "families": families, "parameters": parameters, "contract": contract, "contents": contents, "sizes": sizes,
         "costs": costs}
 
 
