@@ -48,9 +48,8 @@ size_t kiln_describe_driver(const kiln_driver *driver, const char *call, int res
     kiln_loader loader;
     loader.driver = driver;
     loader.state = LOADER_CLOSED;
-    const kiln_error error = {.status = result != 0 ? KILN_ERROR_DRIVER : KILN_OK,
-                              .driver_result = result,
-                              .subject = call};
+    const kiln_error error = {
+        .status = result != 0 ? KILN_ERROR_DRIVER : KILN_OK, .driver_result = result, .subject = call};
     return kiln_describe_error(&loader, &error, NULL, text, bytes);
 }
 

@@ -186,19 +186,18 @@ static kiln_status query_device(kiln_loader *loader)
     const uint32_t sm = 10u * (uint32_t)values[MAJOR] + (uint32_t)values[MINOR];
     /* Twice per clock the bus moves its width. */
     const uint64_t moved = (uint64_t)values[MEMORY_CLOCK] * (uint32_t)values[BUS] / 4;
-    const uint64_t memory_cycles =
-        moved && values[CLOCK] ? ((uint64_t)values[CLOCK] << 20) / moved : 1024;
-    loader->device = (kiln_device){
-        .sm = sm,
-        .driver_version = (uint32_t)version,
-        .multiprocessors = (uint32_t)values[MULTIPROCESSORS],
-        .max_shared_bytes = (uint32_t)values[SHARED],
-        .ptx_only = loader->options.ptx_only != 0,
-        .multiprocessor_shared_bytes =
-            values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024,
-        .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
-        .memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX,
-        .mma_cycles = mma_cycles(sm)};
+    const uint64_t memory_cycles = moved && values[CLOCK] ? ((uint64_t)values[CLOCK] << 20) / moved : 1024;
+    loader->device =
+        (kiln_device){.sm = sm,
+                      .driver_version = (uint32_t)version,
+                      .multiprocessors = (uint32_t)values[MULTIPROCESSORS],
+                      .max_shared_bytes = (uint32_t)values[SHARED],
+                      .ptx_only = loader->options.ptx_only != 0,
+                      .multiprocessor_shared_bytes =
+                          values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024,
+                      .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
+                      .memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX,
+                      .mma_cycles = mma_cycles(sm)};
     return KILN_OK;
 }
 

@@ -107,7 +107,8 @@ void causes()
     kiln::loader loader;
     CHECK(driver.failure().ok() && std::strcmp(driver.describe(text), "") == 0);
     kiln::status s = driver.load("/nowhere/libcuda.so.1");
-    CHECK(driver.failure() == s && std::strcmp(kiln::describe(text, s, driver, loader), driver.describe(text)) == 0);
+    CHECK(driver.failure() == s &&
+          std::strcmp(kiln::describe(text, s, driver, loader), driver.describe(text)) == 0);
     CHECK(std::strstr(text, "driver library not found: /nowhere/libcuda.so.1: cannot open") == text);
     CHECK(std::strcmp(kiln::describe(cut, s, driver, loader), "driver ") == 0);
     CHECK(driver.check("cuInit", 0).ok());
@@ -131,7 +132,8 @@ void forgets()
     fake_reset();
     kiln::loader loader;
     loader.forget();
-    CHECK(loader.open(memory, fake_table, mini_bundle).ok() && kiln::status{mini_axpy(loader, nullptr, args)}.ok());
+    CHECK(loader.open(memory, fake_table, mini_bundle).ok() &&
+          kiln::status{mini_axpy(loader, nullptr, args)}.ok());
     fake.fail_at = fake.calls + 1; /* cuCtxGetCurrent */
     fake.fail_result = 201;
     CHECK(loader.close() == KILN_ERROR_DRIVER && loader.is_open());

@@ -66,7 +66,8 @@ int main(int argc, char **argv)
 
     const packing_nf4_quantize_args pack = {.in = in, .scale = scale, .packed = packed, .n = N};
     const unpacking_nf4_unpack_args unpack = {.packed = packed, .scale = scale, .out = out, .n = N};
-    if (refused(&packing, kiln_open(&packing, &driver, &packing_bundle, packing_slots, PACKING_SLOTS, NULL)) ||
+    if (refused(&packing,
+                kiln_open(&packing, &driver, &packing_bundle, packing_slots, PACKING_SLOTS, NULL)) ||
         refused(&unpacking,
                 kiln_open(&unpacking, &driver, &unpacking_bundle, unpacking_slots, UNPACKING_SLOTS, NULL)) ||
         refused(&packing, packing_nf4_quantize(&packing, NULL, &pack)) ||
