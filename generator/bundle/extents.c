@@ -137,7 +137,10 @@ static extent_check check_of(arena *a, const bundle_family *f, const extents *al
     text out = text_new(a);
     for (size_t i = 0; i < all->count; i++) {
         const extent *e = &all->items[i];
-        add_condition(&out, "    if (!(", bytes_text(a, e), " < 9223372036854775808.0)) {\n");
+        const char *head = "    if (!(";
+        if (arg_may_be_null(e->field->arg))
+            head = arena_format(a, "    if (a->%s != 0 && !(", e->field->member);
+        add_condition(&out, head, bytes_text(a, e), " < 9223372036854775808.0)) {\n");
         c_add_text_constant(&out, 8, "detail",
                             arena_format(a, "%s would have 2^63 bytes or more", e->field->name));
         text_printf(&out,

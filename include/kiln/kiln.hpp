@@ -29,9 +29,7 @@
 #ifndef KILN_KILN_HPP
 #define KILN_KILN_HPP
 
-#include <cstring>
-
-#include <dlfcn.h>
+#include <string.h>
 
 #include <kiln/kiln.h>
 
@@ -86,7 +84,8 @@ class driver {
     driver(const driver &) = delete;
     driver &operator=(const driver &) = delete;
 
-    /* As kiln_driver_load; a library that was loaded before is closed. */
+    /* As kiln_driver_load; a library that was loaded before is closed. After DRIVER_NOT_FOUND dlerror() has the loader's
+     * reason. */
     status load(const char *path = nullptr, const char **missing_symbol = nullptr) noexcept
     {
         close();
@@ -95,7 +94,7 @@ class driver {
         if (missing_symbol)
             *missing_symbol = missing;
         if (!loaded)
-            return fail(loaded, missing ? missing : dlerror(), 0);
+            return fail(loaded, missing ? missing : path ? path : "libcuda.so.1", 0);
         return loaded;
     }
     void close() noexcept
@@ -148,14 +147,14 @@ class driver {
         result_ = result;
         subject_[0] = '\0';
         if (subject)
-            std::strncat(subject_, subject, sizeof subject_ - 1);
+            strncat(subject_, subject, sizeof subject_ - 1);
         return code;
     }
 
     kiln_driver table_{};
     status failure_;
     int result_ = 0;
-    char subject_[256] = ""; /* a copy: dlerror's text lasts until the next error */
+    char subject_[256] = ""; /* a copy of the path, the entry point or the call */
 };
 
 /* The memory of one loader: NAME_SLOTS for a bundle. It stays where it is, and has to outlive the loader. */
@@ -294,7 +293,7 @@ const char *describe(char (&text)[Bytes], status failed, const driver &driver, c
     if (loader.last_error().status == failed.code())
         return loader.describe(text);
     text[0] = '\0';
-    std::strncat(text, failed.text(), Bytes - 1);
+    strncat(text, failed.text(), Bytes - 1);
     return text;
 }
 

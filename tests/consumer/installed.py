@@ -98,7 +98,7 @@ def explains(folder, *arguments):
     source, stub = folder / "stub.c", folder / "libstub.so"
     source.write_text("".join(f"int {symbol}(void) {{ return 34; }}\n" for symbol in symbols))
     run("cc", "-shared", "-fPIC", "-w", "-fno-builtin", source, "-o", stub)
-    for library, why in (("/nowhere/libcuda.so.1", "driver library not found: /nowhere/libcuda.so.1: cannot open shared object file"),
+    for library, why in (("/nowhere/libcuda.so.1", "driver library not found: /nowhere/libcuda.so.1"),
                          (stub, "driver call failed: cuInit: the CUDA toolkit's stub library (34)")):
         done = subprocess.run([folder / "build/app", *arguments, library], capture_output=True, text=True, check=False)
         expect(done.stdout.startswith(why), f"with {library} the program says: {done}")
@@ -220,8 +220,7 @@ def cxx(scratch):
     folder = project(scratch, "cxx", "kernels.yaml")
     configure(folder)
     build(folder)
-    runs(folder, "success, scale 3\ndriver library not found: /nowhere/libcuda.so.1: cannot open shared object file: "
-                 "No such file or directory\n")
+    runs(folder, "success, scale 3\ndriver library not found: /nowhere/libcuda.so.1\n")
     explains(folder)
 
 

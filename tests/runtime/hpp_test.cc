@@ -109,7 +109,7 @@ void causes()
     kiln::status s = driver.load("/nowhere/libcuda.so.1");
     CHECK(driver.failure() == s &&
           std::strcmp(kiln::describe(text, s, driver, loader), driver.describe(text)) == 0);
-    CHECK(std::strstr(text, "driver library not found: /nowhere/libcuda.so.1: cannot open") == text);
+    CHECK(std::strstr(text, "driver library not found: /nowhere/libcuda.so.1") == text);
     CHECK(std::strcmp(kiln::describe(cut, s, driver, loader), "driver ") == 0);
     CHECK(driver.check("cuInit", 0).ok());
     s = driver.check("cuInit", 34);
