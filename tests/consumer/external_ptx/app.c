@@ -174,8 +174,9 @@ int main(int argc, char **argv)
         return 77;
     CUdeviceptr at_x = upload(x, sizeof x), at_y = upload(y, sizeof y), at_sums = upload(sums, sizeof sums);
     kiln_status status = kiln_open(&loader, &driver, &external_bundle, slots, EXTERNAL_SLOTS, NULL);
-    int right = check("open", status, KILN_OK, 1) && check_saxpy(at_x, at_y) && check_sums(at_x, at_sums) &&
-                check_transpose(at_x, at_y) && check_variants(at_x, at_y) && check_softmax(at_x, at_y);
+    int right = (status == KILN_OK || check("open", status, KILN_OK, 1)) && check_saxpy(at_x, at_y) &&
+                check_sums(at_x, at_sums) && check_transpose(at_x, at_y) && check_variants(at_x, at_y) &&
+                check_softmax(at_x, at_y);
     kiln_close(&loader);
     driver.device_primary_ctx_release(0);
     kiln_driver_close(&driver);
