@@ -151,24 +151,32 @@ static extent_check check_of(arena *a, const bundle_family *f, const extents *al
     return (extent_check){large[0] != '\0' ? large : "1", large[0] != '\0' ? bits : 0, out.data};
 }
 
+static extent_check kept(arena *a, extent_check check)
+{
+    return (extent_check){arena_string(a, check.large, strlen(check.large)), check.bits,
+                          arena_string(a, check.exact, strlen(check.exact))};
+}
+
 void extents_make(arena *a, bundle_family *f)
 {
+    arena *piece = arena_new();
     f->extent_checks = arena_alloc(a, (f->variant_count + 1) * sizeof *f->extent_checks);
-    for (size_t i = 0; i < f->variant_count; i++) {
+    for (size_t i = 0; i < f->variant_count; i++, arena_clear(piece)) {
         bundle_variant *v = f->variants[i];
         double most_of_args[KILN_MAX_ARGS];
-        expression_most_of_args(a, v->variant, most_of_args);
-        const extents all = extents_of(a, f, v->variant, most_of_args);
+        expression_most_of_args(piece, v->variant, most_of_args);
+        const extents all = extents_of(piece, f, v->variant, most_of_args);
         if (all.count == 0)
             continue;
-        const extent_check check = check_of(a, f, &all, most_of_args);
+        const extent_check check = check_of(piece, f, &all, most_of_args);
         size_t same = 0;
         while (same < f->extent_check_count && strcmp(f->extent_checks[same].exact, check.exact) != 0)
             same++;
-        f->extent_checks[same] = check;
-        f->extent_check_count += same == f->extent_check_count;
+        if (same == f->extent_check_count)
+            f->extent_checks[f->extent_check_count++] = kept(a, check);
         v->extent_check = (uint32_t)same + 1;
     }
+    arena_free(piece);
 }
 
 /* The exact sizes stand apart, lest every call set up what they take. */

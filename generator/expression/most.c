@@ -1,4 +1,5 @@
 /* Upper bounds, in double: what would pass 64 bits has a bound too, and a rounded one is as good. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "family/family.h"
@@ -55,13 +56,17 @@ double expression_most(const expression *e, const double *most_of_args)
 
 /* ---- of arguments -------------------------------------------------------------------------------------------------- */
 
-static double most_of_type(const kiln_arg *arg)
+/* 2^bits - 1 of an integer. A signed one counts as unsigned, unless a rule says that it is not negative. */
+static double most_of_type(const kiln_arg *arg, bool is_negative_too)
 {
-    const char *type = arg->type;
-    return type[0] != 'u'             ? no_bound
-           : strcmp(type, "u16") == 0 ? 65535.0
-           : strcmp(type, "u32") == 0 ? 4294967295.0
-                                      : no_bound;
+    const char *digits = arg->type + strcspn(arg->type, "0123456789");
+    const bool is_signed = arg->type[0] == 'i' || arg->type[0] == 's';
+    if (is_negative_too ? arg->type[0] != 'u' : !is_signed)
+        return no_bound;
+    double most = is_signed ? 0.5 : 1;
+    for (unsigned long bits = strtoul(digits, NULL, 10); bits > 0; bits--)
+        most *= 2;
+    return most < no_bound ? most - 1 : most;
 }
 
 /* Of conditions that all hold, those that bound an argument by a number. */
@@ -70,6 +75,10 @@ static void narrow(const expression *e, double *most)
     if (e->operation == OPERATION_AND) {
         narrow(e->operands[0], most);
         narrow(e->operands[1], most);
+    }
+    if (e->operation == OPERATION_NOT && e->operands[0]->operation == OPERATION_NEGATIVE) {
+        const size_t index = e->operands[0]->operands[0]->index;
+        most[index] = smaller(most[index], most_of_type(&e->source->family->args[index], false));
     }
     if (e->operation != OPERATION_LESS && e->operation != OPERATION_LESS_EQUAL)
         return;
@@ -82,7 +91,7 @@ void expression_most_of_args(arena *a, const variant *v, double *most)
 {
     const kiln_family *family = v->family;
     for (size_t i = 0; family->args[i].name; i++)
-        most[i] = most_of_type(&family->args[i]);
+        most[i] = most_of_type(&family->args[i], true);
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++)
         narrow(expression_bind(a, expression_parse(a, family, rule->condition), v), most);
 }
