@@ -50,6 +50,7 @@ extern "C" {
 
 extern const kiln_bundle kiln_default_bundle; /* for kiln_open */
 extern const kiln_index kiln_default_index;   /* all kernels, to find, enumerate or preload */
+extern const uint32_t kiln_default_manifest_crc; /* CRC-32 of kiln_default.json, for readers of both */
 
 /* int4_quantize: quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read.
  * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.

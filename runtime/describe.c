@@ -10,10 +10,10 @@ typedef struct writer {
 
 static ONCE void put(writer *w, const char *string);
 static ONCE void put_part(writer *w, const char *string);
-static ONCE void put_number(writer *w, uint32_t number);
-static ONCE void put_version(writer *w, uint32_t version);
+static ONCE void put_number(writer *w, const char *before, uint32_t number);
+static ONCE void put_version(writer *w, const char *before, uint32_t version);
 static void put_versions(writer *w, const kiln_error *error);
-static void put_driver_result(writer *w, const kiln_loader *loader, int result);
+static void put_driver_result(writer *w, const kiln_driver *driver, int result);
 static void put_images(writer *w, const kiln_device *device, const kiln_module *module);
 static void put_target(writer *w, const kiln_image *image);
 static void put_shared_bytes(writer *w, const kiln_device *device, const kiln_kernel *kernel);
@@ -30,7 +30,7 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
         if (error->needed != 0 || error->present != 0)
             put_versions(&w, error);
         if (error->driver_result != 0)
-            put_driver_result(&w, open ? loader : NULL, error->driver_result);
+            put_driver_result(&w, loader != NULL ? loader->driver : NULL, error->driver_result);
         if (open && kernel != NULL &&
             (error->status == KILN_ERROR_NO_IMAGE || error->status == KILN_ERROR_DRIVER_TOO_OLD)) {
             put_images(&w, &loader->device, kernel->module);
@@ -40,6 +40,17 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
     if (w.bytes != 0)
         w.text[w.length < w.bytes ? w.length : w.bytes - 1] = '\0';
     return w.length;
+}
+
+/* As of a loader that has this driver and is not open. */
+size_t kiln_describe_driver(const kiln_driver *driver, const char *call, int result, char *text, size_t bytes)
+{
+    kiln_loader loader;
+    loader.driver = driver;
+    loader.state = LOADER_CLOSED;
+    const kiln_error error = {
+        .status = result != 0 ? KILN_ERROR_DRIVER : KILN_OK, .driver_result = result, .subject = call};
+    return kiln_describe_error(&loader, &error, NULL, text, bytes);
 }
 
 static void put(writer *w, const char *string)
@@ -58,7 +69,8 @@ static void put_part(writer *w, const char *string)
     put(w, string);
 }
 
-static void put_number(writer *w, uint32_t number)
+/* `before` and the number. */
+static void put_number(writer *w, const char *before, uint32_t number)
 {
     char digits[11];
     char *first = digits + sizeof digits - 1;
@@ -67,73 +79,59 @@ static void put_number(writer *w, uint32_t number)
         *--first = (char)('0' + number % 10);
         number /= 10;
     } while (number != 0);
+    put(w, before);
     put(w, first);
 }
 
 /* 12080 is 12.8. */
-static void put_version(writer *w, uint32_t version)
+static void put_version(writer *w, const char *before, uint32_t version)
 {
-    put_number(w, version / 1000);
-    put(w, ".");
-    put_number(w, version % 1000 / 10);
+    put_number(w, before, version / 1000);
+    put_number(w, ".", version % 1000 / 10);
 }
 
 static void put_versions(writer *w, const kiln_error *error)
 {
-    void (*const put_value)(writer *, uint32_t) =
+    void (*const put_value)(writer *, const char *, uint32_t) =
         error->status == KILN_ERROR_DRIVER_TOO_OLD ? put_version : put_number;
-    put(w, ": needs ");
-    put_value(w, error->needed);
-    put(w, ", has ");
-    put_value(w, error->present);
+    put_value(w, ": needs ", error->needed);
+    put_value(w, ", has ", error->present);
 }
 
-/* By name where the loader's driver can tell it. */
-static void put_driver_result(writer *w, const kiln_loader *loader, int result)
+/* By name where the driver can tell it. The stub library answers every call alike, and so names nothing. */
+static void put_driver_result(writer *w, const kiln_driver *driver, int result)
 {
     const char *name = NULL;
-    if (loader != NULL && loader->driver->get_error_name != NULL &&
-        loader->driver->get_error_name(result, &name) != 0)
+    if (result == STUB_LIBRARY)
+        name = "the CUDA toolkit's stub library";
+    else if (driver != NULL && driver->get_error_name != NULL && driver->get_error_name(result, &name) != 0)
         name = NULL;
-    put(w, ": ");
-    put(w, name != NULL ? name : "driver result");
+    put_part(w, name != NULL ? name : "driver result");
     put(w, name != NULL ? " (" : " ");
-    if (result < 0)
-        put(w, "-");
-    put_number(w, result < 0 ? 0u - (uint32_t)result : (uint32_t)result);
+    put_number(w, result < 0 ? "-" : "", result < 0 ? 0u - (uint32_t)result : (uint32_t)result);
     put(w, name != NULL ? ")" : "");
 }
 
 static void put_images(writer *w, const kiln_device *device, const kiln_module *module)
 {
-    put(w, "; device sm_");
-    put_number(w, device->sm);
+    static const char fits[][22] = {[KILN_FIT] = " fits",
+                                    [KILN_FIT_DEVICE_TOO_OLD] = " is for newer devices",
+                                    [KILN_FIT_OTHER_DEVICE] = " is for other devices",
+                                    [KILN_FIT_DRIVER_TOO_OLD] = " needs driver "};
+    put_number(w, "; device sm_", device->sm);
     for (uint32_t i = 0; i < module->image_count; i++) {
         const kiln_image *image = &module->images[i];
-        put(w, "; ");
         put_target(w, image);
-        switch (kiln_image_fit(device, image)) {
-        case KILN_FIT:
-            put(w, " fits");
-            break;
-        case KILN_FIT_DEVICE_TOO_OLD:
-            put(w, " is for newer devices");
-            break;
-        case KILN_FIT_OTHER_DEVICE:
-            put(w, " is for other devices");
-            break;
-        case KILN_FIT_DRIVER_TOO_OLD:
-            put(w, " needs driver ");
-            put_version(w, image->min_driver);
-            break;
-        }
+        const kiln_fit fit = kiln_image_fit(device, image);
+        put(w, fits[fit]);
+        if (fit == KILN_FIT_DRIVER_TOO_OLD)
+            put_version(w, "", image->min_driver);
     }
 }
 
 static void put_target(writer *w, const kiln_image *image)
 {
-    put(w, image->format == KILN_IMAGE_CUBIN ? "cubin sm_" : "sm_");
-    put_number(w, image->sm);
+    put_number(w, image->format == KILN_IMAGE_CUBIN ? "; cubin sm_" : "; sm_", image->sm);
     put(w, image->kind == KILN_TARGET_ARCH ? "a" : image->kind == KILN_TARGET_FAMILY ? "f" : "");
 }
 
@@ -143,8 +141,6 @@ static void put_shared_bytes(writer *w, const kiln_device *device, const kiln_ke
     uint32_t most = kernel->max_shared_bytes + kernel->static_shared_bytes;
     if (most <= device->max_shared_bytes)
         return;
-    put(w, "; takes up to ");
-    put_number(w, most);
-    put(w, " bytes of shared memory, the device has ");
-    put_number(w, device->max_shared_bytes);
+    put_number(w, "; takes up to ", most);
+    put_number(w, " bytes of shared memory, the device has ", device->max_shared_bytes);
 }

@@ -12,7 +12,7 @@ static kiln_status check_open_arguments(kiln_loader *loader, const kiln_driver *
 static bool is_whole(const kiln_driver *driver);
 static kiln_status query_device(kiln_loader *loader);
 static uint32_t mma_cycles(uint32_t sm);
-static kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result);
+static ONCE kiln_status driver_failed(kiln_loader *loader, const char *entry_point, int result);
 static kiln_status current_context(kiln_loader *loader, const char *subject, CUcontext *context);
 static kiln_status check_context(kiln_loader *loader, const char *subject);
 static kiln_status load_under_lock(kiln_loader *loader, const kiln_kernel *kernel, kiln_slot *slot);
@@ -29,7 +29,7 @@ kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln
     if (loader == NULL)
         return KILN_ERROR_NULL_POINTER;
     if (loader->state == LOADER_OPEN)
-        return kiln_fail(loader, KILN_ERROR_ALREADY_OPEN, loader->bundle->name, "");
+        return kiln_fail(loader, KILN_ERROR_ALREADY_OPEN, loader->bundle->name, NULL);
     memset(loader, 0, sizeof *loader);
     if (options != NULL)
         loader->options = *options;
@@ -68,8 +68,16 @@ kiln_status kiln_close(kiln_loader *loader)
         if (result != 0 && status == KILN_OK)
             status = driver_failed(loader, "cuModuleUnload", result);
     }
-    loader->state = LOADER_CLOSED;
+    kiln_forget(loader);
     return status;
+}
+
+void kiln_forget(kiln_loader *loader)
+{
+    if (loader == NULL)
+        return;
+    loader->state = LOADER_CLOSED;
+    loader->driver = NULL; /* which may go now */
 }
 
 kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject)
@@ -78,7 +86,7 @@ kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subjec
         return kiln_fail(loader, KILN_ERROR_NULL_POINTER, subject,
                          "the loader and its arguments are required");
     if (loader->state != LOADER_OPEN)
-        return kiln_fail(loader, KILN_ERROR_CLOSED, subject, "");
+        return kiln_fail(loader, KILN_ERROR_CLOSED, subject, NULL);
     return KILN_OK;
 }
 
@@ -87,12 +95,10 @@ kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels,
     kiln_status status = kiln_begin(loader, loader, "kiln_preload");
     if (status != KILN_OK)
         return status;
-    if (kernels == NULL && count != 0)
-        return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "the list of kernels is null");
     for (size_t i = 0; i < count && status == KILN_OK; i++) {
         CUfunction function;
-        if (kernels[i] == NULL)
-            return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "a kernel is null");
+        if (kernels == NULL || kernels[i] == NULL)
+            return kiln_fail(loader, KILN_ERROR_NULL_POINTER, "kiln_preload", "a kernel is null, or all are");
         status = kiln_load(loader, kernels[i], &function);
     }
     return status;
@@ -177,20 +183,21 @@ static kiln_status query_device(kiln_loader *loader)
         if (result != 0 || values[i] < 0)
             values[i] = 0;
     }
-    const uint32_t sm = (uint32_t)(10 * values[MAJOR] + values[MINOR]);
+    const uint32_t sm = 10u * (uint32_t)values[MAJOR] + (uint32_t)values[MINOR];
     /* Twice per clock the bus moves its width. */
     const uint64_t moved = (uint64_t)values[MEMORY_CLOCK] * (uint32_t)values[BUS] / 4;
-    loader->device = (kiln_device){
-        .sm = sm,
-        .driver_version = (uint32_t)version,
-        .multiprocessors = (uint32_t)values[MULTIPROCESSORS],
-        .max_shared_bytes = (uint32_t)values[SHARED],
-        .ptx_only = loader->options.ptx_only != 0,
-        .multiprocessor_shared_bytes =
-            (uint32_t)(values[ALL_SHARED] ? values[ALL_SHARED] : values[SHARED] + 1024),
-        .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
-        .memory_cycles = moved && values[CLOCK] ? (uint32_t)(((uint64_t)values[CLOCK] << 20) / moved) : 1024,
-        .mma_cycles = mma_cycles(sm)};
+    const uint64_t memory_cycles = moved && values[CLOCK] ? ((uint64_t)values[CLOCK] << 20) / moved : 1024;
+    loader->device =
+        (kiln_device){.sm = sm,
+                      .driver_version = (uint32_t)version,
+                      .multiprocessors = (uint32_t)values[MULTIPROCESSORS],
+                      .max_shared_bytes = (uint32_t)values[SHARED],
+                      .ptx_only = loader->options.ptx_only != 0,
+                      .multiprocessor_shared_bytes =
+                          values[ALL_SHARED] ? (uint32_t)values[ALL_SHARED] : (uint32_t)values[SHARED] + 1024,
+                      .multiprocessor_threads = (uint32_t)(values[THREADS] ? values[THREADS] : 1024),
+                      .memory_cycles = memory_cycles < UINT32_MAX ? (uint32_t)memory_cycles : UINT32_MAX,
+                      .mma_cycles = mma_cycles(sm)};
     return KILN_OK;
 }
 
@@ -212,7 +219,7 @@ static kiln_status current_context(kiln_loader *loader, const char *subject, CUc
     if (result != 0)
         return driver_failed(loader, "cuCtxGetCurrent", result);
     if (*context == NULL)
-        return kiln_fail(loader, KILN_ERROR_NO_CONTEXT, subject, "");
+        return kiln_fail(loader, KILN_ERROR_NO_CONTEXT, subject, NULL);
     return KILN_OK;
 }
 
@@ -262,7 +269,7 @@ static kiln_status check_context(kiln_loader *loader, const char *subject)
     CUcontext context;
     kiln_status status = current_context(loader, subject, &context);
     if (status == KILN_OK && context != loader->context)
-        status = kiln_fail(loader, KILN_ERROR_WRONG_CONTEXT, subject, "");
+        status = kiln_fail(loader, KILN_ERROR_WRONG_CONTEXT, subject, NULL);
     return status;
 }
 
@@ -313,7 +320,7 @@ static kiln_status no_image(kiln_loader *loader, const kiln_kernel *kernel)
             needed = image->min_driver;
     }
     if (needed == 0)
-        return kiln_fail(loader, KILN_ERROR_NO_IMAGE, kernel->id, "");
+        return kiln_fail(loader, KILN_ERROR_NO_IMAGE, kernel->id, NULL);
     return kiln_fail_count(loader, KILN_ERROR_DRIVER_TOO_OLD, kernel->id, "", needed,
                            loader->device.driver_version);
 }

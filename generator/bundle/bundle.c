@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "compress.h"
+#include "crc32.h"
 #include "external/external.h"
 #include "family/family.h"
 #include "family/shape.h"
@@ -124,12 +125,33 @@ static file_output *begin_file(bundle_files *all, const char *name, const char *
     return f;
 }
 
+static bool add_to_crc(void *context, const char *data, size_t bytes)
+{
+    uint32_t *crc = context;
+    *crc = crc32_add(*crc, data, bytes);
+    return true;
+}
+
+/* Of a file that is flushed. */
+static uint32_t crc_of(const file_output *f)
+{
+    uint32_t crc = 0;
+    for (size_t i = 0; i < f->range_count; i++)
+        spool_read(f->spool, f->ranges[i], add_to_crc, &crc);
+    return crc;
+}
+
+/* The manifest comes last of the three, and is made first: the source tells its checksum. */
 static void make_files(bundle_files *all, const bundle_model *m, const char *stamp)
 {
     const plan *p = m->plan;
-    write_source(begin_file(all, p->bundle, "c", mark_of_c), m);
+    file_output *manifest = begin_file(all, p->bundle, "json", "{\n  \"bundle\": ");
+    write_manifest(manifest, m);
+    const file_output kept = *manifest;
+    all->count--;
+    write_source(begin_file(all, p->bundle, "c", mark_of_c), m, crc_of(&kept));
     write_header(begin_file(all, p->bundle, "h", mark_of_c), m);
-    write_manifest(begin_file(all, p->bundle, "json", "{\n  \"bundle\": "), m);
+    *begin_file(all, p->bundle, "json", NULL) = kept;
     for (uint32_t i = 0; i < p->shards; i++) {
         const char *name = arena_format(all->arena, "%s_%u", p->bundle, (unsigned)(i + 1));
         write_shard(begin_file(all, name, "c", mark_of_c), m, i);

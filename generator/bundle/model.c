@@ -9,6 +9,7 @@
 #include "bake.h"
 #include "c_text.h"
 #include "cubins.h"
+#include "extents.h"
 #include "pointers.h"
 #include "support/messages.h"
 #include "support/words.h"
@@ -355,6 +356,7 @@ static void make_families(arena *a, bundle_model *m)
         make_fields(a, &m->families[i]);
         make_calls(a, &m->families[i]);
         pointers_make(a, &m->families[i]);
+        extents_make(a, &m->families[i]);
         if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0 &&
             has_workspace_size(a, &m->families[i]))
             m->families[i].workspace = m->families[i].family->workspace;
@@ -444,7 +446,7 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
 static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
 {
     static const char *const before[] = {"check_", "choose_", "consider_", "find_",
-                                         "call_",  "run_",    "launch_"};
+                                         "call_",  "run_",    "launch_",   "miss_"};
     static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module", "_pointers"};
     const variant *last = NULL;
     for (size_t i = 0; i < m->variant_count; i++) {
@@ -475,7 +477,7 @@ static bool check_apart(const bundle_model *m, taken_names *all, diagnostics *d)
 /* Functions, structs and kernels share one name space in the generated header, with what every bundle has. */
 static bool check_names(arena *a, const bundle_model *m, diagnostics *d)
 {
-    static const char *const own[] = {"bundle", "index", "KERNELS", "SLOTS", "SCRATCH_BYTES"};
+    static const char *const own[] = {"bundle", "index", "manifest_crc", "KERNELS", "SLOTS", "SCRATCH_BYTES"};
     taken_names all = {0}, statics = {0};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         add_name(a, &all, own[i], "", NULL);

@@ -20,6 +20,13 @@ typedef struct pointer_table {
     size_t count;
 } pointer_table;
 
+/* Whether arrays pass 2^63 bytes: extents.h. */
+typedef struct extent_check {
+    const char *large; /* arguments, joined by |: below 2^bits all arrays are small enough */
+    unsigned bits;
+    const char *exact; /* statements that check each array */
+} extent_check;
+
 typedef struct bundle_variant {
     const variant *variant;
     const bundle_family *family;
@@ -36,6 +43,7 @@ typedef struct bundle_variant {
     ptx_costs costs;   /* of the newest PTX image */
     uint32_t slot;
     pointer_table pointers; /* what it asks beside its family; `name` may be another variant's too */
+    uint32_t extent_check;  /* the family's check of this number, from 1; 0: no array can be too large */
 } bundle_variant;
 
 /* One field of a family's argument struct, in the struct's order: the kernel's arguments, then the parameters that the
@@ -67,6 +75,8 @@ struct bundle_family {
     size_t variant_count;
     pointer_table *pointers; /* what every variant asks; then those of variants, each once */
     size_t pointer_table_count;
+    extent_check *extent_checks;
+    size_t extent_check_count;
     const kiln_workspace *workspace; /* null: there is no NAME_family_workspace */
     uint32_t shard;                  /* which of plan->shards files has it, from 0 */
     bundle_family *calls; /* as families that have a call's arguments: each with `call` and no calls */

@@ -6,7 +6,8 @@
 #include "support/files.h"
 #include "support/json.h"
 
-void write_source(file_output *f, const bundle_model *m);   /* NAME.c */
+/* NAME.c, which tells the manifest's checksum */
+void write_source(file_output *f, const bundle_model *m, uint32_t manifest_crc);
 void write_header(file_output *f, const bundle_model *m);   /* NAME.h */
 void write_manifest(file_output *f, const bundle_model *m); /* NAME.json */
 
@@ -45,7 +46,8 @@ void write_assertion_macro(text *out);
 void write_struct_assertions(text *out);
 void write_args_assertion(text *out, const bundle_family *f);
 
-void write_index(arena *a, text *out, const bundle_model *m); /* NAME_bundle and NAME_index */
+/* NAME_bundle, NAME_index and NAME_manifest_crc */
+void write_index(arena *a, text *out, const bundle_model *m, uint32_t manifest_crc);
 
 /* Puts in what 0 stands for, in the argument struct `a`. */
 void write_defaults(arena *a, text *out, const bundle_family *f);

@@ -335,7 +335,7 @@ static size_t count_choices(arena *a, const bundle_family *f)
     return count;
 }
 
-/* What the bundle has, for the caller who asked for something else: "the bundle has type f16 bf16, group 64". */
+/* What the bundle has, for a caller who asks for something else: "the bundle has type f16 bf16, group 64". */
 static const char *what_there_is(arena *a, const bundle_family *f)
 {
     size_t combinations = 1;
@@ -373,6 +373,63 @@ void write_check_of_result(text *out, const bundle_family *f, const char *condit
                 f->family->name);
 }
 
+/* What a variant has of what the caller names: "KILN_DEFAULT_ROPE_TYPE_F16, 128, ". */
+static const char *numbers_of(arena *a, const bundle_family *f, const variant *v)
+{
+    text out = text_new(a);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (!field->param)
+            continue;
+        const char *value = v->values[field->param_index].text;
+        if (field->param->type == KILN_PARAM_BOOL)
+            value = strcmp(value, "true") == 0 ? "1" : "0";
+        else
+            value = c_value(a, f, field->param, value);
+        text_printf(&out, "%s%s", out.length > 0 ? ", " : "", value);
+    }
+    return out.data;
+}
+
+/* miss_FAMILY: fails with the value that keeps the nearest choice from being the caller's. */
+static void write_miss_function(arena *a, text *out, const bundle_family *f)
+{
+    bundle_variant **left = arena_copy(a, f->variants, f->variant_count * sizeof *left);
+    bundle_variant **choice = arena_alloc(a, f->variant_count * sizeof *choice);
+    size_t left_count = f->variant_count;
+    unsigned numbers = 0, choices = 0;
+    text asked = text_new(a), details = text_new(a), constants = text_new(a), rows = text_new(a);
+    const char *there_is = what_there_is(a, f);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const char *name = f->fields[i].name;
+        if (!f->fields[i].param)
+            continue;
+        text_printf(&asked, "%sa.%s", numbers > 0 ? ", " : "", name);
+        text_printf(&details, "%s%s_differs", numbers++ > 0 ? ", " : "", name);
+        c_add_text_constant(&constants, 4, arena_format(a, "%s_differs", name),
+                            arena_format(a, "%s differs; %s", name, there_is));
+    }
+    for (; left_count > 0; choices++) {
+        take_choice(f, left, &left_count, choice);
+        c_add_wrapped(&rows, "        {", numbers_of(a, f, choice[0]->variant), "},\n");
+    }
+    text_add(
+        out,
+        "\n/* Which of the caller's values no variant has beside the others. */\n__attribute__((noinline)) ");
+    c_add_wrapped(out, arena_format(a, "static kiln_status miss_%s(", f->family->name),
+                  arena_format(a, "kiln_loader *loader, const %s *args", f->args_struct), ")\n{\n");
+    text_printf(out, "    static const uint32_t choices[][%u] = {\n%s    };\n%s", numbers, rows.data,
+                constants.data);
+    c_add_wrapped(out, "    static const char *const details[] = {", details.data, "};\n");
+    text_printf(out, "    %s a = *args;\n", f->args_struct);
+    write_defaults(a, out, f);
+    c_add_wrapped(out, "    const uint32_t asked[] = {", asked.data, "};\n");
+    text_printf(out,
+                "    const size_t at = kiln_first_difference(asked, choices[0], %u, %u);\n"
+                "    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, details[at]);\n}\n",
+                choices, numbers, f->family->name);
+}
+
 static void write_choose_function(arena *a, text *out, const plan *p, const bundle_family *f)
 {
     text body = text_new(a);
@@ -389,6 +446,8 @@ static void write_choose_function(arena *a, text *out, const plan *p, const bund
     text_add_bytes(out, body.data, body.length);
     text_add(out, "}\n");
 
+    if (names_params(f))
+        write_miss_function(a, out, f);
     text_add(
         out,
         "\n/* Which variant serves these arguments on this device; of those that none serves, one that says why. */\n");
@@ -401,12 +460,8 @@ static void write_choose_function(arena *a, text *out, const plan *p, const bund
                 "    consider_%s(&choice, args);\n"
                 "    *kernel = choice.best ? choice.best : choice.fallback;\n",
                 f->family->name);
-    if (names_params(f)) {
-        text_add(out, "    if (!*kernel) {\n");
-        c_add_text_constant(out, 8, "detail", what_there_is(a, f));
-        text_printf(out, "        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, %s_name, detail);\n    }\n",
-                    f->family->name);
-    }
+    if (names_params(f))
+        text_printf(out, "    if (!*kernel)\n        return miss_%s(loader, args);\n", f->family->name);
     text_add(out, "    return KILN_OK;\n}\n");
 }
 

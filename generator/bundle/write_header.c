@@ -399,6 +399,8 @@ void write_header(file_output *file, const bundle_model *m)
     text_printf(out, "extern const kiln_bundle %s_bundle; /* for kiln_open */\n", m->name);
     text_printf(out, "extern const kiln_index %s_index;   /* all kernels, to find, enumerate or preload */\n",
                 m->name);
+    text_printf(out, "extern const uint32_t %s_manifest_crc; /* CRC-32 of %s.json, for readers of both */\n",
+                m->name, m->name);
     for (size_t i = 0; i < m->family_count; i++) {
         file_flush(file);
         write_declarations(file->arena, out, &m->families[i]);

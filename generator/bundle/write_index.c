@@ -110,7 +110,7 @@ static void write_numbers(text *out, const uint32_t *numbers, size_t count)
         text_printf(out, "%s%u,", i % 16 == 0 ? "\n    " : " ", (unsigned)numbers[i]);
 }
 
-void write_index(arena *a, text *out, const bundle_model *m)
+void write_index(arena *a, text *out, const bundle_model *m, uint32_t manifest_crc)
 {
     text_printf(out,
                 "const kiln_bundle %s_bundle = {\n"
@@ -123,6 +123,7 @@ void write_index(arena *a, text *out, const bundle_model *m)
     if (m->plan->is_compressed)
         text_printf(out, "    .scratch_bytes = %s_SCRATCH_BYTES,\n", m->upper_name);
     text_printf(out, "    .name = \"%s\",\n};\n", m->name);
+    text_printf(out, "const uint32_t %s_manifest_crc = 0x%08x;\n", m->name, (unsigned)manifest_crc);
     text_add(out, "\nstatic const kiln_kernel *const kernels[] = {\n");
     for (size_t i = 0; i < m->variant_count; i++)
         text_printf(out, "    &%s_kernel,\n", m->variants[i].function);

@@ -178,8 +178,15 @@ static void write_run_function(arena *a, text *out, const bundle_variant *bv)
     const char *shared = c_expression(a, bind_text(a, v->family, family_shared_bytes(v->family), v), "a->");
     text body = text_new(a);
     write_rules(a, &body, f, v);
+    if (bv->extent_check > 0) {
+        text_printf(&body,
+                    "    kiln_status status = %s_extents_%u(loader, a);\n"
+                    "    if (status != KILN_OK)\n        return status;\n",
+                    f->family->name, (unsigned)bv->extent_check);
+    }
     if (bv->pointers.count > 0) {
-        pointers_write_check(a, &body, f, &bv->pointers, "const kiln_status status = ");
+        pointers_write_check(a, &body, f, &bv->pointers,
+                             bv->extent_check > 0 ? "status = " : "const kiln_status status = ");
         text_add(&body, "    if (status != KILN_OK)\n        return status;\n");
     }
     write_grid(a, &body, v);

@@ -10,6 +10,7 @@
 #include <kiln/kiln.h>
 
 #include "c_text.h"
+#include "extents.h"
 #include "pointers.h"
 
 static const char *const kind_names[] = {[TARGET_BASE] = "KILN_TARGET_BASE",
@@ -165,6 +166,7 @@ static void write_family(source *s, const bundle_family *f)
     for (size_t i = 0; i < f->call_count; i++)
         write_args_assertion(out, &f->calls[i]);
     pointers_write(s->file->arena, out, f);
+    extents_write(out, f);
     write_family_check(s->file->arena, out, f);
     write_call_function(s->file->arena, out, f);
     for (size_t i = 0; i < f->variant_count; i++)
@@ -194,19 +196,21 @@ static void end_front(source *s)
     write_assertion_macro(out);
     for (size_t i = 0; expression_functions[i].name; i++)
         if (s->called >> i & 1)
-            text_printf(out, "\nstatic uint64_t %s(uint64_t a, uint64_t b)\n{\n    return %s;\n}\n",
-                        expression_functions[i].name, expression_functions[i].value);
+            text_printf(out, "\nstatic %s %s(%s a, %s b)\n{\n    return %s;\n}\n",
+                        expression_functions[i].type, expression_functions[i].name,
+                        expression_functions[i].type, expression_functions[i].type,
+                        expression_functions[i].value);
     file_flush_to_front(s->file);
 }
 
-void write_source(file_output *f, const bundle_model *m)
+void write_source(file_output *f, const bundle_model *m, uint32_t manifest_crc)
 {
     source s = {.file = f, .plan = m->plan, .is_compressed = m->plan->is_compressed};
     for (size_t i = 0; i < m->family_count && !m->plan->shards; i++)
         write_family(&s, &m->families[i]);
     write_section(&f->text, "the bundle");
     write_struct_assertions(&f->text);
-    write_index(f->arena, &f->text, m);
+    write_index(f->arena, &f->text, m, manifest_crc);
     end_piece(&s);
 
     begin_front(&f->text, m);

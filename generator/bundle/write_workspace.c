@@ -67,7 +67,7 @@ static void begin_function(arena *a, text *out, const bundle_family *f)
     write_call_of_check(a, out, f, "rules", "args");
     text_printf(out,
                 "    %s a = *args;\n"
-                "    a.%s = UINT64_MAX;\n"
+                "    a.%s = UINT64_MAX >> 8; /* as much as an array may have */\n"
                 "    const kiln_kernel *kernel;\n"
                 "    status = choose_%s(loader, &a, &kernel);\n"
                 "    if (status != KILN_OK)\n"

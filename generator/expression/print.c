@@ -72,6 +72,7 @@ typedef enum c_place {
 typedef struct c_printer {
     text *out;
     const char *prefix, *device;
+    bool is_double; /* numbers are doubles, and quotients no less than those of integers */
 } c_printer;
 
 static void print_c(const c_printer *p, const expression *e, c_place where, int precedence);
@@ -93,8 +94,10 @@ static void print_c_member(const c_printer *p, const expression *e)
 static void print_c_name(const c_printer *p, const expression *e)
 {
     const kiln_family *family = e->source->family;
+    text_add(p->out, p->is_double ? "(double)" : "");
     if (e->kind == NAME_ARG) {
-        text_add(p->out, is_wide(&family->args[e->index]) ? "" : "(uint64_t)");
+        const bool is_plain = p->is_double && family->args[e->index].type[0] == 'u';
+        text_add(p->out, is_plain || is_wide(&family->args[e->index]) ? "" : "(uint64_t)");
         print_c_member(p, e);
     } else if (e->kind == NAME_DEVICE)
         text_printf(p->out, "(uint64_t)%s%s", p->device, e->name);
@@ -106,7 +109,10 @@ static void print_c_name(const c_printer *p, const expression *e)
 static void print_c_literal(const c_printer *p, uint64_t value, c_place where)
 {
     bool plain = where == C_BESIDE && value <= INT32_MAX;
-    text_printf(p->out, plain ? "%" PRIu64 : "UINT64_C(%" PRIu64 ")", value);
+    if (p->is_double)
+        text_printf(p->out, "%" PRIu64 ".0", value);
+    else
+        text_printf(p->out, plain ? "%" PRIu64 : "UINT64_C(%" PRIu64 ")", value);
 }
 
 /* A divisor that is not a number may be 0 where a family is wrong, which must not end the application: then 0 comes of it. */
@@ -116,12 +122,14 @@ static bool may_divide_by_zero(const expression *e)
            e->operands[1]->operation != OPERATION_LITERAL;
 }
 
-const expression_function expression_functions[] = {{"ceil_div", "b ? a / b + (a % b != 0) : 0"},
-                                                    {"quotient", "b ? a / b : 0"},
-                                                    {"remainder_of", "b ? a % b : 0"},
-                                                    {"minimum", "a < b ? a : b"},
-                                                    {"maximum", "a > b ? a : b"},
-                                                    {NULL, NULL}};
+const expression_function expression_functions[] = {{"uint64_t", "ceil_div", "b ? a / b + (a % b != 0) : 0"},
+                                                    {"uint64_t", "quotient", "b ? a / b : 0"},
+                                                    {"uint64_t", "remainder_of", "b ? a % b : 0"},
+                                                    {"uint64_t", "minimum", "a < b ? a : b"},
+                                                    {"uint64_t", "maximum", "a > b ? a : b"},
+                                                    {"double", "smaller", "a < b ? a : b"},
+                                                    {"double", "larger", "a > b ? a : b"},
+                                                    {NULL, NULL, NULL}};
 
 static void print_c_call(const c_printer *p, const expression *e)
 {
@@ -130,7 +138,8 @@ static void print_c_call(const c_printer *p, const expression *e)
                                         [OPERATION_MAX] = "maximum(",
                                         [OPERATION_DIVIDE] = "quotient(",
                                         [OPERATION_REMAINDER] = "remainder_of("};
-    text_add(p->out, names[e->operation]);
+    text_add(p->out,
+             p->is_double ? e->operation == OPERATION_MAX ? "larger(" : "smaller(" : names[e->operation]);
     print_c(p, e->operands[0], C_BESIDE, 0); /* the prototype widens */
     text_add(p->out, ", ");
     print_c(p, e->operands[1], C_BESIDE, 0);
@@ -172,9 +181,31 @@ static void print_c_binary(const c_printer *p, const expression *e)
     }
 }
 
+/* "a / b + 1.0"; where b is 0 it is infinite, or a NaN. */
+static void print_c_ceil_div(const c_printer *p, const expression *e)
+{
+    text_add(p->out, "(");
+    print_c(p, e->operands[0], C_NUMBER, 7);
+    text_add(p->out, " / ");
+    print_c(p, e->operands[1], C_NUMBER, 8);
+    text_add(p->out, " + 1.0)");
+}
+
 static void print_c_bare(const c_printer *p, const expression *e, c_place where)
 {
-    if (may_divide_by_zero(e)) {
+    if (p->is_double && e->operation == OPERATION_CEIL_DIV) {
+        print_c_ceil_div(p, e);
+        return;
+    }
+    if (p->is_double && e->operation == OPERATION_REMAINDER) {
+        print_c_call(p, e); /* the smaller of the two, which it does not pass */
+        return;
+    }
+    if (p->is_double && e->operation == OPERATION_ALIGNED) {
+        print_c_aligned(&(c_printer){p->out, p->prefix, p->device, false}, e);
+        return;
+    }
+    if (!p->is_double && may_divide_by_zero(e)) {
         print_c_call(p, e);
         return;
     }
@@ -229,7 +260,7 @@ static void print_c(const c_printer *p, const expression *e, c_place where, int 
     int own = compare ? 4 : cast ? 8 : row(e)->precedence;
     bool parentheses = own < precedence;
     text_add(p->out, parentheses ? "(" : "");
-    text_add(p->out, cast ? "(uint64_t)" : "");
+    text_add(p->out, !cast ? "" : p->is_double ? "(double)" : "(uint64_t)");
     bool inner = cast && row(e)->precedence < 8;
     text_add(p->out, inner ? "(" : "");
     if (compare && row(e)->precedence < 5)
@@ -242,6 +273,12 @@ static void print_c(const c_printer *p, const expression *e, c_place where, int 
 
 void expression_print_c(text *out, const expression *e, const char *prefix, const char *device)
 {
-    c_printer p = {out, prefix, device};
+    c_printer p = {out, prefix, device, false};
     print_c(&p, e, C_ANY, 0);
+}
+
+void expression_print_c_double(text *out, const expression *e, const char *prefix, const char *device)
+{
+    c_printer p = {out, prefix, device, true};
+    print_c(&p, e, C_NUMBER, 0);
 }

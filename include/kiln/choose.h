@@ -91,6 +91,28 @@ KILN_INLINE void kiln_consider_tuned(kiln_choice *c, const kiln_device *device, 
         kiln_take_tuned(c, kernel, is_sure, why_not, order);
 }
 
+/* Of choices with so many numbers each, the one that differs in the fewest from what the caller asks for: where it does so
+ * first. Of equals the first. */
+__attribute__((noinline, unused)) static size_t
+kiln_first_difference(const uint32_t *asked, const uint32_t *choices, size_t count, size_t numbers)
+{
+    size_t fewest = numbers + 1, first = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t differences = 0, at = 0;
+        for (size_t k = numbers; k-- > 0;) {
+            if (choices[i * numbers + k] != asked[k]) {
+                differences++;
+                at = k;
+            }
+        }
+        if (differences < fewest) {
+            fewest = differences;
+            first = at;
+        }
+    }
+    return first;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,7 +8,8 @@
  * A loader belongs to one bundle and to one CUcontext: the one that is current on the thread that calls kiln_open.
  * That context must be current on every thread that loads or launches. One loader per device.
  *
- * Threads: every function may be called from any thread at once, except kiln_open and kiln_close of the same loader.
+ * Threads: every function may be called from any thread at once, except kiln_open, kiln_close and kiln_forget of the same
+ * loader.
  * A kernel is loaded on its first use, once, also when threads race for it; the losers call options.wait until it is
  * there. A loader loads one module at a time. After kiln_preload no launch of those kernels loads or waits, so they
  * may run on real-time threads and be captured into CUDA graphs.
@@ -165,6 +166,12 @@ kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln
  * is closed. */
 kiln_status kiln_close(kiln_loader *loader);
 
+/* Closes the loader without calling the driver; its storage may be used again. For a loader whose context someone else has
+ * destroyed or reset: the modules went with the context, and kiln_close would not get past WRONG_CONTEXT. The driver has no
+ * safe way to ask whether a context still exists, so the caller has to know; the modules of one that does stay loaded until
+ * it ends. Null does nothing. */
+void kiln_forget(kiln_loader *loader);
+
 /* Loads now what would be loaded on first use. Stops at the first failure; what was loaded stays. */
 kiln_status kiln_preload(kiln_loader *loader, const kiln_kernel *const *kernels, size_t count);
 
@@ -209,6 +216,12 @@ const char *kiln_status_string(kiln_status status);
  * whole text without its NUL, as snprintf does. */
 size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
                            char *text, size_t bytes);
+
+/* The same for a driver call that the program made: "driver call failed: cuInit: CUDA_ERROR_NO_DEVICE (100)". `driver` tells the
+ * name; null, or a table without cuGetErrorName: the number alone. Result 34 is explained: the program found the stub
+ * libcuda.so of the CUDA toolkit, which is there to link with. */
+size_t kiln_describe_driver(const kiln_driver *driver, const char *call, int result, char *text,
+                            size_t bytes);
 
 /* ---- load.c, launch.c: what generated code calls --------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* The runtime for C++17: a status that is not forgotten, and a driver and a loader that close themselves.
  *
- * A thin layer over kiln.h, which is the reference: no heap, no exceptions and no run-time type information are needed, and
- * nothing is copied. The generated header's functions take a kiln::loader where they take a kiln_loader *.
+ * A thin layer over kiln.h, which is the reference: no heap, no exceptions and no run-time type information are needed. The
+ * generated header's functions take a kiln::loader where they take a kiln_loader *.
  *
  *     #include <kiln/kiln.hpp>
  *     #include "appkernels.h"
@@ -10,17 +10,26 @@
  *     kiln::storage<APPKERNELS_SLOTS> storage;
  *     kiln::loader loader;
  *
+ *     CUcontext context{};
  *     kiln::status s = driver.load();                       libcuda.so.1; then a context, as in C
+ *     if (s)
+ *         s = driver.check("cuInit", driver->init(0));
+ *     if (s)
+ *         s = driver.check("cuDevicePrimaryCtxRetain", driver->device_primary_ctx_retain(&context, 0));
+ *     if (s)
+ *         s = driver.check("cuCtxSetCurrent", driver->ctx_set_current(context));
  *     if (s)
  *         s = loader.open(storage, driver, appkernels_bundle);
  *     if (s)
  *         s = appkernels_nf4_quantize(loader, stream, args);
  *     char text[256];
  *     if (!s)
- *         std::puts(loader.describe(text));
+ *         std::puts(kiln::describe(text, s, driver, loader));
  */
 #ifndef KILN_KILN_HPP
 #define KILN_KILN_HPP
+
+#include <string.h>
 
 #include <kiln/kiln.h>
 
@@ -75,15 +84,47 @@ class driver {
     driver(const driver &) = delete;
     driver &operator=(const driver &) = delete;
 
-    /* As kiln_driver_load; a library that was loaded before is closed. */
+    /* As kiln_driver_load; a library that was loaded before is closed. After DRIVER_NOT_FOUND dlerror() has the loader's
+     * reason. */
     status load(const char *path = nullptr, const char **missing_symbol = nullptr) noexcept
     {
         close();
-        return kiln_driver_load(&table_, path, missing_symbol);
+        const char *missing{};
+        const status loaded = kiln_driver_load(&table_, path, &missing);
+        if (missing_symbol)
+            *missing_symbol = missing;
+        if (!loaded)
+            return fail(loaded, missing ? missing : path ? path : "libcuda.so.1", 0);
+        return loaded;
     }
     void close() noexcept
     {
         kiln_driver_close(&table_);
+    }
+
+    /* What a driver call gave, as a status: driver.check("cuInit", driver->init(0)). */
+    status check(const char *call, int result) noexcept
+    {
+        return result == 0 ? KILN_OK : fail(KILN_ERROR_DRIVER, call, result);
+    }
+
+    /* The status of the most recent failure of load or check. */
+    status failure() const noexcept
+    {
+        return failure_;
+    }
+    /* Its line of text, cut to the array; the array. "" where nothing failed. */
+    template <size_t Bytes> const char *describe(char (&text)[Bytes]) const noexcept
+    {
+        kiln_error error{};
+        error.status = failure_.code();
+        error.subject = subject_;
+        text[0] = '\0';
+        if (failure_ == KILN_ERROR_DRIVER)
+            (void)kiln_describe_driver(&table_, subject_, result_, text, Bytes);
+        else if (!failure_)
+            (void)kiln_describe_error(nullptr, &error, nullptr, text, Bytes);
+        return text;
     }
 
     const kiln_driver *get() const noexcept
@@ -100,7 +141,20 @@ class driver {
     }
 
   private:
+    status fail(status code, const char *subject, int result) noexcept
+    {
+        failure_ = code;
+        result_ = result;
+        subject_[0] = '\0';
+        if (subject)
+            strncat(subject_, subject, sizeof subject_ - 1);
+        return code;
+    }
+
     kiln_driver table_{};
+    status failure_;
+    int result_ = 0;
+    char subject_[256] = ""; /* a copy of the path, the entry point or the call */
 };
 
 /* The memory of one loader: NAME_SLOTS for a bundle. It stays where it is, and has to outlive the loader. */
@@ -123,7 +177,7 @@ class loader {
     }
     loader(loader &&from) noexcept : at_(from.at_), is_open_(from.is_open_)
     {
-        from.forget();
+        from.let_go();
     }
     /* Closes the one that was here. Where that stays open, as its context is not current, `from` has it then. */
     loader &operator=(loader &&from) noexcept
@@ -150,22 +204,28 @@ class loader {
                 const kiln_bundle &bundle, const kiln_options *options = nullptr) noexcept
     {
         if (is_open_)
-            return KILN_ERROR_ALREADY_OPEN;
+            return kiln_fail(at_, KILN_ERROR_ALREADY_OPEN, bundle.name, "");
         at_ = &memory;
         const status opened = kiln_open(at_, &driver, &bundle, slots, slot_count, options);
         is_open_ = opened.ok();
         return opened;
     }
 
-    /* As kiln_close: the loader's context has to be current, also where the destructor calls it. Where that is another, it stays
-     * open. */
+    /* As kiln_close: the loader's context has to be current, also where the destructor calls it. Where another is current it
+     * stays open. */
     status close() noexcept
     {
         if (!is_open_)
             return KILN_OK;
         const status closed = kiln_close(at_);
-        is_open_ = closed == KILN_ERROR_NO_CONTEXT || closed == KILN_ERROR_WRONG_CONTEXT;
+        is_open_ = at_->state != 0;
         return closed;
+    }
+    /* As kiln_forget: for a loader whose context is gone. */
+    void forget() noexcept
+    {
+        kiln_forget(at_);
+        is_open_ = false;
     }
 
     bool is_open() const noexcept
@@ -199,19 +259,21 @@ class loader {
         (void)kiln_last_error(at_, &error); /* null: nothing is written */
         return error;
     }
-    /* Its line of text, cut to the array; the array. "" where there was none, or no open. */
+    /* Its line of text, cut to the array; the array. "" where nothing failed; "the loader is not open" before open. */
     template <size_t Bytes>
     const char *describe(char (&text)[Bytes], const kiln_kernel *kernel = nullptr) const noexcept
     {
-        const kiln_error error = last_error();
+        kiln_error error = last_error();
         text[0] = '\0';
-        if (at_ && error.status != KILN_OK)
+        if (!at_)
+            error.status = KILN_ERROR_CLOSED;
+        if (error.status != KILN_OK)
             (void)kiln_describe_error(at_, &error, kernel, text, Bytes);
         return text;
     }
 
   private:
-    void forget() noexcept
+    void let_go() noexcept
     {
         at_ = nullptr;
         is_open_ = false;
@@ -220,6 +282,20 @@ class loader {
     kiln_loader *at_ = nullptr;
     bool is_open_ = false;
 };
+
+/* The line of text about a status that is not ok, with all that the driver or the loader knows of it; of another failure, which
+ * neither saw, the status alone. */
+template <size_t Bytes>
+const char *describe(char (&text)[Bytes], status failed, const driver &driver, const loader &loader) noexcept
+{
+    if (driver.failure() == failed)
+        return driver.describe(text);
+    if (loader.last_error().status == failed.code())
+        return loader.describe(text);
+    text[0] = '\0';
+    strncat(text, failed.text(), Bytes - 1);
+    return text;
+}
 
 } /* namespace kiln */
 

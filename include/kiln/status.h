@@ -11,7 +11,7 @@ typedef enum kiln_status {
     KILN_OK = 0,
     /* what the caller passed */
     KILN_ERROR_NULL_POINTER = 10,   /* a pointer is null whose array has elements in this call */
-    KILN_ERROR_BAD_ARGUMENT = 11,   /* an argument breaks a rule of the family: error.detail is the rule */
+    KILN_ERROR_BAD_ARGUMENT = 11,   /* error.detail: the rule that is broken, or the array too large */
     KILN_ERROR_MISALIGNED = 12,     /* a device pointer lacks the alignment that error.detail states */
     KILN_ERROR_GRID_TOO_LARGE = 13, /* the problem needs more thread blocks than a launch may have */
     KILN_ERROR_TOO_FEW_SLOTS = 14,  /* fewer than NAME_SLOTS slots: error.needed, error.present */
@@ -22,7 +22,7 @@ typedef enum kiln_status {
     /* the bundle */
     KILN_ERROR_LAYOUT = 30,        /* made by a generator of another layout: error.needed, error.present */
     KILN_ERROR_NOT_FOUND = 31,     /* no kernel of that key or name */
-    KILN_ERROR_NO_VARIANT = 32,    /* the bundle has the family, but no variant for these arguments */
+    KILN_ERROR_NO_VARIANT = 32,    /* for these arguments: error.detail says what differs */
     KILN_ERROR_NO_IMAGE = 33,      /* no image of this kernel runs on this device */
     KILN_ERROR_CORRUPT_IMAGE = 34, /* an image's bytes do not have the hash that was baked in */
     /* the driver */

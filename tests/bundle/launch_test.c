@@ -459,7 +459,7 @@ static void picks_nothing_when_there_is_nothing_to_launch(void **state)
     kernel = stale;
     expect_failure(
         sample_blend_pick(&loader, &args, &kernel), KILN_ERROR_NO_VARIANT, "blend",
-        "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
+        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
     assert_null(kernel);
     expect_failure(sample_blend_pick(&loader, &args, NULL), KILN_ERROR_NULL_POINTER, "blend",
                    "kernel is null");
@@ -495,7 +495,29 @@ static void names_what_there_is(void **state)
     args.width = 32;
     expect_failure(
         sample_blend(&loader, NULL, &args), KILN_ERROR_NO_VARIANT, "blend",
-        "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
+        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each");
+    static const struct {
+        uint32_t type, acc, width, clamp;
+        const char *differs;
+    } nearest[] = {
+        {SAMPLE_BLEND_TYPE_F16, 0, 128, 1, "clamp differs; "},
+        {SAMPLE_BLEND_TYPE_F64, 0, 128, 0, "type differs; "},
+        {SAMPLE_BLEND_TYPE_F64, SAMPLE_BLEND_ACC_F64, 64, 0, "clamp differs; "},
+        {SAMPLE_BLEND_TYPE_F64, SAMPLE_BLEND_ACC_F64, 128, 1, "width differs; "},
+        {SAMPLE_BLEND_TYPE_F16, SAMPLE_BLEND_ACC_F64, 128, 0, "acc differs; "},
+        {0, 0, 96, 1, "width differs; "}, /* of two the first */
+    };
+    for (size_t i = 0; i < sizeof nearest / sizeof *nearest; i++) {
+        kiln_error error;
+        args.type = nearest[i].type;
+        args.acc = nearest[i].acc;
+        args.width = nearest[i].width;
+        args.clamp = nearest[i].clamp;
+        assert_status(sample_blend(&loader, NULL, &args), KILN_ERROR_NO_VARIANT);
+        assert_status(kiln_last_error(&loader, &error), KILN_OK);
+        assert_memory_equal(error.detail, nearest[i].differs, strlen(nearest[i].differs));
+    }
+    args = blend_args();
     args.width = 128; /* a variant's own function takes selectors that name it, and zeros */
     expect_failure(sample_blend_f32_f32_64_noclamp_narrow(&loader, NULL, &args), KILN_ERROR_NO_VARIANT,
                    "blend", "this variant has type f32, acc f32, width 64, clamp false");

@@ -442,6 +442,72 @@ static void test_print_c(void **state)
     arena_free(a);
 }
 
+/* As doubles, where nothing wraps around: no less than the value, and nothing that truncates. */
+static void test_print_c_double(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"7", "7.0"},
+        {"n * group_size + 1", "(double)a->n * (double)a->group_size + 1.0"},
+        {"(max(n, 1) - 1) * group_size", "(larger((double)a->n, 1.0) - 1.0) * (double)a->group_size"},
+        {"min(n, 4294967296)", "smaller((double)a->n, 4294967296.0)"},
+        {"n / 256 * 144", "(double)a->n / 256.0 * 144.0"},
+        {"n / group_size", "(double)a->n / (double)a->group_size"},
+        {"ceil_div(n + 1, group_size + 2)", "(((double)a->n + 1.0) / ((double)a->group_size + 2.0) + 1.0)"},
+        {"n % group_size", "smaller((double)a->n, (double)a->group_size)"},
+        {"select(n * group_size == 0, 0, n)",
+         "((double)a->n * (double)a->group_size == 0.0 ? 0.0 : (double)a->n)"},
+        {"select(n && aligned(scale, 16), 1, n)",
+         "((double)a->n != 0 && (a->scale % 16 == 0) ? 1.0 : (double)a->n)"},
+        {"(n < 4) * 2", "(double)((double)a->n < 4.0) * 2.0"},
+        {"multiprocessors * n", "(double)(uint64_t)loader->device.multiprocessors * (double)a->n"},
+    };
+    arena *a = arena_new();
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        text out = text_new(a);
+        expression_print_c_double(&out,
+                                  expression_parse(a, family_find(test_families, "group_scale"), rows[i][0]),
+                                  "a->", "loader->device.");
+        if (strcmp(out.data, rows[i][1]) != 0)
+            fail_msg("%s: expected %s, found %s", rows[i][0], rows[i][1], out.data);
+    }
+    arena_free(a);
+}
+
+/* Bounds of arguments, by index: n at most 1000, group_size at most 8. */
+static void test_most(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source;
+        double most;
+    } rows[] = {
+        {"12", 12},
+        {"n * group_size + 1", 8001},
+        {"n - group_size", 1000},
+        {"n / 4", 250},
+        {"n / group_size", 1000},
+        {"ceil_div(n, 4)", 251},
+        {"n % 16", 16},
+        {"n % group_size", 8},
+        {"min(n, group_size)", 8},
+        {"max(n, 5000)", 5000},
+        {"select(n == 0, 0, n * group_size)", 8000},
+        {"n < 4 || group_size", 1},
+        {"n * n * n * n * n * n * n", 1e21},
+        {"multiprocessors", 4294967295.0},
+    };
+    static const double most_of_args[] = {1000, 8, 0};
+    arena *a = arena_new();
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        const expression *e = expression_parse(a, family_find(test_families, "group_scale"), rows[i].source);
+        if (expression_most(e, most_of_args) != rows[i].most)
+            fail_msg("%s: expected %g, found %g", rows[i].source, rows[i].most,
+                     expression_most(e, most_of_args));
+    }
+    arena_free(a);
+}
+
 /* Comparisons that no value of a u32 changes; compilers warn of them. */
 static void test_settled_comparisons(void **state)
 {
@@ -491,6 +557,8 @@ int main(void)
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_bind),
         cmocka_unit_test(test_print_c),
+        cmocka_unit_test(test_print_c_double),
+        cmocka_unit_test(test_most),
         cmocka_unit_test(test_settled_comparisons),
         cmocka_unit_test(test_list),
     };

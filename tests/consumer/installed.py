@@ -92,6 +92,18 @@ def runs(folder, expected=RESULT):
     expect(output == expected, f"the program says: {output}")
 
 
+def explains(folder, *arguments):
+    """The program says why it cannot run: without a driver, and with the library that the CUDA toolkit has to link with."""
+    symbols = re.findall(r'X\(\w+, "(\w+)"', (PREFIX / "include/kiln/driver.h").read_text())
+    source, stub = folder / "stub.c", folder / "libstub.so"
+    source.write_text("".join(f"int {symbol}(void) {{ return 34; }}\n" for symbol in symbols))
+    run("cc", "-shared", "-fPIC", "-w", "-fno-builtin", source, "-o", stub)
+    for library, why in (("/nowhere/libcuda.so.1", "driver library not found: /nowhere/libcuda.so.1"),
+                         (stub, "driver call failed: cuInit: the CUDA toolkit's stub library (34)")):
+        done = subprocess.run([folder / "build/app", *arguments, library], capture_output=True, text=True, check=False)
+        expect(done.stdout.startswith(why), f"with {library} the program says: {done}")
+
+
 # ---- what ninja did -------------------------------------------------------------------------------------------------
 
 
@@ -132,6 +144,7 @@ def find_package(scratch):
     configure(folder, f"-DGENERATOR={generator}")
     expect(RAN in build(folder), "GENERATOR is the program that runs")
     runs(folder)
+    explains(folder)
     manifest = json.loads((folder / "build/minimal.json").read_text())
     expect(manifest["targets"] == ["sm_80", "sm_90a"], "TARGETS take the place of the configuration's")
     output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "4096")
@@ -207,7 +220,8 @@ def cxx(scratch):
     folder = project(scratch, "cxx", "kernels.yaml")
     configure(folder)
     build(folder)
-    runs(folder, "success, scale 3\ndriver library not found\n")
+    runs(folder, "success, scale 3\ndriver library not found: /nowhere/libcuda.so.1\n")
+    explains(folder)
 
 
 def reexport(scratch):
@@ -266,6 +280,7 @@ def own_family(scratch):
     configure(folder)
     build(folder)
     runs(folder, "mine: success, 1 3 1999\n")
+    explains(folder)
     output = run(folder / "build/mykiln", "families")
     expect("saxpy" in output and "nf4_gemm" in output, f"mykiln has its own families and kiln's: {output}")
     verify = (folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
@@ -355,6 +370,7 @@ def external_ptx(scratch):
     configure(folder)
     build(folder)
     runs(folder, EXTERNAL_RESULT)
+    explains(folder)
     environment = {**os.environ, "KILN_EMU_CHECK": "all"}
     output = run(folder / "build/external_verify", "--driver", driver(), "--max-elements", "4096", env=environment)
     expect("9 variants: 6 right, 1 executed but not compared, 2 skipped, 0 wrong" in output, f"verification: {output}")
@@ -396,6 +412,7 @@ def cuda_sources(scratch, compiler, *options):
     configure(folder, f"-DCOMPILER={compiler}", *options)
     build(folder)
     runs(folder, "success, 42 36 30\n")
+    explains(folder)
     files = sorted((folder / "build/cuda_kernels").glob("*.ptx"))
     expect(len(files) == 4, f"two sources for two architectures: {files}")
     for file in [*files, folder / "build/vectors.c", folder / "build/vectors.h", folder / "build/vectors.json"]:
@@ -438,6 +455,7 @@ def two_bundles(scratch):
     configure(folder)
     build(folder)
     runs(folder, "success, -2 2 0\n")
+    explains(folder)
 
 
 def pack(scratch):
@@ -448,6 +466,7 @@ def pack(scratch):
     shared = folder / "build/extra_pack.so"
     output = run(folder / "build/app", shared, driver())
     expect(output == "nf4_unpack/type=f32,group=64,nibbles=low\nextra: 3 kernels, success, -2 0 2\n", f"the program says: {output}")
+    explains(folder, shared)
     shown = [line.split()[-1] for line in run("nm", "-D", "--defined-only", shared).splitlines()]
     expect(shown == ["extra_index"], f"what the pack shows: {shown}")
     expect("extra_index" not in run("nm", folder / "build/app"), "the program has no kernels of its own")

@@ -77,12 +77,11 @@ static double now(void)
 
 static void need(const char *call, int result)
 {
-    const char *name = NULL;
+    char text[256];
     if (result == 0)
         return;
-    if (driver.get_error_name)
-        driver.get_error_name(result, &name);
-    fprintf(stderr, "kiln-demo: %s: %s (%d)\n", call, name ? name : "unknown error", result);
+    kiln_describe_driver(&driver, call, result, text, sizeof text);
+    fprintf(stderr, "kiln-demo: %s\n", text);
     exit(1);
 }
 
@@ -109,11 +108,15 @@ static int open_driver(const char *path)
                missing ? missing : "");
         return 0;
     }
-    if (driver.init(0) == 0 && driver.device_get_count(&count) == 0 && count > 0) {
+    char text[256] = "it has no device";
+    const int result = driver.init(0);
+    if (result == 0 && driver.device_get_count(&count) == 0 && count > 0) {
         printf("driver    %s\n", shown);
         return 1;
     }
-    printf("driver    %s: it has no device\n", shown);
+    if (result != 0)
+        kiln_describe_driver(&driver, "cuInit", result, text, sizeof text);
+    printf("driver    %s: %s\n", shown, text);
     kiln_driver_close(&driver);
     return 0;
 }

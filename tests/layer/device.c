@@ -14,12 +14,11 @@ static int device, allocations; /* allocations that are not freed */
 
 static void need(const char *call, int result)
 {
-    const char *name = NULL;
+    char text[256];
     if (result == 0)
         return;
-    if (driver.get_error_name)
-        driver.get_error_name(result, &name);
-    fprintf(stderr, "kiln-layer: %s: %s (%d)\n", call, name ? name : "unknown error", result);
+    kiln_describe_driver(&driver, call, result, text, sizeof text);
+    fprintf(stderr, "kiln-layer: %s\n", text);
     exit(1);
 }
 
@@ -45,9 +44,13 @@ static bool find_device(const char *path)
                 missing ? ": " : "", missing ? missing : "");
         return false;
     }
-    if (driver.init(0) == 0 && driver.device_get_count(&count) == 0 && count > 0)
+    char text[256] = "the driver has no device";
+    const int result = driver.init(0);
+    if (result == 0 && driver.device_get_count(&count) == 0 && count > 0)
         return true;
-    fprintf(stderr, "kiln-layer: the driver has no device\n");
+    if (result != 0)
+        kiln_describe_driver(&driver, "cuInit", result, text, sizeof text);
+    fprintf(stderr, "kiln-layer: %s\n", text);
     kiln_driver_close(&driver);
     return false;
 }

@@ -124,7 +124,7 @@ class Arguments(Opened):
             self.k.rope(magnitude="one")
 
     def test_rules(self):
-        self.fails(kiln.Status.NO_VARIANT, "no variant for these arguments: nf4_quantize: the bundle has type f32 "
+        self.fails(kiln.Status.NO_VARIANT, "no variant for these arguments: nf4_quantize: group differs; the bundle has type f32 "
                    "f16 bf16, group 64, nibbles low high", self.quantize, group=256, scale=self.scale.ptr)
         error = self.fails(kiln.Status.BAD_ARGUMENT, "bad argument: nf4_quantize: n must be at most 2^40", self.quantize,
                            n=1 << 41, in_=int(self.x), scale=int(self.scale), packed=int(self.packed))
@@ -170,6 +170,15 @@ class Arguments(Opened):
         self.assertEqual(kiln._stream(type("Stream", (), {"__cuda_stream__": lambda self: (0, 5)})()), 5)
         with self.assertRaisesRegex(TypeError, "stream: expected an int or an object with __cuda_stream__"):
             self.quantize(stream="fast")
+
+    def test_streams_refused(self):
+        """Not a handle; and 2^64 - 1 is KILN_NO_LAUNCH: the call would succeed and launch nothing."""
+        for handle in (-1, (1 << 64) - 1, 1 << 64, -(1 << 64), True):
+            for stream in (handle, mock.Mock(spec=["ptr"], ptr=handle), mock.Mock(spec=["cuda_stream"], cuda_stream=handle),
+                           type("Stream", (), {"__cuda_stream__": lambda self: (0, handle)})()):
+                with self.assertRaises(ValueError) as caught:
+                    self.quantize(stream=stream)
+                self.assertEqual(str(caught.exception), f"stream: expected a stream's handle, found {handle}")
 
     def test_graph(self):
         """What is preloaded may be recorded, with arrays of the stream that records."""
@@ -220,7 +229,8 @@ class Arrays(Opened):
                 (ValueError, "expected f32[n], 1024 bytes, found 1020", Like(self.x, (N - 1,), "<f4")),
                 (TypeError, "expected elements of f32, found typestr '<f8'", Like(self.x, (N,), "<f8")),
                 (TypeError, "expected elements of f32, found typestr '<i4'", Like(self.x, (N,), "<i4")),
-                (TypeError, "expected elements of f32, found typestr '>f4'", Like(self.x, (N,), ">f4")),
+                (TypeError, "expected a little-endian type as '<f4' for 'typestr' of its __cuda_array_interface__, found '>f4'",
+                 Like(self.x, (N,), ">f4")),
                 (ValueError, "expected an array without a mask", Like(self.x, (N,), "<f4", mask=self.x)),
                 (ValueError, "its __cuda_array_interface__ has stream 0, which may be either default stream: 1 or 2",
                  Like(self.x, (N,), "<f4", stream=0)),
@@ -230,9 +240,9 @@ class Arrays(Opened):
             self.refused(kind, "in: " + text, in_=given)
         for name, expected, values in (
                 ("version", "2 or 3", (1, 4, None)), ("shape", "a tuple of extents", (None, 5, (4096.0,), (-1,))),
-                ("typestr", "a type as '<f4'", (None, "zz", "<f")),
+                ("typestr", "a little-endian type as '<f4'", (None, "zz", "<f", ">f4", ">u2", 5)),
                 ("data", "an address and whether it is read-only", (None, (5,), (-4, False), (1 << 64, False), ("x", False))),
-                ("stream", "a stream's handle", ("x", -1, True))):
+                ("stream", "a stream's handle", ("x", -1, True, (1 << 64) - 1))):
             for value in values:
                 given = Like(self.x, (N,), "<f4")
                 given.__cuda_array_interface__[name] = value
@@ -285,6 +295,10 @@ class Arrays(Opened):
             self.refused(ValueError, "in: expected memory of device 0, found memory of device 1", in_=Like(there, (N,), "<f4"))
             with self.assertRaisesRegex(kiln.Error, "cuDeviceGet: CUDA_ERROR_INVALID_DEVICE"):
                 kiln.load(MANIFEST, driver=DRIVER, device=2)
+        for device in ("x", -1, 1.5, True, 1 << 31, 1 << 32):
+            with self.assertRaises(ValueError) as caught:
+                kiln.load(MANIFEST, driver=DRIVER, device=device)
+            self.assertEqual(str(caught.exception), f"device: expected the ordinal of a device, found {device!r}")
 
     def test_gradient(self):
         class Tensor:
@@ -329,6 +343,22 @@ class Copies(Opened):
             self.k.download(int(self.x))
         with self.assertRaisesRegex(ValueError, "expected a count of bytes, found -1"):
             self.k.alloc(-1)
+        for typestr in (">f4", "f4", "", 5):
+            with self.assertRaisesRegex(ValueError, "alloc: expected a little-endian type as '<f4', found "):
+                self.k.alloc(8, typestr)
+
+    def test_big_endian(self):
+        """What numpy.zeros(2, ">f4") is to the buffer protocol: its bytes would be copied as they are."""
+        class Pair(ctypes.BigEndianStructure):
+            _fields_ = [("first", ctypes.c_float), ("second", ctypes.c_float)]
+        with self.assertRaisesRegex(TypeError, "upload: expected little-endian elements, found format '.*>f"):
+            self.k.upload(Pair(1, 2))
+        with self.assertRaisesRegex(TypeError, "download: into: expected little-endian elements, found format"):
+            self.k.download(self.x, Pair())
+        with self.assertRaisesRegex(TypeError, "upload: into: expected a little-endian type"):
+            self.k.upload(b"12345678", into=Like(self.x, (2,), ">f4"))
+        with self.assertRaisesRegex(TypeError, "download: expected a little-endian type"):
+            self.k.download(Like(self.x, (2,), ">f4"))
         with self.assertRaisesRegex(kiln.Error, "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY: .* \\(2\\)"):
             self.k.alloc(1 << 60)
 
@@ -446,18 +476,38 @@ class Files(unittest.TestCase):
         self.expect(FileNotFoundError, "nothing.json", "nothing.json")
         with tempfile.TemporaryDirectory() as scratch:
             changed = pathlib.Path(scratch, "kiln_default.json")
-            for text in ("[]", "{", '{"bundle": "kiln_default"}'):
+            whole = json.loads(MANIFEST.read_text())
+            without_families = json.dumps({key: value for key, value in whole.items() if key != "families"})
+            for text in ("[]", "{", '{"bundle": "kiln_default"}', without_families, json.dumps(whole | {"bundle": 5}), b"\xff\xfe"):
+                if isinstance(text, bytes):
+                    changed.write_bytes(text)
+                    self.expect(ValueError, "kiln_default.json: expected a bundle's manifest", changed)
+                    continue
                 changed.write_text(text)
                 self.expect(ValueError, "kiln_default.json: expected a bundle's manifest", changed)
             changed.write_text(MANIFEST.read_text())
             self.expect(FileNotFoundError, r"kiln_default_python.so: there is no such library; kiln_add_bundle\(kiln_default ", changed)
-            for text, change in (("it lacks rope/", lambda m: m["variants"][-1].update(key="0" * 16)),
-                                 ("its rope has other arguments", lambda m: m["families"][-1].update(args_bytes=8))):
+            self.expect(ValueError, "not the library of this manifest, it has no kiln_default_manifest_crc", MANIFEST, DRIVER)
+
+    def test_other_manifests(self):
+        """A manifest of another build: what it says of structs and arguments would go into calls."""
+        def swap(manifest):
+            first, second = manifest["families"][-1]["args"][:2]
+            first["offset"], second["offset"] = second["offset"], first["offset"]
+        library = FOLDER / "kiln_default_python.so"
+        with tempfile.TemporaryDirectory() as scratch:
+            changed = pathlib.Path(scratch, "kiln_default.json")
+            for change in (swap, lambda m: m["variants"][-1].update(key="0" * 16), lambda m: m["families"][-1].update(args_bytes=8),
+                           lambda m: m["structs"]["kiln_loader"].update(bytes=8), lambda m: m.update(layout_version=1),
+                           lambda m: m["config"].update(xxh3_128="0" * 32)):
                 manifest = json.loads(MANIFEST.read_text())
                 change(manifest)
                 changed.write_text(json.dumps(manifest))
-                self.expect(ValueError, "not the library of this manifest, " + text, changed, library, DRIVER)
-            self.assertFalse(primary_is_active())
+                self.expect(ValueError, "not the library of this manifest, which was changed or is of another build", changed, library,
+                            DRIVER)
+            changed.write_bytes(MANIFEST.read_bytes())
+            kiln.load(changed, library, DRIVER).close()
+        self.assertFalse(primary_is_active())
 
 
 unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=1)

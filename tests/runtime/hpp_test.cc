@@ -79,12 +79,16 @@ void errors()
     fake_reset();
     char text[64], cut[8];
     kiln::loader loader;
-    CHECK(std::strcmp(loader.describe(text), "") == 0 && *loader.last_error().detail == '\0');
+    CHECK(std::strcmp(loader.describe(text), "the loader is not open") == 0);
+    CHECK(*loader.last_error().detail == '\0');
     CHECK(loader.open(memory.loader, memory.slots, 1, fake_table, mini_bundle) == KILN_ERROR_TOO_FEW_SLOTS);
     CHECK(!loader.is_open() && loader.last_error().needed == MINI_SLOTS);
     CHECK(std::strstr(loader.describe(text), kiln::status{KILN_ERROR_TOO_FEW_SLOTS}.text()) == text);
     CHECK(std::strlen(loader.describe(cut)) == 7);
     CHECK(loader.open(memory, fake_table, mini_bundle).ok());
+    CHECK(std::strcmp(loader.describe(text), "") == 0);
+    CHECK(loader.open(memory, fake_table, mini_bundle) == KILN_ERROR_ALREADY_OPEN);
+    CHECK(std::strcmp(loader.describe(text), "the loader is open already: mini") == 0);
 
     kiln::driver driver;
     const char *missing = "";
@@ -94,6 +98,53 @@ void errors()
     driver.close();
 }
 
+/* One line says why, whichever of the two failed, and before there is a loader. */
+void causes()
+{
+    fake_reset();
+    char text[256], cut[8];
+    kiln::driver driver;
+    kiln::loader loader;
+    CHECK(driver.failure().ok() && std::strcmp(driver.describe(text), "") == 0);
+    kiln::status s = driver.load("/nowhere/libcuda.so.1");
+    CHECK(driver.failure() == s &&
+          std::strcmp(kiln::describe(text, s, driver, loader), driver.describe(text)) == 0);
+    CHECK(std::strstr(text, "driver library not found: /nowhere/libcuda.so.1") == text);
+    CHECK(std::strcmp(kiln::describe(cut, s, driver, loader), "driver ") == 0);
+    CHECK(driver.check("cuInit", 0).ok());
+    s = driver.check("cuInit", 34);
+    CHECK(s == KILN_ERROR_DRIVER);
+    CHECK(std::strcmp(kiln::describe(text, s, driver, loader),
+                      "driver call failed: cuInit: the CUDA toolkit's stub library (34)") == 0);
+    s = mini_axpy(loader, nullptr, args);
+    CHECK(std::strcmp(kiln::describe(text, s, driver, loader), "a required pointer is null") == 0);
+    CHECK(loader.open(memory, fake_table, mini_bundle).ok());
+    mini_axpy_args wrong = args;
+    wrong.x = 257;
+    s = mini_axpy(loader, nullptr, wrong);
+    CHECK(std::strcmp(kiln::describe(text, s, driver, loader), loader.describe(text)) == 0);
+    CHECK(std::strstr(text, "misaligned pointer: axpy: ") == text);
+}
+
+/* A loader whose context is gone: the storage is free again, and the driver hears nothing. */
+void forgets()
+{
+    fake_reset();
+    kiln::loader loader;
+    loader.forget();
+    CHECK(loader.open(memory, fake_table, mini_bundle).ok() &&
+          kiln::status{mini_axpy(loader, nullptr, args)}.ok());
+    fake.fail_at = fake.calls + 1; /* cuCtxGetCurrent */
+    fake.fail_result = 201;
+    CHECK(loader.close() == KILN_ERROR_DRIVER && loader.is_open());
+    fake.current = FAKE_OTHER_CONTEXT;
+    CHECK(loader.close() == KILN_ERROR_WRONG_CONTEXT && loader.is_open());
+    const int calls = fake.calls;
+    loader.forget();
+    CHECK(!loader.is_open() && loader.close().ok() && fake.calls == calls);
+    CHECK(loader.open(memory, fake_table, mini_bundle).ok());
+}
+
 } // namespace
 
 int main()
@@ -101,4 +152,6 @@ int main()
     closes();
     context();
     errors();
+    causes();
+    forgets();
 }

@@ -103,10 +103,59 @@ static void errors_read_well(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_text(&loader, &rows[i].error, NULL, rows[i].text);
-    /* Without an open loader there is no driver to ask for names. */
+    /* A loader that was never opened has no driver to ask for names, nor has a closed one. */
     assert_text(NULL, &rows[5].error, NULL, "load failed: x: cuModuleLoadDataEx: driver result 218");
     assert_text(&(kiln_loader){0}, &rows[5].error, NULL,
                 "load failed: x: cuModuleLoadDataEx: driver result 218");
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_text(&loader, &rows[5].error, NULL, "load failed: x: cuModuleLoadDataEx: driver result 218");
+}
+
+/* One that could not be opened has: it says why. */
+static void a_loader_that_did_not_open_names_the_result(void **state)
+{
+    (void)state;
+    kiln_error error;
+    memset(&loader, 0, sizeof loader);
+    fake_reset();
+    fake.fail_at = 1;
+    fake.fail_result = 218;
+    assert_status(kiln_open(&loader, &fake_table, &mini_bundle, slots, MINI_SLOTS, NULL), KILN_ERROR_DRIVER);
+    assert_status(kiln_last_error(&loader, &error), KILN_OK);
+    assert_text(&loader, &error, NULL, "driver call failed: cuCtxGetCurrent: CUDA_ERROR_INVALID_PTX (218)");
+}
+
+static void a_driver_call_reads_as_the_runtimes_own(void **state)
+{
+    (void)state;
+    static const kiln_driver nameless;
+    static const struct {
+        const kiln_driver *driver;
+        int result;
+        const char *text;
+    } rows[] = {
+        {&fake_table, 218, "driver call failed: cuInit: CUDA_ERROR_INVALID_PTX (218)"},
+        {&fake_table, 999, "driver call failed: cuInit: driver result 999"},
+        {&nameless, 100, "driver call failed: cuInit: driver result 100"},
+        {NULL, 100, "driver call failed: cuInit: driver result 100"},
+        {&fake_table, 34, "driver call failed: cuInit: the CUDA toolkit's stub library (34)"},
+        {NULL, 34, "driver call failed: cuInit: the CUDA toolkit's stub library (34)"},
+        {&fake_table, 0, "success: cuInit"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[128], cut[8];
+        assert_int_equal(kiln_describe_driver(rows[i].driver, "cuInit", rows[i].result, text, sizeof text),
+                         strlen(rows[i].text));
+        assert_string_equal(text, rows[i].text);
+        assert_int_equal(kiln_describe_driver(rows[i].driver, "cuInit", rows[i].result, cut, sizeof cut),
+                         strlen(rows[i].text));
+        assert_memory_equal(cut, rows[i].text, sizeof cut - 1);
+        assert_int_equal(cut[7], '\0');
+    }
+    const kiln_error error = {.status = KILN_ERROR_DRIVER, .driver_result = 34, .subject = "cuInit"};
+    assert_text(NULL, &error, NULL, rows[4].text);
+    assert_int_equal(kiln_describe_driver(NULL, NULL, 1, NULL, 100),
+                     strlen("driver call failed: driver result 1"));
 }
 
 static void a_miss_says_why_each_image_was_not_taken(void **state)
@@ -197,6 +246,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_a_text_of_its_own),
         cmocka_unit_test_setup(errors_read_well, open_mini),
+        cmocka_unit_test(a_loader_that_did_not_open_names_the_result),
+        cmocka_unit_test(a_driver_call_reads_as_the_runtimes_own),
         cmocka_unit_test_setup(a_miss_says_why_each_image_was_not_taken, open_mini),
         cmocka_unit_test_setup(the_text_is_cut_to_the_room_there_is, open_mini),
         cmocka_unit_test(header_runtime_and_cmake_agree),

@@ -241,11 +241,41 @@ static void preloaded_kernels_are_captured_into_a_graph(void **state)
     close_places();
 }
 
+/* ---- contexts that others end ------------------------------------------------------------------------------------- */
+
+/* Its modules went with the context, so the loader is forgotten, and opened again in another. */
+static void a_loader_outlives_its_context(void **state)
+{
+    (void)state;
+    place *at = &places[0];
+    kiln_error error;
+    char text[128];
+    job j = {.at = at};
+    DO(driver.ctx_set_current(NULL));
+    for (int round = 0; round < 2; round++) {
+        DO(ctx_create(&at->context, 0, 0));
+        assert_status(kiln_open(&at->loader, &driver, &mini_bundle, at->slots, MINI_SLOTS, NULL), KILN_OK);
+        DO(driver.mem_alloc(&j.x, ELEMENTS * sizeof(float)) |
+           driver.mem_alloc(&j.y, ELEMENTS * sizeof(float)));
+        const mini_axpy_args args = args_of(&j, 0);
+        assert_status(mini_axpy(&at->loader, NULL, &args), KILN_OK);
+        DO(ctx_destroy(at->context));
+        assert_status(kiln_close(&at->loader), KILN_ERROR_NO_CONTEXT);
+        assert_status(kiln_last_error(&at->loader, &error), KILN_OK);
+        kiln_describe_error(&at->loader, &error, NULL, text, sizeof text);
+        assert_string_equal(text, "no context is current: mini");
+        assert_status(kiln_open(&at->loader, &driver, &mini_bundle, at->slots, MINI_SLOTS, NULL),
+                      KILN_ERROR_ALREADY_OPEN);
+        kiln_forget(&at->loader);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_race_in_contexts_on_two_devices),
         cmocka_unit_test(preloaded_kernels_are_captured_into_a_graph),
+        cmocka_unit_test(a_loader_outlives_its_context),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

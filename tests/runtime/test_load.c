@@ -109,6 +109,48 @@ static void a_loader_can_be_opened_again(void **state)
 }
 
 /* A module of two entries, as external PTX may be: loaded once, whichever kernel comes first. */
+/* Someone else destroyed the context: the driver would be handed modules that are gone. */
+static void a_forgotten_loader_can_be_opened_again(void **state)
+{
+    (void)state;
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+    fake.current = FAKE_OTHER_CONTEXT;
+    assert_status(kiln_close(&loader), KILN_ERROR_WRONG_CONTEXT);
+    assert_status(open_mini(NULL), KILN_ERROR_ALREADY_OPEN);
+    const int calls = fake.calls;
+    kiln_forget(&loader);
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_CLOSED);
+    assert_status(kiln_close(&loader), KILN_OK);
+    kiln_forget(&loader);
+    kiln_forget(NULL);
+    assert_int_equal(fake.calls, calls);
+    assert_status(open_mini(NULL), KILN_OK);
+    assert_status(mini_axpy(&loader, NULL, &axpy), KILN_OK);
+    assert_int_equal(fake.loads, 2);
+    assert_status(kiln_close(&loader), KILN_OK);
+    assert_int_equal(fake.unloads, 1);
+}
+
+static int most_of_everything(int *value, int attribute, int device)
+{
+    (void)device;
+    *value = attribute == 81 ? 0 : attribute == 36 || attribute == 37 ? 2 : INT32_MAX;
+    return 0;
+}
+
+static void a_device_may_have_as_much_as_an_int_counts(void **state)
+{
+    (void)state;
+    kiln_driver driver = fake_table;
+    driver.device_get_attribute = most_of_everything;
+    assert_status(kiln_open(&loader, &driver, &mini_bundle, slots, MINI_SLOTS, NULL), KILN_OK);
+    assert_int_equal(loader.device.max_shared_bytes, INT32_MAX);
+    assert_int_equal(loader.device.multiprocessor_shared_bytes, UINT32_C(0x800003ff));
+    assert_int_equal(loader.device.memory_cycles, UINT32_MAX); /* not 2^51, cut off */
+    assert_int_equal(loader.device.sm, UINT32_C(0x7ffffff5));  /* 11 * (2^31 - 1), without its high bits */
+}
+
 static void kernels_of_one_module_share_it(void **state)
 {
     (void)state;
@@ -454,6 +496,8 @@ int main(void)
         cmocka_unit_test_setup(a_kernel_is_loaded_on_its_first_launch_once, reset),
         cmocka_unit_test_setup(preloaded_kernels_only_launch, reset),
         cmocka_unit_test_setup(a_loader_can_be_opened_again, reset),
+        cmocka_unit_test_setup(a_forgotten_loader_can_be_opened_again, reset),
+        cmocka_unit_test_setup(a_device_may_have_as_much_as_an_int_counts, reset),
         cmocka_unit_test_setup(kernels_of_one_module_share_it, reset),
         cmocka_unit_test_setup(the_driver_gets_what_the_codec_makes, reset),
         cmocka_unit_test_setup(an_image_that_its_codec_refuses_is_not_loaded, reset),

@@ -20,6 +20,7 @@ status is its own.
 """
 import array
 import atexit
+import binascii
 import collections
 import contextlib
 import ctypes
@@ -197,6 +198,14 @@ def _is_contiguous(shape, strides, size):
     return True
 
 
+def _typestr(text):
+    """A type as the CUDA Array Interface writes it; a big-endian one would be copied byte for byte."""
+    kind, count = re.fullmatch(r"[<>|=]([biufcV])([0-9]+)", text).groups()
+    if text[0] == ">" and int(count) > 1 and kind != "V":
+        raise ValueError(text)
+    return text
+
+
 def _extent(value):
     number = operator.index(value)
     if number < 0:
@@ -216,13 +225,13 @@ def _from_interface(interface, what):
     def take(name, expected, convert):
         try:
             return convert(interface[name])
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError):
             found = repr(interface[name]) if isinstance(interface, dict) and name in interface else "none"
             raise TypeError(f"{what}: expected {expected} for '{name}' of its __cuda_array_interface__, found {found}") from None
 
     version = take("version", "2 or 3", lambda number: (2, 3)[(2, 3).index(number)])
     shape = take("shape", "a tuple of extents", lambda extents: tuple(_extent(extent) for extent in extents))
-    typestr = take("typestr", "a type as '<f4'", lambda text: re.fullmatch(r"[<>|=][biufcV][0-9]+", text)[0])
+    typestr = take("typestr", "a little-endian type as '<f4'", _typestr)
     address, is_read_only = take("data", "an address and whether it is read-only", lambda data: (_address(data[0] or 0), data[1]))
     strides = interface.get("strides") and take("strides", "a tuple of bytes", lambda all_: tuple(map(operator.index, all_)))
     size = int(typestr[2:])
@@ -234,7 +243,7 @@ def _from_interface(interface, what):
                          "make a contiguous copy of it")
     stream = None
     if version == 3 and interface.get("stream") is not None:
-        stream = take("stream", "a stream's handle", _address)
+        stream = take("stream", "a stream's handle", _stream_handle)
     if stream == 0:
         raise ValueError(f"{what}: its __cuda_array_interface__ has stream 0, which may be either default stream: 1 or 2")
     return _Array(address, count * size, typestr, bool(is_read_only), stream)
@@ -258,20 +267,31 @@ def _array(value, what):
         raise ValueError(f"{what}: expected a device address, found {value}") from None
 
 
+def _stream_handle(value):
+    """Below 2^64 - 1, which is KILN_NO_LAUNCH: such a call would check its arguments and launch nothing."""
+    number = _address(value)
+    if number == (1 << 64) - 1:
+        raise ValueError(number)
+    return number
+
+
 def _stream(value):
     """The handle of None, an int, or a stream of PyTorch (cuda_stream), CuPy (ptr) or cuda-core (__cuda_stream__)."""
     if value is None:
         return 0
+    handle = value
     if hasattr(value, "__cuda_stream__"):
-        return int(value.__cuda_stream__()[1])
-    for name in "cuda_stream", "ptr":
-        if hasattr(value, name):
-            return int(getattr(value, name))
+        handle = value.__cuda_stream__()[1]
+    else:
+        for name in "ptr", "cuda_stream":
+            handle = getattr(value, name, handle)
     try:
-        return operator.index(value)
+        return _stream_handle(handle)
     except TypeError:
         raise TypeError(f"stream: expected an int or an object with __cuda_stream__, cuda_stream or ptr, found "
                         f"{type(value).__name__}") from None
+    except ValueError:
+        raise ValueError(f"stream: expected a stream's handle, found {handle}") from None
 
 
 def _host(value, what, is_written=False):
@@ -283,6 +303,8 @@ def _host(value, what, is_written=False):
                         f"{type(value).__name__}") from None
     if not view.c_contiguous:
         raise ValueError(f"{what}: expected contiguous memory")
+    if view.itemsize > 1 and re.search("[>!]", view.format):
+        raise TypeError(f"{what}: expected little-endian elements, found format '{view.format}'; the device would read other numbers")
     if is_written and view.readonly:
         raise TypeError(f"{what}: expected memory that can be written, found {type(value).__name__}")
     return view
@@ -307,6 +329,11 @@ class Buffer:
     def __init__(self, core, nbytes, typestr=None):
         self._core, self._address, self._stream = core, 0, None
         self.nbytes, self.typestr = operator.index(nbytes), typestr
+        if typestr is not None:
+            try:
+                _typestr(typestr)
+            except (TypeError, ValueError, AttributeError):
+                raise ValueError(f"alloc: expected a little-endian type as '<f4', found {typestr!r}") from None
         if self.nbytes < 0:
             raise ValueError(f"expected a count of bytes, found {self.nbytes}")
         self._address = core.allocate(self.nbytes)
@@ -365,12 +392,33 @@ _RUNTIME = {
     "kiln_driver_load": (_POINTER, ctypes.c_char_p, _POINTER), "kiln_driver_close": (_POINTER,),
     "kiln_open": (_POINTER, _POINTER, _POINTER, _POINTER, _SIZE, _POINTER), "kiln_close": (_POINTER,),
     "kiln_preload": (_POINTER, _POINTER, _SIZE), "kiln_last_error": (_POINTER, _POINTER),
-    "kiln_describe_error": (_POINTER, _POINTER, _POINTER, ctypes.c_char_p, _SIZE), "kiln_status_string": (_INT,),
-    "kiln_find_family": (_POINTER, ctypes.c_char_p)}
-_RESULTS = {"kiln_driver_close": None, "kiln_describe_error": _SIZE, "kiln_status_string": ctypes.c_char_p,
-            "kiln_find_family": _POINTER}
+    "kiln_describe_error": (_POINTER, _POINTER, _POINTER, ctypes.c_char_p, _SIZE), "kiln_status_string": (_INT,)}
+_RESULTS = {"kiln_driver_close": None, "kiln_describe_error": _SIZE, "kiln_status_string": ctypes.c_char_p}
 _LOG_BYTES = 8192
 _cores = weakref.WeakSet()
+
+
+def _open_library(path, name, manifest):
+    """The library that was built with these bytes of a manifest: another's have other offsets, and kernels would get other
+    arguments."""
+    library = ctypes.CDLL(path)
+    try:
+        crc = ctypes.c_uint32.in_dll(library, name + "_manifest_crc").value
+    except ValueError:
+        raise ValueError(f"{path}: not the library of this manifest, it has no {name}_manifest_crc; build it again") from None
+    if crc != binascii.crc32(manifest):
+        raise ValueError(f"{path}: not the library of this manifest, which was changed or is of another build")
+    return library
+
+
+def _ordinal(device):
+    try:
+        number = _extent(device)
+        if isinstance(device, bool) or number > 0x7fffffff:
+            raise ValueError(number)
+    except (TypeError, ValueError):
+        raise ValueError(f"device: expected the ordinal of a device, found {device!r}") from None
+    return number
 
 
 class _Core:
@@ -379,7 +427,7 @@ class _Core:
     def __init__(self, manifest, library, driver, device, options):
         self.is_open, self.allocations, self.retained, self.extra = False, set(), None, None
         self.structs = manifest["structs"]
-        self.library = ctypes.CDLL(os.fspath(library))
+        self.library = library
         for name, types in _RUNTIME.items():
             function = getattr(self.library, name)
             function.argtypes, function.restype = types, _RESULTS.get(name, _INT)
@@ -480,6 +528,8 @@ class _Core:
             text = ctypes.c_char_p()
             if self.table[entry] and self.table[entry](result, ctypes.byref(text)) == 0 and text.value:
                 words.append(text.value.decode())
+        if result == 34:  # CUDA_ERROR_STUB_LIBRARY, which gives it to every question
+            words = ["the CUDA toolkit's stub library"]
         return Error(f"{name}: {': '.join(words) or 'failed'} ({result})", Status.DRIVER, driver_result=result, subject=name)
 
     # the driver
@@ -812,13 +862,17 @@ class Bundle:
 
     def __init__(self, manifest, library, driver, device, ptx_only, overlap_launches, check_images):
         path = os.fspath(manifest)
-        with open(path, encoding="utf-8") as file:
-            try:
-                self.manifest = json.load(file)
-                self.name = self.manifest["bundle"]
-                structs = self.manifest["structs"]
-            except (ValueError, KeyError, TypeError):
-                raise ValueError(f"{path}: expected a bundle's manifest, of this kiln or a newer one") from None
+        with open(path, "rb") as file:
+            contents = file.read()
+        try:
+            self.manifest = json.loads(contents)
+            kinds = {"bundle": str, "structs": dict, "families": list, "variants": list}
+            if not all(isinstance(self.manifest[key], kind) for key, kind in kinds.items()):
+                raise TypeError
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{path}: expected a bundle's manifest, of this kiln or a newer one") from None
+        self.name = self.manifest["bundle"]
+        device = None if device is None else _ordinal(device)
         if library is None:
             library = os.path.join(os.path.dirname(path), f"{self.name}_python.so")
         if not os.path.exists(library):
@@ -826,37 +880,16 @@ class Bundle:
                                     f"kiln_add_bundle({self.name} ... PYTHON) makes it")
         options = {"ptx_only": ptx_only, "overlap_launches": overlap_launches, "check_images": check_images}
         self._core = None
-        core = _Core(self.manifest, os.path.abspath(library), driver, device, options)
-        self._core, self._functions = core, {}
-        self._kernels = {}  # address: id
-        self._check_library(library, structs)
+        opened = _open_library(os.path.abspath(library), self.name, contents)
+        self._core, self._functions = _Core(self.manifest, opened, driver, device, options), {}
+        self._kernels = {ctypes.addressof(ctypes.c_char.in_dll(opened, variant["function"] + "_kernel")): variant["id"]
+                         for variant in self.manifest["variants"]}
         self.families = [family["name"] for family in self.manifest["families"]]
         for family in self.manifest["families"]:
             self._add_family(family)
         for name, function in self._functions.items():
             if name.isidentifier() and not hasattr(type(self), name) and name not in self.__dict__:
                 setattr(self, name, function)
-
-    def _check_library(self, library, structs):
-        """Whether the manifest is this library's: one of another build would say other offsets."""
-        core = self._core
-        for variant in self.manifest["variants"]:
-            try:
-                address = ctypes.addressof(ctypes.c_char.in_dll(core.library, variant["function"] + "_kernel"))
-            except ValueError:
-                address = None
-            at_key = structs["kiln_kernel"]["offsets"]["key"]
-            if address is None or _U64.from_address(address + at_key).value != int(variant["key"], 16):
-                core.close()
-                raise ValueError(f"{os.fspath(library)}: not the library of this manifest, it lacks {variant['id']}")
-            self._kernels[address] = variant["id"]
-        index = ctypes.addressof(ctypes.c_char.in_dll(core.library, self.name + "_index"))
-        at_bytes = structs["kiln_index_family"]["offsets"]["args_bytes"]
-        for family in self.manifest["families"]:
-            found = core.library.kiln_find_family(index, family["name"].encode())
-            if not found or ctypes.c_uint32.from_address(found + at_bytes).value != family["args_bytes"]:
-                core.close()
-                raise ValueError(f"{os.fspath(library)}: not the library of this manifest, its {family['name']} has other arguments")
 
     def _add_family(self, family):
         variants = [v for v in self.manifest["variants"] if v["family"] == family["name"]]

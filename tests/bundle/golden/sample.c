@@ -26,6 +26,11 @@ static uint64_t maximum(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 /* ==== axpy ============================================================================================== */
 
 static const char axpy_name[] = "axpy";
@@ -44,6 +49,26 @@ static const kiln_pointer axpy_pointers_rows[] = {
     {offsetof(sample_axpy_args, y), 4, 39, 49},
 };
 static const kiln_pointers axpy_pointers = {axpy_pointers_texts, axpy_pointers_rows, 2};
+
+/* Arrays that would pass 2^63 bytes: addresses would wrap around. */
+__attribute__((noinline)) static kiln_status axpy_bytes_1(kiln_loader *loader, const sample_axpy_args *a)
+{
+    if (!(((double)a->n) * 4.0 < 9223372036854775808.0)) {
+        static const char detail[] = "x would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, axpy_name, detail);
+    }
+    if (!(((double)a->n) * 4.0 < 9223372036854775808.0)) {
+        static const char detail[] = "y would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, axpy_name, detail);
+    }
+    return KILN_OK;
+}
+
+static kiln_status axpy_extents_1(kiln_loader *loader, const sample_axpy_args *a)
+{
+    const int is_large = (a->n) >> 60 != 0;
+    return is_large ? axpy_bytes_1(loader, a) : KILN_OK;
+}
 
 /* What every variant asks of its arguments. */
 static kiln_status check_axpy(kiln_loader *loader, const sample_axpy_args *a)
@@ -176,6 +201,9 @@ static const kiln_module axpy_module = {
 static kiln_status run_axpy(kiln_loader *loader, CUstream stream, const void *args)
 {
     const sample_axpy_args *a = args;
+    kiln_status status = axpy_extents_1(loader, a);
+    if (status != KILN_OK)
+        return status;
     const uint64_t grid[3] = {ceil_div(a->n, 256), 1, 1};
     const void *const params[] = {&a->n, &a->a, &a->x, &a->y};
     return kiln_launch(loader, &sample_axpy_kernel, stream, grid, 0, params);
@@ -254,6 +282,102 @@ static const kiln_pointer blend_pointers_3_rows[] = {
     {offsetof(sample_blend_args, norm), 4, 47, 47},
 };
 static const kiln_pointers blend_pointers_3 = {blend_pointers_3_texts, blend_pointers_3_rows, 2};
+
+/* Arrays that would pass 2^63 bytes: addresses would wrap around. */
+__attribute__((noinline)) static kiln_status blend_bytes_1(kiln_loader *loader, const sample_blend_args *a)
+{
+    if (!(((double)a->rows) * (larger(64.0, (double)a->stride)) * 4.0 < 9223372036854775808.0)) {
+        static const char detail[] = "x would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (!(((double)a->rows) * ((double)a->stride) * 4.0 < 9223372036854775808.0)) {
+        static const char detail[] = "y would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    return KILN_OK;
+}
+
+static kiln_status blend_extents_1(kiln_loader *loader, const sample_blend_args *a)
+{
+    const int is_large = (a->rows | a->stride) >> 30 != 0;
+    return is_large ? blend_bytes_1(loader, a) : KILN_OK;
+}
+
+__attribute__((noinline)) static kiln_status blend_bytes_2(kiln_loader *loader, const sample_blend_args *a)
+{
+    if (!(((double)a->rows) * (larger(128.0, (double)a->stride)) * 4.0 < 9223372036854775808.0)) {
+        static const char detail[] = "x would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (!(((double)a->rows) * ((double)a->stride) * 4.0 < 9223372036854775808.0)) {
+        static const char detail[] = "y would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    return KILN_OK;
+}
+
+static kiln_status blend_extents_2(kiln_loader *loader, const sample_blend_args *a)
+{
+    const int is_large = (a->rows | a->stride) >> 30 != 0;
+    return is_large ? blend_bytes_2(loader, a) : KILN_OK;
+}
+
+__attribute__((noinline)) static kiln_status blend_bytes_3(kiln_loader *loader, const sample_blend_args *a)
+{
+    if (!(((double)a->rows) * (larger(64.0, (double)a->stride)) * 2.0 < 9223372036854775808.0)) {
+        static const char detail[] = "x would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (!(((double)a->rows) * ((double)a->stride) * 2.0 < 9223372036854775808.0)) {
+        static const char detail[] = "y would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    return KILN_OK;
+}
+
+static kiln_status blend_extents_3(kiln_loader *loader, const sample_blend_args *a)
+{
+    const int is_large = (a->rows | a->stride) >> 30 != 0;
+    return is_large ? blend_bytes_3(loader, a) : KILN_OK;
+}
+
+__attribute__((noinline)) static kiln_status blend_bytes_4(kiln_loader *loader, const sample_blend_args *a)
+{
+    if (!(((double)a->rows) * (larger(128.0, (double)a->stride)) * 2.0 < 9223372036854775808.0)) {
+        static const char detail[] = "x would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (!(((double)a->rows) * ((double)a->stride) * 2.0 < 9223372036854775808.0)) {
+        static const char detail[] = "y would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    return KILN_OK;
+}
+
+static kiln_status blend_extents_4(kiln_loader *loader, const sample_blend_args *a)
+{
+    const int is_large = (a->rows | a->stride) >> 30 != 0;
+    return is_large ? blend_bytes_4(loader, a) : KILN_OK;
+}
+
+__attribute__((noinline)) static kiln_status blend_bytes_5(kiln_loader *loader, const sample_blend_args *a)
+{
+    if (!(((double)a->rows) * (larger(64.0, (double)a->stride)) * 8.0 < 9223372036854775808.0)) {
+        static const char detail[] = "x would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    if (!(((double)a->rows) * ((double)a->stride) * 8.0 < 9223372036854775808.0)) {
+        static const char detail[] = "y would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
+    }
+    return KILN_OK;
+}
+
+static kiln_status blend_extents_5(kiln_loader *loader, const sample_blend_args *a)
+{
+    const int is_large = (a->rows | a->stride) >> 29 != 0;
+    return is_large ? blend_bytes_5(loader, a) : KILN_OK;
+}
 
 /* What every variant asks of its arguments. */
 static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
@@ -400,7 +524,10 @@ static kiln_status run_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUst
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
+    kiln_status status = blend_extents_1(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
@@ -558,7 +685,10 @@ static kiln_status run_blend_f32_f32_64_noclamp_wide(kiln_loader *loader, CUstre
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
+    kiln_status status = blend_extents_1(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
@@ -714,7 +844,10 @@ static kiln_status run_blend_f32_f32_128_noclamp_narrow(kiln_loader *loader, CUs
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
+    kiln_status status = blend_extents_2(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
@@ -872,7 +1005,10 @@ static kiln_status run_blend_f32_f32_128_noclamp_wide(kiln_loader *loader, CUstr
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
+    kiln_status status = blend_extents_2(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
@@ -1027,7 +1163,10 @@ static kiln_status run_blend_f16_f32_64_noclamp_narrow(kiln_loader *loader, CUst
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
+    kiln_status status = blend_extents_3(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
@@ -1185,7 +1324,10 @@ static kiln_status run_blend_f16_f32_64_noclamp_wide(kiln_loader *loader, CUstre
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
+    kiln_status status = blend_extents_3(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
@@ -1341,7 +1483,10 @@ static kiln_status run_blend_f16_f32_128_noclamp_narrow(kiln_loader *loader, CUs
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
+    kiln_status status = blend_extents_4(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_1, a, 0x0u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
@@ -1499,7 +1644,10 @@ static kiln_status run_blend_f16_f32_128_noclamp_wide(kiln_loader *loader, CUstr
         static const char detail[] = "stride must be a multiple of 16, with strategy=wide";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
+    kiln_status status = blend_extents_4(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_2, a, 0x0u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 128),
@@ -1656,7 +1804,10 @@ static kiln_status run_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstre
         static const char detail[] = "stride must be at least \"width\"";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, blend_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, blend_name, &blend_pointers_3, a, 0x1u);
+    kiln_status status = blend_extents_5(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, blend_name, &blend_pointers_3, a, 0x1u);
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {minimum(ceil_div((uint64_t)a->rows, 64),
@@ -1868,6 +2019,37 @@ static void consider_blend(kiln_choice *c, const sample_blend_args *args)
     }
 }
 
+/* Which of the caller's values no variant has beside the others. */
+__attribute__((noinline)) static kiln_status miss_blend(kiln_loader *loader, const sample_blend_args *args)
+{
+    static const uint32_t choices[][4] = {
+        {SAMPLE_BLEND_TYPE_F32, SAMPLE_BLEND_ACC_F32, 64, 0},
+        {SAMPLE_BLEND_TYPE_F32, SAMPLE_BLEND_ACC_F32, 128, 0},
+        {SAMPLE_BLEND_TYPE_F16, SAMPLE_BLEND_ACC_F32, 64, 0},
+        {SAMPLE_BLEND_TYPE_F16, SAMPLE_BLEND_ACC_F32, 128, 0},
+        {SAMPLE_BLEND_TYPE_F64, SAMPLE_BLEND_ACC_F64, 64, 1},
+    };
+    static const char type_differs[] =
+        "type differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
+    static const char acc_differs[] =
+        "acc differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
+    static const char width_differs[] =
+        "width differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
+    static const char clamp_differs[] =
+        "clamp differs; the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
+    static const char *const details[] = {type_differs, acc_differs, width_differs, clamp_differs};
+    sample_blend_args a = *args;
+    if (a.type == 0)
+        a.type = SAMPLE_BLEND_TYPE_F32;
+    if (a.acc == 0)
+        a.acc = SAMPLE_BLEND_ACC_F32;
+    if (a.width == 0)
+        a.width = 64;
+    const uint32_t asked[] = {a.type, a.acc, a.width, a.clamp};
+    const size_t at = kiln_first_difference(asked, choices[0], 5, 4);
+    return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, details[at]);
+}
+
 /* Which variant serves these arguments on this device; of those that none serves, one that says why. */
 static kiln_status choose_blend(kiln_loader *loader, const sample_blend_args *args,
                                 const kiln_kernel **kernel)
@@ -1875,11 +2057,8 @@ static kiln_status choose_blend(kiln_loader *loader, const sample_blend_args *ar
     kiln_choice choice = {.loader = loader, .limit = KILN_NO_LIMIT};
     consider_blend(&choice, args);
     *kernel = choice.best ? choice.best : choice.fallback;
-    if (!*kernel) {
-        static const char detail[] =
-            "the bundle has type f32 f16 f64, acc f32 f64, width 64 128, clamp false true; not each with each";
-        return kiln_fail(loader, KILN_ERROR_NO_VARIANT, blend_name, detail);
-    }
+    if (!*kernel)
+        return miss_blend(loader, args);
     return KILN_OK;
 }
 
@@ -1976,6 +2155,26 @@ static const kiln_pointer parts_pointers_1_rows[] = {
 };
 static const kiln_pointers parts_pointers_1 = {parts_pointers_1_texts, parts_pointers_1_rows, 2};
 
+/* Arrays that would pass 2^63 bytes: addresses would wrap around. */
+__attribute__((noinline)) static kiln_status parts_bytes_1(kiln_loader *loader, const sample_parts_args *a)
+{
+    if (!(((double)a->workspace_size) * 4.0 < 9223372036854775808.0)) {
+        static const char detail[] = "workspace would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
+    }
+    if (!(((double)a->workspace_size / 8.0 * 2.0) * 4.0 < 9223372036854775808.0)) {
+        static const char detail[] = "tile_counters would have 2^63 bytes or more";
+        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
+    }
+    return KILN_OK;
+}
+
+static kiln_status parts_extents_1(kiln_loader *loader, const sample_parts_args *a)
+{
+    const int is_large = (a->workspace_size) >> 60 != 0;
+    return is_large ? parts_bytes_1(loader, a) : KILN_OK;
+}
+
 /* What every variant asks of its arguments. */
 static kiln_status rules_parts(kiln_loader *loader, const sample_parts_args *a)
 {
@@ -2040,8 +2239,11 @@ static kiln_status run_parts_2(kiln_loader *loader, CUstream stream, const void 
             "workspace_size must be at least ceil_div(n, 16) * 16 * split_k, with split_k=2";
         return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, parts_name, detail);
     }
-    const kiln_status status = kiln_check_pointers(loader, parts_name, &parts_pointers_1, a,
-                                                   (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 8 ? 0x2u : 0));
+    kiln_status status = parts_extents_1(loader, a);
+    if (status != KILN_OK)
+        return status;
+    status = kiln_check_pointers(loader, parts_name, &parts_pointers_1, a,
+                                 (a->workspace_size != 0 ? 0x1u : 0) | (a->workspace_size >= 8 ? 0x2u : 0));
     if (status != KILN_OK)
         return status;
     const uint64_t grid[3] = {1, 1, 1};
@@ -2169,7 +2371,7 @@ kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args 
     if (status != KILN_OK)
         return status;
     sample_parts_args a = *args;
-    a.workspace_size = UINT64_MAX;
+    a.workspace_size = UINT64_MAX >> 8; /* as much as an array may have */
     const kiln_kernel *kernel;
     status = choose_parts(loader, &a, &kernel);
     if (status != KILN_OK)
@@ -2194,7 +2396,7 @@ kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_a
     if (status != KILN_OK)
         return status;
     sample_parts_args a = *args;
-    a.workspace_size = UINT64_MAX;
+    a.workspace_size = UINT64_MAX >> 8; /* as much as an array may have */
     const kiln_kernel *kernel;
     status = choose_parts(loader, &a, &kernel);
     if (status != KILN_OK)
@@ -2253,6 +2455,7 @@ const kiln_bundle sample_bundle = {
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
+const uint32_t sample_manifest_crc = 0x20259734;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,

@@ -49,6 +49,7 @@ extern "C" {
 
 extern const kiln_bundle sample_bundle; /* for kiln_open */
 extern const kiln_index sample_index;   /* all kernels, to find, enumerate or preload */
+extern const uint32_t sample_manifest_crc; /* CRC-32 of sample.json, for readers of both */
 
 /* axpy: y[i] = a*x[i] + y[i].
  * Source: BLAS saxpy.

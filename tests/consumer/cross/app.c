@@ -83,12 +83,16 @@ static kiln_loader loader;
 
 int main(void)
 {
+    char text[512];
+    kiln_error error;
     kiln_status status = kiln_open(&loader, &driver, &minimal_bundle, slots, MINIMAL_SLOTS, NULL);
     if (status == KILN_OK)
         status = minimal_nf4_quantize(
             &loader, NULL,
             &(minimal_nf4_quantize_args){.in = 0xabc00, .scale = 0x100, .packed = 0x200, .n = 1 << 20});
-    puts(kiln_status_string(status));
+    kiln_last_error(&loader, &error);
+    kiln_describe_error(&loader, &error, NULL, text, sizeof text);
+    puts(text);
     kiln_close(&loader);
     return status != KILN_OK;
 }

@@ -17,6 +17,19 @@ static int failed(const char *what, cudaError_t error)
     return error != cudaSuccess;
 }
 
+/* Prints why the runtime refused a call, and says whether it did. */
+static int refused(kiln_status status)
+{
+    kiln_error error;
+    char text[512];
+    if (status != KILN_OK) {
+        kiln_last_error(&loader, &error);
+        kiln_describe_error(&loader, &error, NULL, text, sizeof text);
+        puts(text);
+    }
+    return status != KILN_OK;
+}
+
 int main(void)
 {
     float x[N], scale = 0, *in, *scales;
@@ -36,14 +49,18 @@ int main(void)
 
     /* The same driver that the runtime has opened. */
     kiln_status status = kiln_driver_load(&driver, NULL, NULL);
-    if (status == KILN_OK)
-        status = kiln_open(&loader, &driver, &minimal_bundle, slots, MINIMAL_SLOTS, NULL);
+    if (status != KILN_OK) {
+        puts(kiln_status_string(status));
+        return 1;
+    }
+    status = kiln_open(&loader, &driver, &minimal_bundle, slots, MINIMAL_SLOTS, NULL);
     if (status == KILN_OK)
         status = minimal_nf4_quantize(
             &loader, stream, /* a cudaStream_t is a CUstream */
             &(minimal_nf4_quantize_args){
                 .in = (CUdeviceptr)in, .scale = (CUdeviceptr)scales, .packed = (CUdeviceptr)packed, .n = N});
-    if (failed("cudaMemcpyAsync",
+    if (refused(status) ||
+        failed("cudaMemcpyAsync",
                cudaMemcpyAsync(&scale, scales, sizeof scale, cudaMemcpyDeviceToHost, stream)) ||
         failed("cudaStreamSynchronize", cudaStreamSynchronize(stream)))
         return 1;

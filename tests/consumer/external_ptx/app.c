@@ -1,4 +1,5 @@
 /* Launches kernels of external PTX and compares what they give: app [DRIVER]. */
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +13,36 @@ static kiln_slot slots[EXTERNAL_SLOTS];
 static kiln_loader loader;
 static float x[N], y[N], sums[BLOCKS];
 
+/* Prints why a driver call failed, and says whether it did. */
+static int failed(const char *call, int result)
+{
+    char text[256];
+    if (result != 0) {
+        kiln_describe_driver(&driver, call, result, text, sizeof text);
+        puts(text);
+    }
+    return result != 0;
+}
+
+/* Opens the driver and makes a context current, or prints why not. */
+static int no_device(const char *path)
+{
+    CUcontext context;
+    const char *missing;
+    kiln_status status = kiln_driver_load(&driver, path, &missing);
+    if (status != KILN_OK)
+        printf("%s: %s\n", kiln_status_string(status), missing ? missing : dlerror());
+    return status != KILN_OK || failed("cuInit", driver.init(0)) ||
+           failed("cuDevicePrimaryCtxRetain", driver.device_primary_ctx_retain(&context, 0)) ||
+           failed("cuCtxSetCurrent", driver.ctx_set_current(context));
+}
+
+/* 0 after a failure, which launches are refused for. */
 static CUdeviceptr upload(const void *data, size_t bytes)
 {
     CUdeviceptr at = 0;
-    driver.mem_alloc(&at, bytes);
-    driver.memcpy_htod(at, data, bytes);
+    if (!failed("cuMemAlloc", driver.mem_alloc(&at, bytes)))
+        failed("cuMemcpyHtoD", driver.memcpy_htod(at, data, bytes));
     return at;
 }
 
@@ -140,20 +166,17 @@ static int check_softmax(CUdeviceptr at_x, CUdeviceptr at_y)
 
 int main(int argc, char **argv)
 {
-    CUcontext context;
     for (int i = 0; i < N; i++) {
         x[i] = (float)i;
         y[i] = 1;
     }
-    if (kiln_driver_load(&driver, argc > 1 ? argv[1] : NULL, NULL) != KILN_OK)
+    if (no_device(argc > 1 ? argv[1] : NULL))
         return 77;
-    driver.init(0);
-    driver.device_primary_ctx_retain(&context, 0);
-    driver.ctx_set_current(context);
     CUdeviceptr at_x = upload(x, sizeof x), at_y = upload(y, sizeof y), at_sums = upload(sums, sizeof sums);
     kiln_status status = kiln_open(&loader, &driver, &external_bundle, slots, EXTERNAL_SLOTS, NULL);
-    int right = status == KILN_OK && check_saxpy(at_x, at_y) && check_sums(at_x, at_sums) &&
-                check_transpose(at_x, at_y) && check_variants(at_x, at_y) && check_softmax(at_x, at_y);
+    int right = (status == KILN_OK || check("open", status, KILN_OK, 1)) && check_saxpy(at_x, at_y) &&
+                check_sums(at_x, at_sums) && check_transpose(at_x, at_y) && check_variants(at_x, at_y) &&
+                check_softmax(at_x, at_y);
     kiln_close(&loader);
     driver.device_primary_ctx_release(0);
     kiln_driver_close(&driver);

@@ -23,15 +23,14 @@ bool failed(const char *format, ...)
 
 static bool called(const device *d, const char *entry_point, int result)
 {
-    const char *name = NULL, *text = NULL;
+    char text[256];
+    const char *meaning = NULL;
     if (result == 0)
         return true;
-    if (d->driver.get_error_name)
-        d->driver.get_error_name(result, &name);
+    kiln_describe_driver(&d->driver, entry_point, result, text, sizeof text);
     if (d->driver.get_error_string)
-        d->driver.get_error_string(result, &text);
-    return failed("%s: %s%s%s (%d)", entry_point, name ? name : "unknown error", text ? ", " : "",
-                  text ? text : "", result);
+        d->driver.get_error_string(result, &meaning);
+    return failed("%s%s%s", text, meaning ? ": " : "", meaning ? meaning : "");
 }
 
 bool device_launched(device *d, kiln_status status)

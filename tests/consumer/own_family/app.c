@@ -1,4 +1,5 @@
 /* Adds 2 * x to y with the kernel of saxpy.c: app [DRIVER]. */
+#include <dlfcn.h>
 #include <stdio.h>
 
 #include "mine.h"
@@ -9,34 +10,69 @@ static kiln_driver driver;
 static kiln_slot slots[MINE_SLOTS];
 static kiln_loader loader;
 
+/* Prints why a driver call failed, and says whether it did. */
+static int failed(const char *call, int result)
+{
+    char text[256];
+    if (result != 0) {
+        kiln_describe_driver(&driver, call, result, text, sizeof text);
+        puts(text);
+    }
+    return result != 0;
+}
+
+/* Prints why the runtime refused a call, and says whether it did. */
+static int refused(kiln_status status)
+{
+    kiln_error error;
+    char text[512];
+    if (status != KILN_OK) {
+        kiln_last_error(&loader, &error);
+        kiln_describe_error(&loader, &error, NULL, text, sizeof text);
+        puts(text);
+    }
+    return status != KILN_OK;
+}
+
+/* Opens the driver and makes a context current, or prints why not. */
+static int no_device(const char *path)
+{
+    CUcontext context;
+    const char *missing;
+    kiln_status status = kiln_driver_load(&driver, path, &missing);
+    if (status != KILN_OK)
+        printf("%s: %s\n", kiln_status_string(status), missing ? missing : dlerror());
+    return status != KILN_OK || failed("cuInit", driver.init(0)) ||
+           failed("cuDevicePrimaryCtxRetain", driver.device_primary_ctx_retain(&context, 0)) ||
+           failed("cuCtxSetCurrent", driver.ctx_set_current(context));
+}
+
 int main(int argc, char **argv)
 {
     static double x[N], y[N];
-    CUcontext context;
     CUdeviceptr at_x, at_y;
     for (int i = 0; i < N; i++) {
         x[i] = i;
         y[i] = 1;
     }
-    if (kiln_driver_load(&driver, argc > 1 ? argv[1] : NULL, NULL) != KILN_OK)
+    if (no_device(argc > 1 ? argv[1] : NULL))
         return 77;
-    driver.init(0);
-    driver.device_primary_ctx_retain(&context, 0);
-    driver.ctx_set_current(context);
-    driver.mem_alloc(&at_x, sizeof x);
-    driver.mem_alloc(&at_y, sizeof y);
-    driver.memcpy_htod(at_x, x, sizeof x);
-    driver.memcpy_htod(at_y, y, sizeof y);
+    if (failed("cuMemAlloc", driver.mem_alloc(&at_x, sizeof x)) ||
+        failed("cuMemAlloc", driver.mem_alloc(&at_y, sizeof y)) ||
+        failed("cuMemcpyHtoD", driver.memcpy_htod(at_x, x, sizeof x)) ||
+        failed("cuMemcpyHtoD", driver.memcpy_htod(at_y, y, sizeof y)))
+        return 1;
 
     kiln_status status = kiln_open(&loader, &driver, &mine_bundle, slots, MINE_SLOTS, NULL);
     if (status == KILN_OK)
         status =
             mine_saxpy(&loader, NULL,
                        &(mine_saxpy_args){.a = 2, .x = at_x, .y = at_y, .n = N, .type = MINE_SAXPY_TYPE_F64});
-    driver.memcpy_dtoh(y, at_y, sizeof y);
+    if (refused(status) || failed("cuMemcpyDtoH", driver.memcpy_dtoh(y, at_y, sizeof y)))
+        return 1;
     printf("%s: %s, %g %g %g\n", mine_bundle.name, kiln_status_string(status), y[0], y[1], y[N - 1]);
-    kiln_close(&loader);
+    status = kiln_close(&loader);
     driver.device_primary_ctx_release(0);
     kiln_driver_close(&driver);
-    return status != KILN_OK;
+    return refused(status);
 }

@@ -1,4 +1,5 @@
 /* Quantises one group with one bundle and unpacks it with the other: app DRIVER. */
+#include <dlfcn.h>
 #include <stdio.h>
 
 #include "packing.h"
@@ -10,38 +11,69 @@ static kiln_driver driver;
 static kiln_slot packing_slots[PACKING_SLOTS], unpacking_slots[UNPACKING_SLOTS];
 static kiln_loader packing, unpacking;
 
-int main(int argc, char **argv)
+/* Prints why a driver call failed, and says whether it did. */
+static int failed(const char *call, int result)
+{
+    char text[256];
+    if (result != 0) {
+        kiln_describe_driver(&driver, call, result, text, sizeof text);
+        puts(text);
+    }
+    return result != 0;
+}
+
+/* Prints why the runtime refused a call, and says whether it did. */
+static int refused(kiln_loader *by, kiln_status status)
+{
+    kiln_error error;
+    char text[512];
+    if (status != KILN_OK) {
+        kiln_last_error(by, &error);
+        kiln_describe_error(by, &error, NULL, text, sizeof text);
+        puts(text);
+    }
+    return status != KILN_OK;
+}
+
+/* Opens the driver and makes a context current, or prints why not. */
+static int no_device(const char *path)
 {
     CUcontext context;
+    const char *missing;
+    kiln_status status = kiln_driver_load(&driver, path, &missing);
+    if (status != KILN_OK)
+        printf("%s: %s\n", kiln_status_string(status), missing ? missing : dlerror());
+    return status != KILN_OK || failed("cuInit", driver.init(0)) ||
+           failed("cuDevicePrimaryCtxRetain", driver.device_primary_ctx_retain(&context, 0)) ||
+           failed("cuCtxSetCurrent", driver.ctx_set_current(context));
+}
+
+int main(int argc, char **argv)
+{
     CUdeviceptr in, scale, packed, out;
     float x[N], y[N];
     for (int i = 0; i < N; i++)
         x[i] = y[i] = i % 3 == 0 ? -2.0f : i % 3 == 1 ? 2.0f : 0.0f;
 
-    if (kiln_driver_load(&driver, argc > 1 ? argv[1] : NULL, NULL) != KILN_OK)
+    if (no_device(argc > 1 ? argv[1] : NULL))
         return 77;
-    driver.init(0);
-    driver.device_primary_ctx_retain(&context, 0);
-    driver.ctx_set_current(context);
-    driver.mem_alloc(&in, sizeof x);
-    driver.mem_alloc(&out, sizeof y);
-    driver.mem_alloc(&scale, sizeof(float));
-    driver.mem_alloc(&packed, N / 2);
-    driver.memcpy_htod(in, x, sizeof x);
+    if (failed("cuMemAlloc", driver.mem_alloc(&in, sizeof x)) ||
+        failed("cuMemAlloc", driver.mem_alloc(&out, sizeof y)) ||
+        failed("cuMemAlloc", driver.mem_alloc(&scale, sizeof(float))) ||
+        failed("cuMemAlloc", driver.mem_alloc(&packed, N / 2)) ||
+        failed("cuMemcpyHtoD", driver.memcpy_htod(in, x, sizeof x)))
+        return 1;
 
-    kiln_status status = kiln_open(&packing, &driver, &packing_bundle, packing_slots, PACKING_SLOTS, NULL);
-    if (status == KILN_OK)
-        status = kiln_open(&unpacking, &driver, &unpacking_bundle, unpacking_slots, UNPACKING_SLOTS, NULL);
-    if (status == KILN_OK)
-        status = packing_nf4_quantize(
-            &packing, NULL, &(packing_nf4_quantize_args){.in = in, .scale = scale, .packed = packed, .n = N});
-    if (status == KILN_OK)
-        status = unpacking_nf4_unpack(
-            &unpacking, NULL,
-            &(unpacking_nf4_unpack_args){.packed = packed, .scale = scale, .out = out, .n = N});
-    driver.memcpy_dtoh(y, out, sizeof y);
-    printf("%s, %g %g %g\n", kiln_status_string(status), (double)y[0], (double)y[1], (double)y[2]);
-    kiln_close(&unpacking);
-    kiln_close(&packing);
-    return status != KILN_OK;
+    const packing_nf4_quantize_args pack = {.in = in, .scale = scale, .packed = packed, .n = N};
+    const unpacking_nf4_unpack_args unpack = {.packed = packed, .scale = scale, .out = out, .n = N};
+    if (refused(&packing,
+                kiln_open(&packing, &driver, &packing_bundle, packing_slots, PACKING_SLOTS, NULL)) ||
+        refused(&unpacking,
+                kiln_open(&unpacking, &driver, &unpacking_bundle, unpacking_slots, UNPACKING_SLOTS, NULL)) ||
+        refused(&packing, packing_nf4_quantize(&packing, NULL, &pack)) ||
+        refused(&unpacking, unpacking_nf4_unpack(&unpacking, NULL, &unpack)) ||
+        failed("cuMemcpyDtoH", driver.memcpy_dtoh(y, out, sizeof y)))
+        return 1;
+    printf("success, %g %g %g\n", (double)y[0], (double)y[1], (double)y[2]);
+    return refused(&unpacking, kiln_close(&unpacking)) + refused(&packing, kiln_close(&packing));
 }
