@@ -615,7 +615,7 @@ def check_usage(folder):
         got, said = run_here(arguments)
         expect(f"{arguments}", (got, message in said), (status, True))
     expect("the page is as it was", pathlib.Path("page").read_text(), "as before")
-    expect("nothing is left", [p.name for p in pathlib.Path(folder).iterdir() if ".part" in p.name], [])
+    expect("nothing is left", [p.name for p in pathlib.Path(folder).iterdir() if p.name.startswith("page.")], [])
     expect("what a device is not", run_here(["good", "-o", os.devnull]), (0, ""))
     expect("it stays", stat.S_ISCHR(os.stat(os.devnull).st_mode), True)
     expect("help", run("--help").stdout.startswith("usage: kiln-report "), True)
