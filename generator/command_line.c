@@ -14,6 +14,7 @@
 #include "family/family.h"
 #include "plan/config.h"
 #include "plan/schema.h"
+#include "support/files.h"
 #include "support/quote.h"
 #include "support/words.h"
 #include "target/devices.h"
@@ -28,6 +29,7 @@ typedef enum option_name {
     OPTION_SHARDS,
     OPTION_JOBS,
     OPTION_STAMP,
+    OPTION_FORCE,
     OPTION_QUIET,
     OPTION_IR,
     OPTION_LONG,
@@ -54,15 +56,6 @@ static int fail(const char *what)
 {
     fprintf(stderr, "kiln: error: %s\n", what);
     return EXIT_BAD_INPUT;
-}
-
-/* The folder that a path is in, as it can be written before "/NAME". */
-static const char *folder_of(arena *a, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return ".";
-    return arena_string(a, path, slash == path ? 1 : (size_t)(slash - path));
 }
 
 static int bad_status(const command_line *c)
@@ -104,8 +97,9 @@ static int run_generate(command_line *c)
     if (p) {
         p->shards = shards;
         p->jobs = jobs;
+        p->replaces_all = c->options[OPTION_FORCE] != NULL;
         const char *folder =
-            c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : folder_of(c->arena, c->names[0]);
+            c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : folder_of(c->arena, p->config_path);
         status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->options[OPTION_STAMP],
                                  c->options[OPTION_QUIET] ? NULL : stdout);
     }
@@ -126,6 +120,7 @@ static int run_export(command_line *c)
     if (!p)
         return bad_status(c);
     p->jobs = jobs;
+    p->replaces_all = c->options[OPTION_FORCE] != NULL;
     const int status = bundle_export(c->arena, p, &c->diagnostics, c->options[OPTION_OUTPUT],
                                      c->options[OPTION_QUIET] ? NULL : stdout);
     diagnostics_finish(&c->diagnostics);
@@ -377,6 +372,7 @@ static const struct {
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
+    [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
     [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors and warnings"},
     [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
     [OPTION_LONG]    = {"long",    'l', NULL,    "with the expressions for rules, launch, cost and time"},
@@ -392,9 +388,9 @@ static const struct {
     int (*run)(command_line *);
     const char *synopsis, *about;
 } commands[] = {
-    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(QUIET), run_generate,
+    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(FORCE) | BIT(QUIET), run_generate,
      "CONFIG",                         "write the bundle that a configuration asks for"},
-    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(JOBS) | BIT(QUIET), run_export,
+    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(JOBS) | BIT(FORCE) | BIT(QUIET), run_export,
      "CONFIG -o DIR",                  "write each image as a file: ENTRY.sm_80.ptx"},
     {"list",     1, 1, BIT(TARGETS) | BIT(PTX), run_list,
      "CONFIG",                         "print key, id and targets of each variant"},

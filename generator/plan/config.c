@@ -445,7 +445,7 @@ plan *config_read_text(arena *a, family_list families, const char *path, const c
     r.options = options ? options : &none;
     r.is_ptx_used = arena_alloc(a, r.options->ptx_count + 1);
     r.plan->families = families;
-    r.plan->config_path = path;
+    r.plan->config_path = file_is_stream(path) ? "-" : path;
     r.plan->config = data;
     r.plan->config_bytes = bytes;
     reader_add_input(&r, path);

@@ -5,6 +5,7 @@
 #include "config_reader.h"
 #include "external/external.h"
 #include "external/line_info.h"
+#include "support/files.h"
 #include "support/messages.h"
 #include "support/quote.h"
 #include "support/words.h"
@@ -79,8 +80,8 @@ static bool read_given_module(reader *r, const char *name, const char *files, pl
     for (const char *w = files, *end = files; *w; w = end + (*end == ',')) {
         end = w + strcspn(w, ",");
         const char *path = arena_string(r->arena, w, (size_t)(end - w)), *slash = strrchr(path, '/');
-        ptx_file *file =
-            read_file(r, path, arena_format(r->arena, "%s/%s", name, slash ? slash + 1 : path), at);
+        const char *file_name = file_is_stream(path) ? "-" : slash ? slash + 1 : path;
+        ptx_file *file = read_file(r, path, arena_format(r->arena, "%s/%s", name, file_name), at);
         ok = ok && file;
         if (file)
             insert_file(r, m, file, &capacity);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "support/files.h"
 #include "support/messages.h"
 #include "support/quote.h"
 #include "support/words.h"
@@ -71,8 +72,9 @@ const char *reader_path(const reader *r, const char *asked)
 
 void reader_add_input(reader *r, const char *path)
 {
-    *(const char **)arena_push(r->arena, (void **)&r->plan->inputs, &r->plan->input_count,
-                               &r->plan->input_capacity, sizeof path) = path;
+    if (!file_is_stream(path))
+        *(const char **)arena_push(r->arena, (void **)&r->plan->inputs, &r->plan->input_count,
+                                   &r->plan->input_capacity, sizeof path) = path;
 }
 
 /* ---- licenses: SPDX expressions (SPDX specification, annex on license expressions) -------------------------------- */

@@ -35,7 +35,7 @@ const yaml_node *reader_earlier(const yaml_node *list, const yaml_node *node);
 /* Where a file is: paths are relative to the configuration's folder. */
 const char *reader_path(const reader *r, const char *asked);
 
-/* Notes a file that was read, for the depfile. */
+/* Notes a file that was read, for the depfile; a pipe is not there a second time. */
 void reader_add_input(reader *r, const char *path);
 
 /* An SPDX expression, which is safe in a comment of C; or null after a diagnostic. */

@@ -6,6 +6,7 @@ usage: check.py GENERATOR SOURCE_DIR VERB
 GENERATOR is kiln with the families of families.c. Verbs are the functions below that are registered as such; `rebase`
 rewrites the golden files, and then a person reads the differences.
 """
+import ctypes
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -425,6 +427,32 @@ def unchanged(scratch):
     generate(folder, config)
     after = times(folder)
     expect({n for n in FILES if after[n] != before[n]} == {"sample.h"}, "only the damaged file is written again")
+
+
+@verb
+def order(scratch):
+    """The manifest takes its place after all that it describes, and the stamp after it; two runs at once leave whole files."""
+    IN_MOVED_TO, EVENT = 0x80, struct.Struct("iIII")
+    system = ctypes.CDLL(None, use_errno=True)
+    watch = system.inotify_init()
+    expect(system.inotify_add_watch(watch, bytes(scratch), IN_MOVED_TO) >= 0, "the folder is watched")
+    generate(scratch, options=("--shards", "2", "--stamp", scratch / "stamp"))
+    events, moved = os.read(watch, 1 << 16), []
+    os.close(watch)
+    while events:
+        length = EVENT.unpack_from(events)[3]
+        moved.append(events[EVENT.size:EVENT.size + length].rstrip(b"\0").decode())
+        events = events[EVENT.size + length:]
+    expect(moved == ["sample.c", "sample.h", "sample_1.c", "sample_2.c", "sample.d", "sample.json", "stamp"], f"the order: {moved}")
+    config = scratch / "few.yaml"
+    config.write_text((HERE / "sample.yaml").read_text().replace("width: [64, 128]", "width: 64"))
+    whole = [generate(scratch / of.stem, of) and bytes_of(scratch / of.stem) for of in (HERE / "sample.yaml", config)]
+    for _ in range(5):
+        runs = [subprocess.Popen([GENERATOR, "generate", of, "-q", "-o", scratch / "both"]) for of in (HERE / "sample.yaml", config) * 2]
+        expect(not any([process.wait() for process in runs]), "four runs at once")
+        found = bytes_of(scratch / "both")
+        expect(all(found[name] in [w[name] for w in whole] for name in WRITTEN), "a file of two runs is neither's")
+        expect(sorted(os.listdir(scratch / "both")) == sorted(FILES), "something was left behind")
 
 
 def no_room():

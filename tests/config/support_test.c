@@ -280,7 +280,7 @@ static void test_files(void **state)
     sandbox s;
     open_sandbox(&s);
     file_output files[] = {output(&s, "a", "one"), output(&s, "b", "two")};
-    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_true(files_write(s.arena, files, 2, false, &s.d));
     assert_file(&s, &files[0], "one");
     assert_file(&s, &files[1], "two");
 
@@ -288,7 +288,7 @@ static void test_files(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(stat(files[i].path, &before[i]), 0);
     files[1] = output(&s, "b", "TWO");
-    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_true(files_write(s.arena, files, 2, false, &s.d));
     for (int i = 0; i < 2; i++)
         assert_int_equal(stat(files[i].path, &after[i]), 0);
     assert_int_equal(before[0].st_ino, after[0].st_ino); /* the same file: not touched */
@@ -307,10 +307,10 @@ static void test_files(void **state)
     file_flush_to_front(&files[1]);
     text_add(&files[1].text, " three");
     file_add(&files[1], (spool_range){0, 0});
-    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_true(files_write(s.arena, files, 2, false, &s.d));
     assert_file(&s, &files[1], "front one<there>two three");
     assert_int_equal(stat(files[1].path, &before[1]), 0);
-    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_true(files_write(s.arena, files, 2, false, &s.d));
     assert_int_equal(stat(files[1].path, &after[1]), 0);
     assert_int_equal(before[1].st_ino, after[1].st_ino);
 
@@ -380,21 +380,21 @@ static void test_files_fail(void **state)
     open_sandbox(&s);
     file_output files[] = {output(&s, "a", "one"), output(&s, "missing/b", "two"),
                            output(&s, "folder", "three")};
-    assert_true(files_write(s.arena, files, 1, &s.d));
+    assert_true(files_write(s.arena, files, 1, false, &s.d));
     files[0] = output(&s, "a", "ONE");
-    assert_false(files_write(s.arena, files, 2, &s.d));
+    assert_false(files_write(s.arena, files, 2, false, &s.d));
     assert_file(&s, &files[0], "one");
 
     assert_int_equal(mkdir(files[2].path, 0777), 0);
     files[1] = output(&s, "b", "two");
-    assert_false(files_write(s.arena, files, 3, &s.d));
+    assert_false(files_write(s.arena, files, 3, false, &s.d));
     assert_file(&s, &files[0], "one");
     assert_int_equal(access(files[1].path, F_OK), -1);
     fflush(s.said);
     assert_string_equal(s.said_text,
                         arena_format(s.arena,
                                      "%s/missing/b: error: cannot write: No such file or directory\n"
-                                     "%s/folder: error: cannot write: Is a directory\n",
+                                     "%s/folder: error: cannot write: a folder is in its place\n",
                                      s.folder, s.folder));
     assert_int_equal(unlink(files[0].path) | rmdir(files[2].path), 0);
     close_sandbox(&s);
