@@ -319,6 +319,8 @@ static void read_kernels(reader *r, const yaml_node *list)
         return;
     for (const yaml_node *item = list->first; item; item = item->next)
         read_kernel(r, item);
+    for (size_t i = 0; i < r->plan->variant_count; i++)
+        names_add(r->arena, &r->family_names, r->plan->variants[i]->family->name, i);
 }
 
 /* ---- limits ------------------------------------------------------------------------------------------------------- */
@@ -336,23 +338,16 @@ static void read_budget(reader *r, const kiln_family *family, const yaml_node *n
     *b = (budget){family, strtoull(node->text, NULL, 10), node->at};
 }
 
-/* Of the variants; a kernel of external PTX has one of its own. */
-static const kiln_family *budget_family(const reader *r, const char *name)
-{
-    size_t i = 0;
-    while (strcmp(r->plan->variants[i]->family->name, name) != 0)
-        i++;
-    return r->plan->variants[i]->family;
-}
-
 /* The keys that max_bytes may have: bundle, and the families of the variants. */
 static const char *budget_names(const reader *r)
 {
     text names = text_new(r->arena);
     text_add(&names, "bundle");
-    for (size_t i = 0; i < r->plan->variant_count; i++)
-        if (!words_contain(names.data, r->plan->variants[i]->family->name))
-            text_printf(&names, " %s", r->plan->variants[i]->family->name);
+    for (size_t i = 0; i < r->plan->variant_count; i++) {
+        const char *name = r->plan->variants[i]->family->name;
+        if (names_find(&r->family_names, name, strlen(name)) == i)
+            text_printf(&names, " %s", name);
+    }
     return names.data;
 }
 
@@ -365,12 +360,13 @@ static void read_max_bytes(reader *r, const yaml_node *node)
     }
     const char *names = budget_names(r);
     for (const yaml_node *item = node->first; item; item = item->next) {
-        if (words_contain(names, item->key))
-            read_budget(r, strcmp(item->key, "bundle") == 0 ? NULL : budget_family(r, item->key), item);
+        const kiln_family *family = reader_find_family(r, item->key);
+        if (family || strcmp(item->key, "bundle") == 0)
+            read_budget(r, family, item);
         else
             diagnose(r->d, item->key_at, message_budget_unknown,
                      arena_format(r->arena, "'%s'", quote_text(r->arena, item->key)),
-                     suggest_text(r->arena, item->key, names));
+                     suggest_text(r->arena, item->key, diagnostics_show_more(r->d) ? names : ""));
     }
 }
 

@@ -51,14 +51,21 @@ static bool check_targets(reader *r, const external_module *const *modules, size
                                   r->d);
 }
 
+static external_module *add_module(reader *r, module_list *list)
+{
+    external_module *m =
+        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
+    m->number = r->plan->module_count++;
+    return m;
+}
+
 /* The file of an item, or its list of files for different targets. */
 static bool read_module(reader *r, const yaml_node *node, module_list *list)
 {
     const bool is_list = node->kind == YAML_LIST && !node->refused;
     if (is_list && !reader_is_kind(r, node, YAML_LIST, "ptx", "a PTX file or a list of them"))
         return false;
-    external_module *m =
-        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
+    external_module *m = add_module(r, list);
     size_t capacity = 0;
     bool ok = true;
     for (const yaml_node *n = is_list ? node->first : node; n; n = is_list ? n->next : NULL) {
@@ -73,8 +80,7 @@ static bool read_module(reader *r, const yaml_node *node, module_list *list)
 /* "NAME=a,b": the module of files a and b. What the bundle says of a file does not depend on the folder that it is in. */
 static bool read_given_module(reader *r, const char *name, const char *files, place at, module_list *list)
 {
-    external_module *m =
-        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
+    external_module *m = add_module(r, list);
     size_t capacity = 0;
     bool ok = true;
     for (const char *w = files, *end = files; *w; w = end + (*end == ',')) {
@@ -248,23 +254,20 @@ static bool find_entry(const reader *r, const module_list *list, const char *nam
         if (out->entry)
             return true;
     }
+    const char *names = diagnostics_show_more(r->d) ? entry_names(r, list) : "";
     diagnose(r->d, at, message_entry_unknown, list->items[0].files[0]->asked, quote_text(r->arena, name),
-             suggest_text(r->arena, name, entry_names(r, list)));
+             suggest_text(r->arena, name, names));
     return false;
 }
 
 /* Two of one file are told apart better by their own names than by line. */
-static bool is_new(const reader *r, const variant *v)
+static bool is_new(reader *r, const variant *v)
 {
-    const plan *p = r->plan;
-    for (size_t i = 0; i < p->variant_count; i++) {
-        const variant *other = p->variants[i];
-        if (!other->external || strcmp(other->family->name, v->family->name) != 0)
-            continue;
-        diagnose(r->d, v->at, message_entry_twice, v->family->name, other->symbol, v->symbol);
-        return false;
-    }
-    return true;
+    const size_t other = names_add(r->arena, &r->family_names, v->family->name, r->plan->variant_count);
+    if (other != NAME_NONE)
+        diagnose(r->d, v->at, message_entry_twice, v->family->name, r->plan->variants[other]->symbol,
+                 v->symbol);
+    return other == NAME_NONE;
 }
 
 static void add_kernel(reader *r, const external_request *q)

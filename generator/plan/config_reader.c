@@ -70,6 +70,12 @@ const char *reader_path(const reader *r, const char *asked)
     return arena_format(r->arena, "%s%s", arena_string(r->arena, r->plan->config_path, folder), asked);
 }
 
+const kiln_family *reader_find_family(const reader *r, const char *name)
+{
+    const size_t i = names_find(&r->family_names, name, strlen(name));
+    return i == NAME_NONE ? NULL : r->plan->variants[i]->family;
+}
+
 void reader_add_input(reader *r, const char *path)
 {
     if (!file_is_stream(path))

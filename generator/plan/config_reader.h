@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "plan.h"
+#include "support/names.h"
 #include "yaml.h"
 
 enum { LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */ };
@@ -17,6 +18,8 @@ typedef struct reader {
     const config_options *options;
     bool *is_ptx_used; /* beside options->ptx */
     size_t variant_capacity, budget_capacity;
+    name_table
+        family_names; /* of families to their first variants: of external PTX; behind `kernels` of all */
 } reader;
 
 /* A node as "found": 'word', a list, a mapping, nothing. */
@@ -34,6 +37,9 @@ const yaml_node *reader_earlier(const yaml_node *list, const yaml_node *node);
 
 /* Where a file is: paths are relative to the configuration's folder. */
 const char *reader_path(const reader *r, const char *asked);
+
+/* The family of this name that some variant is of; null: none is. After `kernels`. */
+const kiln_family *reader_find_family(const reader *r, const char *name);
 
 /* Notes a file that was read, for the depfile; a pipe is not there a second time. */
 void reader_add_input(reader *r, const char *path);

@@ -31,8 +31,8 @@ typedef struct plan {
     uint32_t shards;   /* files that the kernels are spread over; 0: all are in NAME.c */
     target *targets;   /* ascending, no duplicates */
     size_t target_count;
-    variant **variants; /* configuration order */
-    size_t variant_count;
+    variant **variants;                 /* configuration order */
+    size_t variant_count, module_count; /* what is external shares modules */
     budget *budgets;
     size_t budget_count;
     uint32_t max_driver; /* every image must load there: 12020 is CUDA 12.2; 0: any */

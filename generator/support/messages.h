@@ -84,6 +84,7 @@
     M(entry_twice, "expected names that differ, found '%s' for %s and for %s; list all that are wanted in 'entries', one with another 'name'") \
     M(entry_args, "expected as many arguments as %s has parameters, %u, found %u")                                     \
     M(entry_arg, "expected for '%s' (%u bytes, %s) %s, found '%s'")                                                    \
+    M(entry_pointers, "expected at most %d pointers with a shape in %s, found %zu; give the others as u64")             \
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
     M(entry_count, "expected a number from 1 to %d for '%s', found '%s'%s")                                            \

@@ -402,6 +402,32 @@ def compiler_independent(scratch):
     expect(bytes_of(scratch / "one") == bytes_of(scratch / "two"), f"{other[0]}'s generator writes other bytes")
 
 
+def seconds(*command):
+    """What the processor needs of it."""
+    child = subprocess.Popen(command)
+    _, status, usage = os.wait4(child.pid, 0)
+    expect(status == 0, f"{command}: status {status}")
+    return usage.ru_utime
+
+
+@verb
+def many(scratch):
+    """Time grows with the entries and parameters of external PTX, not with their square."""
+    head = ".version 7.8\n.target sm_80\n.address_size 64\n.extern .shared .align 4 .b8 x_0[];\n"
+    makers = {"entries": lambda n: "".join(f".extern .shared .align 4 .b8 s_{i}[];\n.visible .entry k_{i}(.param .u32 n)\n"
+                                           f".reqntid 32\n{{\n mov.u32 %r1, s_{i};\n ret;\n}}\n" for i in range(n)),
+              "parameters": lambda n: f".visible .entry k_0({', '.join(f'.param .u32 p_{i}' for i in range(n))})\n.reqntid 32\n{{\n ret;\n}}\n"}
+    for what, make in makers.items():
+        times = []
+        for n in 8000, 32000:
+            (scratch / "many.ptx").write_text(head + make(n))
+            entries = "".join(f"      k_{i}: {{grid: 1, shared_bytes: 64}}\n" for i in range(n)) if what == "entries" else "      k_0: {grid: 1}\n"
+            (scratch / "many.yaml").write_text(f"bundle: many\ntargets: [sm_80]\nkernels:\n  - ptx: many.ptx\n    entries:\n{entries}"
+                                               f"max_bytes: {{k_{n - 1 if what == 'entries' else 0}: 100000000}}\n")
+            times.append(seconds(GENERATOR, "generate", "-q", scratch / "many.yaml"))
+        expect(times[1] < 8 * times[0] + 0.1, f"four times the {what} take {times[1]:.2f} s, not {times[0]:.2f} s")
+
+
 # ---- what is left alone ----------------------------------------------------------------------------------------------
 
 FILES = (*WRITTEN, "sample.d")
