@@ -45,10 +45,13 @@ static void read_bundle(reader *r, const yaml_node *node)
 {
     if (!reader_is_kind(r, node, YAML_SCALAR, "bundle", "a C identifier"))
         return;
-    bool is_old_boolean = !node->quoted && words_contain("yes no on off", node->text);
+    const bool is_old_boolean = !node->quoted && words_contain("yes no on off", node->text);
     if (!is_identifier(node->text))
         diagnose(r->d, node->at, message_bundle_not_identifier, reader_quote(r, node));
-    else if (words_contain(c_keywords, node->text) || is_old_boolean)
+    else if (is_old_boolean)
+        diagnose(r->d, node->at, message_bundle_old_boolean, reader_quote(r, node),
+                 reader_old_boolean(node->text));
+    else if (words_contain(c_keywords, node->text))
         diagnose(r->d, node->at, message_bundle_keyword, reader_quote(r, node));
     else if (owner_of(node->text))
         diagnose(r->d, node->at, message_bundle_reserved, reader_quote(r, node), owner_of(node->text));
@@ -104,7 +107,7 @@ static void read_target_option(reader *r, const char *words)
         end = w + strcspn(w, ",");
         const char *word = arena_string(r->arena, w, (size_t)(end - w));
         const char *quoted = arena_format(r->arena, "'%s'", quote_text(r->arena, word));
-        add_target(r, word, quoted, (place){.file = "--targets"});
+        add_target(r, word, quoted, (place){.file = "--targets (TARGETS in CMake)"});
         w = end + 1;
     } while (*end);
     r->d->has_usage = r->d->count > before;
@@ -185,7 +188,8 @@ static bool take_boolean(const reader *r, const kiln_param *param, const yaml_no
     if (is_value && node->quoted)
         diagnose(r->d, node->at, message_value_quoted, "true or false", param->name, reader_quote(r, node));
     else if (!is_value)
-        diagnose(r->d, node->at, message_value_not_boolean, param->name, reader_quote(r, node));
+        diagnose(r->d, node->at, message_value_not_boolean, param->name, reader_quote(r, node),
+                 reader_suggest_boolean(r, node->text));
     return is_value && !node->quoted;
 }
 
@@ -260,7 +264,8 @@ static const kiln_family *read_family(const reader *r, const yaml_node *item)
     const kiln_family *family = family_find(r->plan->families, node->text);
     if (!family)
         diagnose(r->d, node->at, message_family_unknown, reader_quote(r, node),
-                 suggest_text(r->arena, node->text, family_names(r->arena, r->plan->families)));
+                 suggest_listed_text(r->arena, node->text, family_names(r->arena, r->plan->families),
+                                     "kiln families"));
     return family;
 }
 
@@ -307,7 +312,8 @@ static void read_kernel(reader *r, const yaml_node *item)
         const bool is_close = nearest_word(node->key, "combinations", nearest, sizeof nearest) != NULL;
         diagnose(r->d, node->key_at, message_param_unknown, q.family->name,
                  arena_format(r->arena, "'%s'", quote_text(r->arena, node->key)),
-                 suggest_text(r->arena, node->key, is_close ? "combinations" : names));
+                 suggest_listed_text(r->arena, node->key, is_close ? "combinations" : names,
+                                     arena_format(r->arena, "kiln families %s", q.family->name)));
     }
     if (ok)
         request_expand(r->arena, &q, r->plan, &r->variant_capacity, r->d);

@@ -118,7 +118,7 @@ void reader_check_ptx_names(const reader *r)
 {
     for (size_t i = 0; i < r->options->ptx_count; i++)
         if (!r->is_ptx_used[i])
-            diagnose(r->d, (place){.file = "--ptx"}, message_ptx_unused,
+            diagnose(r->d, (place){.file = "--ptx (PTX in CMake)"}, message_ptx_unused,
                      quote_text(r->arena, arena_string(r->arena, r->options->ptx[i],
                                                        strcspn(r->options->ptx[i], "="))));
 }
@@ -485,7 +485,7 @@ static bool keeps_line_info(const reader *r, const yaml_node *node)
         return false;
     if (!node->quoted && words_contain("true false", node->text))
         return strcmp(node->text, "true") == 0;
-    diagnose(r->d, node->at, message_line_info, reader_quote(r, node));
+    diagnose(r->d, node->at, message_line_info, reader_quote(r, node), reader_suggest_boolean(r, node->text));
     return false;
 }
 

@@ -18,6 +18,21 @@ const char *reader_quote(const reader *r, const yaml_node *node)
     return arena_format(r->arena, "%s%s%s", quote, quote_text(r->arena, node->text), quote);
 }
 
+const char *reader_old_boolean(const char *word)
+{
+    return words_contain("yes Yes YES on On ON True TRUE", word)     ? "true"
+           : words_contain("no No NO off Off OFF False FALSE", word) ? "false"
+                                                                     : NULL;
+}
+
+const char *reader_suggest_boolean(const reader *r, const char *word)
+{
+    char buffer[8];
+    const char *old = reader_old_boolean(word);
+    const char *meant = old ? old : nearest_word(word, "true false", buffer, sizeof buffer);
+    return meant ? arena_format(r->arena, "; did you mean '%s'?", meant) : "";
+}
+
 bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
                     const char *expected)
 {

@@ -25,6 +25,12 @@ typedef struct reader {
 /* A node as "found": 'word', a list, a mapping, nothing. */
 const char *reader_quote(const reader *r, const yaml_node *node);
 
+/* "true" or "false" of a word that is one of YAML 1.1's booleans, or null: 'yes', 'True'. Here they are text. */
+const char *reader_old_boolean(const char *word);
+
+/* "; did you mean 'true'?" of those and of words like them; else empty. */
+const char *reader_suggest_boolean(const reader *r, const char *word);
+
 /* Whether the node is a scalar with a value, a list with elements or a mapping; else after a diagnostic. */
 bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
                     const char *expected);

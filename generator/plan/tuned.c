@@ -244,7 +244,8 @@ static void read_entry(tuned_reader *t, const yaml_node *item)
     const kiln_family *family = find_family(r, members[0]->text);
     if (!family) {
         diagnose(r->d, members[0]->at, message_family_unknown, reader_quote(r, members[0]),
-                 suggest_text(r->arena, members[0]->text, family_names(r->arena, r->plan->families)));
+                 suggest_listed_text(r->arena, members[0]->text, family_names(r->arena, r->plan->families),
+                                     "kiln families"));
         return;
     }
     uint64_t *sizes = arena_alloc(r->arena, (arg_count_of(family) + 1) * sizeof *sizes);

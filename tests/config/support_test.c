@@ -225,6 +225,25 @@ static void test_nearest(void **state)
     assert_null(nearest_word("abcdefgh", "abcdefgi", buffer, 8)); /* no room */
 }
 
+static void test_suggest(void **state)
+{
+    (void)state;
+    arena *a = arena_new();
+    text many = text_new(a);
+    text_add(&many, "nf4_gemm nf4_gemm_transposed linear");
+    assert_string_equal(suggest_listed_text(a, "gemm", many.data, "kiln families"),
+                        "; there are nf4_gemm, nf4_gemm_transposed, linear");
+    for (int i = 0; i < 60; i++)
+        text_printf(&many, " family_%d", i);
+    assert_string_equal(suggest_listed_text(a, "gemm", many.data, "kiln families"),
+                        "; there are nf4_gemm, nf4_gemm_transposed, and others that 'kiln families' lists");
+    assert_string_equal(suggest_listed_text(a, "linaer", many.data, "kiln families"),
+                        "; did you mean 'linear'?");
+    assert_string_equal(suggest_listed_text(a, "softmax", many.data, "kiln families"),
+                        "; 'kiln families' lists them");
+    arena_free(a);
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
 typedef struct sandbox {
@@ -403,11 +422,17 @@ static void test_files_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),      cmocka_unit_test(test_text),
-        cmocka_unit_test(test_json),       cmocka_unit_test(test_json_misuse),
-        cmocka_unit_test(test_words),      cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_spool),      cmocka_unit_test(test_files),
-        cmocka_unit_test(test_files_fail), cmocka_unit_test(test_names_of_headers),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_misuse),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_suggest),
+        cmocka_unit_test(test_spool),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files_fail),
+        cmocka_unit_test(test_names_of_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
