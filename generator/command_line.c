@@ -14,6 +14,7 @@
 #include "family/family.h"
 #include "plan/config.h"
 #include "plan/schema.h"
+#include "support/files.h"
 #include "support/quote.h"
 #include "support/words.h"
 #include "target/devices.h"
@@ -28,6 +29,7 @@ typedef enum option_name {
     OPTION_SHARDS,
     OPTION_JOBS,
     OPTION_STAMP,
+    OPTION_FORCE,
     OPTION_QUIET,
     OPTION_IR,
     OPTION_LONG,
@@ -54,15 +56,6 @@ static int fail(const char *what)
 {
     fprintf(stderr, "kiln: error: %s\n", what);
     return EXIT_BAD_INPUT;
-}
-
-/* The folder that a path is in, as it can be written before "/NAME". */
-static const char *folder_of(arena *a, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return ".";
-    return arena_string(a, path, slash == path ? 1 : (size_t)(slash - path));
 }
 
 static int bad_status(const command_line *c)
@@ -104,8 +97,9 @@ static int run_generate(command_line *c)
     if (p) {
         p->shards = shards;
         p->jobs = jobs;
+        p->replaces_all = c->options[OPTION_FORCE] != NULL;
         const char *folder =
-            c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : folder_of(c->arena, c->names[0]);
+            c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : folder_of(c->arena, p->config_path);
         status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->options[OPTION_STAMP],
                                  c->options[OPTION_QUIET] ? NULL : stdout);
     }
@@ -126,6 +120,7 @@ static int run_export(command_line *c)
     if (!p)
         return bad_status(c);
     p->jobs = jobs;
+    p->replaces_all = c->options[OPTION_FORCE] != NULL;
     const int status = bundle_export(c->arena, p, &c->diagnostics, c->options[OPTION_OUTPUT],
                                      c->options[OPTION_QUIET] ? NULL : stdout);
     diagnostics_finish(&c->diagnostics);
@@ -190,7 +185,10 @@ static int fail_variant(const command_line *c, const plan *p)
         text_printf(&ids, "%s%s", i > 0 ? " " : "", p->variants[i]->id);
     const char *begun = begun_text(c->arena, p, c->names[1]);
     return fail(arena_format(c->arena, "%s has no variant '%s'%s", c->names[0], c->names[1],
-                             *begun ? begun : suggest_text(c->arena, c->names[1], ids.data)));
+                             *begun
+                                 ? begun
+                                 : suggest_listed_text(c->arena, c->names[1], ids.data,
+                                                       arena_format(c->arena, "kiln list %s", c->names[0]))));
 }
 
 static bool lists_target(const plan *p, target t)
@@ -211,13 +209,13 @@ static int fail_target(const command_line *c, const plan *p)
                              c->options[OPTION_TARGET], listed.data));
 }
 
-/* Of --target; false after a message. */
-static bool read_target(const command_line *c, target *t)
+/* Of --target; false after a message, which ends with what else would do. */
+static bool read_target(const command_line *c, target *t, const char *or_else)
 {
     const char *word = c->options[OPTION_TARGET];
     if (!word)
-        fail(arena_format(c->arena, "%s needs --target T, T one of %s", c->command,
-                          list_text(c->arena, target_names)));
+        fail(arena_format(c->arena, "%s needs --target T, T one of %s%s", c->command,
+                          list_text(c->arena, target_names), or_else));
     else if (!target_parse(word, t))
         fail(arena_format(c->arena, "no target '%s'%s", quote_text(c->arena, word),
                           target_suggest_text(c->arena, word)));
@@ -229,7 +227,7 @@ static bool read_target(const command_line *c, target *t)
 static int run_show(command_line *c)
 {
     target t;
-    if (!read_target(c, &t))
+    if (!read_target(c, &t, ""))
         return EXIT_BAD_USAGE;
     const plan *p = read_plan(c);
     if (!p)
@@ -251,7 +249,8 @@ static int run_families(command_line *c)
     const kiln_family *family = c->name_count > 0 ? family_find(c->families, c->names[0]) : NULL;
     if (c->name_count > 0 && !family)
         return fail(arena_format(c->arena, "no family '%s'%s", c->names[0],
-                                 suggest_text(c->arena, c->names[0], family_names(c->arena, c->families))));
+                                 suggest_listed_text(c->arena, c->names[0],
+                                                     family_names(c->arena, c->families), "kiln families")));
     text out = text_new(c->arena);
     if (c->options[OPTION_JSON])
         describe_json(&out, family ? (const kiln_family *[]){family, NULL} : c->families);
@@ -308,7 +307,8 @@ static const kiln_family *find_planned_family(const command_line *c, const plan 
             text_printf(&names, " %s", own->name);
     }
     if (!family)
-        fail(arena_format(c->arena, "no family '%s'%s", name, suggest_text(c->arena, name, names.data)));
+        fail(arena_format(c->arena, "no family '%s'%s", name,
+                          suggest_listed_text(c->arena, name, names.data, "kiln families")));
     return family;
 }
 
@@ -321,7 +321,8 @@ static int run_explain(command_line *c)
         fail("give --target or --device: a device has its target");
         return EXIT_BAD_USAGE;
     }
-    if (!c->options[OPTION_DEVICE] && !read_target(c, &t))
+    if (!c->options[OPTION_DEVICE] &&
+        !read_target(c, &t, "; or --device D, words of a device's name, as 'orin nano'"))
         return EXIT_BAD_USAGE;
     const plan *p = read_plan(c);
     if (!p)
@@ -377,6 +378,7 @@ static const struct {
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
+    [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
     [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors and warnings"},
     [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
     [OPTION_LONG]    = {"long",    'l', NULL,    "with the expressions for rules, launch, cost and time"},
@@ -392,16 +394,16 @@ static const struct {
     int (*run)(command_line *);
     const char *synopsis, *about;
 } commands[] = {
-    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(QUIET), run_generate,
+    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(FORCE) | BIT(QUIET), run_generate,
      "CONFIG",                         "write the bundle that a configuration asks for"},
-    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(JOBS) | BIT(QUIET), run_export,
+    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(JOBS) | BIT(FORCE) | BIT(QUIET), run_export,
      "CONFIG -o DIR",                  "write each image as a file: ENTRY.sm_80.ptx"},
     {"list",     1, 1, BIT(TARGETS) | BIT(PTX), run_list,
      "CONFIG",                         "print key, id and targets of each variant"},
     {"show",     2, 2, BIT(TARGET) | BIT(PTX) | BIT(IR), run_show,
      "CONFIG ID -t T",                 "print a variant's kernel; ID is its id or key"},
     {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE) | BIT(PTX), run_explain,
-     "CONFIG FAMILY -t T NAME=VALUE...", "print which variant a call launches, and the estimates"},
+     "CONFIG FAMILY -t T|-d D NAME=VALUE...", "print which variant a call launches, and the estimates"},
     {"diff",     2, 2, 0, run_diff,
      "OLD NEW",                        "print what changed between two manifests"},
     {"families", 0, 1, BIT(LONG) | BIT(JSON), run_families,
@@ -420,8 +422,8 @@ static void print_usage(FILE *out)
 {
     fputs("kiln bakes GPU kernels as PTX into C.\n\nusage:\n", out);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  kiln %-8s %-34s %s\n", commands[i].name, commands[i].synopsis, commands[i].about);
-    fprintf(out, "  kiln %-43s %s\n", "help COMMAND", "print a command's options");
+        fprintf(out, "  kiln %-8s %-38s %s\n", commands[i].name, commands[i].synopsis, commands[i].about);
+    fprintf(out, "  kiln %-47s %s\n", "help COMMAND", "print a command's options");
     fprintf(out, "  kiln --help | --version\n%s", about_status);
 }
 

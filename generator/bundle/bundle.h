@@ -7,11 +7,11 @@
 
 #include "plan/plan.h"
 
-/* Bakes every variant and writes NAME.c, NAME.h, NAME.json, NAME.d and the plan's shards, NAME_1.c and on, into
+/* Bakes every variant and writes NAME.c, NAME.h, the plan's shards, NAME_1.c and on, NAME.d and last NAME.json into
  * output_dir. All of them lie in a spool there before the first is written; a file whose bytes would not change is left
  * alone. `stamp`, when not null, is a file that is written after them, whatever changed, and stands for them in NAME.d: make
- * wants one that is newer than the inputs. One line of what there is goes to `summary`, when not null. Returns the exit status: 0, or 1 after a diagnostic. A kernel that fails its
- * check is an error of its family (exit 3). */
+ * wants one that is newer than the inputs. One line of what there is goes to `summary`, when not null. Returns the exit
+ * status: 0, or 1 after a diagnostic. A kernel that fails its check is an error of its family (exit 3). */
 int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp,
                     FILE *summary);
 

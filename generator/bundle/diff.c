@@ -18,7 +18,7 @@ typedef struct manifest {
 } manifest;
 
 typedef struct tally {
-    size_t added, removed, changed, alike;
+    size_t added, removed, changed, moved, alike;
 } tally;
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
@@ -62,6 +62,16 @@ static const yaml_node *same_image(const yaml_node *images, const yaml_node *wan
 {
     for (const yaml_node *node = images ? images->first : NULL; node; node = node->next)
         if (has_same(node, wanted, "target") && has_same(node, wanted, "format"))
+            return node;
+    return NULL;
+}
+
+/* Where the bytes of an image went whose target is not among the others: to a target that is new there. Null: nowhere. */
+static const yaml_node *moved_image(const yaml_node *images, const yaml_node *image, const yaml_node *others)
+{
+    for (const yaml_node *node = others ? others->first : NULL; node && !same_image(others, image);
+         node = node->next)
+        if (has_same(node, image, "xxh3_128") && has_same(node, image, "format") && !same_image(images, node))
             return node;
     return NULL;
 }
@@ -295,7 +305,7 @@ static void add_families(text *out, const manifest *old, const manifest *new)
     }
 }
 
-/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, packed otherwise, or has other needs. */
+/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, packed otherwise, or has other needs. What moved has no line here. */
 static void add_image(text *out, const yaml_node *old, const yaml_node *new)
 {
     text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),
@@ -312,16 +322,45 @@ static void add_image(text *out, const yaml_node *old, const yaml_node *new)
         text_printf(out, "has other needs, %s -> %s bytes", text_of(old, "bytes"), text_of(new, "bytes"));
 }
 
+static bool is_same_but_target(const yaml_node *x, const yaml_node *y)
+{
+    const yaml_node *i = x->first, *k = y->first;
+    for (; i && k; i = i->next, k = k->next)
+        if (strcmp(i->key, k->key) != 0 || (strcmp(i->key, "target") != 0 && !is_same(i, k)))
+            return false;
+    return !i && !k;
+}
+
 static void add_images(text *out, const yaml_node *old, const yaml_node *new)
 {
     for (const yaml_node *i = old ? old->first : NULL; i; i = i->next) {
-        const yaml_node *now = same_image(new, i);
-        if (!is_same(i, now))
+        const yaml_node *now = same_image(new, i), *moved = moved_image(old, i, new);
+        if (moved)
+            text_printf(out, "; %s%s moved to %s, %s bytes%s", text_of(i, "target"),
+                        *text_of(i, "format") ? " cubin" : "", text_of(moved, "target"), text_of(i, "bytes"),
+                        is_same_but_target(i, moved) ? "" : ", and has other needs");
+        else if (!is_same(i, now))
             add_image(out, i, now);
     }
     for (const yaml_node *i = new ? new->first : NULL; i; i = i->next)
-        if (!same_image(old, i))
+        if (!same_image(old, i) && !moved_image(new, i, old))
             add_image(out, NULL, i);
+}
+
+/* Whether nothing but the targets of its images differs. */
+static bool has_moved(arena *a, const yaml_node *old, const yaml_node *new)
+{
+    const yaml_node *was = yaml_member(old, "images"), *is = yaml_member(new, "images");
+    text members = text_new(a);
+    add_members(&members, old, new);
+    bool ok = members.length == 0;
+    for (const yaml_node *i = was->first; i && ok; i = i->next) {
+        const yaml_node *now = same_image(is, i), *moved = moved_image(was, i, is);
+        ok = now ? is_same(i, now) : moved && is_same_but_target(i, moved);
+    }
+    for (const yaml_node *i = is->first; i && ok; i = i->next)
+        ok = same_image(was, i) || moved_image(is, i, was);
+    return ok;
 }
 
 static void add_changed(text *out, const yaml_node *old, const yaml_node *new)
@@ -346,7 +385,7 @@ static void add_variants(text *out, const manifest *old, const manifest *new, ta
             count->added++;
             text_printf(out, "+ %s; %" PRIu64 " bytes\n", text_of(v, "id"), bytes_of_images(v));
         } else if (!is_same(before, v)) {
-            count->changed++;
+            *(has_moved(out->arena, before, v) ? &count->moved : &count->changed) += 1;
             add_changed(out, before, v);
         } else {
             count->alike++;
@@ -368,8 +407,10 @@ bool diff_manifests(arena *a, const char *old_path, const char *new_path, text *
     *is_alike = is_same(old.root, new.root);
     if (!*is_alike && out->length == 0)
         text_add(out, "the order of families or variants\n");
-    text_printf(
-        out, "%zu added, %zu removed, %zu changed, %zu alike; images %" PRIu64 " -> %" PRIu64 " bytes\n",
-        count.added, count.removed, count.changed, count.alike, bytes_of_all(&old), bytes_of_all(&new));
+    text_printf(out, "%zu added, %zu removed, %zu changed, ", count.added, count.removed, count.changed);
+    if (count.moved)
+        text_printf(out, "%zu moved, ", count.moved);
+    text_printf(out, "%zu alike; images %" PRIu64 " -> %" PRIu64 " bytes\n", count.alike, bytes_of_all(&old),
+                bytes_of_all(&new));
     return true;
 }

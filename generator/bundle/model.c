@@ -12,6 +12,7 @@
 #include "extents.h"
 #include "pointers.h"
 #include "support/messages.h"
+#include "support/names.h"
 #include "support/words.h"
 #include "target/target.h"
 
@@ -82,19 +83,22 @@ static bool are_dependent(const image *images, size_t count)
 }
 
 /* The first variant whose kernel is of the same PTX files; of kiln's own it is the variant itself. */
-static bundle_variant *owner_of(const bundle_model *m, bundle_variant *made)
+static bundle_variant *owner_of(bundle_variant **owners, bundle_variant *made)
 {
     const external_kernel *kernel = made->variant->external;
-    for (bundle_variant *v = m->variants; kernel && v < made; v++)
-        if (v->variant->external && v->variant->external->module == kernel->module)
-            return v;
-    return made;
+    if (!kernel)
+        return made;
+    bundle_variant **owner = &owners[kernel->module->number];
+    *owner = *owner ? *owner : made;
+    return *owner;
 }
 
 /* Kernels of one PTX file have its images together. */
-static void make_images(arena *a, const bundle_model *m, const variant *v, baked own, bundle_variant *made)
+static void make_images(arena *a, const bundle_model *m, bundle_variant **owners, baked own,
+                        bundle_variant *made)
 {
-    const bundle_variant *owner = made->owner = owner_of(m, made);
+    const variant *v = made->variant;
+    const bundle_variant *owner = made->owner = owner_of(owners, made);
     if (!v->external) {
         made->images = own.images;
         made->image_count = own.count;
@@ -128,10 +132,11 @@ static void check_time(const variant *v, const ptx_costs *costs)
                      (unsigned)code.warps);
 }
 
-static void take_images(arena *a, const bundle_model *m, baked own, bundle_variant *made)
+static void take_images(arena *a, const bundle_model *m, bundle_variant **owners, baked own,
+                        bundle_variant *made)
 {
     const variant *v = made->variant;
-    make_images(a, m, v, own, made);
+    make_images(a, m, owners, own, made);
     for (size_t i = 0; i < made->image_count; i++)
         if (made->images[i].min_driver > made->min_driver)
             made->min_driver = made->images[i].min_driver;
@@ -310,14 +315,12 @@ static void make_calls(arena *a, bundle_family *f)
     }
 }
 
-static bundle_family *family_of(bundle_model *m, const kiln_family *family)
+static bundle_family *family_of(arena *a, bundle_model *m, name_table *names, const kiln_family *family)
 {
-    size_t i = 0;
-    while (i < m->family_count && m->families[i].family != family)
-        i++;
+    size_t i = names_add(a, names, family->name, m->family_count);
+    if (i == NAME_NONE)
+        i = m->family_count++;
     m->families[i].family = family;
-    if (i == m->family_count)
-        m->family_count++;
     return &m->families[i];
 }
 
@@ -334,9 +337,10 @@ static bool has_workspace_size(arena *a, const bundle_family *f)
 
 static void make_families(arena *a, bundle_model *m)
 {
+    name_table names = {0};
     m->families = arena_alloc(a, m->variant_count * sizeof *m->families);
     for (size_t i = 0; i < m->variant_count; i++) {
-        bundle_family *f = family_of(m, m->variants[i].variant->family);
+        bundle_family *f = family_of(a, m, &names, m->variants[i].variant->family);
         m->variants[i].family = f;
         f->variant_count++;
     }
@@ -349,7 +353,7 @@ static void make_families(arena *a, bundle_model *m)
         f->enum_prefix = arena_format(a, "%s_", upper_case(a, f->function));
     }
     for (size_t i = 0; i < m->variant_count; i++) {
-        bundle_family *f = family_of(m, m->variants[i].variant->family);
+        bundle_family *f = &m->families[m->variants[i].family - m->families];
         f->variants[f->variant_count++] = &m->variants[i];
     }
     for (size_t i = 0; i < m->family_count; i++) {
@@ -554,8 +558,9 @@ const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *
     if (!check_names(a, m, d))
         return NULL;
     const baked *made = bake_all(a, p, s);
+    bundle_variant **owners = arena_alloc(a, (p->module_count + 1) * sizeof *owners);
     for (size_t i = 0; i < p->variant_count; i++) {
-        take_images(a, m, made[i], &m->variants[i]);
+        take_images(a, m, owners, made[i], &m->variants[i]);
         m->module_count += m->variants[i].owner == &m->variants[i];
         if (m->variants[i].min_driver > m->min_driver)
             m->min_driver = m->variants[i].min_driver;

@@ -17,6 +17,7 @@ void write_shard(file_output *f, const bundle_model *m, uint32_t shard);
 /* NAME.d: Makefile syntax, outputs as they are written, inputs as the user named them. */
 void write_depfile(file_output *f, const char *const *outputs, size_t output_count, const char *const *inputs,
                    size_t input_count);
+file_form is_depfile; /* one that this or an earlier kiln wrote */
 
 /* Parts of NAME.h, which a shard has for its own families alone. */
 void write_layout_check(text *out);

@@ -1,6 +1,8 @@
 /* NAME.d: what the outputs were made from, for make, ninja and CMake. */
 #include "write.h"
 
+#include <string.h>
+
 /* A path as make reads it: spaces and '#' are escaped with a backslash, '$' by doubling. */
 static void add_path(text *out, const char *path)
 {
@@ -30,4 +32,16 @@ void write_depfile(file_output *f, const char *const *outputs, size_t output_cou
     add_paths(&f->text, inputs, input_count, " ");
     text_add(&f->text, "\n");
     file_flush(f);
+}
+
+/* Outputs up to a colon, and a line for each input, which ends in a backslash where another follows. */
+bool is_depfile(const char *front, const char *mark)
+{
+    (void)mark;
+    const char *end = strchr(front, '\n');
+    if (!end || end == front)
+        return false;
+    if (end[-1] == ':')
+        return !end[1];
+    return end - front > 3 && strncmp(end - 3, ": \\\n  ", strlen(": \\\n  ")) == 0;
 }

@@ -7,17 +7,7 @@
 
 #include "c_text.h"
 #include "family/word_number.h"
-
-/* Where in `texts` a word stands; each is there once. */
-static unsigned place_of(text *texts, const char *word)
-{
-    for (const char *t = texts->data; t < texts->data + texts->length; t += strlen(t) + 1)
-        if (strcmp(t, word) == 0)
-            return (unsigned)(t - texts->data);
-    const unsigned behind = (unsigned)texts->length;
-    text_add_bytes(texts, word, strlen(word) + 1);
-    return behind;
-}
+#include "support/names.h"
 
 static bool has_parameters(const kiln_family *f)
 {
@@ -26,19 +16,31 @@ static bool has_parameters(const kiln_family *f)
 
 typedef struct index_tables {
     text texts, families, kernels, selectors, words;
+    name_table places; /* of words in `texts` */
     unsigned kernel_count, selector_count, word_count;
 } index_tables;
+
+/* Where in the texts a word stands; each is there once. */
+static unsigned place_of(arena *a, index_tables *t, const char *word)
+{
+    const size_t before = names_add(a, &t->places, word, t->texts.length);
+    if (before != NAME_NONE)
+        return (unsigned)before;
+    const unsigned behind = (unsigned)t->texts.length;
+    text_add_bytes(&t->texts, word, strlen(word) + 1);
+    return behind;
+}
 
 static void add_words(arena *a, index_tables *t, const bundle_family *f, const bundle_field *field)
 {
     const char **values;
     const size_t count = family_values(a, f, field->param_index, &values);
     const bool has_words = field->param->type == KILN_PARAM_WORD;
-    text_printf(&t->selectors, "    {%u, %u, %u, %u},\n", place_of(&t->texts, field->name),
+    text_printf(&t->selectors, "    {%u, %u, %u, %u},\n", place_of(a, t, field->name),
                 (unsigned)field->offset, t->word_count, has_words ? (unsigned)count : 0);
     t->selector_count++;
     for (size_t i = 0; has_words && i < count; i++, t->word_count++)
-        text_printf(&t->words, "    {%u, %u},\n", place_of(&t->texts, values[i]),
+        text_printf(&t->words, "    {%u, %u},\n", place_of(a, t, values[i]),
                     (unsigned)word_number(a, field->param, values[i]));
 }
 
@@ -70,7 +72,7 @@ static void add_family(arena *a, index_tables *t, const bundle_model *m, const b
             add_words(a, t, f, &f->fields[i]);
     const char *pick = has_parameters(f->family) ? arena_format(a, "index_%s_pick", f->family->name) : "NULL";
     text_printf(&t->families, "    {index_%s, %s, %u, %u, %u, %u, %u, %u},\n", f->family->name, pick,
-                place_of(&t->texts, f->family->name), (unsigned)f->args_bytes, first_kernel,
+                place_of(a, t, f->family->name), (unsigned)f->args_bytes, first_kernel,
                 t->kernel_count - first_kernel, first_selector, t->selector_count - first_selector);
 }
 

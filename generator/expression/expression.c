@@ -442,6 +442,19 @@ bool expression_counts_with(const expression *e, size_t index)
     return false;
 }
 
+void expression_note_counted(const expression *e, bool *args)
+{
+    if (e->operation == OPERATION_NEGATIVE)
+        return;
+    if (e->operation == OPERATION_NAME) {
+        if (e->kind == NAME_ARG)
+            args[e->index] = true;
+        return;
+    }
+    for (int i = e->operation == OPERATION_ALIGNED; i < expression_operations[e->operation].operands; i++)
+        expression_note_counted(e->operands[i], args);
+}
+
 bool expression_uses_param(const expression *e, size_t index)
 {
     if (is_word_comparison(e) || (e->operation == OPERATION_NAME && e->kind == NAME_PARAM))

@@ -34,6 +34,9 @@ bool expression_only_grows(const expression *e);
 /* Whether it counts with the argument of this index: within negative() and aligned() nothing is counted with. */
 bool expression_counts_with(const expression *e, size_t index);
 
+/* The same of all arguments at once: sets those of the family's arguments that it counts with. */
+void expression_note_counted(const expression *e, bool *args);
+
 /* Its value for a variant; it must use parameters and facts of its shape only. */
 uint64_t expression_value(const expression *e, const variant *v);
 

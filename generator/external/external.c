@@ -8,6 +8,7 @@
 #include "family/family.h"
 #include "mangled.h"
 #include "support/messages.h"
+#include "support/names.h"
 #include "support/quote.h"
 #include "support/words.h"
 
@@ -194,6 +195,11 @@ static void take_args(external_build *m)
             add_plain(m, name, &m->entry->params[i]);
     }
     m->param_count = count;
+    size_t pointers = 0;
+    for (size_t i = 0; i < count; i++)
+        pointers += m->args[i].kind != KILN_ARG_VALUE;
+    if (pointers > EXTERNAL_POINTERS_MOST)
+        diagnose(m->d, q->args_at, message_entry_pointers, EXTERNAL_POINTERS_MOST, m->entry->name, pointers);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -201,11 +207,11 @@ static void take_args(external_build *m)
 static void check_names(external_build *m)
 {
     size_t index;
+    name_table names = {0};
     for (size_t i = 0; i < m->arg_count; i++) {
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(m->args[i].name, m->args[k].name) == 0)
-                diagnose(m->d, m->q->has_args ? m->q->args_at : m->q->at, message_entry_arg_twice,
-                         m->args[i].name, m->entry->name, i >= m->param_count ? ", once for the launch" : "");
+        if (names_add(m->arena, &names, m->args[i].name, i) != NAME_NONE)
+            diagnose(m->d, m->q->has_args ? m->q->args_at : m->q->at, message_entry_arg_twice,
+                     m->args[i].name, m->entry->name, i >= m->param_count ? ", once for the launch" : "");
         if (family_find_param(m->family, m->args[i].name, &index))
             diagnose(m->d, m->q->params[index].at, message_entry_arg_twice, m->args[i].name, m->entry->name,
                      ", once in 'values'");
@@ -268,28 +274,29 @@ static void check_grid(external_build *m, size_t v)
             diagnose(m->d, grid[i].at, message_entry_empty, "grid");
 }
 
-static bool counts_with(external_build *m, const char *source, size_t arg)
+static void note_counted(external_build *m, const char *source, bool *args)
 {
     const expression *const *list;
     const size_t count = source ? expression_parse_list(m->arena, m->family, source, &list) : 0;
     for (size_t i = 0; i < count; i++)
-        if (expression_counts_with(list[i], arg))
-            return true;
-    return false;
+        expression_note_counted(list[i], args);
 }
 
-static bool is_counted_with(external_build *m, size_t arg)
+/* Whether the expressions count with it, of each argument. */
+static const bool *counted_args(external_build *m)
 {
-    bool found = counts_with(m, m->family->shared_bytes, arg);
+    bool *args = arena_alloc(m->arena, (m->arg_count + 1) * sizeof *args);
+    note_counted(m, m->family->shared_bytes, args);
     for (size_t i = 0; i < m->param_count; i++)
-        found = found || (m->args[i].kind != KILN_ARG_VALUE && counts_with(m, m->args[i].shape, arg));
+        if (m->args[i].kind != KILN_ARG_VALUE)
+            note_counted(m, m->args[i].shape, args);
     for (size_t i = 0; i < m->q->rule_count; i++)
-        found = found || counts_with(m, m->q->rules[i].text, arg);
+        note_counted(m, m->q->rules[i].text, args);
     for (size_t i = 0; i < m->q->variant_count; i++)
-        found = found || counts_with(m, m->q->variants[i].when.text, arg);
+        note_counted(m, m->q->variants[i].when.text, args);
     for (int i = 0; i < 3; i++)
-        found = found || counts_with(m, m->family->grid[i], arg);
-    return found;
+        note_counted(m, m->family->grid[i], args);
+    return args;
 }
 
 /* Expressions are unsigned: a signed argument that they count with must not be negative, which is said before all else. A
@@ -297,8 +304,9 @@ static bool is_counted_with(external_build *m, size_t arg)
 static void take_rules(external_build *m)
 {
     const external_request *q = m->q;
+    const bool *is_counted = counted_args(m);
     for (size_t i = 0; i < m->param_count; i++)
-        if (m->args[i].kind == KILN_ARG_VALUE && m->args[i].type[0] == 's' && is_counted_with(m, i))
+        if (m->args[i].kind == KILN_ARG_VALUE && m->args[i].type[0] == 's' && is_counted[i])
             external_add_rule(m, arena_format(m->arena, "!negative(%s)", m->args[i].name),
                               arena_format(m->arena, "%s must be at least 0", m->args[i].name));
     for (size_t i = 0; i < q->rule_count; i++)

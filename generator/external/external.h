@@ -7,9 +7,9 @@
 
 /* One file of PTX, or several that have the same kernels for different targets. */
 typedef struct external_module {
-    ptx_file **files; /* by their targets, ascending; no two for one */
-    size_t file_count;
-    const char *license; /* SPDX expression; null: nothing is said */
+    ptx_file **files;          /* by their targets, ascending; no two for one */
+    size_t file_count, number; /* of the plan's modules */
+    const char *license;       /* SPDX expression; null: nothing is said */
 } external_module;
 
 /* Where a variant's kernel comes from. Its family is made for it and its like, with the kernel's parameters as the first
@@ -51,7 +51,7 @@ typedef struct external_variant {
     external_launch launch;
 } external_variant;
 
-enum { EXTERNAL_VARIANTS_MOST = 64 };
+enum { EXTERNAL_VARIANTS_MOST = 64, EXTERNAL_POINTERS_MOST = 32 /* bits of kiln_check_pointers */ };
 
 /* What the configuration says about a kernel and its variants: one, or several, which differ in their values. */
 typedef struct external_request {

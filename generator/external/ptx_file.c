@@ -31,8 +31,7 @@ typedef struct scanner {
     const char *token; /* a word or one other character */
     size_t length;     /* of the token; 0 at the end */
     place token_at;
-    const char **dynamic; /* names of .extern .shared arrays */
-    size_t dynamic_count, dynamic_capacity;
+    name_table dynamic;       /* names of .extern .shared arrays */
     bool in_function_dynamic; /* a .func uses one of them */
     bool has_version, has_target, failed;
 } scanner;
@@ -245,10 +244,7 @@ static void read_address_size(scanner *s)
 
 static bool is_dynamic(const scanner *s)
 {
-    for (size_t i = 0; i < s->dynamic_count; i++)
-        if (is(s, s->dynamic[i]))
-            return true;
-    return false;
+    return names_find(&s->dynamic, s->token, s->length) != NAME_NONE;
 }
 
 /* From one opening bracket behind its closing one. Whether an array of dynamic shared memory is named within. */
@@ -272,8 +268,7 @@ static void declare_extern(scanner *s, bool is_shared)
 {
     const char *name = copy(s);
     if (is_shared) {
-        *(const char **)arena_push(s->arena, (void **)&s->dynamic, &s->dynamic_count, &s->dynamic_capacity,
-                                   sizeof name) = name;
+        names_add(s->arena, &s->dynamic, name, 0);
     } else if (!words_contain(driver_functions, name)) {
         diagnose(s->d, s->token_at, message_ptx_extern, quote_text(s->arena, name));
         s->failed = true;
@@ -413,6 +408,7 @@ static void read_entry(scanner *s)
         return;
     }
     e.has_dynamic_shared = skip_block(s);
+    names_add(s->arena, &s->file->entry_names, e.name, s->file->entry_count);
     *(ptx_file_entry *)arena_push(s->arena, (void **)&s->file->entries, &s->file->entry_count,
                                   &s->file->entry_capacity, sizeof e) = e;
 }
@@ -509,8 +505,6 @@ ptx_file *ptx_file_read(arena *a, const char *path, const char *asked, place at,
 
 const ptx_file_entry *ptx_file_find(const ptx_file *file, const char *name)
 {
-    for (size_t i = 0; i < file->entry_count; i++)
-        if (strcmp(file->entries[i].name, name) == 0)
-            return &file->entries[i];
-    return NULL;
+    const size_t i = names_find(&file->entry_names, name, strlen(name));
+    return i == NAME_NONE ? NULL : &file->entries[i];
 }

@@ -4,6 +4,7 @@
 
 #include "support/arena.h"
 #include "support/diagnostics.h"
+#include "support/names.h"
 #include "target/target.h"
 
 /* One parameter of an .entry. */
@@ -39,6 +40,7 @@ typedef struct ptx_file {
     place debug_at; /* of "debug" behind .target; line 0: it is not there */
     ptx_file_entry *entries;
     size_t entry_count, entry_capacity;
+    name_table entry_names; /* to their places in entries */
 } ptx_file;
 
 /* Reads a file; `asked` and `at` are how and where it was asked for. Null after diagnostics: it cannot be read, it is no PTX, of a version

@@ -19,6 +19,19 @@ void kiln_require(kiln_shape *s, bool holds, const char *params, const char *sen
     *one = (constraint){.params = params, .text = sentence, .holds = holds};
 }
 
+void kiln_require_shared_bytes(kiln_shape *s, uint32_t bytes, uint32_t most, const char *params,
+                               const char *what)
+{
+    constraints *c = s->constraints;
+    if (!c)
+        return;
+    kiln_require(
+        s, bytes <= most, params,
+        arena_format(c->arena, "%s may take at most %u bytes of shared memory", what, (unsigned)most));
+    c->items[c->count - 1].bytes = bytes;
+    c->items[c->count - 1].most = most;
+}
+
 static constraints ask(arena *a, const variant *v)
 {
     constraints noted = {.arena = a};
@@ -184,6 +197,17 @@ static const char *advice(arena *a, const constraints *r, const constraint *brok
     return "; give values that go together an item of their own, or write 'combinations: legal'";
 }
 
+/* What has to be, and of shared memory how much the first variant would take. */
+static const char *broken_text(arena *a, const constraints *r, size_t i)
+{
+    const constraint *broken = &r->items[i];
+    if (broken->most == 0)
+        return broken->text;
+    const constraints asked = ask(a, broken->broken_by[0]);
+    return arena_format(a, "%s, and take %u%s", broken->text, (unsigned)asked.items[i].bytes,
+                        broken->count > 1 ? " in the first" : "");
+}
+
 void constraints_report(arena *a, const constraints *r, const request *q, diagnostics *d)
 {
     size_t variants = request_count(q), broken_by = 0;
@@ -193,6 +217,6 @@ void constraints_report(arena *a, const constraints *r, const request *q, diagno
         const constraint *broken = &r->items[i];
         if (broken->count > 0)
             diagnose(d, q->at, message_constraint, q->family->name, quote_values(a, broken, q, variants),
-                     broken->text, advice(a, r, broken, q, variants, broken_by));
+                     broken_text(a, r, i), advice(a, r, broken, q, variants, broken_by));
     }
 }

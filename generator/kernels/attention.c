@@ -404,8 +404,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !has_codes || !is_mma || (head_dim % 32 == 0 && head_dim_v % 32 == 0), "head_dim head_dim_v strategy kv",
                  "strategy mma with kv other than same needs head_dim and head_dim_v to be multiples of 32");
     kiln_require(s, !has_codes || !is_wide, "head_dim head_dim_v kv", "kv other than same needs head_dim and head_dim_v of at most 256");
-    kiln_require(s, !is_mma || bytes <= (is_wide ? SHARED_SM_80 : SHARED_SM_86), "head_dim head_dim_v strategy tile_q tile_k split_k",
-                 "strategy mma's tiles fit 99 KB of shared memory");
+    kiln_require_shared_bytes(s, is_mma && !is_wide ? bytes : 0, SHARED_SM_86, "head_dim head_dim_v strategy tile_q tile_k split_k",
+                              "the tiles of strategy mma");
+    kiln_require_shared_bytes(s, is_mma && is_wide ? bytes : 0, SHARED_SM_80, "head_dim head_dim_v strategy tile_q tile_k split_k",
+                              "the tiles of strategy mma with head_dim or head_dim_v above 256");
     /* clang-format on */
 }
 

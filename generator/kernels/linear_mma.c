@@ -419,9 +419,9 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
                  "activation half with strategy mma has tile_m up to 64; 64 needs k_warps 4: registers");
     kiln_require(s, !is_mma || g.tile_m < 64 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
                  "k is split with strategy mma and tile_m up to 32, or tiles and up to 64: registers");
-    kiln_require(s, !is_mma || shared_bytes(&g) + linear_split_bytes(v) <= SHARED_SM_80,
-                 "strategy format tile_m tile_n k_warps stages",
-                 "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
+    kiln_require_shared_bytes(s, is_mma ? shared_bytes(&g) + linear_split_bytes(v) : 0, SHARED_SM_80,
+                              "strategy format tile_m tile_n k_warps stages",
+                              "tile_m, tile_n, k_warps and stages of strategy mma");
     if (!is_mma)
         return;
     s->block[0] = g.threads;

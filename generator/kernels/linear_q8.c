@@ -587,8 +587,9 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
                  "x s8 needs tile_n times k_warps up to 256");
     kiln_require(s, !is_q8 || g.tile_m == 8 || (g.tile_m == 16 && format->parts < 4), "x format tile_m",
                  "x s8 has tile_m 8, and 16 where a scale has 32 elements: registers");
-    kiln_require(s, !is_q8 || shared_bytes(&g) <= SHARED_SM_80, "x format tile_m tile_n k_warps stages",
-                 "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
+    kiln_require_shared_bytes(s, is_q8 ? shared_bytes(&g) : 0, SHARED_SM_80,
+                              "x format tile_m tile_n k_warps stages",
+                              "tile_m, tile_n, k_warps and stages with x s8");
     if (!is_q8)
         return;
     s->block[0] = g.threads;

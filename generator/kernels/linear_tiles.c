@@ -410,9 +410,9 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
                  "k_warps 4 needs strategy mma");
     kiln_require(s, !is_tiles || g.tile_m < 128 || kiln_int(v, "split_k") == 1, "strategy tile_m split_k",
                  "k is split with strategy mma and tile_m up to 32, or tiles and up to 64: registers");
-    kiln_require(s, !is_tiles || shared_bytes(&g) + linear_split_bytes(v) <= SHARED_SM_80,
-                 "strategy format tile_m tile_n stages",
-                 "tile_m, tile_n and stages of strategy tiles fit 163 KB of shared memory");
+    kiln_require_shared_bytes(s, is_tiles ? shared_bytes(&g) + linear_split_bytes(v) : 0, SHARED_SM_80,
+                              "strategy format tile_m tile_n stages",
+                              "tile_m, tile_n and stages of strategy tiles");
     kiln_require(
         s,
         kiln_is(v, "rounding", "once") ||

@@ -110,9 +110,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, !is_simt || (tile_m <= 32 && tile_n <= 64 && k_warps >= 4),
                  "strategy tile_m tile_n k_warps",
                  "strategy simt needs tile_m of at most 32, tile_n of at most 64 and k_warps of at least 4");
-    kiln_require(s, !is_simt || s->shared_bytes <= (is_compact ? SHARED_SM_75 : SHARED_SM_86),
-                 "a acc strategy tile_m tile_n k_warps table",
-                 "tile_m, tile_n and k_warps fit 64 KB of shared memory, with table aligned 99 KB");
+    kiln_require_shared_bytes(s, is_simt && is_compact ? s->shared_bytes : 0, SHARED_SM_75,
+                              "a acc strategy tile_m tile_n k_warps table",
+                              "tile_m, tile_n and k_warps with table compact");
+    kiln_require_shared_bytes(s, is_simt && !is_compact ? s->shared_bytes : 0, SHARED_SM_86,
+                              "a acc strategy tile_m tile_n k_warps table",
+                              "tile_m, tile_n and k_warps with table aligned");
     kiln_require(s, has_f32_sums || is_compact, "acc table", "acc f64 needs table compact");
     kiln_require(
         s, !is_simt || is_wide || tile_n == 16 || (tile_n == 32 && tile_m <= 4 && has_f32_sums),
@@ -121,7 +124,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m",
                  "acc f64 needs tile_m of at most 4: registers");
     kiln_require(s, !is_simt || is_wide || tile_m * k_warps <= 32, "strategy tile_m k_warps",
-                 "tile_m and k_warps fit the registers of a multiprocessor");
+                 "tile_m and k_warps must fit the registers of a multiprocessor");
     kiln_require(
         s, !is_simt || !is_wide || (is_f32 && is_compact && tile_n >= 32 && k_warps <= 8),
         "a strategy tile_m tile_n k_warps table",

@@ -452,9 +452,9 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     kiln_require(
         s, g.split_k != 0 || is_tiles || (is_mma && g.is_wide), "strategy tile_m tile_n split_k",
         "split_k 0 needs strategy tiles, or mma with tile_n of at least 64 or tile_m of at least 16");
-    kiln_require(s, !is_mma || s->shared_bytes <= SHARED_SM_80,
-                 "strategy tile_m tile_n k_warps table stages split_k",
-                 "tile_m, tile_n, k_warps and stages fit 163 KB of shared memory");
+    kiln_require_shared_bytes(s, is_mma ? s->shared_bytes : 0, SHARED_SM_80,
+                              "strategy tile_m tile_n k_warps table stages split_k",
+                              "tile_m, tile_n, k_warps and stages of strategy mma");
 }
 
 /* Once the tile's loads are on their way. */

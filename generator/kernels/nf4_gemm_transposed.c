@@ -401,11 +401,13 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, is_mma || tile_m <= 8, "strategy tile_m", "strategy simt needs tile_m of at most 8: registers");
     kiln_require(s, is_mma || kiln_int(v, "vector") == 1, "strategy vector", "vector 8 needs strategy mma");
     kiln_require(s, is_any || (is_mma && is_f16), "a strategy scales", "scales normal needs strategy mma and a f16");
-    kiln_require(s, s->shared_bytes <= (is_aligned ? SHARED_SM_86 : SHARED_SM_75), "acc strategy tile_m k_warps table",
-                 "tile_m and k_warps fit 64 KB of shared memory, with table aligned 99 KB");
+    kiln_require_shared_bytes(s, is_aligned ? 0 : s->shared_bytes, SHARED_SM_75, "acc strategy tile_m k_warps table",
+                              "tile_m and k_warps with table compact");
+    kiln_require_shared_bytes(s, is_aligned ? s->shared_bytes : 0, SHARED_SM_86, "acc strategy tile_m k_warps table",
+                              "tile_m and k_warps with table aligned");
     kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m", "acc f64 needs tile_m of at most 4: registers");
     kiln_require(s, is_mma || (k_warps * tile_m * lane_k * wide_bytes <= MOST_LANE_SUMS && (tile_m == 1 || k_warps <= 8)),
-                 "acc strategy tile_m k_warps", "tile_m and k_warps fit the registers of a multiprocessor");
+                 "acc strategy tile_m k_warps", "tile_m and k_warps must fit the registers of a multiprocessor");
     /* clang-format on */
 }
 

@@ -45,10 +45,13 @@ static void read_bundle(reader *r, const yaml_node *node)
 {
     if (!reader_is_kind(r, node, YAML_SCALAR, "bundle", "a C identifier"))
         return;
-    bool is_old_boolean = !node->quoted && words_contain("yes no on off", node->text);
+    const bool is_old_boolean = !node->quoted && words_contain("yes no on off", node->text);
     if (!is_identifier(node->text))
         diagnose(r->d, node->at, message_bundle_not_identifier, reader_quote(r, node));
-    else if (words_contain(c_keywords, node->text) || is_old_boolean)
+    else if (is_old_boolean)
+        diagnose(r->d, node->at, message_bundle_old_boolean, reader_quote(r, node),
+                 reader_old_boolean(node->text));
+    else if (words_contain(c_keywords, node->text))
         diagnose(r->d, node->at, message_bundle_keyword, reader_quote(r, node));
     else if (owner_of(node->text))
         diagnose(r->d, node->at, message_bundle_reserved, reader_quote(r, node), owner_of(node->text));
@@ -104,7 +107,7 @@ static void read_target_option(reader *r, const char *words)
         end = w + strcspn(w, ",");
         const char *word = arena_string(r->arena, w, (size_t)(end - w));
         const char *quoted = arena_format(r->arena, "'%s'", quote_text(r->arena, word));
-        add_target(r, word, quoted, (place){.file = "--targets"});
+        add_target(r, word, quoted, (place){.file = "--targets (TARGETS in CMake)"});
         w = end + 1;
     } while (*end);
     r->d->has_usage = r->d->count > before;
@@ -185,7 +188,8 @@ static bool take_boolean(const reader *r, const kiln_param *param, const yaml_no
     if (is_value && node->quoted)
         diagnose(r->d, node->at, message_value_quoted, "true or false", param->name, reader_quote(r, node));
     else if (!is_value)
-        diagnose(r->d, node->at, message_value_not_boolean, param->name, reader_quote(r, node));
+        diagnose(r->d, node->at, message_value_not_boolean, param->name, reader_quote(r, node),
+                 reader_suggest_boolean(r, node->text));
     return is_value && !node->quoted;
 }
 
@@ -260,7 +264,8 @@ static const kiln_family *read_family(const reader *r, const yaml_node *item)
     const kiln_family *family = family_find(r->plan->families, node->text);
     if (!family)
         diagnose(r->d, node->at, message_family_unknown, reader_quote(r, node),
-                 suggest_text(r->arena, node->text, family_names(r->arena, r->plan->families)));
+                 suggest_listed_text(r->arena, node->text, family_names(r->arena, r->plan->families),
+                                     "kiln families"));
     return family;
 }
 
@@ -307,7 +312,8 @@ static void read_kernel(reader *r, const yaml_node *item)
         const bool is_close = nearest_word(node->key, "combinations", nearest, sizeof nearest) != NULL;
         diagnose(r->d, node->key_at, message_param_unknown, q.family->name,
                  arena_format(r->arena, "'%s'", quote_text(r->arena, node->key)),
-                 suggest_text(r->arena, node->key, is_close ? "combinations" : names));
+                 suggest_listed_text(r->arena, node->key, is_close ? "combinations" : names,
+                                     arena_format(r->arena, "kiln families %s", q.family->name)));
     }
     if (ok)
         request_expand(r->arena, &q, r->plan, &r->variant_capacity, r->d);
@@ -319,6 +325,8 @@ static void read_kernels(reader *r, const yaml_node *list)
         return;
     for (const yaml_node *item = list->first; item; item = item->next)
         read_kernel(r, item);
+    for (size_t i = 0; i < r->plan->variant_count; i++)
+        names_add(r->arena, &r->family_names, r->plan->variants[i]->family->name, i);
 }
 
 /* ---- limits ------------------------------------------------------------------------------------------------------- */
@@ -336,23 +344,16 @@ static void read_budget(reader *r, const kiln_family *family, const yaml_node *n
     *b = (budget){family, strtoull(node->text, NULL, 10), node->at};
 }
 
-/* Of the variants; a kernel of external PTX has one of its own. */
-static const kiln_family *budget_family(const reader *r, const char *name)
-{
-    size_t i = 0;
-    while (strcmp(r->plan->variants[i]->family->name, name) != 0)
-        i++;
-    return r->plan->variants[i]->family;
-}
-
 /* The keys that max_bytes may have: bundle, and the families of the variants. */
 static const char *budget_names(const reader *r)
 {
     text names = text_new(r->arena);
     text_add(&names, "bundle");
-    for (size_t i = 0; i < r->plan->variant_count; i++)
-        if (!words_contain(names.data, r->plan->variants[i]->family->name))
-            text_printf(&names, " %s", r->plan->variants[i]->family->name);
+    for (size_t i = 0; i < r->plan->variant_count; i++) {
+        const char *name = r->plan->variants[i]->family->name;
+        if (names_find(&r->family_names, name, strlen(name)) == i)
+            text_printf(&names, " %s", name);
+    }
     return names.data;
 }
 
@@ -365,12 +366,13 @@ static void read_max_bytes(reader *r, const yaml_node *node)
     }
     const char *names = budget_names(r);
     for (const yaml_node *item = node->first; item; item = item->next) {
-        if (words_contain(names, item->key))
-            read_budget(r, strcmp(item->key, "bundle") == 0 ? NULL : budget_family(r, item->key), item);
+        const kiln_family *family = reader_find_family(r, item->key);
+        if (family || strcmp(item->key, "bundle") == 0)
+            read_budget(r, family, item);
         else
             diagnose(r->d, item->key_at, message_budget_unknown,
                      arena_format(r->arena, "'%s'", quote_text(r->arena, item->key)),
-                     suggest_text(r->arena, item->key, names));
+                     suggest_text(r->arena, item->key, diagnostics_show_more(r->d) ? names : ""));
     }
 }
 
@@ -445,7 +447,7 @@ plan *config_read_text(arena *a, family_list families, const char *path, const c
     r.options = options ? options : &none;
     r.is_ptx_used = arena_alloc(a, r.options->ptx_count + 1);
     r.plan->families = families;
-    r.plan->config_path = path;
+    r.plan->config_path = file_is_stream(path) ? "-" : path;
     r.plan->config = data;
     r.plan->config_bytes = bytes;
     reader_add_input(&r, path);

@@ -13,7 +13,7 @@ typedef struct config_options {
 } config_options;
 
 /* Reads a configuration. Null after diagnostics (messages.h), which name `path` as given; of options they name
- * "--targets" alone. */
+ * the option alone, as command line and CMake have it. */
 plan *config_read(arena *a, family_list families, const char *path, const config_options *options,
                   diagnostics *d);
 

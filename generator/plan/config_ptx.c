@@ -5,6 +5,7 @@
 #include "config_reader.h"
 #include "external/external.h"
 #include "external/line_info.h"
+#include "support/files.h"
 #include "support/messages.h"
 #include "support/quote.h"
 #include "support/words.h"
@@ -50,14 +51,21 @@ static bool check_targets(reader *r, const external_module *const *modules, size
                                   r->d);
 }
 
+static external_module *add_module(reader *r, module_list *list)
+{
+    external_module *m =
+        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
+    m->number = r->plan->module_count++;
+    return m;
+}
+
 /* The file of an item, or its list of files for different targets. */
 static bool read_module(reader *r, const yaml_node *node, module_list *list)
 {
     const bool is_list = node->kind == YAML_LIST && !node->refused;
     if (is_list && !reader_is_kind(r, node, YAML_LIST, "ptx", "a PTX file or a list of them"))
         return false;
-    external_module *m =
-        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
+    external_module *m = add_module(r, list);
     size_t capacity = 0;
     bool ok = true;
     for (const yaml_node *n = is_list ? node->first : node; n; n = is_list ? n->next : NULL) {
@@ -72,15 +80,14 @@ static bool read_module(reader *r, const yaml_node *node, module_list *list)
 /* "NAME=a,b": the module of files a and b. What the bundle says of a file does not depend on the folder that it is in. */
 static bool read_given_module(reader *r, const char *name, const char *files, place at, module_list *list)
 {
-    external_module *m =
-        arena_push(r->arena, (void **)&list->items, &list->count, &list->capacity, sizeof *m);
+    external_module *m = add_module(r, list);
     size_t capacity = 0;
     bool ok = true;
     for (const char *w = files, *end = files; *w; w = end + (*end == ',')) {
         end = w + strcspn(w, ",");
         const char *path = arena_string(r->arena, w, (size_t)(end - w)), *slash = strrchr(path, '/');
-        ptx_file *file =
-            read_file(r, path, arena_format(r->arena, "%s/%s", name, slash ? slash + 1 : path), at);
+        const char *file_name = file_is_stream(path) ? "-" : slash ? slash + 1 : path;
+        ptx_file *file = read_file(r, path, arena_format(r->arena, "%s/%s", name, file_name), at);
         ok = ok && file;
         if (file)
             insert_file(r, m, file, &capacity);
@@ -111,7 +118,7 @@ void reader_check_ptx_names(const reader *r)
 {
     for (size_t i = 0; i < r->options->ptx_count; i++)
         if (!r->is_ptx_used[i])
-            diagnose(r->d, (place){.file = "--ptx"}, message_ptx_unused,
+            diagnose(r->d, (place){.file = "--ptx (PTX in CMake)"}, message_ptx_unused,
                      quote_text(r->arena, arena_string(r->arena, r->options->ptx[i],
                                                        strcspn(r->options->ptx[i], "="))));
 }
@@ -247,23 +254,20 @@ static bool find_entry(const reader *r, const module_list *list, const char *nam
         if (out->entry)
             return true;
     }
+    const char *names = diagnostics_show_more(r->d) ? entry_names(r, list) : "";
     diagnose(r->d, at, message_entry_unknown, list->items[0].files[0]->asked, quote_text(r->arena, name),
-             suggest_text(r->arena, name, entry_names(r, list)));
+             suggest_text(r->arena, name, names));
     return false;
 }
 
 /* Two of one file are told apart better by their own names than by line. */
-static bool is_new(const reader *r, const variant *v)
+static bool is_new(reader *r, const variant *v)
 {
-    const plan *p = r->plan;
-    for (size_t i = 0; i < p->variant_count; i++) {
-        const variant *other = p->variants[i];
-        if (!other->external || strcmp(other->family->name, v->family->name) != 0)
-            continue;
-        diagnose(r->d, v->at, message_entry_twice, v->family->name, other->symbol, v->symbol);
-        return false;
-    }
-    return true;
+    const size_t other = names_add(r->arena, &r->family_names, v->family->name, r->plan->variant_count);
+    if (other != NAME_NONE)
+        diagnose(r->d, v->at, message_entry_twice, v->family->name, r->plan->variants[other]->symbol,
+                 v->symbol);
+    return other == NAME_NONE;
 }
 
 static void add_kernel(reader *r, const external_request *q)
@@ -481,7 +485,7 @@ static bool keeps_line_info(const reader *r, const yaml_node *node)
         return false;
     if (!node->quoted && words_contain("true false", node->text))
         return strcmp(node->text, "true") == 0;
-    diagnose(r->d, node->at, message_line_info, reader_quote(r, node));
+    diagnose(r->d, node->at, message_line_info, reader_quote(r, node), reader_suggest_boolean(r, node->text));
     return false;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "support/files.h"
 #include "support/messages.h"
 #include "support/quote.h"
 #include "support/words.h"
@@ -15,6 +16,21 @@ const char *reader_quote(const reader *r, const yaml_node *node)
         return "nothing";
     const char *quote = node->quoted ? "\"" : "'";
     return arena_format(r->arena, "%s%s%s", quote, quote_text(r->arena, node->text), quote);
+}
+
+const char *reader_old_boolean(const char *word)
+{
+    return words_contain("yes Yes YES on On ON True TRUE", word)     ? "true"
+           : words_contain("no No NO off Off OFF False FALSE", word) ? "false"
+                                                                     : NULL;
+}
+
+const char *reader_suggest_boolean(const reader *r, const char *word)
+{
+    char buffer[8];
+    const char *old = reader_old_boolean(word);
+    const char *meant = old ? old : nearest_word(word, "true false", buffer, sizeof buffer);
+    return meant ? arena_format(r->arena, "; did you mean '%s'?", meant) : "";
 }
 
 bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
@@ -69,10 +85,17 @@ const char *reader_path(const reader *r, const char *asked)
     return arena_format(r->arena, "%s%s", arena_string(r->arena, r->plan->config_path, folder), asked);
 }
 
+const kiln_family *reader_find_family(const reader *r, const char *name)
+{
+    const size_t i = names_find(&r->family_names, name, strlen(name));
+    return i == NAME_NONE ? NULL : r->plan->variants[i]->family;
+}
+
 void reader_add_input(reader *r, const char *path)
 {
-    *(const char **)arena_push(r->arena, (void **)&r->plan->inputs, &r->plan->input_count,
-                               &r->plan->input_capacity, sizeof path) = path;
+    if (!file_is_stream(path))
+        *(const char **)arena_push(r->arena, (void **)&r->plan->inputs, &r->plan->input_count,
+                                   &r->plan->input_capacity, sizeof path) = path;
 }
 
 /* ---- licenses: SPDX expressions (SPDX specification, annex on license expressions) -------------------------------- */

@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "plan.h"
+#include "support/names.h"
 #include "yaml.h"
 
 enum { LONGEST_BUNDLE = 47 /* kiln_bundle.name holds 48 bytes */ };
@@ -17,10 +18,18 @@ typedef struct reader {
     const config_options *options;
     bool *is_ptx_used; /* beside options->ptx */
     size_t variant_capacity, budget_capacity;
+    name_table
+        family_names; /* of families to their first variants: of external PTX; behind `kernels` of all */
 } reader;
 
 /* A node as "found": 'word', a list, a mapping, nothing. */
 const char *reader_quote(const reader *r, const yaml_node *node);
+
+/* "true" or "false" of a word that is one of YAML 1.1's booleans, or null: 'yes', 'True'. Here they are text. */
+const char *reader_old_boolean(const char *word);
+
+/* "; did you mean 'true'?" of those and of words like them; else empty. */
+const char *reader_suggest_boolean(const reader *r, const char *word);
 
 /* Whether the node is a scalar with a value, a list with elements or a mapping; else after a diagnostic. */
 bool reader_is_kind(const reader *r, const yaml_node *node, yaml_kind kind, const char *key,
@@ -35,7 +44,10 @@ const yaml_node *reader_earlier(const yaml_node *list, const yaml_node *node);
 /* Where a file is: paths are relative to the configuration's folder. */
 const char *reader_path(const reader *r, const char *asked);
 
-/* Notes a file that was read, for the depfile. */
+/* The family of this name that some variant is of; null: none is. After `kernels`. */
+const kiln_family *reader_find_family(const reader *r, const char *name);
+
+/* Notes a file that was read, for the depfile; a pipe is not there a second time. */
 void reader_add_input(reader *r, const char *path);
 
 /* An SPDX expression, which is safe in a comment of C; or null after a diagnostic. */

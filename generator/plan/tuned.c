@@ -18,7 +18,8 @@ enum { LARGEST_FILE_BYTES = 64 * 1024 * 1024, MOST_MULTIPROCESSORS = 65535 };
 typedef struct tuned_reader {
     reader *r;
     tuned_file *file;
-    const char *lacking; /* the first variant that the bundle lacks */
+    const name_table *ids; /* of the variants */
+    const char *lacking;   /* the first variant that the bundle lacks */
     place lacking_at;
     size_t lacking_count;
 } tuned_reader;
@@ -59,20 +60,17 @@ static bool read_capability(const reader *r, const yaml_node *node, uint32_t *sm
 /* ---- families and variants ---------------------------------------------------------------------------------------- */
 
 /* Of the bundle, kernels of external PTX among them; else any that can be asked for; else null. */
-static const kiln_family *find_family(const plan *p, const char *name)
+static const kiln_family *find_family(const reader *r, const char *name)
 {
-    for (size_t i = 0; i < p->variant_count; i++)
-        if (strcmp(p->variants[i]->family->name, name) == 0)
-            return p->variants[i]->family;
-    return family_find(p->families, name);
+    const kiln_family *family = reader_find_family(r, name);
+    return family ? family : family_find(r->plan->families, name);
 }
 
-static const variant *find_variant(const plan *p, const kiln_family *family, const char *id)
+static const variant *find_variant(const tuned_reader *t, const kiln_family *family, const char *id)
 {
-    for (size_t i = 0; i < p->variant_count; i++)
-        if (p->variants[i]->family == family && strcmp(p->variants[i]->id, id) == 0)
-            return p->variants[i];
-    return NULL;
+    const size_t i = names_find(t->ids, id, strlen(id));
+    const variant *v = i == NAME_NONE ? NULL : t->r->plan->variants[i];
+    return v && v->family == family ? v : NULL;
 }
 
 static bool is_external(const plan *p, const kiln_family *family)
@@ -118,7 +116,7 @@ static const char *why_no_id(arena *a, const kiln_family *family, const char *id
 static const variant *read_variant(tuned_reader *t, const kiln_family *family, const yaml_node *node)
 {
     const reader *r = t->r;
-    const variant *v = find_variant(r->plan, family, node->key);
+    const variant *v = find_variant(t, family, node->key);
     const char *why = v || is_external(r->plan, family) ? NULL : why_no_id(r->arena, family, node->key);
     if (why)
         diagnose(r->d, node->key_at, message_tuned_variant, family->name, quote_text(r->arena, node->key),
@@ -243,10 +241,11 @@ static void read_entry(tuned_reader *t, const yaml_node *item)
     }
     if (!ok || !reader_is_kind(r, members[0], YAML_SCALAR, "family", "the name of a family"))
         return;
-    const kiln_family *family = find_family(r->plan, members[0]->text);
+    const kiln_family *family = find_family(r, members[0]->text);
     if (!family) {
         diagnose(r->d, members[0]->at, message_family_unknown, reader_quote(r, members[0]),
-                 suggest_text(r->arena, members[0]->text, family_names(r->arena, r->plan->families)));
+                 suggest_listed_text(r->arena, members[0]->text, family_names(r->arena, r->plan->families),
+                                     "kiln families"));
         return;
     }
     uint64_t *sizes = arena_alloc(r->arena, (arg_count_of(family) + 1) * sizeof *sizes);
@@ -281,7 +280,7 @@ static void read_root(tuned_reader *t, const yaml_node *root)
         read_entry(t, item);
 }
 
-static void read_file(reader *r, const yaml_node *node)
+static void read_file(reader *r, const name_table *ids, const yaml_node *node)
 {
     text data;
     const char *why, *path = reader_path(r, node->text);
@@ -292,7 +291,7 @@ static void read_file(reader *r, const yaml_node *node)
     reader_add_input(r, path);
     const int before = r->d->count;
     const yaml_node *root = yaml_parse(r->arena, path, data.data, data.length, r->d);
-    tuned_reader t = {.r = r, .file = arena_alloc(r->arena, sizeof *t.file)};
+    tuned_reader t = {.r = r, .ids = ids, .file = arena_alloc(r->arena, sizeof *t.file)};
     *t.file = (tuned_file){.asked = node->text, .path = path, .data = data.data, .bytes = data.length};
     *(const tuned_file **)arena_push(r->arena, (void **)&r->plan->tuned, &r->plan->tuned_count,
                                      &r->plan->tuned_capacity, sizeof t.file) = t.file;
@@ -310,6 +309,9 @@ void reader_read_tuned(reader *r, const yaml_node *list)
 {
     if (!reader_is_kind(r, list, YAML_LIST, "tuned", "a list of tuned files"))
         return;
+    name_table ids = {0};
+    for (size_t i = 0; i < r->plan->variant_count; i++)
+        names_add(r->arena, &ids, r->plan->variants[i]->id, i);
     for (const yaml_node *node = list->first; node; node = node->next) {
         if (!reader_is_kind(r, node, YAML_SCALAR, "tuned", "the name of a tuned file"))
             continue;
@@ -317,7 +319,7 @@ void reader_read_tuned(reader *r, const yaml_node *list)
         if (first)
             diagnose(r->d, node->at, message_tuned_twice, quote_text(r->arena, node->text), first->at.line);
         else
-            read_file(r, node);
+            read_file(r, &ids, node);
     }
 }
 

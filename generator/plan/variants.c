@@ -86,19 +86,26 @@ static const char *targets_text(arena *a, const variant *v)
  * technical specifications. */
 enum { SHARED_OF_ALL = 65536, SHARED_OF_NEWER = 101376 };
 
+/* What keeps a variant from other targets. */
+static const char *needs_text(arena *a, const variant *v)
+{
+    const kiln_shape *shape = &v->shape;
+    const uint32_t shared = shape->least_shared_bytes;
+    const char *what = shape->is_specific || shape->max_sm || shared > SHARED_OF_NEWER
+                           ? targets_text(a, v)
+                           : arena_format(a, "needs sm_%u or newer", (unsigned)shape->min_sm);
+    return shared > SHARED_OF_ALL
+               ? arena_format(a, "%s: it takes %u bytes of shared memory", what, (unsigned)shared)
+               : what;
+}
+
 static void report_stranded(arena *a, const stranded_list *list, diagnostics *d)
 {
     for (size_t i = 0; i < list->count; i++) {
         const stranded *s = &list->items[i];
         const char *others = s->count > 1 ? arena_format(a, " (and %u more)", (unsigned)(s->count - 1)) : "";
-        const kiln_shape *shape = &s->first->shape;
-        const uint32_t shared = shape->least_shared_bytes;
-        const char *what = shape->is_specific || shape->max_sm || shared > SHARED_OF_NEWER
-                               ? targets_text(a, s->first)
-                               : arena_format(a, "needs sm_%u or newer", (unsigned)s->lowest_sm);
-        if (shared > SHARED_OF_ALL)
-            what = arena_format(a, "%s: it takes %u bytes of shared memory", what, (unsigned)shared);
-        diagnose(d, s->first->at, message_variant_without_target, s->first->id, others, what);
+        diagnose(d, s->first->at, message_variant_without_target, s->first->id, others,
+                 needs_text(a, s->first));
     }
 }
 
@@ -197,17 +204,62 @@ static uint32_t served_targets(const plan *p, const kiln_family *family)
     return served;
 }
 
-static void check_targets(const plan *p, const place *places, diagnostics *d)
+static const variant *first_variant(const plan *p, const kiln_family *family)
 {
-    char name[TARGET_NAME_BYTES];
+    size_t i = 0;
+    while (p->variants[i]->family != family)
+        i++;
+    return p->variants[i];
+}
+
+/* The first value of a parameter with which a variant runs on a target; null: none that can be listed. */
+static const char *value_that_runs(arena *a, constraints *all, const variant *v, size_t param, target t)
+{
+    const kiln_param *row = &v->family->params[param];
+    const bool is_range = row->type == KILN_PARAM_INT && !row->words;
+    const char *values = is_range ? "" : param_values_text(a, row);
+    size_t length;
+    for (const char *w; (w = words_next(&values, &length));) {
+        variant other = *v;
+        other.values[param] = param_value_of(a, row, arena_string(a, w, length));
+        other.runs_on = 0;
+        if (constraints_break(a, all, &other))
+            continue;
+        variant_fill_shape(a, &other, &t, 1);
+        if (other.runs_on)
+            return other.values[param].text;
+    }
+    return NULL;
+}
+
+/* Which of the first variant's values keep the family from a target, and what to write in place of one. */
+static void report_unserved(arena *a, const plan *p, const kiln_family *family, target t, place at,
+                            diagnostics *d)
+{
+    const variant *v = first_variant(p, family);
+    constraints all = constraints_of(a, family);
+    text needy = text_new(a), instead = text_new(a);
+    for (size_t i = 0; i < family_param_count(family); i++) {
+        const char *name = family->params[i].name, *value = value_that_runs(a, &all, v, i, t);
+        if (!value)
+            continue;
+        text_printf(&needy, "%s%s=%s", needy.length > 0 ? " with " : "", name, v->values[i].text);
+        text_printf(&instead, "%s'%s: %s'", instead.length > 0 ? " or " : ", or add a variant with ", name,
+                    value);
+    }
+    diagnose(d, at, message_target_without_variant, family->name, target_text(a, t),
+             needy.length > 0 ? needy.data : v->id, needs_text(a, v), instead.data);
+}
+
+static void check_targets(arena *a, const plan *p, const place *places, diagnostics *d)
+{
     for (family_list f = p->families; *f; f++) {
         uint32_t served = served_targets(p, *f);
         if (served == 0)
             continue; /* not asked for, or already said of each variant */
         for (size_t i = 0; i < p->target_count; i++)
             if (!(served >> i & 1))
-                diagnose(d, places[i], message_target_without_variant, (*f)->name,
-                         target_print(p->targets[i], name));
+                report_unserved(a, p, *f, p->targets[i], places[i], d);
     }
 }
 
@@ -216,5 +268,5 @@ void plan_check(arena *a, const plan *p, const place *places, diagnostics *d)
     bool complete = d->count == 0;
     check_names(a, p, d);
     if (complete) /* else what is missing here has been said */
-        check_targets(p, places, d);
+        check_targets(a, p, places, d);
 }

@@ -8,6 +8,7 @@
 #include <libfyaml.h>
 
 #include "support/messages.h"
+#include "support/names.h"
 #include "support/quote.h"
 
 enum { DEEPEST = 8 };
@@ -166,16 +167,8 @@ static void read_list(reader *r, yaml_node *list, int depth)
     }
 }
 
-static const yaml_node *find_key(const yaml_node *map, const char *key)
-{
-    for (const yaml_node *n = map->first; n; n = n->next)
-        if (strcmp(n->key, key) == 0)
-            return n;
-    return NULL;
-}
-
-/* Whether a key may stand in the mapping; else after a diagnostic. */
-static bool take_key(reader *r, const yaml_node *map, const yaml_node *key)
+/* Whether a key may stand in a mapping with these keys, which have their lines; else after a diagnostic. */
+static bool take_key(reader *r, name_table *keys, const yaml_node *key)
 {
     if (key->refused)
         return false;
@@ -188,21 +181,22 @@ static bool take_key(reader *r, const yaml_node *map, const yaml_node *key)
         diagnose(r->d, key->at, message_yaml_merge_key);
         return false;
     }
-    const yaml_node *first = find_key(map, key->text);
-    if (first)
-        diagnose(r->d, key->at, message_duplicate_key, quote_text(r->arena, key->text), first->key_at.line);
-    return !first;
+    const size_t first_line = names_add(r->arena, keys, key->text, (size_t)key->at.line);
+    if (first_line != NAME_NONE)
+        diagnose(r->d, key->at, message_duplicate_key, quote_text(r->arena, key->text), (int)first_line);
+    return first_line == NAME_NONE;
 }
 
 static void read_map(reader *r, yaml_node *map, int depth)
 {
     yaml_node **end = &map->first;
     const yaml_node *key = NULL;
+    name_table keys = {0};
     for (struct fy_event *event; (event = next_event(r));) {
         enum fy_event_type type = event->type;
         if (type != FYET_MAPPING_END) {
             yaml_node *node = read_node(r, event, key ? key->at : map->at, depth);
-            if (node && key && take_key(r, map, key)) {
+            if (node && key && take_key(r, &keys, key)) {
                 node->key = key->text;
                 node->key_at = key->at;
                 *end = node;

@@ -34,6 +34,11 @@ void warn(diagnostics *d, place at, const char *format, ...)
     va_end(arguments);
 }
 
+bool diagnostics_show_more(const diagnostics *d)
+{
+    return d->count < DIAGNOSTICS_SHOWN;
+}
+
 bool diagnostics_finish(diagnostics *d)
 {
     int hidden = d->count - DIAGNOSTICS_SHOWN;

@@ -28,6 +28,9 @@ __attribute__((format(printf, 3, 4))) void diagnose(diagnostics *d, place at, co
 /* "file:line:column: warning: text"; nothing fails. */
 __attribute__((format(printf, 3, 4))) void warn(diagnostics *d, place at, const char *format, ...);
 
+/* Whether one more would be shown: else what it suggests need not be looked for. */
+bool diagnostics_show_more(const diagnostics *d);
+
 /* Says how many were not shown; true when there was none at all. */
 bool diagnostics_finish(diagnostics *d);
 

@@ -1,4 +1,4 @@
-/* Whole files: read; written together, and only where bytes change. */
+/* Whole files: read; written together, and only where bytes change and the place is ours. */
 #include "files.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 bool file_read(arena *a, const char *path, size_t limit, text *out, const char **why)
 {
     *out = text_new(a);
-    FILE *file = fopen(path, "rb");
+    const bool is_stdin = strcmp(path, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(path, "rb");
     if (!file) {
         *why = strerror(errno);
         return false;
@@ -29,8 +30,24 @@ bool file_read(arena *a, const char *path, size_t limit, text *out, const char *
     }
     if (ferror(file))
         *why = strerror(errno);
-    fclose(file);
+    if (!is_stdin)
+        fclose(file);
     return !*why;
+}
+
+bool file_is_stream(const char *path)
+{
+    struct stat status;
+    return strcmp(path, "-") == 0 || strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 ||
+           (stat(path, &status) == 0 && !S_ISREG(status.st_mode));
+}
+
+const char *folder_of(arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return ".";
+    return arena_string(a, path, slash == path ? 1 : (size_t)(slash - path));
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
@@ -70,8 +87,6 @@ void file_add(file_output *f, spool_range range)
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-typedef enum file_state { FILE_SAME, FILE_DIFFERS, FILE_BROKEN } file_state;
-
 /* All of a file, in its order. */
 static bool read_output(const file_output *f, spool_take *take, void *context)
 {
@@ -102,27 +117,6 @@ static bool reads_as(void *file, const char *data, size_t bytes)
     return true;
 }
 
-/* Compares what is there with what is to be written. A missing file differs; what is no readable file is refused now,
- * before anything was replaced. */
-static file_state compare(const file_output *f)
-{
-    struct stat status;
-    if (stat(f->path, &status) != 0)
-        return errno == ENOENT ? FILE_DIFFERS : FILE_BROKEN;
-    if (!S_ISREG(status.st_mode)) { /* a rename would replace a device or a pipe */
-        errno = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-        return FILE_BROKEN;
-    }
-    if (status.st_size < 0 || (uint64_t)status.st_size != bytes_of(f))
-        return FILE_DIFFERS;
-    FILE *file = fopen(f->path, "rb");
-    if (!file)
-        return FILE_DIFFERS;
-    const bool same = read_output(f, reads_as, file) && fgetc(file) == EOF && !ferror(file);
-    fclose(file);
-    return same ? FILE_SAME : FILE_DIFFERS;
-}
-
 static bool write_all(void *descriptor, const char *data, size_t bytes)
 {
     while (bytes > 0) {
@@ -137,23 +131,35 @@ static bool write_all(void *descriptor, const char *data, size_t bytes)
     return true;
 }
 
-/* Writes a file that is not there yet; on failure nothing is left of it and errno says why. */
-static bool write_new(const char *path, const file_output *f)
+/* Opens a new file beside `path`. Names that another run has, or that a killed one left, are passed over. */
+static int open_beside(arena *a, const char *path, const char **name)
 {
-    int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    for (long number = getpid();; number++) {
+        *name = arena_format(a, "%s.%ld.tmp", path, number);
+        const int descriptor = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0 || errno != EEXIST)
+            return descriptor;
+    }
+}
+
+/* The name of a new file with all that `f` has. Null on failure: nothing is left of it, and errno says why. */
+static const char *write_beside(arena *a, const file_output *f)
+{
+    const char *name;
+    int descriptor = open_beside(a, f->path, &name);
     if (descriptor < 0)
-        return false;
+        return NULL;
     bool ok = read_output(f, write_all, &descriptor);
     int error = errno;
     if (close(descriptor) != 0 && ok) {
         ok = false;
         error = errno;
     }
-    if (!ok) {
-        unlink(path);
-        errno = error;
-    }
-    return ok;
+    if (ok)
+        return name;
+    unlink(name);
+    errno = error;
+    return NULL;
 }
 
 static void report(diagnostics *d, const char *path)
@@ -161,26 +167,125 @@ static void report(diagnostics *d, const char *path)
     diagnose(d, (place){.file = path}, "cannot write: %s", strerror(errno));
 }
 
-typedef enum file_begin_is { BEGIN_EMPTY, BEGIN_MARKED, BEGIN_OTHER } file_begin_is;
+/* ---- what is there ----------------------------------------------------------------------------------------------- */
 
-/* A file that is not there, or cannot be read, is empty. */
-static file_begin_is read_begin(const char *path, const char *mark)
+bool file_begins(const char *front, const char *mark)
 {
-    char begin[64];
-    FILE *file = fopen(path, "rb");
+    return strncmp(front, mark, strlen(mark)) == 0;
+}
+
+bool file_has_line(const char *front, const char *mark)
+{
+    const char *line = front;
+    while (!file_begins(line + strspn(line, " \t"), mark)) {
+        line = strchr(line, '\n');
+        if (!line)
+            return false;
+        line++;
+    }
+    return true;
+}
+
+/* Null where the path is no regular file. A pipe that takes its place meanwhile is not waited for. */
+static FILE *open_regular(const char *path)
+{
+    struct stat status;
+    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode))
+        return NULL;
+    const int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
+    if (descriptor >= 0 && !file)
+        close(descriptor);
+    return file;
+}
+
+bool file_is(const char *path, file_form *form, const char *mark)
+{
+    enum { FRONT_BYTES = 64 * 1024 };
+    FILE *file = open_regular(path);
     if (!file)
-        return BEGIN_EMPTY;
-    const size_t length = fread(begin, 1, sizeof begin, file), marked = strlen(mark);
+        return false;
+    char front[FRONT_BYTES + 1];
+    front[fread(front, 1, FRONT_BYTES, file)] = '\0';
     fclose(file);
-    if (length == 0)
-        return BEGIN_EMPTY;
-    return length >= marked && memcmp(begin, mark, marked) == 0 ? BEGIN_MARKED : BEGIN_OTHER;
+    return form(front, mark);
 }
 
-bool file_is_marked(const char *path, const char *mark)
+/* Whether a regular file has these bytes already. */
+static bool is_written(const file_output *f)
 {
-    return read_begin(path, mark) == BEGIN_MARKED;
+    struct stat status;
+    if (lstat(f->path, &status) != 0 || status.st_size < 0 || (uint64_t)status.st_size != bytes_of(f))
+        return false;
+    FILE *file = open_regular(f->path);
+    if (!file)
+        return false;
+    const bool same = read_output(f, reads_as, file) && fgetc(file) == EOF && !ferror(file);
+    fclose(file);
+    return same;
 }
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+/* Whether the file may take its place; else after a diagnostic. Nothing is lost with an empty file, or with a link. */
+static bool may_write(const file_output *f, bool replaces_all, diagnostics *d)
+{
+    struct stat status;
+    if (lstat(f->path, &status) != 0 || S_ISLNK(status.st_mode))
+        return true; /* a path that leads nowhere is found when it is written */
+    if (!S_ISREG(status.st_mode))
+        diagnose(d, (place){.file = f->path}, "cannot write: %s is in its place", kind_of(status.st_mode));
+    else if (replaces_all || !f->form || status.st_size == 0 || file_is(f->path, f->form, f->mark) ||
+             is_written(f))
+        return true;
+    else
+        diagnose(d, (place){.file = f->path},
+                 "kiln did not write this file, so it stays: write elsewhere, or replace it with --force");
+    return false;
+}
+
+static bool is_same_file(const struct stat *x, const struct stat *y)
+{
+    return x->st_dev == y->st_dev && x->st_ino == y->st_ino;
+}
+
+bool files_spare_inputs(arena *a, const file_output *files, size_t count, const char *const *inputs,
+                        size_t input_count, diagnostics *d)
+{
+    struct stat *all = arena_alloc(a, (2 * input_count + 1) * sizeof *all), status;
+    size_t known = 0; /* of a link itself and the file */
+    bool ok = true;
+    for (size_t i = 0; i < input_count; i++) {
+        known += stat(inputs[i], &all[known]) == 0;
+        known += lstat(inputs[i], &all[known]) == 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (lstat(files[i].path, &status) != 0)
+            continue;
+        for (size_t k = 0; k < known; k++) {
+            if (!is_same_file(&status, &all[k]))
+                continue;
+            diagnose(d, (place){.file = files[i].path}, "kiln reads this file, so it does not write it");
+            ok = false;
+            break;
+        }
+    }
+    return ok;
+}
+
+bool paths_are_one(arena *a, const char *x, const char *y)
+{
+    struct stat of_x, of_y;
+    const char *slash_x = strrchr(x, '/'), *slash_y = strrchr(y, '/');
+    return strcmp(slash_x ? slash_x + 1 : x, slash_y ? slash_y + 1 : y) == 0 &&
+           stat(folder_of(a, x), &of_x) == 0 && stat(folder_of(a, y), &of_y) == 0 &&
+           is_same_file(&of_x, &of_y);
+}
+
+/* ---- writing together -------------------------------------------------------------------------------------------- */
 
 /* Signals that would end the program between a temporary file and its place wait until both are done. */
 static void hold_signals(sigset_t *before)
@@ -202,26 +307,18 @@ static bool has_been_stopped(void)
             sigismember(&waiting, SIGHUP) == 1);
 }
 
-static bool write_held(arena *a, const file_output *files, size_t count, diagnostics *d)
+static bool write_held(arena *a, const file_output *files, size_t count, bool replaces_all, diagnostics *d)
 {
     const char **temporary = arena_alloc(a, count * sizeof *temporary);
     bool ok = true;
-    for (size_t i = 0; i < count; i++) {
-        if (!files[i].mark || read_begin(files[i].path, files[i].mark) != BEGIN_OTHER)
-            continue;
-        diagnose(d, (place){.file = files[i].path},
-                 "this file is not one of kiln's, so it stays: choose another --output or bundle name");
-        ok = false;
-    }
+    for (size_t i = 0; i < count; i++)
+        ok = may_write(&files[i], replaces_all, d) && ok;
     for (size_t i = 0; i < count && ok; i++) {
-        file_state state = compare(&files[i]);
-        if (state == FILE_SAME)
+        if (is_written(&files[i]) && !files[i].is_stamp)
             continue;
-        const char *name = arena_format(a, "%s.%ld.tmp", files[i].path, (long)getpid());
-        ok = state == FILE_DIFFERS && write_new(name, &files[i]);
-        if (ok)
-            temporary[i] = name;
-        else
+        temporary[i] = write_beside(a, &files[i]);
+        ok = temporary[i] != NULL;
+        if (!ok)
             report(d, files[i].path);
         if (ok && has_been_stopped()) {
             diagnose(d, (place){.file = files[i].path}, "stopped by a signal: nothing is written");
@@ -243,11 +340,11 @@ static bool write_held(arena *a, const file_output *files, size_t count, diagnos
     return ok;
 }
 
-bool files_write(arena *a, const file_output *files, size_t count, diagnostics *d)
+bool files_write(arena *a, const file_output *files, size_t count, bool replaces_all, diagnostics *d)
 {
     sigset_t before;
     hold_signals(&before);
-    const bool ok = write_held(a, files, count, d);
+    const bool ok = write_held(a, files, count, replaces_all, d);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
 }
@@ -259,14 +356,4 @@ bool folder_make(const char *path, bool *is_new, diagnostics *d)
         return true;
     diagnose(d, (place){.file = path}, "cannot make the folder: %s", strerror(errno));
     return false;
-}
-
-bool file_stamp(const char *path, diagnostics *d)
-{
-    FILE *file = fopen(path, "wb");
-    const bool is_written = file && fputs("made\n", file) >= 0;
-    const bool is_closed = file && fclose(file) == 0;
-    if (!is_written || !is_closed)
-        report(d, path);
-    return is_written && is_closed;
 }

@@ -30,6 +30,7 @@
     /* bundle */                                                                                                       \
     M(bundle_not_identifier, "expected a C identifier (letters, digits, _) as bundle, found %s")                       \
     M(bundle_keyword, "expected a C identifier as bundle, found %s, a word of C or C++")                               \
+    M(bundle_old_boolean, "expected a C identifier as bundle, found %s, YAML 1.1's %s; put it in quotes") \
     M(bundle_reserved, "expected a bundle name that is free, found %s, %s")                                            \
     M(bundle_too_long, "expected at most %d characters as bundle, found %zu")                                          \
     /* targets and images */                                                                                           \
@@ -76,7 +77,7 @@
     M(ptx_entry_twice, "expected each .entry once, found %s again; the first is on line %d")                             \
     M(ptx_absolute_path, "the PTX names a file of this machine, '%s'; 'line_info: false' leaves such lines out")           \
     M(ptx_debug, "the PTX is for a debugger, so drivers do not optimise it; compile it without -G")                        \
-    M(line_info, "expected true or false for 'line_info', found %s")                                                     \
+    M(line_info, "expected true or false for 'line_info', found %s%s")                                                   \
     M(ptx_unused, "expected a ptx: item that embeds '%s', found none")                                                \
     M(entry_unknown, "expected an .entry of %s, found '%s'%s")                                                         \
     M(entry_name, "expected a name for C that is free (no leading or double _), found '%s'; 'name' and 'args' in 'entries' give others") \
@@ -84,6 +85,7 @@
     M(entry_twice, "expected names that differ, found '%s' for %s and for %s; list all that are wanted in 'entries', one with another 'name'") \
     M(entry_args, "expected as many arguments as %s has parameters, %u, found %u")                                     \
     M(entry_arg, "expected for '%s' (%u bytes, %s) %s, found '%s'")                                                    \
+    M(entry_pointers, "expected at most %d pointers with a shape in %s, found %zu; give the others as u64")             \
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
     M(entry_count, "expected a number from 1 to %d for '%s', found '%s'%s")                                            \
@@ -99,7 +101,7 @@
     M(family_unknown, "expected a family, found %s%s")                                                                 \
     M(param_unknown, "expected a parameter of %s, found %s%s")                                                         \
     M(value_unknown, "expected a value of %s, found %s%s")                                                             \
-    M(value_not_boolean, "expected true or false for %s, found %s")                                                    \
+    M(value_not_boolean, "expected true or false for %s, found %s%s")                                                  \
     M(value_not_integer, "expected a decimal integer for %s, found %s")                                                \
     M(value_out_of_range, "expected %s for %s, found %s")                                                              \
     M(value_quoted, "expected %s without quotes for %s, found %s")                                                     \
@@ -112,8 +114,7 @@
     M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \
     M(entry_collision, "expected names that differ, found %s for both %s and %s")                                      \
     M(variant_without_target, "expected a target that %s%s runs on (it %s), found none in 'targets'")                  \
-    M(target_without_variant, "expected a variant of %s that runs on %s, found none; leave the target out or ask for " \
-                              "a variant that needs less")
+    M(target_without_variant, "expected a variant of %s that runs on %s, found none: %s %s; leave the target out%s")
 /* clang-format on */
 
 #define M(name, text) static const char message_##name[] = text;

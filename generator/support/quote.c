@@ -64,3 +64,26 @@ const char *suggest_text(arena *a, const char *written, const char *candidates)
         return "";
     return arena_format(a, "; there %s %s", strchr(candidates, ' ') ? "are" : "is", list_text(a, candidates));
 }
+
+/* Those with the word in them, while they are few. */
+static const char *containing_text(arena *a, const char *written, const char *candidates)
+{
+    text t = text_new(a);
+    size_t length;
+    for (const char *w; strlen(written) >= 3 && (w = words_next(&candidates, &length));) {
+        const char *word = arena_string(a, w, length);
+        if (strstr(word, written))
+            text_printf(&t, "%s%s", t.length > 0 ? ", " : "", word);
+    }
+    return t.length <= SHOWN_CANDIDATES_BYTES ? t.data : "";
+}
+
+const char *suggest_listed_text(arena *a, const char *written, const char *candidates, const char *command)
+{
+    const char *suggested = suggest_text(a, written, candidates);
+    if (*suggested || !*candidates)
+        return suggested;
+    const char *some = containing_text(a, written, candidates);
+    return *some ? arena_format(a, "; there are %s, and others that '%s' lists", some, command)
+                 : arena_format(a, "; '%s' lists them", command);
+}

@@ -7,6 +7,7 @@ usage: check.py ROOT PROGRAM unit                        what reads and supervis
 
 PROGRAM is a kiln-bench with a variant of each family, MANIFEST its bundle's, FAULTY the driver that misbehaves.
 """
+import importlib.machinery
 import json
 import os
 import pathlib
@@ -24,6 +25,9 @@ import judge
 import plan
 import records
 from supervise import Feed
+
+
+gpu = importlib.machinery.SourceFileLoader("gpu", str(ROOT / "tools/bench/gpu")).load_module()
 
 
 def expect(what, got, wanted):
@@ -120,7 +124,7 @@ def plan_():
     kiln = sys.argv[4]
     with tempfile.TemporaryDirectory() as room:
         room = pathlib.Path(room)
-        configs = [ROOT / path for path in ("generated/default.yaml", "tests/consumer/language_model/kernels.yaml", "tests/full.yaml")]
+        configs = [ROOT / path for path in gpu.CONFIGS]
         subprocess.run([sys.executable, "-B", ROOT / "tools/bench/join.py", kiln, "kiln_gpu", "sm_90", room / "gpu.yaml",
                         room / "sets.json", *configs], check=True)
         subprocess.run([kiln, "generate", room / "gpu.yaml", "--output", room, "--quiet"], check=True)

@@ -6,6 +6,7 @@ usage: check.py GENERATOR SOURCE_DIR VERB
 GENERATOR is kiln with the families of families.c. Verbs are the functions below that are registered as such; `rebase`
 rewrites the golden files, and then a person reads the differences.
 """
+import ctypes
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -400,6 +402,32 @@ def compiler_independent(scratch):
     expect(bytes_of(scratch / "one") == bytes_of(scratch / "two"), f"{other[0]}'s generator writes other bytes")
 
 
+def seconds(*command):
+    """What the processor needs of it."""
+    child = subprocess.Popen(command)
+    _, status, usage = os.wait4(child.pid, 0)
+    expect(status == 0, f"{command}: status {status}")
+    return usage.ru_utime
+
+
+@verb
+def many(scratch):
+    """Time grows with the entries and parameters of external PTX, not with their square."""
+    head = ".version 7.8\n.target sm_80\n.address_size 64\n.extern .shared .align 4 .b8 x_0[];\n"
+    makers = {"entries": lambda n: "".join(f".extern .shared .align 4 .b8 s_{i}[];\n.visible .entry k_{i}(.param .u32 n)\n"
+                                           f".reqntid 32\n{{\n mov.u32 %r1, s_{i};\n ret;\n}}\n" for i in range(n)),
+              "parameters": lambda n: f".visible .entry k_0({', '.join(f'.param .u32 p_{i}' for i in range(n))})\n.reqntid 32\n{{\n ret;\n}}\n"}
+    for what, make in makers.items():
+        times = []
+        for n in 8000, 32000:
+            (scratch / "many.ptx").write_text(head + make(n))
+            entries = "".join(f"      k_{i}: {{grid: 1, shared_bytes: 64}}\n" for i in range(n)) if what == "entries" else "      k_0: {grid: 1}\n"
+            (scratch / "many.yaml").write_text(f"bundle: many\ntargets: [sm_80]\nkernels:\n  - ptx: many.ptx\n    entries:\n{entries}"
+                                               f"max_bytes: {{k_{n - 1 if what == 'entries' else 0}: 100000000}}\n")
+            times.append(seconds(GENERATOR, "generate", "-q", scratch / "many.yaml"))
+        expect(times[1] < 8 * times[0] + 0.1, f"four times the {what} take {times[1]:.2f} s, not {times[0]:.2f} s")
+
+
 # ---- what is left alone ----------------------------------------------------------------------------------------------
 
 FILES = (*WRITTEN, "sample.d")
@@ -425,6 +453,35 @@ def unchanged(scratch):
     generate(folder, config)
     after = times(folder)
     expect({n for n in FILES if after[n] != before[n]} == {"sample.h"}, "only the damaged file is written again")
+
+
+@verb
+def order(scratch):
+    """The manifest takes its place after all that it describes, and the stamp after it; two runs at once leave whole files."""
+    IN_MOVED_TO, EVENT = 0x80, struct.Struct("iIII")
+    system = ctypes.CDLL(None, use_errno=True)
+    watch = system.inotify_init()
+    expect(system.inotify_add_watch(watch, bytes(scratch), IN_MOVED_TO) >= 0, "the folder is watched")
+    generate(scratch, options=("--shards", "2", "--stamp", scratch / "stamp"))
+    events, moved = os.read(watch, 1 << 16), []
+    os.close(watch)
+    while events:
+        length = EVENT.unpack_from(events)[3]
+        moved.append(events[EVENT.size:EVENT.size + length].rstrip(b"\0").decode())
+        events = events[EVENT.size + length:]
+    expect(moved == ["sample.c", "sample.h", "sample_1.c", "sample_2.c", "sample.d", "sample.json", "stamp"], f"the order: {moved}")
+    config = scratch / "few.yaml"
+    config.write_text((HERE / "sample.yaml").read_text().replace("width: [64, 128]", "width: 64"))
+    whole = [generate(scratch / of.stem, of) and bytes_of(scratch / of.stem) for of in (HERE / "sample.yaml", config)]
+    alone = ("unshare", "-pf")  # each process is number 1 then, as in containers
+    if not shutil.which("unshare") or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        alone = ()
+    for _ in range(5):
+        runs = [subprocess.Popen([*alone, GENERATOR, "generate", of, "-q", "-o", scratch / "both"]) for of in (HERE / "sample.yaml", config) * 2]
+        expect(not any([process.wait() for process in runs]), "four runs at once")
+        found = bytes_of(scratch / "both")
+        expect(all(found[name] in [w[name] for w in whole] for name in WRITTEN), "a file of two runs is neither's")
+        expect(sorted(os.listdir(scratch / "both")) == sorted(FILES), "something was left behind")
 
 
 def no_room():

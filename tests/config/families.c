@@ -247,7 +247,7 @@ static const kiln_param tall_params[] = {
      .numbers = "1 2",
      .default_value = "square",
      .summary = "of a tile"},
-    {.name = "rows", .words = "8 32 64", .default_value = "8", .summary = "of a tile"},
+    {.name = "rows", .words = "8 32 64 256", .default_value = "8", .summary = "of a tile"},
     {.name = "columns", .words = "8 16", .default_value = "8", .summary = "of a tile"},
     {0}};
 
@@ -258,6 +258,7 @@ static void shape_tall(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, rows == 8 || columns == 16, "rows columns", "from 32 rows on columns is 16");
     s->block[0] = 1;
     s->shared_bytes = rows * columns * (kiln_is(v, "shape", "tall") ? 96 : 104);
+    kiln_require_shared_bytes(s, s->shared_bytes, 166912, "shape rows columns", "rows and columns");
     s->min_sm = rows == 64 ? 80 : 75;
 }
 

@@ -225,6 +225,25 @@ static void test_nearest(void **state)
     assert_null(nearest_word("abcdefgh", "abcdefgi", buffer, 8)); /* no room */
 }
 
+static void test_suggest(void **state)
+{
+    (void)state;
+    arena *a = arena_new();
+    text many = text_new(a);
+    text_add(&many, "nf4_gemm nf4_gemm_transposed linear");
+    assert_string_equal(suggest_listed_text(a, "gemm", many.data, "kiln families"),
+                        "; there are nf4_gemm, nf4_gemm_transposed, linear");
+    for (int i = 0; i < 60; i++)
+        text_printf(&many, " family_%d", i);
+    assert_string_equal(suggest_listed_text(a, "gemm", many.data, "kiln families"),
+                        "; there are nf4_gemm, nf4_gemm_transposed, and others that 'kiln families' lists");
+    assert_string_equal(suggest_listed_text(a, "linaer", many.data, "kiln families"),
+                        "; did you mean 'linear'?");
+    assert_string_equal(suggest_listed_text(a, "softmax", many.data, "kiln families"),
+                        "; 'kiln families' lists them");
+    arena_free(a);
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
 typedef struct sandbox {
@@ -280,7 +299,7 @@ static void test_files(void **state)
     sandbox s;
     open_sandbox(&s);
     file_output files[] = {output(&s, "a", "one"), output(&s, "b", "two")};
-    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_true(files_write(s.arena, files, 2, false, &s.d));
     assert_file(&s, &files[0], "one");
     assert_file(&s, &files[1], "two");
 
@@ -288,7 +307,7 @@ static void test_files(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(stat(files[i].path, &before[i]), 0);
     files[1] = output(&s, "b", "TWO");
-    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_true(files_write(s.arena, files, 2, false, &s.d));
     for (int i = 0; i < 2; i++)
         assert_int_equal(stat(files[i].path, &after[i]), 0);
     assert_int_equal(before[0].st_ino, after[0].st_ino); /* the same file: not touched */
@@ -307,10 +326,10 @@ static void test_files(void **state)
     file_flush_to_front(&files[1]);
     text_add(&files[1].text, " three");
     file_add(&files[1], (spool_range){0, 0});
-    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_true(files_write(s.arena, files, 2, false, &s.d));
     assert_file(&s, &files[1], "front one<there>two three");
     assert_int_equal(stat(files[1].path, &before[1]), 0);
-    assert_true(files_write(s.arena, files, 2, &s.d));
+    assert_true(files_write(s.arena, files, 2, false, &s.d));
     assert_int_equal(stat(files[1].path, &after[1]), 0);
     assert_int_equal(before[1].st_ino, after[1].st_ino);
 
@@ -380,21 +399,21 @@ static void test_files_fail(void **state)
     open_sandbox(&s);
     file_output files[] = {output(&s, "a", "one"), output(&s, "missing/b", "two"),
                            output(&s, "folder", "three")};
-    assert_true(files_write(s.arena, files, 1, &s.d));
+    assert_true(files_write(s.arena, files, 1, false, &s.d));
     files[0] = output(&s, "a", "ONE");
-    assert_false(files_write(s.arena, files, 2, &s.d));
+    assert_false(files_write(s.arena, files, 2, false, &s.d));
     assert_file(&s, &files[0], "one");
 
     assert_int_equal(mkdir(files[2].path, 0777), 0);
     files[1] = output(&s, "b", "two");
-    assert_false(files_write(s.arena, files, 3, &s.d));
+    assert_false(files_write(s.arena, files, 3, false, &s.d));
     assert_file(&s, &files[0], "one");
     assert_int_equal(access(files[1].path, F_OK), -1);
     fflush(s.said);
     assert_string_equal(s.said_text,
                         arena_format(s.arena,
                                      "%s/missing/b: error: cannot write: No such file or directory\n"
-                                     "%s/folder: error: cannot write: Is a directory\n",
+                                     "%s/folder: error: cannot write: a folder is in its place\n",
                                      s.folder, s.folder));
     assert_int_equal(unlink(files[0].path) | rmdir(files[2].path), 0);
     close_sandbox(&s);
@@ -403,11 +422,17 @@ static void test_files_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),      cmocka_unit_test(test_text),
-        cmocka_unit_test(test_json),       cmocka_unit_test(test_json_misuse),
-        cmocka_unit_test(test_words),      cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_spool),      cmocka_unit_test(test_files),
-        cmocka_unit_test(test_files_fail), cmocka_unit_test(test_names_of_headers),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_misuse),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_suggest),
+        cmocka_unit_test(test_spool),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files_fail),
+        cmocka_unit_test(test_names_of_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,9 @@ def made_up(folder):
     del old["variants"][5]
     old["variants"][0]["launch"]["block"] = [128, 1, 1]
     old["variants"][1]["images"][0] |= {"bytes": 15000, "xxh3_128": "0" * 32}
+    for number in 2, 3:  # moved from sm_87; of the second one needs a newer driver too
+        old["variants"][number]["images"][0]["target"] = "sm_87"
+    old["variants"][3]["images"][0]["min_driver"] = 1
     old["variants"].append(gone)
     old["generator"] = "kiln 0.1.0"
     kinds = ("read", "write", "atomic")
@@ -395,7 +398,8 @@ def check_counted(page):
 def check_changes(page, old):
     part, new = section(page, "changes"), MANIFEST
     expect("what changed", facts(part), {
-        "Variants added": "1", "Variants removed": "1", "Variants changed": "2", "Variants alike": str(len(new["variants"]) - 3),
+        "Variants added": "1", "Variants removed": "1", "Variants changed": "3", "Variants moved": "1",
+        "Variants alike": str(len(new["variants"]) - 5),
         "Bytes of images": "{:,} -> {:,} ({:+,})".format(*(sums := [sum(i["bytes"] for v in m["variants"] for i in v["images"])
                                                                    for m in (old, new)]), sums[1] - sums[0])})
     members, families = part.all("table")
@@ -408,9 +412,12 @@ def check_changes(page, old):
     expect("lists", {d.one("summary").text: [i.text for i in d.all("li")] for d in part.all("details")}, {
         "1 variant added": [f"{now[5]['id']}: {sum(i['bytes'] for i in now[5]['images']):,} bytes"],
         "1 variant removed": [f"{now[0]['id']},older=true: {sum(i['bytes'] for i in now[0]['images']):,} bytes"],
-        "2 variants changed": [
+        "3 variants changed": [
             f"{now[0]['id']}: 0 bytes; launch.block: 128 1 1 -> 256 1 1",
-            f"{now[1]['id']}: {now[1]['images'][0]['bytes'] - 15000:+,} bytes; sm_75: 15,000 -> {now[1]['images'][0]['bytes']:,} bytes"]})
+            f"{now[1]['id']}: {now[1]['images'][0]['bytes'] - 15000:+,} bytes; sm_75: 15,000 -> {now[1]['images'][0]['bytes']:,} bytes",
+            f"{now[3]['id']}: 0 bytes; sm_87: moved to sm_75, {now[3]['images'][0]['bytes']:,} bytes; min_driver"],
+        "1 variant moved to other targets with the same images": [
+            f"{now[2]['id']}: sm_87: moved to sm_75, {now[2]['images'][0]['bytes']:,} bytes"]})
 
 
 # Worked out by hand: of the language; occupancies of (device, threads, shared bytes, registers), where what is rounded matters.
@@ -615,7 +622,7 @@ def check_usage(folder):
         got, said = run_here(arguments)
         expect(f"{arguments}", (got, message in said), (status, True))
     expect("the page is as it was", pathlib.Path("page").read_text(), "as before")
-    expect("nothing is left", [p.name for p in pathlib.Path(folder).iterdir() if ".part" in p.name], [])
+    expect("nothing is left", [p.name for p in pathlib.Path(folder).iterdir() if p.name.startswith("page.")], [])
     expect("what a device is not", run_here(["good", "-o", os.devnull]), (0, ""))
     expect("it stays", stat.S_ISCHR(os.stat(os.devnull).st_mode), True)
     expect("help", run("--help").stdout.startswith("usage: kiln-report "), True)

@@ -5,7 +5,7 @@
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
 # written when their bytes change: touching the configuration, or building kiln anew, recompiles nothing by itself.
 #
-#   TARGETS    in place of the configuration's targets
+#   TARGETS    in place of the configuration's targets: sm_80, or 80 for short
 #   PTX        what kiln_add_ptx compiled under these names, each for an item `ptx: name` of the configuration
 #   SHARDS     spreads the families over n files more, NAME_1.c and on, which compile in parallel: a change of one
 #              family recompiles its shard and NAME.c, which is the index then
@@ -31,7 +31,13 @@ include_guard(GLOBAL)
 
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
-function(kiln_add_bundle name)
+function(kiln_add_bundle)
+    set(usage "it is called as kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] \
+[GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])")
+    if(ARGC EQUAL 0)
+        message(FATAL_ERROR "kiln_add_bundle: the bundle's name is missing; ${usage}")
+    endif()
+    set(name ${ARGV0})
     cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK;PYTHON" "CONFIG;SHARDS;GENERATOR" "TARGETS;PTX;REFERENCES;UNCOMPARED")
     _kiln_check_arguments()
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
@@ -140,9 +146,7 @@ endfunction()
 
 macro(_kiln_check_arguments)
     if(arg_UNPARSED_ARGUMENTS)
-        _kiln_bundle_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_bundle(NAME \
-CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES \
-file.c ...] [UNCOMPARED kernel ...]])")
+        _kiln_bundle_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; ${usage}")
     endif()
     if(arg_KEYWORDS_MISSING_VALUES)
         _kiln_bundle_error("nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")
@@ -153,6 +157,12 @@ file.c ...] [UNCOMPARED kernel ...]])")
     if(NOT arg_CONFIG)
         _kiln_bundle_error("CONFIG file.yaml is missing")
     endif()
+    foreach(target IN LISTS arg_TARGETS)
+        if(NOT target MATCHES "^(sm_|compute_)?[1-9][0-9]+[af]?$")
+            _kiln_bundle_error("TARGETS lists '${target}'; a target is written as in sm_80 or 80, sm_90a or 90a")
+        endif()
+    endforeach()
+    list(TRANSFORM arg_TARGETS REPLACE "^(sm_|compute_)?([0-9]+[af]?)$" "sm_\\2")
     if(DEFINED arg_SHARDS AND NOT arg_SHARDS MATCHES "^[1-9][0-9]?$")
         _kiln_bundle_error("SHARDS is a number from 1 to 99, found '${arg_SHARDS}'")
     endif()
@@ -172,7 +182,11 @@ file.c ...] [UNCOMPARED kernel ...]])")
         _kiln_bundle_error("REFERENCES and UNCOMPARED are for the program of VERIFY, which is not asked for")
     endif()
     if(arg_VERIFY AND NOT COMMAND kiln_add_verify)
-        _kiln_bundle_error("VERIFY needs kiln's tools: configure kiln with -DKILN_TOOLS=ON, and install libfyaml-dev")
+        get_property(lacking GLOBAL PROPERTY KILN_TOOLS_LACK)
+        if(lacking)
+            _kiln_bundle_error("VERIFY needs ${lacking}, which kiln's tools are linked with: install ${lacking}")
+        endif()
+        _kiln_bundle_error("VERIFY needs kiln's tools, which this kiln is without: configure kiln with -DKILN_TOOLS=ON")
     endif()
 endmacro()
 

@@ -5,7 +5,7 @@
 # that are `__global__`, preferably `extern "C"`. A source, a header that it includes, or an option that changes compiles
 # it anew, and then what embeds it.
 #
-#   ARCHS     80 for sm_80, which newer devices run too; 90a, 100f for one architecture or family alone. Each target of the
+#   ARCHS     80 or sm_80, which newer devices run too; 90a, 100f for one architecture or family alone. Each target of the
 #             bundle needs one that runs on it
 #   COMPILER  nvcc, which is the default, clang, or the path of either. nvcc is looked for on PATH, in CUDACXX and in
 #             /usr/local/cuda
@@ -15,7 +15,13 @@
 # source folder is named from there, and other files without their folders. Full debug information (-G) has paths still.
 include_guard(GLOBAL)
 
-function(kiln_add_ptx name)
+function(kiln_add_ptx)
+    set(usage "it is called as kiln_add_ptx(NAME SOURCES file.cu ... ARCHS 80 90a ... [COMPILER nvcc|clang|program] \
+[OPTIONS option ...])")
+    if(ARGC EQUAL 0)
+        message(FATAL_ERROR "kiln_add_ptx: the name is missing; ${usage}")
+    endif()
+    set(name ${ARGV0})
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "COMPILER" "SOURCES;ARCHS;OPTIONS")
     _kiln_check_ptx_arguments()
     _kiln_find_cuda_compiler(compiler kind)
@@ -69,8 +75,7 @@ endfunction()
 
 macro(_kiln_check_ptx_arguments)
     if(arg_UNPARSED_ARGUMENTS)
-        _kiln_ptx_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_ptx(NAME SOURCES \
-file.cu ... ARCHS 80 90a ... [COMPILER nvcc|clang|program] [OPTIONS option ...])")
+        _kiln_ptx_error("unknown argument '${arg_UNPARSED_ARGUMENTS}'; ${usage}")
     endif()
     foreach(list SOURCES ARCHS)
         if(NOT arg_${list})
@@ -81,10 +86,11 @@ file.cu ... ARCHS 80 90a ... [COMPILER nvcc|clang|program] [OPTIONS option ...])
         _kiln_ptx_error("the name is an identifier, which the configuration names after 'ptx:'")
     endif()
     foreach(arch IN LISTS arg_ARCHS)
-        if(NOT arch MATCHES "^[1-9][0-9][0-9]?[af]?$")
-            _kiln_ptx_error("an architecture is written as in 80, 90a or 100f, found '${arch}'")
+        if(NOT arch MATCHES "^(sm_|compute_)?[1-9][0-9][0-9]?[af]?$")
+            _kiln_ptx_error("ARCHS lists '${arch}'; an architecture is written as in 80 or sm_80, 90a or sm_90a")
         endif()
     endforeach()
+    list(TRANSFORM arg_ARCHS REPLACE "^(sm_|compute_)" "")
     if(CMAKE_CURRENT_BINARY_DIR MATCHES ",")
         _kiln_ptx_error("the build folder has a comma in its name")
     endif()

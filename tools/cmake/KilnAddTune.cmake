@@ -6,12 +6,17 @@
 #   REFERENCES  C sources that make inputs of families of one's own, as for kiln_add_verify; without them inputs are random
 include_guard(GLOBAL)
 
-function(kiln_add_tune target bundle)
+function(kiln_add_tune)
+    set(usage "it is called as kiln_add_tune(TARGET BUNDLE [REFERENCES file.c ...])")
+    if(ARGC LESS 2)
+        message(FATAL_ERROR "kiln_add_tune(${ARGV}): TARGET and BUNDLE are needed; ${usage}")
+    endif()
+    set(target ${ARGV0})
+    set(bundle ${ARGV1})
     cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "REFERENCES")
     set(caller "kiln_add_tune(${target} ${bundle})")
     if(arg_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "${caller}: unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_tune(TARGET \
-BUNDLE [REFERENCES file.c ...])")
+        message(FATAL_ERROR "${caller}: unknown argument '${arg_UNPARSED_ARGUMENTS}'; ${usage}")
     endif()
     if(arg_KEYWORDS_MISSING_VALUES)
         message(FATAL_ERROR "${caller}: nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")

@@ -12,12 +12,18 @@ include_guard(GLOBAL)
 set(KILN_VERIFY_INPUTS 1 CACHE STRING
     "Inputs that programs of kiln_add_verify try at each size, in turn; 0 for all; their option --inputs comes first")
 
-function(kiln_add_verify target bundle)
+function(kiln_add_verify)
+    set(usage "it is called as kiln_add_verify(TARGET BUNDLE [REFERENCES file.c ...] [UNCOMPARED kernel ...] \
+[MANIFEST file.json])")
+    if(ARGC LESS 2)
+        message(FATAL_ERROR "kiln_add_verify(${ARGV}): TARGET and BUNDLE are needed; ${usage}")
+    endif()
+    set(target ${ARGV0})
+    set(bundle ${ARGV1})
     cmake_parse_arguments(PARSE_ARGV 2 arg "" "MANIFEST" "REFERENCES;UNCOMPARED")
     set(caller "kiln_add_verify(${target} ${bundle})")
     if(arg_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "${caller}: unknown argument '${arg_UNPARSED_ARGUMENTS}'; it is called as kiln_add_verify(TARGET \
-BUNDLE [REFERENCES file.c ...] [UNCOMPARED kernel ...] [MANIFEST file.json])")
+        message(FATAL_ERROR "${caller}: unknown argument '${arg_UNPARSED_ARGUMENTS}'; ${usage}")
     endif()
     if(arg_KEYWORDS_MISSING_VALUES)
         message(FATAL_ERROR "${caller}: nothing stands after ${arg_KEYWORDS_MISSING_VALUES}")

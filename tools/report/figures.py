@@ -212,6 +212,7 @@ class Changes(NamedTuple):
     added: list     # (id, bytes)
     removed: list
     changed: list   # Change
+    moved: list     # Change: the same images, for other targets
     alike: int
 
 
@@ -247,11 +248,35 @@ def shown(value):
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def images_of(variant):
+    return {(i["target"], i.get("format", "ptx")): i for i in variant["images"]}
+
+
+def moves(old, new):
+    """{key before: key now} of images whose bytes are those of another target now."""
+    was, now = images_of(old), images_of(new)
+    came = {(i["xxh3_128"], key[1]): key for key, i in now.items() if key not in was}
+    return {key: came[i["xxh3_128"], key[1]] for key, i in was.items() if key not in now and (i["xxh3_128"], key[1]) in came}
+
+
+def has_moved(old, new):
+    """Nothing but the targets of images differs."""
+    moved, was = moves(old, new), images_of(old)
+    there = {moved.get(key, key): {**i, "target": moved.get(key, key)[0]} for key, i in was.items()}
+    return not differing(old, new, ["images"]) and there == images_of(new)
+
+
 def image_changes(old, new):
-    was, now = ({(i["target"], i.get("format", "ptx")): i for i in v["images"]} for v in (old, new))
+    was, now = images_of(old), images_of(new)
+    moved = moves(old, new)
     for key in dict.fromkeys([*was, *now]):
         name = key[0] + (" cubin" if key[1] == "cubin" else "")
-        if key not in now:
+        if key in moved:
+            others = differing(was[key], now[moved[key]], ["target"])
+            yield "; ".join([f"{name}: moved to {moved[key][0]}, {stored(was[key]):,} bytes", *others])
+        elif key in moved.values():
+            continue
+        elif key not in now:
             yield f"{name}: removed, {stored(was[key]):,} bytes"
         elif key not in was:
             yield f"{name}: added, {stored(now[key]):,} bytes"
@@ -263,11 +288,12 @@ def image_changes(old, new):
 
 def changes(old, new):
     was, now = ({v["id"]: v for v in m["variants"]} for m in (old, new))
-    changed = []
+    changed, moved = [], []
     for identity in now:
         if identity in was and was[identity] != now[identity]:
             what = [*member_changes(was[identity], now[identity]), *image_changes(was[identity], now[identity])]
-            changed.append(Change(identity, what, bytes_of(was[identity]), bytes_of(now[identity])))
+            change = Change(identity, what, bytes_of(was[identity]), bytes_of(now[identity]))
+            (moved if has_moved(was[identity], now[identity]) else changed).append(change)
     members = [(name, old.get(name), new.get(name)) for name in differing(old, new, ["families", "variants"])]
     before, after = ({f["name"]: f for f in m["families"]} for m in (old, new))
     families = []
@@ -276,5 +302,5 @@ def changes(old, new):
         in_both = name in before and name in after
         families.append((name, *sums, differing(before[name], after[name]) if in_both else []))
     return Changes(members, families, [(i, bytes_of(now[i])) for i in now if i not in was],
-                   [(i, bytes_of(was[i])) for i in was if i not in now], changed,
+                   [(i, bytes_of(was[i])) for i in was if i not in now], changed, moved,
                    sum(i in was and was[i] == now[i] for i in now))

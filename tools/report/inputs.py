@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import re
+import tempfile
 
 
 MOST_BYTES = 1 << 28
@@ -259,12 +260,8 @@ def write_whole(path, text):
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
         return
-    part = f"{path}.part{os.getpid()}"
-    try:
-        with open(part, "x", encoding="utf-8", newline="\n") as file:
+    with tempfile.TemporaryDirectory(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path)) as folder:
+        part = os.path.join(folder, "part")
+        with open(part, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
         os.replace(part, path)
-    except BaseException:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise

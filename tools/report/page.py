@@ -200,7 +200,8 @@ def shown_member(value):
 
 
 def changes_section(path, c):
-    counts = [("added", len(c.added)), ("removed", len(c.removed)), ("changed", len(c.changed)), ("alike", c.alike)]
+    counts = [("added", len(c.added)), ("removed", len(c.removed)), ("changed", len(c.changed)), ("moved", len(c.moved)),
+              ("alike", c.alike)]
     before, after = (sum(f[i] for f in c.families) for i in (1, 2))
     facts = el("dl", [el("div", el("dt", f"Variants {k}"), el("dd", f"{n:,}")) for k, n in counts],
                el("div", el("dt", "Bytes of images"), el("dd", f"{before:,} -> {after:,} ({signed(after - before)})")),
@@ -214,7 +215,9 @@ def changes_section(path, c):
                 named(f"{plural(len(c.added), 'variant')} added", [join(code(i), f": {b:,} bytes") for i, b in c.added], 2000),
                 named(f"{plural(len(c.removed), 'variant')} removed", [join(code(i), f": {b:,} bytes") for i, b in c.removed], 2000),
                 named(f"{plural(len(c.changed), 'variant')} changed",
-                      [join(code(x.id), f": {signed(x.after - x.before)} bytes; {'; '.join(x.what)}") for x in c.changed], 2000))
+                      [join(code(x.id), f": {signed(x.after - x.before)} bytes; {'; '.join(x.what)}") for x in c.changed], 2000),
+                named(f"{plural(len(c.moved), 'variant')} moved to other targets with the same images",
+                      [join(code(x.id), f": {'; '.join(x.what)}") for x in c.moved], 2000))
 
 
 # ---- roofline ---------------------------------------------------------------------------------------------------------------

@@ -184,6 +184,11 @@ typedef struct kiln_shape {
  * so that all are known; the shape of a variant that breaks one is not used. */
 void kiln_require(kiln_shape *s, bool holds, const char *params, const char *text);
 
+/* The same of shared memory: at most so many bytes. `text` says what takes them, in the plural: "tile_m and stages with strategy
+ * mma". A diagnostic says how many they take. */
+void kiln_require_shared_bytes(kiln_shape *s, uint32_t bytes, uint32_t most, const char *params,
+                               const char *text);
+
 typedef struct kiln_family {
     const char *name;      /* [a-z][a-z0-9_]* without double underscores */
     const char *summary;   /* one line */

@@ -1,0 +1,24 @@
+/* Names, each with a number, found in the time that one takes however many there are. */
+#ifndef SUPPORT_NAMES_H
+#define SUPPORT_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+
+/* All zero: empty. */
+typedef struct name_table {
+    struct name_slot *slots;
+    size_t count, slot_count;
+} name_table;
+
+#define NAME_NONE SIZE_MAX
+
+/* The number of a name; NAME_NONE: it is not there. */
+size_t names_find(const name_table *t, const char *name, size_t length);
+
+/* Adds a name, which lives as long as the table. NAME_NONE, or the number that it has already, which it keeps. */
+size_t names_add(arena *a, name_table *t, const char *name, size_t number);
+
+#endif
