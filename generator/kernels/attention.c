@@ -124,7 +124,7 @@ static const kiln_arg args[] = {
     {"scale_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "kv == int8_token", "scales from head to head"},
     {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite; 0 makes all of them 0"},
     {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
-    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
+    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key whatever its score is, but its row of V must be finite"},
     {"mask_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "score == mask", "elements of mask from row to row; 0: all queries share it"},
     {"mask_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from head to head of Q"},
     {"mask_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from batch to batch"},
@@ -443,9 +443,11 @@ const kiln_family attention_family = {
         "times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511",
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
-        "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
-        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it. A scale that is a NaN "
-        "or an infinity makes its elements NaN, or infinite where codes are not 0",
+        "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not "
+        "seen; so does one whose element of mask is -infinity, whatever its score is without it. With scale 0, Q is not "
+        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see its key, or whose mask "
+        "hides it: 0 times it is a NaN. Keys from a sequence's length on are not read, neither in K nor in V. A scale that "
+        "is a NaN or an infinity makes its elements NaN, or infinite where codes are not 0",
     .params = params,
     .args = args,
     .groups = "window sequences pages",

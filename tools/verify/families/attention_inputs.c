@@ -299,7 +299,7 @@ static double slope_of(uint64_t head, bool is_near)
     return exp2(is_near ? -13 : -1 - (double)(head % 8));
 }
 
-/* A mask hides one key in five, and with extremes all of some queries. */
+/* A mask hides one key in five, with extremes all of some queries, and half of those that are not finite. */
 static void fill_shaping(problem *p, int kind, random_stream s)
 {
     static const char *const names[] = {"sinks", "alibi_slopes", "mask"};
@@ -311,7 +311,7 @@ static void fill_shaping(problem *p, int kind, random_stream s)
         random_stream of = random_fork(s, 10 + n);
         for (uint64_t i = 0; a && i < a->count; i++) {
             double normal = random_normal(of, i);
-            bool is_hit = random_below(random_fork(of, 1), i, 5) == 0;
+            bool is_hit = random_below(random_fork(of, 1), i, kind == ATTENTION_NONFINITE ? 2 : 5) == 0;
             double value = n == 1 ? slope_of(i, kind == ATTENTION_SCALE_0 || kind >= ATTENTION_CHUNKS_RISE)
                            : n == 2 && is_hit          ? -INFINITY
                            : kind == ATTENTION_EXTREME ? (normal > 0 ? 300 : -300)

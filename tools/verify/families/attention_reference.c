@@ -68,7 +68,8 @@ static void shape_score(problem *p, attention_query *t, uint64_t j)
         t->shaping[j] = 4 * fabs(away);
     } else if (problem_has_parameter(p, "score", "mask")) {
         double added = element_of(p, "mask", t->mask + j);
-        *score += added;
+        *score = added == -INFINITY ? added : *score + added; /* it hides a NaN and +infinity, too */
+        t->size[j] = added == -INFINITY ? 0 : t->size[j];
         t->shaping[j] = isfinite(added) ? 4 * fabs(added) : 0;
     }
 }
