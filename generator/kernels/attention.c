@@ -41,8 +41,8 @@ static const kiln_param params[] = {
 /* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
 #define Q_BATCH "select(layout == dense, batch, 1)"
 #define Q_ROWS  "select(layout == dense, q_length, sequences_q_rows)"
-#define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && sequences_k_rows > 0, 1, batch))"
-#define K_ROWS  "select(layout == paged, pages_size, select(layout == ragged && sequences_k_rows > 0, sequences_k_rows, k_length))"
+#define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && given(sequences_k_offsets), 1, batch))"
+#define K_ROWS  "select(layout == paged, pages_size, select(layout == ragged && given(sequences_k_offsets), sequences_k_rows, k_length))"
 
 #define HAS_HEAD_SCALES "kv == e4m3 || kv == int8"
 
@@ -103,10 +103,10 @@ static const kiln_arg args[] = {
     {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; neither +infinity nor a NaN. Keys that all queries see are first_keys"},
     {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how a variant rounds sums: equal splits give it equal bits on every device; 0: as many as suit the device"},
     {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
-    {"sequences_k_offsets", KILN_ARG_IN, "u32", "select(sequences_k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
+    {"sequences_k_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == ragged", "the same for K and V; null: sequences are a batch stride apart"},
     {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: as many as it has rows, k_length in pages. What is behind them is not read"},
-    {"sequences_q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
-    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: there is no k_offsets, and sequences are a batch stride apart"},
+    {"sequences_q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences: at least q_length, and without q_offsets batch * q_length"},
+    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "rows of K and V of all sequences, where k_offsets counts them; else it does not matter"},
     {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "pages of each sequence, in the order of its keys. Entries behind its last key are not read"},
     {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "where the entries of each sequence begin, and their end; null: they are a stride apart"},
     {"pages_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table"},
@@ -171,9 +171,10 @@ static const kiln_rule rules[] = {
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
     {"first_keys <= " LONGEST, "first_keys must be at most 2^30"},
     {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
-    {"layout == dense || sequences_q_rows >= q_length", "sequences.q_rows must be at least q_length"},
+    {"layout == dense || sequences_q_rows >= q_length * select(given(sequences_q_offsets), 1, batch)",
+     "sequences.q_rows must be at least q_length, and without sequences.q_offsets batch * q_length"},
     {"layout != paged || (pages_size >= 8 && pages_size <= " LONGEST " && pages_size % 8 == 0)", "pages.size must be a multiple of 8, from 8 to 2^30"},
-    {"layout != paged || (pages_entries - min(pages_entries, " LAST("batch") " * pages_stride)) * pages_size >= k_length", "pages.table must have entries for k_length keys of each sequence"},
+    {"layout != paged || (pages_entries - min(pages_entries, " LAST("batch") " * select(given(pages_starts), 0, pages_stride))) * pages_size >= k_length", "pages.table must have entries for k_length keys of each sequence"},
     {"layout != paged || pages_count >= 1 || k_length == 0", "pages.count must be at least 1"},
     {NULL, NULL},
 };
