@@ -162,7 +162,7 @@ static const expression *name(parser *p, const char *run)
         e->kind = NAME_ARG;
         const kiln_arg *arg = &family->args[e->index];
         if (arg->kind != KILN_ARG_VALUE)
-            MISTAKE(p, "'%s' is a pointer; only aligned() takes one", run);
+            MISTAKE(p, "'%s' is a pointer; only aligned() and given() take one", run);
         const bool is_external = !family->emit; /* what makes one adds the rule that it is not negative */
         if (!words_contain("u8 u16 u32 u64", arg->type) &&
             !(is_external && words_contain("s8 s16 s32 s64", arg->type)))
@@ -181,7 +181,7 @@ static const expression *name(parser *p, const char *run)
     MISTAKE(p, "'%s' is no parameter, argument or fact", run);
 }
 
-static const expression *pointer(parser *p)
+static const expression *pointer(parser *p, operation op)
 {
     const char *run = take_run(p);
     expression *e = new_node(p, OPERATION_NAME);
@@ -189,7 +189,8 @@ static const expression *pointer(parser *p)
     e->name = run;
     if (!run || !find_arg(p->source->family, run, &e->index) ||
         p->source->family->args[e->index].kind == KILN_ARG_VALUE)
-        MISTAKE(p, "aligned() takes a pointer argument first, not '%s'", run ? run : p->at);
+        MISTAKE(p, "%s() takes a pointer argument%s, not '%s'", expression_operations[op].text,
+                op == OPERATION_ALIGNED ? " first" : "", run ? run : p->at);
     return e;
 }
 
@@ -219,8 +220,8 @@ static const expression *call(parser *p, operation op)
     for (int i = 0; i < expression_operations[op].operands; i++) {
         if (i > 0)
             expect(p, ",");
-        if (op == OPERATION_ALIGNED && i == 0)
-            e->operands[i] = pointer(p);
+        if (i == 0 && (op == OPERATION_ALIGNED || op == OPERATION_GIVEN))
+            e->operands[i] = pointer(p, op);
         else
             e->operands[i] = op == OPERATION_NEGATIVE || op == OPERATION_FINITE
                                  ? real(p, op)
@@ -432,7 +433,7 @@ static bool is_word_comparison(const expression *e)
 
 bool expression_counts_with(const expression *e, size_t index)
 {
-    if (e->operation == OPERATION_NEGATIVE)
+    if (e->operation == OPERATION_NEGATIVE || e->operation == OPERATION_GIVEN)
         return false;
     if (e->operation == OPERATION_NAME)
         return e->kind == NAME_ARG && e->index == index;

@@ -31,7 +31,7 @@ bool expression_uses_param(const expression *e, size_t index);
 /* Whether it is made so that it never falls where an argument grows. */
 bool expression_only_grows(const expression *e);
 
-/* Whether it counts with the argument of this index: within negative() and aligned() nothing is counted with. */
+/* Whether it counts with the argument of this index: within negative(), aligned() and given() nothing is counted with. */
 bool expression_counts_with(const expression *e, size_t index);
 
 /* The same of all arguments at once: sets those of the family's arguments that it counts with. */

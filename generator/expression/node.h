@@ -35,6 +35,7 @@
     X(MAX,         "max",          2,        9,          0)                                                            \
     X(SELECT,      "select",       3,        9,          0)                                                            \
     X(ALIGNED,     "aligned",      2,        9,          1)                                                            \
+    X(GIVEN,       "given",        1,        9,          1)                                                            \
     X(NEGATIVE,    "negative",     1,        9,          1)                                                            \
     X(FINITE,      "finite",       1,        9,          1)
 /* clang-format on */

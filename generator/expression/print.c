@@ -231,6 +231,11 @@ static void print_c_bare(const c_printer *p, const expression *e, c_place where)
     case OPERATION_ALIGNED:
         print_c_aligned(p, e);
         break;
+    case OPERATION_GIVEN:
+        text_add(p->out, "(");
+        print_c_member(p, e->operands[0]);
+        text_add(p->out, " != 0)");
+        break;
     case OPERATION_NEGATIVE: /* so that a NaN is */
         text_add(p->out, "!(");
         print_c_member(p, e->operands[0]);

@@ -116,6 +116,8 @@ static uint64_t apply(const expression *e, uint64_t x, uint64_t y)
     switch (e->operation) {
     case OPERATION_NOT:
         return !x;
+    case OPERATION_GIVEN:
+        return x != 0;
     case OPERATION_MULTIPLY:
         return x * y;
     case OPERATION_DIVIDE:

@@ -19,7 +19,7 @@ static const char ambiguous_words[] = "yes no on off y n true false null";
 
 /* Names that mean something else in expressions and configurations. */
 static const char reserved_names[] = "multiprocessors max_shared_bytes sm ceil_div min max "
-                                     "select aligned negative finite family ptx combinations";
+                                     "select aligned given negative finite family ptx combinations";
 
 enum { LONGEST_NAME = 40 };
 

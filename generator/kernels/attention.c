@@ -42,8 +42,8 @@ static const kiln_param params[] = {
 /* Batch strides go from one to the next of these matrices, each of so many rows of a head. */
 #define Q_BATCH "select(layout == dense, batch, 1)"
 #define Q_ROWS  "select(layout == dense, q_length, sequences_q_rows)"
-#define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && sequences_k_rows > 0, 1, batch))"
-#define K_ROWS  "select(layout == paged, pages_size, select(layout == ragged && sequences_k_rows > 0, sequences_k_rows, k_length))"
+#define K_BATCH "select(layout == paged, pages_count, select(layout == ragged && given(sequences_k_offsets), 1, batch))"
+#define K_ROWS  "select(layout == paged, pages_size, select(layout == ragged && given(sequences_k_offsets), sequences_k_rows, k_length))"
 
 #define HAS_HEAD_SCALES "kv == e4m3 || kv == int8"
 
@@ -102,21 +102,21 @@ static const kiln_arg args[] = {
     {"first_keys", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "the first keys, as many, that a query sees in spite of window_left"},
     {"causal_offset", KILN_ARG_VALUE, "i32", NULL, 0, NULL, "query i's own key is i + k_length - q_length + causal_offset; beyond 2^29 either way it counts as that"},
     {"sinks", KILN_ARG_OPTIONAL_IN, "$type:f64:f32", "q_heads", 0, NULL, "a score of each head of Q that joins the sum of exp(score) of its rows, and with it lse, without a row of V; neither +infinity nor a NaN. Keys that all queries see are first_keys"},
-    {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how a variant rounds sums: equal splits give it equal bits on every device; 0: as many as suit the device"},
+    {"splits", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "parts that the keys are cut into, from 1 to 256, which decide how a variant rounds sums: equal splits give it equal bits on devices of one compute capability, however many multiprocessors they have; 0: as many as suit the device"},
     {"sequences_q_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout != dense", "where the rows of Q and O of each sequence begin, in increasing order, and their end; null: each has q_length"},
-    {"sequences_k_offsets", KILN_ARG_IN, "u32", "select(sequences_k_rows == 0, 0, batch + 1)", 4, "layout == ragged", "the same for K and V"},
+    {"sequences_k_offsets", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == ragged", "the same for K and V; null: sequences are a batch stride apart"},
     {"sequences_k_lengths", KILN_ARG_OPTIONAL_IN, "u32", "batch", 4, "layout != dense", "keys of each sequence, the first of its rows; null: as many as it has rows, k_length in pages. What is behind them is not read"},
-    {"sequences_q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences"},
-    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "the same for K and V; 0: there is no k_offsets, and sequences are a batch stride apart"},
-    {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "pages of each sequence, in the order of its keys. Entries behind its last key are not read"},
-    {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "where the entries of each sequence begin, and their end; null: they are a stride apart"},
+    {"sequences_q_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout != dense", "rows of Q and O of all sequences: at least q_length, and without q_offsets batch * q_length"},
+    {"sequences_k_rows", KILN_ARG_VALUE, "u32", NULL, 0, "layout == ragged", "rows of K and V of all sequences, where k_offsets counts them; else it does not matter"},
+    {"pages_table", KILN_ARG_IN, "i32", "pages_entries", 4, "layout == paged", "the page of a sequence's key j is entry sequence * stride + j / size, or with starts starts[sequence] + j / size. Entries behind its last key are not read"},
+    {"pages_starts", KILN_ARG_OPTIONAL_IN, "u32", "batch + 1", 4, "layout == paged", "first entry of each sequence, and the end of all, which is not read; null: they are a stride apart"},
     {"pages_entries", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table"},
-    {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table from sequence to sequence; 0 with starts, or where all sequences share them"},
+    {"pages_stride", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "entries of table from sequence to sequence, 0 where all share them; with starts it does not matter"},
     {"pages_count", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "pages that K and V have room for, a batch stride apart"},
     {"pages_size", KILN_ARG_VALUE, "u32", NULL, 0, "layout == paged", "rows of a page, a multiple of 8. A row lies in one piece: vLLM's keys that are split into groups of x elements are not taken"},
     {"k_codes", KILN_ARG_IN, "i8", SPAN("k", K_BATCH, "kv_heads", K_ROWS, "head_dim"), 16, "kv != same", "K: signed bytes, or e4m3 numbers"},
     {"v_codes", KILN_ARG_IN, "i8", SPAN("v", K_BATCH, "kv_heads", K_ROWS, DIM_V), 16, "kv != same", "V, likewise"},
-    {"k_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head of K: what codes are multiplied by; at least 0 and finite"},
+    {"k_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "of each head of K: what codes are multiplied by; at least 0 and finite, which nothing checks"},
     {"v_scale", KILN_ARG_CONSTANT, "f32", "kv_heads", 4, HAS_HEAD_SCALES, "the same for V"},
     {"k_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "of each key and head of K: what codes are multiplied by"},
     {"v_scales", KILN_ARG_IN, "f32", SPAN("scale", K_BATCH, "kv_heads", K_ROWS, "1"), 4, "kv == int8_token", "the same for V, with the same strides"},
@@ -125,7 +125,7 @@ static const kiln_arg args[] = {
     {"scale_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "kv == int8_token", "scales from head to head"},
     {"softcap", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, "score == softcap", "bound of the scores, at least 0 and finite; 0 makes all of them 0"},
     {"alibi_slopes", KILN_ARG_IN, "$type:f64:f32", "q_heads", 0, "score == alibi", "of each head of Q"},
-    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key"},
+    {"mask", KILN_ARG_IN, "$type", MASK_SPAN, 0, "score == mask", "added to the scores: row i is query i's; -infinity hides a key whatever its score is, but its row of V must be finite"},
     {"mask_row_stride", KILN_ARG_VALUE, "u32", NULL, 0, "score == mask", "elements of mask from row to row; 0: all queries share it"},
     {"mask_head_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from head to head of Q"},
     {"mask_batch_stride", KILN_ARG_VALUE, "u64", NULL, 0, "score == mask", "the same from batch to batch"},
@@ -172,9 +172,10 @@ static const kiln_rule rules[] = {
     {"window_right <= select(causal, 1, " WIDEST ")", "window_right must be at most 2^29, and with causal at most 1"},
     {"first_keys <= " LONGEST, "first_keys must be at most 2^30"},
     {"score != softcap || (!negative(softcap) && finite(softcap))", "softcap must be at least 0 and finite"},
-    {"layout == dense || sequences_q_rows >= q_length", "sequences.q_rows must be at least q_length"},
+    {"layout == dense || sequences_q_rows >= q_length * select(given(sequences_q_offsets), 1, batch)",
+     "sequences.q_rows must be at least q_length, and without sequences.q_offsets batch * q_length"},
     {"layout != paged || (pages_size >= 8 && pages_size <= " LONGEST " && pages_size % 8 == 0)", "pages.size must be a multiple of 8, from 8 to 2^30"},
-    {"layout != paged || (pages_entries - min(pages_entries, " LAST("batch") " * pages_stride)) * pages_size >= k_length", "pages.table must have entries for k_length keys of each sequence"},
+    {"layout != paged || (pages_entries - min(pages_entries, " LAST("batch") " * select(given(pages_starts), 0, pages_stride))) * pages_size >= k_length", "pages.table must have entries for k_length keys of each sequence, with pages.starts of one"},
     {"layout != paged || pages_count >= 1 || k_length == 0", "pages.count must be at least 1"},
     {NULL, NULL},
 };
@@ -430,25 +431,33 @@ const kiln_family attention_family = {
     .summary = "scaled-dot-product attention over dense, ragged or paged keys",
     .source = "FlashAttention-2 (arXiv:2307.08691)",
     .accuracy =
-        "let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, u half "
+        "let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, l = sum e^(s_j - m), u half "
         "an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale * "
         "sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j "
-        "- r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r|. On tensor cores d_j grows by head_dim / "
-        "16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|; in f16 that "
-        "grows by 2^-25 * sum |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c "
+        "- r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r| + t. On tensor cores d_j grows by head_dim / "
+        "16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|. t is for what is no normal number: "
+        "an e^(s_j - m) below 2^-126 may count as 0, as the others' do beside a key, or a sink, that is far above them, and so may "
+        "one below 2^-25 in f16 on tensor cores; with w = 2^-126, or 2^-126 + 2^-25 there, t = w * sum |v_j| / l + 2^-149 * "
+        "(k_length + 2), plus half of the least number of O's type (f64: 2^-1022 and 2^-1074). "
+        "The error of lse is at most sum p_j * d_j + u * (c "
         "+ 2 * parts + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores "
-        "min(k_length, 4096) / 4 + k_length / 4096, and parts are those of the keys, four more with tile_q "
+        "min(k_length, 4096) / 4 + k_length / 4096, and parts is split_k, or with split_k 0 splits, or with splits 0, too, at "
+        "most max(1, min(256, ceil(k_length / (2 * tile_k)))), each four more with tile_q "
         "16. This holds while scale is 0 or a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53 for f64). "
         "Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a sink counts as a "
-        "key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8). With kv other than same, k_j and v_j "
-        "are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|, or, "
-        "of f16 on tensor cores with int8_token, what grows by |v_j| grows by |code of v_j| / 32. This holds while scale "
+        "key with zeros in V, also in m and l, and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8). With kv other than same, k_j and v_j "
+        "are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second term by u * sum p_j * |v_j|. With int8_token "
+        "the |v_j| of t alone is another: |code of v_j| / 32 in f16 on tensor cores, else |v_j| or |code of v_j|, whichever is "
+        "more. This holds while scale "
         "times k_scale is 0 or a normal number, sums of codes are below the largest f32, and v_scales in f16 at most 511",
     .nonfinite =
         "a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it, and in no "
-        "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not seen. With scale 0, Q is not "
-        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see it. A scale that is a NaN "
-        "or an infinity makes its elements NaN, or infinite where codes are not 0",
+        "others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity counts as one that is not "
+        "seen; so does one whose element of mask is -infinity, whatever its score is without it. With scale 0, Q is not "
+        "read. A NaN or an infinity in V follows IEEE arithmetic, also into rows that do not see its key, or whose mask "
+        "hides it: 0 times it is a NaN. Keys from a sequence's length on are not read, neither in K nor in V. k_scale and "
+        "v_scale are finite. A key's k_scales or v_scales may be a NaN, which makes its elements NaNs, or an infinity, which does "
+        "where the sum of its codes times Q, or its code of V, is 0",
     .params = params,
     .args = args,
     .groups = "window sequences pages",

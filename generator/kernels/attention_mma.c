@@ -470,12 +470,13 @@ static void store_parts(void *of)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* The head_dim up to which registers hold two blocks. What codes become takes some, and scales of keys do. */
+/* The head_dim up to which registers hold two blocks. What codes become takes some, and scales of keys do, and elements of a
+ * mask. */
 static uint32_t most_of_two(const mma *m)
 {
-    enum { MOST_WITH_CODES = 64 };
+    enum { MOST_BESIDE_OTHERS = 64 };
     const bool is_short = m->a.kv == ATTENTION_SAME || (m->keys == 32 && m->a.kv != ATTENTION_INT8_TOKEN);
-    return is_short ? MOST_SMALL : MOST_WITH_CODES;
+    return is_short && m->a.shaping != ATTENTION_MASK ? MOST_SMALL : MOST_BESIDE_OTHERS;
 }
 
 mma attention_mma_geometry(attention of, uint32_t keys)
@@ -586,13 +587,13 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
 
 /* As many as leave enough registers to a thread. ptxas counts warps by fours; left to itself, it fits more and spills.
  * A thread has 255 at most. Besides sums, scores and Q there are addresses and offsets, more with a tail; below sm_80 also
- * the data being copied, and more with pack_gqa or longer rows of K; and scales of keys. */
+ * the data being copied, and more with pack_gqa or longer rows of K; and scales of keys, and elements of a mask. */
 uint32_t attention_mma_blocks(const mma *m, uint32_t threads)
 {
     const attention *a = &m->a;
     bool is_old = !a->has_sm_80;
     uint32_t others = (a->split_k != 1 || (is_old && a->pack_gqa) ? 80U : 68U) + (is_old ? 8U : 0U) +
-                      (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U);
+                      (a->kv == ATTENTION_INT8_TOKEN ? 12U : 0U) + (a->shaping == ATTENTION_MASK ? 12U : 0U);
     uint32_t columns = is_old && a->head_dim > a->head_dim_v ? a->head_dim : a->head_dim_v;
     uint32_t numbers = m->blocks * (columns + m->keys) / 2 + (m->q_stays ? a->head_dim / 4 : 0) +
                        (m->has_tail || m->v_has_tail ? 12 : 0);

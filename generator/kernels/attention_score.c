@@ -222,7 +222,8 @@ static void add_distances(const attention *a, const attention_scores *s)
     }
 }
 
-/* An element of a key that no query of the tile sees is not read. */
+/* An element of a key that no query of the tile sees is not read. -infinity hides a key whose score is a NaN or +infinity, too:
+ * a sum would be a NaN. */
 static void add_mask(const attention *a, const attention_scores *s)
 {
     ptx_fn *f = a->f;
@@ -236,6 +237,10 @@ static void add_mask(const attention *a, const attention_scores *s)
             ptx_val from = ptx_at_const(f, at, s->offsets[i]);
             ptx_val element = a->type == PTX_F64 ? ptx_load(f, from) : widen_load(f, a->type, from);
             ptx_fma_to(f, *s->score[i], element, ptx_number(a->wide, log2_e));
+            ptx_val is_hidden = ptx_eq(f, element, softmax_none(a->wide));
+            PTX_WHEN (f, is_hidden) {
+                ptx_set(f, *s->score[i], softmax_none(a->wide));
+            }
         }
     }
 }

@@ -112,7 +112,7 @@ void attention_find_sequence(attention *a)
 {
     ptx_fn *f = a->f;
     const bool is_ragged = a->layout == ATTENTION_RAGGED;
-    ptx_val k_offsets, k_rows, none = ptx_u32(0);
+    ptx_val k_offsets, none = ptx_u32(0);
     a->most_queries = a->q_length;
     a->most_keys = a->k_length;
     if (a->layout == ATTENTION_DENSE)
@@ -123,11 +123,11 @@ void attention_find_sequence(attention *a)
     ptx_val k_lengths = ptx_param_ptr(f, PTX_U32, "sequences_k_lengths");
     a->q_rows = ptx_param(f, PTX_U32, "sequences_q_rows");
     if (is_ragged)
-        k_rows = ptx_param(f, PTX_U32, "sequences_k_rows");
+        ptx_param(f, PTX_U32, "sequences_k_rows");
     ptx_val batch = ptx_ctaid_z(f);
     row_range q = find_queries(a, PTX_NC), k = {none, a->most_keys};
     if (is_ragged) {
-        ptx_val has_offsets = ptx_ne(f, k_rows, none);
+        ptx_val has_offsets = is_given(a, k_offsets);
         k = find_rows(a, has_offsets, k_offsets, none, a->most_keys, PTX_NC);
         a->kv_batch = ptx_select(f, has_offsets, none, batch);
     } else {

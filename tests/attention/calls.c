@@ -452,6 +452,36 @@ static void check_sequences(const trial *t, uint32_t most_queries, uint32_t most
     judge(is_same, "each sequence has the bits that it has by itself, and no other row is touched", KILN_OK);
 }
 
+static void try_rows(attention_sample_attention_args args, uint32_t rows, kiln_status expected)
+{
+    launched.count = 0;
+    args.sequences.q_rows = rows;
+    expect("rows of all queries", attention_sample_attention(&loader, NULL, &args), expected,
+           expected == KILN_OK);
+}
+
+/* Without offsets each sequence has q_length rows of Q; offsets of keys that are all 0 are offsets, too. */
+static void check_counts(const trial *t)
+{
+    static const uint32_t none[BATCH + 1];
+    static results made, zero;
+    attention_sample_attention_args args = all_sequences(t, 15, 70);
+    is_dry = true;
+    try_rows(args, 14, KILN_ERROR_BAD_ARGUMENT);
+    try_rows(args, 15, KILN_OK);
+    args.sequences.q_offsets = 0;
+    try_rows(args, BATCH * 15 - 1, KILN_ERROR_BAD_ARGUMENT);
+    try_rows(args, BATCH * 15, KILN_OK);
+    is_dry = false;
+    args = all_sequences(t, 64, 70);
+    args.sequences.k_offsets = upload(none, sizeof none);
+    args.sequences.k_rows = 0;
+    set_keys(t, &args, 0, 0, at.scales);
+    run(&args, &made, "sequences without keys");
+    judge(memcmp(made.out, zero.out, Q_ROWS * row_size(t, HEADS)) == 0, "rows without keys are 0", KILN_OK);
+    need(driver.mem_free(args.sequences.k_offsets) == 0, "cuMemFree");
+}
+
 static void check_all_sequences(void)
 {
     static const trial trials_of[] = {
@@ -468,6 +498,7 @@ static void check_all_sequences(void)
         check_sequences(t, 40, 70);
         check_sequences(t, 64, 72); /* more than any has */
         check_sequences(t, 32, 60); /* cut */
+        check_counts(t);
         free_all();
     }
 }

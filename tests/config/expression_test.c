@@ -69,7 +69,7 @@ static void test_mistakes(void **state)
         {{"axpy", "0x10000000000000000"}, "'0x10000000000000000' does not fit 64 bits"},
         {{"axpy", "m"}, "'m' is no parameter, argument or fact"},
         {{"axpy", "f16"}, "'f16' is no parameter, argument or fact"},
-        {{"axpy", "x"}, "'x' is a pointer; only aligned() takes one"},
+        {{"axpy", "x"}, "'x' is a pointer; only aligned() and given() take one"},
         {{"axpy", "a"}, "'a' is of type f32; expressions take u8, u16, u32 and u64"},
         {{"axpy", "type == f8"}, "'f8' is no value of type"},
         {{"axpy", "type == (f16)"}, "'(f16)' is no value of type"},
@@ -89,6 +89,8 @@ static void test_mistakes(void **state)
         {{"axpy", "finite(n)"}, "finite() takes a scalar argument of a float type, not 'n'"},
         {{"axpy", "finite(x)"}, "finite() takes a scalar argument of a float type, not 'x'"},
         {{"axpy", "a < 1"}, "'a' is of type f32; expressions take u8, u16, u32 and u64"},
+        {{"axpy", "given(n)"}, "given() takes a pointer argument, not 'n'"},
+        {{"axpy", "given(x, 16)"}, "expected ')' at \", 16)\""},
         {{"axpy", "aligned(16, 16)"}, "aligned() takes a pointer argument first, not '16'"},
     };
     arena *a = arena_new();
@@ -245,6 +247,7 @@ static void test_uses(void **state)
         {"1", 0},
         {"n", 1 << NAME_ARG},
         {"aligned(x, 16)", 1 << NAME_ARG},
+        {"given(x)", 1 << NAME_ARG},
         {"negative(a)", 1 << NAME_ARG},
         {"finite(a)", 1 << NAME_ARG},
         {"tile", 1 << NAME_PARAM},
@@ -345,6 +348,7 @@ static void test_print(void **state)
         {"min( n ,max(1,2) )", "min(n, max(1, 2))"},
         {"select((n),(1+2),(3))", "select(n, 1 + 2, 3)"},
         {"aligned(x,16)||0", "aligned(x, 16) || 0"},
+        {"!given( x )||n", "!given(x) || n"},
         {"! negative( a )&&n", "!negative(a) && n"},
         {"finite( a )||negative(a)", "finite(a) || negative(a)"},
     };
@@ -429,6 +433,8 @@ static void test_print_c(void **state)
         {"min(ceil_div(n, 4), max(n, multiprocessors * 8))",
          "minimum(ceil_div(a->n, 4), maximum(a->n, (uint64_t)loader->device.multiprocessors * 8))"},
         {"aligned(scale, 16) || n < 4", "(a->scale % 16 == 0) || a->n < 4"},
+        {"given(scale) || n < 4", "(a->scale != 0) || a->n < 4"},
+        {"!given(scale) && n", "!(a->scale != 0) && a->n != 0"},
         {"!aligned(scale, group_size)", "!(a->scale % (uint64_t)a->group_size == 0)"},
     };
     arena *a = arena_new();

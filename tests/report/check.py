@@ -423,7 +423,7 @@ def check_changes(page, old):
 # Worked out by hand: of the language; occupancies of (device, threads, shared bytes, registers), where what is rounded matters.
 EXPRESSIONS = {"2 + 3 * 4": 14, "7 - 2 - 1": 4, "10 / 4 * 4": 8, "ceil_div(7, 2)": 4, "ceil_div(0, 5)": 0, "0x10 % 7": 2, "min(3, max(1, 2))": 2,
                "select(a == f16, 5, 6)": 5, "select(a != f16, 1 / 0, 6)": 6, "1 || 1 / 0": 1, "0 && 1 / 0": 0, "!(2 > 1) || 3 <= 3": 1,
-               "aligned(64, 16) + aligned(65, 16)": 1, "n * 2 >= 8 == 1": 1, "18446744073709551615": 2 ** 64 - 1,
+               "aligned(64, 16) + aligned(65, 16)": 1, "n * 2 >= 8 == 1": 1, "select(given(n), 5, 6)": 6, "18446744073709551615": 2 ** 64 - 1,
                "1 / 0": None, "5 - 6": None, "a": None, "18446744073709551615 + 1": None}
 OCCUPANCIES = {("A100", 256, 0, 41): 62.5, ("A100", 256, 0, 40): 75, ("A100", 1024, 0, 65): 0, ("T4", 32, 5957, None): 31.25,
                ("A100", 32, 0, None): 50, ("T4", 256, 65537, None): 0, ("H100", 256, 115 * 1024, None): 12.5}

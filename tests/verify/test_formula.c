@@ -24,7 +24,9 @@ static const name_value names[] = {{"n", 100, NULL, false, 0},
                                    {"minus_zero", 0, NULL, true, -0.0},
                                    {"nan", 0, NULL, true, NAN},
                                    {"infinity", 0, NULL, true, INFINITY},
-                                   {"minus_infinity", 0, NULL, true, -INFINITY}};
+                                   {"minus_infinity", 0, NULL, true, -INFINITY},
+                                   {"pointer", 0, NULL, false, 0},
+                                   {"null", 0, NULL, false, 0}};
 
 static bool look_up(const void *context, const char *name, size_t length, formula_value *value)
 {
@@ -37,7 +39,8 @@ static bool look_up(const void *context, const char *name, size_t length, formul
                                  .word = found->word,
                                  .word_length = found->word ? strlen(found->word) : 0,
                                  .is_float = found->is_float,
-                                 .real = found->real};
+                                 .real = found->real,
+                                 .is_null = strcmp(found->name, "null") == 0};
         return true;
     }
     return false;
@@ -60,6 +63,7 @@ static void test_values(void **state)
         {"ceil_div(n, group)", 2}, {"ceil_div(0, 7)", 0}, {"ceil_div(huge, 2)", UINT64_C(1) << 63},
         {"min(n, group)", 64}, {"max(n, group)", 100}, {"select(n > 5, 1, 2)", 1}, {"select(n < 5, 1, 2)", 2},
         {"aligned(n, 4)", 1}, {"aligned(n, 8)", 0},
+        {"given(pointer)", 1}, {"given(null)", 0}, {"!given(null) && n == 100", 1},
         {"type == f16", 1}, {"type == f32", 0}, {"type != f32", 1}, {"group == any", 0}, {"group != any", 1},
         {"n % group == 0", 0}, {"2 && 4", 1}, {"0 || 8", 1},
         {"negative(below)", 1}, {"negative(n)", 0}, {"negative(half)", 0}, {"negative(minus)", 1},
@@ -159,6 +163,11 @@ static void test_mentions(void **state)
     assert_true(formula_mentions(f, "tile"));
     assert_false(formula_mentions(f, "row"));
     assert_false(formula_mentions(f, "ceil_div"));
+    f = formula_parse(&memory, "given(x) && x == 1 || !aligned(y, 16)", error, sizeof error);
+    assert_non_null(f);
+    assert_true(formula_mentions(f, "x"));
+    assert_false(formula_aligns(f, "x"));
+    assert_true(formula_aligns(f, "y"));
     pool_free(&memory);
 }
 

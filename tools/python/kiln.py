@@ -127,7 +127,8 @@ class _Values(dict):
 
 _FUNCTIONS = {
     "ceil_div": lambda a, b: -(-a // b), "min": min, "max": max, "select": lambda condition, a, b: a if condition else b,
-    "aligned": lambda address, count: address % count == 0, "negative": lambda x: not x >= 0, "finite": math.isfinite}
+    "aligned": lambda address, count: address % count == 0, "given": lambda address: address != 0,
+    "negative": lambda x: not x >= 0, "finite": math.isfinite}
 _NAME = re.compile(r"(?<!\w)[A-Za-z_]\w*")
 
 
@@ -728,6 +729,7 @@ class _Signature:
                 raise self._wrong(name, arg["type"].strip("$"), None)
             if self._takes_array(arg, value):
                 arrays[name] = _Array(0) if value is None else _array(value, f"{self.name}: {name}")
+                values[name] = arrays[name].address
                 struct.pack_into("Q", storage, arg["offset"], arrays[name].address)
                 values[name] = arrays[name].address
             else:

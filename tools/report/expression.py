@@ -4,7 +4,7 @@ import re
 
 TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)|([A-Za-z_]\w*)|(\|\||&&|[=!<>]=|[-+*/%<>!(),]))")
 LEVELS = [("||",), ("&&",), ("==", "!="), ("<=", ">=", "<", ">"), ("+", "-"), ("*", "/", "%")]
-OPERANDS = {"ceil_div": 2, "min": 2, "max": 2, "select": 3, "aligned": 2, "negative": 1, "finite": 1}
+OPERANDS = {"ceil_div": 2, "min": 2, "max": 2, "select": 3, "aligned": 2, "given": 1, "negative": 1, "finite": 1}
 MOST_DEPTH, MOST_NUMBER = 64, 2 ** 64 - 1
 
 
@@ -94,6 +94,8 @@ def parse(text):
 def names(node):
     if isinstance(node, str):
         return {node}
+    if isinstance(node, tuple) and node[0] == "given":
+        return set()  # here no pointer is
     return set().union(*map(names, node[1:])) if isinstance(node, tuple) else set()
 
 
@@ -135,6 +137,8 @@ def value(node, values):
         return int((value(operands[0], values) == value(operands[1], values)) == (operator == "=="))
     if operator in ("negative", "finite"):
         raise Wrong("a float has no value here")
+    if operator == "given":
+        return 0
     first = evaluate(operands[0], values)
     if operator == "!":
         return int(not first)

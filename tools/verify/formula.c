@@ -13,7 +13,7 @@ typedef enum node_kind {
     NODE_MULTIPLY, NODE_DIVIDE, NODE_REMAINDER, NODE_ADD, NODE_SUBTRACT,
     NODE_LESS, NODE_LESS_EQUAL, NODE_GREATER, NODE_GREATER_EQUAL, NODE_EQUAL, NODE_NOT_EQUAL,
     NODE_AND, NODE_OR, NODE_NOT,
-    NODE_CEIL_DIV, NODE_MIN, NODE_MAX, NODE_SELECT, NODE_ALIGNED, NODE_NEGATIVE, NODE_FINITE
+    NODE_CEIL_DIV, NODE_MIN, NODE_MAX, NODE_SELECT, NODE_ALIGNED, NODE_GIVEN, NODE_NEGATIVE, NODE_FINITE
     /* clang-format on */
 } node_kind;
 
@@ -58,6 +58,7 @@ static const struct {
     {"max",      2, NODE_MAX},
     {"select",   3, NODE_SELECT},
     {"aligned",  2, NODE_ALIGNED},
+    {"given",    1, NODE_GIVEN},
     {"negative", 1, NODE_NEGATIVE},
     {"finite",   1, NODE_FINITE},
     /* clang-format on */
@@ -284,6 +285,15 @@ static bool tell_of_float(const evaluation *e, const node *n, uint64_t *result)
     return true;
 }
 
+static bool tell_of_pointer(const evaluation *e, const node *n, uint64_t *result)
+{
+    formula_value value;
+    if (!value_of(e, n->operand[0], &value))
+        return false;
+    *result = !value.is_null;
+    return true;
+}
+
 /* A word equals a word of the same letters, and no number. */
 static bool equal(const evaluation *e, const node *n, uint64_t *result)
 {
@@ -367,6 +377,8 @@ static bool evaluate(const evaluation *e, const node *n, uint64_t *result)
             return false;
         *result = !a;
         return true;
+    case NODE_GIVEN:
+        return tell_of_pointer(e, n, result);
     case NODE_NEGATIVE:
     case NODE_FINITE:
         return tell_of_float(e, n, result);
@@ -422,18 +434,33 @@ bool formula_evaluate(const formula *f, formula_lookup *lookup, const void *cont
     return number_of(&e, f->root, result);
 }
 
+static bool is_name(const node *n, const char *name)
+{
+    return n->kind == NODE_NAME && strlen(name) == n->name_length &&
+           memcmp(name, n->name, n->name_length) == 0;
+}
+
 static bool mentions(const node *n, const char *name)
 {
-    if (!n)
-        return false;
-    if (n->kind == NODE_NAME)
-        return strlen(name) == n->name_length && memcmp(name, n->name, n->name_length) == 0;
-    return mentions(n->operand[0], name) || mentions(n->operand[1], name) || mentions(n->operand[2], name);
+    return n && (is_name(n, name) || mentions(n->operand[0], name) || mentions(n->operand[1], name) ||
+                 mentions(n->operand[2], name));
+}
+
+static bool aligns(const node *n, const char *name)
+{
+    if (!n || n->kind == NODE_ALIGNED)
+        return n && is_name(n->operand[0], name);
+    return aligns(n->operand[0], name) || aligns(n->operand[1], name) || aligns(n->operand[2], name);
 }
 
 bool formula_mentions(const formula *f, const char *name)
 {
     return mentions(f->root, name);
+}
+
+bool formula_aligns(const formula *f, const char *name)
+{
+    return aligns(f->root, name);
 }
 
 const char *formula_text(const formula *f)

@@ -21,6 +21,7 @@ typedef struct formula_value {
     size_t word_length;
     bool is_float;
     double real;
+    bool is_null; /* a pointer that is left out, of which given() tells */
 } formula_value;
 
 /* Finds the value of name[0..length). False: the name stands for itself, as a word. */
@@ -35,6 +36,9 @@ bool formula_evaluate(const formula *f, formula_lookup *lookup, const void *cont
 
 /* Whether it mentions a name. */
 bool formula_mentions(const formula *f, const char *name);
+
+/* Whether it asks for the alignment of a pointer. */
+bool formula_aligns(const formula *f, const char *name);
 
 const char *formula_text(const formula *f);
 

@@ -108,6 +108,7 @@ static bool look_up(const void *context, const char *name, size_t length, formul
             value->number = a->integer; /* a pointer's is its address, by which rules ask for alignment */
             value->is_float = !manifest_is_pointer(a->about) && element_is_float(a->about->type);
             value->real = a->real;
+            value->is_null = a->is_null;
             return true;
         }
     }
@@ -190,10 +191,10 @@ static bool has_legal_addresses(const problem *p)
     return try_rules(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
 }
 
-bool problem_has_rule(const problem *p, const argument *a)
+bool problem_has_alignment_rule(const problem *p, const argument *a)
 {
     for (size_t i = 0; i < p->variant->rule_count; i++) {
-        if (formula_mentions(p->variant->rules[i].condition, a->about->name))
+        if (formula_aligns(p->variant->rules[i].condition, a->about->name))
             return true;
     }
     return false;
@@ -206,7 +207,7 @@ void problem_least_alignments(problem *p, uint64_t alignments[MAX_ARGS])
     for (size_t i = 0; i < p->arg_count; i++) {
         argument *a = &p->args[i];
         alignments[i] = a->about->alignment;
-        if (!manifest_is_pointer(a->about) || !problem_has_rule(p, a))
+        if (!manifest_is_pointer(a->about) || !problem_has_alignment_rule(p, a))
             continue;
         a->integer = alignments[i];
         while (!has_legal_addresses(p) && alignments[i] < MOST_ALIGNMENT)

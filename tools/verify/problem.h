@@ -90,7 +90,7 @@ void problem_least_alignments(problem *p, uint64_t alignments[MAX_ARGS]);
 void problem_forget_addresses(problem *p);
 
 /* Whether some rule speaks of the argument. */
-bool problem_has_rule(const problem *p, const argument *a);
+bool problem_has_alignment_rule(const problem *p, const argument *a);
 
 /* Elements of all buffers together, after problem_measure, but for scratch: nobody makes or compares that. */
 uint64_t problem_elements(const problem *p);

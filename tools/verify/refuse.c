@@ -15,11 +15,12 @@ typedef struct trial {
     size_t detail_bytes;
 } trial;
 
-/* Addresses that are aligned to everything. Launches are held back, so nothing is ever accessed there. */
-static void set_addresses(CUdeviceptr addresses[MAX_ARGS])
+/* Addresses that are aligned to everything, of the pointers that the problem gives. Launches are held back, so nothing is ever
+ * accessed there. */
+static void set_addresses(const trial *t, CUdeviceptr addresses[MAX_ARGS])
 {
     for (size_t i = 0; i < MAX_ARGS; i++)
-        addresses[i] = UINT64_C(0x100000) * (i + 1);
+        addresses[i] = t->problem->args[i].is_null ? 0 : UINT64_C(0x100000) * (i + 1);
 }
 
 static void expect_either(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_status expected,
@@ -60,10 +61,14 @@ static bool may_be_null(const argument *a)
 static const manifest_rule *broken_at(trial *t, size_t i, CUdeviceptr address)
 {
     const manifest_rule *broken = NULL;
+    argument *a = &t->problem->args[i];
+    const bool is_null = a->is_null;
     char error[256];
-    t->problem->args[i].integer = address;
+    a->integer = address;
+    a->is_null = false;
     problem_measure(t->problem, &broken, error, sizeof error);
-    t->problem->args[i].integer = 0;
+    a->integer = 0;
+    a->is_null = is_null;
     return broken;
 }
 
@@ -75,14 +80,14 @@ static void try_pointers(trial *t)
         char what[128];
         if (!manifest_is_pointer(a))
             continue;
-        set_addresses(addresses);
+        set_addresses(t, addresses);
         if (!may_be_null(&t->problem->args[i])) {
             addresses[i] = 0;
             snprintf(what, sizeof what, "%s null", a->name);
             expect_status(t, addresses, KILN_ERROR_NULL_POINTER, what);
         }
         for (uint64_t by = 1; by < a->alignment; by *= 2) {
-            set_addresses(addresses);
+            set_addresses(t, addresses);
             addresses[i] += by;
             snprintf(what, sizeof what, "%s misaligned by %llu", a->name, (unsigned long long)by);
             const bool breaks = broken_at(t, i, addresses[i]) != NULL; /* a rule may be looked at first */
@@ -129,7 +134,7 @@ static int try_addresses(trial *t, size_t i)
     char what[512];
     int tried = 0;
     for (uint64_t by = a->alignment; by < MOST_ALIGNMENT; by *= 2) {
-        set_addresses(addresses);
+        set_addresses(t, addresses);
         addresses[i] += by;
         const manifest_rule *broken = broken_at(t, i, addresses[i]);
         if (!broken)
@@ -149,7 +154,7 @@ static void try_aligned_rules(trial *t)
     problem *p = t->problem;
     char error[256];
     for (size_t i = 0; i < p->arg_count; i++) {
-        if (!manifest_is_pointer(p->args[i].about) || !problem_has_rule(p, &p->args[i]) ||
+        if (!manifest_is_pointer(p->args[i].about) || !problem_has_alignment_rule(p, &p->args[i]) ||
             try_addresses(t, i))
             continue;
         int tried = 0;
@@ -172,7 +177,7 @@ static void try_rules(trial *t)
     enum { MOST_PER_SIZE = 60 };
     CUdeviceptr addresses[MAX_ARGS];
     char error[256], what[512];
-    set_addresses(addresses);
+    set_addresses(t, addresses);
     for (size_t i = 0; i < t->problem->arg_count; i++) {
         argument *a = &t->problem->args[i];
         uint64_t kept = a->integer, value, tried = 0;
@@ -196,7 +201,7 @@ static void try_floats(trial *t)
     static const double values[] = {NAN, -NAN, -1, INFINITY, -INFINITY, 0x1p1000, -0x1p1000};
     CUdeviceptr addresses[MAX_ARGS];
     char error[256], what[512];
-    set_addresses(addresses);
+    set_addresses(t, addresses);
     for (size_t i = 0; i < t->problem->arg_count; i++) {
         argument *a = &t->problem->args[i];
         const double kept = a->real;
@@ -224,7 +229,7 @@ static void try_grid(trial *t)
     static const uint64_t most[3] = {0x7fffffff, 0xffff, 0xffff};
     CUdeviceptr addresses[MAX_ARGS];
     char error[256];
-    set_addresses(addresses);
+    set_addresses(t, addresses);
     for (size_t i = 0; i < t->problem->arg_count; i++) {
         argument *a = &t->problem->args[i];
         uint64_t kept = a->integer;

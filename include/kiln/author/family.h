@@ -9,12 +9,13 @@
  *     literals      12  0x10
  *     names         n  group  type        a parameter's word is compared with a word on its right: type == f16
  *                   A word made of digits is a number too: select(group == any, group_size, group). A bool is 0 or 1.
- *                   Arguments are u16, u32 or u64 values; pointers stand in aligned() only.
+ *                   Arguments are u16, u32 or u64 values; pointers stand in aligned() and given() only.
  *     device        multiprocessors  max_shared_bytes  sm  multiprocessor_shared_bytes  multiprocessor_threads
  *     shape         threads  shared_bytes: the variant's; blocks_per_multiprocessor: of the variant, on this device.
  *                   Unless a parameter or an argument is called so
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
+ *                   given(pointer): an optional one is not null
  *                   negative(x) of a signed integer or a float argument, which stands nowhere else: it is not at
  *                   least 0, as neither is a NaN.  finite(x) of a float argument: neither an infinity nor a NaN
  * Every expression of every family is parsed when the generator starts; a mistake ends it with an error that names the

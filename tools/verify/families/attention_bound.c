@@ -7,7 +7,7 @@
  *     |O - r| <= sum of p_j * d_j * |v_j - r|  +  u * (g(Lk) + 4) * sum of p_j * |v_j|  +  u_T * |r|
  *
  * With strategy mma d_j has (D / 16) * 2^-20 * |scale| * sum |q * k_j| more, the second term is u_T * sum of p_j * |v_j|,
- * for f16 with 2^-25 * sum of |v_j| / l more, l the sum of e^(s_j - m). No term is for what tensor cores cut off, 5/4 of u
+ * for f16 with 2^-25 * sum of |v_j| / l more, l the sum of e^(s_j - m), the sink's with it. No term is for what tensor cores cut off, 5/4 of u
  * for each key of a chunk of 4096 at most: the rounding of weights leaves that room. The logarithm of the sum of
  * exponentials is within
  *
@@ -15,12 +15,13 @@
  *
  * of it, where n, the chain of a lane's weights, is Lk / 16, with strategy mma min(Lk, 4096) / 4 + Lk / 4096, and parts
  * are those of the keys, with tile_q 16 four more for the warps. Weights below
- * the least normal number may be 0, and each addition and product may be off by the smallest number: that is in the bounds
- * too, and is nothing elsewhere.
+ * the least normal number may be 0, which loses 2^-126 * sum of |v_j| / l (f64: 2^-1022) where a key or a sink is far above
+ * them; and each addition and product may be off by the smallest number.
  *
  * Where K and V are codes times scales, d_j has u * |scale| * sum |q * k_j| more, and the second term u * sum of p_j * |v_j|:
  * a product with a scale each. With a scale for each key weights are rounded when they are multiplied by V's, in f16 by 32
- * times that: of each key 2^-25 / l * |code| / 32 is lost, and not 2^-25 / l * |v_j|.
+ * times that: of each key 2^-25 / l * |code| / 32 is lost, and not 2^-25 / l * |v_j|. In other types |v_j| counts as |code| at
+ * least where weights are lost, as a product with a small scale may be denormal.
  */
 #include "attention_bound.h"
 

@@ -17,6 +17,7 @@ enum {
     ATTENTION_LARGE_V,   /* as large as the sums of weights allow */
     ATTENTION_ONE_HOT,   /* V is 1 at one place in each row: every weight at its own */
     ATTENTION_NONFINITE, /* NaN and infinities in one row of K, and in one of eight of Q */
+    ATTENTION_FAINT,     /* weights around the least normal number beside one of 1, whose row of V is 0 */
     /* Of more keys than one chunk has. Scores behind the first are above its; no key of it is seen; all are alike. */
     ATTENTION_CHUNKS_RISE,
     ATTENTION_CHUNKS_NONE,
@@ -46,6 +47,8 @@ static double q_of(const matrix *m, uint64_t row, uint64_t column, double normal
         return m->size;
     case ATTENTION_LATE:
         return 1;
+    case ATTENTION_FAINT:
+        return column == 0;
     case ATTENTION_DRIFT:
         return column >= 8 ? 0 : (row + row / 8) % 2 ? 1.3125 : 1;
     case ATTENTION_CHUNKS_RISE:
@@ -71,6 +74,13 @@ static double drift_of(const matrix *m, uint64_t row, uint64_t column)
     return column < 7 ? most : score - 7 * most;
 }
 
+/* From e^-85 to e^-89. The least normal f32 is e^-87.3, the least normal f64 e^-708.4. */
+static double faint_of(const matrix *m, uint64_t row, uint64_t column)
+{
+    const double least = m->a->about->type == ELEMENT_F64 ? 708 : 87;
+    return row == 0 || column > 0 ? 0 : -(least - 2 + (double)(row % 5)) * sqrt((double)m->dim);
+}
+
 static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal)
 {
     const double size = m->size, step = 1 / sqrt((double)m->dim); /* raises a score by 1 where Q is 1 */
@@ -87,6 +97,8 @@ static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal
         if (row < m->tile_k && column == 0 && m->keys > m->tile_k)
             return -INFINITY;
         return (8 * row >= 7 * m->rows ? 3 : 2 * row >= m->rows ? 1 : 0) * step + normal / 4;
+    case ATTENTION_FAINT:
+        return faint_of(m, row, column);
     case ATTENTION_DRIFT:
         return drift_of(m, row, column);
     case ATTENTION_CHUNKS_RISE:
@@ -101,7 +113,9 @@ static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal
 static double v_of(const matrix *m, uint64_t row, uint64_t column, double normal)
 {
     element_type type = m->a->about->type;
-    if (m->kind == ATTENTION_LARGE_V)
+    if (m->kind == ATTENTION_FAINT && row == 0)
+        return 0;
+    if (m->kind == ATTENTION_LARGE_V || m->kind == ATTENTION_FAINT)
         return normal > 0 ? m->largest_v : -m->largest_v;
     if (m->kind >= ATTENTION_CHUNKS_RISE) /* sums of thousands do not hide a 1 */
         return normal * (type == ELEMENT_F16 ? 0x1p-10 : 0x1p-14);
@@ -136,6 +150,8 @@ static double most_of(const matrix *m)
         return is_k ? m->size : 4;
     case ATTENTION_LARGE_V:
         return is_k ? 4 : m->largest_v;
+    case ATTENTION_FAINT:
+        return is_k ? 96 * sqrt((double)m->dim) : m->largest_v;
     case ATTENTION_CHUNKS_RISE:
     case ATTENTION_CHUNKS_LIKE:
         return is_k ? 4 : 0x1p-8;
@@ -299,7 +315,7 @@ static double slope_of(uint64_t head, bool is_near)
     return exp2(is_near ? -13 : -1 - (double)(head % 8));
 }
 
-/* A mask hides one key in five, and with extremes all of some queries. */
+/* A mask hides one key in five, with extremes all of some queries, and half of those that are not finite. */
 static void fill_shaping(problem *p, int kind, random_stream s)
 {
     static const char *const names[] = {"sinks", "alibi_slopes", "mask"};
@@ -311,7 +327,7 @@ static void fill_shaping(problem *p, int kind, random_stream s)
         random_stream of = random_fork(s, 10 + n);
         for (uint64_t i = 0; a && i < a->count; i++) {
             double normal = random_normal(of, i);
-            bool is_hit = random_below(random_fork(of, 1), i, 5) == 0;
+            bool is_hit = random_below(random_fork(of, 1), i, kind == ATTENTION_NONFINITE ? 2 : 5) == 0;
             double value = n == 1 ? slope_of(i, kind == ATTENTION_SCALE_0 || kind >= ATTENTION_CHUNKS_RISE)
                            : n == 2 && is_hit          ? -INFINITY
                            : kind == ATTENTION_EXTREME ? (normal > 0 ? 300 : -300)
@@ -357,6 +373,7 @@ const input_pattern attention_patterns[] = {
     {"real",       0,                              INPUT_REAL},
     {"denormal",   0,                              INPUT_DENORMAL},
     {"huge-tiny",  0,                              INPUT_HUGE_TINY},
+    {"faint",      0,                              ATTENTION_FAINT},
     {"nonfinite",  PATTERN_NONFINITE,              ATTENTION_NONFINITE},
     {NULL,         0,                              0},
 };

@@ -50,6 +50,13 @@ static bool is_paged(const problem *p)
     return problem_has_parameter(p, "layout", "paged");
 }
 
+/* Else K and V of a sequence are a batch stride, or pages, from those of the next. */
+static bool has_key_offsets(problem *p)
+{
+    const argument *a = problem_find(p, "sequences_k_offsets");
+    return a && !a->is_null;
+}
+
 /* Where in page_table the page of key j is. */
 static uint64_t entry_of(problem *p, uint64_t batch, uint64_t j)
 {
@@ -69,7 +76,7 @@ uint64_t attention_query_at(problem *p, const attention_sequence *s, const char 
 uint64_t attention_key_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
                           uint64_t j)
 {
-    uint64_t first = problem_integer(p, "sequences_k_rows") > 0
+    uint64_t first = has_key_offsets(p)
                          ? s->k_first * attention_stride(p, matrix, "_row_stride")
                          : s->batch * attention_stride(p, matrix, "_batch_stride");
     if (is_paged(p)) {
@@ -108,6 +115,12 @@ static uint64_t queries_of(const problem *p, uint64_t most, uint64_t batch)
 static uint64_t keys_of(const problem *p, uint64_t most, uint64_t batch)
 {
     return length_of(batch, most, problem_parameter(p, "tile_k")) + (batch % 16 == 8 ? TOO_LONG : 0);
+}
+
+static uint64_t no_keys(const problem *p, uint64_t most, uint64_t batch)
+{
+    (void)p, (void)most, (void)batch;
+    return 0;
 }
 
 /* Offsets of as many sequences as the batch has; returns their end. A null array: only that. */
@@ -158,11 +171,12 @@ void attention_plan_layout(problem *p, attention_lengths how)
 {
     if (is_dense(p))
         return;
-    bool by_offsets = how == LENGTHS_BY_OFFSETS || how == LENGTHS_IN_PART;
+    bool by_offsets = how == LENGTHS_BY_OFFSETS || how == LENGTHS_IN_PART || how == LENGTHS_NONE,
+         has_keys = by_offsets && how != LENGTHS_NONE;
     uint64_t batches = problem_integer(p, "batch"), most = problem_integer(p, "q_length"),
              queries = batches * most;
     problem_find(p, "sequences_q_offsets")->is_null = !by_offsets;
-    problem_find(p, "sequences_k_lengths")->is_null = how == LENGTHS_BY_OFFSETS || how == LENGTHS_ALL;
+    problem_find(p, "sequences_k_lengths")->is_null = how != LENGTHS_IN_PART && how != LENGTHS_IN_SLOTS;
     if (by_offsets)
         queries = make_offsets(p, "sequences_q_offsets", "q_length", queries_of, 0);
     problem_find(p, "sequences_q_rows")->integer = queries > most ? queries : most;
@@ -170,8 +184,9 @@ void attention_plan_layout(problem *p, attention_lengths how)
         plan_pages(p, how);
         return;
     }
+    problem_find(p, "sequences_k_offsets")->is_null = !by_offsets;
     problem_find(p, "sequences_k_rows")->integer =
-        by_offsets ? make_offsets(p, "sequences_k_offsets", "k_length", keys_of, unused_rows(p)) : 0;
+        has_keys ? make_offsets(p, "sequences_k_offsets", "k_length", keys_of, unused_rows(p)) : 0;
 }
 
 uint64_t attention_query_rows(problem *p)
@@ -183,8 +198,7 @@ uint64_t attention_key_rows(problem *p)
 {
     if (is_paged(p))
         return problem_integer(p, "pages_size");
-    uint64_t rows = problem_integer(p, "sequences_k_rows");
-    return rows > 0 ? rows : problem_integer(p, "k_length");
+    return has_key_offsets(p) ? problem_integer(p, "sequences_k_rows") : problem_integer(p, "k_length");
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
@@ -229,7 +243,8 @@ void attention_make_layout(problem *p)
     argument *lengths = problem_find(p, "sequences_k_lengths");
     make_offsets(p, "sequences_q_offsets", "q_length", queries_of, 0);
     if (!is_paged(p))
-        make_offsets(p, "sequences_k_offsets", "k_length", keys_of, unused_rows(p));
+        make_offsets(p, "sequences_k_offsets", "k_length",
+                     problem_integer(p, "sequences_k_rows") > 0 ? keys_of : no_keys, unused_rows(p));
     for (uint64_t batch = 0; batch < lengths->count; batch++)
         element_set_bits(lengths->about->type, lengths->host, batch,
                          keys_of(p, problem_integer(p, "k_length"), batch));

@@ -27,7 +27,8 @@ typedef enum attention_lengths {
     LENGTHS_ALL,        /* nothing: each has q_length and k_length rows */
     LENGTHS_BY_OFFSETS, /* of queries and of keys */
     LENGTHS_IN_PART,    /* the same, and that some rows behind a sequence's keys are not in use */
-    LENGTHS_IN_SLOTS    /* how many of k_length rows are in use */
+    LENGTHS_IN_SLOTS,   /* how many of k_length rows are in use */
+    LENGTHS_NONE        /* offsets of keys that are all 0, in a layout that has them */
 } attention_lengths;
 
 /* Sets the scalars of the layout, and which of its arrays are null, by the lengths. */

@@ -68,7 +68,8 @@ static void shape_score(problem *p, attention_query *t, uint64_t j)
         t->shaping[j] = 4 * fabs(away);
     } else if (problem_has_parameter(p, "score", "mask")) {
         double added = element_of(p, "mask", t->mask + j);
-        *score += added;
+        *score = added == -INFINITY ? added : *score + added; /* it hides a NaN and +infinity, too */
+        t->size[j] = added == -INFINITY ? 0 : t->size[j];
         t->shaping[j] = isfinite(added) ? 4 * fabs(added) : 0;
     }
 }
@@ -204,11 +205,11 @@ static double scale_of(problem *p, const attention_sequence *s, const char *matr
                        attention_has_key_scales(p) ? attention_key_at(p, s, "scale", kv_head, j) : kv_head);
 }
 
-/* Weights in F16 are multiplied by 32 times a key's scale. */
+/* Weights in F16 are multiplied by 32 times a key's scale. Others are lost before that product, or are denormal after it. */
 static double weighed(const problem *p, double v_scale)
 {
     const bool is_f16 = problem_has_parameter(p, "type", "f16") && attention_is_mma(p);
-    return !attention_has_key_scales(p) ? v_scale : is_f16 ? 0x1p-5 : 1;
+    return !attention_has_key_scales(p) ? v_scale : is_f16 ? 0x1p-5 : fmax(v_scale, 1);
 }
 
 /* All queries of a head. */

@@ -19,6 +19,7 @@ typedef enum layout {
     ROWS_FIRST,  /* batch, row, head */
     GAPS,        /* Q, K and V with gaps between rows, heads and batches */
     ONE_KV,      /* all batches share K and V */
+    NO_KEYS,     /* sequences have none, whose offsets say so */
     OVERLAPPING, /* a row of K or V begins a few elements behind the one before it: few elements, many rows */
     FAR_QUERIES, /* the same; rows of Q far apart */
     ONE_VALUE,   /* and one row of V for all keys */
@@ -101,6 +102,7 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
     static const attention_lengths lengths_by[] = {
         [HEADS_FIRST] = LENGTHS_BY_OFFSETS, [ROWS_FIRST] = LENGTHS_IN_PART,
         [GAPS] = LENGTHS_IN_SLOTS,          [ONE_KV] = LENGTHS_ALL,
+        [NO_KEYS] = LENGTHS_NONE,
         [OVERLAPPING] = LENGTHS_BY_OFFSETS, [FAR_QUERIES] = LENGTHS_BY_OFFSETS,
         [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS,
         [COUNTED] = LENGTHS_BY_OFFSETS};
@@ -283,6 +285,8 @@ static void add_sequences(size_plan *plan)
     add(plan, (lengths){ALL_LENGTHS, 2, 1, 5, tile_k + 1}, ROWS_FIRST);
     add(plan, (lengths){ALL_LENGTHS, 2, 2, 2, tile_k + 1}, GAPS);
     add_always(plan, (lengths){ALL_LENGTHS, 1, 1, 2, 9}, GAPS);
+    if (problem_has_parameter(p, "layout", "ragged"))
+        add_always(plan, (lengths){2, 2, 1, 3, 9}, NO_KEYS);
     for (uint64_t i = 0; i < 2; i++) /* tiles far ahead in a part are behind the gap, in pages of two sizes */
         add_size(plan, (lengths){1, 3, 1, 3, (tiles + 7) * tile_k + 7 + i}, OVERLAPPING, &gap, true);
 }
