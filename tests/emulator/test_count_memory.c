@@ -158,7 +158,7 @@ static void test_copies(void **state)
          SHARED_512 " p0.read.requests=1 p0.read.sectors=16 p0.read.bytes=512 p0.read.bytes_used=512"},
         {AT_(4) FROM(4) COPY("ca", "4"), 1, 32,
          "shared.write.bytes=128 shared.write.wavefronts=1 p0.read.sectors=4 p0.read.bytes=128"},
-        {AT_(128) FROM(16) COPY("cg", "16"), 1, 32, "shared.write.wavefronts=32 p0.read.sectors=16"},
+        {AT_(128) FROM(16) COPY("cg", "16"), 1, 32, "shared.write.wavefronts=32 p0.read.sectors=32"},
         {AT_(16) FROM(32) COPY("ca", "16, 8"), 1, 32,
          SHARED_512 " p0.read.requests=1 p0.read.sectors=32 p0.read.bytes=256 p0.read.bytes_used=256"},
         /* 8 lanes read 16 bytes, 8 read 4, 16 read nothing */
@@ -171,6 +171,31 @@ static void test_copies(void **state)
          "shared.write.bytes=32 shared.write.wavefronts=1 p0.read.sectors=1 classes.global.thread=2"},
         {AT_(16) FROM(16) COPY("cg", "16") " cp.async.commit_group; cp.async.wait_group 0;", 4, 64,
          "shared.write.requests=8 p0.read.sectors=128 p0.read.distinct_sectors=32 classes.control.warp=24"},
+    };
+    (void)state;
+    RUN_CASES(cases);
+}
+
+/* A sector whose halves go to different 32 bytes of shared memory counts twice. */
+static void test_split_sectors(void **state)
+{
+    /* the first two lanes copy the halves of a sector, to s plus %r2 */
+#define HALVES FROM(16) "setp.lt.u32 %q0, %r0, 2; @%q0 " COPY("cg", "16")
+    static const count_case cases[] = {
+        {AT_(16) HALVES, 1, 32, "p0.read.sectors=1 p0.read.bytes_used=32"},
+        {AT_(16) "xor.b32 %r2, %r2, 16;" HALVES, 1, 32, "p0.read.sectors=1"},
+        {AT_(16) "add.u32 %r2, %r2, 16;" HALVES, 1, 32,
+         "p0.read.sectors=2 p0.read.distinct_sectors=1 p0.read.bytes_used=32"},
+        {AT_(128) HALVES, 1, 32, "p0.read.sectors=2"},
+        /* rows of 32 bytes in rows of 48: every other one is split */
+        {AT_(16) "shr.u32 %r3, %r0, 1; mad.lo.u32 %r2, %r3, 16, %r2;" FROM(16) COPY("ca", "16"), 1, 32,
+         "p0.read.sectors=24 p0.read.distinct_sectors=16 p0.read.bytes_used=512"},
+        /* the same half to two places, and smaller copies */
+        {AT_(32) "mad.wide.u32 %p3, %r0, 0, %p0;" COPY("cg", "16"), 1, 32, "p0.read.sectors=32"},
+        {AT_(32) FROM(8) COPY("ca", "8"), 1, 32, "p0.read.sectors=8"},
+        {AT_(32) FROM(4) COPY("ca", "4"), 1, 32, "p0.read.sectors=4"},
+        /* a load has no destination in memory */
+        {FROM(16) "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%p3];", 1, 32, "p0.read.sectors=16"},
     };
     (void)state;
     RUN_CASES(cases);
@@ -229,8 +254,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sectors),  cmocka_unit_test(test_wavefronts),
         cmocka_unit_test(test_matrices), cmocka_unit_test(test_matrices_sm_75),
-        cmocka_unit_test(test_copies),   cmocka_unit_test(test_local),
-        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_copies),   cmocka_unit_test(test_split_sectors),
+        cmocka_unit_test(test_local),    cmocka_unit_test(test_tables),
     };
     return run_count_tests(tests, sizeof tests / sizeof *tests);
 }

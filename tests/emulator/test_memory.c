@@ -194,6 +194,32 @@ static void test_atomics(void **state)
     cuMemFree_v2(p);
 }
 
+/* Static arrays come first; dynamic memory begins behind them, at the next multiple of its alignment. */
+static void test_shared_layout(void **state)
+{
+    (void)state;
+    CUdeviceptr p = device_bytes(8, NULL);
+    for (uint32_t alignment = 16; alignment <= 128; alignment *= 2) {
+        char text[1024];
+        CUmodule module;
+        CUfunction f;
+        uint32_t at[2];
+        snprintf(text, sizeof text,
+                 ".version 8.8\n.target sm_90\n.address_size 64\n.extern .shared .align %u .b8 d[];\n"
+                 ".visible .entry k(.param .u64 p0, .param .u64 p1, .param .u32 n)\n{\n"
+                 ".reg .u64 %%p; .reg .u32 %%r<2>; .shared .align 16 .b8 s[16];\n"
+                 "ld.param.u64 %%p, [p0]; mov.u32 %%r0, d; mov.u32 %%r1, s;\n"
+                 "st.global.v2.u32 [%%p], {%%r0, %%r1}; ret;\n}\n",
+                 alignment);
+        assert_int_equal(load_text(text, &module), CUDA_SUCCESS);
+        assert_int_equal(cuModuleGetFunction(&f, module, "k"), CUDA_SUCCESS);
+        assert_int_equal(launch(f, 1, 1, p, p, 0), CUDA_SUCCESS);
+        assert_int_equal(cuMemcpyDtoH_v2(at, p, sizeof at), CUDA_SUCCESS);
+        assert_int_equal(at[0], at[1] + alignment);
+    }
+    cuMemFree_v2(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_freed),        cmocka_unit_test(test_windows),
         cmocka_unit_test(test_generic),      cmocka_unit_test(test_large),
         cmocka_unit_test(test_widths),       cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_shared_layout),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);
 }

@@ -31,7 +31,8 @@ typedef enum emu_misuse {
    exchange          lanes of a warp, none of which is missing, are about to exchange values
    address           the lanes are about to use the argument as an address
    access            they are about to access `bytes` each at these host addresses; idle lanes repeat an active one
-   request           all that an instruction asks of memory for these lanes together; `at` as above
+   request           all that an instruction asks of memory for these lanes together; `at` as above. `to` is NULL, or where
+                     cp.async copies what it asks for: offsets in shared memory
    fence             the lanes execute a fence
    warp_sync         the lanes have met at a bar.warp.sync
    barrier_arrive    a warp arrives at a block barrier: its fragments, summed up
@@ -60,7 +61,7 @@ typedef enum emu_misuse {
     X(access, (emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes, \
                const uint64_t at[EMU_LANES])) \
     X(request, (emu_warp *warp, const emu_op *op, uint32_t mask, unsigned bytes, bool writes, \
-                const uint64_t at[EMU_LANES])) \
+                const uint64_t at[EMU_LANES], const uint32_t to[EMU_LANES])) \
     X(fence, (emu_warp *warp, const emu_op *op, uint32_t mask)) \
     X(warp_sync, (emu_warp *warp, uint32_t lanes)) \
     X(barrier_arrive, (emu_warp *warp, const emu_fragment *arriving)) \

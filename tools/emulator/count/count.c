@@ -270,6 +270,16 @@ static emu_count_access measure_request(const emu_count_row *r, uint64_t *seen, 
     return a;
 }
 
+/* Sorts them, too. */
+static uint64_t count_distinct(uint64_t *of, unsigned count)
+{
+    uint64_t distinct = 0;
+    sort(of, count);
+    for (unsigned i = 0; i < count; i++)
+        distinct += i == 0 || of[i] != of[i - 1];
+    return distinct;
+}
+
 static bool is_in(const emu_allocation *a, uint64_t address)
 {
     return address - a->base < a->mapped_bytes;
@@ -277,10 +287,10 @@ static bool is_in(const emu_allocation *a, uint64_t address)
 
 /* The lanes of `lanes` whose addresses lie in the allocation of the first of them; the others remain. */
 static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, uint32_t lanes,
-                                 uint64_t bytes, const uint64_t at[EMU_LANES])
+                                 uint64_t bytes, const uint64_t at[EMU_LANES], const uint32_t *to)
 {
     emu_counts *c = t->counts;
-    uint64_t first = at[__builtin_ctz(lanes)], inside[EMU_LANES];
+    uint64_t first = at[__builtin_ctz(lanes)], inside[EMU_LANES], copied[EMU_LANES];
     size_t row = (size_t)t->recent[op] - 1;
     if (row == SIZE_MAX || !is_in(c->rows[row]->allocation, first))
         row = row_of(c, first);
@@ -292,13 +302,18 @@ static uint32_t count_allocation(emu_tally *t, size_t op, emu_access_kind kind, 
     uint32_t rest = 0;
     for (uint32_t m = lanes; m; m &= m - 1) {
         unsigned i = (unsigned)__builtin_ctz(m);
-        if (is_in(r->allocation, at[i]))
-            inside[count++] = at[i];
-        else
+        if (!is_in(r->allocation, at[i])) {
             rest |= 1u << i;
+            continue;
+        }
+        uint64_t sector = (at[i] - r->allocation->base) / EMU_SECTOR_BYTES;
+        copied[count] = sector << 32 | (to ? to[i] / EMU_SECTOR_BYTES : 0);
+        inside[count++] = at[i];
     }
     fit_rows(t, row);
     emu_count_access a = measure_request(r, r->seen[kind], seen_by(c, r, op), inside, count, bytes);
+    if (to && bytes == 16)
+        a.sectors = count_distinct(copied, count);
     emu_add_access(&t->rows[row][kind], &a);
     emu_add_access(&t->accesses[op][EMU_AT_ALLOCATIONS], &a);
     return rest;
@@ -365,7 +380,7 @@ static void count_local(emu_tally *t, size_t op, emu_access_kind kind, uint32_t 
 }
 
 static void request(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned bytes, bool writes,
-                    const uint64_t at[EMU_LANES])
+                    const uint64_t at[EMU_LANES], const uint32_t to[EMU_LANES])
 {
     const emu_block *b = w->block;
     const emu_launch *l = b->launch;
@@ -382,7 +397,7 @@ static void request(emu_warp *w, const emu_op *op, uint32_t lanes, unsigned byte
     lanes &= ~(shared | local);
     lanes &= ~lanes_in(lanes, at, l->parameters, l->parameter_bytes);
     while (lanes)
-        lanes = count_allocation(t, index, kind, lanes, bytes, at);
+        lanes = count_allocation(t, index, kind, lanes, bytes, at, to);
 }
 
 /* ---- the launch ---------------------------------------------------------------------------------------------------- */

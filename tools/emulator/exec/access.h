@@ -139,7 +139,7 @@ static inline bool access_resolve(emu_warp *w, const emu_op *op, uint32_t arg, u
 {
     if (!access_uncounted(w, op, arg, mask, bytes, writes, at))
         return false;
-    EMU_TELL(w->audience, request, w, op, mask, bytes, writes, at);
+    EMU_TELL(w->audience, request, w, op, mask, bytes, writes, at, NULL);
     return true;
 }
 

@@ -40,11 +40,16 @@ static void request_sources(emu_warp *w, const emu_op *op, uint32_t mask, const 
                             const emu_copy copies[EMU_LANES])
 {
     uint64_t from[EMU_LANES] = {0};
-    ACTIVE_LANES(mask) from[i] = copies[i].from;
+    uint32_t to[EMU_LANES] = {0};
+    ACTIVE_LANES(mask)
+    {
+        from[i] = copies[i].from;
+        to[i] = copies[i].to;
+    }
     while (mask) {
         uint32_t same = 0, size = bytes[__builtin_ctz(mask)];
         ACTIVE_LANES(mask) same |= (uint32_t)(bytes[i] == size) << i;
-        EMU_TELL(w->audience, request, w, op, same, size, false, from);
+        EMU_TELL(w->audience, request, w, op, same, size, false, from, to);
         mask &= ~same;
     }
 }
@@ -114,14 +119,11 @@ HANDLER(copy)
     ACTIVE_LANES(mask)
     copies[i] = (emu_copy){.thread = thread_of(w, i), .at = op->at, .bytes = op->mods.count};
     if (!source_bytes(w, op, mask, bytes) ||
-        !access_resolve(w, op, op->arg[0], mask, op->mods.count, true, to) ||
-        !read_sources(w, op + 1, mask, bytes, copies))
+        !access_resolve(w, op, op->arg[0], mask, op->mods.count, true, to))
         return;
-    ACTIVE_LANES(mask)
-    {
-        copies[i].to = offset_of(w, to[i]);
-        emu_async_issue(w->block, &copies[i]);
-    }
+    ACTIVE_LANES(mask) copies[i].to = offset_of(w, to[i]);
+    if (read_sources(w, op + 1, mask, bytes, copies))
+        ACTIVE_LANES(mask) emu_async_issue(w->block, &copies[i]);
 }
 
 HANDLER(commit)
