@@ -8,6 +8,7 @@ usage: check.py ROOT PROGRAM unit                        what reads and supervis
 PROGRAM is a kiln-bench with a variant of each family, MANIFEST its bundle's, FAULTY the driver that misbehaves.
 """
 import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -27,7 +28,9 @@ import records
 from supervise import Feed
 
 
-gpu = importlib.machinery.SourceFileLoader("gpu", str(ROOT / "tools/bench/gpu")).load_module()
+loader = importlib.machinery.SourceFileLoader("gpu", str(ROOT / "tools/bench/gpu"))
+gpu = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu", loader))
+loader.exec_module(gpu)
 
 
 def expect(what, got, wanted):
