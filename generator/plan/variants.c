@@ -220,14 +220,14 @@ static const char *value_that_runs(arena *a, constraints *all, const variant *v,
     const char *values = is_range ? "" : param_values_text(a, row);
     size_t length;
     for (const char *w; (w = words_next(&values, &length));) {
-        variant other = *v;
-        other.values[param] = param_value_of(a, row, arena_string(a, w, length));
-        other.runs_on = 0;
-        if (constraints_break(a, all, &other))
+        variant *other = arena_copy(a, v, sizeof *v);
+        other->values[param] = param_value_of(a, row, arena_string(a, w, length));
+        other->runs_on = 0;
+        if (constraints_break(a, all, other))
             continue;
-        variant_fill_shape(a, &other, &t, 1);
-        if (other.runs_on)
-            return other.values[param].text;
+        variant_fill_shape(a, other, &t, 1);
+        if (other->runs_on)
+            return other->values[param].text;
     }
     return NULL;
 }
