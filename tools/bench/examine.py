@@ -1,26 +1,30 @@
 """The examine call: what the measure call found wrong or slow, looked at closely."""
+import csv
 import ctypes
 import subprocess
 import sys
 import time
 
 import judge
+import plan
 import records
 
 MOST_AGAIN = 40         # variants, and shapes
 DETAIL_BYTES = 6000
-# Of the emulated driver's counters, those that hardware has: instructions, sectors, wavefronts, conflicts, bytes.
-METRICS = ("smsp__inst_executed.sum", "smsp__thread_inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-           "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-           "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "dram__bytes_read.sum", "dram__bytes_write.sum",
-           "sm__inst_executed_pipe_tensor.sum", "gpu__time_duration.sum")
-# Variants are found by these words; the sizes make launches of a few microseconds.
-COUNTED = (("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,", "m=1 n=4096 k=4096"),
-           ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,", "m=64 n=4096 k=4096"),
-           ("rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,", "n=4096 k=4096"),
-           ("nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,", "m=7168 k=2048 l=4 b_rows=1"),
-           ("nf4_quantize/type=f16,", "n=4194304"),
-           ("linear/format=q4_k,norm=none,activation=exact,x=f16,", "m=1 n=4096 k=4096"))
+SECTIONS = ("SpeedOfLight", "WarpStateStats", "SchedulerStats", "MemoryWorkloadAnalysis", "Occupancy", "LaunchStats", "SourceCounters")
+HOTTEST = 24  # lines of machine code
+PREFILL, DECODE = plan.PREFILL[0], plan.DECODE[0]
+# What the ids begin with, and sizes.
+COUNTED = (("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=128,", PREFILL),
+           ("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=16,", DECODE),
+           ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,", dict(m=512, n=14336, k=4096)),
+           ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=128,", dict(m=32, n=14336, k=4096)),
+           ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,", dict(m=1, n=4096, k=4096)),
+           ("linear/format=q4_k,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=tiles,vectors=1,rows=2,chunk=65536,tile_m=128,",
+            dict(m=512, n=14336, k=4096)),
+           ("rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,", dict(n=4096, k=4096)),
+           ("int4_quantize/type=f16,mode=sym,group=128,", dict(n=1 << 26)),
+           ("nf4_quantize/type=f16,group=64,nibbles=low", dict(n=1 << 26)))
 SANITIZED = ("nf4_gemm/", "nf4_gemm_transposed/", "attention/type=f16", "attention/type=bf16", "rmsnorm_q4k_gemv/", "linear/",
              "nvfp4_gemv/", "int4_quantize/", "nf4_unpack/", "rope/")
 ILLEGAL = b""".version 7.0
@@ -62,22 +66,55 @@ def time_again(run):
     run.time_lines(list(dict.fromkeys(lines)), "times again", samples=31, file="examine")
 
 
+def ncu_page(run, report, page):
+    """Rows of a page as dictionaries; its first lines may say other things."""
+    done = subprocess.run(["ncu", "-i", report, "--page", page, "--csv"], capture_output=True, text=True, errors="replace",
+                          timeout=max(1, min(20, run.left())))
+    lines = done.stdout.splitlines()
+    begin = next((i for i, line in enumerate(lines) if line.startswith(('"ID"', '"Address"'))), len(lines))
+    return list(csv.DictReader(lines[begin:]))
+
+
+def number(row, name):
+    try:
+        return float(row.get(name) or 0)
+    except ValueError:
+        return 0.0
+
+
+def hottest_lines(rows):
+    """Machine code with the most samples; and accesses of global memory, with their sectors per request beside the least."""
+    samples, found = "Warp Stall Sampling (All Samples)", []
+    for row in sorted(rows, key=lambda row: -number(row, samples))[:HOTTEST]:
+        stalls = {name[6:]: int(number(row, name)) for name in row if name and name.startswith("stall_") and number(row, name) > 30}
+        found.append({"code": row["Source"].strip(), "samples": int(number(row, samples)), "stalls": stalls})
+    for row in rows:
+        executed, least = number(row, "Instructions Executed"), number(row, "L2 Theoretical Sectors Global Ideal")
+        if executed and least:
+            found.append({"code": row["Source"].strip(), "requests": int(executed),
+                          "sectors": round(number(row, "L2 Theoretical Sectors Global") / executed, 2), "least": round(least / executed, 2)})
+    return found
+
+
 def count_events(run):
-    """Counters of the hardware, for kiln-profile's to be compared with. ncu may be forbidden: that is one line."""
-    for words, sizes in COUNTED:
+    """What ncu says of some kernels: metrics, where warps wait, and sectors. It may be forbidden: that is one line."""
+    for words, shape in COUNTED:
         name = first_with(run, words)
         if name is None or run.left() < 3:
             continue
-        command = ["ncu", "--csv", "--metrics", ",".join(METRICS), "--kernel-name", f"regex:{name.partition('/')[0]}",
-                   "--launch-count", "1", "--clock-control", "none", run.program, *run.device, "--samples", "1",
-                   "--copy-bytes", str(1 << 20)]
+        lines = plan.rows([plan.Group(name.partition("/")[0], [shape])], {name: run.sets[name]}, run.sizes)
+        report = f"{run.room.name}/counters"
+        command = ["ncu", *(word for section in SECTIONS for word in ("--section", section)), "--clock-control", "none",
+                   "--kernel-name", f"regex:{name.partition('/')[0]}", "--launch-skip", "3", "--launch-count", "1", "-f", "-o", report,
+                   run.program, *run.device, "--samples", "1", "--copy-bytes", str(1 << 20)]
         try:
-            done = subprocess.run(command, input=f"{name} {sizes}\n", capture_output=True, text=True, errors="replace",
-                                  timeout=min(20, run.left()))
-            rows = [line for line in done.stdout.splitlines() if line.startswith('"')]
-            run.records.add("examine", {"phase": "counters", "id": name, "sizes": sizes, "csv": rows[:40],
-                                        "status": done.returncode,
-                                        **({} if rows else {"failed": (done.stdout + done.stderr)[-800:]})})
+            done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, errors="replace",
+                                  timeout=max(1, min(20, run.left())))
+            details = {row["Metric Name"]: f"{row['Metric Value']} {row['Metric Unit']}".strip()
+                       for row in ncu_page(run, f"{report}.ncu-rep", "details") if row.get("Metric Name")}
+            run.records.add("examine", {"phase": "counters", "id": name, "sizes": shape, "status": done.returncode, "metrics": details,
+                                        "lines": hottest_lines(ncu_page(run, f"{report}.ncu-rep", "source")),
+                                        **({} if details else {"failed": (done.stdout + done.stderr)[-800:]})})
         except (OSError, subprocess.TimeoutExpired) as why:
             run.note(phase="counters", failed=str(why)[-300:])
             if isinstance(why, OSError):

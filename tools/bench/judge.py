@@ -4,6 +4,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import sys
 
 import plan
 import records
@@ -73,8 +74,16 @@ def contracts_of(manifest):
             for v in manifest["variants"]}
 
 
+def read_built(build, name):
+    """A file that `gpu build` makes."""
+    path = pathlib.Path(build) / name
+    if not path.exists():
+        sys.exit(f"gpu: there is no {path}: make it first (tools/bench/gpu build)")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def read_manifest(build):
-    return json.loads((pathlib.Path(build) / "tools/bench/kiln_gpu.json").read_text(encoding="utf-8"))
+    return read_built(build, "tools/bench/kiln_gpu.json")
 
 
 def rank_correlation(pairs):
