@@ -220,6 +220,8 @@ def operations(call):
 def main(folders, build):
     contracts = contracts_of(read_manifest(build))
     for results in folders:
+        if not records.read(results, "run"):
+            sys.exit(f"gpu: {results} has no results: expected a folder with run.jsonl")
         print_run(results)
         print_verification(results)
         found = calls([row for row in timed(results, ("times", "examine")) if row["id"] in contracts], contracts)
