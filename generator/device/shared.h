@@ -6,6 +6,10 @@
 
 enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */ };
 
+/* A sector of global memory. cp.async asks the L2 cache for it once for both halves if they go to the same aligned 32 bytes of
+ * shared memory, in either order; else twice. */
+enum { SECTOR_BYTES = 32 };
+
 /* Bytes that a thread block may have: on sm_75; on sm_86, sm_89 and sm_120, the least from sm_80 on; on sm_80. */
 enum { SHARED_SM_75 = 65536, SHARED_SM_86 = 101376, SHARED_SM_80 = 166912 };
 

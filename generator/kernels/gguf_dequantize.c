@@ -10,10 +10,11 @@
  */
 #include "device/lanes.h"
 #include "device/narrow.h"
+#include "device/shared.h"
 #include "gguf.h"
 #include <kiln/author/families.h>
 
-enum { WARPS = 8, TILE = 2048 /* elements of a warp */, QUAD = 4, GROUP_LANES = 4, PIECE = 16, SECTOR = 32 };
+enum { WARPS = 8, TILE = 2048 /* elements of a warp */, QUAD = 4, GROUP_LANES = 4, PIECE = 16 };
 
 typedef struct dequantize {
     ptx_fn *f;
@@ -80,10 +81,10 @@ static void store_tile(dequantize *d, ptx_val bytes)
 /* What is copied is whole pieces of 16 bytes from the sector on that the first byte is in. A piece before the first byte's own is
  * not read: it may lie before the tensor. Of the last one only what is asked for is. */
 
-/* Shared memory that a copy of so many bytes takes at most. */
+/* Shared memory that a copy of so many bytes takes at most: whole sectors, for the next warp's copies begin behind it. */
 static uint32_t room_of(uint32_t most)
 {
-    return (most + SECTOR - 1 + PIECE - 1) / PIECE * PIECE;
+    return (most + SECTOR_BYTES - 1 + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
 }
 
 typedef struct window {
@@ -136,8 +137,8 @@ static ptx_val copy_bytes(const dequantize *d, ptx_val to, ptx_val bytes, uint32
     ptx_fn *f = d->f;
     ptx_val address = ptx_address(f, d->packed);
     ptx_val low = ptx_cvt(f, PTX_U32, address);
-    ptx_val offset = ptx_and(f, low, ptx_u32(SECTOR - 1));
-    ptx_val sector = ptx_and(f, address, ptx_u64(~(uint64_t)(SECTOR - 1)));
+    ptx_val offset = ptx_and(f, low, ptx_u32(SECTOR_BYTES - 1));
+    ptx_val sector = ptx_and(f, address, ptx_u64(~(uint64_t)(SECTOR_BYTES - 1)));
     ptx_val start = ptx_pointer(f, PTX_GLOBAL, PTX_U8, sector);
     ptx_val end = ptx_add(f, offset, bytes);
     ptx_val mine = ptx_shl(f, d->lane, ptx_u32(4));
@@ -164,7 +165,7 @@ static void copy_and_store(dequantize *d)
 {
     ptx_fn *f = d->f;
     const uint32_t most = tile_bytes(d->format), room = room_of(most);
-    ptx_val shared = ptx_shared(f, PTX_U8, WARPS * room, 16);
+    ptx_val shared = ptx_shared(f, PTX_U8, WARPS * room, SECTOR_BYTES);
     ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, ptx_u32(room)));
     ptx_val bytes = ptx_mul(f, d->blocks, ptx_u32(d->format->bytes));
     ptx_val first = copy_bytes(d, to, bytes, most);

@@ -34,7 +34,8 @@ static uint32_t stages_of(const linear_geometry *g)
 linear_geometry linear_plan(linear_geometry g)
 {
     g.tile_bytes = (uint32_t)WARP_LANES / g.format->groups * g.format->bytes;
-    g.row_bytes = g.tile_bytes + (g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES);
+    const uint32_t behind = g.format->bytes % UNIT_BYTES == 0 ? 0 : UNIT_BYTES;
+    g.row_bytes = (g.tile_bytes + behind + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
     g.stage_bytes = g.rows * g.row_bytes;
     g.stages = stages_of(&g);
     g.vector_bytes = linear_vector_bytes(g.format, g.is_q8);
