@@ -30,26 +30,25 @@ static ptx_val number(const quant *q, double value)
 
 /* ---- numbers of a group ------------------------------------------------------------------------------------------- */
 
-const ptx_op quant_extreme[2] = {PTX_OP_MAX, PTX_OP_MIN};
+const ptx_op quant_extreme[2][2] = {{PTX_OP_MAX, PTX_OP_MIN}, {PTX_OP_MAX_NAN, PTX_OP_MIN_NAN}};
 
 static bool has_zero(const quant *q)
 {
     return q->coder == QUANT_INT4_ASYM;
 }
 
-quant_extremes quant_extremes_of(quant *q, ptx_val x)
+quant_extremes quant_extremes_of(quant *q, ptx_val x, bool nan_wins)
 {
     ptx_val extreme = has_zero(q) ? x : ptx_abs(q->f, x);
-    return (quant_extremes){{extreme, extreme}};
+    return (quant_extremes){{extreme, extreme}, nan_wins};
 }
 
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
 {
     if (!has_zero(q))
         x = ptx_abs(q->f, x);
-    e->at[0] = ptx_max(q->f, e->at[0], x);
-    if (has_zero(q))
-        e->at[1] = ptx_min(q->f, e->at[1], x);
+    for (uint32_t i = 0; i < q->stored; i++)
+        e->at[i] = ptx_op2(q->f, quant_extreme[e->nan_wins][i], e->at[i], x, PTX_HERE);
 }
 
 /* 16-bit elements over the largest magnitude of their group need the product with the inverse only: tests/quant tries all
@@ -65,7 +64,7 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e)
     ptx_fn *f = q->f;
     quant_numbers g = {.at = {{0}}};
     ptx_val range = has_zero(q) ? ptx_sub(f, e.at[0], e.at[1]) : e.at[0];
-    ptx_val scale = ptx_max(f, range, number(q, SMALLEST_RANGE));
+    ptx_val scale = ptx_op2(f, quant_extreme[e.nan_wins][0], range, number(q, SMALLEST_RANGE), PTX_HERE);
     if (coders[q->coder].levels != 1)
         scale = ptx_div(f, scale, number(q, coders[q->coder].levels));
     g.at[QUANT_SCALE] = scale;
@@ -76,7 +75,8 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e)
     return g;
 }
 
-/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits where that would matter. */
+/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits where that would matter. A scale that is
+ * a NaN is within none. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -88,7 +88,8 @@ ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
     }
     if (has_zero(q)) {
         ptx_val distance = ptx_abs(f, g->at[QUANT_ZERO]);
-        ptx_val is_bounded = ptx_le(f, distance, number(q, 0x1p60));
+        const bool is_clamped = how == QUANT_BY_GIVEN_SCALE || !q->has_pairs;
+        ptx_val is_bounded = ptx_le(f, distance, number(q, is_clamped ? 0x1p60 : 0x1p18));
         is_plain = ptx_and(f, is_plain, is_bounded);
     }
     return is_plain;
@@ -202,12 +203,15 @@ static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_v
     return ptx_fma(f, rest, g->at[QUANT_INVERSE], approximate);
 }
 
-/* Clamps to the coder's low and high, where r can be outside; a NaN becomes low. */
+/* Clamps to the coder's low and high, where r can be outside; a NaN becomes low. With pairs no NaN comes here by its own scale,
+ * and zeros are so small that their rounding moves no code. */
 static ptx_val clamp(quant *q, ptx_val r, quant_division how)
 {
     ptx_fn *f = q->f;
     const struct coder *c = &coders[q->coder];
-    bool is_within = how == QUANT_BY_GIVEN_SCALE && q->coder != QUANT_INT4_ASYM;
+    bool is_within = how == QUANT_BY_OWN_SCALE     ? q->has_pairs
+                     : how == QUANT_BY_GIVEN_SCALE ? q->coder != QUANT_INT4_ASYM
+                                                   : false;
     bool is_below_high = how == QUANT_BY_OWN_SCALE && q->coder != QUANT_INT4_ASYM;
     if (is_within)
         return r;
