@@ -59,6 +59,7 @@ typedef enum quant_number {
     QUANT_ZERO,        /* asymmetric only */
     QUANT_INVERSE,     /* 1 / scale, rounded correctly */
     QUANT_MINUS_SCALE, /* goes with it */
+    QUANT_RANGE,       /* what the scale was made of, until it is inverted */
     QUANT_NUMBERS
 } quant_number;
 typedef struct quant_numbers {
