@@ -8,6 +8,7 @@
  */
 #include "quant.h"
 #include "device/lanes.h"
+#include "device/narrow.h"
 #include "nf4_args.h"
 #include <kiln/author/families.h>
 
@@ -82,21 +83,45 @@ static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
 
 /* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
 
-static quant_numbers numbers_of_tile(quant *q, quant_elements x)
+/* Of this lane's elements of a row. */
+static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t row, bool nan_wins)
+{
+    quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0], nan_wins);
+    for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
+        quant_extremes_add(q, &e, x[row * q->row_steps + i / q->lane_elements][i % q->lane_elements]);
+    return e;
+}
+
+/* The same by two elements at a time. */
+static quant_extremes extremes_of_pairs(quant *q, quant_words words, uint32_t row, bool nan_wins)
+{
+    const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
+    quant_extremes e = quant_extremes_of(q, ptx_as(q->f, pair, words[row * q->row_steps][0]), nan_wins);
+    for (uint32_t i = 1; i < 4 * q->row_steps; i++)
+        quant_extremes_add(q, &e, ptx_as(q->f, pair, words[row * q->row_steps + i / 4][i % 4]));
+    for (uint32_t i = 0; i < q->stored; i++) {
+        ptx_val halves[2];
+        widen_pair(q->f, q->type, ptx_as(q->f, PTX_U32, e.at[i]), halves);
+        e.at[i] = ptx_op2(q->f, quant_extreme[nan_wins][i], halves[0], halves[1], PTX_HERE);
+    }
+    return e;
+}
+
+/* Widens the tile as far as it takes the elements. */
+static quant_numbers numbers_of_tile(quant *q, quant_words words, quant_elements x, bool nan_wins)
 {
     ptx_val extremes[2][QUANT_MOST_STEPS];
+    for (uint32_t step = 0; step < q->steps && !q->has_pairs; step++)
+        quant_widen_step(q, words[step], x[step]);
     for (uint32_t row = 0; row < q->rows; row++) {
-        quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0]);
-        for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++) {
-            uint32_t step = row * q->row_steps + i / q->lane_elements;
-            quant_extremes_add(q, &e, x[step][i % q->lane_elements]);
-        }
+        const quant_extremes e = q->has_pairs ? extremes_of_pairs(q, words, row, nan_wins)
+                                              : extremes_of_row(q, x, row, nan_wins);
         for (uint32_t i = 0; i < 2; i++)
             extremes[i][row] = e.at[i];
     }
-    quant_extremes all = {{{0}}};
+    quant_extremes all = {.nan_wins = nan_wins};
     for (uint32_t i = 0; i < q->stored; i++)
-        all.at[i] = reduce_rows(q, quant_extreme[i], extremes[i]);
+        all.at[i] = reduce_rows(q, quant_extreme[nan_wins][i], extremes[i]);
     return quant_numbers_of(q, all);
 }
 
@@ -198,11 +223,9 @@ static void store_numbers_predicated(quant *q, const tile_row *r, const quant_nu
 
 static quant_numbers numbers_of_row(quant *q, quant_elements x)
 {
-    quant_extremes e = quant_extremes_of(q, x[0][0]);
-    for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
-        quant_extremes_add(q, &e, x[i / q->lane_elements][i % q->lane_elements]);
+    quant_extremes e = extremes_of_row(q, x, 0, false);
     for (uint32_t i = 0; i < q->stored; i++)
-        e.at[i] = reduce_from(q, quant_extreme[i], e.at[i], 1);
+        e.at[i] = reduce_from(q, quant_extreme[false][i], e.at[i], 1);
     return quant_numbers_of(q, e);
 }
 
@@ -280,13 +303,15 @@ static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers
 {
     ptx_fn *f = q->f;
     const quant_division how = makes_numbers ? QUANT_BY_OWN_SCALE : QUANT_BY_GIVEN_SCALE;
+    quant_words words;
     quant_elements x;
     quant_numbers g = {.at = {{0}}};
     if (!makes_numbers)
         g = load_numbers(q);
-    quant_load_tile(q, quant_tile_at(q, q->in), x);
+    quant_load_tile(q, quant_tile_at(q, q->in), words);
     if (makes_numbers)
-        g = numbers_of_tile(q, x);
+        g = numbers_of_tile(q, words, x, q->has_pairs);
+    const bool is_wide = makes_numbers && !q->has_pairs;
     ptx_val is_plain = quant_is_plain(q, &g, how);
     PTX_IF (f, ptx_vote_all(f, is_plain)) {
         if (makes_numbers)
@@ -296,6 +321,8 @@ static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers
         for (uint32_t row = 0; row < q->rows; row++) {
             quant_numbers of_row = row_numbers(q, &kept, row);
             for (uint32_t step = row * q->row_steps; step < (row + 1) * q->row_steps; step++) {
+                if (!is_wide)
+                    quant_widen_step(q, words[step], x[step]);
                 ptx_val codes = quant_codes(q, t, &of_row, 0, x[step], q->lane_elements, how);
                 ptx_store(f, word_at(q, at, step), codes);
             }
@@ -345,9 +372,10 @@ static void emit_scale(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     PTX_IF (f, in_bounds) {
         ptx_val is_full = quant_find_left(&q);
         PTX_IF (f, is_full) {
+            quant_words words;
             quant_elements x;
-            quant_load_tile(&q, quant_tile_at(&q, q.in), x);
-            quant_numbers kept = numbers_of_tile(&q, x);
+            quant_load_tile(&q, quant_tile_at(&q, q.in), words);
+            quant_numbers kept = numbers_of_tile(&q, words, x, false);
             store_numbers(&q, &kept);
         }
         PTX_ELSE (f) {
@@ -518,12 +546,14 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->block[0] = 32 * QUANT_WARPS;
 }
 
-/* Left to itself, ptxas spills a little to fit one more thread block. */
+/* With pairs a tile stays as memory has it until it is coded, so that ptxas does with 40 registers. Left to itself, it spills a
+ * little to fit one more thread block. */
 static void coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
     shape(s, v);
-    s->blocks_per_multiprocessor = q.lane_elements == 8                               ? 4
+    s->blocks_per_multiprocessor = q.has_pairs                                        ? 6
+                                   : q.lane_elements == 8                             ? 4
                                    : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
                                                                                       : 0;
 }

@@ -30,6 +30,7 @@ typedef struct quant {
     ptx_type type; /* of the tensor */
     ptx_type wide; /* of arithmetic, scales and zeros */
     bool has_sm_80;
+    bool has_pairs; /* extremes are found of two 16-bit elements at a time */
     bool is_high_first;
     uint32_t group; /* 0: an argument gives it */
 
@@ -58,6 +59,7 @@ typedef enum quant_number {
     QUANT_ZERO,        /* asymmetric only */
     QUANT_INVERSE,     /* 1 / scale, rounded correctly */
     QUANT_MINUS_SCALE, /* goes with it */
+    QUANT_RANGE,       /* what the scale was made of, until it is inverted */
     QUANT_NUMBERS
 } quant_number;
 typedef struct quant_numbers {
@@ -86,9 +88,11 @@ ptx_val quant_tile_at(quant *q, ptx_val tensor);
 /* The bytes of this lane's first codes. */
 ptx_val quant_packed_at(quant *q);
 
-/* A tile's elements, [step][element], from this lane's first on. All loads come before the first use. */
+/* A tile as memory has it, [step][word], from this lane's first on; and its elements, [step][element]. */
+typedef ptx_val quant_words[QUANT_MOST_STEPS][4];
 typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
-void quant_load_tile(quant *q, ptx_val at, quant_elements x);
+void quant_load_tile(quant *q, ptx_val at, quant_words words);
+void quant_widen_step(quant *q, const ptx_val words[4], ptx_val x[]);
 /* Loads the elements of one step. */
 void quant_load_step(quant *q, ptx_val at, ptx_val x[]);
 /* A NaN is neutral: it changes no extreme, and its code is 0. */
@@ -108,13 +112,15 @@ ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val
 
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
-/* Running extremes of a group, as many as it has numbers: the largest magnitude, or the largest and the smallest value. */
+/* Running extremes of a group, as many as it has numbers: the largest magnitude, or the largest and the smallest value. Of
+ * elements, or of pairs of them. */
 typedef struct quant_extremes {
     ptx_val at[2];
+    bool nan_wins; /* then a group with a NaN has one for a scale, and is not plain */
 } quant_extremes;
-extern const ptx_op quant_extreme[2]; /* what joins each of them */
+extern const ptx_op quant_extreme[2][2]; /* what joins each of them, [nan_wins][i] */
 
-quant_extremes quant_extremes_of(quant *q, ptx_val x);
+quant_extremes quant_extremes_of(quant *q, ptx_val x, bool nan_wins);
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x);
 quant_numbers quant_numbers_of(quant *q, quant_extremes e);
 

@@ -453,7 +453,7 @@ static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start
 static quant_extremes extremes_of_part(quant *q, const share *s, const team *t, ptx_val start, ptx_val end)
 {
     ptx_fn *f = q->f;
-    quant_extremes all;
+    quant_extremes all = {.nan_wins = false};
     for (uint32_t i = 0; i < 2; i++)
         all.at[i] = ptx_var(f, quant_nan(q));
     ptx_val in_bounds = ptx_lt(f, start, end);
@@ -494,7 +494,7 @@ static void find_extremes(quant *q, const share *s)
         quant_extremes e = extremes_of_part(q, s, &t, start, end);
         ptx_val key[2], at[2];
         for (uint32_t i = 0; i < q->stored; i++) {
-            ptx_val extreme = reduce_team(q, &t, quant_extreme[i], e.at[i]);
+            ptx_val extreme = reduce_team(q, &t, quant_extreme[false][i], e.at[i]);
             key[i] = key_of(q, i == 0 ? extreme : ptx_neg(f, extreme));
         }
         ptx_val in_bounds = ptx_lt(f, start, s->count);
@@ -518,7 +518,7 @@ static void store_scales(quant *q, const share *s)
         ptx_val start = group_start(q, s, group);
         ptx_val in_bounds = ptx_lt(f, start, s->count);
         PTX_IF (f, in_bounds) {
-            quant_extremes e = {{{0}}};
+            quant_extremes e = {.nan_wins = false};
             for (uint32_t i = 0; i < q->stored; i++) {
                 ptx_val extreme = float_of(q, ptx_load(f, ptx_at(f, s->numbers[i], group)));
                 e.at[i] = i == 0 ? extreme : ptx_neg(f, extreme);

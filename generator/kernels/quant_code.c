@@ -5,6 +5,12 @@
  * bits at the lower end (Markstein 1990; Brisebarre, Muller and Raina, IEEE Trans. Computers 53(8), 2004). Groups whose
  * numbers may do that are not plain, and div.rn divides them.
  *
+ * LIFTING. 16-bit elements over the scale of their own group have few quotients. So for symmetric codes one operation is enough:
+ * x*y + 24, rounded once, lies between 16 and 32, where numbers are 2^-19 apart. The error of y disappears in that, hence ties
+ * come out as ties, and the next quotient that is none is much farther away. One tie is left, that of half the largest
+ * magnitude m: the scale is m/7 rounded, so that the rounded quotient may be beside 7/2, as that of m is then beside 7. In
+ * groups that have this one they have no other, and y is moved by some 2^-17, the same way. tests/quant tries all pairs.
+ *
  * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
  * sum. An even number added to the constant moves the code and leaves ties where they are.
  */
@@ -30,33 +36,37 @@ static ptx_val number(const quant *q, double value)
 
 /* ---- numbers of a group ------------------------------------------------------------------------------------------- */
 
-const ptx_op quant_extreme[2] = {PTX_OP_MAX, PTX_OP_MIN};
+const ptx_op quant_extreme[2][2] = {{PTX_OP_MAX, PTX_OP_MIN}, {PTX_OP_MAX_NAN, PTX_OP_MIN_NAN}};
 
 static bool has_zero(const quant *q)
 {
     return q->coder == QUANT_INT4_ASYM;
 }
 
-quant_extremes quant_extremes_of(quant *q, ptx_val x)
+quant_extremes quant_extremes_of(quant *q, ptx_val x, bool nan_wins)
 {
     ptx_val extreme = has_zero(q) ? x : ptx_abs(q->f, x);
-    return (quant_extremes){{extreme, extreme}};
+    return (quant_extremes){{extreme, extreme}, nan_wins};
 }
 
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x)
 {
     if (!has_zero(q))
         x = ptx_abs(q->f, x);
-    e->at[0] = ptx_max(q->f, e->at[0], x);
-    if (has_zero(q))
-        e->at[1] = ptx_min(q->f, e->at[1], x);
+    for (uint32_t i = 0; i < q->stored; i++)
+        e->at[i] = ptx_op2(q->f, quant_extreme[e->nan_wins][i], e->at[i], x, PTX_HERE);
 }
 
-/* 16-bit elements over the largest magnitude of their group need the product with the inverse only: tests/quant tries all
- * pairs. */
-static bool needs_product_only(const quant *q, quant_division how)
+/* Whether the quotient takes one operation: NF4's is the product with the inverse, symmetric codes' is lifted. tests/quant tries
+ * all pairs of an element and a scale. */
+static bool is_brief(const quant *q, quant_division how)
 {
-    return q->coder == QUANT_NF4 && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8;
+    return q->coder != QUANT_INT4_ASYM && how == QUANT_BY_OWN_SCALE && q->lane_elements == 8;
+}
+
+static double lift(const quant *q, quant_division how)
+{
+    return q->coder == QUANT_INT4_SYM && is_brief(q, how) ? 24 : 0;
 }
 
 /* The zero is (0 - least) / scale, not -least / scale: so it is +0 for either zero. */
@@ -65,9 +75,11 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e)
     ptx_fn *f = q->f;
     quant_numbers g = {.at = {{0}}};
     ptx_val range = has_zero(q) ? ptx_sub(f, e.at[0], e.at[1]) : e.at[0];
-    ptx_val scale = ptx_max(f, range, number(q, SMALLEST_RANGE));
+    ptx_val scale_range = ptx_op2(f, quant_extreme[e.nan_wins][0], range, number(q, SMALLEST_RANGE), PTX_HERE);
+    ptx_val scale = scale_range;
     if (coders[q->coder].levels != 1)
         scale = ptx_div(f, scale, number(q, coders[q->coder].levels));
+    g.at[QUANT_RANGE] = scale_range;
     g.at[QUANT_SCALE] = scale;
     if (has_zero(q)) {
         ptx_val negative = ptx_sub(f, number(q, 0), e.at[1]);
@@ -76,7 +88,8 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e)
     return g;
 }
 
-/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits where that would matter. */
+/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits where that would matter. A scale that is
+ * a NaN is within none. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -88,19 +101,41 @@ ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
     }
     if (has_zero(q)) {
         ptx_val distance = ptx_abs(f, g->at[QUANT_ZERO]);
-        ptx_val is_bounded = ptx_le(f, distance, number(q, 0x1p60));
+        const bool is_clamped = how == QUANT_BY_GIVEN_SCALE || !q->has_pairs;
+        ptx_val is_bounded = ptx_le(f, distance, number(q, is_clamped ? 0x1p60 : 0x1p18));
         is_plain = ptx_and(f, is_plain, is_bounded);
     }
     return is_plain;
 }
 
+/* See DIVISION. */
+static ptx_val exact_quotient(quant *q, ptx_val x, ptx_val inverse, ptx_val minus_scale)
+{
+    ptx_val approximate = ptx_mul(q->f, x, inverse);
+    ptx_val rest = ptx_fma(q->f, approximate, minus_scale, x);
+    return ptx_fma(q->f, rest, inverse, approximate);
+}
+
+/* See LIFTING: the quotient of the range is 7, or 2^-21 beside it. */
+static ptx_val moved_inverse(quant *q, ptx_val range, ptx_val inverse, ptx_val minus_scale)
+{
+    ptx_val largest = exact_quotient(q, range, inverse, minus_scale);
+    ptx_val beside = ptx_sub(q->f, largest, number(q, coders[q->coder].levels));
+    ptx_val by = ptx_mul(q->f, beside, number(q, 0x1p4));
+    return ptx_fma(q->f, by, inverse, inverse);
+}
+
 quant_numbers quant_invert(quant *q, const quant_numbers *g, quant_division how)
 {
-    quant_numbers made = *g;
-    made.at[QUANT_INVERSE] = ptx_rcp(q->f, g->at[QUANT_SCALE]);
-    made.at[QUANT_SCALE] = (ptx_val){0};
-    if (!needs_product_only(q, how))
-        made.at[QUANT_MINUS_SCALE] = ptx_neg(q->f, g->at[QUANT_SCALE]);
+    quant_numbers made = {.at = {[QUANT_ZERO] = g->at[QUANT_ZERO]}};
+    ptx_val inverse = ptx_rcp(q->f, g->at[QUANT_SCALE]), minus_scale = {0};
+    if (!is_brief(q, how) || lift(q, how) != 0)
+        minus_scale = ptx_neg(q->f, g->at[QUANT_SCALE]);
+    if (lift(q, how) != 0)
+        inverse = moved_inverse(q, g->at[QUANT_RANGE], inverse, minus_scale);
+    made.at[QUANT_INVERSE] = inverse;
+    if (!is_brief(q, how))
+        made.at[QUANT_MINUS_SCALE] = minus_scale;
     return made;
 }
 
@@ -186,6 +221,7 @@ static limits element_limits(quant *q, const quant_numbers *g)
     return l;
 }
 
+/* Plus the lift. */
 static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_val x, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -195,23 +231,26 @@ static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_v
         x = ptx_max(f, x, l->low);
         x = ptx_min(f, x, l->high);
     }
-    ptx_val approximate = ptx_mul(f, x, g->at[QUANT_INVERSE]);
-    if (needs_product_only(q, how))
-        return approximate;
-    ptx_val rest = ptx_fma(f, approximate, g->at[QUANT_MINUS_SCALE], x);
-    return ptx_fma(f, rest, g->at[QUANT_INVERSE], approximate);
+    if (lift(q, how) != 0)
+        return ptx_fma(f, x, g->at[QUANT_INVERSE], number(q, lift(q, how)));
+    if (is_brief(q, how))
+        return ptx_mul(f, x, g->at[QUANT_INVERSE]);
+    return exact_quotient(q, x, g->at[QUANT_INVERSE], g->at[QUANT_MINUS_SCALE]);
 }
 
-/* Clamps to the coder's low and high, where r can be outside; a NaN becomes low. */
+/* Clamps to the coder's low and high, where r can be outside; a NaN becomes low. With pairs no NaN comes here by its own scale,
+ * and zeros are so small that their rounding moves no code. */
 static ptx_val clamp(quant *q, ptx_val r, quant_division how)
 {
     ptx_fn *f = q->f;
     const struct coder *c = &coders[q->coder];
-    bool is_within = how == QUANT_BY_GIVEN_SCALE && q->coder != QUANT_INT4_ASYM;
+    bool is_within = how == QUANT_BY_OWN_SCALE     ? q->has_pairs
+                     : how == QUANT_BY_GIVEN_SCALE ? q->coder != QUANT_INT4_ASYM
+                                                   : false;
     bool is_below_high = how == QUANT_BY_OWN_SCALE && q->coder != QUANT_INT4_ASYM;
     if (is_within)
         return r;
-    r = ptx_max(f, r, number(q, c->low));
+    r = ptx_max(f, r, number(q, c->low + lift(q, how)));
     return is_below_high ? r : ptx_min(f, r, number(q, c->high));
 }
 
@@ -221,14 +260,14 @@ static uint32_t nibble_of(const quant *q, uint32_t i)
     return q->is_high_first ? i ^ 1 : i;
 }
 
-/* Adds the code of r, times 16^nibble, to the word; nibble 0 sets the word, less the excess. */
-static void add_code(quant *q, const quant_tables *t, ptx_val r, uint32_t nibble, uint32_t excess,
+/* Adds the code of r - lift, times 16^nibble, to the word; nibble 0 sets the word, less the excess. */
+static void add_code(quant *q, const quant_tables *t, ptx_val r, double lift_of_r, uint32_t nibble, uint32_t excess,
                      ptx_val *word)
 {
     ptx_fn *f = q->f;
     ptx_val weight = ptx_u32(UINT32_C(1) << 4 * nibble);
     if (q->coder != QUANT_NF4) {
-        ptx_val sum = ptx_add(f, r, rounder(q, coders[q->coder].shift));
+        ptx_val sum = ptx_add(f, r, rounder(q, coders[q->coder].shift - lift_of_r));
         ptx_val bits = whole_bits(q, sum);
         if (nibble == 0)
             *word = excess == 0 ? bits : ptx_sub(f, bits, ptx_u32(excess));
@@ -266,7 +305,7 @@ ptx_val quant_codes(quant *q, const quant_tables *t, const quant_numbers *g, uin
         if (has_zero(q))
             r = ptx_add(f, r, of_x->at[QUANT_ZERO]);
         r = clamp(q, r, how);
-        add_code(q, t, r, nibble, excess, &word);
+        add_code(q, t, r, lift(q, how), nibble, excess, &word);
     }
     return word;
 }

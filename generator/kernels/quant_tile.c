@@ -15,6 +15,7 @@ quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
     q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
     q.stored = coder == QUANT_INT4_ASYM ? 2 : 1;
     q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
+    q.has_pairs = q.has_sm_80 && q.lane_elements == 8;
     q.step_elements = 32 * q.lane_elements;
     q.group = kiln_is(v, "group", "any") ? 0 : kiln_int(v, "group");
     bool has_many_steps = q.group == 0 || (q.group >= 128 && q.lane_elements < 8);
@@ -65,31 +66,35 @@ ptx_val quant_packed_at(quant *q)
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
 
 /* The 2 or 4 words of a step, as memory has them. */
-static int load_raw(quant *q, ptx_val at, uint32_t step, ptx_val raw[4])
+static uint32_t step_words(const quant *q)
 {
-    bool is_half = q->lane_elements == 8;
-    int count = is_half ? 4 : (int)q->lane_elements;
-    ptx_val from = is_half ? ptx_cast_ptr(q->f, at, PTX_U32) : at;
-    ptx_load_vec(q->f, count, raw, ptx_at_const(q->f, from, 32 * count * (int)step),
-                 PTX_NC | PTX_NO_ALLOCATE);
-    return count;
+    return q->lane_elements == 8 ? 4 : q->lane_elements;
 }
 
-void quant_load_tile(quant *q, ptx_val at, quant_elements x)
+static void load_words(quant *q, ptx_val at, uint32_t step, ptx_val words[4])
 {
-    ptx_val raw[QUANT_MOST_STEPS][4];
-    int count = 0;
+    const int count = (int)step_words(q);
+    ptx_val from = q->lane_elements == 8 ? ptx_cast_ptr(q->f, at, PTX_U32) : at;
+    ptx_load_vec(q->f, count, words, ptx_at_const(q->f, from, 32 * count * (int)step),
+                 PTX_NC | PTX_NO_ALLOCATE);
+}
+
+void quant_load_tile(quant *q, ptx_val at, quant_words words)
+{
     for (uint32_t step = 0; step < q->steps; step++)
-        count = load_raw(q, at, step, raw[step]);
-    for (uint32_t step = 0; step < q->steps; step++)
-        widen_words(q->f, q->type, (uint32_t)count, raw[step], x[step]);
+        load_words(q, at, step, words[step]);
+}
+
+void quant_widen_step(quant *q, const ptx_val words[4], ptx_val x[])
+{
+    widen_words(q->f, q->type, step_words(q), words, x);
 }
 
 void quant_load_step(quant *q, ptx_val at, ptx_val x[])
 {
-    ptx_val raw[4];
-    int count = load_raw(q, at, 0, raw);
-    widen_words(q->f, q->type, (uint32_t)count, raw, x);
+    ptx_val words[4];
+    load_words(q, at, 0, words);
+    quant_widen_step(q, words, x);
 }
 
 ptx_val quant_nan(const quant *q)
