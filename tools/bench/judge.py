@@ -1,5 +1,7 @@
 """Reads results and says what is wrong, what dispatch loses, how peers compare, and the tables of README.md. Offline."""
+import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import statistics
@@ -47,9 +49,8 @@ class Call:
         widest = max(self.rows.values(), key=lambda row: row["sizes"].get(FREE, 0))
         return self.rows.get(widest.get("pick"))
 
-    @property
-    def regret(self):
-        return median(self.pick) / median(self.best) if self.pick else None
+    def regret(self, pick):
+        return median(pick) / median(self.best)
 
     def name(self):
         contract = ",".join(f"{k}={v}" for k, v in self.contract.items())
@@ -129,23 +130,26 @@ def print_verification(results):
 
 
 def print_regret(all_calls, build):
-    print("\nregret: time of dispatch's pick over the best of its rivals")
+    """Of what dispatch picked in the run, and of what the estimates of this build would pick of the timed variants."""
+    print("\nregret: time of the pick over the best of its rivals; mean of the run's picks, then of the estimates of this build")
+    rivals = [call for call in all_calls if len(call.rows) > 1]
     families = {}
-    for call in all_calls:
-        if call.regret and len(call.rows) > 1:
-            families.setdefault(call.family, []).append(call)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for call, cycles in zip(rivals, pool.map(lambda call: estimates(build, call), rivals)):
+            if known := [row for row in call.rows.values() if row["id"] in cycles]:
+                families.setdefault(call.family, []).append((call, cycles, min(known, key=lambda row: cycles[row["id"]])))
     for family, of in sorted(families.items()):
-        correlations = []
-        for call in of[:60]:
-            cycles = estimates(build, call)
-            correlations.append(rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles]))
-        known = [c for c in correlations if c is not None]
-        mean = statistics.geometric_mean([call.regret for call in of])
-        print(f"{family}: {len(of)} calls, mean {mean:.3f}, rank correlation {statistics.mean(known):.2f} of {len(known)}"
-              if known else f"{family}: {len(of)} calls, mean {mean:.3f}")
-        for call in sorted(of, key=lambda call: -call.regret)[:6]:
-            if call.regret > 1.05:
-                print(f"    {call.regret:.2f}  {call.name()}\n          {number(median(call.pick))} us {call.pick['id']}\n"
+        recorded = [call.regret(call.pick) for call, _, _ in of if call.pick]
+        estimated = [call.regret(pick) for call, _, pick in of]
+        ranks = [rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles])
+                 for call, cycles, _ in of]
+        known = [rank for rank in ranks if rank is not None]
+        print(f"{family}: {len(of)} calls, mean {statistics.geometric_mean(recorded or [1]):.3f}, "
+              f"{statistics.geometric_mean(estimated):.3f}, worst {max(estimated):.2f}"
+              + (f", rank correlation {statistics.mean(known):.2f} of {len(known)}" if known else ""))
+        for call, _, pick in sorted(of, key=lambda row: -row[0].regret(row[2]))[:6]:
+            if call.regret(pick) > 1.05:
+                print(f"    {call.regret(pick):.2f}  {call.name()}\n          {number(median(pick))} us {pick['id']}\n"
                       f"          {number(median(call.best))} us {call.best['id']}")
 
 
