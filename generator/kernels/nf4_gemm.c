@@ -175,7 +175,7 @@ const kiln_family nf4_gemm_family = {
          .block_bytes =
              TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " / 64 + tile_m * select(a == f32, 4, 2))",
          .extra =
-             "select(split_k == 1, 0, select(split_k == 0, 1000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"},
+             "select(split_k == 1, 0, select(split_k == 0, 4000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},

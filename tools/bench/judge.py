@@ -49,8 +49,12 @@ class Call:
         widest = max(self.rows.values(), key=lambda row: row["sizes"].get(FREE, 0))
         return self.rows.get(widest.get("pick"))
 
-    def regret(self, pick):
-        return median(pick) / median(self.best)
+    @property
+    def regret(self):
+        return self.regret_of(self.pick) if self.pick else None
+
+    def regret_of(self, row):
+        return median(row) / median(self.best)
 
     def name(self):
         contract = ",".join(f"{k}={v}" for k, v in self.contract.items())
@@ -130,27 +134,33 @@ def print_verification(results):
 
 
 def print_regret(all_calls, build):
-    """Of what dispatch picked in the run, and of what the estimates of this build would pick of the timed variants."""
+    """Of what dispatch picked in the run, and of what the estimates of this build pick of the same variants."""
     print("\nregret: time of the pick over the best of its rivals; mean of the run's picks, then of the estimates of this build")
     rivals = [call for call in all_calls if len(call.rows) > 1]
     families = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for call, cycles in zip(rivals, pool.map(lambda call: estimates(build, call), rivals)):
-            if known := [row for row in call.rows.values() if row["id"] in cycles]:
-                families.setdefault(call.family, []).append((call, cycles, min(known, key=lambda row: cycles[row["id"]])))
+            if any(name in cycles for name in call.rows):
+                families.setdefault(call.family, []).append((call, cycles))
     for family, of in sorted(families.items()):
-        recorded = [call.regret(call.pick) for call, _, _ in of if call.pick]
-        estimated = [call.regret(pick) for call, _, pick in of]
-        ranks = [rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles])
-                 for call, cycles, _ in of]
-        known = [rank for rank in ranks if rank is not None]
-        print(f"{family}: {len(of)} calls, mean {statistics.geometric_mean(recorded or [1]):.3f}, "
-              f"{statistics.geometric_mean(estimated):.3f}, worst {max(estimated):.2f}"
-              + (f", rank correlation {statistics.mean(known):.2f} of {len(known)}" if known else ""))
-        for call, _, pick in sorted(of, key=lambda row: -row[0].regret(row[2]))[:6]:
-            if call.regret(pick) > 1.05:
-                print(f"    {call.regret(pick):.2f}  {call.name()}\n          {number(median(pick))} us {pick['id']}\n"
-                      f"          {number(median(call.best))} us {call.best['id']}")
+        print_family_regret(family, of)
+
+
+def print_family_regret(family, of):
+    """`of` is [(call, {id: cycles})]."""
+    picks = [(call, min((row for row in call.rows.values() if row["id"] in cycles), key=lambda row: cycles[row["id"]]))
+             for call, cycles in of]
+    picks.sort(key=lambda pair: -pair[0].regret_of(pair[1]))
+    mean = lambda regrets: f"{statistics.geometric_mean(regrets):.3f}" if regrets else "-"
+    ranks = [rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles]) for call, cycles in of]
+    known = [rank for rank in ranks if rank is not None]
+    print(f"{family}: {len(of)} calls, mean {mean([call.regret for call, _ in of if call.regret])}, then "
+          f"{mean([call.regret_of(row) for call, row in picks])}"
+          + (f", rank correlation {statistics.mean(known):.2f} of {len(known)}" if known else ""))
+    for call, pick in picks[:6]:
+        if call.regret_of(pick) > 1.05:
+            print(f"    {call.regret_of(pick):.2f}  {call.name()}\n          {number(median(pick))} us {pick['id']}\n"
+                  f"          {number(median(call.best))} us {call.best['id']}")
 
 
 def bandwidth(results):
