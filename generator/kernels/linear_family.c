@@ -334,10 +334,11 @@ const kiln_family linear_family = {
          .side_trips = "select(" IS_MMA
                        ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), ceil_div(k, 1024) * "
                        "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
-         .wait = "200",
+         /* the fewer stages, the later a trip's loads begin */
+         .wait = "select(" IS_MMA ", 800 / stages, 400)",
          .extra =
              "select(" IS_MMA
-             ", select(split_k == 1, 0, select(split_k == 0, 1000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"
+             ", select(split_k == 1, 0, select(split_k == 0, 4000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"
              ", 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
          .block_bytes = "select(" IS_MMA ", (tile_n * " GGUF_BYTES " + tile_m * " X_256_BYTES ") * " PART_K
                         " / 256, " ROWS_HERE " * " ROW_BYTES " + vectors * k * 4)"},

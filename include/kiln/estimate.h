@@ -7,13 +7,14 @@
  * `resident` run at once. A launch takes as long as what it has most of:
  *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle, two of integers below sm_100;
  *            shared memory and the L1 cache give one wavefront of 128 bytes; tensor cores take device->mma_cycles for 256
- *            multiply-adds
+ *            multiply-adds. A warp takes the busiest of these pipes and a quarter of the others
  *   waiting  thread blocks that run one after the other, each as long as one warp alone: an instruction every
  *            WARP_CYCLES, and for each trip of the loop the cycles that its loads are not ahead
  *   caches   bytes that the busiest multiprocessor asks the L2 cache for, CACHE_BYTES in a cycle
  *   memory   bytes that the whole launch moves, device->memory_cycles for a MiB
  * and an eighth of the others, which overlap only in part. The constants are round figures for devices from Turing to
- * Blackwell: an estimate ranks variants of one family, it foretells no time.
+ * Blackwell, compared with times of one device, an H100 (tools/bench/README.md): an estimate ranks variants of one family,
+ * it does not predict times.
  *
  * Instructions are those that the generator counted in PTX: of one warp, in a trip of the kernel's main loop, and outside of
  * it.
@@ -71,8 +72,10 @@ KILN_INLINE uint64_t kiln_more(uint64_t a, uint64_t b)
 KILN_INLINE uint64_t kiln_warp_slots(const kiln_device *device, const kiln_warp_code *code)
 {
     const uint64_t integers = (uint64_t)code->integers * (device->sm < 100 ? 2 : 1);
-    return kiln_more(kiln_more(code->issues, 4 * (uint64_t)code->wavefronts),
-                     kiln_more(integers, (uint64_t)code->products * device->mma_cycles));
+    const uint64_t issues = kiln_more(code->issues, integers), wavefronts = 4 * (uint64_t)code->wavefronts,
+                   products = (uint64_t)code->products * device->mma_cycles;
+    const uint64_t busiest = kiln_more(issues, kiln_more(wavefronts, products));
+    return busiest + (issues + wavefronts + products - busiest) / 4;
 }
 
 /* Of 32 bits, as divisions of 64 take several times as long. */
@@ -89,7 +92,7 @@ KILN_INLINE uint32_t kiln_31_bits(uint64_t n)
 
 KILN_INLINE uint64_t kiln_estimate(const kiln_device *device, const kiln_code *code, const kiln_work *work)
 {
-    enum { SLOTS = 4, WARP_CYCLES = 3, CACHE_BYTES = 48 };
+    enum { SLOTS = 4, WARP_CYCLES = 3, CACHE_BYTES = 28 };
     const uint32_t multiprocessors = device->multiprocessors ? device->multiprocessors : 1;
     const uint32_t most = kiln_divide_up(kiln_31_bits(work->blocks), multiprocessors);
     const uint32_t waves = kiln_divide_up(most, work->resident ? (uint32_t)work->resident : 1);

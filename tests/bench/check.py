@@ -7,8 +7,10 @@ usage: check.py ROOT PROGRAM unit                        what reads and supervis
 
 PROGRAM is a kiln-bench with a variant of each family, MANIFEST its bundle's, FAULTY the driver that misbehaves.
 """
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -114,6 +116,10 @@ def judgement():
         found = judge.calls(judge.timed(folder), contracts)
         expect("calls", [(c.name(), len(c.rows), c.regret) for c in found], [("f t=a m=1", 2, 10 / 8), ("f t=b m=1", 1, None)])
         expect("the best", found[0].best["id"], "f/t=a,tile=2")
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            judge.print_family_regret("f", [(found[0], {"f/t=a,tile=1": 7, "f/t=a,tile=2": 6})])
+        expect("regret by estimates that have the best first", said.getvalue(), "f: 1 calls, mean 1.250, then 1.000\n")
         judge.print_verification(folder)
         judge.table(folder, found)
     expect("rank correlation", (judge.rank_correlation([(1, 10), (2, 20), (3, 35)]), judge.rank_correlation([(1, 3), (2, 2), (3, 1)])),

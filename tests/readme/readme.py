@@ -35,7 +35,7 @@ COUNTED = [
      "sm_80", "weight"),
     ("rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536", "sm_80", "weight"),
     ("nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1", "sm_90", "weight"),
-    ("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=64,tile_k=64,split_k=1,pack_gqa=false", "sm_80",
+    ("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false", "sm_80",
      "score"),
 ]
 

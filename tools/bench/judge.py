@@ -1,5 +1,7 @@
 """Reads results and says what is wrong, what dispatch loses, how peers compare, and the tables of README.md. Offline."""
+import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import statistics
@@ -50,7 +52,10 @@ class Call:
 
     @property
     def regret(self):
-        return median(self.pick) / median(self.best) if self.pick else None
+        return self.regret_of(self.pick) if self.pick else None
+
+    def regret_of(self, row):
+        return median(row) / median(self.best)
 
     def name(self):
         contract = ",".join(f"{k}={v}" for k, v in self.contract.items())
@@ -138,24 +143,33 @@ def print_verification(results):
 
 
 def print_regret(all_calls, build):
-    print("\nregret: time of dispatch's pick over the best of its rivals")
+    """Of what dispatch picked in the run, and of what the estimates of this build pick of the same variants."""
+    print("\nregret: time of the pick over the best of its rivals; mean of the run's picks, then of the estimates of this build")
+    rivals = [call for call in all_calls if len(call.rows) > 1]
     families = {}
-    for call in all_calls:
-        if call.regret and len(call.rows) > 1:
-            families.setdefault(call.family, []).append(call)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for call, cycles in zip(rivals, pool.map(lambda call: estimates(build, call), rivals)):
+            if any(name in cycles for name in call.rows):
+                families.setdefault(call.family, []).append((call, cycles))
     for family, of in sorted(families.items()):
-        correlations = []
-        for call in of[:60]:
-            cycles = estimates(build, call)
-            correlations.append(rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles]))
-        known = [c for c in correlations if c is not None]
-        mean = statistics.geometric_mean([call.regret for call in of])
-        print(f"{family}: {len(of)} calls, mean {mean:.3f}, rank correlation {statistics.mean(known):.2f} of {len(known)}"
-              if known else f"{family}: {len(of)} calls, mean {mean:.3f}")
-        for call in sorted(of, key=lambda call: -call.regret)[:6]:
-            if call.regret > 1.05:
-                print(f"    {call.regret:.2f}  {call.name()}\n          {number(median(call.pick))} us {call.pick['id']}\n"
-                      f"          {number(median(call.best))} us {call.best['id']}")
+        print_family_regret(family, of)
+
+
+def print_family_regret(family, of):
+    """`of` is [(call, {id: cycles})]."""
+    picks = [(call, min((row for row in call.rows.values() if row["id"] in cycles), key=lambda row: cycles[row["id"]]))
+             for call, cycles in of]
+    picks.sort(key=lambda pair: -pair[0].regret_of(pair[1]))
+    mean = lambda regrets: f"{statistics.geometric_mean(regrets):.3f}" if regrets else "-"
+    ranks = [rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles]) for call, cycles in of]
+    known = [rank for rank in ranks if rank is not None]
+    print(f"{family}: {len(of)} calls, mean {mean([call.regret for call, _ in of if call.regret])}, then "
+          f"{mean([call.regret_of(row) for call, row in picks])}"
+          + (f", rank correlation {statistics.mean(known):.2f} of {len(known)}" if known else ""))
+    for call, pick in picks[:6]:
+        if call.regret_of(pick) > 1.05:
+            print(f"    {call.regret_of(pick):.2f}  {call.name()}\n          {number(median(pick))} us {pick['id']}\n"
+                  f"          {number(median(call.best))} us {call.best['id']}")
 
 
 def bandwidth(results):
