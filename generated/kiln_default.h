@@ -843,19 +843,28 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader
  * Source: GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and
  * GeGLU (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
  * Accuracy: r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's
- * type. An element of y is within u * |y| + the least number of y's type + (2^-22 + (L_n / 2 + 4) * 2^-24)
- * * |r| + (L + 8) * 2^-24 * S of the exact one, with L = 8 * ceil(k / 1024) + 5 + ceil(k / chunk) and L_n
- * = 4 * ceil(k / 1024) + 13; the second term is the norm's. Exact products add 32 to L. q8 adds scale / 2
- * * (1 + 2^-9) * sum |w| for each block of 32. half with strategy mma has L = 32 * ceil(k / 256) / k_warps
- * + k_warps, with 9 more where split_k is not 1, and adds 40 * 2^-24 * S, which tensor cores cut off. x s8
- * is exact, with L = 32 * ceil(k / (256 * k_warps)) + k_warps. half with strategy tiles has L = 5 / 4 * k,
- * with 9 more where split_k is not 1, and rounds weights to x's type, which adds v * S + w * sum |h|,
- * where v is half an ulp of that type and w half of its least number; rounding twice adds 2 * v * S + w *
- * sum (|code| + 2) * |h| instead. A bias or a residual adds 2^-23 * (|r| + |bias| + |residual|). Of a
- * w_scale r and S are multiples, and it adds 2^-24 * |r|. In a pair, with e and e_g what is allowed for
- * the products r and r_g, it is u * |y| + |act(r_g)| * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 *
- * |r_g|) + 2^-20 * |act(r_g)|. This holds for every finite x, as long as h and sums, also times a w_scale,
- * are normal numbers of at most 2^100, and |y| is at most that. An |h| below 2^-90 may count as 0.
+ * type. A code is what its scale multiplies: an integer less the format's offset (8 of Q4_0, 16 of Q5_0, 4
+ * of Q3_K, 32 of Q6_K, 1 of TQ2_0), the value that IQ4_NL's and IQ4_XS's picks, and twice the e2m1 number
+ * of MXFP4, whose scale is 2^(e - 128). An element of y is within u * |y| + the least number of y's type +
+ * (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the exact one, with L = 8 * ceil(k /
+ * 1024) + 5 + ceil(k / chunk), where chunk is the variant's, and L_n = 4 * ceil(k / 1024) + 13; the second
+ * term is the norm's. Exact products add 32 to L. q8 adds a / 254 * (1 + 2^-9) * sum |w| for each block of
+ * 32, with a the largest |h| of the block. With strategy mma a warp adds to its sum each product of 32
+ * elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0), and as many minima where the format has them (Q4_1, Q5_1,
+ * Q2_K, Q4_K, Q5_K): c additions for a k_warps-th of a stage of k, which is 512 elements with tile_m 8 and
+ * 16, 256 with more, and 256 * k_warps with x s8. There L * S stands for the sum of each element's part of
+ * S times its own L, which is k_warps, 9 more where split_k is not 1, and c for each stage from that of
+ * the element to the last of its thread block: with split_k 2 and 4 these share the stages in order, the
+ * first with one more, and with split_k 0 it is k's last. Where all parts of S are alike L is about half
+ * of what it is for the first. half with strategy mma adds 40 * 2^-24 * S, which tensor cores cut off; x
+ * s8 is exact. half with strategy tiles has L = 5 / 4 * k, with 9 more where split_k is not 1, and rounds
+ * weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of
+ * its least number; rounding twice adds 2 * v * S + w * sum (|code| + 2) * |h| instead. A bias or a
+ * residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24
+ * * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)|
+ * * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every
+ * finite x, as long as h and sums, also times a w_scale, are normal numbers of at most 2^100, and |y| is
+ * at most that. An |h| below 2^-90 may count as 0.
  * NaN and infinity: a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a
  * scale or minimum of a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy
  * tiles a weight that is infinite in x's type: in f16 from 65520 on; with rounding twice a scale or a
@@ -1406,26 +1415,34 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
 
 /* attention: scaled-dot-product attention over dense, ragged or paged keys.
  * Source: FlashAttention-2 (arXiv:2307.08691).
- * Accuracy: let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, u
- * half an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u * ((head_dim + 2) * scale *
- * sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most sum p_j * d_j * |v_j - r| +
- * u * (k_length + 4) * sum p_j * |v_j| + u_T * |r|. On tensor cores d_j grows by head_dim / 16 * 2^-20 *
- * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|; in f16 that grows by 2^-25 * sum
- * |v_j| / sum e^(s_j - m). The error of lse is at most sum p_j * d_j + u * (c + 2 * parts + 8 + 8 * (|lse|
- * + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 + k_length / 4096, and
- * parts are those of the keys, four more with tile_q 16. This holds while scale is 0 or a normal number,
- * and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at most 2^25 (2^53
- * for f64). Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 * |mask| to d_j; a
- * sink counts as a key with zeros in V and a d_j of u * (2 * |sink| + 2 * |sink - m| + 8). With kv other
- * than same, k_j and v_j are codes times scales; d_j grows by u * scale * sum |q * k_j|, and the second
- * term by u * sum p_j * |v_j|, or, of f16 on tensor cores with int8_token, what grows by |v_j| grows by
- * |code of v_j| / 32. This holds while scale times k_scale is 0 or a normal number, sums of codes are
- * below the largest f32, and v_scales in f16 at most 511.
+ * Accuracy: let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, l =
+ * sum e^(s_j - m), u half an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u *
+ * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most
+ * sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r| + t. On tensor cores d_j
+ * grows by head_dim / 16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|. t
+ * is for what is no normal number: an e^(s_j - m) below 2^-126 may count as 0, as the others' do beside a
+ * key, or a sink, that is far above them, and so may one below 2^-25 in f16 on tensor cores; with w =
+ * 2^-126, or 2^-126 + 2^-25 there, t = w * sum |v_j| / l + 2^-149 * (k_length + 2), plus half of the least
+ * number of O's type (f64: 2^-1022 and 2^-1074). The error of lse is at most sum p_j * d_j + u * (c + 2 *
+ * parts + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 +
+ * k_length / 4096, and parts is split_k, or with split_k 0 splits, or with splits 0, too, at most max(1,
+ * min(256, ceil(k_length / (2 * tile_k)))), each four more with tile_q 16. This holds while scale is 0 or
+ * a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at
+ * most 2^25 (2^53 for f64). Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 *
+ * |mask| to d_j; a sink counts as a key with zeros in V, also in m and l, and a d_j of u * (2 * |sink| + 2
+ * * |sink - m| + 8). With kv other than same, k_j and v_j are codes times scales; d_j grows by u * scale *
+ * sum |q * k_j|, and the second term by u * sum p_j * |v_j|. With int8_token the |v_j| of t alone is
+ * another: |code of v_j| / 32 in f16 on tensor cores, else |v_j| or |code of v_j|, whichever is more. This
+ * holds while scale times k_scale is 0 or a normal number, sums of codes are below the largest f32, and
+ * v_scales in f16 at most 511.
  * NaN and infinity: a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it,
  * and in no others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity
- * counts as one that is not seen. With scale 0, Q is not read. A NaN or an infinity in V follows IEEE
- * arithmetic, also into rows that do not see it. A scale that is a NaN or an infinity makes its elements
- * NaN, or infinite where codes are not 0.
+ * counts as one that is not seen; so does one whose element of mask is -infinity, whatever its score is
+ * without it. With scale 0, Q is not read. A NaN or an infinity in V follows IEEE arithmetic, also into
+ * rows that do not see its key, or whose mask hides it: 0 times it is a NaN. Keys from a sequence's length
+ * on are not read, neither in K nor in V. k_scale and v_scale are finite. A key's k_scales or v_scales may
+ * be a NaN, which makes its elements NaNs, or an infinity, which does where the sum of its codes times Q,
+ * or its code of V, is 0.
  * When batch == 0 || q_heads == 0 || q_length == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT:
  *   - q_heads must be a multiple of kv_heads
@@ -1444,15 +1461,17 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loade
  *   - splits must be at most 256
  *   - splits must be 0 or split_k, but where that is 0 (where split_k != 0)
  *   - q_length must be at most 2^30 over all heads of a tile (where pack_gqa != false)
- *   - out_row_stride must be at least O's head_dim
- *   - out_head_stride must be at least O's head_dim
- *   - out_batch_stride must be at least O's head_dim (where layout == dense)
+ *   - out_row_stride must be at least O's head_dim where O has more than one row
+ *   - out_head_stride must be at least O's head_dim where q_heads is above 1
+ *   - out_batch_stride must be at least O's head_dim where batch is above 1 (where layout == dense)
  *   - window_left must be at most 2^29
  *   - window_right must be at most 2^29, and with causal at most 1
  *   - first_keys must be at most 2^30
- *   - sequences.q_rows must be at least q_length (where layout != dense)
+ *   - sequences.q_rows must be at least q_length, and without sequences.q_offsets batch * q_length (where
+ * layout != dense)
  *   - pages.size must be a multiple of 8, from 8 to 2^30 (where layout == paged)
- *   - pages.table must have entries for k_length keys of each sequence (where layout == paged)
+ *   - pages.table must have entries for k_length keys of each sequence, with pages.starts of one (where
+ * layout == paged)
  *   - pages.count must be at least 1 (where layout == paged) */
 
 enum {
@@ -1481,25 +1500,26 @@ typedef struct kiln_default_attention_args {
                                   * q_length, sequences_q_rows), 1) - 1) * q_row_stride + head_dim)],
                                   * aligned to 16 bytes: Q */
     CUdeviceptr k;               /* in, type[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && sequences_k_rows > 0, 1, batch)) * kv_heads * select(layout
-                                  * == paged, pages_size, select(layout == ragged && sequences_k_rows > 0,
-                                  * sequences_k_rows, k_length)) == 0, 0, (max(select(layout == paged,
-                                  * pages_count, select(layout == ragged && sequences_k_rows > 0, 1,
-                                  * batch)), 1) - 1) * k_batch_stride + (max(kv_heads, 1) - 1) *
-                                  * k_head_stride + (max(select(layout == paged, pages_size, select(layout
-                                  * == ragged && sequences_k_rows > 0, sequences_k_rows, k_length)), 1) -
-                                  * 1) * k_row_stride + head_dim)], aligned to 16 bytes, only when kv ==
-                                  * same: K */
+                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
+                                  * select(layout == paged, pages_size, select(layout == ragged &&
+                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
+                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
+                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * k_batch_stride +
+                                  * (max(kv_heads, 1) - 1) * k_head_stride + (max(select(layout == paged,
+                                  * pages_size, select(layout == ragged && given(sequences_k_offsets),
+                                  * sequences_k_rows, k_length)), 1) - 1) * k_row_stride + head_dim)],
+                                  * aligned to 16 bytes, only when kv == same: K */
     CUdeviceptr v;               /* in, type[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && sequences_k_rows > 0, 1, batch)) * kv_heads * select(layout
-                                  * == paged, pages_size, select(layout == ragged && sequences_k_rows > 0,
-                                  * sequences_k_rows, k_length)) == 0, 0, (max(select(layout == paged,
-                                  * pages_count, select(layout == ragged && sequences_k_rows > 0, 1,
-                                  * batch)), 1) - 1) * v_batch_stride + (max(kv_heads, 1) - 1) *
-                                  * v_head_stride + (max(select(layout == paged, pages_size, select(layout
-                                  * == ragged && sequences_k_rows > 0, sequences_k_rows, k_length)), 1) -
-                                  * 1) * v_row_stride + select(head_dim_v == 0, head_dim, head_dim_v))],
-                                  * aligned to 16 bytes, only when kv == same: V */
+                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
+                                  * select(layout == paged, pages_size, select(layout == ragged &&
+                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
+                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
+                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * v_batch_stride +
+                                  * (max(kv_heads, 1) - 1) * v_head_stride + (max(select(layout == paged,
+                                  * pages_size, select(layout == ragged && given(sequences_k_offsets),
+                                  * sequences_k_rows, k_length)), 1) - 1) * v_row_stride +
+                                  * select(head_dim_v == 0, head_dim, head_dim_v))], aligned to 16 bytes,
+                                  * only when kv == same: V */
     CUdeviceptr out;             /* out, type[select(select(layout == dense, batch, 1) * q_heads *
                                   * select(layout == dense, q_length, sequences_q_rows) == 0, 0,
                                   * (max(select(layout == dense, batch, 1), 1) - 1) * out_batch_stride +
@@ -1555,31 +1575,34 @@ typedef struct kiln_default_attention_args {
                                   * without a row of V; neither +infinity nor a NaN. Keys that all queries
                                   * see are first_keys */
     uint32_t splits;             /* u32: parts that the keys are cut into, from 1 to 256, which decide how
-                                  * a variant rounds sums: equal splits give it equal bits on every device;
-                                  * 0: as many as suit the device */
+                                  * a variant rounds sums: equal splits give it equal bits on devices of
+                                  * one compute capability, however many multiprocessors they have; 0: as
+                                  * many as suit the device */
     struct {
         CUdeviceptr q_offsets;   /* in, may be null, u32[batch + 1], aligned to 4 bytes, only when layout
                                   * != dense: where the rows of Q and O of each sequence begin, in
                                   * increasing order, and their end; null: each has q_length */
-        CUdeviceptr k_offsets;   /* in, u32[select(sequences_k_rows == 0, 0, batch + 1)], only when layout
-                                  * == ragged: the same for K and V */
+        CUdeviceptr k_offsets;   /* in, may be null, u32[batch + 1], only when layout == ragged: the same
+                                  * for K and V; null: sequences are a batch stride apart */
         CUdeviceptr k_lengths;   /* in, may be null, u32[batch], aligned to 4 bytes, only when layout !=
                                   * dense: keys of each sequence, the first of its rows; null: as many as
                                   * it has rows, k_length in pages. What is behind them is not read */
-        uint32_t q_rows;         /* u32, only when layout != dense: rows of Q and O of all sequences */
-        uint32_t k_rows;         /* u32, only when layout == ragged: the same for K and V; 0: there is no
-                                  * k_offsets, and sequences are a batch stride apart */
+        uint32_t q_rows;         /* u32, only when layout != dense: rows of Q and O of all sequences: at
+                                  * least q_length, and without q_offsets batch * q_length */
+        uint32_t k_rows;         /* u32, only when layout == ragged: rows of K and V of all sequences,
+                                  * where k_offsets counts them; else it does not matter */
     } sequences;
     struct {
         CUdeviceptr table;       /* in, i32[pages_entries], aligned to 4 bytes, only when layout == paged:
-                                  * pages of each sequence, in the order of its keys. Entries behind its
-                                  * last key are not read */
+                                  * the page of a sequence's key j is entry sequence * stride + j / size,
+                                  * or with starts starts[sequence] + j / size. Entries behind its last key
+                                  * are not read */
         CUdeviceptr starts;      /* in, may be null, u32[batch + 1], aligned to 4 bytes, only when layout
-                                  * == paged: where the entries of each sequence begin, and their end;
-                                  * null: they are a stride apart */
+                                  * == paged: first entry of each sequence, and the end of all, which is
+                                  * not read; null: they are a stride apart */
         uint32_t entries;        /* u32, only when layout == paged: entries of table */
         uint32_t stride;         /* u32, only when layout == paged: entries of table from sequence to
-                                  * sequence; 0 with starts, or where all sequences share them */
+                                  * sequence, 0 where all share them; with starts it does not matter */
         uint32_t count;          /* u32, only when layout == paged: pages that K and V have room for, a
                                   * batch stride apart */
         uint32_t size;           /* u32, only when layout == paged: rows of a page, a multiple of 8. A row
@@ -1587,49 +1610,53 @@ typedef struct kiln_default_attention_args {
                                   * are not taken */
     } pages;
     CUdeviceptr k_codes;         /* in, i8[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && sequences_k_rows > 0, 1, batch)) * kv_heads * select(layout
-                                  * == paged, pages_size, select(layout == ragged && sequences_k_rows > 0,
-                                  * sequences_k_rows, k_length)) == 0, 0, (max(select(layout == paged,
-                                  * pages_count, select(layout == ragged && sequences_k_rows > 0, 1,
-                                  * batch)), 1) - 1) * k_batch_stride + (max(kv_heads, 1) - 1) *
-                                  * k_head_stride + (max(select(layout == paged, pages_size, select(layout
-                                  * == ragged && sequences_k_rows > 0, sequences_k_rows, k_length)), 1) -
-                                  * 1) * k_row_stride + head_dim)], only when kv != same: K: signed bytes,
-                                  * or e4m3 numbers */
+                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
+                                  * select(layout == paged, pages_size, select(layout == ragged &&
+                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
+                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
+                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * k_batch_stride +
+                                  * (max(kv_heads, 1) - 1) * k_head_stride + (max(select(layout == paged,
+                                  * pages_size, select(layout == ragged && given(sequences_k_offsets),
+                                  * sequences_k_rows, k_length)), 1) - 1) * k_row_stride + head_dim)], only
+                                  * when kv != same: K: signed bytes, or e4m3 numbers */
     CUdeviceptr v_codes;         /* in, i8[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && sequences_k_rows > 0, 1, batch)) * kv_heads * select(layout
-                                  * == paged, pages_size, select(layout == ragged && sequences_k_rows > 0,
-                                  * sequences_k_rows, k_length)) == 0, 0, (max(select(layout == paged,
-                                  * pages_count, select(layout == ragged && sequences_k_rows > 0, 1,
-                                  * batch)), 1) - 1) * v_batch_stride + (max(kv_heads, 1) - 1) *
-                                  * v_head_stride + (max(select(layout == paged, pages_size, select(layout
-                                  * == ragged && sequences_k_rows > 0, sequences_k_rows, k_length)), 1) -
-                                  * 1) * v_row_stride + select(head_dim_v == 0, head_dim, head_dim_v))],
-                                  * only when kv != same: V, likewise */
+                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
+                                  * select(layout == paged, pages_size, select(layout == ragged &&
+                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
+                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
+                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * v_batch_stride +
+                                  * (max(kv_heads, 1) - 1) * v_head_stride + (max(select(layout == paged,
+                                  * pages_size, select(layout == ragged && given(sequences_k_offsets),
+                                  * sequences_k_rows, k_length)), 1) - 1) * v_row_stride +
+                                  * select(head_dim_v == 0, head_dim, head_dim_v))], only when kv != same:
+                                  * V, likewise */
     CUdeviceptr k_scale;         /* in, constant, f32[kv_heads], only when kv == e4m3 || kv == int8: of
-                                  * each head of K: what codes are multiplied by; at least 0 and finite */
+                                  * each head of K: what codes are multiplied by; at least 0 and finite,
+                                  * which nothing checks */
     CUdeviceptr v_scale;         /* in, constant, f32[kv_heads], only when kv == e4m3 || kv == int8: the
                                   * same for V */
     CUdeviceptr k_scales;        /* in, f32[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && sequences_k_rows > 0, 1, batch)) * kv_heads * select(layout
-                                  * == paged, pages_size, select(layout == ragged && sequences_k_rows > 0,
-                                  * sequences_k_rows, k_length)) == 0, 0, (max(select(layout == paged,
-                                  * pages_count, select(layout == ragged && sequences_k_rows > 0, 1,
-                                  * batch)), 1) - 1) * scale_batch_stride + (max(kv_heads, 1) - 1) *
-                                  * scale_head_stride + (max(select(layout == paged, pages_size,
-                                  * select(layout == ragged && sequences_k_rows > 0, sequences_k_rows,
-                                  * k_length)), 1) - 1) * scale_row_stride + 1)], only when kv ==
-                                  * int8_token: of each key and head of K: what codes are multiplied by */
+                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
+                                  * select(layout == paged, pages_size, select(layout == ragged &&
+                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
+                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
+                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * scale_batch_stride +
+                                  * (max(kv_heads, 1) - 1) * scale_head_stride + (max(select(layout ==
+                                  * paged, pages_size, select(layout == ragged &&
+                                  * given(sequences_k_offsets), sequences_k_rows, k_length)), 1) - 1) *
+                                  * scale_row_stride + 1)], only when kv == int8_token: of each key and
+                                  * head of K: what codes are multiplied by */
     CUdeviceptr v_scales;        /* in, f32[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && sequences_k_rows > 0, 1, batch)) * kv_heads * select(layout
-                                  * == paged, pages_size, select(layout == ragged && sequences_k_rows > 0,
-                                  * sequences_k_rows, k_length)) == 0, 0, (max(select(layout == paged,
-                                  * pages_count, select(layout == ragged && sequences_k_rows > 0, 1,
-                                  * batch)), 1) - 1) * scale_batch_stride + (max(kv_heads, 1) - 1) *
-                                  * scale_head_stride + (max(select(layout == paged, pages_size,
-                                  * select(layout == ragged && sequences_k_rows > 0, sequences_k_rows,
-                                  * k_length)), 1) - 1) * scale_row_stride + 1)], only when kv ==
-                                  * int8_token: the same for V, with the same strides */
+                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
+                                  * select(layout == paged, pages_size, select(layout == ragged &&
+                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
+                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
+                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * scale_batch_stride +
+                                  * (max(kv_heads, 1) - 1) * scale_head_stride + (max(select(layout ==
+                                  * paged, pages_size, select(layout == ragged &&
+                                  * given(sequences_k_offsets), sequences_k_rows, k_length)), 1) - 1) *
+                                  * scale_row_stride + 1)], only when kv == int8_token: the same for V,
+                                  * with the same strides */
     uint32_t scale_row_stride;   /* u32, only when kv == int8_token: scales from key to key */
     uint64_t scale_batch_stride; /* u64, only when kv == int8_token: scales from batch to batch, or from
                                   * page to page */
@@ -1641,7 +1668,8 @@ typedef struct kiln_default_attention_args {
                                   * (max(batch, 1) - 1) * mask_batch_stride + (max(q_heads, 1) - 1) *
                                   * mask_head_stride + (max(q_length, 1) - 1) * mask_row_stride +
                                   * k_length)], only when score == mask: added to the scores: row i is
-                                  * query i's; -infinity hides a key */
+                                  * query i's; -infinity hides a key whatever its score is, but its row of
+                                  * V must be finite */
     uint32_t mask_row_stride;    /* u32, only when score == mask: elements of mask from row to row; 0: all
                                   * queries share it */
     uint64_t mask_head_stride;   /* u64, only when score == mask: the same from head to head of Q */
@@ -1775,11 +1803,11 @@ kiln_status kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(ki
  *   - strides of v must be multiples of 8
  *   - strides of q_out must be multiples of 8
  *   - strides of the cache must be multiples of 8
- *   - out_row_stride must be at least head_dim
- *   - out_head_stride must be at least head_dim
- *   - cache_page_stride must be at least head_dim
- *   - cache_row_stride must be at least head_dim
- *   - cache_head_stride must be at least head_dim */
+ *   - out_row_stride must be at least head_dim where n is above 1
+ *   - out_head_stride must be at least head_dim where q_heads is above 1
+ *   - cache_page_stride must be at least head_dim where pages is above 1
+ *   - cache_row_stride must be at least head_dim where page_size is above 1
+ *   - cache_head_stride must be at least head_dim where k_heads or v_heads is above 1 */
 
 enum {
     KILN_DEFAULT_ROPE_TYPE_BF16 = 2,

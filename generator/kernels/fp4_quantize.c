@@ -384,11 +384,12 @@ const kiln_family fp4_quantize_family = {
         "bit for bit what follows, every operation in f32, rounded to nearest even, and a the largest "
         "magnitude of a block. nvfp4: scale = e4m3(a * (1/6) * global_scale), at most 448; code = e2m1(x * "
         "(global_scale / scale)), with a quotient of at most the largest f32, at most 6, and 0 where the scale is 0. mxfp4: scale = 2^(floor(log2(a)) - 2), "
-        "from 2^-127 on, and code = e2m1(x / scale), which is exact. Codes keep the sign of x, also of a zero",
+        "from 2^-127 on, and code = e2m1(x / scale), which is exact. A code of a negative x, or of -0, has 8 added, also where it is rounded to 0 or the scale is 0: -0 is code 8",
     .nonfinite =
         "a NaN makes the scale of its block a NaN (0x7f; mxfp4: 0xff) and has code 7; the other codes of the "
         "block are those beside an infinity. An infinity has the largest code and, as the largest magnitude, "
-        "the scale 448 (mxfp4: 2^126)",
+        "the scale 448 (mxfp4: 2^126). With a global_scale of 0 such a block keeps the scale 448, an infinity of either sign has code 7, and "
+        "finite elements have 0 or 8",
     .params = params,
     .args = args,
     .rules = rules,

@@ -508,13 +508,13 @@ static const kiln_rule rules[] = {
     {EIGHTHS("v_row_stride", "v_head_stride"), "strides of v must be multiples of 8"},
     {EIGHTHS("out_row_stride", "out_head_stride"), "strides of q_out must be multiples of 8"},
     {EIGHTHS("cache_page_stride", "cache_row_stride") " && cache_head_stride % 8 == 0", "strides of the cache must be multiples of 8"},
-    {"out_row_stride >= head_dim || n <= 1", "out_row_stride must be at least head_dim"},
-    {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim"},
-    {"cache_page_stride >= head_dim || pages <= 1", "cache_page_stride must be at least head_dim"},
-    {"cache_row_stride >= head_dim || page_size <= 1", "cache_row_stride must be at least head_dim"},
-    {"cache_head_stride >= head_dim || max(k_heads, v_heads) <= 1", "cache_head_stride must be at least head_dim"},
+    {"out_row_stride >= head_dim || n <= 1", "out_row_stride must be at least head_dim where n is above 1"},
+    {"out_head_stride >= head_dim || q_heads <= 1", "out_head_stride must be at least head_dim where q_heads is above 1"},
+    {"cache_page_stride >= head_dim || pages <= 1", "cache_page_stride must be at least head_dim where pages is above 1"},
+    {"cache_row_stride >= head_dim || page_size <= 1", "cache_row_stride must be at least head_dim where page_size is above 1"},
+    {"cache_head_stride >= head_dim || max(k_heads, v_heads) <= 1", "cache_head_stride must be at least head_dim where k_heads or v_heads is above 1"},
     {"cache != int8_token || (scale_page_stride >= 1 || pages <= 1) && (scale_row_stride >= 1 || page_size <= 1) && "
-     "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1"},
+     "(scale_head_stride >= 1 || max(k_heads, v_heads) <= 1)", "strides of the scales must be at least 1 where there are more pages, rows or heads than one"},
     {NULL, NULL},
 };
 

@@ -16,7 +16,10 @@ import tempfile
 from typing import NamedTuple
 
 TARGET = "sm_80"
-LAST = -1
+LAST, ALL = -1, None
+WRONG = "elements are wrong"
+FEW = "--max-elements 4096 --inputs 1"
+LONG_SUMS = "--input one-sign --size k=32768"
 
 
 class Plant(NamedTuple):
@@ -25,13 +28,30 @@ class Plant(NamedTuple):
     variant: str  # a part of its id
     pattern: str
     becomes: str
-    which: int  # of those that the pattern fits
+    which: int | None  # of those that the pattern fits
     message: str = "elements are wrong|CUDA_ERROR"
+    options: str = FEW
 
 
 SPLIT = "strategy=mma,tile_m=32,tile_n=64,k_warps=4,table=compact,stages=2,split_k=2"
 SHARED = "a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=128,k_warps=2,table=compact,stages=2,split_k=0"
 NESTED = "scale_type=nested,rows=strided,strategy=mma,tile_m=16,tile_n=128"
+# Sums on tensor cores.
+ONE, TWO, CODES = "format=q8_0,norm=none,activation=half,x=f16,y=f32,epilogue=none,matrices=2,scale=tensor,strategy=mma", \
+    "format=q2_k,norm=none,activation=half,x=f16,y=f32,epilogue=bias_residual,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=16," \
+    "tile_n=64,k_warps=2,stages=2,split_k=2", "format=q8_0,norm=none,activation=q8,x=s8,y=f32,epilogue=none,strategy=mma"
+ADDITION = r"fma\.rn\.f32 (%f\d+), %f\d+, %f\d+, \1;"
+TO_F16 = r"{ .reg .b16 %narrow; cvt.rn.f16.f32 %narrow, \1; cvt.f32.f16 \1, %narrow; }"
+# A product of 16 rows of W in the loop's first trip, of the warps that have the first half of a stage.
+PRODUCT = r"mma\.sync[^{]*\{%(.)(\d+), %.(\d+), %.(\d+), %.(\d+)\}[^\n]*\n(?=(?s:.*?)add\.u32 (%r\d+), \6, 512;)"
+
+
+def leave_out(warps, nothing):
+    sums = "".join(rf"@%is mov.b32 %\1\{i}, {nothing}; " for i in range(2, 6))
+    return (r"\g<0>{ .reg .pred %is; .reg .b32 %at; mov.u32 %at, %tid.x; setp.eq.u32 %is, \6, 0; "
+            rf"setp.lt.and.u32 %is, %at, {32 * warps}, %is; {sums}}}\n")
+
+
 PLANTS = (
     Plant("tile counters are not 0 again", "gemm_mma_sample", SPLIT, r"\.inc\.u32 ([^;]*), [^,;]*;", r".add.u32 \1, 1;", 0),
     Plant("rows of C follow each other at once", "gemm_mma_sample", NESTED, r"\[param_c_stride\]", "[param_n]", 0,
@@ -53,6 +73,12 @@ PLANTS = (
           r"(min\.f32 (%f\d+), (%f\d+), )%f\d+;", r"\1\3;", LAST),
     Plant("rows of rotated Q follow each other at once", "default", "rope/type=bf16", r"\[param_out_row_stride\]",
           "[param_q_row_stride]", 0, "elements are wrong|gap of q_out"),
+    Plant("sums are kept in f16", "linear_sample", ONE, ADDITION, rf"\g<0> {TO_F16}", ALL, WRONG, LONG_SUMS),
+    Plant("sums of codes are kept in f16", "linear_q8_sample", CODES, ADDITION, rf"\g<0> {TO_F16}", ALL, WRONG, LONG_SUMS),
+    Plant("one step of 16 is left out", "linear_sample", ONE, PRODUCT, leave_out(2, "0f00000000"), 0, WRONG, LONG_SUMS),
+    Plant("one step of 32 codes is left out", "linear_q8_sample", CODES, PRODUCT, leave_out(1, "0x4B400000"), 0, WRONG, LONG_SUMS),
+    Plant("a part of k is added in f16", "linear_sample", TWO, r"add\.rn\.f32 (%f\d+), \1, (%f\d+);",
+          TO_F16.replace(r"\1", r"\2") + r" \g<0>", ALL, WRONG, LONG_SUMS),
 )
 
 
@@ -72,8 +98,9 @@ def plant(p, text):
     found = list(re.finditer(p.pattern, text))
     if not found:
         sys.exit(f"{p.what}: nothing in the kernel fits {p.pattern}")
-    place = found[p.which]
-    return text[:place.start()] + place.expand(p.becomes) + text[place.end():]
+    for place in reversed(found) if p.which is ALL else [found[p.which]]:
+        text = text[:place.start()] + place.expand(p.becomes) + text[place.end():]
+    return text
 
 
 def is_found(p, kiln, library, programs, folder):
@@ -86,7 +113,7 @@ def is_found(p, kiln, library, programs, folder):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")}
     environment.update(KILN_EMU_DEVICE=TARGET, KILN_PLANT_BEFORE=str(before), KILN_PLANT_AFTER=str(after),
                        KILN_EMU_JUMPS="100000", KILN_EMU_VERBOSE="0")
-    done = run([verify, "--driver", library, "--filter", variant, "--max-elements", "4096", "--inputs", "1"], env=environment)
+    done = run([verify, "--driver", library, "--filter", variant, *p.options.split()], env=environment)
     is_good = done.returncode == 1 and re.search(p.message, done.stdout)
     print(f"{'ok  ' if is_good else 'FAIL'} {p.what}")
     if not is_good:

@@ -18,6 +18,8 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     with w_scale: r and S times it, and + 2^-24 |r|
+ *     mma: L S is the sum of |h| * (|scale * code| + |minimum|) of each element times its L: the additions that a warp has
+ *           from the element's stage on, and those of warps
  *     half: + 40 * 2^-24 S, for a step of a tensor core cuts what it adds: 8 products and a sum, each by less than 2^-24 of
  *           the largest twice; a sub-block is up to 4 steps
  *     codes: the product's bound alone, as h is exact
@@ -30,9 +32,9 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  * code times scale here, and nothing added for the rounding but where a tie is so near that the code may be either.
  *
  * Random data have sqrt(L) and sqrt(L_n). A lane adds at most 8 products of parts for each 1024 elements (exact: 32 products
- * of elements to each of them); then 5 lanes, and the chunks. Of half a warp adds at most 32 for each 256, 16 sub-blocks and
- * their minima; then the warps. Of codes each warp has 256 of k_warps times as many. In the norm a thread adds 4 squares of each 1024, then 5 lanes
- * and 8 warps.
+ * of elements to each of them); then 5 lanes, and the chunks. With mma a warp has a k_warps-th of each stage, and adds the product
+ * of each sub-block, of 16 or 32 elements, and its minimum. In the norm a thread adds 4 squares of each 1024, then 5 lanes and 8
+ * warps.
  *
  * Where the squares of x leave the range of f32, x is scaled by a power of two; so what is lost below the least normal number
  * is lost of numbers that may be 2^20 times h. An |h| below 2^-90 may count as 0. */
@@ -40,6 +42,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
 
 typedef struct row_sums {
     double product, size; /* r and S */
+    double additions;     /* of mma: L S, but for the warps */
     double loose;         /* of q8: sum of |w| times what h may be off by */
     double weights;       /* sum of |scale code| + |minimum| */
     double inputs;        /* sum of |h| */
@@ -85,16 +88,65 @@ static bool is_split(const problem *p)
     return is_half(p) && problem_parameter(p, "split_k") != 1;
 }
 
+static bool is_mma(const problem *p)
+{
+    return problem_has_parameter(p, "strategy", "mma");
+}
+
+/* Elements of k that a thread block multiplies between barriers. */
+static uint64_t stage_elements(const problem *p)
+{
+    if (is_tiles(p))
+        return gguf_of(p)->elements == 256 ? 256 : 128;
+    if (is_codes(p))
+        return 256 * problem_parameter(p, "k_warps");
+    return problem_parameter(p, "tile_m") <= 16 ? 512 : 256;
+}
+
+/* Whether the format is one of `names`. */
+static bool has_format(const problem *p, const char *const names[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (problem_has_parameter(p, "format", names[i]))
+            return true;
+    return false;
+}
+
+/* Elements whose products tensor cores add up before a scale multiplies them. */
+static uint64_t product_elements(const problem *p)
+{
+    static const char *const of_16[] = {"q2_k", "q3_k", "q6_k", "tq2_0"};
+    return has_format(p, of_16, sizeof of_16 / sizeof *of_16) ? 16 : 32;
+}
+
+/* Of mma: what a warp adds to an element of y in a stage: a product for each scale, and one for each minimum. */
+static double additions_of_stage(const problem *p)
+{
+    static const char *const with_minima[] = {"q4_1", "q5_1", "q2_k", "q4_k", "q5_k"};
+    const double kinds = has_format(p, with_minima, sizeof with_minima / sizeof *with_minima) ? 2 : 1;
+    return kinds * (double)stage_elements(p) / (double)(problem_parameter(p, "k_warps") * product_elements(p));
+}
+
+/* Stages from that of element i of k to the last that its thread block has. With split_k 0 it may have all. */
+static uint64_t stages_from(const problem *p, uint64_t i, uint64_t k)
+{
+    const uint64_t elements = stage_elements(p), stages = (k + elements - 1) / elements, here = i / elements;
+    const uint64_t parts = is_split(p) ? problem_parameter(p, "split_k") : 1;
+    if (parts < 2)
+        return stages - here;
+    const uint64_t each = stages / parts, longer = stages % parts, in_longer = longer * (each + 1);
+    return here < in_longer ? each + 1 - here % (each + 1) : each - (here - in_longer) % each;
+}
+
 static double bound_of(problem *p, const row_sums *s, uint64_t k, bool is_random)
 {
     const bool has_norm = problem_has_parameter(p, "norm", "rms"),
                is_q8 = problem_has_parameter(p, "activation", "q8");
     const double chunk = (double)problem_parameter(p, "chunk"), elements = (double)k;
     const double k_warps = (double)problem_parameter(p, "k_warps"), cut = is_half(p) && !is_tiles(p) ? 40 : 0;
-    double chain = is_tiles(p)   ? 1.25 * elements
-                   : is_codes(p) ? 32 * ceil(elements / 256 / k_warps) + k_warps
-                   : is_half(p)  ? 32 * ceil(elements / 256) / k_warps + k_warps
-                                 : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
+    double chain = is_tiles(p) ? 1.25 * elements
+                   : is_mma(p) ? (s->size > 0 ? s->additions / s->size : 0) + k_warps
+                               : (is_q8 ? 0 : 32) + 8 * ceil(elements / 1024) + 5 + ceil(elements / chunk);
     if (is_split(p))
         chain += 9;
     double norm_chain = ceil(elements / 1024) * 4 + 5 + 8;
@@ -197,12 +249,13 @@ static void read_weights(problem *p, const argument *matrix, uint64_t number, ui
     }
 }
 
-static row_sums multiply(const weights *w, const vector *v, uint64_t k)
+static row_sums multiply(const weights *w, const vector *v, const double *additions, uint64_t k)
 {
     row_sums s = {0};
     for (uint64_t i = 0; i < k; i++) {
         s.product += w->w[i] * v->h[i];
         s.size += w->size[i] * fabs(v->h[i]);
+        s.additions += additions[i] * w->size[i] * fabs(v->h[i]);
         s.loose += v->loose[i] * fabs(w->w[i]);
         s.weights += w->size[i];
         s.inputs += fabs(v->h[i]);
@@ -223,6 +276,7 @@ typedef struct call {
     problem *p;
     uint64_t m, k;
     vector *v;
+    double *additions; /* of mma: what a warp adds from each element's stage on */
     bool is_random;
 } call;
 
@@ -233,7 +287,7 @@ typedef struct product {
 
 static product multiply_scaled(const call *c, const weights *w, const vector *v, const argument *scale)
 {
-    const row_sums s = multiply(w, v, c->k);
+    const row_sums s = multiply(w, v, c->additions, c->k);
     const double by = scale ? (double)(float)scale->real : 1;
     product of = {by * s.product, fabs(by) * bound_of(c->p, &s, c->k, c->is_random)};
     if (scale)
@@ -289,6 +343,9 @@ static void expect(problem *p, const input_pattern *pattern)
               .m = problem_integer(p, "m"),
               .k = problem_integer(p, "k"),
               .is_random = pattern->flags & PATTERN_RANDOM};
+    c.additions = pool_allocate(&memory, (size_t)c.k * sizeof *c.additions);
+    for (uint64_t i = 0; i < c.k; i++)
+        c.additions[i] = is_mma(p) ? additions_of_stage(p) * (double)stages_from(p, i, c.k) : 0;
     c.v = pool_allocate(&memory, (size_t)c.m * sizeof *c.v);
     for (uint64_t i = 0; i < c.m; i++) {
         c.v[i].h = pool_allocate(&memory, (size_t)c.k * sizeof *c.v[i].h);
@@ -331,7 +388,9 @@ enum {
     MIXED,
     LONE,
     SMALL_EPS,
-    LARGE_EPS
+    LARGE_EPS,
+    ONE_SIGN,
+    ABSORBED
 };
 
 /* clang-format off */
@@ -351,6 +410,8 @@ static const kinds all_kinds[] = {
     [LONE]         = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 1e-6, 0,    false},
     [SMALL_EPS]    = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0x1p-40, -20, false},
     [LARGE_EPS]    = {INPUT_NORMAL,      INPUT_UNIFORM, GGUF_RANDOM, 0x1p88, 44, false},
+    [ONE_SIGN]     = {INPUT_UNIFORM,     INPUT_UNIFORM, GGUF_RANDOM, 1e-5, 0,    false},
+    [ABSORBED]     = {INPUT_UNIFORM,     INPUT_EQUAL,   GGUF_RANDOM, 1e-5, 0,    false},
 };
 
 static const input_pattern patterns[] = {
@@ -369,6 +430,8 @@ static const input_pattern patterns[] = {
     {"lone",         PATTERN_RANDOM,                 LONE},
     {"small-eps",    0,                              SMALL_EPS}, /* about as large as the squares of x */
     {"large-eps",    0,                              LARGE_EPS},
+    {"one-sign",     PATTERN_RANDOM,                 ONE_SIGN}, /* sums that grow, which show what each addition loses */
+    {"absorbed",     0,                              ABSORBED}, /* each addition loses as much as it can */
     {NULL,           0,                              0},
 };
 /* clang-format on */
@@ -490,6 +553,56 @@ static void make_matrix(problem *p, argument *w, argument *bias, argument *scale
         scale->real = 4 * random_uniform(s, 3) - 2;
 }
 
+/* A row of x that makes all products with a row of W positive. */
+static void align_signs(const double w[], double x[], uint64_t k)
+{
+    for (uint64_t i = 0; i < k; i++)
+        x[i] = copysign(x[i], w[i]);
+}
+
+/* One product just above a power of two, then sums of products that are each a bit less than half an ulp of it. */
+static void absorb(const double w[], double x[], uint64_t k, uint64_t elements)
+{
+    uint64_t largest = 0;
+    for (uint64_t i = 0; i < elements; i++) {
+        largest = fabs(w[i]) > fabs(w[largest]) ? i : largest;
+        x[i] = 0;
+    }
+    if (w[largest] == 0)
+        return;
+    const double power = exp2(floor(log2(fabs(w[largest]))) + 15), part = 0.47 * 0x1p-23 * power;
+    x[largest] = 1.02 * power / w[largest];
+    for (uint64_t first = elements; first < k; first += elements) {
+        uint64_t count = 0;
+        for (uint64_t i = first; i < first + elements; i++)
+            count += w[i] != 0;
+        for (uint64_t i = first; i < first + elements; i++)
+            x[i] = w[i] != 0 ? part / (double)count / w[i] : 0;
+    }
+}
+
+/* Makes each row of x by a row of W: from the first again behind the last. */
+static void suit_weights(problem *p, argument *in, bool is_absorbed)
+{
+    const uint64_t k = problem_integer(p, "k"), n = problem_integer(p, "n");
+    const element_type type = in->about->type;
+    pool memory = {0};
+    weights row = allocate_weights(&memory, k);
+    double *x = pool_allocate(&memory, (size_t)k * sizeof *x);
+    for (uint64_t i = 0; n > 0 && i < in->count / k; i++) {
+        read_weights(p, problem_find(p, "w"), i % n, k, &row);
+        for (uint64_t e = 0; e < k; e++)
+            x[e] = element_get(type, in->host, i * k + e);
+        if (is_absorbed)
+            absorb(row.w, x, k, product_elements(p));
+        else
+            align_signs(row.w, x, k);
+        for (uint64_t e = 0; e < k; e++)
+            element_set(type, in->host, i * k + e, x[e]);
+    }
+    pool_free(&memory);
+}
+
 static void make(problem *p, const input_pattern *pattern, random_stream s)
 {
     const kinds *of = &all_kinds[pattern->number];
@@ -519,6 +632,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
         make_matrix(p, find_of(p, "w", i), find_of(p, "bias", i), find_of(p, "w_scale", i), of->w,
                     random_fork(s, 8 + i));
     make_matrix(p, problem_find(p, "gate"), NULL, problem_find(p, "gate_scale"), of->w, random_fork(s, 2));
+    if (pattern->number == ONE_SIGN || pattern->number == ABSORBED)
+        suit_weights(p, in, pattern->number == ABSORBED);
     if (of->has_bad_x)
         spoil(p, in, random_fork(s, 5));
     if (scales)
@@ -559,20 +674,10 @@ static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
-/* Elements of k that a thread block multiplies between barriers, and how many such stages have copies of their own in the
- * kernel's text before its loop. */
-typedef struct trips {
-    uint64_t elements, ahead;
-} trips;
-
-static trips trips_of(const problem *p)
+/* How many stages have copies of their own in the kernel's text before its loop. */
+static uint64_t stages_ahead(const problem *p)
 {
-    const uint64_t stages = problem_parameter(p, "stages");
-    if (is_tiles(p))
-        return (trips){gguf_of(p)->elements == 256 ? 256 : 128, 1};
-    if (is_codes(p))
-        return (trips){256 * problem_parameter(p, "k_warps"), stages - 1};
-    return (trips){problem_parameter(p, "tile_m") <= 16 ? 512 : 256, stages - 1};
+    return is_tiles(p) ? 1 : problem_parameter(p, "stages") - 1;
 }
 
 static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -598,19 +703,19 @@ static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 {
     enum { MOST = DEFAULT_ELEMENTS * 3 / 4 };
     const gguf_format *format = gguf_of(plan->problem);
-    const trips of = trips_of(plan->problem);
-    const uint64_t blocks = of.elements / format->elements;
-    for (uint64_t stage = 0; stage <= of.ahead + 1; stage++) {
+    const uint64_t elements = stage_elements(plan->problem), ahead = stages_ahead(plan->problem),
+                   blocks = elements / format->elements;
+    for (uint64_t stage = 0; stage <= ahead + 1; stage++) {
         const uint64_t part = blocks > 1 ? blocks / 2 + stage % (blocks / 2) : 1,
-                       k = of.elements * stage + format->elements * part,
+                       k = elements * stage + format->elements * part,
                        row_bytes = k / format->elements * format->bytes;
         const bool fits = row_bytes * tile_n + k * tile_m <= MOST;
         add_always(plan, tile_m, fits ? tile_n : tile_n / 2 + 1, k);
     }
     for (uint64_t wider = 0; wider < 2; wider++)
-        add_always(plan, 3, tile_n / 2 + wider, (2 * of.ahead + 2 + wider) * of.elements + format->elements);
+        add_always(plan, 3, tile_n / 2 + wider, (2 * ahead + 2 + wider) * elements + format->elements);
     for (uint64_t n = 1; n <= 2; n++) /* all rows of the tile are the last one, which ends where W does */
-        add_always(plan, 1, n, (of.ahead + 1) * of.elements + format->elements);
+        add_always(plan, 1, n, (ahead + 1) * elements + format->elements);
 }
 
 /* Rows of x and W around those of a tile, and of two; k of a block, and around what a thread block takes at once; one row or
@@ -620,7 +725,7 @@ static void plan_mma(size_plan *plan)
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
                    tile_n = problem_parameter(plan->problem, "tile_n"),
-                   trip = trips_of(plan->problem).elements;
+                   trip = stage_elements(plan->problem);
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
                    ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
                    ks[] = {
@@ -697,7 +802,7 @@ static void add_stretches(size_plan *plan)
 {
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
                    tile_n = problem_parameter(plan->problem, "tile_n"),
-                   trip = trips_of(plan->problem).elements;
+                   trip = stage_elements(plan->problem);
     add_always(plan, 2 * tile_m + 1, 3, 5 * trip);
     add_always(plan, tile_m + 1, tile_n + 1, 2 * trip);
 }
