@@ -19,7 +19,7 @@ typedef struct extent {
 typedef struct extents {
     extent *items;
     size_t count;
-    bool is_named[KILN_MAX_ARGS]; /* arguments that the shapes name */
+    bool *is_named; /* of each argument, whether the shapes name it */
 } extents;
 
 static const double too_many_bytes = 9223372036854775808.0; /* 2^63 */
@@ -43,9 +43,19 @@ static extent extent_of(arena *a, const variant *v, const bundle_field *field)
     return e;
 }
 
+/* External PTX may have any number. */
+static size_t count_args(const bundle_family *f)
+{
+    size_t count = 0;
+    while (f->family->args[count].name)
+        count++;
+    return count;
+}
+
 static extents extents_of(arena *a, const bundle_family *f, const variant *v, const double *most_of_args)
 {
-    extents all = {.items = arena_alloc(a, (f->field_count + 1) * sizeof *all.items)};
+    extents all = {.items = arena_alloc(a, (f->field_count + 1) * sizeof *all.items),
+                   .is_named = arena_alloc(a, (count_args(f) + 1) * sizeof *all.is_named)};
     for (size_t i = 0; i < f->field_count; i++) {
         const kiln_arg *arg = f->fields[i].arg;
         if (!arg || arg->kind == KILN_ARG_VALUE || !arg->shape || !variant_has_arg(a, v, arg))
@@ -130,10 +140,7 @@ static void add_condition(text *out, const char *head, const char *condition, co
 
 static extent_check check_of(arena *a, const bundle_family *f, const extents *all, const double *most_of_args)
 {
-    size_t arg_count = 0;
-    while (f->family->args[arg_count].name)
-        arg_count++;
-    const unsigned bits = safe_bits(a, all, most_of_args, arg_count);
+    const unsigned bits = safe_bits(a, all, most_of_args, count_args(f));
     text out = text_new(a);
     for (size_t i = 0; i < all->count; i++) {
         const extent *e = &all->items[i];
@@ -163,7 +170,7 @@ void extents_make(arena *a, bundle_family *f)
     f->extent_checks = arena_alloc(a, (f->variant_count + 1) * sizeof *f->extent_checks);
     for (size_t i = 0; i < f->variant_count; i++, arena_clear(piece)) {
         bundle_variant *v = f->variants[i];
-        double most_of_args[KILN_MAX_ARGS];
+        double *most_of_args = arena_alloc(piece, (count_args(f) + 1) * sizeof *most_of_args);
         expression_most_of_args(piece, v->variant, most_of_args);
         const extents all = extents_of(piece, f, v->variant, most_of_args);
         if (all.count == 0)

@@ -81,11 +81,6 @@ static void test_indices(void **state)
                  STRIDES "pages_stride=2 pages_entries=6 pages_count=5 pages_size=16");
     expect_indices(&p, "pages_table", (uint64_t[]){0, 1, 2, 3, 4, 0}, 6);
     assert_null(indices_make(&memory, &p, problem_find(&p, "q")));
-    open_problem(&p, "attention", "layout=ragged", STRIDES "sequences_k_rows=96");
-    expect_indices(&p, "sequences_k_offsets", (uint64_t[]){0, 32, 64, 96}, 4);
-    open_problem(&p, "attention", "layout=ragged",
-                 STRIDES "sequences_k_rows=50"); /* fewer than they would take */
-    expect_indices(&p, "sequences_k_offsets", (uint64_t[]){0, 16, 32, 48}, 4);
 }
 
 int main(void)

@@ -9,7 +9,7 @@ import sys
 
 BENCH, DRIVER = sys.argv[1:]
 SAMPLES = 3
-EXIT_HUNG, EXIT_LOST = 4, 5
+EXIT_LOST, EXIT_HUNG = 4, 5
 
 
 def expect(what, got, wanted):

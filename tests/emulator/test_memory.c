@@ -223,10 +223,10 @@ static void test_shared_layout(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_null_and_host),
-        cmocka_unit_test(test_freed),        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_generic),      cmocka_unit_test(test_large),
-        cmocka_unit_test(test_widths),       cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_past_the_end),  cmocka_unit_test(test_null_and_host),
+        cmocka_unit_test(test_freed),         cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_generic),       cmocka_unit_test(test_large),
+        cmocka_unit_test(test_widths),        cmocka_unit_test(test_atomics),
         cmocka_unit_test(test_shared_layout),
     };
     return cmocka_run_group_tests(tests, begin_context, end_context);

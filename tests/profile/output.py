@@ -299,9 +299,9 @@ def check_large(c):
         sizes = ["--args", "m=1,n=64,k=64,workspace_size=0"]
         for name in variant, key:
             c.refuses([str(config), "--variant", name, "--target", "sm_86", *sizes], 1,
-                      f"{variant} takes 136192 bytes of shared memory, sm_86 has 101376")
+                      f"{variant} takes 134144 bytes of shared memory, sm_86 has 101376")
         c.refuses([str(config), "--variant", key, "--target", "sm_75", *sizes], 1, "runs on sm_75; it has sm_80",
-                  "it takes up to 136192 bytes of shared memory, sm_75 has 65536")
+                  "it takes up to 134144 bytes of shared memory, sm_75 has 65536")
 
 
 def check_folders(c, config):

@@ -9,8 +9,6 @@ static const struct index_row {
     const char *family, *argument, *step, *bound;
 } rows[] = {
     {"attention", "pages_table", "1", "pages_count"},
-    {"attention", "sequences_k_offsets", "min(k_length, sequences_k_rows / max(batch, 1))",
-     "sequences_k_rows + 1"},
     {"gguf_rows", "index", "2654435761",
      "tensor_rows"}, /* Knuth: the golden ratio of 2^32, so that rows are far apart */
     {"rope", "slots", "1", "pages * page_size"},
