@@ -40,7 +40,8 @@ static void test_inputs(void **state)
     assert_true(problem_open(&p, v, &d.loader.device, error, sizeof error));
     problem_find(&p, "n")->integer = ELEMENTS;
     assert_int_equal(problem_measure(&p, NULL, error, sizeof error), PROBLEM_LEGAL);
-    assert_true(subject_open(&s, &d, &tools, kiln_find(&bench_timing_index, v->key), &p, 1, error, sizeof error));
+    assert_true(
+        subject_open(&s, &d, &tools, kiln_find(&bench_timing_index, v->key), &p, 1, error, sizeof error));
     assert_int_equal(d.driver.memcpy_dtoh(in, s.memory, sizeof in), 0);
     for (size_t i = 0; i < ELEMENTS; i += GROUP) {
         double most = 0;

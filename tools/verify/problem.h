@@ -47,8 +47,8 @@ typedef struct kiln_problem {
     const kiln_device *device;
     argument args[MAX_ARGS];
     size_t arg_count;
-    pool memory;                 /* of the buffers */
-    bool is_plain;               /* inputs are those of a usual tensor, for counts and times: nothing in them hurts */
+    pool memory;   /* of the buffers */
+    bool is_plain; /* inputs are those of a usual tensor, for counts and times: nothing in them hurts */
     struct reference_call *call; /* within a function of a reference */
 } problem;
 
