@@ -114,8 +114,8 @@ static quant_numbers numbers_of_tile(quant *q, quant_words words, quant_elements
     for (uint32_t step = 0; step < q->steps && !q->has_pairs; step++)
         quant_widen_step(q, words[step], x[step]);
     for (uint32_t row = 0; row < q->rows; row++) {
-        const quant_extremes e = q->has_pairs ? extremes_of_pairs(q, words, row, nan_wins)
-                                              : extremes_of_row(q, x, row, nan_wins);
+        const quant_extremes e =
+            q->has_pairs ? extremes_of_pairs(q, words, row, nan_wins) : extremes_of_row(q, x, row, nan_wins);
         for (uint32_t i = 0; i < 2; i++)
             extremes[i][row] = e.at[i];
     }
@@ -546,13 +546,13 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->block[0] = 32 * QUANT_WARPS;
 }
 
-/* With pairs a tile stays as memory has it until it is coded, so that ptxas does with 40 registers. Left to itself, it spills a
- * little to fit one more thread block. */
+/* With pairs a tile stays as memory has it until it is coded, so that 40 registers do. Left to itself, ptxas spills a little to
+ * fit one more thread block. */
 static void coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);
     shape(s, v);
-    s->blocks_per_multiprocessor = q.has_pairs                                        ? 6
+    s->blocks_per_multiprocessor = q.has_pairs && q.group > 0                         ? 6
                                    : q.lane_elements == 8                             ? 4
                                    : q.wide == PTX_F64 && q.steps == QUANT_MOST_STEPS ? 3
                                                                                       : 0;

@@ -74,12 +74,12 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e)
 {
     ptx_fn *f = q->f;
     quant_numbers g = {.at = {{0}}};
-    ptx_val range = has_zero(q) ? ptx_sub(f, e.at[0], e.at[1]) : e.at[0];
-    ptx_val scale_range = ptx_op2(f, quant_extreme[e.nan_wins][0], range, number(q, SMALLEST_RANGE), PTX_HERE);
-    ptx_val scale = scale_range;
+    ptx_val spread = has_zero(q) ? ptx_sub(f, e.at[0], e.at[1]) : e.at[0];
+    ptx_val range = ptx_op2(f, quant_extreme[e.nan_wins][0], spread, number(q, SMALLEST_RANGE), PTX_HERE);
+    ptx_val scale = range;
     if (coders[q->coder].levels != 1)
         scale = ptx_div(f, scale, number(q, coders[q->coder].levels));
-    g.at[QUANT_RANGE] = scale_range;
+    g.at[QUANT_RANGE] = range;
     g.at[QUANT_SCALE] = scale;
     if (has_zero(q)) {
         ptx_val negative = ptx_sub(f, number(q, 0), e.at[1]);
@@ -261,8 +261,8 @@ static uint32_t nibble_of(const quant *q, uint32_t i)
 }
 
 /* Adds the code of r - lift, times 16^nibble, to the word; nibble 0 sets the word, less the excess. */
-static void add_code(quant *q, const quant_tables *t, ptx_val r, double lift_of_r, uint32_t nibble, uint32_t excess,
-                     ptx_val *word)
+static void add_code(quant *q, const quant_tables *t, ptx_val r, double lift_of_r, uint32_t nibble,
+                     uint32_t excess, ptx_val *word)
 {
     ptx_fn *f = q->f;
     ptx_val weight = ptx_u32(UINT32_C(1) << 4 * nibble);
