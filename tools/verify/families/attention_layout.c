@@ -76,9 +76,8 @@ uint64_t attention_query_at(problem *p, const attention_sequence *s, const char 
 uint64_t attention_key_at(problem *p, const attention_sequence *s, const char *matrix, uint64_t head,
                           uint64_t j)
 {
-    uint64_t first = has_key_offsets(p)
-                         ? s->k_first * attention_stride(p, matrix, "_row_stride")
-                         : s->batch * attention_stride(p, matrix, "_batch_stride");
+    uint64_t first = has_key_offsets(p) ? s->k_first * attention_stride(p, matrix, "_row_stride")
+                                        : s->batch * attention_stride(p, matrix, "_batch_stride");
     if (is_paged(p)) {
         first = number_of(p, "pages_table", entry_of(p, s->batch, j), 0) *
                 attention_stride(p, matrix, "_batch_stride");

@@ -53,7 +53,8 @@ uint64_t attention_key_warps(const problem *p)
 uint64_t attention_parts(problem *p)
 {
     uint64_t split_k = problem_parameter(p, "split_k"), splits = problem_integer(p, "splits");
-    uint64_t two = 2 * problem_parameter(p, "tile_k"), most = (problem_integer(p, "k_length") + two - 1) / two;
+    uint64_t two = 2 * problem_parameter(p, "tile_k"),
+             most = (problem_integer(p, "k_length") + two - 1) / two;
     if (split_k > 0)
         return split_k;
     return splits > 0 ? splits : most < 1 ? 1 : most < ATTENTION_MOST_PARTS ? most : ATTENTION_MOST_PARTS;

@@ -102,10 +102,9 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
     static const attention_lengths lengths_by[] = {
         [HEADS_FIRST] = LENGTHS_BY_OFFSETS, [ROWS_FIRST] = LENGTHS_IN_PART,
         [GAPS] = LENGTHS_IN_SLOTS,          [ONE_KV] = LENGTHS_ALL,
-        [NO_KEYS] = LENGTHS_NONE,
-        [OVERLAPPING] = LENGTHS_BY_OFFSETS, [FAR_QUERIES] = LENGTHS_BY_OFFSETS,
-        [ONE_VALUE] = LENGTHS_BY_OFFSETS,   [ONE_ROW] = LENGTHS_BY_OFFSETS,
-        [COUNTED] = LENGTHS_BY_OFFSETS};
+        [NO_KEYS] = LENGTHS_NONE,           [OVERLAPPING] = LENGTHS_BY_OFFSETS,
+        [FAR_QUERIES] = LENGTHS_BY_OFFSETS, [ONE_VALUE] = LENGTHS_BY_OFFSETS,
+        [ONE_ROW] = LENGTHS_BY_OFFSETS,     [COUNTED] = LENGTHS_BY_OFFSETS};
     layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING || where == COUNTED ? GAPS : where;
     if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
         plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
