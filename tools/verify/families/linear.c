@@ -124,7 +124,8 @@ static double additions_of_stage(const problem *p)
 {
     static const char *const with_minima[] = {"q4_1", "q5_1", "q2_k", "q4_k", "q5_k"};
     const double kinds = has_format(p, with_minima, sizeof with_minima / sizeof *with_minima) ? 2 : 1;
-    return kinds * (double)stage_elements(p) / (double)(problem_parameter(p, "k_warps") * product_elements(p));
+    return kinds * (double)stage_elements(p) /
+           (double)(problem_parameter(p, "k_warps") * product_elements(p));
 }
 
 /* Stages from that of element i of k to the last that its thread block has. With split_k 0 it may have all. */
@@ -724,8 +725,7 @@ static void plan_mma(size_plan *plan)
 {
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
-                   tile_n = problem_parameter(plan->problem, "tile_n"),
-                   trip = stage_elements(plan->problem);
+                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = stage_elements(plan->problem);
     const uint64_t ms[] = {1, tile_m - 1, tile_m, tile_m + 1, 2 * tile_m + 1, 3},
                    ns[] = {tile_n + 1, 1, tile_n - 1, tile_n, 7, 2 * tile_n + 3},
                    ks[] = {
@@ -801,8 +801,7 @@ static void plan_sizes(size_plan *plan)
 static void add_stretches(size_plan *plan)
 {
     const uint64_t tile_m = problem_parameter(plan->problem, "tile_m"),
-                   tile_n = problem_parameter(plan->problem, "tile_n"),
-                   trip = stage_elements(plan->problem);
+                   tile_n = problem_parameter(plan->problem, "tile_n"), trip = stage_elements(plan->problem);
     add_always(plan, 2 * tile_m + 1, 3, 5 * trip);
     add_always(plan, tile_m + 1, tile_n + 1, 2 * trip);
 }
