@@ -327,7 +327,8 @@ static nf4_gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
     g->stage_blocks = g->is_wide ? 1 : g->depth;
     g->scale_row_bytes = 4 * (2 * g->chunk + PAD_WORDS);
     g->scale_copies = g->tile_n * g->chunk / g->threads;
-    g->a_row_bytes = g->k_warps * g->stage_blocks * BLOCK_K * 2 + (g->is_wide ? 0 : PAD_BYTES);
+    g->swaps_halves = g->is_wide && !(g->tile_m == 64 && g->tile_n == 128 && g->has_stretch);
+    g->a_row_bytes = g->k_warps * g->stage_blocks * BLOCK_K * 2 + (g->swaps_halves ? 0 : PAD_BYTES);
     g->a_stage_bytes = g->tile_m * g->a_row_bytes;
     g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (BLOCK_K / 8) / g->threads;
     g->pairs = nf4_table(f, v, g->type, 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));

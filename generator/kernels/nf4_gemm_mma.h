@@ -12,7 +12,7 @@ enum {
     ROWS = 8,     /* of A in one product */
     COLUMNS = 16, /* of B */
     PAD_WORDS = 4,
-    PAD_BYTES = 16,  /* of a narrow tile's rows of A, so that they start in different banks */
+    PAD_BYTES = 16,  /* of rows of A without swapped halves, so that they start in different banks */
     MOST_GROUPS = 4, /* of 16 columns, per warp */
     MOST_ROW_TILES = 8,
     MOST_DEPTH = 4,
@@ -26,6 +26,7 @@ typedef struct nf4_gemm_mma {
     uint32_t groups, row_tiles, column_warps, threads;
     bool has_sm_80, is_nested;
     bool is_wide;              /* warps have different columns, or there are many rows */
+    bool swaps_halves;         /* of each 32 bytes of A's odd rows: see nf4_gemm_mma_stages.c */
     bool has_stretch;          /* a thread block makes parts of several tiles, one after the other */
     bool holds_rows;           /* a warp has 64 columns, and reads A half as often as with 32 */
     bool has_most_threads;     /* a thread has half of the registers then */

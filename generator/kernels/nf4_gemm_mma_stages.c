@@ -2,8 +2,9 @@
  *
  * A is copied in the background, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per k_warp, in
  * a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's
- * start, from different banks: a narrow tile's rows have 16 bytes of padding; a wide one's odd rows have the two halves of each
- * 32 bytes exchanged, which keeps sectors whole (generator/device/README.md). A column's scales are copied a chunk at a time,
+ * start, from different banks: a wide tile's odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
+ * (device/README.md). Rows of narrow tiles have 16 bytes of padding instead, and those of 64 by 128 with split_k 0, where ptxas
+ * has no register left for the other half's address on sm_120. A column's scales are copied a chunk at a time,
  * 32 (16 where there is no room for more), so that their sectors are full, and in the order in which a lane takes them: into a
  * ring of two chunks.
  */
@@ -190,7 +191,7 @@ static void init_a_copies(nf4_gemm_mma *g)
     for (uint32_t i = 0; i < g->a_copies; i++)
         g->a_bytes[i] = bytes_of_row(g, i);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages), place = unit;
-    if (g->is_wide) /* a thread's rows are an even number apart */
+    if (g->swaps_halves) /* a thread's rows are an even number apart */
         place = ptx_xor(f, unit, ptx_and(f, row, ptx_u32(1)));
     g->a_to = ptx_var(f, ptx_mad(f, place, ptx_u32(UNIT_BYTES), to));
     if (!g->is_wide)
@@ -236,7 +237,7 @@ static void copy_a(nf4_gemm_mma *g, ptx_val done, uint32_t ahead)
  * wide tiles have no register left, by what ptxas spills. */
 static bool keeps_second(const nf4_gemm_mma *g)
 {
-    return g->is_wide && g->tile_m == 64 && g->tile_n == 128;
+    return g->swaps_halves && g->tile_m == 64 && g->tile_n == 128;
 }
 
 /* ---- stages ------------------------------------------------------------------------------------------------------- */
@@ -252,7 +253,7 @@ void nf4_gemm_init_reads(nf4_gemm_mma *g)
     ptx_val row = g->tile_m < ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
     ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
     ptx_val start = ptx_mad(f, g->t, ptx_u32(2 * UNIT_BYTES), line);
-    if (g->is_wide)
+    if (g->swaps_halves)
         start = ptx_mad(f, ptx_and(f, g->g, ptx_u32(1)), ptx_u32(UNIT_BYTES), start);
     g->a_read = g->is_wide ? start : ptx_var(f, start);
     if (keeps_second(g))
@@ -311,9 +312,9 @@ void nf4_gemm_read_a(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, ptx_val
     ptx_fn *f = g->f;
     uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->k_warps * 2 * BLOCK_K;
     uint32_t bytes = place + row_tile * ROWS * g->a_row_bytes;
-    ptx_val second = keeps_second(g) ? g->a_second
-                     : g->is_wide    ? ptx_xor(f, g->a_read, ptx_u32(UNIT_BYTES))
-                                     : ptx_add(f, g->a_read, ptx_u32(UNIT_BYTES));
+    ptx_val second = keeps_second(g)   ? g->a_second
+                     : g->swaps_halves ? ptx_xor(f, g->a_read, ptx_u32(UNIT_BYTES))
+                                       : ptx_add(f, g->a_read, ptx_u32(UNIT_BYTES));
     ptx_load_vec(f, 4, &out[0], shared_at(f, PTX_U32, g->a_read, bytes), PTX_PLAIN);
     ptx_load_vec(f, 4, &out[4], shared_at(f, PTX_U32, second, bytes), PTX_PLAIN);
 }
