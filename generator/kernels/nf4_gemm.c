@@ -91,7 +91,7 @@ static const kiln_rule rules[] = {
  * until they arrive, so fewer loads are in flight: on an H100 such kernels take 1.2 to 1.5 times as long. */
 #define L1_SLOWS                                                                                                       \
     "select(strategy == mma && blocks_per_multiprocessor * (shared_bytes + 1024) > "                                   \
-    "max(32768, multiprocessor_shared_bytes) - 32768, 3, 1)"
+    "max(32768, multiprocessor_shared_bytes) - 32768, 2, 1)"
 
 /* Of scales; and of 64 weights with theirs. */
 #define SCALE_BYTES  "select(scale_type == f32, 4 * n * (k / 64), " NF4_NESTED_BYTES_READ("n * (k / 64)") ")"
