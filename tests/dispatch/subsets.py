@@ -152,7 +152,7 @@ def draw_attention(draw, contract):
     queries = draw.choice([1, 1, 1, 2, 8, 16, 33, 64, 128, 512, 1024, 2048])
     keys = max(queries, random_size(draw, 64, 32768, 1))
     a = {"batch": draw.choice([1, 1, 2, 8]), "q_heads": heads * group, "kv_heads": heads, "q_length": queries,
-         "k_length": keys, "workspace_size": draw.choice([0, 1 << 40])}
+         "k_length": keys, "splits": 0, "workspace_size": draw.choice([0, 1 << 40])}
     return strides(a, contract["head_dim"])
 
 
@@ -177,7 +177,7 @@ def small_nvfp4(p, a):
 def small_attention(p, a):
     queries = p["tile_q"] // (2 if p["pack_gqa"] == "true" else 1)
     small = {"batch": 1, "q_heads": 2, "kv_heads": 1, "q_length": min(queries, a["q_length"]), "k_length": a["k_length"],
-             "scale": 0.1}
+             "splits": 0, "scale": 0.1}
     small["workspace_size"] = (p["split_k"] > 1) * 2 * queries * p["split_k"] * (p["head_dim"] + 8)
     return strides(small, p["head_dim"])
 
