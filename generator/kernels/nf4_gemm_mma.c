@@ -327,7 +327,7 @@ static nf4_gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
     g->stage_blocks = g->is_wide ? 1 : g->depth;
     g->scale_row_bytes = 4 * (2 * g->chunk + PAD_WORDS);
     g->scale_copies = g->tile_n * g->chunk / g->threads;
-    g->swaps_halves = g->is_wide && !(g->tile_m == 64 && g->tile_n == 128 && g->has_stretch);
+    g->swaps_halves = !(g->tile_m == 64 && g->tile_n == 128 && g->has_stretch);
     g->a_row_bytes = g->k_warps * g->stage_blocks * BLOCK_K * 2 + (g->swaps_halves ? 0 : PAD_BYTES);
     g->a_stage_bytes = g->tile_m * g->a_row_bytes;
     g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (BLOCK_K / 8) / g->threads;
@@ -446,9 +446,10 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
             (g.has_most_threads && g.tile_m <= 32 && g.tile_n <= 64),
         "strategy tile_m tile_n k_warps",
         "strategy mma needs 4 to 16 warps, tile_n / 32 * k_warps, or tile_n / 64 * k_warps with tile_m 16 or 32 and tile_n 128; 16 with tile_m of at most 32 and tile_n of at most 64");
-    kiln_require(s, !is_mma || g.stages == 2 || (!is_narrow && g.tile_m <= 16),
-                 "strategy tile_m tile_n stages",
-                 "stages 4 needs tile_n of at least 64, or tile_m 16, and tile_m of at most 16");
+    kiln_require(
+        s, !is_mma || g.stages == 2 || (g.is_wide && g.depth == g.stages),
+        "strategy tile_m tile_n k_warps stages",
+        "stages 4 needs tile_n of at least 64, or tile_m 16; tile_m of at most 16; and at most 8 warps, by tile_n and k_warps");
     kiln_require(s, g.tile_m < 128 || is_tiles, "strategy tile_m", "tile_m 128 needs strategy tiles");
     kiln_require(
         s, g.split_k != 0 || is_tiles || (is_mma && g.is_wide), "strategy tile_m tile_n split_k",

@@ -2,9 +2,9 @@
  *
  * A is copied in the background, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per k_warp, in
  * a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's
- * start, from different banks: a wide tile's odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
- * (device/README.md). Rows of narrow tiles have 16 bytes of padding instead, and those of 64 by 128 with split_k 0, where ptxas
- * has no register left for the other half's address on sm_120. A column's scales are copied a chunk at a time,
+ * start, from different banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
+ * (device/README.md). Only rows of 64 by 128 with split_k 0 have 16 bytes of padding instead, as ptxas has no register left for
+ * the other half's address on sm_120. A column's scales are copied a chunk at a time,
  * 32 (16 where there is no room for more), so that their sectors are full, and in the order in which a lane takes them: into a
  * ring of two chunks.
  */
@@ -191,7 +191,7 @@ static void init_a_copies(nf4_gemm_mma *g)
     for (uint32_t i = 0; i < g->a_copies; i++)
         g->a_bytes[i] = bytes_of_row(g, i);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages), place = unit;
-    if (g->swaps_halves) /* a thread's rows are an even number apart */
+    if (g->swaps_halves)
         place = ptx_xor(f, unit, ptx_and(f, row, ptx_u32(1)));
     g->a_to = ptx_var(f, ptx_mad(f, place, ptx_u32(UNIT_BYTES), to));
     if (!g->is_wide)
@@ -202,15 +202,18 @@ static void init_a_copies(nf4_gemm_mma *g)
         g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
 }
 
-/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. */
+/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. A thread's rows are `step` apart: where
+ * that is odd, every other one has its halves the other way round. */
 static void copy_rows(nf4_gemm_mma *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     uint32_t step = g->threads / a_row_units(g),
              stage = g->is_wide ? ahead % g->stages * g->a_stage_bytes : 0;
+    bool alternates = g->swaps_halves && step % 2 && g->a_copies > 1;
     ptx_val raw[MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->k_warps * BLOCK_K);
+    ptx_val to_rows[2] = {g->a_to, alternates ? ptx_xor(f, g->a_to, ptx_u32(UNIT_BYTES)) : g->a_to};
     for (uint32_t i = 0; i < g->a_copies; i++) {
-        ptx_val to = shared_at(f, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes);
+        ptx_val to = shared_at(f, PTX_U32, to_rows[i % 2], stage + i * step * g->a_row_bytes);
         if (i > 0)
             from = ptx_at(f, from, g->a_step);
         if (g->has_sm_80) {
@@ -221,7 +224,7 @@ static void copy_rows(nf4_gemm_mma *g, uint32_t ahead)
         }
     }
     for (uint32_t i = 0; !g->has_sm_80 && i < g->a_copies; i++)
-        ptx_store_vec(f, 4, shared_at(f, PTX_U32, g->a_to, stage + i * step * g->a_row_bytes), raw[i],
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, to_rows[i % 2], stage + i * step * g->a_row_bytes), raw[i],
                       PTX_PLAIN);
 }
 
@@ -254,7 +257,7 @@ void nf4_gemm_init_reads(nf4_gemm_mma *g)
     ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
     ptx_val start = ptx_mad(f, g->t, ptx_u32(2 * UNIT_BYTES), line);
     if (g->swaps_halves)
-        start = ptx_mad(f, ptx_and(f, g->g, ptx_u32(1)), ptx_u32(UNIT_BYTES), start);
+        start = ptx_mad(f, ptx_and(f, row, ptx_u32(1)), ptx_u32(UNIT_BYTES), start);
     g->a_read = g->is_wide ? start : ptx_var(f, start);
     if (keeps_second(g))
         g->a_second = ptx_xor(f, start, ptx_u32(UNIT_BYTES));
