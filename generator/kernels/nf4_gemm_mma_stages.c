@@ -191,7 +191,7 @@ static void init_a_copies(nf4_gemm_mma *g)
     for (uint32_t i = 0; i < g->a_copies; i++)
         g->a_bytes[i] = bytes_of_row(g, i);
     ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages), place = unit;
-    if (g->swaps_halves) /* a thread's rows are an even number apart */
+    if (g->swaps_halves) /* a thread's rows have equal parity */
         place = ptx_xor(f, unit, ptx_and(f, row, ptx_u32(1)));
     g->a_to = ptx_var(f, ptx_mad(f, place, ptx_u32(UNIT_BYTES), to));
     if (!g->is_wide)
@@ -233,8 +233,8 @@ static void copy_a(nf4_gemm_mma *g, ptx_val done, uint32_t ahead)
     }
 }
 
-/* Whether a register holds where the lane's second 16 bytes are: an exclusive or costs an instruction each time, but smaller
- * wide tiles have no register left, by what ptxas spills. */
+/* Whether a register holds the address of the lane's second 16 bytes. Computing it by an exclusive or costs
+ * an instruction each time, but smaller wide tiles have no register left: ptxas would spill. */
 static bool keeps_second(const nf4_gemm_mma *g)
 {
     return g->swaps_halves && g->tile_m == 64 && g->tile_n == 128;
