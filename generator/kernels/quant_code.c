@@ -5,11 +5,12 @@
  * bits at the lower end (Markstein 1990; Brisebarre, Muller and Raina, IEEE Trans. Computers 53(8), 2004). Groups whose
  * numbers may do that are not plain, and div.rn divides them.
  *
- * LIFTING. 16-bit elements divided by the scale of their own group give few quotients. So one operation is enough for symmetric
- * codes: x*y + 24, rounded once, lies between 16 and 32, where numbers are 2^-19 apart. That absorbs the error of y: ties come
- * out as ties, and the nearest quotient that is not a tie is much farther away. One tie remains, that of half the largest
- * magnitude m: the scale is m/7 rounded, so the rounded quotient may be next to 7/2, as that of m is then next to 7. A group
- * with this tie has no other, and y is moved by about 2^-17, the same way. tests/quant tries all pairs.
+ * LIFTING. 16-bit elements divided by the scale of their own group give few quotients. So one operation is
+ * enough for symmetric codes: x*y + 24, rounded once, lies between 16 and 32, where numbers are 2^-19 apart.
+ * That absorbs the error of y: ties come out as ties, and the nearest quotient that is not a tie is much
+ * farther away. One tie remains, that of half the largest magnitude m: the scale is m/7 rounded, so the rounded
+ * quotient may be next to 7/2, as that of m is then next to 7. A group with this tie has no other, and y is
+ * moved by about 2^-17, the same way. tests/quant tries all pairs.
  *
  * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
  * sum. An even number added to the constant moves the code and leaves ties where they are.
