@@ -24,7 +24,7 @@ void options_print_help(void)
     printf(
         "usage: kiln-verify [OPTION]...\n"
         "       kiln-verify merge PART.json... [-o FILE] [--no-times]\n"
-        "Runs every kernel of a bundle at the sizes around its edges, on inputs that hurt, and compares "
+        "Runs every kernel of a bundle at the sizes around its edges, on hard inputs, and compares "
         "what comes out\n"
         "with a float64 reference.\n"
         "\n"
