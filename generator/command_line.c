@@ -209,7 +209,7 @@ static int fail_target(const command_line *c, const plan *p)
                              c->options[OPTION_TARGET], listed.data));
 }
 
-/* Of --target; false after a message, which ends with what else would do. */
+/* Reads --target. False after a message, which ends with the alternative. */
 static bool read_target(const command_line *c, target *t, const char *or_else)
 {
     const char *word = c->options[OPTION_TARGET];

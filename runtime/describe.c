@@ -42,7 +42,7 @@ size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, c
     return w.length;
 }
 
-/* As of a loader that has this driver and is not open. */
+/* Describes the error of a closed loader that has this driver. */
 size_t kiln_describe_driver(const kiln_driver *driver, const char *call, int result, char *text, size_t bytes)
 {
     kiln_loader loader;
@@ -69,7 +69,7 @@ static void put_part(writer *w, const char *string)
     put(w, string);
 }
 
-/* `before` and the number. */
+/* Writes `before`, then the number. */
 static void put_number(writer *w, const char *before, uint32_t number)
 {
     char digits[11];
@@ -98,7 +98,8 @@ static void put_versions(writer *w, const kiln_error *error)
     put_value(w, ", has ", error->present);
 }
 
-/* By name where the driver can tell it. The stub library answers every call alike, and so names nothing. */
+/* By name if the driver can give it. The stub library returns the same error from every call, so it gives no
+ * names. */
 static void put_driver_result(writer *w, const kiln_driver *driver, int result)
 {
     const char *name = NULL;

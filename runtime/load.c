@@ -77,7 +77,7 @@ void kiln_forget(kiln_loader *loader)
     if (loader == NULL)
         return;
     loader->state = LOADER_CLOSED;
-    loader->driver = NULL; /* which may go now */
+    loader->driver = NULL; /* the caller may free the table now */
 }
 
 kiln_status kiln_begin(kiln_loader *loader, const void *args, const char *subject)

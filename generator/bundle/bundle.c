@@ -103,7 +103,8 @@ static void warn_below_break_even(const bundle_model *m, diagnostics *d)
              (long long)(sums.bytes - sums.stored_bytes), DECODER_BYTES);
 }
 
-/* The bundle's files, in the order in which they take their places: who finds a new manifest finds the rest new too. */
+/* The bundle's files in the order in which they are replaced: the manifest last, so that a new one means that
+ * all are new. */
 typedef struct bundle_files {
     arena *arena, *piece;
     spool *spool;
@@ -130,7 +131,7 @@ static bool add_to_crc(void *context, const char *data, size_t bytes)
     return true;
 }
 
-/* Of a file that is flushed. */
+/* The CRC-32 of a flushed file. */
 static uint32_t crc_of(const file_output *f)
 {
     uint32_t crc = 0;
@@ -148,7 +149,7 @@ static void make_stamp(bundle_files *all, const char *path)
     file_flush(f);
 }
 
-/* The manifest comes last, and is made first: the source has its checksum. */
+/* The manifest is replaced last but made first, since the source contains its checksum. */
 static void make_files(bundle_files *all, const bundle_model *m, const char *stamp)
 {
     arena *a = all->arena;
@@ -177,7 +178,7 @@ static void make_files(bundle_files *all, const bundle_model *m, const char *sta
         make_stamp(all, stamp);
 }
 
-/* Whether a stamp has a place of its own; else after a diagnostic. */
+/* Whether the stamp is none of the bundle's files; otherwise a diagnostic. */
 static bool is_apart(arena *a, const bundle_files *all, const char *stamp, diagnostics *d)
 {
     for (size_t i = 0; stamp && i + 1 < all->count; i++) {

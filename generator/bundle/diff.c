@@ -66,7 +66,7 @@ static const yaml_node *same_image(const yaml_node *images, const yaml_node *wan
     return NULL;
 }
 
-/* Where the bytes of an image went whose target is not among the others: to a target that is new there. Null: nowhere. */
+/* The image with the same bytes for a new target, if this image's target is gone. Null: there is none. */
 static const yaml_node *moved_image(const yaml_node *images, const yaml_node *image, const yaml_node *others)
 {
     for (const yaml_node *node = others ? others->first : NULL; node && !same_image(others, image);
@@ -305,7 +305,8 @@ static void add_families(text *out, const manifest *old, const manifest *new)
     }
 }
 
-/* "; sm_80 5012 -> 5100 bytes", or that it is new, gone, packed otherwise, or has other needs. What moved has no line here. */
+/* "; sm_80 5012 -> 5100 bytes", or that the image is new, gone, packed differently, or has other needs. Moved
+ * images are left out. */
 static void add_image(text *out, const yaml_node *old, const yaml_node *new)
 {
     text_printf(out, "; %s%s ", text_of(new ? new : old, "target"),
@@ -347,7 +348,7 @@ static void add_images(text *out, const yaml_node *old, const yaml_node *new)
             add_image(out, NULL, i);
 }
 
-/* Whether nothing but the targets of its images differs. */
+/* Whether only the targets of its images differ. */
 static bool has_moved(arena *a, const yaml_node *old, const yaml_node *new)
 {
     const yaml_node *was = yaml_member(old, "images"), *is = yaml_member(new, "images");

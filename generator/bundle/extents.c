@@ -1,6 +1,7 @@
-/* Rules bound single sizes, and their product may still pass 64 bits. Each array's bytes follow from its shape: where the types
- * and rules of a variant's arguments leave 2^63 or more, its launch checks them. Nearly every call has arguments far below what
- * that takes, which one comparison tells; the others pay for the exact sizes, in double, which does not wrap around. */
+/* Rules bound single sizes, but the product of sizes may still exceed 64 bits. An array's bytes follow from
+ * its shape. If the types and rules of a variant's arguments allow 2^63 bytes or more, its launch checks the
+ * arrays. Nearly every call has arguments that are far too small for that, which one comparison shows; for
+ * the others the launch computes the exact sizes in double, which does not wrap around. */
 #include "extents.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ typedef struct extent {
 typedef struct extents {
     extent *items;
     size_t count;
-    bool *is_named; /* of each argument, whether the shapes name it */
+    bool *is_named; /* for each argument: the shapes name it */
 } extents;
 
 static const double too_many_bytes = 9223372036854775808.0; /* 2^63 */
@@ -43,7 +44,7 @@ static extent extent_of(arena *a, const variant *v, const bundle_field *field)
     return e;
 }
 
-/* External PTX may have any number. */
+/* External PTX may have any number of arguments. */
 static size_t count_args(const bundle_family *f)
 {
     size_t count = 0;
@@ -70,7 +71,7 @@ static extents extents_of(arena *a, const bundle_family *f, const variant *v, co
     return all;
 }
 
-/* The most bits that each argument may have for every array to be small enough. */
+/* The most bits that each argument may have so that every array is small enough. */
 static unsigned safe_bits(arena *a, const extents *all, const double *most_of_args, size_t arg_count)
 {
     double *most = arena_alloc(a, (arg_count + 1) * sizeof *most);

@@ -20,9 +20,9 @@ typedef struct pointer_table {
     size_t count;
 } pointer_table;
 
-/* Whether arrays pass 2^63 bytes: extents.h. */
+/* A check for arrays of 2^63 bytes or more: extents.h. */
 typedef struct extent_check {
-    const char *large; /* arguments, joined by |: below 2^bits all arrays are small enough */
+    const char *large; /* arguments joined by |: below 2^bits all arrays are small enough */
     unsigned bits;
     const char *exact; /* statements that check each array */
 } extent_check;

@@ -6,7 +6,7 @@
 #include "support/files.h"
 #include "support/json.h"
 
-/* NAME.c, which tells the manifest's checksum */
+/* NAME.c, with the manifest's checksum */
 void write_source(file_output *f, const bundle_model *m, uint32_t manifest_crc);
 void write_header(file_output *f, const bundle_model *m);   /* NAME.h */
 void write_manifest(file_output *f, const bundle_model *m); /* NAME.json */
@@ -17,7 +17,7 @@ void write_shard(file_output *f, const bundle_model *m, uint32_t shard);
 /* NAME.d: Makefile syntax, outputs as they are written, inputs as the user named them. */
 void write_depfile(file_output *f, const char *const *outputs, size_t output_count, const char *const *inputs,
                    size_t input_count);
-file_form is_depfile; /* one that this or an earlier kiln wrote */
+file_form is_depfile; /* written by this or an earlier kiln */
 
 /* Parts of NAME.h, which a shard has for its own families alone. */
 void write_layout_check(text *out);

@@ -335,7 +335,7 @@ static size_t count_choices(arena *a, const bundle_family *f)
     return count;
 }
 
-/* What the bundle has, for a caller who asks for something else: "the bundle has type f16 bf16, group 64". */
+/* The values that the bundle has, for an error message: "the bundle has type f16 bf16, group 64". */
 static const char *what_there_is(arena *a, const bundle_family *f)
 {
     size_t combinations = 1;
@@ -373,7 +373,7 @@ void write_check_of_result(text *out, const bundle_family *f, const char *condit
                 f->family->name);
 }
 
-/* What a variant has of what the caller names: "KILN_DEFAULT_ROPE_TYPE_F16, 128, ". */
+/* A variant's values of the parameters that callers name: "KILN_DEFAULT_ROPE_TYPE_F16, 128, ". */
 static const char *numbers_of(arena *a, const bundle_family *f, const variant *v)
 {
     text out = text_new(a);
@@ -391,7 +391,7 @@ static const char *numbers_of(arena *a, const bundle_family *f, const variant *v
     return out.data;
 }
 
-/* miss_FAMILY: fails with the value that keeps the nearest choice from being the caller's. */
+/* miss_FAMILY: fails, and names the first value that differs from the nearest choice's. */
 static void write_miss_function(arena *a, text *out, const bundle_family *f)
 {
     bundle_variant **left = arena_copy(a, f->variants, f->variant_count * sizeof *left);

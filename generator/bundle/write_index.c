@@ -20,7 +20,7 @@ typedef struct index_tables {
     unsigned kernel_count, selector_count, word_count;
 } index_tables;
 
-/* Where in the texts a word stands; each is there once. */
+/* The offset of a word in the texts, which hold each word once. */
 static unsigned place_of(arena *a, index_tables *t, const char *word)
 {
     const size_t before = names_add(a, &t->places, word, t->texts.length);

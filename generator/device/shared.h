@@ -6,8 +6,8 @@
 
 enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */ };
 
-/* A sector of global memory. cp.async asks the L2 cache for it once for both halves if they go to the same aligned 32 bytes of
- * shared memory, in either order; else twice. */
+/* A sector of global memory. For cp.async its two halves are one request to the L2 cache if they go to the
+ * same aligned 32 bytes of shared memory, in either order; otherwise two. */
 enum { SECTOR_BYTES = 32 };
 
 /* Bytes that a thread block may have: on sm_75; on sm_86, sm_89 and sm_120, the least from sm_80 on; on sm_80. */

@@ -23,7 +23,7 @@ typedef struct split {
     ptx_val tid;
 } split;
 
-/* Static shared memory that split_add and split_arrive take, with what dynamic memory after it is aligned to. */
+/* Static shared memory of split_add and split_arrive, padded to the alignment of dynamic memory after it. */
 enum { SPLIT_SHARED_BYTES = 32 };
 
 /* Adds the parts' sums. Each thread passes `count` variables. Where the predicate that it returns holds, they become the

@@ -49,12 +49,12 @@ uint64_t expression_value_of_call(arena *a, const expression *e, number_of_name 
 const expression *expression_bind(arena *a, const expression *e, const variant *v);
 bool expression_is_constant(const expression *e, uint64_t *value);
 
-/* At most how much it is, where each argument is at most as much as `most_of_args` says, by its index; bind it. And that of each
- * argument, by its type and by the rules that bound it by a number. */
+/* An upper bound of a bound expression, given one for each argument by index in `most_of_args`; and those
+ * bounds, from each argument's type and the rules that limit it by a number. */
 double expression_most(const expression *e, const double *most_of_args);
 void expression_most_of_args(arena *a, const variant *v, double *most);
 
-/* Sets those of the arguments, by their indices, that it names. */
+/* Sets the entries of the arguments that the expression names, by index. */
 void expression_mark_args(const expression *e, bool *is_used);
 
 /* "n != 0": when a pointer's array has elements in a call, by its shape, so that the pointer must not be null. What the
@@ -67,11 +67,11 @@ const expression *expression_has_elements(arena *a, const kiln_family *family, c
  * There are no outer parentheses. May call expression_functions, which the including file defines. */
 void expression_print_c(text *out, const expression *e, const char *prefix, const char *device);
 
-/* The same as a double, which does not wrap around: no less than the expression, and rounded. It subtracts as the expression
- * does, so what is subtracted must be a number. */
+/* The same in double, which does not wrap around: rounded, and no less than the expression. It subtracts as
+ * the expression does, so the subtrahend must be a number. */
 void expression_print_c_double(text *out, const expression *e, const char *prefix, const char *device);
 
-/* TYPE NAME(TYPE a, TYPE b) and the value that it returns; a null name ends the list. */
+/* TYPE NAME(TYPE a, TYPE b), and its return value; a null name ends the list. */
 typedef struct expression_function {
     const char *type, *name, *value;
 } expression_function;

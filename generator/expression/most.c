@@ -1,4 +1,4 @@
-/* Upper bounds, in double: what would pass 64 bits has a bound too, and a rounded one is as good. */
+/* Upper bounds, in double: a value above 64 bits has a bound too, and rounding does not matter. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ static double most_of_type(const kiln_arg *arg, bool is_negative_too)
     return most < no_bound ? most - 1 : most;
 }
 
-/* Of conditions that all hold, those that bound an argument by a number. */
+/* Collects the conditions, all of which hold, that limit an argument by a number. */
 static void narrow(const expression *e, double *most)
 {
     if (e->operation == OPERATION_AND) {

@@ -72,7 +72,7 @@ typedef enum c_place {
 typedef struct c_printer {
     text *out;
     const char *prefix, *device;
-    bool is_double; /* numbers are doubles, and quotients no less than those of integers */
+    bool is_double; /* numbers are doubles, quotients no less than integer quotients */
 } c_printer;
 
 static void print_c(const c_printer *p, const expression *e, c_place where, int precedence);
@@ -198,7 +198,7 @@ static void print_c_bare(const c_printer *p, const expression *e, c_place where)
         return;
     }
     if (p->is_double && e->operation == OPERATION_REMAINDER) {
-        print_c_call(p, e); /* the smaller of the two, which it does not pass */
+        print_c_call(p, e); /* the smaller operand is an upper bound */
         return;
     }
     if (p->is_double && e->operation == OPERATION_ALIGNED) {

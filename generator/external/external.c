@@ -282,7 +282,7 @@ static void note_counted(external_build *m, const char *source, bool *args)
         expression_note_counted(list[i], args);
 }
 
-/* Whether the expressions count with it, of each argument. */
+/* For each argument: whether the expressions depend on its number. */
 static const bool *counted_args(external_build *m)
 {
     bool *args = arena_alloc(m->arena, (m->arg_count + 1) * sizeof *args);

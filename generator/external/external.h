@@ -7,9 +7,9 @@
 
 /* One file of PTX, or several that have the same kernels for different targets. */
 typedef struct external_module {
-    ptx_file **files;          /* by their targets, ascending; no two for one */
+    ptx_file **files;          /* by target, ascending; one per target */
     size_t file_count, number; /* of the plan's modules */
-    const char *license;       /* SPDX expression; null: nothing is said */
+    const char *license;       /* SPDX expression; null: none is given */
 } external_module;
 
 /* Where a variant's kernel comes from. Its family is made for it and its like, with the kernel's parameters as the first

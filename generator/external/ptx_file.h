@@ -40,7 +40,7 @@ typedef struct ptx_file {
     place debug_at; /* of "debug" behind .target; line 0: it is not there */
     ptx_file_entry *entries;
     size_t entry_count, entry_capacity;
-    name_table entry_names; /* to their places in entries */
+    name_table entry_names; /* indices into entries */
 } ptx_file;
 
 /* Reads a file; `asked` and `at` are how and where it was asked for. Null after diagnostics: it cannot be read, it is no PTX, of a version

@@ -197,7 +197,7 @@ static const char *advice(arena *a, const constraints *r, const constraint *brok
     return "; give values that go together an item of their own, or write 'combinations: legal'";
 }
 
-/* What has to be, and of shared memory how much the first variant would take. */
+/* States the constraint; for shared memory also the bytes that the first variant would take. */
 static const char *broken_text(arena *a, const constraints *r, size_t i)
 {
     const constraint *broken = &r->items[i];

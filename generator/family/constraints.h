@@ -8,7 +8,7 @@
 typedef struct constraint {
     const char *params, *text;
     bool holds;                /* for the variant that was asked about */
-    uint32_t bytes, most;      /* of shared memory; most 0: it is about something else */
+    uint32_t bytes, most;      /* of shared memory; most 0: another kind of constraint */
     const variant **broken_by; /* variants of a request */
     size_t count, capacity;
 } constraint;

@@ -470,8 +470,8 @@ static void store_parts(void *of)
 
 /* ---- the kernel ---------------------------------------------------------------------------------------------------- */
 
-/* The head_dim up to which registers hold two blocks. What codes become takes some, and scales of keys do, and elements of a
- * mask. */
+/* The head_dim up to which registers hold two blocks. Decoded codes, scales of keys and elements of a mask
+ * take registers too. */
 static uint32_t most_of_two(const mma *m)
 {
     enum { MOST_BESIDE_OTHERS = 64 };

@@ -222,8 +222,8 @@ static void add_distances(const attention *a, const attention_scores *s)
     }
 }
 
-/* An element of a key that no query of the tile sees is not read. -infinity hides a key whose score is a NaN or +infinity, too:
- * a sum would be a NaN. */
+/* Elements for keys that no query of the tile sees are not read. -infinity replaces the score, since added to
+ * a NaN or +infinity it would give a NaN. */
 static void add_mask(const attention *a, const attention_scores *s)
 {
     ptx_fn *f = a->f;

@@ -81,7 +81,8 @@ static void store_tile(dequantize *d, ptx_val bytes)
 /* What is copied is whole pieces of 16 bytes from the sector on that the first byte is in. A piece before the first byte's own is
  * not read: it may lie before the tensor. Of the last one only what is asked for is. */
 
-/* Shared memory that a copy of so many bytes takes at most: whole sectors, for the next warp's copies begin behind it. */
+/* Shared memory for a copy of this many bytes, at most: whole sectors, since the next warp's copies begin
+ * after it. */
 static uint32_t room_of(uint32_t most)
 {
     return (most + SECTOR_BYTES - 1 + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;

@@ -87,8 +87,9 @@ static const kiln_rule rules[] = {
 #define PART_K "select(split_k == 0, 64 * ceil_div(" TILE_COUNT " * (k / 64), max(1, " SHARING ")), ceil_div(k, max(1, split_k)))"
 #define TILES  "select(" IS_PERSISTENT ", ceil_div(" TILES_N ", " AT_ONCE "), 1)"
 
-/* Where thread blocks take nearly all shared memory, 28 KB are left as an L1 cache. A load of mma's codes holds eight lines of it
- * until they arrive, so fewer loads are in flight: on an H100 such kernels take 1.2 to 1.5 times as long. */
+/* If thread blocks take nearly all shared memory, 28 KB remain as L1 cache. A load of mma's codes holds eight
+ * lines of it until they arrive, so fewer loads are in flight: on an H100 such kernels take 1.2 to 1.5 times
+ * as long. */
 #define L1_SLOWS                                                                                                       \
     "select(strategy == mma && blocks_per_multiprocessor * (shared_bytes + 1024) > "                                   \
     "max(32768, multiprocessor_shared_bytes) - 32768, 2, 1)"

@@ -12,7 +12,7 @@ enum {
     ROWS = 8,     /* of A in one product */
     COLUMNS = 16, /* of B */
     PAD_WORDS = 4,
-    PAD_BYTES = 16,  /* of rows of A without swapped halves, so that they start in different banks */
+    PAD_BYTES = 16,  /* after rows of A without swapped halves, so that rows start in different banks */
     MOST_GROUPS = 4, /* of 16 columns, per warp */
     MOST_ROW_TILES = 8,
     MOST_DEPTH = 4,
@@ -26,7 +26,7 @@ typedef struct nf4_gemm_mma {
     uint32_t groups, row_tiles, column_warps, threads;
     bool has_sm_80, is_nested;
     bool is_wide;              /* warps have different columns, or there are many rows */
-    bool swaps_halves;         /* of each 32 bytes of A's odd rows: see nf4_gemm_mma_stages.c */
+    bool swaps_halves;         /* the halves of each 32 bytes in A's odd rows: nf4_gemm_mma_stages.c */
     bool has_stretch;          /* a thread block makes parts of several tiles, one after the other */
     bool holds_rows;           /* a warp has 64 columns, and reads A half as often as with 32 */
     bool has_most_threads;     /* a thread has half of the registers then */
@@ -50,8 +50,8 @@ typedef struct nf4_gemm_mma {
     ptx_val scale_from, column_bytes, columns_left, column_of[MOST_COPIES]; /* see scale_number */
     ptx_val scale_to, scale_end, scale_next_end;
     ptx_val a_row, a_from, a_step, a_bytes[MOST_COPIES], a_to, a_end[2 * MOST_DEPTH];
-    ptx_val scales_read, a_read; /* where this lane reads them; of A the first 16 bytes */
-    ptx_val a_second;            /* where it reads the next 16, in a tile that has a register for that */
+    ptx_val scales_read, a_read; /* where this lane reads scales, and its first 16 bytes of A */
+    ptx_val a_second;            /* where it reads the next 16 bytes, in tiles with a spare register */
     ptx_val ring;                /* bytes to this iteration's scales in their ring */
     ptx_val toggle_to, toggle_read, toggle_a_to, toggle_a; /* of double buffers: see shared_toggle */
     ptx_val end[2 * MOST_DEPTH]; /* `done` below which this warp's first block is in bounds, its next, ... */

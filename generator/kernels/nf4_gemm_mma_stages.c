@@ -236,8 +236,8 @@ static void copy_a(nf4_gemm_mma *g, ptx_val done, uint32_t ahead)
     }
 }
 
-/* Whether a register holds where the lane's second 16 bytes are: an exclusive or costs an instruction each time, but smaller
- * wide tiles have no register left, by what ptxas spills. */
+/* Whether a register holds the address of the lane's second 16 bytes. Computing it by an exclusive or costs
+ * an instruction each time, but smaller wide tiles have no register left: ptxas would spill. */
 static bool keeps_second(const nf4_gemm_mma *g)
 {
     return g->swaps_halves && g->tile_m == 64 && g->tile_n == 128;

@@ -92,7 +92,7 @@ static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t row, 
     return e;
 }
 
-/* The same by two elements at a time. */
+/* The same, two elements at a time. */
 static quant_extremes extremes_of_pairs(quant *q, quant_words words, uint32_t row, bool nan_wins)
 {
     const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
@@ -546,8 +546,8 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     s->block[0] = 32 * QUANT_WARPS;
 }
 
-/* With pairs a tile stays as memory has it until it is coded, so that 40 registers do. Left to itself, ptxas spills a little to
- * fit one more thread block. */
+/* With pairs a tile stays packed until it is coded, so 40 registers are enough. Without this limit ptxas
+ * spills a little to fit one more thread block. */
 static void coding_shape(kiln_shape *s, const kiln_variant *v)
 {
     const quant q = quant_init(NULL, v, QUANT_INT4_SYM);

@@ -30,7 +30,7 @@ typedef struct quant {
     ptx_type type; /* of the tensor */
     ptx_type wide; /* of arithmetic, scales and zeros */
     bool has_sm_80;
-    bool has_pairs; /* extremes are found of two 16-bit elements at a time */
+    bool has_pairs; /* finds extremes of 16-bit elements two at a time */
     bool is_high_first;
     uint32_t group; /* 0: an argument gives it */
 
@@ -88,7 +88,7 @@ ptx_val quant_tile_at(quant *q, ptx_val tensor);
 /* The bytes of this lane's first codes. */
 ptx_val quant_packed_at(quant *q);
 
-/* A tile as memory has it, [step][word], from this lane's first on; and its elements, [step][element]. */
+/* A tile as in memory, [step][word], beginning with this lane's first; and its elements, [step][element]. */
 typedef ptx_val quant_words[QUANT_MOST_STEPS][4];
 typedef ptx_val quant_elements[QUANT_MOST_STEPS][QUANT_MOST_LANE_ELEMENTS];
 void quant_load_tile(quant *q, ptx_val at, quant_words words);
@@ -112,13 +112,13 @@ ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val
 
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
-/* Running extremes of a group, as many as it has numbers: the largest magnitude, or the largest and the smallest value. Of
- * elements, or of pairs of them. */
+/* Running extremes of a group, one per number that the group stores: the absmax, or the maximum and minimum.
+ * Of elements or of pairs of elements. */
 typedef struct quant_extremes {
     ptx_val at[2];
-    bool nan_wins; /* then a group with a NaN has one for a scale, and is not plain */
+    bool nan_wins; /* a group with a NaN gets a NaN as its scale, and is not plain */
 } quant_extremes;
-extern const ptx_op quant_extreme[2][2]; /* what joins each of them, [nan_wins][i] */
+extern const ptx_op quant_extreme[2][2]; /* the operation that combines each, [nan_wins][i] */
 
 quant_extremes quant_extremes_of(quant *q, ptx_val x, bool nan_wins);
 void quant_extremes_add(quant *q, quant_extremes *e, ptx_val x);

@@ -5,11 +5,12 @@
  * bits at the lower end (Markstein 1990; Brisebarre, Muller and Raina, IEEE Trans. Computers 53(8), 2004). Groups whose
  * numbers may do that are not plain, and div.rn divides them.
  *
- * LIFTING. 16-bit elements over the scale of their own group have few quotients. So for symmetric codes one operation is enough:
- * x*y + 24, rounded once, lies between 16 and 32, where numbers are 2^-19 apart. The error of y disappears in that, hence ties
- * come out as ties, and the next quotient that is none is much farther away. One tie is left, that of half the largest
- * magnitude m: the scale is m/7 rounded, so that the rounded quotient may be beside 7/2, as that of m is then beside 7. In
- * groups that have this one they have no other, and y is moved by some 2^-17, the same way. tests/quant tries all pairs.
+ * LIFTING. 16-bit elements divided by the scale of their own group give few quotients. So one operation is
+ * enough for symmetric codes: x*y + 24, rounded once, lies between 16 and 32, where numbers are 2^-19 apart.
+ * That absorbs the error of y: ties come out as ties, and the nearest quotient that is not a tie is much
+ * farther away. One tie remains, that of half the largest magnitude m: the scale is m/7 rounded, so the rounded
+ * quotient may be next to 7/2, as that of m is then next to 7. A group with this tie has no other, and y is
+ * moved by about 2^-17, the same way. tests/quant tries all pairs.
  *
  * ROUNDING. Adding 1.5 * 2^23 (f64: 2^52) rounds to a whole number, ties to even, and leaves it in the low bits of the
  * sum. An even number added to the constant moves the code and leaves ties where they are.
@@ -88,8 +89,8 @@ quant_numbers quant_numbers_of(quant *q, quant_extremes e)
     return g;
 }
 
-/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits where that would matter. A scale that is
- * a NaN is within none. */
+/* Within these bounds inverse, quotient and remainder do not overflow, and lose no bits that matter. A NaN
+ * scale is outside all of them. */
 ptx_val quant_is_plain(quant *q, const quant_numbers *g, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -221,7 +222,7 @@ static limits element_limits(quant *q, const quant_numbers *g)
     return l;
 }
 
-/* Plus the lift. */
+/* Includes the lift. */
 static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_val x, quant_division how)
 {
     ptx_fn *f = q->f;
@@ -238,8 +239,8 @@ static ptx_val quotient(quant *q, const quant_numbers *g, const limits *l, ptx_v
     return exact_quotient(q, x, g->at[QUANT_INVERSE], g->at[QUANT_MINUS_SCALE]);
 }
 
-/* Clamps to the coder's low and high, where r can be outside; a NaN becomes low. With pairs no NaN comes here by its own scale,
- * and zeros are so small that their rounding moves no code. */
+/* Clamps to the coder's low and high if r can be outside; a NaN becomes low. With pairs no NaN gets here by
+ * its own scale, and zeros are so small that their rounding changes no code. */
 static ptx_val clamp(quant *q, ptx_val r, quant_division how)
 {
     ptx_fn *f = q->f;

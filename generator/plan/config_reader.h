@@ -25,10 +25,11 @@ typedef struct reader {
 /* A node as "found": 'word', a list, a mapping, nothing. */
 const char *reader_quote(const reader *r, const yaml_node *node);
 
-/* "true" or "false" of a word that is one of YAML 1.1's booleans, or null: 'yes', 'True'. Here they are text. */
+/* "true" or "false" for a boolean of YAML 1.1, such as 'yes' or 'True', which kiln reads as text; otherwise
+ * null. */
 const char *reader_old_boolean(const char *word);
 
-/* "; did you mean 'true'?" of those and of words like them; else empty. */
+/* "; did you mean 'true'?" for these and similar words; otherwise empty. */
 const char *reader_suggest_boolean(const reader *r, const char *word);
 
 /* Whether the node is a scalar with a value, a list with elements or a mapping; else after a diagnostic. */
@@ -44,10 +45,10 @@ const yaml_node *reader_earlier(const yaml_node *list, const yaml_node *node);
 /* Where a file is: paths are relative to the configuration's folder. */
 const char *reader_path(const reader *r, const char *asked);
 
-/* The family of this name that some variant is of; null: none is. After `kernels`. */
+/* The family of this name if it has a variant; otherwise null. After `kernels`. */
 const kiln_family *reader_find_family(const reader *r, const char *name);
 
-/* Notes a file that was read, for the depfile; a pipe is not there a second time. */
+/* Notes a file that was read, for the depfile. Pipes are left out, since they cannot be read again. */
 void reader_add_input(reader *r, const char *path);
 
 /* An SPDX expression, which is safe in a comment of C; or null after a diagnostic. */

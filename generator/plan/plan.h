@@ -15,7 +15,7 @@ typedef struct budget {
 } budget;
 
 typedef struct plan {
-    family_list families;    /* that can be asked for */
+    family_list families;    /* known to this generator */
     const char *bundle;      /* prefix of everything generated */
     const char *config_path; /* "-": a pipe, which has no folder */
     const char *license;     /* SPDX expression for generated files; null: none */
@@ -26,13 +26,13 @@ typedef struct plan {
     const char *target_option; /* what --targets said in place of the configuration; null: nothing */
     const char **ptx_names;    /* of --ptx, of each item that embeds one */
     size_t ptx_name_count, ptx_name_capacity;
-    bool replaces_all; /* files that kiln did not write too */
+    bool replaces_all; /* also files that kiln did not write */
     uint32_t jobs;     /* threads that bake; 0: one per processor */
     uint32_t shards;   /* files that the kernels are spread over; 0: all are in NAME.c */
     target *targets;   /* ascending, no duplicates */
     size_t target_count;
     variant **variants;                 /* configuration order */
-    size_t variant_count, module_count; /* what is external shares modules */
+    size_t variant_count, module_count; /* variants of external PTX share modules */
     budget *budgets;
     size_t budget_count;
     uint32_t max_driver; /* every image must load there: 12020 is CUDA 12.2; 0: any */

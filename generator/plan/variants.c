@@ -86,7 +86,7 @@ static const char *targets_text(arena *a, const variant *v)
  * technical specifications. */
 enum { SHARED_OF_ALL = 65536, SHARED_OF_NEWER = 101376 };
 
-/* What keeps a variant from other targets. */
+/* Why a variant does not run on other targets. */
 static const char *needs_text(arena *a, const variant *v)
 {
     const kiln_shape *shape = &v->shape;
@@ -232,7 +232,7 @@ static const char *value_that_runs(arena *a, constraints *all, const variant *v,
     return NULL;
 }
 
-/* Which of the first variant's values keep the family from a target, and what to write in place of one. */
+/* The first variant's values that exclude a target, and what to write instead. */
 static void report_unserved(arena *a, const plan *p, const kiln_family *family, target t, place at,
                             diagnostics *d)
 {

@@ -167,7 +167,7 @@ static void read_list(reader *r, yaml_node *list, int depth)
     }
 }
 
-/* Whether a key may stand in a mapping with these keys, which have their lines; else after a diagnostic. */
+/* Whether a key is allowed in a mapping with these keys, given with their lines; otherwise a diagnostic. */
 static bool take_key(reader *r, name_table *keys, const yaml_node *key)
 {
     if (key->refused)

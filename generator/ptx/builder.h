@@ -37,11 +37,11 @@ const char *ptx_param_at(const ptx_fn *f, size_t i, ptx_type *type, ptx_type *el
 /* Whether the kernel may begin before the launch in front of it has ended: it has a ptx_grid_wait. */
 bool ptx_is_dependent(const ptx_fn *f);
 
-/* Where dynamic shared memory begins, after static arrays too. A cp.async of 16 bytes is an L2 request of its own unless the
- * other half of its sector goes to the same aligned 32 bytes (measured on an H100). */
+/* Alignment of dynamic shared memory, also after static arrays. A cp.async of 16 bytes is a separate L2
+ * request unless the other half of its sector goes to the same aligned 32 bytes (measured on an H100). */
 enum { SHARED_ALIGN = 32 };
 
-/* Of all static shared arrays of the kernel, up to where dynamic shared memory begins, if there is any. */
+/* Bytes of the kernel's static shared arrays, up to the start of dynamic shared memory if there is any. */
 uint32_t ptx_shared_bytes(const ptx_fn *f);
 
 /* The uses of ptx_raw in the order of the kernel: how many, and the text of one as its author wrote it, which lives as

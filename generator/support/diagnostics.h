@@ -28,7 +28,7 @@ __attribute__((format(printf, 3, 4))) void diagnose(diagnostics *d, place at, co
 /* "file:line:column: warning: text"; nothing fails. */
 __attribute__((format(printf, 3, 4))) void warn(diagnostics *d, place at, const char *format, ...);
 
-/* Whether one more would be shown: else what it suggests need not be looked for. */
+/* Whether one more diagnostic would be shown; if not, callers can skip looking for a suggestion. */
 bool diagnostics_show_more(const diagnostics *d);
 
 /* Says how many were not shown; true when there was none at all. */

@@ -1,4 +1,5 @@
-/* Whole files: read; written together, and only where bytes change and the place is ours. */
+/* Reads whole files, and writes several together: only those whose bytes change, and only over files that
+ * kiln wrote. */
 #include "files.h"
 
 #include <errno.h>
@@ -131,7 +132,7 @@ static bool write_all(void *descriptor, const char *data, size_t bytes)
     return true;
 }
 
-/* Opens a new file beside `path`. Names that another run has, or that a killed one left, are passed over. */
+/* Opens a new file beside `path`. Skips names that another run uses or that a killed run left. */
 static int open_beside(arena *a, const char *path, const char **name)
 {
     for (long number = getpid();; number++) {
@@ -142,7 +143,7 @@ static int open_beside(arena *a, const char *path, const char **name)
     }
 }
 
-/* The name of a new file with all that `f` has. Null on failure: nothing is left of it, and errno says why. */
+/* The name of a new file with the contents of `f`. Null on failure, with errno; no file is left. */
 static const char *write_beside(arena *a, const file_output *f)
 {
     const char *name;
@@ -186,7 +187,7 @@ bool file_has_line(const char *front, const char *mark)
     return true;
 }
 
-/* Null where the path is no regular file. A pipe that takes its place meanwhile is not waited for. */
+/* Null if the path is not a regular file. Does not block if a pipe takes its place meanwhile. */
 static FILE *open_regular(const char *path)
 {
     struct stat status;
@@ -211,7 +212,7 @@ bool file_is(const char *path, file_form *form, const char *mark)
     return form(front, mark);
 }
 
-/* Whether a regular file has these bytes already. */
+/* Whether a regular file already has these bytes. */
 static bool is_written(const file_output *f)
 {
     struct stat status;
@@ -230,12 +231,12 @@ static const char *kind_of(mode_t mode)
     return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* Whether the file may take its place; else after a diagnostic. Nothing is lost with an empty file, or with a link. */
+/* Whether the file may be replaced; otherwise a diagnostic. An empty file or a link loses nothing. */
 static bool may_write(const file_output *f, bool replaces_all, diagnostics *d)
 {
     struct stat status;
     if (lstat(f->path, &status) != 0 || S_ISLNK(status.st_mode))
-        return true; /* a path that leads nowhere is found when it is written */
+        return true; /* writing reports a path that leads nowhere */
     if (!S_ISREG(status.st_mode))
         diagnose(d, (place){.file = f->path}, "cannot write: %s is in its place", kind_of(status.st_mode));
     else if (replaces_all || !f->form || status.st_size == 0 || file_is(f->path, f->form, f->mark) ||
@@ -256,7 +257,7 @@ bool files_spare_inputs(arena *a, const file_output *files, size_t count, const 
                         size_t input_count, diagnostics *d)
 {
     struct stat *all = arena_alloc(a, (2 * input_count + 1) * sizeof *all), status;
-    size_t known = 0; /* of a link itself and the file */
+    size_t known = 0; /* the link and its file */
     bool ok = true;
     for (size_t i = 0; i < input_count; i++) {
         known += stat(inputs[i], &all[known]) == 0;

@@ -1,4 +1,4 @@
-/* Names, each with a number, found in the time that one takes however many there are. */
+/* Maps names to numbers, in constant time. */
 #ifndef SUPPORT_NAMES_H
 #define SUPPORT_NAMES_H
 
@@ -18,7 +18,8 @@ typedef struct name_table {
 /* The number of a name; NAME_NONE: it is not there. */
 size_t names_find(const name_table *t, const char *name, size_t length);
 
-/* Adds a name, which lives as long as the table. NAME_NONE, or the number that it has already, which it keeps. */
+/* Adds a name, which must live as long as the table. Returns NAME_NONE, or the number that the name already
+ * has and keeps. */
 size_t names_add(arena *a, name_table *t, const char *name, size_t number);
 
 #endif

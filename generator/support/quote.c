@@ -65,7 +65,7 @@ const char *suggest_text(arena *a, const char *written, const char *candidates)
     return arena_format(a, "; there %s %s", strchr(candidates, ' ') ? "are" : "is", list_text(a, candidates));
 }
 
-/* Those with the word in them, while they are few. */
+/* The names that contain the word, if there are few. */
 static const char *containing_text(arena *a, const char *written, const char *candidates)
 {
     text t = text_new(a);

@@ -13,8 +13,8 @@ const char *list_text(arena *a, const char *words);
 /* "; did you mean 'x'?", or all candidates: "; there are x, y". `candidates` are words. */
 const char *suggest_text(arena *a, const char *written, const char *candidates);
 
-/* The same, and where there are too many: those that have the word in their names, and the command that lists all, "kiln
- * families". */
+/* The same; if there are too many names, those that contain the word, and the command that lists all of them,
+ * "kiln families". */
 const char *suggest_listed_text(arena *a, const char *written, const char *candidates, const char *command);
 
 #endif

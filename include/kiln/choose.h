@@ -91,8 +91,8 @@ KILN_INLINE void kiln_consider_tuned(kiln_choice *c, const kiln_device *device, 
         kiln_take_tuned(c, kernel, is_sure, why_not, order);
 }
 
-/* Of choices with so many numbers each, the one that differs in the fewest from what the caller asks for: where it does so
- * first. Of equals the first. */
+/* Finds the choice that differs from `asked` in the fewest numbers, the first of equals, and returns the
+ * index of the first number in which it differs. `choices` has `count` choices of `numbers` numbers each. */
 __attribute__((noinline, unused)) static size_t
 kiln_first_difference(const uint32_t *asked, const uint32_t *choices, size_t count, size_t numbers)
 {

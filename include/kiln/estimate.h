@@ -13,8 +13,8 @@
  *   caches   bytes that the busiest multiprocessor asks the L2 cache for, CACHE_BYTES in a cycle
  *   memory   bytes that the whole launch moves, device->memory_cycles for a MiB
  * and an eighth of the others, which overlap only in part. The constants are round figures for devices from Turing to
- * Blackwell, compared with times of one device, an H100 (tools/bench/README.md): an estimate ranks variants of one family,
- * it does not predict times.
+ * Blackwell, checked against the times of one device, an H100 (tools/bench/README.md): an estimate ranks
+ * variants of one family, it does not predict times.
  *
  * Instructions are those that the generator counted in PTX: of one warp, in a trip of the kernel's main loop, and outside of
  * it.

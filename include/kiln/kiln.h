@@ -85,10 +85,11 @@ typedef struct kiln_options {
     void *scratch;
     size_t scratch_bytes;
     int ptx_only; /* not 0: cubins are passed over, for a driver that executes PTX alone: the emulated one */
-    /* Not 0: kernels that wait themselves for the launch in front of them on their stream (KILN_KERNEL_DEPENDENT) may begin before
-     * it has ended, from sm_90 on (programmatic dependent launch); others, and all where the driver has no cuLaunchKernelEx,
-     * are launched as ever. Arguments that are constant (NAME.h says which) must then not be written by launches in front,
-     * unless a copy, an event or the host has waited for these. */
+    /* Not 0: programmatic dependent launch, on sm_90 and newer. A kernel that itself waits for the preceding
+     * launch on its stream (KILN_KERNEL_DEPENDENT) may begin before that launch has ended. Other kernels, and
+     * all kernels if the driver has no cuLaunchKernelEx, are launched normally. Preceding launches must then
+     * not write constant arguments (NAME.h says which) unless a copy, an event or the host has waited for
+     * these launches. */
     int overlap_launches;
 } kiln_options;
 
@@ -166,10 +167,10 @@ kiln_status kiln_open(kiln_loader *loader, const kiln_driver *driver, const kiln
  * is closed. */
 kiln_status kiln_close(kiln_loader *loader);
 
-/* Closes the loader without calling the driver; its storage may be used again. For a loader whose context someone else has
- * destroyed or reset: the modules went with the context, and kiln_close would not get past WRONG_CONTEXT. The driver has no
- * safe way to ask whether a context still exists, so the caller has to know; the modules of one that does stay loaded until
- * it ends. Null does nothing. */
+/* Closes the loader without calling the driver; its storage may be used again. Use it for a loader whose
+ * context other code has destroyed or reset: its modules are gone too, and kiln_close would return
+ * WRONG_CONTEXT. The driver has no safe way to ask whether a context still exists, so the caller has to know.
+ * If the context does exist, the modules stay loaded until it is destroyed. Null does nothing. */
 void kiln_forget(kiln_loader *loader);
 
 /* Loads now what would be loaded on first use. Stops at the first failure; what was loaded stays. */
@@ -210,16 +211,17 @@ kiln_status kiln_check_image(const kiln_image *image);
 /* A static, one-line text for each status; "unknown status" for other numbers. */
 const char *kiln_status_string(kiln_status status);
 
-/* Writes the error as one line of text, NUL-terminated and cut to `bytes`: the status (as kiln_status_string has it, so do
- * not print that in front), what was asked for, the rule or the versions, and for NO_IMAGE and DRIVER_TOO_OLD (kernel not
- * null) each image and why it was not taken, and the shared memory where the device has less. Returns the length of the
- * whole text without its NUL, as snprintf does. */
+/* Writes the error as one line of text, NUL-terminated and cut to `bytes`: the status (kiln_status_string's
+ * text, so do not print that too), what was asked for, the rule or the versions, and for NO_IMAGE and
+ * DRIVER_TOO_OLD (kernel not null) each image and why it was not taken, and the shared memory where the
+ * device has less. Returns the length of the whole text without its NUL, as snprintf does. */
 size_t kiln_describe_error(const kiln_loader *loader, const kiln_error *error, const kiln_kernel *kernel,
                            char *text, size_t bytes);
 
-/* The same for a driver call that the program made: "driver call failed: cuInit: CUDA_ERROR_NO_DEVICE (100)". `driver` tells the
- * name; null, or a table without cuGetErrorName: the number alone. Result 34 is explained: the program found the stub
- * libcuda.so of the CUDA toolkit, which is there to link with. */
+/* The same for a driver call that the program made: "driver call failed: cuInit: CUDA_ERROR_NO_DEVICE (100)".
+ * `driver` gives the name of the result; if it is null or lacks cuGetErrorName, the text has only the number.
+ * Result 34 is explained: the program loaded the CUDA toolkit's stub libcuda.so, which exists only for
+ * linking. */
 size_t kiln_describe_driver(const kiln_driver *driver, const char *call, int result, char *text,
                             size_t bytes);
 

@@ -84,8 +84,8 @@ class driver {
     driver(const driver &) = delete;
     driver &operator=(const driver &) = delete;
 
-    /* As kiln_driver_load; a library that was loaded before is closed. After DRIVER_NOT_FOUND dlerror() has the loader's
-     * reason. */
+    /* As kiln_driver_load; closes a library that was loaded before. After DRIVER_NOT_FOUND dlerror() gives
+     * the dynamic linker's reason. */
     status load(const char *path = nullptr, const char **missing_symbol = nullptr) noexcept
     {
         close();
@@ -102,7 +102,7 @@ class driver {
         kiln_driver_close(&table_);
     }
 
-    /* What a driver call gave, as a status: driver.check("cuInit", driver->init(0)). */
+    /* The result of a driver call as a status: driver.check("cuInit", driver->init(0)). */
     status check(const char *call, int result) noexcept
     {
         return result == 0 ? KILN_OK : fail(KILN_ERROR_DRIVER, call, result);
@@ -113,7 +113,7 @@ class driver {
     {
         return failure_;
     }
-    /* Its line of text, cut to the array; the array. "" where nothing failed. */
+    /* Writes that failure's line of text, cut to the array, and returns the array. "" if nothing failed. */
     template <size_t Bytes> const char *describe(char (&text)[Bytes]) const noexcept
     {
         kiln_error error{};
@@ -211,8 +211,8 @@ class loader {
         return opened;
     }
 
-    /* As kiln_close: the loader's context has to be current, also where the destructor calls it. Where another is current it
-     * stays open. */
+    /* As kiln_close: the loader's context must be current, also when the destructor runs. If another context
+     * is current, the loader stays open. */
     status close() noexcept
     {
         if (!is_open_)
@@ -259,7 +259,8 @@ class loader {
         (void)kiln_last_error(at_, &error); /* null: nothing is written */
         return error;
     }
-    /* Its line of text, cut to the array; the array. "" where nothing failed; "the loader is not open" before open. */
+    /* Writes the last error's line of text, cut to the array, and returns the array. "" if nothing failed;
+     * "the loader is not open" before open. */
     template <size_t Bytes>
     const char *describe(char (&text)[Bytes], const kiln_kernel *kernel = nullptr) const noexcept
     {
@@ -283,8 +284,8 @@ class loader {
     bool is_open_ = false;
 };
 
-/* The line of text about a status that is not ok, with all that the driver or the loader knows of it; of another failure, which
- * neither saw, the status alone. */
+/* Writes a line of text about a status that is not ok, with the details that the driver or the loader has,
+ * and returns the array. For a failure that neither of them recorded, the text of the status only. */
 template <size_t Bytes>
 const char *describe(char (&text)[Bytes], status failed, const driver &driver, const loader &loader) noexcept
 {

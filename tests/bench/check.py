@@ -69,7 +69,7 @@ def feed(lines, seconds, programs=1, line_seconds=1.0, stub=STUB):
 
 
 def unit():
-    """A program that dies, hangs or writes half a line costs the line that it was given, and no other."""
+    """A program that dies, hangs or writes half a line loses only its current line."""
     answers, lost, rest = feed(["a", "dies", "b", "hangs", "c", "piece", "d", "lost", "e"], 30)
     expect("answers", answers, [("a", "ok"), ("b", "ok"), ("c", "ok"), ("d", "ok"), ("lost", "lost"), ("e", "ok")])
     expect("lost", lost, [("dies", "ended with 9: "), ("hangs", "no answer in time"), ("piece", "ended with 1: ")])
@@ -87,7 +87,7 @@ def unit():
 
 
 def files():
-    """What is written stays; a piece of a line is left out; a full file takes no more."""
+    """Written lines stay; an incomplete line is left out; a full file takes no more rows."""
     with tempfile.TemporaryDirectory() as folder:
         out = records.Records(folder)
         out.add("verify", {"id": "x", "worst_error_over_bound": None})
@@ -103,7 +103,7 @@ def files():
 
 
 def judgement():
-    """Regret and rank correlation, of rows as kiln-bench writes them; variants that were skipped have no error over bound."""
+    """Regret and rank correlation of rows as kiln-bench writes them; skipped variants have no error over bound."""
     with tempfile.TemporaryDirectory() as folder:
         out = records.Records(folder)
         for name, us, workspace, pick in (("f/t=a,tile=1", 10, 0, "f/t=a,tile=1"), ("f/t=a,tile=2", 8, 64, "f/t=a,tile=1"),
@@ -129,7 +129,7 @@ def judgement():
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
 def plan_():
-    """kiln-bench completes every line for the variants of the real configuration; rules may forbid some, and few."""
+    """kiln-bench completes every line for the variants of the real configuration, except a few that rules forbid."""
     kiln = sys.argv[4]
     with tempfile.TemporaryDirectory() as room:
         room = pathlib.Path(room)
@@ -169,7 +169,7 @@ FAULTS = {"hang": "hung", "lost": "WRONG", "unloadable": "WRONG", "wrong": "WRON
 
 
 def pack(room, manifest, kiln):
-    """A build as `gpu pack` finds it, with every other variant as shipped; then nothing but the kit."""
+    """Makes a build folder for `gpu pack`, with every second variant as shipped; afterwards only the kit is used."""
     build = room / "build"
     (build / "tools/bench").mkdir(parents=True)
     (build / "bin").mkdir()
@@ -212,7 +212,7 @@ def results(out, file="verify"):
 
 
 def rehearse(room, names, emulator):
-    """Each call ends by itself, with all that it was asked for."""
+    """Each call ends by itself, with everything that it should have done."""
     out, status, output = call(room, "smoke", emulator, "--scale", "4")
     expect("smoke", (status, set(results(out).values())), (0, {"ok"}))
     out, status, output = call(room, "measure", emulator)
@@ -232,7 +232,7 @@ def rehearse(room, names, emulator):
 
 
 def kill(room, names, emulator):
-    """Killed half-way: every line that was written is whole, and the phases that ended are there."""
+    """After a kill half-way every written line is whole, and the finished phases are there."""
     def half(out):
         while len(records.read(out, "verify")) < 6 if out.exists() else True:
             time.sleep(0.05)
@@ -245,7 +245,7 @@ def kill(room, names, emulator):
 
 
 def misbehave(room, names, emulator, faulty, fault):
-    """One kernel hangs, kills the context, does not load or is wrong: it is named, and all others are right."""
+    """One kernel hangs, destroys the context, does not load or is wrong: the results name it, and all others are right."""
     bad = next(name for name in names if name.startswith("nf4_quantize/"))
     entry = "nf4_quantize_"
     environment = {"KILN_FAULTY": f"{fault}:{entry}", "KILN_FAULTY_DRIVER_FOR": str(emulator),

@@ -35,7 +35,7 @@ def expect(what, got, wanted):
 
 
 def graph():
-    """A captured kernel is at fault when its graph is launched, not before."""
+    """A captured kernel fails when its graph is launched, not before."""
     cuda = ctypes.CDLL(FAULTY)
     device, context, module, function = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     stream, recorded, launchable, at = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
@@ -66,7 +66,7 @@ def settings(faults, name="", counts=""):
 
 
 def run(command, faults, name="", counts=""):
-    """Its exit status and what it printed."""
+    """Returns its exit status and output."""
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=settings(faults, name, counts))
     return done.returncode, done.stdout
 

@@ -1,6 +1,6 @@
 /* A driver that misbehaves where it is asked to: it passes every call on to another driver library, except for kernels
- * whose entry name contains a given text. A real device gives these faults at the worst time; this one gives them to a
- * test. For programs with one thread.
+ * whose entry name contains a given text. Real devices fail at unpredictable times; this driver fails on
+ * request. For single-threaded programs.
  *
  *   KILN_FAULTY_DRIVER_FOR=PATH   the library that does the work: the emulated driver
  *   KILN_FAULTY=FAULT:TEXT,...    what happens to which kernels:
@@ -11,8 +11,8 @@
  *   KILN_FAULTY_NAME=NAME         the name of every device: without "emulated" in it, programs take it for a real one
  *   KILN_FAULTY_COUNT=FILE        at the end of the process a line "NAME CALLS" per entry point is appended to it
  *
- * A wait is one of the entry points of the kind `waits`. A kernel that is captured into a graph does what it does when
- * the graph is launched, however often. */
+ * A wait is one of the entry points of the kind `waits`. A captured kernel fails whenever its graph is
+ * launched. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,12 +30,12 @@ enum { ERROR_INVALID_PTX = 218, ERROR_NOT_READY = 600, ERROR_ILLEGAL_ADDRESS = 7
 enum { JIT_ERROR_LOG = 5, JIT_ERROR_LOG_BYTES = 6 }; /* cuda.h: CUjit_option */
 
 /* One row per entry point: kind, exported symbol, parameters, their names.
- *   host    needs no context: passed on whatever happened
+ *   host    needs no context: always passed on
  *   device  fails once the context is lost
- *   waits   does so after it has waited for the device
+ *   waits   waits for the device, then fails if the context is lost
  *   asks    whether the device is done
- *   own     fails once the context is lost, and else does what own_NAME below does
- *   named   does that also when the context is lost */
+ *   own     fails once the context is lost, otherwise calls own_NAME below
+ *   named   calls own_NAME also when the context is lost */
 #define ENTRY_POINTS(X)                                                                                      \
     X(host, cuInit, (unsigned flags), (flags))                                                               \
     X(host, cuDriverGetVersion, (int *version), (version))                                                   \

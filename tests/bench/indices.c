@@ -1,4 +1,4 @@
-/* Indices of a problem that is timed lead to all of its memory, and to nothing beside it. */
+/* The indices of a timed problem cover all of its memory and stay in bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static int free_bundle(void **state)
     return 0;
 }
 
-/* Of the variant whose id begins and ends so. */
+/* Opens the variant whose id has this beginning and end. */
 static void open_problem(problem *p, const char *beginning, const char *end, const char *words)
 {
     static const kiln_device device = {.sm = 90, .multiprocessors = 132, .max_shared_bytes = 232448};

@@ -1,4 +1,4 @@
-/* What is timed is a usual tensor: nothing in it sends kernels ways that usual ones do not take. */
+/* Timed inputs are usual tensors: no values that send kernels through slow paths. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

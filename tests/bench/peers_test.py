@@ -42,7 +42,7 @@ def peers(*options, **given):
 
 
 def list_rows():
-    """[description], and the line that sums them up."""
+    """Returns the descriptions of --list and its summary line."""
     *rows, total = subprocess.run([*COMMAND, "--list"], check=True, capture_output=True, text=True).stdout.splitlines()
     return rows, total
 
@@ -63,7 +63,7 @@ def every_row():
 
 
 def values(lines):
-    """Bytes, operations and the way of timing, by hand. A batch of the fake takes 1000 us."""
+    """Bytes, operations and the kind of timing, compared with numbers computed by hand. A batch of the fake takes 1000 us."""
     def of(peer, row):
         line = lines[peer, row]
         return line["us"]["median"], line["graph"], line["bytes"], line.get("tflops")
@@ -89,7 +89,7 @@ def values(lines):
 
 
 def faults():
-    """A peer that hangs and one that dies cost a line each; one that raises costs its own rows; the others go on."""
+    """A peer that hangs or dies gives one line; rows that raise give a line each; the other peers go on."""
     _, *lines = peers("--patience", "3", faults="cudnn=hang,flash=die,bmm=raise")
     failures = [(line["peer"], line["failed"]) for line in lines if "failed" in line]
     expect("failures", failures, [("torch sdpa cudnn", f"killed after 3 s; {SDPA - 1} more rows were not run"),
@@ -103,7 +103,7 @@ def faults():
 
 
 def missing():
-    """A library that is missing costs one line; without PyTorch or a GPU there is one line in all."""
+    """A missing library gives one line; without PyTorch or a GPU there is one line in all."""
     with tempfile.TemporaryDirectory() as folder:
         for name in "bitsandbytes", "triton":
             (pathlib.Path(folder) / f"{name}.py").write_text(f"raise ImportError('no {name}')", encoding="utf-8")
@@ -128,7 +128,7 @@ def chosen():
 
 
 def killed():
-    """What is finished stays, whole; and no child outlives the parent."""
+    """Finished rows stay whole, and no child outlives the parent."""
     finished = 1 + 2 * SDPA + MATMUL + BITSANDBYTES
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.jsonl"

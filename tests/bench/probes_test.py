@@ -29,7 +29,7 @@ def expect(what, got, wanted):
 
 
 def complaint(text):
-    """What ptxas objects to, or None."""
+    """Returns the messages of ptxas if it objects, or None."""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "probe.ptx"
         source.write_text(text)

@@ -1,4 +1,4 @@
-/* The stopwatch on a driver that counts: kernels take a stated time, launches take the host longer. */
+/* The stopwatch on a fake driver: kernels take a given time, and launches on the host take longer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct CUevent_st {
     double us;
 };
 
-/* The device's clock, and what was asked of it. */
+/* The device's clock, and the calls that were made. */
 static struct {
     double now_us, kernel_us;
     bool is_capturing, is_stopped; /* stopped: the clock */
@@ -205,7 +205,7 @@ static void test_short_kernel_in_graph(void **state)
     assert_int_equal(fake.graph_launches, 1 + 1 + 5);
 }
 
-/* Every set of buffers is within the graph once, however short a batch is enough. */
+/* The graph uses every set of buffers, however short a batch could be. */
 static void test_graph_rotates_all_sets(void **state)
 {
     static task t;
@@ -260,7 +260,7 @@ static void test_capture_fails(void **state)
     expect_fallback(801);
 }
 
-/* A clock that stands still ends all the same. */
+/* Measuring ends even if the device's clock stands still. */
 static void test_no_time(void **state)
 {
     static task t;

@@ -26,7 +26,7 @@ IDS = [name for name, *_ in listing()]
 
 
 def find(beginning):
-    """The id of the one variant that begins so."""
+    """Returns the id of the only variant with this beginning."""
     found = [name for name in IDS if name.startswith(beginning)]
     expect(f"variants {beginning}", len(found), 1)
     return found[0]
@@ -38,7 +38,7 @@ ROWS = {rows: find(f"rmsnorm_q4k_gemv/norm=rms,x=f32,activation=q8,batch=1,y=f32
 
 
 def bench(plan, *options, **environment):
-    """The exit status, the first line, and the others."""
+    """Returns the exit status, the first line, and the other lines."""
     done = subprocess.run([BENCH, "--driver", DRIVER, "--samples", str(SAMPLES), "--copy-bytes", str(5 << 20), *options],
                           input="\n".join(plan) + "\n", capture_output=True, text=True, env=dict(os.environ, **environment))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -65,7 +65,7 @@ def first_line():
 
 
 def sizes():
-    """Numbers, expressions, what is not named; and what is wrong or forbidden, by the number of its line."""
+    """Numbers, expressions and sizes that are not named; wrong and forbidden lines, by number."""
     strides = [f"{name}_row_stride={heads}*head_dim" for name, heads in
                (("q", "q_heads"), ("k", "kv_heads"), ("v", "kv_heads"), ("out", "q_heads"))]
     strides += [f"{name}_head_stride=head_dim" for name in ("q", "k", "v", "out")]
@@ -112,7 +112,7 @@ def sizes():
 
 
 def row():
-    """All that a row says, and the variant that dispatch would have launched."""
+    """The members of a row, and the variant that dispatch would have launched."""
     status, first, rows = bench([f"{ROWS[rows]} n={n} k=256" for n in (4, 8192) for rows in (1, 4)] + [f"{SCALE} n=1024"])
     expect("exit status", status, 0)
     for r in rows:

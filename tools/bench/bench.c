@@ -1,5 +1,5 @@
-/* kiln-bench: times variants of its bundle on the device, one line of JSON for each line of standard input. What to
- * time, and what the numbers mean, is tools/bench/gpu's business. */
+/* kiln-bench: times variants of its bundle on the device and writes one line of JSON for each line of
+ * standard input. tools/bench/gpu decides what to time and interprets the results. */
 #define _POSIX_C_SOURCE 200809L /* getline, sigaction, alarm */
 #include <inttypes.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ static const kiln_device h100 = {.sm = 90,
                                  .multiprocessor_shared_bytes = 228 << 10,
                                  .multiprocessor_threads = 2048};
 
-/* What an answer says of the plan line that it is for. */
+/* Identifies a plan line in its answer. */
 typedef struct plan_line {
     uint64_t number; /* from 0 */
     const char *id;
@@ -57,34 +57,34 @@ static void print_help(void)
     printf(
         "usage: kiln-bench [OPTION]... < PLAN\n"
         "       kiln-bench verify [OPTION OF KILN-VERIFY]...\n"
-        "Times kernels with device events. A line of PLAN is a variant's id and its sizes; a size is a number "
+        "Times kernels with device events. A line of PLAN is a variant's id and its sizes. A size is a number "
         "or an\n"
         "expression without spaces over the numbers, the variant's parameters, and expressions to its left:\n"
         "    attention/type=f16,head_dim=64 batch=1 q_heads=8 q_row_stride=q_heads*head_dim\n"
         "A size that is not named gets the least value that the rules allow, unless buffers or the grid "
         "depend on it.\n"
-        "The first line of output is JSON about the device, the empty kernel and copies; then comes one "
-        "for each line\n"
-        "of PLAN, which it gives by number as \"line\", from 0. With verify it is the bundle's "
+        "The first line of output is JSON about the device, the empty kernel and copies. One line for each "
+        "line of\n"
+        "PLAN follows; \"line\" is the number of the plan line, from 0. `kiln-bench verify` is the bundle's "
         "kiln-verify.\n"
         "\n"
         "  --check MANIFEST    complete each line for another bundle's variants on an H100, and time nothing\n"
         "  --list              print each variant's id and the names of its sizes, and time nothing\n"
-        "  --driver PATH       this driver library (default: libcuda.so.1)\n"
+        "  --driver PATH       the driver library (default: libcuda.so.1)\n"
         "  --device N          the driver's N-th device (default: 0)\n"
-        "  --samples N         of each time (default: 11; at most %d)\n"
-        "  --copy-bytes N      what the largest copy copies (default: 1073741824)\n"
-        "  --seconds N         begin no line after this time\n"
-        "  --launch-seconds N  give up when the device does not answer for this time\n"
+        "  --samples N         samples of each time (default: 11; at most %d)\n"
+        "  --copy-bytes N      bytes of the largest copy (default: 1073741824)\n"
+        "  --seconds N         begin no line after N seconds\n"
+        "  --launch-seconds N  give up when the device does not answer for N seconds\n"
         "  --help              print this\n"
         "\n"
         "Exit status: 0 done, 1 something failed, 2 bad usage, %d the device did not answer within "
         "--launch-seconds,\n"
-        "%d a kernel failed and the context takes no more work; after both the last line of output says "
-        "which plan line\n"
-        "it was, and another run can go on behind it. 77 no driver or device to run on, unless --driver or "
+        "%d a kernel failed and the context is lost; after both the last line of output names the plan line, "
+        "and\n"
+        "another run can continue with the next line. 77 no driver or device to run on; if --driver or "
         "--device asked\n"
-        "for one: that is 1.\n",
+        "for one, the status is 1 instead.\n",
         MOST_SAMPLES, VERIFY_EXIT_HUNG, VERIFY_EXIT_LOST);
 }
 
@@ -152,7 +152,7 @@ static void list_variants(const bench *b)
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-/* A JSON string; `to` is always ended, and a text that is too long is cut. */
+/* Writes a JSON string; `to` always ends in a NUL, and a text that is too long is cut. */
 static void quote(char *to, size_t bytes, const char *text)
 {
     size_t used = 0;
@@ -189,7 +189,7 @@ static void print_line_and_id(const plan_line *line)
     fputs(", ", stdout);
 }
 
-/* Why there is no time: an "error", or the line was "skipped", because the shape or the device forbids it. */
+/* Prints why there is no time: an "error", or "skipped" if the shape or the device forbids the line. */
 static void print_reason(const plan_line *line, const char *kind, const char *reason)
 {
     print_line_and_id(line);
@@ -199,7 +199,7 @@ static void print_reason(const plan_line *line, const char *kind, const char *re
 
 /* ---- a device that does not answer ------------------------------------------------------------------------------- */
 
-/* The driver's tables have no room for a context, and the handler may not compose the line. */
+/* Static: the driver's functions take no context, and the signal handler must not format the line. */
 static struct {
     unsigned seconds; /* 0: waits have no end */
     char line[10240];
@@ -221,7 +221,7 @@ static void give_up(int number)
     _exit(VERIFY_EXIT_HUNG);
 }
 
-/* Launches block where the queue is full, so the time runs from the last event that was put into it. */
+/* A launch blocks while the queue is full, so the time runs from the last event that was recorded. */
 static int record_watched(CUevent event, CUstream stream)
 {
     alarm(watchdog.seconds);
@@ -259,7 +259,7 @@ static void watch_device(bench *b)
     sigaction(SIGALRM, &action, NULL);
 }
 
-/* What give_up writes; null: before the first plan line. */
+/* Formats the line that give_up writes; null: before the first plan line. */
 static void prepare_last_words(const plan_line *line)
 {
     char id[8192], start[64] = "";
@@ -317,7 +317,7 @@ static int print_device(bench *b)
     return result;
 }
 
-/* `bytes` at a time, from place to place within the large buffers. */
+/* Copies of `bytes` that rotate through `places` within the large buffers. */
 typedef struct copy {
     const bench *bench;
     uint64_t bytes, places;
@@ -331,7 +331,7 @@ static int submit_copy(void *context, CUstream stream, uint64_t iteration)
                                              stream);
 }
 
-/* The places that pass twice the L2 cache, or as many as there are. */
+/* Rotates through enough places to exceed twice the L2 cache, or through all there are. */
 static int run_copy(bench *b, uint64_t bytes, const char *gap)
 {
     static task t;
@@ -348,7 +348,7 @@ static int run_copy(bench *b, uint64_t bytes, const char *gap)
     return 0;
 }
 
-/* 1 MiB, four times as much, and so on, and at last what --copy-bytes says. */
+/* Copies 1 MiB, then four times as much, and so on; last the bytes of --copy-bytes. */
 static int run_copies(bench *b)
 {
     const kiln_driver *d = &b->device.driver;
@@ -454,7 +454,7 @@ static bool has_times(const bench *b, const task *t)
     return true;
 }
 
-/* The driver's result of measuring, or -1; then `error` says why. */
+/* Returns the driver's result, or -1; `error` then says why. */
 static int measure(bench *b, subject *s, task *t, char *error, size_t error_bytes)
 {
     *t = (task){.submit = subject_submit, .context = s, .period = (unsigned)s->sets};
@@ -500,7 +500,7 @@ static void run_problem(bench *b, const plan_line *line, const kiln_kernel *kern
     subject_close(&s);
 }
 
-/* The line's sizes as the variant's problem. False after its answer. */
+/* Applies the line's sizes to the variant's problem. False after printing the answer. */
 static bool complete(bench *b, const plan_line *line, const char *words, const manifest_variant *v,
                      const kiln_device *on, pool *memory, problem *p)
 {
@@ -602,7 +602,7 @@ static int run_device(bench *b)
         device_close(&b->device);
         return VERIFY_EXIT_WRONG;
     }
-    static char output[1 << 20]; /* no part of a line leaves before the line is whole */
+    static char output[1 << 20]; /* a line is written only when it is complete */
     setvbuf(stdout, output, _IOFBF, sizeof output);
     int result = prepare(b), status = VERIFY_EXIT_WRONG;
     fflush(stdout);
@@ -626,7 +626,7 @@ int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *
     char error[1024];
     int status = VERIFY_EXIT_OK;
     bench b = {.index = index, .samples = 11, .copy_bytes = UINT64_C(1) << 30};
-    if (argc > 1 && strcmp(argv[1], "verify") == 0) /* in one program, for the bundle is most of its bytes */
+    if (argc > 1 && strcmp(argv[1], "verify") == 0) /* one program: the bundle is most of its bytes */
         return kiln_verify_main(argc - 1, argv + 1, index, manifest_text, manifest_bytes);
     if (!read_options(&b, argc, argv))
         return VERIFY_EXIT_USAGE;

@@ -1,4 +1,4 @@
-"""What NVML says of the card beside a time: clocks, power, temperature. Where it says nothing, nothing is noted."""
+"""Reads the GPU's clocks, power and temperature from NVML. Values that NVML does not give are left out."""
 import ctypes
 
 SM_CLOCK, MEMORY_CLOCK = 1, 2  # nvmlClockType_t
@@ -20,7 +20,7 @@ class Card:
         return value.value if result == 0 else None
 
     def read(self):
-        """{"sm_mhz", "memory_mhz", "watts", "celsius"}: those that can be read."""
+        """{"sm_mhz", "memory_mhz", "watts", "celsius"}, as far as they can be read."""
         if not self.nvml:
             return {}
         milliwatts = self.number("nvmlDeviceGetPowerUsage")
@@ -31,6 +31,6 @@ class Card:
         return {name: value for name, value in values.items() if value is not None}
 
     def driver(self):
-        """"580.159.04", or None."""
+        """The driver's version, such as "580.159.04", or None."""
         text = ctypes.create_string_buffer(80)
         return text.value.decode() if self.nvml and self.nvml.nvmlSystemGetDriverVersion(text, 80) == 0 else None

@@ -1,4 +1,4 @@
-"""The examine call: what the measure call found wrong or slow, looked at closely."""
+"""The examine call: a closer look at the variants that the measure call found wrong or slow."""
 import csv
 import ctypes
 import subprocess
@@ -9,12 +9,12 @@ import judge
 import plan
 import records
 
-MOST_AGAIN = 40         # variants, and shapes
+MOST_AGAIN = 40         # variants to verify again, and calls to time again
 DETAIL_BYTES = 6000
 SECTIONS = ("SpeedOfLight", "WarpStateStats", "SchedulerStats", "MemoryWorkloadAnalysis", "Occupancy", "LaunchStats", "SourceCounters")
 HOTTEST = 24  # lines of machine code
 PREFILL, DECODE = plan.PREFILL[0], plan.DECODE[0]
-# What the ids begin with, and sizes.
+# (prefix of the id, sizes)
 COUNTED = (("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=128,", PREFILL),
            ("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=16,", DECODE),
            ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,", dict(m=512, n=14336, k=4096)),
@@ -40,7 +40,7 @@ def first_with(run, words):
 
 
 def verify_again(run):
-    """Every input for what was wrong or had no answer; what is still wrong is told in full."""
+    """Verifies the variants that were wrong or gave no result, with every kind of input; reports in full those still wrong."""
     earlier = records.read(run.options.previous, "verify") if run.options.previous else []
     ids = [row["id"] for row in earlier if row["result"] in judge.WRONG and row["id"] in run.sets]
     run.verify(list(dict.fromkeys(ids)), file="examine", phase="verify again")
@@ -58,7 +58,7 @@ def plan_line(row):
 
 
 def time_again(run):
-    """More samples of the shapes at which dispatch lost most."""
+    """Times the calls with the largest regret again, with more samples."""
     rows = judge.timed(run.options.previous) if run.options.previous else []
     calls = [call for call in judge.calls([row for row in rows if row["id"] in run.contracts], run.contracts) if call.regret]
     calls = sorted(calls, key=lambda call: -call.regret)[:MOST_AGAIN]
@@ -67,7 +67,7 @@ def time_again(run):
 
 
 def ncu_page(run, report, page):
-    """Rows of a page as dictionaries; its first lines may say other things."""
+    """The rows of a page as dictionaries, without the lines before the table."""
     done = subprocess.run(["ncu", "-i", report, "--page", page, "--csv"], capture_output=True, text=True, errors="replace",
                           timeout=max(1, min(20, run.left())))
     lines = done.stdout.splitlines()
@@ -83,7 +83,7 @@ def number(row, name):
 
 
 def hottest_lines(rows):
-    """Machine code with the most samples; and accesses of global memory, with their sectors per request beside the least."""
+    """The instructions with the most samples; and accesses to global memory, with their sectors per request and the minimum."""
     samples, found = "Warp Stall Sampling (All Samples)", []
     for row in sorted(rows, key=lambda row: -number(row, samples))[:HOTTEST]:
         stalls = {name[6:]: int(number(row, name)) for name in row if name and name.startswith("stall_") and number(row, name) > 30}
@@ -97,7 +97,7 @@ def hottest_lines(rows):
 
 
 def count_events(run):
-    """What ncu says of some kernels: metrics, where warps wait, and sectors. It may be forbidden: that is one line."""
+    """Runs ncu on some kernels: metrics, stalls and sectors. Where counters are not permitted, each kernel has one line."""
     for words, shape in COUNTED:
         name = first_with(run, words)
         if name is None or run.left() < 3:
@@ -122,7 +122,7 @@ def count_events(run):
 
 
 def sanitize(run):
-    """memcheck over a few cases of ten variants."""
+    """Runs memcheck on a few cases of ten variants."""
     for words in SANITIZED:
         name = first_with(run, words)
         if name is None or run.left() < 3:
@@ -140,7 +140,7 @@ def sanitize(run):
 
 
 def lose_context(run):
-    """Whether a process can go on after an illegal address: last, as it may harm what follows. In a child process."""
+    """Tests in a child process whether it can use the GPU after an illegal address. Last, since it may harm later phases."""
     command = [sys.executable, "-B", __file__, run.options.driver or "libcuda.so.1", str(run.options.device)]
     text = run.run_tool(command, run.left(), "illegal address")
     for line in (text or "").splitlines():
@@ -148,7 +148,7 @@ def lose_context(run):
 
 
 def main(path, ordinal):
-    """What each call gives, around a store to an address that nothing has."""
+    """Prints the result of each driver call before and after a store to an unmapped address."""
     cuda, context, module = ctypes.CDLL(path), ctypes.c_void_p(), ctypes.c_void_p()
     function, memory, device = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_int()
 

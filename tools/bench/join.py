@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""One configuration for a run on a GPU: every variant of several configurations that a target runs, each once.
+"""Joins configurations for a run on a GPU: every variant that the target can run, each once.
 
 usage: join.py KILN BUNDLE TARGET OUTPUT.yaml SETS.json CONFIG...
 
-SETS.json says for each id which CONFIG has it first, by the bundle's name: {"nf4_unpack/...": "kiln_default", ...}, in the
-order of the configurations. Variants that TARGET cannot run are left out.
+SETS.json maps each id to the bundle of the first CONFIG that has it: {"nf4_unpack/...": "kiln_default", ...}, in the order of
+the configurations. Variants that TARGET cannot run are left out.
 """
 import json
 import pathlib
@@ -14,7 +14,7 @@ import sys
 
 
 def runs_on(name, target):
-    """Whether a device of `target`, as sm_90, takes an image for `name`: an older base target, or its own a and f forms."""
+    """Whether a device of `target` (sm_90) can run an image for `name`: an older base target, or its own a and f forms."""
     number, kind = re.fullmatch(r"sm_(\d+)([af]?)", name).groups()
     here = int(re.fullmatch(r"sm_(\d+)", target)[1])
     return int(number) == here or (not kind and int(number) < here)
@@ -34,7 +34,7 @@ def entry(name):
 
 
 def write_if_changed(path, text):
-    """A build goes on only where something is new."""
+    """Leaves an unchanged file alone, so that nothing is rebuilt."""
     path = pathlib.Path(path)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")

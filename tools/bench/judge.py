@@ -1,4 +1,4 @@
-"""Reads results and says what is wrong, what dispatch loses, how peers compare, and the tables of README.md. Offline."""
+"""Reads results without a GPU and prints failures, dispatch's regret, and a table of times beside those of the peers."""
 import concurrent.futures
 import json
 import os
@@ -12,7 +12,7 @@ import plan
 import records
 
 WRONG = "WRONG", "hung", "died"
-FREE = "workspace_size"  # a size that the caller chooses: variants that need different ones compete
+FREE = "workspace_size"  # the caller chooses it, so variants that need different sizes of it compete
 
 
 def median(row):
@@ -32,7 +32,7 @@ def timed(results, files=("times",)):
 
 
 class Call:
-    """A family at sizes, for callers that name the same contract: the variants that compete, and dispatch's pick."""
+    """One family at one set of sizes and contract parameters: the variants that compete for the call, and dispatch's pick."""
 
     def __init__(self, family, contract, sizes):
         self.family, self.contract, self.sizes, self.rows = family, contract, sizes, {}
@@ -46,7 +46,7 @@ class Call:
 
     @property
     def pick(self):
-        """Of the row with the largest workspace, since dispatch leaves out what has too little; None: it was not timed."""
+        """The pick at the largest workspace, as dispatch skips variants that need more than there is. None: it was not timed."""
         widest = max(self.rows.values(), key=lambda row: row["sizes"].get(FREE, 0))
         return self.rows.get(widest.get("pick"))
 
@@ -72,7 +72,7 @@ def calls(rows, contracts):
 
 
 def contracts_of(manifest):
-    """{id: (family, {parameter: value} that callers name)} of a bundle's manifest."""
+    """{id: (family, {parameter: value})} of a manifest, with the parameters that callers name."""
     is_contract = {family["name"]: [p["name"] for p in family["params"] if p["role"] == "contract"] for family in manifest["families"]}
     text = lambda value: str(value).lower() if isinstance(value, bool) else str(value)
     return {v["id"]: (v["family"], {name: text(v["params"][name]) for name in is_contract[v["family"]]})
@@ -92,7 +92,7 @@ def read_manifest(build):
 
 
 def rank_correlation(pairs):
-    """Spearman's, of (estimate, time)."""
+    """Spearman's rank correlation of (estimate, time) pairs."""
     if len(pairs) < 3:
         return None
     ranks = [{value: i for i, value in enumerate(sorted(set(column)))} for column in zip(*pairs)]
@@ -101,7 +101,7 @@ def rank_correlation(pairs):
 
 
 def estimates(build, call):
-    """{id: cycles} of `kiln explain`, with a workspace for every variant."""
+    """{id: cycles} from `kiln explain`, with a workspace large enough for every variant."""
     words = [f"{k}={v}" for k, v in (*call.contract.items(), *call.sizes)]
     largest = max((row["sizes"].get(FREE, 0) for row in call.rows.values()))
     words += [f"{FREE}={largest}"] if largest else []
@@ -143,7 +143,7 @@ def print_verification(results):
 
 
 def print_regret(all_calls, build):
-    """Of what dispatch picked in the run, and of what the estimates of this build pick of the same variants."""
+    """The regret of dispatch's picks in the run, and of the picks that this build's estimates give among the same variants."""
     print("\nregret: time of the pick over the best of its rivals; mean of the run's picks, then of the estimates of this build")
     rivals = [call for call in all_calls if len(call.rows) > 1]
     families = {}
@@ -173,7 +173,7 @@ def print_family_regret(family, of):
 
 
 def bandwidth(results):
-    """Bytes per microsecond of the largest copy, read and written."""
+    """Bytes per microsecond of the largest copy, reads plus writes."""
     for row in records.read(results, "times") + [r["first"] for r in records.read(results, "run") if "first" in r]:
         if row.get("copies"):
             largest = max(row["copies"], key=lambda copy: copy["bytes"])
@@ -182,7 +182,7 @@ def bandwidth(results):
 
 
 def work_matches(work, call):
-    """Whether a peer did what the call asks for: every size and parameter that both name is the same."""
+    """Whether a peer did the work of the call: every size and parameter that both name is equal."""
     ours = {**call.contract, **dict(call.sizes)}
     ours.setdefault("type", ours.get("a", ours.get("x", ours.get("c"))))
     shared = [name for name in work if name in ours]
@@ -200,7 +200,7 @@ def peer_median(row):
 
 
 def table(results, all_calls):
-    """The best variant of each call: README.md's rows."""
+    """Prints the best variant of each call, beside the peers."""
     peers, speed = records.read(results, "peers"), bandwidth(results)
     print("\n| call | us | GB/s | TFLOP/s | floor / time | clock | beside it: us, time / its |\n| --- | ---: | ---: | ---: | ---: | ---: | --- |")
     for call in all_calls:
@@ -218,7 +218,7 @@ def tuning(name, call):
 
 
 def operations(call):
-    """Additions and multiplications of a product, or of attention's two over the keys that its queries see."""
+    """Additions and multiplications of a product, or of attention's two products over the visible keys."""
     sizes = dict(call.sizes)
     if {"m", "n", "k"} <= set(sizes):
         return 2 * sizes["m"] * sizes["n"] * sizes["k"]

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Times what other libraries take for the work of kiln's kernels, on the GPU of this machine, in about a minute.
+"""Times other libraries at the work of kiln's kernels, on the GPU of this machine, in about a minute.
 
 usage: peers.py OUT.jsonl [--seconds S] [--patience S] [--device N] [--only TEXT]
-       peers.py --list [--only TEXT]    the rows, and how long they should take
-       peers.py --pack DIR              bitsandbytes for a machine without a network: carry DIR and add it to PYTHONPATH
+       peers.py --list [--only TEXT]    prints the rows and their estimated time
+       peers.py --pack DIR              downloads bitsandbytes for a machine without a network: copy DIR, add it to PYTHONPATH
 
 Appends one JSON line per row to OUT.jsonl as soon as the row is done. The first line names the versions; then
     {"peer", "work": {"family", ...}, "us": {"median", "least", "p10", "p90", "samples"}, "graph", "bytes", "tflops"}
     {"peer", "work", "failed": why}
-"bytes" counts each argument of the work once; "tflops" is there for products and attention. The rows of a peer run in a
-process of their own: if that process dies, or finishes no row for --patience seconds, one line says so and the next peer
-goes on. No row begins after --seconds. Without PyTorch or a GPU the only line is {"failed": why}.
+"bytes" counts each argument of the work once; only products and attention have "tflops". The rows of each peer run in one
+process: if it dies, or finishes no row for --patience seconds, one line says so, and the next peer follows. No row begins
+after --seconds. Without PyTorch or a GPU the only line is {"failed": why}.
 
-How it measures: inputs are random and rotate past the L2 cache. Device events surround batches of calls; calls that take
-less than 200 us are captured in a CUDA graph, so that the launches on the host do not count. The median of 11 batches.
+Inputs are random and rotate, so that no call finds them in the L2 cache. Batches of calls are timed by device events. Calls
+that take less than 200 us are captured in a CUDA graph, which excludes the launch cost on the host. "median" is of 11 batches.
 """
 import argparse
 import ctypes
@@ -52,7 +52,7 @@ class Bench:
         return self.torch.randn(shape, dtype=self.types[kind], device=self.device)
 
     def sets(self, set_bytes):
-        """As many as together pass the L2 cache."""
+        """As many sets as together exceed the L2 cache."""
         return range(max(1, min(MOST_SETS, -(-ROTATED_BYTES // set_bytes))))
 
     def measure(self, calls, can_capture):
@@ -123,7 +123,7 @@ def failed(row, why):
 
 
 def run_group(progress, torch, options, deadline, rows):
-    """In a child. A row that fails costs its own line; a library that is missing ends the group."""
+    """Runs in a child process. A row that fails gets its own line; a missing library ends the group."""
     bench = None
     for i, row in enumerate(rows):
         progress.value = i
@@ -146,7 +146,7 @@ def run_group(progress, torch, options, deadline, rows):
 
 
 def write_versions(progress, torch, options):
-    """In a child, since some of these touch the GPU; progress is 1 if there is one."""
+    """Runs in a child process, since some calls touch the GPU. Sets progress to 1 if there is a GPU."""
     if not torch.cuda.is_available():
         write(options.out, {"failed": "this PyTorch sees no GPU"})
         return
@@ -162,12 +162,12 @@ def write_versions(progress, torch, options):
 
 
 def supervise(patience, target, *args):
-    """(the row that the child was at, None or why it ended early)"""
+    """Returns (the row that the child was at, None or why it ended early)."""
     fork = multiprocessing.get_context("fork")
-    progress = fork.Value("i", 0, lock=False)  # a lock might die with the child
+    progress = fork.Value("i", 0, lock=False)  # no lock: a child that dies would keep it
 
     def start():
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # not to outlive the parent on the GPU
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # the child must not outlive the parent on the GPU
         target(progress, *args)
     child = fork.Process(target=start)
     child.start()
@@ -204,7 +204,7 @@ def run(options):
 # ---- --list and --pack -----------------------------------------------------------------------------------------------
 
 def show(only):
-    """Three seconds start PyTorch; each process then takes one to set up the device."""
+    """Prints the rows and an estimate: three seconds to start PyTorch, and one per process to set up the device."""
     groups = peers_rows.make_groups(only)
     for group in groups:
         print(*map(peers_rows.describe, group.rows), sep="\n")

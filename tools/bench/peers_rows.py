@@ -61,7 +61,7 @@ COSTS = {
 # ---- the peers: each returns (a note, [a call per set of buffers]) ---------------------------------------------------
 
 def sdpa(backend):
-    """By one backend only, which gets K and V with their heads repeated if it refuses grouped heads."""
+    """Attention by one backend only. If it refuses grouped heads, K and V are passed with their heads repeated."""
     def run(bench, w):
         torch = bench.torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -87,7 +87,7 @@ def sdpa(backend):
 
 
 def repeat_heads(tensor, group):
-    """The copy keeps batch, row, head, dim in memory."""
+    """Keeps the memory order batch, row, head, dim."""
     return tensor.transpose(1, 2).repeat_interleave(group, dim=2).transpose(1, 2)
 
 
@@ -174,7 +174,7 @@ class Row(NamedTuple):
 
 
 class Group(NamedTuple):
-    seconds: float  # of a row on an H100; a guess
+    seconds: float  # estimate per row on an H100
     rows: list
 
 
@@ -201,7 +201,7 @@ def matmul_rows():
 
 def bitsandbytes_rows():
     large = {"type": "f16", "group": 64, "n": 1 << 26}
-    # It quantises on the default stream, which a graph does not capture.
+    # bitsandbytes quantises on the default stream, which a graph cannot capture.
     yield Row("bitsandbytes quantize_4bit", dict(family="nf4_quantize", **large), nf4_quantize, can_capture=False)
     yield Row("bitsandbytes dequantize_4bit", dict(family="nf4_unpack", **large), nf4_unpack)
     for n, k in NK:
@@ -228,7 +228,7 @@ def other_rows():
 
 
 def make_groups(only):
-    """A process each."""
+    """The groups of rows; each runs in one process."""
     groups = [Group(0.3, sdpa_rows("cudnn")), Group(0.08, sdpa_rows("flash")), Group(0.06, matmul_rows()),
               Group(0.1, bitsandbytes_rows()), Group(0.06, int4_rows()), Group(2.5, triton_rows()), Group(0.1, other_rows())]
     chosen = [Group(g.seconds, [row for row in g.rows if only in describe(row)]) for g in groups]

@@ -1,6 +1,6 @@
-"""Attention in Triton, as its tutorial does it: FlashAttention's forward pass, a block of queries per program.
+"""Attention in Triton, after its tutorial: FlashAttention's forward pass, one block of queries per program.
 
-Lengths are multiples of the tiles. Tensors are batch, row, head, dim in memory."""
+Lengths must be multiples of the tiles. The memory order is batch, row, head, dim."""
 import triton
 import triton.language as tl
 

@@ -1,7 +1,7 @@
-"""Which variants are timed at which shapes, in what order: what matters most comes first, since time may run out.
+"""Which variants are timed at which shapes, the most important first, since time may run out.
 
-A shape names what its family asks for, in numbers or as expressions over the other sizes and the variant's parameters;
-kiln-bench gives every other size the least value that the rules allow, and skips a shape that they forbid.
+A shape gives sizes of its family as numbers or as expressions over the other sizes and the variant's parameters.
+kiln-bench gives every other size the least value that the rules allow, and skips a shape that the rules forbid.
 """
 from typing import NamedTuple
 
@@ -10,14 +10,14 @@ class Group(NamedTuple):
     """The variants of a family that compete at these shapes."""
     family: str
     shapes: list
-    where: dict = {}    # parameter: the values to time, or None: only variants whose id does not name it
-    only_set: tuple = ()  # the bundles that the variants are of, as join.py names them; none: any
+    where: dict = {}    # {parameter: the values to time; None: only variants whose id does not name it}
+    only_set: tuple = ()  # the variants' bundles, as join.py names them; empty: any
 
 
 SHIPPED = ("kiln_default", "lm_kernels")
 NK = (4096, 4096), (14336, 4096), (6912, 6912), (2560, 2560), (6912, 2560), (2560, 6912)
 FEW_ROWS = 1, 4, 8, 16, 32, 64
-LARGE = 1 << 26  # elements to quantise, past any L2 cache
+LARGE = 1 << 26  # elements to quantise, larger than any L2 cache
 
 
 def products(nk, rows, **sizes):
@@ -25,7 +25,7 @@ def products(nk, rows, **sizes):
 
 
 def attention(batch, q_heads, q_length, k_length=None, kv_heads=None):
-    """Batch, row, head in memory, as projections leave them."""
+    """Memory order batch, row, head, as projections write it."""
     shape = {"batch": batch, "q_heads": q_heads, "kv_heads": kv_heads or q_heads, "q_length": q_length,
              "k_length": k_length or q_length, "splits": 0}
     for name, heads, rows in ("q", "q_heads", "q_length"), ("k", "kv_heads", "k_length"), ("v", "kv_heads", "k_length"), \
@@ -37,7 +37,7 @@ def attention(batch, q_heads, q_length, k_length=None, kv_heads=None):
 
 
 def rope(n, q_heads, heads):
-    """Q, K and V as parts of a row; pages of 16 tokens."""
+    """Q, K and V interleaved in each row, and a cache with pages of 16 tokens."""
     row = q_heads + 2 * heads
     shape = {"n": n, "q_heads": q_heads, "k_heads": heads, "v_heads": heads, "rotary_dim": "head_dim",
              "pages": -(-n // 16), "page_size": 16}
@@ -51,7 +51,7 @@ def rope(n, q_heads, heads):
 PREFILL = [attention(4, 16, 4096), attention(1, 24, 4608), attention(1, 32, 2048, kv_heads=8)]
 DECODE = [attention(8, 32, 1, 32768, 8), attention(8, 32, 1, 8192, 8), attention(1, 8, 1, 131072, 1)]
 NVFP4 = [dict(m=m, k=k, l=l, b_rows=1) for m, k, l in ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))]
-# SmolLM2-135M: Q, K and V, output and down, gate and up, and the head.
+# SmolLM2-135M: QKV, output and down projections, gate and up, and the head.
 LM = [dict(m=m, n=n, k=k, n_2="n/3", n_3="n/3") for m in (1, 4) for n, k in ((960, 576), (576, 576), (1536, 576), (576, 1536), (49152, 576))]
 QUANTISERS = ("int4_quantize", "int4_unpack", "nf4_quantize", "nf4_unpack", "int4_scale", "int4_pack", "nf4_scale",
               "nf4_pack")
@@ -111,8 +111,8 @@ def is_chosen(group, variant, bundle):
 
 
 def is_apt(variant, shape):
-    """Whether the variant can come near the best at this many rows: W is read once for each tile of rows, and a tile that
-    is much larger than m computes rows that are not there. What dispatch would never take costs the most time."""
+    """Whether the variant can be nearly the fastest at this many rows: W is read once per tile of rows, and a tile much larger
+    than m computes rows that do not exist. The variants left out are the slowest, and dispatch would never pick them."""
     given = parameters(variant)
     if "m" not in shape or not {"tile_m", "vectors"} & set(given):
         return True
@@ -126,8 +126,8 @@ def cap(value, most):
 
 
 def rows(groups, sets, sizes=None, most=None):
-    """Plan lines of kiln-bench, each once: "ID m=1 n=4096 k=4096". `sets` is join.py's; `sizes` has the names of each
-    variant's sizes, and leaves out what a shape names and the variant does not take; `most` caps sizes, for rehearsals."""
+    """Plan lines for kiln-bench without repeats: "ID m=1 n=4096 k=4096". `sets` is join.py's. `sizes` has the names of each
+    variant's sizes; a size that the variant lacks is dropped from the shape. `most` caps sizes, for rehearsals."""
     lines = {}
     for group in groups:
         for shape in group.shapes:

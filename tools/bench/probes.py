@@ -4,10 +4,10 @@
 usage: probes.py OUT.jsonl [--driver PATH] [--seconds S] [--small] [--only NAME ...]
        probes.py --plan
 
-Each line of OUT.jsonl is one measurement, written as soon as it is known: {"probe", its parameters, "value", "unit"}, with
-"failed" in place of the value where there is none. Probes run by importance (--plan), each in a process of its own. A case
-that takes too long or ends its process costs only that case: a new process measures the next one. No probe begins after
---seconds (50). --small tries the path: a few cases and short loops.
+Each line of OUT.jsonl is one measurement, written as soon as it is known: {"probe", its parameters, "value", "unit"}, or
+"failed" in place of the value. Probes run in order of importance (--plan), each in its own process. A case that takes too
+long or ends its process loses only its own result: a new process measures the next case. No probe begins after --seconds
+(default: 50). --small is a quick test of the whole path, with a few cases and short loops.
 """
 import argparse
 import json
@@ -24,9 +24,9 @@ from probes import TABLE
 from probes.driver import Gpu, NotAvailable
 
 CASE_SECONDS = 6     # the limit of one case
-START_SECONDS = 20   # and of the driver's start
-LOST = 3             # exit status of a child whose context may be lost; it has written the case's line
-PROCESSES = 4        # of one probe
+START_SECONDS = 20   # the limit of the driver's start
+LOST = 3             # exit status of a child whose context may be lost; the case's line is written
+PROCESSES = 4        # at most, for one probe
 SMALL_CASES = 3
 
 
@@ -52,7 +52,7 @@ def write(path, **line):
 
 
 def child(args):
-    """Measures the cases of one probe from --from-case on, and announces each on stdout."""
+    """Measures the cases of one probe, beginning with --from-case, and announces each on stdout."""
     probe = TABLE[args.only[0]]
     try:
         gpu = Gpu(args.driver, args.small)
@@ -69,7 +69,7 @@ def child(args):
                 write(args.out, probe=probe.name, failed=f"not available: {error}")
                 break
             write(args.out, probe=probe.name, **case, failed=str(error))
-        except Exception as error:  # one line for whatever goes wrong, and the next case
+        except Exception as error:  # any failure is one line; then the next case
             write(args.out, probe=probe.name, **case, failed=f"{type(error).__name__}: {error}")
             if "CUDA_ERROR" in str(error):
                 leave(LOST)
@@ -78,13 +78,13 @@ def child(args):
 
 
 def leave(status):
-    """Without the driver's own end, which may wait for a kernel that hangs."""
+    """Exits without the driver's cleanup, which may wait for a hung kernel."""
     sys.stdout.flush()
     os._exit(status)
 
 
 def watch(process, first, deadline, args):
-    """(the next case to measure, why the process has ended before it said so), None for the last case."""
+    """Returns (the next case to measure, None or why the process ended early), and (None, None) after the last case."""
     lines, at, said = queue.Queue(), first, ""
 
     def read():
@@ -112,7 +112,7 @@ def watch(process, first, deadline, args):
 
 
 def run(name, args, deadline):
-    """Runs a probe, with a new process after a case that ended one. Writes what no process could."""
+    """Runs a probe, with a new process after each case that ended one. Writes a line for the cases that did not run."""
     cases, first = cases_of(TABLE[name], args.small), 0
     for _ in range(PROCESSES):
         process = subprocess.Popen(

@@ -1,11 +1,11 @@
-"""The files of a run: JSON lines in a few files of one folder, written as they come, so that a killed run keeps them."""
+"""The files of a run: JSON lines in a few files of one folder, written at once, so that a killed run keeps them."""
 import json
 import pathlib
 import threading
 import time
 
-FILES = "run", "verify", "times", "probes", "peers", "examine"  # FILE.jsonl each: what may come back is counted
-MOST_BYTES = 15 << 20  # of one file
+FILES = "run", "verify", "times", "probes", "peers", "examine"  # FILE.jsonl each; only a few files may come back
+MOST_BYTES = 15 << 20  # per file
 
 
 class Records:
@@ -19,7 +19,7 @@ class Records:
         return self.folder / f"{file}.jsonl"
 
     def add(self, file, row):
-        """Appends one whole line with the seconds since the run began; a full file takes no more."""
+        """Appends the row as one line, with the seconds since the run began. A row that no longer fits is dropped."""
         text = json.dumps({**row, "at": round(time.monotonic() - self.start, 2)}) + "\n"
         with self.lock, self.path(file).open("a", encoding="utf-8") as out:
             if out.tell() + len(text) <= MOST_BYTES:
@@ -27,7 +27,7 @@ class Records:
 
 
 def read(folder, file):
-    """The rows of a file; the last line of a killed run may be a piece, which is left out."""
+    """The rows of a file. The last line of a killed run may be incomplete and is then left out."""
     path = pathlib.Path(folder) / f"{file}.jsonl"
     if not path.exists():
         return []

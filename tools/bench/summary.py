@@ -1,4 +1,4 @@
-"""README.md's table: the fastest variant of what people ask for first, beside what else does the work, from committed results."""
+"""Makes README.md's table from committed results: the fastest variant for common work, beside the peers' times."""
 import pathlib
 import statistics
 from typing import NamedTuple
@@ -11,10 +11,10 @@ NOTHING = "No measurement on a GPU yet.\n"
 
 class Line(NamedTuple):
     name: str
-    variants: str  # what ids begin with
-    sizes: dict    # these of a row
-    peers: dict    # name: (peer, its work): of the work what is named here
-    counts: str = "bytes"  # or operations: what the rate counts
+    variants: str  # prefix of the ids
+    sizes: dict    # that the row must have
+    peers: dict    # {name: (peer, the members of its work that must match)}
+    counts: str = "bytes"  # or "operations": the unit of the rate
 
 
 def product(title, variants, n, k, rows, peers):

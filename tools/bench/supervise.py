@@ -1,5 +1,5 @@
-"""Programs that answer a line of JSON for each line they are given, watched: a line that kills its program, or is never
-answered, costs that line alone, and a fresh program goes on with the next."""
+"""Supervises programs that answer each input line with a line of JSON. A line that ends its program, or gets no answer in
+time, is lost alone: a new program continues with the next line."""
 import collections
 import json
 import os
@@ -9,12 +9,12 @@ import tempfile
 import threading
 import time
 
-START_SECONDS = 60  # until a program's first line: it opens the device
+START_SECONDS = 60  # until a program's first line, before which it opens the device
 MOST_FAILED_STARTS = 3
 
 
 class Ended(Exception):
-    """The program ended, or was too late, before it had written a whole line."""
+    """The program ended, or ran out of time, before it wrote a whole line."""
 
 
 class Child:
@@ -43,7 +43,7 @@ class Child:
             self.process.stdin.write(line.encode() + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # what it said before it ended is read below
+            pass  # its last output is read below
         return self.read(until)
 
     def has_ended(self, seconds):
@@ -71,7 +71,7 @@ class Feed:
     """Hands lines to programs, in order, until a time.
 
     command        of a program
-    is_fine(row)   after another row the program may have ended by its own decision
+    is_fine(row)   False: the program may exit after this row
     on_first(row)  gets each program's first line
     on_row(line, row)      gets each answer
     on_lost(line, why)     gets each line that has none: "died ...", "hung ..."
@@ -84,7 +84,7 @@ class Feed:
         self.lock = threading.Lock()
 
     def run(self, lines, until, programs=1):
-        """The lines that there was no time for, or for which no program would start."""
+        """Returns the lines that did not run: time was up, or no program would start."""
         self.lines, self.until = collections.deque(lines), until
         threads = [threading.Thread(target=self.work) for _ in range(min(programs, len(lines)))]
         for thread in threads:
@@ -127,7 +127,7 @@ class Feed:
             child.stop()
 
     def ask(self, child, line):
-        """The program to go on with; None: a fresh one."""
+        """Asks one line. Returns the program to continue with; None: start a new one."""
         try:
             row = child.ask(line, min(self.until, time.monotonic() + self.line_seconds))
         except (Ended, ValueError) as why:

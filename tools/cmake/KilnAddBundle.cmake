@@ -5,7 +5,7 @@
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
 # written when their bytes change: touching the configuration, or building kiln anew, recompiles nothing by itself.
 #
-#   TARGETS    in place of the configuration's targets: sm_80, or 80 for short
+#   TARGETS    replaces the configuration's targets; 80 is short for sm_80
 #   PTX        what kiln_add_ptx compiled under these names, each for an item `ptx: name` of the configuration
 #   SHARDS     spreads the families over n files more, NAME_1.c and on, which compile in parallel: a change of one
 #              family recompiles its shard and NAME.c, which is the index then

@@ -5,7 +5,7 @@
 # that are `__global__`, preferably `extern "C"`. A source, a header that it includes, or an option that changes compiles
 # it anew, and then what embeds it.
 #
-#   ARCHS     80 or sm_80, which newer devices run too; 90a, 100f for one architecture or family alone. Each target of the
+#   ARCHS     80 or sm_80 also runs on newer devices; 90a or 100f only on that architecture or family. Each target of the
 #             bundle needs one that runs on it
 #   COMPILER  nvcc, which is the default, clang, or the path of either. nvcc is looked for on PATH, in CUDACXX and in
 #             /usr/local/cuda

@@ -22,7 +22,7 @@ static const char usage[] = "usage: kiln-profile CONFIG|BUNDLE --variant ID [--t
                             "  --driver PATH  another build of the emulated driver\n"
                             "  --json         everything, for programs\n";
 
-/* All that was printed is written now, or the exit status says that it is not. */
+/* Flushes standard output; exits with status 3 if that fails. */
 static void end_output(void)
 {
     if (fflush(stdout) != 0 || ferror(stdout))

@@ -200,7 +200,7 @@ def _is_contiguous(shape, strides, size):
 
 
 def _typestr(text):
-    """A type as the CUDA Array Interface writes it; a big-endian one would be copied byte for byte."""
+    """Parses a type of the CUDA Array Interface. Refuses big-endian types, since copies do not swap bytes."""
     kind, count = re.fullmatch(r"[<>|=]([biufcV])([0-9]+)", text).groups()
     if text[0] == ">" and int(count) > 1 and kind != "V":
         raise ValueError(text)
@@ -269,7 +269,7 @@ def _array(value, what):
 
 
 def _stream_handle(value):
-    """Below 2^64 - 1, which is KILN_NO_LAUNCH: such a call would check its arguments and launch nothing."""
+    """Accepts handles below 2^64 - 1, which is KILN_NO_LAUNCH: a call with it would check its arguments and launch nothing."""
     number = _address(value)
     if number == (1 << 64) - 1:
         raise ValueError(number)
@@ -400,7 +400,7 @@ _cores = weakref.WeakSet()
 
 
 def _open_library(path, name, manifest):
-    """The library that was built with these bytes of a manifest: another's have other offsets, and kernels would get other
+    """Loads the library that was built with this manifest. With another one, offsets would differ, and kernels would get wrong
     arguments."""
     library = ctypes.CDLL(path)
     try:
@@ -529,7 +529,7 @@ class _Core:
             text = ctypes.c_char_p()
             if self.table[entry] and self.table[entry](result, ctypes.byref(text)) == 0 and text.value:
                 words.append(text.value.decode())
-        if result == 34:  # CUDA_ERROR_STUB_LIBRARY, which gives it to every question
+        if result == 34:  # CUDA_ERROR_STUB_LIBRARY: it returns this from every call
             words = ["the CUDA toolkit's stub library"]
         return Error(f"{name}: {': '.join(words) or 'failed'} ({result})", Status.DRIVER, driver_result=result, subject=name)
 

@@ -19,19 +19,19 @@ class UsageError(Exception):
 
 
 def write_out(text):
-    """Writes to standard output; ends the program with 3 where that fails."""
+    """Writes to standard output; exits with status 3 if that fails."""
     try:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
         print(f"kiln-report: cannot write -: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python would report the error again at exit
         sys.exit(3)
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse itself ignores that its help cannot be written."""
+    """An argument parser that reports when its help cannot be written."""
 
     def print_help(self, file=None):
         write_out(self.format_help())

@@ -95,7 +95,7 @@ def names(node):
     if isinstance(node, str):
         return {node}
     if isinstance(node, tuple) and node[0] == "given":
-        return set()  # here no pointer is
+        return set()  # no pointer is given here
     return set().union(*map(names, node[1:])) if isinstance(node, tuple) else set()
 
 

@@ -212,7 +212,7 @@ class Changes(NamedTuple):
     added: list     # (id, bytes)
     removed: list
     changed: list   # Change
-    moved: list     # Change: the same images, for other targets
+    moved: list     # Change: the same images for other targets
     alike: int
 
 
@@ -253,14 +253,14 @@ def images_of(variant):
 
 
 def moves(old, new):
-    """{key before: key now} of images whose bytes are those of another target now."""
+    """{old key: new key} of images whose bytes now belong to another target."""
     was, now = images_of(old), images_of(new)
     came = {(i["xxh3_128"], key[1]): key for key, i in now.items() if key not in was}
     return {key: came[i["xxh3_128"], key[1]] for key, i in was.items() if key not in now and (i["xxh3_128"], key[1]) in came}
 
 
 def has_moved(old, new):
-    """Nothing but the targets of images differs."""
+    """Whether only the targets of images differ."""
     moved, was = moves(old, new), images_of(old)
     there = {moved.get(key, key): {**i, "target": moved.get(key, key)[0]} for key, i in was.items()}
     return not differing(old, new, ["images"]) and there == images_of(new)

@@ -38,7 +38,8 @@ typedef struct driver_tools {
 #undef DRIVER_TOOLS_MEMBER
 } driver_tools;
 
-/* From the library of a table that kiln_driver_load filled. Null, or the required entry point that it lacks. */
+/* Loads from the library of a table that kiln_driver_load filled. Returns null, or the required entry point
+ * that is missing. */
 const char *driver_tools_load(driver_tools *tools, const kiln_driver *driver);
 
 #endif

@@ -1,5 +1,5 @@
-/* Arrays of indices at full size: repeated from a smaller problem they would lead to a small part of the memory, which stays
- * in the L2 cache, or out of it. */
+/* Arrays of indices at full size. Indices repeated from a smaller problem would point to a small part of the
+ * memory, which stays in the L2 cache, or out of bounds. */
 #include "indices.h"
 
 #include <string.h>

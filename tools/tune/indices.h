@@ -4,7 +4,8 @@
 
 #include "../verify/problem.h"
 
-/* The elements of an argument that holds indices, in memory of the pool; null: it holds none, or they have no bound. */
+/* The elements of an argument that holds indices, in the pool's memory. Null: it holds none, or they have no
+ * bound. */
 void *indices_make(pool *p, const problem *whole, const argument *a);
 
 #endif

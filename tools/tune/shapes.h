@@ -27,8 +27,8 @@ typedef struct shape_list {
  * an expression over sizes and parameters. False after messages. */
 bool shapes_read(pool *p, const char *path, const manifest *m, shape_list *out);
 
-/* A shape of one line: "m=1 q_row_stride=q_heads*head_dim". A value is a number or an expression without spaces; a name is a
- * size of some variant of the family. False after writing a message. */
+/* Parses a shape on one line: "m=1 q_row_stride=q_heads*head_dim". A value is a number or an expression
+ * without spaces; a name is a size of some variant of the family. False after writing a message. */
 bool shape_parse(pool *p, const manifest *m, const char *family, const char *words, tune_shape *out,
                  char *error, size_t error_bytes);
 
@@ -41,7 +41,7 @@ typedef enum shape_fit {
 
 /* Gives the problem's integer arguments their values and makes optional inputs null. A size that the shape does not name
  * gets the least value that the rules allow; a size that buffers or the grid depend on has no such value. Expressions see
- * all numbers, and expressions that come before them. */
+ * all numbers, and earlier expressions. */
 shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error_bytes);
 
 /* "m: 1, n: 4096": what a tuned file has of a shape that was applied. Sizes that are expressions are left out, unless the

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* An event's clock ticks about twice a microsecond: a batch of this length makes that small. */
+/* An event's clock ticks about twice a microsecond; a batch of this length makes that error small. */
 #define BATCH_US 300.0
 
 /* A device that idled takes a while to raise its clocks. */
@@ -94,7 +94,8 @@ static unsigned batch_for(double us)
     return us * MOST_BATCH <= BATCH_US ? MOST_BATCH : us >= BATCH_US ? 1 : (unsigned)ceil(BATCH_US / us);
 }
 
-/* The first batch may load the kernel: it says nothing. Batches grow in steps, because short ones take too long. */
+/* Ignores the first batch, which may load the kernel. Batches grow in steps, because short ones take too
+ * long. */
 static int warm_up(stopwatch *w, task *t, double *us)
 {
     enum { STEP = 8 };
@@ -136,7 +137,7 @@ static int capture(stopwatch *w, task *t)
     return result;
 }
 
-/* Buffers have to rotate within the graph, which repeats as it is. */
+/* Buffers must rotate within the graph, since each launch of it uses the same addresses. */
 static void use_graph(stopwatch *w, task *t)
 {
     double us;
@@ -160,8 +161,7 @@ int stopwatch_measure(stopwatch *w, task *t)
     int result = warm_up(w, t, &us);
     if (result == 0 && us < w->graph_below_us)
         use_graph(w, t);
-    if (result ==
-        0) /* one in front of the samples, which keeps the device busy while the host submits them */
+    if (result == 0) /* one before the samples, which keeps the device busy while the host submits them */
         result = submit_batch(w, t);
     if (result == 0)
         result = time_batches(w, t, w->samples, t->samples_us);

@@ -20,7 +20,7 @@ typedef struct task {
     uint64_t iteration;
     unsigned batch;                  /* submissions per sample */
     bool is_graph;                   /* each sample launched one graph of the whole batch */
-    int graph_result;                /* why it is none although it is short; 0: it is one, or need not be */
+    int graph_result;                /* why a short task has no graph; 0: it has one, or needs none */
     double samples_us[MOST_SAMPLES]; /* microseconds per submission */
 } task;
 
@@ -28,21 +28,23 @@ typedef struct stopwatch {
     const driver_tools *driver;
     CUstream stream;
     CUevent events[MOST_SAMPLES + 1];
-    CUgraphExec graph; /* of the task at hand; null: none */
+    CUgraphExec graph; /* of the current task; null: none */
     unsigned samples;  /* of each task; at most MOST_SAMPLES */
     double warm_up_us; /* of each task, before its samples, by the host's clock; 0 on an emulated device */
     double graph_below_us; /* tasks that take less are timed in a graph; 0: none */
 } stopwatch;
 
-/* Results of these functions are the driver's, or what a task's function returned; 0 is success. */
+/* These functions return the driver's result, or that of a task's function; 0 is success. */
 int stopwatch_open(stopwatch *w, const driver_tools *driver, unsigned samples, double warm_up_us);
 void stopwatch_close(stopwatch *w);
 
-/* Times an empty kernel, by plain launches and in a graph of 200, and from then on times what is shorter than ten plain
- * launches in graphs. The first warm-up is longer: a device that idled has to raise its clocks. */
+/* Times an empty kernel, by plain launches and in a graph of 200 launches. After that, tasks shorter than ten
+ * plain launches are timed in graphs. The first warm-up is longer, so that an idle device can raise its
+ * clocks. */
 int stopwatch_calibrate(stopwatch *w, const kiln_driver *driver, task *plain, task *graph);
 
-/* Warms the task up, sizes its batch, then samples it. A capture that fails leaves plain launches and graph_result. */
+/* Warms up, sizes the batch, then samples. If the capture fails, launches are plain and graph_result says
+ * why. */
 int stopwatch_measure(stopwatch *w, task *t);
 
 /* Sorts the samples. */

@@ -63,8 +63,8 @@ static void shrink(problem *p)
     }
 }
 
-/* Random data of the family's own making, for a smaller problem of the same kind. It is that of a usual tensor: what hurts in
- * verification sends whole tiles through a quantiser's slow body. */
+/* Random data that the family makes for a smaller problem of the same kind. It has no extreme values: those
+ * of verification send whole tiles through a quantiser's slow path. */
 static bool make_tiles(problem *small, char *error, size_t error_bytes)
 {
     const family_row *row = family_find(small->variant->family);
@@ -81,7 +81,7 @@ static bool make_tiles(problem *small, char *error, size_t error_bytes)
     return false;
 }
 
-/* The first `done` of `bytes` again and again behind themselves, twice as many each time. */
+/* Repeats the first `done` of `bytes`, doubling the copied part each time. */
 static int repeat(const subject *s, CUdeviceptr at, uint64_t bytes, uint64_t done)
 {
     int result = 0;
@@ -144,7 +144,7 @@ static void fill_arguments(subject *s)
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* 0 sets: there is no room for one. */
+/* 0: there is no room for one set. */
 static void plan_sets(subject *s, uint64_t l2_bytes, uint64_t room)
 {
     for (size_t i = 0; i < s->problem.arg_count; i++)
@@ -162,7 +162,7 @@ static void plan_sets(subject *s, uint64_t l2_bytes, uint64_t room)
         s->sets = fitting;
 }
 
-/* Some memory is left free: the driver takes its own for modules and graphs. */
+/* Leaves some memory free, since the driver needs memory for modules and graphs. */
 static bool allocate(subject *s, uint64_t l2_bytes, char *error, size_t error_bytes)
 {
     size_t free_bytes = 0, total_bytes = 0;

@@ -22,8 +22,9 @@ typedef struct subject {
     pool pool;
 } subject;
 
-/* For a problem that has its sizes, which becomes the subject's. All sets together pass twice l2_bytes, unless that takes more
- * than MOST_SETS of them or more memory than the device has free. False after writing a message. */
+/* `p` must have its sizes; the subject takes it over. The sets of buffers together exceed twice l2_bytes,
+ * unless that takes more than MOST_SETS sets or more memory than the device has free. False after writing a
+ * message. */
 bool subject_open(subject *s, device *d, const driver_tools *tools, const kiln_kernel *kernel, problem *p,
                   uint64_t l2_bytes, char *error, size_t error_bytes);
 void subject_close(subject *s);

@@ -7,13 +7,14 @@
 
 enum { GUARD_BYTES = 512, GUARD_VALUE = 0xC5 };
 
-/* What a kernel reads that does not wait: NaN, and an index far outside. */
+/* Poison for a kernel that reads before it waits: NaN, or an index far out of bounds. */
 enum { NOT_MADE_YET = 0xFF };
 
-/* A million short executions: asking a real driver for memory each time takes longer than they do. */
+/* Kept between executions: there are a million short ones, and allocating for each would take longer than
+ * running. */
 enum { ARENA_BYTES = 64 << 20 };
 
-/* What every allocation is a multiple of: the CUDA programming guide's 256 bytes, and the emulated driver's pages. */
+/* Alignment of allocations: 256 bytes (CUDA programming guide), and the emulated driver's pages. */
 enum { DRIVER_ALIGNMENT = 256, EMULATED_ALIGNMENT = 4096 };
 
 /* `multiple` is a power of two. */
@@ -35,7 +36,7 @@ static int allocate_apart(device *d, device_buffer *b)
 
 /* ---- others --------------------------------------------------------------------------------------------------------- */
 
-/* The offset behind the buffer, in a piece that begins at `base`. */
+/* Returns the offset after the buffer, in a piece that begins at `base`. */
 static size_t lay_out(device_buffer *b, CUdeviceptr base, size_t offset)
 {
     b->first = offset;
@@ -56,7 +57,7 @@ static size_t lay_out_all(device_buffer *buffers, size_t count, CUdeviceptr base
     return offset;
 }
 
-/* Wherever the piece begins, it has room. */
+/* Enough wherever the piece begins. */
 static size_t bytes_of_all(device_buffer *buffers, size_t count)
 {
     size_t most = 0;

@@ -4,22 +4,24 @@
 
 #include "device.h"
 
-/* First what the caller asks for. `bytes` may be 0: the address is then valid and nothing may be accessed there. The address
- * lies `shift` bytes, which nobody may touch, behind a multiple of `alignment`, a power of two from 2 on. */
+/* The caller fills in the first members. `bytes` may be 0: the address is then valid and nothing may be
+ * accessed there. The address lies `shift` bytes after a multiple of `alignment`, a power of two of at least
+ * 2; these `shift` bytes must not be accessed. */
 typedef struct device_buffer {
     bool is_used;
-    bool is_made; /* the launch in front of the kernel writes it: writer.h */
+    bool is_made; /* the preceding launch writes it: writer.h */
     size_t bytes, alignment, shift;
-    CUdeviceptr address;   /* from here on set by buffers_allocate */
-    CUdeviceptr made_from; /* where that launch reads what it writes */
-    CUdeviceptr base;      /* of its own memory, on an emulated device */
+    CUdeviceptr address;   /* this and the rest: set by buffers_allocate */
+    CUdeviceptr made_from; /* the data that the preceding launch copies */
+    CUdeviceptr base;      /* its own allocation, on an emulated device */
     size_t first, start, staged,
-        end; /* else places in the image: of its room, itself, its copy, the next one's room */
+        end; /* else offsets in the image: its room, the buffer, its copy, the end of the room */
 } device_buffer;
 
-/* On an emulated device, which checks bounds by itself, each buffer is exact, and has memory of its own. On others all lie in one
- * piece, between guards, and its image on the host goes there and back in one copy each: buffers_write and _fill change the
- * image, buffers_read looks into it. One set at a time.
+/* On an emulated device, which checks bounds itself, each buffer is a separate allocation of exactly its size.
+ * On other devices all buffers lie in one allocation, with guard bytes between them, and are copied in one
+ * piece each way: buffers_write and buffers_fill change an image on the host, buffers_read reads the image. One
+ * set at a time.
  *
  * All return a result of the driver; 0 is success. */
 int buffers_allocate(device *d, device_buffer *buffers, size_t count);
@@ -27,7 +29,7 @@ int buffers_write(device *d, const device_buffer *b, const void *from);
 int buffers_fill(device *d, const device_buffer *b, unsigned char value);
 int buffers_send(device *d);
 int buffers_receive(device *d);
-/* `intact` gets whether what lies around the buffer is as it was. */
+/* `intact` gets whether the guard bytes around the buffer are unchanged. */
 int buffers_read(device *d, const device_buffer *b, void *to, bool *intact);
 void buffers_free(device *d, device_buffer *buffers, size_t count);
 

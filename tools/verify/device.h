@@ -13,7 +13,7 @@ typedef struct launch_record {
     uint64_t count; /* launches since launch_record_clear */
     CUfunction function;
     unsigned grid[3], block[3], shared_bytes;
-    bool overlaps; /* it may begin before the launch in front of it has ended */
+    bool overlaps; /* it may begin before the preceding launch has ended */
 } launch_record;
 
 typedef struct device {
@@ -25,7 +25,7 @@ typedef struct device {
     int ordinal, version;
     char name[128];
     bool is_emulated; /* it checks bounds by itself: buffers are exact and have no guards */
-    bool overlaps; /* kernels that wait themselves for the launch in front may begin before that has ended */
+    bool overlaps; /* kernels that wait for the preceding launch themselves may begin before it has ended */
     bool is_open;
     bool has_order; /* the environment says in which order an emulated device begins thread blocks */
     CUcontext context;
@@ -46,8 +46,8 @@ void device_close(device *d);
 /* After a failed kernel a context takes no more work: another one, with everything loaded again. */
 device_status device_reopen(device *d, char *error, size_t error_bytes);
 
-/* Has launches overlap on a real device too; an emulated one does so anyhow. False: it is older than sm_90, or its driver is
- * too old. */
+/* Lets launches overlap on a real device; on an emulated one they always do. False: the device is older than
+ * sm_90, or its driver is too old. */
 enum { DEVICE_FIRST_OVERLAP_SM = 90 };
 bool device_overlap(device *d);
 

@@ -36,7 +36,7 @@ typedef struct attempt {
     problem *problem;
     const execution *how;
     bool is_empty;
-    bool has_writer; /* a launch in front makes the inputs */
+    bool has_writer; /* the preceding launch writes the inputs */
     device_buffer buffers[MAX_ARGS];
     CUdeviceptr addresses[MAX_ARGS];
     char *error;

@@ -7,7 +7,7 @@
 
 #include "pool.h"
 
-/* Null, with errno and length 0: it cannot be read, or has 256 MiB or more. A NUL stands behind the bytes. */
+/* A NUL follows the bytes. Null, with errno and length 0, if it cannot be read or has 256 MiB or more. */
 char *file_read(pool *p, const char *path, size_t *length);
 
 /* 32 hex digits of XXH3. */

@@ -38,7 +38,7 @@ static bool open_locked(journal *j)
     return j->out || fail_write(j->path);
 }
 
-/* False after a message: it is there, and cannot be read. */
+/* False after a message: the file exists but cannot be read. */
 static bool read_file(run_results *all, results_text *from)
 {
     from->text = file_read(all->memory, from->path, &from->length);

@@ -20,11 +20,11 @@ typedef struct options {
     part_share part;
     uint64_t device;         /* DEVICE_UNNAMED: the first */
     uint64_t mutants;        /* 0: none */
-    const char *only;        /* of them, by number: "3,17"; null: all */
-    uint64_t least;          /* percent of them that have to be killed */
-    uint64_t jobs;           /* processes at a time that run them; 0: one per processor */
+    const char *only;        /* mutants by number: "3,17"; null: all */
+    uint64_t least;          /* percent of the mutants that must be killed */
+    uint64_t jobs;           /* processes that run mutants at once; 0: one per processor */
     const char *launch_lock; /* null: none */
-    uint64_t launch_seconds; /* 0: any */
+    uint64_t launch_seconds; /* 0: no limit */
     bool is_listing, is_queue, overlaps, wants_help, wants_own_images, wants_no_times, resumes;
     uint64_t given; /* a bit per row of the table of options: it was on the command line */
     run_options run;

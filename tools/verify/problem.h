@@ -48,7 +48,7 @@ typedef struct kiln_problem {
     argument args[MAX_ARGS];
     size_t arg_count;
     pool memory;   /* of the buffers */
-    bool is_plain; /* inputs are those of a usual tensor, for counts and times: nothing in them hurts */
+    bool is_plain; /* inputs are those of a usual tensor, without extreme values, for counts and times */
     struct reference_call *call; /* within a function of a reference */
 } problem;
 

@@ -1,4 +1,4 @@
-/* Variants by id from standard input, each run as it comes. */
+/* --queue: runs variants whose ids come on standard input. */
 #define _POSIX_C_SOURCE 200809L /* getline */
 #include "queue.h"
 

@@ -1,11 +1,12 @@
-/* Variants by id from standard input, each run as it comes. */
+/* --queue: runs variants whose ids come on standard input. */
 #ifndef VERIFY_QUEUE_H
 #define VERIFY_QUEUE_H
 
 #include "results.h"
 
-/* Writes to standard output what a journal has: a line of the facts, then a line per id, flushed. `running` gets the id.
- * Returns the exit status; VERIFY_EXIT_LOST after the line of a variant that the context did not survive. */
+/* Writes a journal's lines to standard output: the facts of the run, then one flushed line per id. `running`
+ * gets the current id. Returns the exit status: VERIFY_EXIT_LOST after the line of a variant that destroyed
+ * the context. */
 int queue_run(device *d, const kiln_index *index, const manifest *m, const run_results *all, const options *o,
               const char **running);
 

@@ -15,8 +15,8 @@ typedef struct trial {
     size_t detail_bytes;
 } trial;
 
-/* Addresses that are aligned to everything, of the pointers that the problem gives. Launches are held back, so nothing is ever
- * accessed there. */
+/* Addresses with every alignment, for the pointers that the problem gives. Nothing is launched, so they are
+ * never accessed. */
 static void set_addresses(const trial *t, CUdeviceptr addresses[MAX_ARGS])
 {
     for (size_t i = 0; i < MAX_ARGS; i++)

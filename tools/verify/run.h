@@ -37,12 +37,12 @@ typedef struct run_options {
     const char *input; /* only the one of this name; null: any */
 } run_options;
 
-/* False: the context takes no more work. `progress` is called before each case; may be null. */
+/* False: the context is lost. `progress` is called before each case; may be null. */
 bool run_variant(device *d, const manifest *m, const manifest_variant *v, const kiln_kernel *kernel,
                  const run_options *options, void (*progress)(const char *variant, uint64_t cases),
                  run_result *result);
 
-/* Then another context. False, and the result says so: the device is lost. */
+/* Makes another context. False: the device is lost, and the result says so. */
 bool run_recover(device *d, run_result *result);
 
 /* The cost of all that run_variant runs, by the manifest's expressions at its sizes; 0: nothing runs. It is the same on every

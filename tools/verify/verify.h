@@ -11,7 +11,7 @@ enum {
     VERIFY_EXIT_WRONG =
         1, /* a kernel is wrong or was not compared, or bundle, manifest and references disagree */
     VERIFY_EXIT_USAGE = 2,
-    VERIFY_EXIT_LOST = 4,      /* --queue: the context takes no more work; 3 is out of memory */
+    VERIFY_EXIT_LOST = 4,      /* --queue: the context is lost; 3 is out of memory */
     VERIFY_EXIT_HUNG = 5,      /* a launch has not ended after --launch-seconds */
     VERIFY_EXIT_NO_DEVICE = 77 /* no driver, no device, or none that runs any of the variants asked for */
 };

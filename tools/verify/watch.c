@@ -1,4 +1,4 @@
-/* Launches that other processes take in turn, and that end. */
+/* A lock and a time limit for launches. */
 #define _XOPEN_SOURCE   700 /* fmemopen, sigaction */
 #define _DEFAULT_SOURCE     /* flock */
 #include "watch.h"
@@ -49,7 +49,7 @@ bool watch_open(const char *lock_path, uint64_t seconds, bool has_lines)
     return watch.lock >= 0 || fail_write(lock_path);
 }
 
-/* The handler writes the text, so it is made before a launch. Nothing that was printed may be lost, or stand behind it. */
+/* Formats the text before the launch, since the handler may only write it. Flushes earlier output. */
 void watch_variant(const char *id)
 {
     if (watch.seconds == 0)

@@ -1,22 +1,22 @@
-/* Launches that other processes take in turn, and that end. */
+/* A lock and a time limit for launches. */
 #ifndef VERIFY_WATCH_H
 #define VERIFY_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* lock_path null: launches wait for nobody. seconds 0: a launch may take for ever. With has_lines a launch that takes longer
- * ends standard output with a line of JSON, else it is a message on stderr; the process ends with VERIFY_EXIT_HUNG. False
- * after a message. */
+/* lock_path null: no lock. seconds 0: no time limit. A launch that takes longer ends the process with
+ * VERIFY_EXIT_HUNG, after a line of JSON on standard output if has_lines, otherwise after a message on
+ * stderr. False after a message. */
 bool watch_open(const char *lock_path, uint64_t seconds, bool has_lines);
 
-/* The launches that follow are of this variant. Flushes standard output. */
+/* Names the variant of the launches that follow. Flushes standard output. */
 void watch_variant(const char *id);
 
-/* Takes the lock, and begins to count, unless an earlier call has. */
+/* Takes the lock and starts the clock, unless an earlier call has. */
 void watch_begin(void);
 
-/* The launch has ended, or there was none. */
+/* Call it when the launch has ended, or there was none: stops the clock and releases the lock. */
 void watch_end(void);
 
 #endif

@@ -1,12 +1,12 @@
-/* The launch in front of a kernel, which writes what the kernel reads.
+/* The launch before a kernel, which writes the kernel's inputs.
  *
- * An emulated driver runs it to its end first, and reports what the kernel reads of it before it waits: it writes what is there
- * once more. On a device what is there before is poison: a kernel that does not wait for it reads that, as the writer gives it
- * 20 microseconds to begin.
+ * The emulated driver runs the writer to its end first and reports reads of its output before the kernel waits;
+ * the writer only rewrites the bytes that are there. On a real device the buffers hold poison until the writer,
+ * 20 microseconds later, writes the inputs: a kernel that does not wait reads the poison.
  */
 #include "writer.h"
 
-/* A row of grid.x per buffer, whose thread blocks along grid.y go through it together. */
+/* One grid.x per buffer; its thread blocks along grid.y copy it together. */
 enum { WRITER_THREADS = 256, BYTES_PER_THREAD = 16, MOST_BLOCKS = 64 };
 
 #define ENTRY                                                                                                \

@@ -1,4 +1,4 @@
-/* The launch in front of a kernel, which writes what the kernel reads. */
+/* The launch before a kernel, which writes the kernel's inputs. */
 #ifndef VERIFY_WRITER_H
 #define VERIFY_WRITER_H
 
@@ -6,11 +6,12 @@
 
 enum { WRITER_MOST_BUFFERS = 64 };
 
-/* Whether this kernel is launched so that it may begin before the launch in front of it has ended. */
+/* Whether this kernel is launched so that it may begin before the preceding launch has ended. */
 bool writer_is_needed(const device *d, const kiln_kernel *kernel);
 
-/* Launches a kernel that writes the buffers that are made, which holds for at most WRITER_MOST_BUFFERS of them, for the next launch to wait
- * for. It lets that one begin at once, and writes later. Without such buffers nothing is launched. A result of the driver. */
+/* Launches a kernel that writes the buffers with is_made, at most WRITER_MOST_BUFFERS. It lets the next
+ * launch begin at once and writes later. Launches nothing if there are no such buffers. Returns the driver's
+ * result. */
 int writer_launch(device *d, const device_buffer *buffers, size_t count);
 
 #endif

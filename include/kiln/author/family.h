@@ -15,7 +15,7 @@
  *                   Unless a parameter or an argument is called so
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
- *                   given(pointer): an optional one is not null
+ *                   given(pointer): an optional pointer is not null
  *                   negative(x) of a signed integer or a float argument, which stands nowhere else: it is not at
  *                   least 0, as neither is a NaN.  finite(x) of a float argument: neither an infinity nor a NaN
  * Every expression of every family is parsed when the generator starts; a mistake ends it with an error that names the
@@ -180,13 +180,14 @@ typedef struct kiln_shape {
     struct kiln_constraints *constraints; /* the generator's */
 } kiln_shape;
 
-/* In `shape`: a combination exists only where this holds. `params` are those that it asks about, separated by single spaces,
- * `text` says what has to be: "rows times batch is at most 8: registers". Each constraint is said for every variant, met or not,
- * so that all are known; the shape of a variant that breaks one is not used. */
+/* Call it in `shape`: a combination of parameters exists only if `holds`. `params` names the parameters that
+ * the constraint depends on, separated by single spaces; `text` states the constraint: "rows times batch is
+ * at most 8: registers". State every constraint for every variant, met or not, so that the generator knows
+ * all of them; the shape of a variant that breaks one is not used. */
 void kiln_require(kiln_shape *s, bool holds, const char *params, const char *text);
 
-/* The same of shared memory: at most so many bytes. `text` says what takes them, in the plural: "tile_m and stages with strategy
- * mma". A diagnostic says how many they take. */
+/* The same for shared memory: `bytes` must be at most `most`. `text` names what takes the memory, in the
+ * plural: "tile_m and stages with strategy mma". The diagnostic adds how many bytes they take. */
 void kiln_require_shared_bytes(kiln_shape *s, uint32_t bytes, uint32_t most, const char *params,
                                const char *text);
 

@@ -1,4 +1,4 @@
-"""As much of PyTorch as tools/bench/peers.py calls. It computes nothing but shapes; a batch takes a millisecond.
+"""The part of PyTorch that tools/bench/peers.py calls. It computes only shapes; a batch takes a millisecond.
 
 FAKE_FAULTS="bmm=raise,cudnn=hang,flash=die" plants faults; "gpu=none" takes the GPU away."""
 import contextlib

@@ -10,7 +10,7 @@ ATTRIBUTES = {"sms": 16, "clock_khz": 13, "memory_khz": 36, "bus_bits": 37, "l2_
 
 
 class NotAvailable(RuntimeError):
-    """The driver does not load a text, or lacks a call."""
+    """The driver cannot load the PTX, or lacks an entry point."""
 
 
 class Attribute(ctypes.Structure):
@@ -59,7 +59,7 @@ class Gpu:
             raise RuntimeError(f"{name}: {(text.value or b'error').decode()} ({status})")
 
     def buffer(self, name, bytes_):
-        """A zeroed buffer that stays: one of each name."""
+        """A zeroed buffer, kept under its name."""
         if name not in self.buffers:
             pointer = ctypes.c_uint64()
             self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(bytes_))
@@ -69,7 +69,7 @@ class Gpu:
         return self.buffers[name]
 
     def upload(self, address, data):
-        """Complete on return: a stream that does not wait for the default one would otherwise race with the copy."""
+        """Waits for the copy: a stream that does not wait for the default stream would race with it."""
         self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), data, ctypes.c_size_t(len(data)))
         self.synchronize()
 
@@ -92,7 +92,7 @@ class Gpu:
         return self.kernels[text]
 
     def launch(self, function, grid, block, arguments, shared_bytes=0, is_dependent=False):
-        if shared_bytes > 16 << 10:  # several thread blocks of it a multiprocessor want the whole memory
+        if shared_bytes > 16 << 10:  # several such thread blocks per multiprocessor need the whole shared memory
             self.call("cuFuncSetAttribute", function, SHARED_OPT_IN, ctypes.c_int(shared_bytes))
             self.call("cuFuncSetAttribute", function, SHARED_CARVEOUT, ctypes.c_int(100))
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
@@ -104,7 +104,7 @@ class Gpu:
         self.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
 
     def run(self, text, grid, block, count, data=0, x=0, y=0, shared_bytes=0, is_dependent=False):
-        """Launches a text with the parameters that text.kernel() declares."""
+        """Launches a kernel with the parameters that text.plain() declares."""
         self.launch(self.load(text), grid, block,
                     [ctypes.c_uint64(self.out), ctypes.c_uint64(data), ctypes.c_uint64(x & (1 << 64) - 1),
                      ctypes.c_uint64(y), ctypes.c_uint32(count)], shared_bytes, is_dependent)
@@ -113,7 +113,7 @@ class Gpu:
         self.call("cuCtxSynchronize")
 
     def seconds(self, enqueue, repeats=5):
-        """The median of some times of what `enqueue` launches, after one that is not timed."""
+        """The median time of what `enqueue` launches, after one untimed run."""
         times = []
         for _ in range(1 + (1 if self.small else repeats)):
             self.call("cuEventRecord", self.events[0], self.stream)
@@ -126,7 +126,7 @@ class Gpu:
         return statistics.median(times[1:])
 
     def clocks(self, thread_blocks):
-        """(median clocks, median extra word) of the thread blocks of the last timed launch."""
+        """(median clocks, median extra word) over the thread blocks of the last timed launch."""
         self.synchronize()
         words = memoryview(self.download(self.out, 16 * thread_blocks)).cast("I").tolist()
         if any(words[2::4]):

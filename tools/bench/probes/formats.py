@@ -1,4 +1,4 @@
-"""Element formats and where the operands of tensor cores lie: fragments, and the canonical layouts of shared memory."""
+"""Element formats and the layouts of tensor-core operands: fragments, and the canonical layouts of shared memory."""
 import math
 import struct
 
@@ -19,7 +19,7 @@ def encode(kind, values):
 
 
 def fragment_a(kind, value):
-    """The four registers of A of each of 128 threads (16 rows a warp), from value(row, k)."""
+    """The four registers of A in each of 128 threads (16 rows per warp), from value(row, k)."""
     per = 4 // BYTES[kind]
     return encode(kind, [value(16 * (thread >> 5) + (thread >> 2 & 7) + 8 * (r & 1),
                                per * (thread & 3) + i + 4 * per * (r >> 1))
@@ -27,19 +27,19 @@ def fragment_a(kind, value):
 
 
 def unpack_d(data, n):
-    """D[row][column] from d0... of each of 128 threads."""
+    """D[row][column] from registers d0... of 128 threads."""
     words = struct.unpack(f"<{64 * n}f", data)
     return [[words[(32 * (row >> 4) + 4 * (row & 7) + (column >> 1 & 3)) * (n // 2)
                    + 4 * (column >> 3) + 2 * (row >> 3 & 1) + (column & 1)] for column in range(n)] for row in range(64)]
 
 
 def swizzled(address, swizzle):
-    """Bits 4 and up, one for each doubling of 16 bytes, are xored with bits 7 and up."""
+    """XORs bits 4 and up, one per doubling of 16 bytes, with bits 7 and up."""
     return address ^ (address >> 7 & swizzle // 16 - 1) << 4 if swizzle else address
 
 
 def canonical(kind, major, swizzle, lbo, sbo, row, k):
-    """The byte of element (row, k) behind a matrix descriptor's address, before the swizzle (PTX ISA, CuTe's GMMA layouts)."""
+    """Byte offset of element (row, k) from a matrix descriptor's address, unswizzled (PTX ISA, CuTe's GMMA layouts)."""
     size, unit = BYTES[kind], 16 // BYTES[kind]
     if major == "K":
         inner = k // unit * (16 if swizzle else lbo) + k % unit * size

@@ -1,4 +1,4 @@
-"""What launches, dependences between kernels, joins of split sums and atomics cost."""
+"""The cost of launches, dependences between kernels, split-K reductions and atomics."""
 from probes.probe import Probe
 from probes.text import plain, timed
 
@@ -27,7 +27,7 @@ EMPTY = Probe("empty_launches", 2, "us/kernel", [dict(grid=1, block=128, way="gr
               empty_text, measure_empty)
 
 
-# A chain: each kernel adds 1 to what the kernel before it wrote, one word a thread.
+# A chain: each kernel adds 1 to the output of the preceding kernel, one word per thread.
 
 def chain_text(dependent, **_):
     return plain(f"""
@@ -60,7 +60,7 @@ CHAINS = Probe("dependent_launches", 1.5, "us/kernel",
                 for grid in (132, 528)], chain_text, measure_chain)
 
 
-# Split sums: each thread block writes 16 KB of part sums; the last one of a tile to arrive adds the parts.
+# Split-K: each thread block writes 16 KB of partial sums; the last thread block of a tile adds them.
 
 JOINS = 20
 
@@ -109,10 +109,10 @@ JOIN = Probe("split_join", 1, "us/kernel", [dict(parts=parts, tiles=tiles) for t
              + [dict(parts=parts, tiles=132) for parts in (1, 2, 4)], join_text, measure_join)
 
 
-# Atomics: 16 in a row of each thread, on one word, on a word of each thread block, or on one of each thread.
+# Atomics: 16 per thread, on one word for all, one word per thread block, or one word per thread.
 
 ATOMICS = {"red.add.f32": "red.global.add.f32 [q4], f0;", "red.add.u32": "red.global.add.u32 [q4], r11;",
-           "atom.inc.u32": "atom.global.inc.u32 r12, [q4], r13; xor.b32 r11, r11, r12;",  # ptxas adds up a warp's atom.add
+           "atom.inc.u32": "atom.global.inc.u32 r12, [q4], r13; xor.b32 r11, r11, r12;",  # ptxas combines a warp's atom.add
            "red.add.f16x2": "red.global.add.noftz.f16x2 [q4], r11;"}
 
 

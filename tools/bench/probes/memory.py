@@ -1,4 +1,4 @@
-"""Bandwidth of L2 and DRAM by the way of reading and the bytes in flight, and latencies."""
+"""Bandwidth of L2 and DRAM by kind of load and bytes in flight, and latencies."""
 from probes.probe import Probe
 from probes.rates import mma, mma_setup, mma_sink
 from probes.text import (address_bits, bulk_copy, descriptor, each, expect, fill_shared, listed, plain, seeds, timed,
@@ -6,7 +6,7 @@ from probes.text import (address_bits, bulk_copy, descriptor, each, expect, fill
 
 L2_BYTES, DRAM_BYTES, SMALL_BYTES = 16 << 20, 2 << 30, 1 << 20
 THREADS, PER_THREAD = 256, 4                    # of 16 bytes
-CHUNK = THREADS * PER_THREAD * 16               # what a thread block reads at once
+CHUNK = THREADS * PER_THREAD * 16               # bytes that a thread block reads at once
 NEXT_CHUNK = """mul.wide.u32 q4, r10, {chunk}; and.b64 q4, q4, x_; add.u64 q4, q4, data_; add.u32 r10, r10, ctas;
 """
 
@@ -79,7 +79,7 @@ END:"""
 
 def measure_read(gpu, way, stages, chunk, cluster, blocks, memory):
     bytes_ = SMALL_BYTES if gpu.small else L2_BYTES if memory == "L2" else DRAM_BYTES
-    # Clusters of four leave multiprocessors of a GPC over: as many as surely run at once.
+    # Clusters of four do not fill every GPC: launch only as many as are sure to run at once.
     grid, block = gpu.sms * blocks * (7 if cluster == 4 else 8) // 8 // cluster * cluster, 32 if way == "bulk" else THREADS
     chunk_bytes = chunk if way == "bulk" else CHUNK
     received = (1 << 30) if memory == "L2" else DRAM_BYTES
@@ -120,7 +120,7 @@ def read_text_of(way, stages, chunk, cluster, **_):
 BANDWIDTH = Probe("bandwidth", 4, "GB/s received", READS, read_text_of, measure_read)
 
 
-# Latency: chains of one kind in one warp.
+# Latency: chains of one kind of instruction in one warp.
 
 def chain_of_wgmma(n, length):
     return "wgmma.fence.sync.aligned;\n" + "\n".join([wgmma(n, "da", "db")] * length) \
@@ -128,7 +128,7 @@ def chain_of_wgmma(n, length):
 
 
 MAPPED = "mov.u64 da, {0}; mov.u64 db, da;\n".format(descriptor(128, 16, 1024)) + address_bits("da", "base") + address_bits("db", "base")
-CHAINS = {  # body, links in it, threads
+CHAINS = {  # name: (body, links per body, threads)
     "ffma": ("\n".join(["fma.rn.f32 d8, d8, d9, d10;"] * 16), 16, 32),
     "hfma2": ("\n".join(["fma.rn.f16x2 r24, r24, a1, a2;"] * 16), 16, 32),
     "imad": ("\n".join(["mad.lo.u32 r24, r24, a1, a2;"] * 16), 16, 32),
@@ -168,10 +168,10 @@ LATENCY = Probe("latency", 1.2, "clocks", chains(False), chain_text, measure_cha
 WGMMA_LATENCY = Probe("wgmma_latency", 1.2, "clocks", chains(True), chain_text, measure_chain)
 
 
-# A walk through zeros: the next line is random (a linear congruence modulo the lines), plus what was loaded.
-# "none" is the walk without the load, to be subtracted.
+# A pointer chase through zeros: the next line is pseudo-random (a linear congruential generator), plus the loaded 0.
+# "none" is the chase without the load, to be subtracted.
 
-L2_KIB = 32 << 10  # walks of no more are of lines in L2
+L2_KIB = 32 << 10  # a chase over at most this much stays in L2
 
 
 def chase_text(load, **_):
@@ -187,7 +187,7 @@ def measure_chase(gpu, load, kib):
     bytes_ = SMALL_BYTES if gpu.small else DRAM_BYTES
     data = gpu.buffer("DRAM", bytes_)
     count = 64 if gpu.small else min(4 * lines, 30000)
-    # A reading of the lines puts them into L2; one of everything, whose end remains, takes them out.
+    # Reading the lines brings them into L2; reading the whole buffer evicts them.
     read = bytes_ if kib > L2_KIB else kib << 10
     passes = 1 + 2 * read // CHUNK // gpu.sms if kib <= L2_KIB else read // CHUNK // gpu.sms
     for _ in range(2):
@@ -202,7 +202,7 @@ CHASE = Probe("chase", 1.5, "clocks", [dict(load="none", kib=16)] + [
     chase_text, measure_chase)
 
 
-# Near and far L2: the time of each of 64 lines from one multiprocessor.
+# Near and far L2: the latency of each of 64 lines from one multiprocessor.
 
 LINES = 64
 

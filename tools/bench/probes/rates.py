@@ -1,11 +1,11 @@
-"""What a multiprocessor does per clock: tensor cores, issue, shared memory. Every warp runs one loop between two barriers."""
+"""Rates per clock of a multiprocessor: tensor cores, issue, shared memory. Every warp runs one loop between two barriers."""
 from probes.probe import Probe, product
 from probes.text import address_bits, bulk_copy, descriptor, each, expect, fill_shared, listed, seeds, timed, wait, wgmma, zeros
 
 # wgmma
 
 OPERANDS = 57344        # bytes of B (256 rows of 64 f16) and of A for three warpgroups
-COPIED = 65536          # bytes of a phase of the copies beside: four of 16 KB in flight
+COPIED = 65536          # bytes per phase of the concurrent copies: four of 16 KB in flight
 STOP_AT = OPERANDS + COPIED
 STEPS = 4               # of k16 in a group
 
@@ -40,7 +40,7 @@ def wgmma_text(n, a, consumers, beside, kind, **_):
         return each(int(per_k64), lambda i: f"ld.volatile.shared{vector}.b32 {to(i)}, [r16+{128 * width * i}];") + "\n" + each(16, lambda i: f"xor.b32 r17, r17, r{i};", 24) + "\n"
 
     def group(first):
-        """One group in flight while the next one's A is written: registers that never change would be copied each time."""
+        """One group is in flight while A of the next is written: ptxas would copy registers that never change each time."""
         write = each(4 * STEPS, lambda i: f"xor.b32 a{i}, a{i}, n;", first) if a == "registers" else ""
         multiply = each(STEPS, lambda i: f"add.u64 q3, db, {2 * i}; "
                         + wgmma(n, first + 4 * i if a == "registers" else "da", "q3", kind))
@@ -75,7 +75,7 @@ def measure_wgmma(gpu, n, a, consumers, beside, blocks, kind):
             "copied_bytes_per_clock": round(phases * COPIED / clocks, 2)}
 
 
-# Three warpgroups have 168 registers a thread: N 256 with A in registers would be serialised.
+# Three warpgroups have 168 registers per thread: N 256 with A in registers would be serialised.
 WGMMA_CASES = [case for case in product(kind=["f16"], blocks=["all"], beside=["none"], consumers=[2, 1, 3],
                                         n=[256, 128, 64, 192], a=["registers", "shared"])
                if (case["consumers"], case["n"], case["a"]) != (3, 256, "registers")] \
@@ -86,7 +86,7 @@ WGMMA_CASES = [case for case in product(kind=["f16"], blocks=["all"], beside=["n
 WGMMA = Probe("wgmma_rate", 8, "FLOP/clock/SM", WGMMA_CASES, wgmma_text, measure_wgmma)
 
 
-# mma.sync: 8 independent sums a warp, of products that all differ: e4m3 multiplies onto zero and adds, so equal ones merge
+# mma.sync: 8 independent sums per warp of distinct products: e4m3 multiplies onto zero and adds, so equal products merge
 
 FORMS = {"f16 to f32": ("m16n8k16", "f32.f16.f16.f32", "sm_80"), "bf16 to f32": ("m16n8k16", "f32.bf16.bf16.f32", "sm_80"),
          "f16 to f16": ("m16n8k16", "f16.f16.f16.f16", "sm_80"), "s8 to s32": ("m16n8k32", "s32.s8.s8.s32", "sm_80"),
@@ -162,7 +162,7 @@ def measure_issue(gpu, mix, warps):
 ISSUE = Probe("issue", 2, "warp instructions/clock/SM", product(mix=list(MIXES), warps=[4, 8, 16]), issue_text, measure_issue)
 
 
-# Shared loads: volatile, so that none is merged or dropped; eight are in flight.
+# Shared loads are volatile, so that none is merged or dropped; eight are in flight.
 
 def shared_loads(load):
     loads = {"lds.32": "ld.volatile.shared.b32 r{r}, [r10+{at}];",

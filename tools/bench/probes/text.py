@@ -1,6 +1,6 @@
 """PTX of the probes: the frame of a timed kernel, and the few instructions that several probes write."""
 
-WAIT_TRIES = 1 << 15  # of mbarrier.try_wait, each of which the hardware suspends for a while
+WAIT_TRIES = 1 << 15  # of mbarrier.try_wait; the hardware suspends the thread for a while in each
 HEAD = """.version {version}
 .target {target}
 .address_size 64
@@ -23,7 +23,7 @@ def plain(body, target="sm_80", directives="", more=""):
 
 
 def timed(body, setup="", drain="", sink=(), enter="", aside="", first_aside_warp=None, **frame):
-    """`body` `count` times between two barriers and clocks, which out[ctaid] gets with `failed` and `extra`.
+    """Runs `body` `count` times between two barriers; out[ctaid] gets the clocks, `failed` and `extra`.
 
     Each register of `sink` stays alive: it is stored under a condition that no run meets. `enter` runs once, before the
     loop. Warps from `first_aside_warp` on run `aside` in place of both; their first thread then stores `failed` and `extra`.
@@ -71,7 +71,7 @@ def listed(name, first, number):
 
 
 def seeds(name, first, number, mask="0x3bff3bff"):
-    """Registers with bits that differ by lane; f16 pairs below 1 with the usual mask. r0 to r9 are free for such code."""
+    """Sets registers to bits that differ by lane; with the default mask f16 pairs below 1. Such code may overwrite r0 to r9."""
     move = (lambda i: f"mov.b32 {name}{i}, r2;") if name in "ar" else (lambda i: f"cvt.rn.f32.u32 {name}{i}, r2;")
     return each(number, lambda i: f"mad.lo.u32 r2, tid, {0x9e3779b1 + 2 * i}, {0x85ebca6b * (i + 1) & 0x7fffffff}; "
                                   f"and.b32 r2, r2, {mask}; {move(i)}", first) + "\n"
@@ -92,7 +92,7 @@ fence.proxy.async;
 
 
 def wait(barrier, parity, label, leave):
-    """Waits for a phase of an mbarrier, but not for ever: sets `failed` and branches to `leave` then."""
+    """Waits for a phase of an mbarrier; after WAIT_TRIES sets `failed` and branches to `leave`."""
     return f"""mov.u32 tries, {WAIT_TRIES};
 {label}:
 mbarrier.try_wait.parity.shared::cta.b64 p6, [{barrier}], {parity}; @p6 bra {label}_DONE;
@@ -116,7 +116,7 @@ LAYOUT = {0: 0, 128: 1, 64: 2, 32: 3}  # bits 62-63 of a matrix descriptor by sw
 
 
 def descriptor(swizzle, lbo, sbo):
-    """A matrix descriptor without its address."""
+    """A matrix descriptor without the address."""
     return (lbo >> 4) << 16 | (sbo >> 4) << 32 | LAYOUT[swizzle] << 62
 
 

@@ -1,8 +1,8 @@
-"""Where wgmma and TMA find their elements, and how many bits the sums of tensor cores keep.
+"""Which elements wgmma and TMA read, and how many bits tensor cores keep in their sums.
 
-A map is read in digits. One operand is a unit matrix, so D shows single elements of the other, which lies in shared
-memory filled with the digits of each element's own index. Four launches give the index of every element that the
-hardware reads, whatever layout it has. B is read with A in registers; a unit matrix B is then written where B was read.
+A layout is found digit by digit. One operand is the identity matrix, so D shows single elements of the other operand,
+whose shared memory holds one digit of each element's own index. Four launches give the index of every element that the
+hardware reads, whatever the layout. B is found first, with A in registers; then an identity B is written to that layout.
 """
 import ctypes
 import functools
@@ -13,13 +13,13 @@ from probes.probe import Probe
 from probes.text import address_bits, descriptor, expect, listed, plain, wait, wgmma
 
 WINDOW = 1 << 16          # bytes of each operand's shared memory
-DIGITS = 4                # of base 16, which both formats hold exactly
+DIGITS = 4                # in base 16: both formats hold a digit exactly
 C_AT, IMAGE_AT = 2048, 2048 + 128 * 128 * 4
 PLAIN_B = dict(major="K", swizzle=128, lbo=16, sbo=1024)
 
 
 def wgmma_text(kind, n, form, a_major="K", b_major="K"):
-    """Shared memory, A's registers and C from memory; D = A * B + C as often as `count` says. x, y: the descriptors."""
+    """Loads shared memory, A's registers and C; computes D = A * B + C `count` times. x and y are the descriptors."""
     transposes = int(a_major == "MN"), int(b_major == "MN")
     fours = [(listed("d", 4 * i, 4), 16 * i) for i in range(n // 8)]
     load = "\n".join(f"ld.global.v4.f32 {four}, [q3+{C_AT + at}];" for four, at in fours)
@@ -62,7 +62,7 @@ def digits(kind, place):
 
 
 def combined(products, element):
-    """The index of an element from its digits; None where one is no digit."""
+    """The index of an element from its digits; None if one is not a digit."""
     index = [product[i][j] for product in products for i, j in [element]]
     return sum(int(d) << 4 * place for place, d in enumerate(index)) if all(d in range(16) for d in index) else None
 
@@ -72,7 +72,7 @@ def start_and_flags(layout, start):
 
 
 def read_b(gpu, kind, n, layout, start):
-    """The index of element (row, k) of B, as a dict."""
+    """{(row, k): index of the element of B}"""
     depth = 32 // BYTES[kind]
     unit = fragment_a(kind, lambda row, k: float(row == k))
     text = wgmma_text(kind, n, "registers", b_major=layout["major"])
@@ -82,7 +82,7 @@ def read_b(gpu, kind, n, layout, start):
 
 
 def read_a(gpu, kind, layout, start, form):
-    """The same of A from shared memory; in registers, the number of the element among all that the threads hold."""
+    """The same for A in shared memory; for A in registers, the element's number among all that the threads hold."""
     n, depth, size = 32, 32 // BYTES[kind], BYTES[kind]
     b_map, one, image = read_b(gpu, kind, n, PLAIN_B, 0), encode(kind, [1.0]), bytearray(WINDOW)
     for k in range(depth):
@@ -186,7 +186,7 @@ def measure_sums(gpu, by, kind, fact):
     X, depth = 2.0 ** top, 32 // BYTES[kind]
 
     def kept_bits(sum_of):
-        """The most k with X + X * 2^-k - X exact: bits below the leading one of the larger term."""
+        """The largest k with X + X * 2^-k - X exact: bits kept below the leading bit of the larger term."""
         kept = [k for k in range(1, top - low + 1) if sum_of(X * 2.0 ** -k) == X * 2.0 ** -k]
         return {"value": max(kept, default=0), "has_gaps": len(kept) != max(kept, default=0), "of": top - low}
 
@@ -207,7 +207,7 @@ def measure_sums(gpu, by, kind, fact):
         x = X * 2.0 ** -k
         kept = [i for i in range(2, depth) if add([X, -X] + [0.0] * (i - 2) + [x]) == x]
         return {"value": len(kept), "kept": kept, "below": k}
-    if fact.startswith("ulps of"):  # sums that f32 does not hold: rounded, or cut; each addend alone, or all together
+    if fact.startswith("ulps of"):  # sums that f32 cannot hold: rounded or truncated, per addend or in total
         terms = {"3/2": third, "-3/2": [-t for t in third], "-1/2": [-tiny], "1 in halves": [tiny, tiny], "1/2": [tiny]}
         one, name = 2.0 ** (low + 24), fact[len("ulps of "):]
         return ulps(add(terms[name], one), one)
@@ -226,7 +226,7 @@ FACTS = ["bits of products beside a product", "bits of products beside the adden
 SUMS = {by: [dict(by=by, kind=kind, fact=fact) for kind in ("f16", "e4m3") for fact in FACTS] for by in ("mma", "wgmma")}
 
 
-# Tensor maps: a box of a matrix whose elements are their own index + 1.
+# Tensor maps: a box of a matrix in which each element is its own index + 1.
 
 ROWS, ELEMENT = 37, 2
 UINT16, PADDED = 1, 0xffff
@@ -292,7 +292,7 @@ def tma_case(x, y, swizzle, box_columns=64, box_rows=16, columns=200, pitch=416)
     return locals()
 
 
-# A box whose first column is no multiple of 16 bytes ends the context with CUDA_ERROR_ILLEGAL_INSTRUCTION on an H100: last.
+# Last: on an H100 a box whose first column is not a multiple of 16 bytes loses the context (CUDA_ERROR_ILLEGAL_INSTRUCTION).
 BOXES = [tma_case(*row[:3], **(row[3] if len(row) > 3 else {})) for row in [
     (0, 0, 128), (0, 5, 128), (0, -3, 128), (8, 5, 128), (-8, -3, 128), (-64, 0, 128), (160, 30, 128), (192, 36, 128), (300, 50, 128),
     (0, 5, 0), (8, 3, 0), (0, 0, 128, {"columns": 201, "pitch": 432}), (0, 2, 128, {"columns": 65, "pitch": 144}),

@@ -45,12 +45,11 @@ typedef struct emu_launch {
     uint64_t first_block, end_block; /* those that run: from the first to before the end */
     uint64_t next_number;            /* how many of them have begun */
     emu_order order;
-    uint64_t step;        /* of a shuffled order */
-    uint64_t fault_block; /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
-    uint64_t most_jumps;  /* back, of one block; UINT64_MAX: no limit */
-    uint64_t
-        most_idle_jumps; /* back, of each warp, while nothing in the whole launch was stored, released or finished */
-    uint64_t progress; /* slices in which something was stored, released or finished */
+    uint64_t step;            /* of a shuffled order */
+    uint64_t fault_block;     /* lowest block with a fault, UINT64_MAX: none; later blocks need not go on */
+    uint64_t most_jumps;      /* back, of one block; UINT64_MAX: no limit */
+    uint64_t most_idle_jumps; /* backward jumps of each warp without progress of the launch */
+    uint64_t progress;        /* slices in which something was stored, released or finished */
     unsigned workers_left;
     bool is_shared; /* by several host threads */
 } emu_launch;

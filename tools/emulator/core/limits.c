@@ -10,7 +10,7 @@
 
 #define MOST_THREADS 256
 
-/* Without any progress: the wait will not end. */
+/* Backward jumps of each warp without progress, after which a wait is taken to be endless. */
 #define IDLE_JUMPS (UINT64_C(1) << 26)
 
 static bool is_number(const char *text, size_t size, uint64_t least, uint64_t most, uint64_t *value)
@@ -36,7 +36,7 @@ static bool number_from(const char *name, uint64_t least, uint64_t most, uint64_
     return true;
 }
 
-/* One limit is in force: the one that is given, for all jumps, or the one for jumps without progress. */
+/* One limit applies: the given one, to all jumps, or the default, to jumps without progress. */
 static bool jumps_from(const char *name, emu_limits *l)
 {
     uint64_t given = UINT64_MAX;

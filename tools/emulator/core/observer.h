@@ -31,8 +31,8 @@ typedef enum emu_misuse {
    exchange          lanes of a warp, none of which is missing, are about to exchange values
    address           the lanes are about to use the argument as an address
    access            they are about to access `bytes` each at these host addresses; idle lanes repeat an active one
-   request           all that an instruction asks of memory for these lanes together; `at` as above. `to` is NULL, or where
-                     cp.async copies what it asks for: offsets in shared memory
+   request           the memory request of an instruction for these lanes together; `at` as above. `to` is NULL,
+                     or the destinations of cp.async: offsets in shared memory
    fence             the lanes execute a fence
    warp_sync         the lanes have met at a bar.warp.sync
    barrier_arrive    a warp arrives at a block barrier: its fragments, summed up

@@ -270,7 +270,7 @@ static emu_count_access measure_request(const emu_count_row *r, uint64_t *seen, 
     return a;
 }
 
-/* Sorts them, too. */
+/* Sorts `of` and counts its distinct values. */
 static uint64_t count_distinct(uint64_t *of, unsigned count)
 {
     uint64_t distinct = 0;

@@ -16,10 +16,11 @@
                         others make one of their own, lanes that only write zeros none to the source. Lanes give the
                         rows of ldmatrix and stmatrix, 16 bytes each. Prefetches and reads of parameters make none
    sector               32 aligned bytes of an allocation. Per request each sector counts once; there is no cache, so the
-                        next request counts it again. Where cp.async copies 16 bytes per lane, a sector counts once for
-                        each 32 aligned bytes of shared memory that it goes to: the L2 cache is asked for it once for both
-                        halves only if they go to the same 32 bytes, in either order. Measured on an H100 with Nsight
-                        Compute; what smaller copies cost is not known, they count as loads do
+                        next request counts it again. If cp.async copies 16 bytes per lane, a sector counts
+                        once for each aligned 32 bytes of shared memory that it goes to: its two halves are
+                        one request to the L2 cache only if they go to the same 32 bytes, in either order.
+                        Measured on an H100 with Nsight Compute. The cost of smaller copies is unknown; they
+                        count like loads
    bytes                lanes times their access sizes; bytes used: distinct bytes of each request, added over requests
    distinct sectors     sectors of an allocation that some request of the launch touched
    read, write, atomic  atom, red and what changes or asks an mbarrier object are atomic, neither read nor written; a store

@@ -149,7 +149,7 @@ emu_program *emu_decode(const emu_decode_input *in)
     if (in->device_number >= 90) /* measured: ptxas places the first symbol at 0x400 from sm_90 on */
         p->reserved_shared_bytes = 1024;
     p->register_bytes = EMU_SINK_BYTES;
-    p->local_bytes = 16;  /* so that address 0 is no variable */
+    p->local_bytes = 16;  /* so that no variable has address 0 */
     emu_list_push(&d, 0); /* index 0 stands for no list */
     emu_layout_functions(&d);
     emu_layout_dynamic_shared(&d);

@@ -4,9 +4,9 @@
 
 #include "../core/program.h"
 
-/* What a decoding knows about a symbol. */
+/* Where a decoding has placed a symbol. */
 typedef struct emu_place {
-    uint32_t decoding; /* that the rest belongs to */
+    uint32_t decoding; /* for which the rest is valid */
     uint32_t slot;     /* of a register; 0: none yet */
     uint64_t address;  /* of a shared or local variable */
     bool has_address;
@@ -19,12 +19,13 @@ typedef struct emu_decode_input {
     const uint64_t *variable_addresses; /* by symbol sequence; of .global and .const variables */
     emu_place *places;                  /* by symbol sequence, zeroed before the module's first decoding */
     uint32_t decoding;                  /* of this module, from 1 */
-    bool only_kernel;       /* finds what is wrong with it, whatever its callees are, and gives no program */
-    unsigned device_number; /* 90 */
+    bool only_kernel;                   /* check the kernel without its callees, and make no program */
+    unsigned device_number;             /* 90 */
     emu_log *log;
 } emu_decode_input;
 
-/* NULL when the log has errors, and with only_kernel. The time depends on what the kernel reaches, not on the module. */
+/* NULL if the log has errors, and with only_kernel. The time depends on the code that the kernel reaches, not
+ * on the module. */
 emu_program *emu_decode(const emu_decode_input *input);
 void emu_program_free(emu_program *program);
 

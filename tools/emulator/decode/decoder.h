@@ -22,7 +22,7 @@ typedef struct emu_function_code {
     size_t start;
     uint32_t return_slot;
     bool is_listed;              /* among the decoder's functions */
-    bool can_be_called;          /* it is decoded, or is not going to be */
+    bool can_be_called;          /* it is decoded, or will not be */
     uint32_t *op_of_instruction; /* for labels; one more than instructions */
 } emu_function_code;
 
@@ -60,7 +60,7 @@ void emu_finish_destination(emu_decoder *d, const emu_destination *destination);
 
 /* The register that `o` names and its slot; NULL without a word when it names none. */
 const emu_symbol *emu_decode_register(emu_decoder *d, const emu_operand *o, uint32_t *slot);
-/* The vector register that `o` is as a whole; NULL: it is something else. */
+/* The vector register if `o` is a whole one; otherwise NULL. */
 const emu_symbol *emu_decode_vector(emu_decoder *d, const emu_operand *o, uint32_t *slot);
 /* Elements of a vector operand: of {...} or of a vector register; false after an error. */
 bool emu_decode_elements(emu_decoder *d, const emu_operand *o, unsigned count, emu_operand *elements);

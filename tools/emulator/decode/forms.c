@@ -7,7 +7,7 @@
 
 /* ---- mov, which takes nearly anything: registers, constants, addresses, vectors, parts of a register --------------- */
 
-/* How many elements a vector in braces or a vector register has; 0: it is neither. */
+/* The number of elements of a vector in braces or a vector register; 0: neither. */
 static unsigned count_elements(emu_decoder *d, const emu_operand *o)
 {
     uint32_t slot;

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-/* Of local memory, per thread: the CUDA programming guide's limit. */
+/* Local memory per thread: the CUDA programming guide's limit. */
 #define LOCAL_BYTES (512u << 10)
 
-/* Of a warp. */
+/* Registers of a warp. */
 #define REGISTER_BYTES (1u << 30)
 
 emu_place *emu_place_of(emu_decoder *d, uint32_t sequence)
@@ -22,7 +22,8 @@ emu_function_code *emu_find_code(emu_decoder *d, const emu_function *f)
     return emu_place_of(d, f->sequence)->code;
 }
 
-/* Gives the variable its place at or after `end` and returns the new end; the old one if that is above `most`. */
+/* Places the variable at or after `end` and returns the new end; the old end if the new one would exceed
+ * `most`. */
 static uint32_t place_variable(emu_decoder *d, const emu_symbol *s, uint32_t end, uint32_t alignment,
                                uint32_t most)
 {
@@ -43,7 +44,7 @@ static void layout_local(emu_decoder *d, const emu_symbol *s)
     p->local_bytes = place_variable(d, s, p->local_bytes, s->alignment < 16 ? 16 : s->alignment, LOCAL_BYTES);
 }
 
-/* How much a device has is checked when the kernel is whole. */
+/* The device's limit is checked when the kernel is complete. */
 static void layout_static_shared(emu_decoder *d, const emu_symbol *s)
 {
     emu_program *p = d->program;
@@ -90,8 +91,8 @@ emu_call emu_call_parts(const emu_instruction *i)
 
 /* ---- functions: callees first ------------------------------------------------------------------------------------ */
 
-/* Returns false if the function has to be laid out first: it is added to those that wait. One that is being laid out is
-   recursive, and the decoder of call refuses it. */
+/* Returns false if the function must be laid out first; it is then added to the waiting ones. A function that
+   is being laid out is recursive; the decoder of `call` refuses it. */
 static bool is_laid_out(emu_decoder *d, const emu_function *f, emu_list *waiting)
 {
     if (!f->is_defined || emu_find_code(d, f))

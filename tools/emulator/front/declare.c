@@ -46,7 +46,7 @@ static uint32_t parse_alignment(emu_parser *p)
     return (uint32_t)n;
 }
 
-/* ".align 8" before the state space, where ptxas takes it too; 0: there is none. */
+/* ".align 8" before the state space, which ptxas also accepts; 0: there is none. */
 static uint32_t parse_alignments(emu_parser *p)
 {
     uint32_t alignment = 0;
@@ -121,7 +121,7 @@ typedef struct emu_shape {
     unsigned count;
 } emu_shape;
 
-/* What an array may have, so that no size wraps. */
+/* The most elements of an array, so that no size wraps around. */
 static uint64_t most_elements(const emu_symbol *s)
 {
     const uint64_t bytes = s->space == EMU_GLOBAL ? UINT64_C(1) << 40 : INT32_MAX;
@@ -319,7 +319,7 @@ void emu_parse_declaration(emu_parser *p)
     emu_lex_next(l);
     type = parse_type(p, space, alignment);
     type.is_external = is_external;
-    /* ptxas takes a declaration of nothing */
+    /* ptxas accepts an empty declaration */
     for (bool more = !emu_lex_is(l, ";"); more; more = emu_lex_accept(l, ","))
         parse_declarator(p, &type);
     emu_lex_expect(l, ";");

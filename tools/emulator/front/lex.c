@@ -32,7 +32,7 @@ emu_text emu_lex_line_text(const emu_lexer *l, const char *at)
     /* `at` is always inside the source, whose first character is not a continuation of anything */
     while (from[-1] != '\n' && from[-1] != '\0' && at - from < MOST)
         from--;
-    if (at - from == MOST) /* a long line: what is around the place */
+    if (at - from == MOST) /* a long line: only the part around the place */
         from = at - MOST / 2;
     const char *to = from;
     while (to < l->end && *to != '\n' && *to != '\0' && to - at < MOST)

@@ -11,7 +11,7 @@ typedef struct emu_function emu_function;
 typedef struct emu_scope {
     struct emu_scope *outer;
     emu_function *function; /* NULL at module level */
-    emu_symbol *numbers;    /* that have names which end in digits, the last one first */
+    emu_symbol *numbers;    /* symbols whose names end in digits, the last one first */
 } emu_scope;
 
 typedef enum emu_symbol_kind {

@@ -257,7 +257,8 @@ static emu_function *parse_function_name(emu_parser *p)
     return f;
 }
 
-/* ".alias name, function;": the name, declared without a body, means the function from here on (ISA 11.2.3). */
+/* ".alias name, function;": from here on the name, declared without a body, means the function (PTX ISA
+ * 11.2.3). */
 static void parse_alias(emu_parser *p)
 {
     emu_lexer *l = &p->lexer;

@@ -13,8 +13,8 @@ typedef struct emu_parser {
     emu_list instructions, variables;
     const emu_source *source; /* what the last .loc of the body says */
     emu_lack lacks;           /* of the function whose head is being read */
-    unsigned depth;           /* of what is being read inside a statement */
-    emu_list open_items;      /* operands of the lists that are not closed yet, the innermost list's last */
+    unsigned depth;           /* of nesting inside the current statement */
+    emu_list open_items;      /* operands of the open lists, the innermost list's last */
 } emu_parser;
 
 /* A constant expression's value (ISA 4.5.5). */
@@ -23,8 +23,8 @@ typedef struct emu_value {
     uint64_t bits;
 } emu_value;
 
-/* Around whatever may hold something of its own kind, so that no text is deeper than the host's stack. ptxas has such a limit
-   too. */
+/* For every construct that can contain its own kind, so that no text overflows the host's stack. ptxas has
+   such a limit too. */
 #define EMU_MAX_DEPTH 100
 void emu_go_deeper(emu_parser *p);
 void emu_come_back(emu_parser *p);

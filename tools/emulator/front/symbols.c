@@ -115,7 +115,7 @@ emu_symbol *emu_declare(emu_parser *p, emu_scope *scope, emu_symbol_kind kind, e
     const bool has_number = split_number(name, &prefix, &number);
     const emu_symbol *range = has_number ? find_here(p->module, scope, prefix, true) : NULL;
     refuse_second(p, name, find_here(p->module, scope, name, false));
-    refuse_second(p, name, range && number < range->count ? range : NULL); /* %r3 behind %r<9> */
+    refuse_second(p, name, range && number < range->count ? range : NULL); /* %r3 after %r<9> */
     emu_symbol *s = add_symbol(p, scope, kind, name);
     if (has_number) {
         s->next_number = scope->numbers;
@@ -130,7 +130,7 @@ emu_symbol *emu_declare_numbered(emu_parser *p, emu_scope *scope, emu_text name,
     uint32_t number;
     refuse_second(p, name, find_here(p->module, scope, name, true));
     for (const emu_symbol *s = scope->numbers; s;
-         s = s->next_number) /* %r<9> behind %r3; a label is no such name */
+         s = s->next_number) /* %r<9> after %r3; labels do not count */
         if (s->kind != EMU_SYMBOL_LABEL && split_number(s->name, &prefix, &number) && number < count &&
             emu_text_same(prefix, name) &&
             (s->name.size == prefix.size + 1 || s->name.at[prefix.size] != '0'))

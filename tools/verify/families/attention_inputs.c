@@ -315,7 +315,8 @@ static double slope_of(uint64_t head, bool is_near)
     return exp2(is_near ? -13 : -1 - (double)(head % 8));
 }
 
-/* A mask hides one key in five, with extremes all of some queries, and half of those that are not finite. */
+/* A mask hides one key in five, half of the keys for non-finite inputs; for extreme inputs its other elements
+ * are 300 or -300. */
 static void fill_shaping(problem *p, int kind, random_stream s)
 {
     static const char *const names[] = {"sinks", "alibi_slopes", "mask"};

@@ -18,10 +18,10 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
  *     q8: + sum over blocks of (scale/2) (1 + 2^-9) sum |w|
  *     with bias or residual: + 2^-23 (|r| + |bias| + |residual|)
  *     with w_scale: r and S times it, and + 2^-24 |r|
- *     mma: L S is the sum of |h| * (|scale * code| + |minimum|) of each element times its L: the additions that a warp has
- *           from the element's stage on, and those of warps
- *     half: + 40 * 2^-24 S, for a step of a tensor core cuts what it adds: 8 products and a sum, each by less than 2^-24 of
- *           the largest twice; a sub-block is up to 4 steps
+ *     mma: L S is the sum of |h| * (|scale * code| + |minimum|) of each element times its L: a warp's additions from the
+ *           element's stage on, and those that join the warps
+ *     half: + 40 * 2^-24 S, since a step of a tensor core truncates what it adds: 8 products and a sum, each by less than
+ *           2^-24 of the largest twice; a sub-block is up to 4 steps
  *     codes: the product's bound alone, as h is exact
  *     split_k: 9 more parts to add, for a thread block has at least an eighth of a tile's k
  *     tiles instead, in which a sum takes all of k: L = 5/4 k, for such a step; and for the rounding of weights to x's type, of
@@ -42,7 +42,7 @@ enum { Q8_BLOCK = 32, MOST_MATRICES = 3 };
 
 typedef struct row_sums {
     double product, size; /* r and S */
-    double additions;     /* of mma: L S, but for the warps */
+    double additions;     /* mma: L S without the additions of warps */
     double loose;         /* of q8: sum of |w| times what h may be off by */
     double weights;       /* sum of |scale code| + |minimum| */
     double inputs;        /* sum of |h| */
@@ -119,7 +119,7 @@ static uint64_t product_elements(const problem *p)
     return has_format(p, of_16, sizeof of_16 / sizeof *of_16) ? 16 : 32;
 }
 
-/* Of mma: what a warp adds to an element of y in a stage: a product for each scale, and one for each minimum. */
+/* mma: the additions of a warp to an element of y in a stage: one per scale, and one per minimum. */
 static double additions_of_stage(const problem *p)
 {
     static const char *const with_minima[] = {"q4_1", "q5_1", "q2_k", "q4_k", "q5_k"};
@@ -128,7 +128,8 @@ static double additions_of_stage(const problem *p)
            (double)(problem_parameter(p, "k_warps") * product_elements(p));
 }
 
-/* Stages from that of element i of k to the last that its thread block has. With split_k 0 it may have all. */
+/* The number of stages from that of element i of k to the thread block's last. With split_k 0 that may be k's
+ * last. */
 static uint64_t stages_from(const problem *p, uint64_t i, uint64_t k)
 {
     const uint64_t elements = stage_elements(p), stages = (k + elements - 1) / elements, here = i / elements;
@@ -277,7 +278,7 @@ typedef struct call {
     problem *p;
     uint64_t m, k;
     vector *v;
-    double *additions; /* of mma: what a warp adds from each element's stage on */
+    double *additions; /* mma: a warp's additions from each element's stage on */
     bool is_random;
 } call;
 
@@ -561,7 +562,8 @@ static void align_signs(const double w[], double x[], uint64_t k)
         x[i] = copysign(x[i], w[i]);
 }
 
-/* One product just above a power of two, then sums of products that are each a bit less than half an ulp of it. */
+/* One product just above a power of two, then products whose sums are each slightly less than half an ulp of
+ * it. */
 static void absorb(const double w[], double x[], uint64_t k, uint64_t elements)
 {
     uint64_t largest = 0;
@@ -582,7 +584,7 @@ static void absorb(const double w[], double x[], uint64_t k, uint64_t elements)
     }
 }
 
-/* Makes each row of x by a row of W: from the first again behind the last. */
+/* Makes each row of x from a row of W, starting again at the first after the last. */
 static void suit_weights(problem *p, argument *in, bool is_absorbed)
 {
     const uint64_t k = problem_integer(p, "k"), n = problem_integer(p, "n");

@@ -1,4 +1,4 @@
-"""As much of bitsandbytes as tools/bench/peers.py calls, over the torch beside it."""
+"""The part of bitsandbytes that tools/bench/peers.py calls, on top of the fake torch."""
 from bitsandbytes import functional
 
 
