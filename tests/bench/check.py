@@ -84,6 +84,25 @@ def unit():
            ([], ["no start: ended with 1: no driver"] * 3, ["a", "b"]))
     files()
     judgement()
+    options()
+
+
+def options():
+    """Calls that are refused, with words of the message; nothing is made."""
+    with tempfile.TemporaryDirectory() as room:
+        room = pathlib.Path(room)
+        (room / "file").write_text("mine")
+        for words, status, said in ((["smoke", "x", "--jobs", "0"], 2, "--jobs"), (["smoke", "x", "--small", "-1"], 2, "--small"),
+                                    (["smoke", "x", "--scale", "nan"], 2, "--scale"),
+                                    (["smoke", "x", "--launch-seconds", "0"], 2, "--launch-seconds"),
+                                    (["smoke", "x", "--only", "nothing"], 2, "facts"), (["examine", "x"], 2, "--previous"),
+                                    (["pack", "x", "--peers", "nowhere"], 2, "nowhere"), (["plan", "x"], 2, "no folder"),
+                                    (["measure", "file"], 1, "file: File exists"), (["measure", "file/x"], 1, "Not a directory"),
+                                    (["build", "--target", "sm_90a"], 1, "base target")):
+            done = subprocess.run([sys.executable, "-B", ROOT / "tools/bench/gpu", *words, "--build", room / "build"], cwd=room,
+                                  capture_output=True, text=True)
+            expect(" ".join(words), (done.returncode, said in done.stderr, "Traceback" in done.stderr, (room / "x").exists()),
+                   (status, True, False, False))
 
 
 def files():
@@ -94,6 +113,8 @@ def files():
         with out.path("verify").open("a", encoding="utf-8") as torn:
             torn.write('{"id": "y", "res')
         expect("rows", [row["id"] for row in records.read(folder, "verify")], ["x"])
+        records.Records(folder).add("verify", {"id": "z"})
+        expect("rows behind a piece", [row["id"] for row in records.read(folder, "verify")], ["x", "z"])
         records.MOST_BYTES, limit = 200, records.MOST_BYTES
         for _ in range(50):
             out.add("times", {"id": "z"})
@@ -120,6 +141,8 @@ def judgement():
         with contextlib.redirect_stdout(said):
             judge.print_family_regret("f", [(found[0], {"f/t=a,tile=1": 7, "f/t=a,tile=2": 6})])
         expect("regret by estimates that have the best first", said.getvalue(), "f: 1 calls, mean 1.250, then 1.000\n")
+        out.add("run", {"phase": "shipped", "not_run": 25, "next": "f/t=a,tile=1"})
+        judge.print_run(folder)
         judge.print_verification(folder)
         judge.table(folder, found)
     expect("rank correlation", (judge.rank_correlation([(1, 10), (2, 20), (3, 35)]), judge.rank_correlation([(1, 3), (2, 2), (3, 1)])),
@@ -177,15 +200,21 @@ def pack(room, manifest, kiln):
     shutil.copy(manifest, build / "tools/bench/kiln_gpu.json")
     names = [v["id"] for v in json.loads(pathlib.Path(manifest).read_text(encoding="utf-8"))["variants"]]
     (build / "tools/bench/sets.json").write_text(json.dumps({name: ("kiln_default", "kiln_full")[i % 2] for i, name in enumerate(names)}))
-    done = subprocess.run([sys.executable, "-B", ROOT / "tools/bench/gpu", "pack", room / "kit", "--build", build],
-                          capture_output=True, text=True)
-    expect("pack", (done.returncode, done.stderr), (0, ""))
+    make = [sys.executable, "-B", ROOT / "tools/bench/gpu", "pack", "--build", build]
+    (room / "mine").mkdir()
+    (room / "mine/thesis").write_text("chapter")
+    done = subprocess.run([*make, room / "mine"], capture_output=True, text=True)
+    expect("pack into a folder of the user's", (done.returncode, "is no kit" in done.stderr, (room / "mine/thesis").exists()),
+           (1, True, True))
+    for _ in range(2):
+        done = subprocess.run([*make, room / "kit"], capture_output=True, text=True)
+        expect("pack", (done.returncode, done.stderr), (0, ""))
     shutil.rmtree(build)
     print(done.stdout.strip().partition(": ")[2])
     return names
 
 
-def call(room, name, driver, *options, environment=None, kill_after=None):
+def call(room, name, driver, *options, environment=None, kill_after=None, sent=signal.SIGKILL):
     """A call of the kit, away from the tree and without its environment."""
     out = room / f"out-{name}"
     bare = {"PATH": "/usr/bin:/bin", "TMPDIR": str(room), "KILN_EMU_DEVICE": "sm_90", **(environment or {})}
@@ -196,7 +225,7 @@ def call(room, name, driver, *options, environment=None, kill_after=None):
                              start_new_session=True)
     if kill_after:
         kill_after(out)
-        os.killpg(child.pid, signal.SIGKILL)
+        os.killpg(child.pid, sent)
     output, _ = child.communicate()
     files = {path.name: path.stat().st_size for path in out.iterdir()}
     if child.returncode and not kill_after:
@@ -242,6 +271,12 @@ def kill(room, names, emulator):
     expect("what was kept", (len(found) >= 6, set(found.values())), (True, {"ok"}))
     expect("the device", "first" in str(records.read(out, "run")[1]), True)
     print(f"killed: {len(found)} of {len(names)} verdicts are kept")
+    for number in signal.SIGINT, signal.SIGTERM:
+        shutil.rmtree(out)
+        begin, (out, status, output) = time.monotonic(), call(room, "measure", emulator, kill_after=half, sent=number)
+        seconds = time.monotonic() - begin
+        expect("interrupted", (status, "Traceback" in output, set(results(out).values()), seconds < 15), (130, False, {"ok"}, True))
+        expect("what is left behind", [path.name for path in room.glob("kiln-gpu-*")][1:], [])
 
 
 def misbehave(room, names, emulator, faulty, fault):

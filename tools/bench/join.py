@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 
 def runs_on(name, target):
@@ -33,6 +34,16 @@ def entry(name):
     return "  - {" + ", ".join([f"family: {family}", *(pair.replace("=", ": ") for pair in pairs.split(",") if pair)]) + "}\n"
 
 
+def check(kiln, text):
+    """Ends with kiln's message where it refuses a configuration."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([kiln, "list", file.name], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr.replace(file.name, "join.py").rstrip())
+
+
 def write_if_changed(path, text):
     """Leaves an unchanged file alone, so that nothing is rebuilt."""
     path = pathlib.Path(path)
@@ -42,13 +53,17 @@ def write_if_changed(path, text):
 
 def main():
     kiln, bundle, target, output, sets, *configs = sys.argv[1:]
+    if not re.fullmatch(r"sm_\d+", target):
+        sys.exit(f"join.py: expected a base target such as sm_90, found '{target}'")
     first = {}
     for config in configs:
         name = re.search(r"^bundle: *(\w+)", pathlib.Path(config).read_text(encoding="utf-8"), re.MULTILINE)[1]
         for variant in variants(kiln, config, target):
             first.setdefault(variant, name)
     head = f"# Made by tools/bench/join.py.\nbundle: {bundle}\ntargets: [{target}]\nkernels:\n"
-    write_if_changed(output, head + "".join(map(entry, first)))
+    config = head + "".join(map(entry, first))
+    check(kiln, config)
+    write_if_changed(output, config)
     write_if_changed(sets, json.dumps(first, indent=0) + "\n")
 
 

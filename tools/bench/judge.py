@@ -115,7 +115,7 @@ def estimates(build, call):
 
 def print_run(results):
     for row in records.read(results, "run"):
-        if "first" in row:
+        if "kernel_driver" in row:
             device = row["first"]["device"]
             print(f"{device['name']}, driver {row['kernel_driver']}, commit {row['commit'][:12]}, {row['date']}, card {row['card']}")
         elif "failed" in row or "not_run" in row:
@@ -174,7 +174,7 @@ def print_family_regret(family, of):
 
 def bandwidth(results):
     """Bytes per microsecond of the largest copy, reads plus writes."""
-    for row in records.read(results, "times") + [r["first"] for r in records.read(results, "run") if "first" in r]:
+    for row in records.read(results, "times") + [r["first"] for r in records.read(results, "run") if "kernel_driver" in r]:
         if row.get("copies"):
             largest = max(row["copies"], key=lambda copy: copy["bytes"])
             return 2 * largest["bytes"] / median(largest)

@@ -9,21 +9,39 @@ MOST_BYTES = 15 << 20  # per file
 
 
 class Records:
+    """Raises OSError where the folder cannot be written. `lost` is the first error of a row that did not fit on the disk."""
+
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.start = time.monotonic()
         self.lock = threading.Lock()
+        self.lost = None
+        self.path("run").open("ab").close()
+        for file in FILES:
+            cut_piece(self.path(file))
 
     def path(self, file):
         return self.folder / f"{file}.jsonl"
 
     def add(self, file, row):
         """Appends the row as one line, with the seconds since the run began. A row that no longer fits is dropped."""
-        text = json.dumps({**row, "at": round(time.monotonic() - self.start, 2)}) + "\n"
-        with self.lock, self.path(file).open("a", encoding="utf-8") as out:
-            if out.tell() + len(text) <= MOST_BYTES:
-                out.write(text)
+        line = (json.dumps({**row, "at": round(time.monotonic() - self.start, 2)}) + "\n").encode()
+        with self.lock:
+            try:
+                with self.path(file).open("ab") as out:
+                    if out.tell() + len(line) <= MOST_BYTES:
+                        out.write(line)
+            except OSError as why:
+                self.lost = self.lost or why
+                cut_piece(self.path(file))
+
+
+def cut_piece(path):
+    """Removes the piece of a line that a killed run or a full disk left at the end of a file."""
+    if path.exists():
+        with path.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def read(folder, file):

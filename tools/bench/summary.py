@@ -92,7 +92,7 @@ def beside(peers, line, us):
 
 
 def of_folder(folder):
-    about = next(row for row in records.read(folder, "run") if "first" in row)
+    about = next(row for row in records.read(folder, "run") if "kernel_driver" in row)
     verdicts = {row["id"]: row["result"] for row in records.read(folder, "verify")}
     right = sum(result == "ok" for result in verdicts.values())
     device, empty = about["first"]["device"]["name"], about["first"]["empty_kernel"]["graph"]
@@ -120,7 +120,7 @@ def markdown(results=RESULTS):
     """The newest results of each device, by the folders' names."""
     newest = {}
     for folder in sorted(results.glob("*/")):
-        about = next((row for row in records.read(folder, "run") if "first" in row), None)
+        about = next((row for row in records.read(folder, "run") if "kernel_driver" in row), None)
         if about:
             newest[about["first"]["device"]["name"]] = folder
     return "\n".join(of_folder(newest[name]) for name in sorted(newest)) or NOTHING

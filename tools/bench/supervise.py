@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import threading
@@ -11,6 +12,7 @@ import time
 
 START_SECONDS = 60  # until a program's first line, before which it opens the device
 MOST_FAILED_STARTS = 3
+INTERRUPTED = -signal.SIGINT, -signal.SIGTERM  # by the user, as the supervisor is
 
 
 class Ended(Exception):
@@ -81,17 +83,32 @@ class Feed:
         self.command, self.is_fine, self.line_seconds = command, is_fine, line_seconds
         self.on_first, self.on_row, self.on_lost = on_first, on_row, on_lost
         self.failed_starts = 0
+        self.children = set()
         self.lock = threading.Lock()
 
     def run(self, lines, until, programs=1):
-        """Returns the lines that did not run: time was up, or no program would start."""
+        """Returns the lines that did not run: time was up, or no program would start. An exception, such as
+        KeyboardInterrupt, ends all programs; lines that they had not answered are not lost."""
         self.lines, self.until = collections.deque(lines), until
         threads = [threading.Thread(target=self.work) for _ in range(min(programs, len(lines)))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            self.stop()
+            for thread in filter(threading.Thread.is_alive, threads):
+                thread.join()
+            raise
         return list(self.lines)
+
+    def stop(self):
+        """Time is up, now."""
+        with self.lock:
+            self.until = 0
+            for child in self.children:
+                child.process.kill()
 
     def take(self):
         with self.lock:
@@ -104,13 +121,17 @@ class Feed:
 
     def start(self):
         child = Child(self.command)
+        with self.lock:
+            self.children.add(child)
+            if self.until == 0:
+                child.process.kill()
         try:
             self.on_first(child.read(min(self.until, time.monotonic() + START_SECONDS)))
             self.failed_starts = 0
             return child
         except (Ended, ValueError) as why:
             child.stop()
-            if time.monotonic() < self.until:
+            if time.monotonic() < self.until and child.process.returncode not in INTERRUPTED:
                 self.failed_starts += 1
                 self.on_lost(None, f"no start: {why}")
             return None
@@ -132,7 +153,7 @@ class Feed:
             row = child.ask(line, min(self.until, time.monotonic() + self.line_seconds))
         except (Ended, ValueError) as why:
             child.stop()
-            if time.monotonic() >= self.until:
+            if time.monotonic() >= self.until or child.process.returncode in INTERRUPTED:
                 self.give_back(line)
             else:
                 self.on_lost(line, str(why))
