@@ -1,5 +1,6 @@
 """Reads results without a GPU and prints failures, dispatch's regret, and a table of times beside those of the peers."""
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -87,6 +88,7 @@ def read_built(build, name):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+@functools.cache
 def read_manifest(build):
     return read_built(build, "tools/bench/kiln_gpu.json")
 
@@ -105,8 +107,8 @@ def estimates(build, call):
     words = [f"{k}={v}" for k, v in (*call.contract.items(), *call.sizes)]
     largest = max((row["sizes"].get(FREE, 0) for row in call.rows.values()))
     words += [f"{FREE}={largest}"] if largest else []
-    build = pathlib.Path(build)
-    done = subprocess.run([str(build / "bin/kiln"), "explain", str(build / "tools/bench/kiln_gpu.yaml"), call.family, "-t", "sm_90",
+    target, build = read_manifest(build)["targets"][0], pathlib.Path(build)
+    done = subprocess.run([str(build / "bin/kiln"), "explain", str(build / "tools/bench/kiln_gpu.yaml"), call.family, "-t", target,
                            *words], capture_output=True, text=True)
     return {name: int(cycles) for cycles, name in re.findall(r"^ *(\d+)  (\S+)$", done.stdout, re.MULTILINE)}
 
