@@ -143,6 +143,11 @@ def endings():
     expect("exit status of a failure", status, EXIT_LOST)
     expect("lines up to a failure", [(row["line"], "error" in row) for row in rows], [(0, True), (1, True)])
 
+    for option in "--help", "--list":
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([BENCH, option], stdout=full, stderr=subprocess.PIPE, text=True)
+        expect(f"{option} to a full device", (done.returncode, "cannot be written" in done.stderr), (1, True))
+
 
 first_line()
 sizes()

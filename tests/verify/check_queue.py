@@ -58,7 +58,7 @@ def check_lines(folder):
 
 
 def check_wrong():
-    done, lines = queue(["axpi", "", IDS[1], IDS[1]])
+    done, lines = queue(["axpi", "", IDS[1], IDS[1] + "\r"])
     expect(done.returncode == 0 and [row["id"] for row in lines[1:]] == ["axpi", "", "axpy", "axpy"] and
            [row["result"] for row in lines[1:]] == ["WRONG", "WRONG", "ok", "ok"] and
            lines[1]["detail"].startswith("no such variant: the bundle lacks it") and

@@ -617,40 +617,45 @@ static int run_device(bench *b)
     return status;
 }
 
+static int run_program(bench *b, const char *manifest_text, size_t manifest_bytes)
+{
+    char error[1024];
+    if (b->checked && !(manifest_text = file_read(&b->memory, b->checked, &manifest_bytes))) {
+        fprintf(stderr, "kiln-bench: %s cannot be read\n", b->checked);
+        return VERIFY_EXIT_WRONG;
+    }
+    b->manifest = manifest_read(&b->memory, manifest_text, manifest_bytes, error, sizeof error);
+    if (!b->manifest) {
+        fprintf(stderr, "kiln-bench: %s\n", error);
+        return VERIFY_EXIT_WRONG;
+    }
+    if (b->is_listing) {
+        list_variants(b);
+        return VERIFY_EXIT_OK;
+    }
+    return b->checked ? run_plan(b) : run_device(b);
+}
+
 int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *manifest_text,
                     size_t manifest_bytes);
 
 int kiln_bench_main(int argc, char **argv, const kiln_index *index, const char *manifest_text,
                     size_t manifest_bytes)
 {
-    char error[1024];
     int status = VERIFY_EXIT_OK;
     bench b = {.index = index, .samples = 11, .copy_bytes = UINT64_C(1) << 30};
     if (argc > 1 && strcmp(argv[1], "verify") == 0) /* one program: the bundle is most of its bytes */
         return kiln_verify_main(argc - 1, argv + 1, index, manifest_text, manifest_bytes);
     if (!read_options(&b, argc, argv))
         return VERIFY_EXIT_USAGE;
-    if (b.wants_help) {
+    if (b.wants_help)
         print_help();
-        return VERIFY_EXIT_OK;
-    }
-    if (b.checked && !(manifest_text = file_read(&b.memory, b.checked, &manifest_bytes))) {
-        fprintf(stderr, "kiln-bench: %s cannot be read\n", b.checked);
-        return VERIFY_EXIT_WRONG;
-    }
-    b.manifest = manifest_read(&b.memory, manifest_text, manifest_bytes, error, sizeof error);
-    if (!b.manifest) {
-        fprintf(stderr, "kiln-bench: %s\n", error);
-        status = VERIFY_EXIT_WRONG;
-    } else if (b.is_listing) {
-        list_variants(&b);
-    } else if (b.checked) {
-        status = run_plan(&b);
-    } else {
-        status = run_device(&b);
-    }
+    else
+        status = run_program(&b, manifest_text, manifest_bytes);
     pool_free(&b.memory);
-    if (fflush(stdout) != 0)
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "kiln-bench: standard output cannot be written\n");
         status = VERIFY_EXIT_WRONG;
+    }
     return status;
 }

@@ -444,7 +444,9 @@ int kiln_tune_main(int argc, char **argv, const kiln_index *index, const char *m
         print_help(argv[0]);
     int status = t.wants_help ? VERIFY_EXIT_OK : run_program(&t, manifest_text, manifest_bytes);
     pool_free(&t.memory);
-    if (fflush(stdout) != 0 || ferror(stdout))
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "kiln-tune: standard output cannot be written\n");
         status = VERIFY_EXIT_WRONG;
+    }
     return status;
 }

@@ -25,8 +25,6 @@ int queue_run(device *d, const kiln_index *index, const manifest *m, const run_r
     results_write_facts(stdout, all);
     while (has_context && fflush(stdout) == 0 && getline(&line, &room, stdin) > 0) {
         line[strcspn(line, "\r\n")] = '\0';
-        if (line[0] == '\0')
-            continue;
         const manifest_variant *v = find_variant(all, line);
         run_result result = {.verdict = RUN_WRONG,
                              .detail = "no such variant: the bundle lacks it, or --filter or --own-images "
