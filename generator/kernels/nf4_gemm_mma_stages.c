@@ -4,9 +4,10 @@
  * a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's
  * start, from different banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
  * (device/README.md). Only rows of 64 by 128 with split_k 0 have 16 bytes of padding instead, as ptxas has no register left for
- * the other half's address on sm_120. A column's scales are copied a chunk at a time,
- * 32 (16 where there is no room for more), so that their sectors are full, and in the order in which a lane takes them: into a
- * ring of two chunks.
+ * the other half's address on sm_120.
+ *
+ * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane takes them. A chunk has
+ * 32 scales, or 16 where there is no room for more, so that their sectors are full.
  */
 #include "nf4_gemm_mma.h"
 

@@ -83,7 +83,7 @@ static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
 
 /* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
 
-/* Of this lane's elements of a row. */
+/* The extremes of the elements of a row that this lane holds. */
 static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t row, bool nan_wins)
 {
     quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0], nan_wins);

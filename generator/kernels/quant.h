@@ -113,7 +113,7 @@ ptx_val quant_nested_scale(quant *q, ptx_val first, ptx_val index, const ptx_val
 /* ---- quant_code.c: numbers and codes ------------------------------------------------------------------------------ */
 
 /* Running extremes of a group, one per number that the group stores: the absmax, or the maximum and minimum.
- * Of elements or of pairs of elements. */
+ * They are taken element by element, or two elements at a time. */
 typedef struct quant_extremes {
     ptx_val at[2];
     bool nan_wins; /* a group with a NaN gets a NaN as its scale, and is not plain */

@@ -168,7 +168,7 @@ static void report(diagnostics *d, const char *path)
     diagnose(d, (place){.file = path}, "cannot write: %s", strerror(errno));
 }
 
-/* ---- what is there ----------------------------------------------------------------------------------------------- */
+/* ---- existing files ---------------------------------------------------------------------------------------------- */
 
 bool file_begins(const char *front, const char *mark)
 {

@@ -242,7 +242,7 @@ static void test_many(void **state)
     expect_fast("constants");
 }
 
-/* Of a long line a message shows what is around the mistake. */
+/* A message about a long line shows only the part around the mistake. */
 static void test_long_line(void **state)
 {
     (void)state;

@@ -70,7 +70,7 @@ static void test_idle(void **state)
     assert_int_equal(count_to("100000000", JUMPS + (1 << 20), 1), CUDA_SUCCESS);
 }
 
-/* What is no number is said, and nothing runs. */
+/* A value that is not a number is reported, and nothing runs. */
 static void test_not_a_number(void **state)
 {
     (void)state;
