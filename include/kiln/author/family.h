@@ -217,6 +217,12 @@ typedef struct kiln_family {
     kiln_time time;
     const kiln_workspace *workspace; /* null: none. Else the bundle tells its size: NAME_FAMILY_workspace */
     const kiln_call *calls;          /* null: the family's own function is the only one */
+    /* Sizes of a usual call, over arguments and contract parameters, that a shape in a configuration need not name; what else it
+     * does not name is the least that the rules allow. Null: there are none. */
+    const kiln_value *usual;
+    /* Under which condition over arguments and parameters another contract is faster, and which: told to those who name such a
+     * shape. May be null. */
+    const kiln_rule *advice;
     kiln_cost cost;
     uint32_t min_sm; /* lowest target that some variant runs on */
     void (*emit)(ptx_fn *f, const kiln_variant *v);
