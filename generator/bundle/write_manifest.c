@@ -397,9 +397,8 @@ static size_t sorted_shapes(arena *a, const plan *p, shape_row **rows)
         const shaped_item *item = &p->shaped[i];
         const char *contract = contract_text(a, &item->request);
         for (size_t k = 0; k < item->shape_count; k++)
-            (*rows)[count++] =
-                (shape_row){&item->request, contract, &item->shapes[k],
-                            call_shape_text(a, item->request.family, &item->shapes[k])};
+            (*rows)[count++] = (shape_row){&item->request, contract, &item->shapes[k],
+                                           call_shape_text(a, item->request.family, &item->shapes[k])};
     }
     if (count > 0)
         qsort(*rows, count, sizeof **rows, compare_shapes);
