@@ -376,6 +376,13 @@ static const kiln_rule rules[] = {
 };
 /* clang-format on */
 
+static const kiln_value example[] = {
+    {"m", "128"},
+    {"k", "1024"},
+    {"global_scale", "1"},
+    {.arg = NULL},
+};
+
 const kiln_family fp4_quantize_family = {
     .name = "fp4_quantize",
     .summary = "quantise a matrix to NVFP4 or MXFP4",
@@ -393,6 +400,7 @@ const kiln_family fp4_quantize_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .example = example,
     .empty = "m == 0 || k == 0",
     .shape = shape,
     .grid = {"select(" IS_TILED ", " ACROSS ", ceil_div(m * (k / " BLOCK "), 512))",

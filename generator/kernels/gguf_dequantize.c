@@ -329,6 +329,9 @@ static const kiln_rule q4k_rules[] = {
 };
 /* clang-format on */
 
+static const kiln_value example[] = {{"n", "4096"}, {.arg = NULL}};
+static const kiln_value rows_example[] = {{"tensor_rows", "128"}, {"n", "4"}, {"k", "1024"}, {.arg = NULL}};
+
 const kiln_family gguf_dequantize_family = {
     .name = "gguf_dequantize",
     .summary = "turn GGUF's quantised blocks back into a tensor",
@@ -340,6 +343,7 @@ const kiln_family gguf_dequantize_family = {
     .args = tensor_args,
     .rules = tensor_rules,
     .empty = "n == 0",
+    .example = example,
     .shape = shape,
     .grid = {TENSOR_GRID},
     .cost = {.bytes_read = "n * " GGUF_BYTES " / 256", .bytes_written = "n * " WIDTH, .elements = "n"},
@@ -359,6 +363,7 @@ const kiln_family gguf_rows_family = {
     .args = rows_args,
     .rules = rows_rules,
     .empty = "n == 0 || k == 0",
+    .example = rows_example,
     .shape = shape,
     .grid = {"ceil_div(n * ceil_div(k, 2048), 8)"},
     .cost = {.bytes_read = "n * (k * " GGUF_BYTES " / 256 + 4)",
@@ -381,6 +386,7 @@ const kiln_family q4k_dequantize_family = {
     .args = q4k_args,
     .rules = q4k_rules,
     .empty = "n == 0",
+    .example = example,
     .shape = shape,
     .grid = {TENSOR_GRID},
     .cost = {.bytes_read = "n / 256 * 144", .bytes_written = "n * " WIDTH, .elements = "n"},

@@ -300,6 +300,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         linear_shape_simt(s, &g);
 }
 
+static const kiln_value example[] = {
+    {"m", "4"},         {"n", "256"},        {"n_2", "256"},   {"n_3", "256"},
+    {"k", "1024"},      {"eps", "1e-5"},     {"w_scale", "1"}, {"w_scale_2", "1"},
+    {"w_scale_3", "1"}, {"gate_scale", "1"}, {.arg = NULL},
+};
+
 const kiln_family linear_family = {
     .name = "linear",
     .summary = "multiply rows by GGUF weights, a norm before and a sum or gate behind",
@@ -330,6 +336,7 @@ const kiln_family linear_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .example = example,
     .empty = "m == 0 || n == 0",
     .shape = shape,
     .workspace = &workspace,

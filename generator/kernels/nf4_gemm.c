@@ -148,6 +148,19 @@ static void emit(ptx_fn *f, const kiln_variant *v)
         (kiln_int(v, "tile_m") >= 16 ? nf4_gemm_emit_wide : nf4_gemm_emit_simt)(f, v);
 }
 
+static const kiln_dense dense[] = {
+    {"in", "m, k", "a_stride", "rows == strided"},
+    {"out", "m, n", "c_stride", "rows == strided"},
+    {.args = NULL},
+};
+
+static const kiln_value example[] = {
+    {"m", "16"},
+    {"n", "256"},
+    {"k", "512"},
+    {.arg = NULL},
+};
+
 const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
     .summary = "multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]",
@@ -171,6 +184,8 @@ const kiln_family nf4_gemm_family = {
     .args = args,
     .workspace = &workspace,
     .rules = rules,
+    .dense = dense,
+    .example = example,
     .empty = "m == 0 || n == 0",
     .shape = shape,
     .grid = {GRID_N, "select(split_k == 0, 1, ceil_div(m, tile_m))", "max(1, split_k)"},

@@ -417,6 +417,13 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     ptx_param(f, PTX_U32, "normal_scales"); /* for the rules */
 }
 
+static const kiln_value example[] = {
+    {"m", "16"},
+    {"n", "256"},
+    {"k", "512"},
+    {.arg = NULL},
+};
+
 const kiln_family nf4_gemm_transposed_family = {
     .name = "nf4_gemm_transposed",
     .summary = "multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
@@ -438,6 +445,7 @@ const kiln_family nf4_gemm_transposed_family = {
     .args = args,
     .workspace = &workspace,
     .rules = rules,
+    .example = example,
     .empty = "m == 0 || k == 0",
     .shape = shape,
     .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "split_k"},

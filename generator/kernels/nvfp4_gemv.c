@@ -97,6 +97,10 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     (kiln_is(v, "strategy", "mma") ? nvfp4_emit_mma : nvfp4_emit_simt)(f, v);
 }
 
+static const kiln_value example[] = {
+    {"m", "256"}, {"k", "1024"}, {"l", "1"}, {"b_rows", "1"}, {"alpha", "1"}, {.arg = NULL},
+};
+
 const kiln_family nvfp4_gemv_family = {
     .name = "nvfp4_gemv",
     .summary = "multiply NVFP4 matrices by a vector each",
@@ -113,6 +117,7 @@ const kiln_family nvfp4_gemv_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .example = example,
     .empty = "m == 0 || l == 0",
     .shape = shape,
     .grid = {GRID_X, GRID_Y},

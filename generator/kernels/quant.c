@@ -588,6 +588,8 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 #define INT4_CODER(v) (kiln_is(v, "mode", "asym") ? QUANT_INT4_ASYM : QUANT_INT4_SYM)
 #define NF4_CODER(v)  ((void)(v), QUANT_NF4)
 
+static const kiln_value example[] = {{"n", "4096"}, {"group_size", "64"}, {.arg = NULL}};
+
 /* `emits` emits the kernel of the coder. */
 #define FAMILY(of, OF, entry, emits, what, of_nonfinite, params_of, shape_of, blocks, read, written)                   \
     static void of##_##entry##_emit(ptx_fn *f, const kiln_variant *v)                                                  \
@@ -598,7 +600,7 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
     const kiln_family of##_##entry##_family = {                                                                        \
         .name = #of "_" #entry, .summary = what, .source = OF##_SOURCE, .accuracy = ACCURACY,                          \
         .nonfinite = of_nonfinite, .params = params_of, .args = of##_##entry##_args, .rules = rules,                   \
-        .empty = "n == 0", .shape = shape_of, .grid = {blocks}, .min_sm = 75,                                          \
+        .empty = "n == 0", .example = example, .shape = shape_of, .grid = {blocks}, .min_sm = 75,                      \
         .cost = {.bytes_read = read, .bytes_written = written, .elements = "n"}, .emit = of##_##entry##_emit};
 
 FAMILY(int4, INT4, scale, emit_scale(f, v, coder), "compute the scale, and for asym the zero, of each INT4 group",

@@ -88,6 +88,13 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     linear_shape_simt(s, &g);
 }
 
+static const kiln_value example[] = {
+    {"n", "256"},
+    {"k", "1024"},
+    {"eps", "1e-5"},
+    {.arg = NULL},
+};
+
 const kiln_family rmsnorm_q4k_gemv_family = {
     .name = "rmsnorm_q4k_gemv",
     .summary = "normalise vectors and multiply them by GGUF Q4_K weights",
@@ -103,6 +110,7 @@ const kiln_family rmsnorm_q4k_gemv_family = {
         "a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row. With norm rms, one in "
         "x or in gamma does, and zeros with an eps of 0",
     .params = params,
+    .example = example,
     .args = args,
     .rules = rules,
     .empty = "n == 0",

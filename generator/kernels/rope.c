@@ -527,6 +527,23 @@ static const kiln_rule rules[] = {
 #define TYPE_BYTES   "select(type == f32, 4, 2)"
 /* clang-format on */
 
+static const kiln_dense dense[] = {
+    {"q", "n, q_heads, head_dim", "q_row_stride q_head_stride", NULL},
+    {"k", "n, k_heads, head_dim", "k_row_stride k_head_stride", NULL},
+    {"v", "n, v_heads, head_dim", "v_row_stride v_head_stride", NULL},
+    {"q_out", "n, q_heads, head_dim", "out_row_stride out_head_stride", NULL},
+    {"k_cache k_codes v_cache v_codes", "pages, page_size, max(k_heads, v_heads), head_dim",
+     "cache_page_stride cache_row_stride cache_head_stride", NULL},
+    {"k_scales v_scales", "pages, page_size, max(k_heads, v_heads)",
+     "scale_page_stride scale_row_stride scale_head_stride", "cache == int8_token"},
+    {.args = NULL},
+};
+
+static const kiln_value example[] = {
+    {"n", "4"},         {"q_heads", "8"}, {"k_heads", "2"},    {"v_heads", "2"}, {"rotary_dim", "head_dim"},
+    {"magnitude", "1"}, {"pages", "16"},  {"page_size", "16"}, {.arg = NULL},
+};
+
 const kiln_family rope_family = {
     .name = "rope",
     .summary = "rotate Q and K by position, append K and V to a cache",
@@ -545,6 +562,8 @@ const kiln_family rope_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .dense = dense,
+    .example = example,
     .empty = "n == 0 || q_heads + k_heads + v_heads == 0",
     .shape = shape,
     .grid = {"n", BLOCKS},
