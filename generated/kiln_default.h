@@ -73,20 +73,15 @@ enum { KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 = 32, KILN_DEFAULT_INT4_QUANTIZE_GROU
 enum { KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW = 1 };
 typedef struct kiln_default_int4_quantize_args {
     CUdeviceptr in;     /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
-    CUdeviceptr scale;  /* out, f32[ceil_div(n, group)]: scale of each group; sym: max(largest magnitude,
-                         * 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15 */
-    CUdeviceptr zero;   /* out, f32[ceil_div(n, group)], only when mode == asym: zero of each group: (0 -
-                         * smallest) / scale, not rounded */
-    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
-                         * the last byte's second code is 0 */
+    CUdeviceptr scale;  /* out, f32[ceil_div(n, group)]: scale of each group */
+    CUdeviceptr zero;   /* out, f32[ceil_div(n, group)], only when mode == asym: zero of each group */
+    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
     uint64_t n;         /* elements */
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;      /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
-    uint32_t mode;      /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale: sym asym; 0 is sym */
-    uint32_t group;     /* elements that share a scale; any: as many as the argument group_size says, which
-                         * is slower: 32 128; 0 is none of them */
-    uint32_t nibbles;   /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                         * round: low; 0 is low */
+    uint32_t mode;      /* how codes are scaled: sym asym; 0 is sym */
+    uint32_t group;     /* elements that share a scale: 32 128; 0 is none of them */
+    uint32_t nibbles;   /* order of a byte's codes: low; 0 is low */
 } kiln_default_int4_quantize_args;
 kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_int4_quantize_args *args);
@@ -176,16 +171,13 @@ typedef struct kiln_default_int4_unpack_args {
     CUdeviceptr packed; /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
     CUdeviceptr scale;  /* in, f32[ceil_div(n, group)]: scale of each group */
     CUdeviceptr zero;   /* in, f32[ceil_div(n, group)], only when mode == asym: zero of each group */
-    CUdeviceptr out;    /* out, type[n], aligned to 16 bytes: (code - 8, or code - zero) * scale, rounded
-                         * after each step */
+    CUdeviceptr out;    /* out, type[n], aligned to 16 bytes: (code - 8, or code - zero) * scale */
     uint64_t n;         /* elements */
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;      /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
-    uint32_t mode;      /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale: sym asym; 0 is sym */
-    uint32_t group;     /* elements that share a scale; any: as many as the argument group_size says, which
-                         * is slower: 32 128; 0 is none of them */
-    uint32_t nibbles;   /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                         * round: low; 0 is low */
+    uint32_t mode;      /* how codes are scaled: sym asym; 0 is sym */
+    uint32_t group;     /* elements that share a scale: 32 128; 0 is none of them */
+    uint32_t nibbles;   /* order of a byte's codes: low; 0 is low */
 } kiln_default_int4_unpack_args;
 kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
                                      const kiln_default_int4_unpack_args *args);
@@ -270,16 +262,13 @@ enum { KILN_DEFAULT_INT4_SCALE_MODE_SYM = 1, KILN_DEFAULT_INT4_SCALE_MODE_ASYM =
 enum { KILN_DEFAULT_INT4_SCALE_GROUP_128 = 128 };
 typedef struct kiln_default_int4_scale_args {
     CUdeviceptr in;    /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
-    CUdeviceptr scale; /* out, f32[ceil_div(n, 128)]: scale of each group; sym: max(largest magnitude,
-                        * 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15 */
-    CUdeviceptr zero;  /* out, f32[ceil_div(n, 128)], only when mode == asym: zero of each group: (0 -
-                        * smallest) / scale, not rounded */
+    CUdeviceptr scale; /* out, f32[ceil_div(n, 128)]: scale of each group */
+    CUdeviceptr zero;  /* out, f32[ceil_div(n, 128)], only when mode == asym: zero of each group */
     uint64_t n;        /* elements */
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;     /* element type of the tensor that is not quantised: f32 f16; 0 is f32 */
-    uint32_t mode;     /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale: sym asym; 0 is sym */
-    uint32_t group;    /* elements that share a scale; any: as many as the argument group_size says, which
-                        * is slower: 128; 0 is 128 */
+    uint32_t mode;     /* how codes are scaled: sym asym; 0 is sym */
+    uint32_t group;    /* elements that share a scale: 128; 0 is 128 */
 } kiln_default_int4_scale_args;
 kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
                                     const kiln_default_int4_scale_args *args);
@@ -336,12 +325,11 @@ typedef struct kiln_default_int4_pack_args {
     CUdeviceptr in;     /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;  /* in, f32[ceil_div(n, 128)]: scale of each group */
     CUdeviceptr zero;   /* in, f32[ceil_div(n, 128)], only when mode == asym: zero of each group */
-    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
-                         * the last byte's second code is 0 */
+    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
     uint64_t n;         /* elements */
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;      /* element type of the tensor that is not quantised: f32 f16; 0 is f32 */
-    uint32_t mode;      /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale: sym asym; 0 is sym */
+    uint32_t mode;      /* how codes are scaled: sym asym; 0 is sym */
     uint32_t group, nibbles; /* 0, or the bundle's only values: 128, low */
 } kiln_default_int4_pack_args;
 kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
@@ -399,15 +387,12 @@ enum { KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW = 1, KILN_DEFAULT_NF4_QUANTIZE_NIBB
 typedef struct kiln_default_nf4_quantize_args {
     CUdeviceptr in;     /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;  /* out, f32[ceil_div(n, 64)]: scale of each group: max(largest magnitude, 1e-12) */
-    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
-                         * the last byte's second code is 0 */
+    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
     uint64_t n;         /* elements */
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;      /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
-    uint32_t group;     /* elements that share a scale; any: as many as the argument group_size says, which
-                         * is slower: 64; 0 is 64 */
-    uint32_t nibbles;   /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                         * round: low high; 0 is low */
+    uint32_t group;     /* elements that share a scale: 64; 0 is 64 */
+    uint32_t nibbles;   /* order of a byte's codes: low high; 0 is low */
 } kiln_default_nf4_quantize_args;
 kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
                                       const kiln_default_nf4_quantize_args *args);
@@ -482,13 +467,9 @@ typedef struct kiln_default_nf4_unpack_args {
     uint64_t n;          /* elements */
     uint64_t group_size; float nested_offset; /* not read by this bundle: leave 0 */
     uint32_t type;       /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower: 64; 0 is 64 */
-    uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                          * round: low high; 0 is low */
-    uint32_t scale_type; /* how scales are stored; nested: as bitsandbytes' double quantisation does,
-                          * nested_code[scale_index] * nested_absmax + nested_offset, rounded after each
-                          * step: f32; 0 is f32 */
+    uint32_t group;      /* elements that share a scale: 64; 0 is 64 */
+    uint32_t nibbles;    /* order of a byte's codes: low high; 0 is low */
+    uint32_t scale_type; /* how scales are stored: f32; 0 is f32 */
 } kiln_default_nf4_unpack_args;
 kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nf4_unpack_args *args);
@@ -553,8 +534,7 @@ typedef struct kiln_default_nf4_scale_args {
     uint64_t n;        /* elements */
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;     /* element type of the tensor that is not quantised: f32 f16; 0 is f32 */
-    uint32_t group;    /* elements that share a scale; any: as many as the argument group_size says, which
-                        * is slower: 64; 0 is 64 */
+    uint32_t group;    /* elements that share a scale: 64; 0 is 64 */
 } kiln_default_nf4_scale_args;
 kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_scale_args *args);
@@ -598,8 +578,7 @@ enum { KILN_DEFAULT_NF4_PACK_NIBBLES_LOW = 1 };
 typedef struct kiln_default_nf4_pack_args {
     CUdeviceptr in;     /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
     CUdeviceptr scale;  /* in, f32[ceil_div(n, 64)]: scale of each group */
-    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
-                         * the last byte's second code is 0 */
+    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
     uint64_t n;         /* elements */
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;      /* element type of the tensor that is not quantised: f32 f16; 0 is f32 */
@@ -648,8 +627,7 @@ enum { KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32 = 3, KILN_DEFAULT_Q4K_DEQUANTIZE_TYP
 typedef struct kiln_default_q4k_dequantize_args {
     CUdeviceptr packed; /* in, u8[n / 256 * 144], aligned to 16 bytes: super-blocks of 144 bytes, as a GGUF
                          * file has them */
-    CUdeviceptr out;    /* out, type[n], aligned to 16 bytes: d * scale * code - dmin * minimum, rounded to
-                         * f32, then to the type */
+    CUdeviceptr out;    /* out, type[n], aligned to 16 bytes: d * scale * code - dmin * minimum */
     uint64_t n;         /* elements */
     uint32_t type;      /* element type of the tensor: f32 f16 bf16; 0 is f32 */
 } kiln_default_q4k_dequantize_args;
@@ -716,8 +694,7 @@ typedef struct kiln_default_rmsnorm_q4k_gemv_args {
     float eps;           /* added to the mean of the squares; at least 0 and finite */
     uint32_t norm;       /* rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x: rms; 0 is rms */
     uint32_t x;          /* element type of x; gamma is f32: f16 bf16; 0 is none of them */
-    uint32_t activation; /* exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of
-                          * max|h| / 127: q8 exact; 0 is exact */
+    uint32_t activation; /* how products are made: q8 exact; 0 is exact */
     uint32_t batch;      /* vectors: 1; 0 is 1 */
     uint32_t y;          /* element type of y: f16 bf16; 0 is none of them */
 } kiln_default_rmsnorm_q4k_gemv_args;
@@ -835,22 +812,17 @@ enum { KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 = 3 };
 enum { KILN_DEFAULT_NF4_GEMM_ROWS_PACKED = 1 };
 typedef struct kiln_default_nf4_gemm_args {
     CUdeviceptr in;            /* in, a[m * k], aligned to 16 bytes: A, row by row */
-    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
-                                * column after column */
+    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
     CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
     CUdeviceptr scale_index, nested_code, nested_absmax; /* not read by this bundle: leave 0 */
     CUdeviceptr out;           /* out, a[m * n]: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over K; workspace and
-                                * tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters; /* in and out, u32: must be all 0 before a launch, or C is wrong; the launch
-                                * leaves them 0; one launch at a time */
+    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over K */
+    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
     uint32_t m;                /* rows of A and C */
     uint32_t n;                /* columns of C */
     uint32_t k;                /* columns of A */
     uint32_t a_stride, c_stride; float nested_offset; /* not read by this bundle: leave 0 */
-    uint64_t workspace_size;   /* numbers that workspace holds; tile_counters has one for each 32 of them;
-                                * 0: neither is given, and K is not split. 16 * (m + 64) * (n + 128) are
-                                * enough for any tiles */
+    uint64_t workspace_size;   /* elements of workspace; 0: none, and K is not split */
     uint32_t a;                /* element type of A and C: f32 bf16 f16; 0 is f16 */
     uint32_t acc, nibbles, scale_type, rows; /* 0, or the bundle's only values: f32, low, f32, packed */
 } kiln_default_nf4_gemm_args;
@@ -1001,22 +973,16 @@ enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 = 3 };
 enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW = 1 };
 typedef struct kiln_default_nf4_gemm_transposed_args {
     CUdeviceptr in;            /* in, a[m, n], aligned to 16 bytes: A, row by row */
-    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
-                                * column after column */
+    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
     CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
     CUdeviceptr out;           /* out, a[m, k], aligned to 16 bytes: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over n; workspace and
-                                * tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters; /* in and out, u32: must be all 0 before a launch, or C is wrong; the launch
-                                * leaves them 0; one launch at a time */
+    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over n */
+    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
     uint32_t m;                /* rows of A and C */
     uint32_t n;                /* columns of A; what the product sums over */
     uint32_t k;                /* columns of C */
-    uint64_t workspace_size;   /* numbers that workspace holds; tile_counters has one for each 512 of them;
-                                * 0: neither is given, and n is not split. 32 * (m + 32) * (k + 512) are
-                                * enough for any tiles */
-    uint32_t normal_scales;    /* 1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so that
-                                * tensor cores may take f16 products; 0: any scales */
+    uint64_t workspace_size;   /* elements of workspace; 0: none, and n is not split */
+    uint32_t normal_scales;    /* 1: every scale is 0 or a normal number of f16; 0: any */
     uint32_t a;                /* element type of A and C: f32 f16 bf16; 0 is f16 */
     uint32_t acc, nibbles;     /* 0, or the bundle's only values: f32, low */
 } kiln_default_nf4_gemm_transposed_args;
@@ -1109,7 +1075,7 @@ enum { KILN_DEFAULT_NVFP4_GEMV_C_F16 = 1, KILN_DEFAULT_NVFP4_GEMV_C_BF16 = 2 };
 enum { KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS = 1 };
 typedef struct kiln_default_nvfp4_gemv_args {
     CUdeviceptr a;         /* in, u8[l, m, k / 2], aligned to 16 bytes: matrices: two codes per byte along
-                            * k, the low nibble first */
+                            * k */
     CUdeviceptr sfa;       /* in, u8[l, m, k / 16], aligned to 16 bytes: e4m3 scale of each 16 codes of a */
     CUdeviceptr b;         /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 2], aligned to 16 bytes:
                             * vectors: each is the first of b_rows rows */
@@ -1119,8 +1085,7 @@ typedef struct kiln_default_nvfp4_gemv_args {
     uint32_t m;            /* rows of a matrix */
     uint32_t k;            /* columns of a matrix */
     uint32_t l;            /* matrices */
-    uint32_t b_rows;       /* rows of b per vector, which is the first of them; 1: there is no padding; 0:
-                            * 128 */
+    uint32_t b_rows;       /* rows of b per vector; 0: 128 */
     float alpha;           /* not read by this bundle: leave 0 */
     uint32_t c;            /* element type of c: f16 bf16; 0 is f16 */
     uint32_t scale_layout, global_scale; /* 0, or the bundle's only values: rows, 0 */
@@ -1304,8 +1269,7 @@ typedef struct kiln_default_attention_single_head_args {
     CUdeviceptr v;       /* in, type[seq_len, head_dim], aligned to 16 bytes: V */
     CUdeviceptr out;     /* out, type[seq_len, head_dim], aligned to 16 bytes: O */
     uint32_t seq_len;    /* rows of each matrix, one after the other */
-    double scale;        /* f32, passed as double: factor of the scores, at least 0 and finite; usually 1 /
-                          * sqrt(head_dim) */
+    double scale;        /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
     uint32_t type;       /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
     uint32_t head_dim;   /* elements of a row of Q, K, V and O: 128 64; 0 is 128 */
     uint32_t causal;     /* a query sees no keys after its own, see causal_offset; 0 or 1 */
@@ -1386,18 +1350,15 @@ typedef struct kiln_default_rope_args {
     CUdeviceptr q;              /* in, bf16[n, q_heads, 128], aligned to 16 bytes: Q, a row for each token */
     CUdeviceptr k;              /* in, bf16[n, k_heads, 128], aligned to 16 bytes: K */
     CUdeviceptr v;              /* in, bf16[n, v_heads, 128], aligned to 16 bytes: V */
-    CUdeviceptr frequencies;    /* in, constant, u64[rotary_dim / 2]: of each pair: how far one position
-                                 * turns it, in fractions of a turn, 2^-64 each */
+    CUdeviceptr frequencies;    /* in, constant, u64[rotary_dim / 2]: how far one position turns each pair */
     CUdeviceptr positions;      /* in, u32[n]: of each token; i32 that are not negative have the same bits */
-    CUdeviceptr slots;          /* in, i64[select(k_heads + v_heads == 0, 0, n)]: where each token's K and
-                                 * V go: page * page_size + row, another for each. With one that is
-                                 * negative or beyond the cache nothing is appended */
-    CUdeviceptr q_out;          /* out, bf16[n, q_heads, 128], aligned to 16 bytes: the rotated Q; may be
-                                 * q, with q's strides */
+    CUdeviceptr slots;          /* in, i64[select(k_heads + v_heads == 0, 0, n)]: page * page_size + row
+                                 * for each token's K and V */
+    CUdeviceptr q_out;          /* out, bf16[n, q_heads, 128], aligned to 16 bytes: the rotated Q */
     CUdeviceptr k_cache;        /* in and out, bf16[pages, page_size, max(k_heads, v_heads), 128], aligned
-                                 * to 16 bytes: the cache of K; what gets no token stays as it is */
+                                 * to 16 bytes: the cache of K */
     CUdeviceptr v_cache;        /* in and out, bf16[pages, page_size, max(k_heads, v_heads), 128], aligned
-                                 * to 16 bytes: the cache of V, with the same strides */
+                                 * to 16 bytes: the cache of V */
     CUdeviceptr k_codes, v_codes, k_scale, v_scale, k_scales, v_scales; /* not read by this bundle: leave 0 */
     uint32_t n;                 /* tokens */
     uint32_t q_heads;           /* heads of Q; may be 0 */

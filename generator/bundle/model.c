@@ -69,18 +69,6 @@ bool needs_workspace(arena *a, const bundle_family *f)
     return true;
 }
 
-bool dense_applies(arena *a, const bundle_family *f, const kiln_dense *row)
-{
-    uint64_t value;
-    return !row->when || !expression_is_constant(bind_text(a, f->family, row->when, f->common), &value) ||
-           value != 0;
-}
-
-bool has_contiguous(const bundle_family *f)
-{
-    return f->family->dense && !f->call;
-}
-
 static const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -383,6 +371,7 @@ static void make_calls(arena *a, bundle_family *f)
         kiln_family *family = arena_copy(a, f->family, sizeof *family);
         family->args = calls[i].args;
         family->workspace = NULL;
+        family->dense = NULL;
         const char *function = arena_format(a, "%s_%s", f->function, calls[i].name);
         bundle_family *call = &f->calls[f->call_count++];
         *call = (bundle_family){.family = family,
@@ -510,7 +499,7 @@ static void add_family_names(arena *a, taken_names *all, const bundle_family *f,
             add_name(a, all, f->function + prefix, "_workspace_max", first);
         }
     }
-    if (has_contiguous(f))
+    if (f->family->dense)
         add_name(a, all, f->function + prefix, "_set_contiguous", first);
     for (size_t i = 0; i < f->call_count; i++) {
         add_name(a, all, f->calls[i].function + prefix, "", first);

@@ -126,10 +126,6 @@ bool family_asks_rule(arena *a, const bundle_family *f, const kiln_rule *rule);
 /* Whether every variant takes a workspace. */
 bool needs_workspace(arena *a, const bundle_family *f);
 
-/* Whether the row counts for some variant of the bundle; and whether there is a NAME_FAMILY_set_contiguous. */
-bool dense_applies(arena *a, const bundle_family *f, const kiln_dense *row);
-bool has_contiguous(const bundle_family *f);
-
 /* Whether the call gives a variant every array that it must have. */
 bool call_can_serve(arena *a, const variant *v, const kiln_call *call);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "c_text.h"
+#include "family/dense.h"
 #include "family/family.h"
 #include "support/words.h"
 #include "write.h"
@@ -55,7 +56,7 @@ static const char *with_members(arena *a, const bundle_family *f, const char *s)
     return out.data;
 }
 
-/* An expression as this bundle has it; null: it always holds. */
+/* A condition with the bundle's values put in; null: it always holds. */
 static const char *condition_text(arena *a, const bundle_family *f, const char *condition, bool is_c)
 {
     uint64_t value;
@@ -67,34 +68,13 @@ static const char *condition_text(arena *a, const bundle_family *f, const char *
     return is_c ? with_members(a, f, out.data) : out.data;
 }
 
-static const char *dims_text(arena *a, const bundle_family *f, const char *dims, bool is_c)
-{
-    const expression *const *list;
-    const size_t count = expression_parse_list(a, f->family, dims, &list);
-    text out = text_new(a);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t extent;
-        const expression *dim = expression_bind(a, list[i], f->common);
-        if (expression_is_constant(dim, &extent) && extent == 1 && count > 1)
-            continue;
-        text_add(&out, out.length > 0 ? ", " : "");
-        expression_print(&out, dim);
-    }
-    const char *dimensions = out.length > 0 ? out.data : "1";
-    return arena_format(a, "[%s]", is_c ? with_members(a, f, dimensions) : dimensions);
-}
-
-/* As it lies without gaps, where strides say how it lies; else the elements that it must have. */
 static const char *shape_text(arena *a, const bundle_family *f, const kiln_arg *arg, bool is_c)
 {
-    text out = text_new(a);
-    for (const kiln_dense *row = f->call ? NULL : f->family->dense; row && row->args; row++)
-        if (words_contain(row->args, arg->name) && dense_applies(a, f, row))
-            text_printf(&out, "%s%s", out.length > 0 ? " or " : "", dims_text(a, f, row->dims, is_c));
-    return out.length > 0 ? out.data : dims_text(a, f, arg->shape, is_c);
+    const char *shape = dense_shape(a, f->family, arg, f->common);
+    return is_c ? with_members(a, f, shape) : shape;
 }
 
-/* Nothing where it is that of the elements. */
+/* Prints an alignment that is more than the element's size. */
 static void add_alignment(arena *a, text *out, const bundle_family *f, const kiln_arg *arg)
 {
     uint32_t least = UINT32_MAX, most = 0, element = UINT32_MAX;
@@ -114,7 +94,7 @@ static void add_alignment(arena *a, text *out, const bundle_family *f, const kil
         text_printf(out, ", aligned to %u bytes", (unsigned)least);
 }
 
-/* Memory whose size NAME_FAMILY_workspace says, and 0 is left out. */
+/* Whether NAME_FAMILY_workspace says its size. */
 static bool workspace_has(const bundle_family *f, const kiln_arg *arg)
 {
     const kiln_workspace *w = f->workspace;
@@ -164,7 +144,7 @@ static const char *zero_text(const bundle_field *field)
     return field->when_zero ? field->when_zero : "none of them";
 }
 
-/* Whether a selector has nothing to select: 0 and the only value mean the same. */
+/* Whether 0 and the bundle's only value of a selector mean the same. */
 static bool is_settled(arena *a, const bundle_family *f, const bundle_field *field)
 {
     const char **values;
@@ -227,7 +207,7 @@ static bool in_one_group(const bundle_field *x, const bundle_field *y)
     return x->group_length == y->group_length && strncmp(x->name, y->name, x->group_length) == 0;
 }
 
-/* The member at `i` by itself, or all of its group. */
+/* End of the entry at `i`: a member, or a whole group. */
 static size_t end_of_entry(const bundle_family *f, size_t i)
 {
     size_t end = i + 1;
@@ -290,7 +270,7 @@ static bool fits(const char *indent, const char *declared, const char *comment)
     return strlen(indent) + strlen(declared) + strlen(comment) + strlen(" /*  */") <= C_COLUMNS;
 }
 
-/* A comment beside what it is of, or where that is long, in front. */
+/* Puts the comment beside the declaration, or above it if the line would be too long. */
 static void write_line(const lines *l, const char *indent, const char *declared, const char *comment)
 {
     text *out = l->out;
@@ -315,7 +295,7 @@ static bool is_unread(const bundle_family *f, size_t first, size_t end, bool is_
     return true;
 }
 
-/* How far the entries from `i` on are not read; `i` where it is. */
+/* End of the run of entries from `i` on that are not read; `i` if the first is read. */
 static size_t end_of_unread(const bundle_family *f, size_t i, size_t end, bool is_inside)
 {
     const bool is_ignored = f->fields[i].is_ignored;
@@ -327,7 +307,7 @@ static size_t end_of_unread(const bundle_family *f, size_t i, size_t end, bool i
     return i;
 }
 
-/* How far members from `i` on have its type and its text. */
+/* End of the run of members from `i` on with its type and text. */
 static size_t end_of_same(const lines *l, size_t i, size_t end)
 {
     const bundle_family *f = l->f;
@@ -384,7 +364,7 @@ static void write_members(const lines *l, size_t first, size_t end, const char *
     }
 }
 
-/* As wide as the widest member that stands on a line by itself. */
+/* Comments stand after the widest member that has a line to itself. */
 static int column_of(arena *a, const bundle_family *f)
 {
     size_t widest = 0;

@@ -42,7 +42,7 @@ static const char *value_of(arena *a, const bundle_family *f, const bundle_field
     return arena_format(a, "%" PRIu64, number);
 }
 
-/* A workspace is left out where some variant does without. */
+/* Workspace arguments: left out if some variant needs none. */
 static bool has_optional_workspace(const bundle_family *f, const kiln_arg *arg)
 {
     const kiln_workspace *w = f->workspace;
@@ -69,7 +69,7 @@ static const char *param_value_text(arena *a, const bundle_family *f, const bund
     return strcmp(value, "0") == 0 ? NULL : c_value(a, f, field->param, value);
 }
 
-/* On the line where it fits. */
+/* Appends to the current line if there is room. */
 static void add_statement(text *out, size_t *line, const char *statement)
 {
     const size_t length = strlen(statement) + 1;
@@ -97,7 +97,7 @@ const char *example_args(arena *a, const bundle_family *f)
         if (value)
             add_statement(&out, &line, arena_format(a, "args.%s = %s", field->member, value));
     }
-    if (has_contiguous(f))
+    if (f->family->dense)
         add_statement(&out, &line, arena_format(a, "%s_set_contiguous(&args)", f->function));
     return out.data;
 }

@@ -171,7 +171,8 @@ static void add_dense(arena *a, json *j, const bundle_family *f)
     json_begin_array(j);
     for (const kiln_dense *row = f->family->dense; row->args; row++) {
         const dense_stride *strides;
-        const size_t count = dense_applies(a, f, row) ? dense_strides(a, f->family, row, &strides) : 0;
+        const size_t count =
+            dense_applies(a, f->family, row, f->common) ? dense_strides(a, f->family, row, &strides) : 0;
         if (count == 0)
             continue;
         json_begin_inline_object(j);
@@ -239,7 +240,7 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_string_member(j, "extra", family->time.extra);
     json_end(j);
     add_cost(a, j, family, NULL);
-    if (has_contiguous(f))
+    if (f->family->dense)
         add_dense(a, j, f);
     if (f->call_count > 0)
         add_calls(a, j, f);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "constraints.h"
+#include "dense.h"
 #include "family.h"
 #include "rule_text.h"
 #include "support/wrap.h"
@@ -110,7 +111,7 @@ static void describe_args(text *out, const kiln_family *family)
     table t = {.arena = out->arena, .columns = 5, .expressions = 1u << 3};
     for (const kiln_arg *arg = family->args; arg->name; arg++) {
         const char **row = add_row(&t);
-        const char *shape = arg->shape ? arena_format(out->arena, "[%s]", arg->shape) : "";
+        const char *shape = arg->shape ? dense_shape(out->arena, family, arg, NULL) : "";
         row[0] = arg->name;
         row[1] = kinds[arg->kind];
         const char *own = arg_variant_alignment(family, arg);

@@ -223,7 +223,7 @@ static const kiln_arg single_head_args[] = {
     {"out", KILN_ARG_OUT, "$type", HEAD_V, 16, NULL, "O"},
     {"seq_len", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of each matrix, one after the other"},
     {"scale", KILN_ARG_VALUE, "$type:f64:f32", NULL, 0, NULL,
-     "factor of the scores, at least 0 and finite; usually 1 / sqrt(head_dim)"},
+     "factor of scores, usually 1 / sqrt(head_dim)\nat least 0 and finite"},
     {.name = NULL},
 };
 

@@ -279,7 +279,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* clang-format off */
 #define TENSOR_GRID "ceil_div(n, 16384)"
 #define WIDTH       "select(type == f32, 4, 2)"
-#define ROUNDED     "the elements, rounded to f32, then to the type"
+#define ROUNDED     "the elements\nrounded to f32, then to the type"
 
 static const kiln_param params[] = {
     GGUF_PARAM("format of the quantised blocks, as GGUF calls it"),
@@ -297,7 +297,7 @@ static const kiln_arg tensor_args[] = {
 };
 static const kiln_arg rows_args[] = {
     {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " GGUF_BYTES " / 256", 16, NULL, "quantised blocks, as a GGUF file has them, row after row"},
-    {"index", KILN_ARG_IN, "u32", "n", 4, NULL, "for each row of out, which row of the tensor; i32 that are not negative have the same bits"},
+    {"index", KILN_ARG_IN, "u32", "n", 4, NULL, "row of the tensor for each row of out\ni32 that are not negative have the same bits"},
     {"out", KILN_ARG_OUT, "$type", "n, k", 16, NULL, ROUNDED},
     {"tensor_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of the tensor"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of out"},
@@ -306,7 +306,7 @@ static const kiln_arg rows_args[] = {
 };
 static const kiln_arg q4k_args[] = {
     {"packed", KILN_ARG_IN, "u8", "n / 256 * 144", 16, NULL, "super-blocks of 144 bytes, as a GGUF file has them"},
-    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "d * scale * code - dmin * minimum, rounded to f32, then to the type"},
+    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "d * scale * code - dmin * minimum\nrounded to f32, then to the type"},
     {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
     {.name = NULL},
 };

@@ -345,20 +345,19 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, n", 16, NULL, "A, row by row"},
-    {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
+    {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K\ncolumn after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "scale of each 64 weights along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, k", 16, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "split_k != 1",
-     "partial sums over n; workspace and tile_counters belong to one launch at a time"},
+     "partial sums over n\nworkspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "split_k != 1",
-     "must be all 0 before a launch, or C is wrong; the launch leaves them 0; one launch at a time"},
+     "all 0 before a launch, which leaves them 0\nif one is not 0, C is wrong; they belong to one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A; what the product sums over"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 512 of them; 0: neither is given, "
-                                                             "and n is not split. 32 * (m + 32) * (k + 512) are enough for any tiles"},
-    {"normal_scales", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so "
-                                                            "that tensor cores may take f16 products; 0: any scales"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of workspace; 0: none, and n is not split\ntile_counters has one for each 512 of them. 32 * (m + 32) * (k + 512) are enough for any tiles"},
+    {"normal_scales", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "1: every scale is 0 or a normal number of f16; 0: any\n2^-14 to 65504, so "
+                                                            "that tensor cores may take f16 products"},
     {.name = NULL},
 };
 

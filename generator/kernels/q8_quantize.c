@@ -323,7 +323,7 @@ static const kiln_param params[] = {
      .words = "none rms",
      .numbers = "1 2",
      .default_value = "none",
-     .summary = "none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
+     .summary = "what x goes through first\nnone: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
     {.name = NULL},
 };
 

@@ -472,9 +472,9 @@ static void emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 
 #define TYPE  PARAM(WORD, CONTRACT, "type", "f32 f64 f16 bf16", "f32", "element type of the tensor that is not quantised")
 #define MODE  PARAM(WORD, CONTRACT, "mode", "sym asym", "sym", \
-                    "sym: x = (code - 8) * scale; asym: x = (code - zero) * scale", .numbers = "1 2")
+                    "how codes are scaled\nsym: x = (code - 8) * scale; asym: x = (code - zero) * scale", .numbers = "1 2")
 #define GROUP PARAM(WORD, CONTRACT, "group", "32 64 128 256 any", "64", \
-                    "elements that share a scale; any: as many as the argument group_size says, which is slower")
+                    "elements that share a scale\nany: as many as the argument group_size says, which is slower")
 
 static const kiln_param int4_scale_params[] = {TYPE, MODE, GROUP, {.name = NULL}};
 static const kiln_param int4_params[] = {TYPE, MODE, GROUP, NIBBLES_PARAM, {.name = NULL}};
@@ -496,18 +496,18 @@ static const kiln_param nf4_unpack_params[] = {TYPE, GROUP, NIBBLES_PARAM, NF4_S
                           {"group_size", KILN_ARG_VALUE, "u64", NULL, 0, "group == any", "elements that share a scale; may exceed n"}
 
 #define PACKED_IN       PACKED(IN, "two codes per byte")
-#define PACKED_OUT      PACKED(OUT, "two codes per byte; for an odd n the last byte's second code is 0")
+#define PACKED_OUT      PACKED(OUT, "two codes per byte\nfor an odd n the last byte's second code is 0")
 #define SCALE_GIVEN     SCALE(IN, "scale of each group")
 #define ZERO_GIVEN      ZERO(IN, "zero of each group")
-#define ZERO_MADE       ZERO(OUT, "zero of each group: (0 - smallest) / scale, not rounded")
-#define INT4_SCALE_MADE SCALE(OUT, "scale of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15")
+#define ZERO_MADE       ZERO(OUT, "zero of each group\n(0 - smallest) / scale, not rounded")
+#define INT4_SCALE_MADE SCALE(OUT, "scale of each group\nsym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15")
 #define NF4_SCALE_MADE  SCALE(OUT, "scale of each group: max(largest magnitude, 1e-12)")
 
 static const kiln_arg int4_scale_args[] = {IN, INT4_SCALE_MADE, ZERO_MADE, SIZES, {.name = NULL}};
 static const kiln_arg int4_pack_args[] = {IN, SCALE_GIVEN, ZERO_GIVEN, PACKED_OUT, SIZES, {.name = NULL}};
 static const kiln_arg int4_quantize_args[] = {IN, INT4_SCALE_MADE, ZERO_MADE, PACKED_OUT, SIZES, {.name = NULL}};
 static const kiln_arg int4_unpack_args[] = {
-    PACKED_IN, SCALE_GIVEN, ZERO_GIVEN, OUT("(code - 8, or code - zero) * scale, rounded after each step"), SIZES, {.name = NULL}};
+    PACKED_IN, SCALE_GIVEN, ZERO_GIVEN, OUT("(code - 8, or code - zero) * scale\nrounded after each step"), SIZES, {.name = NULL}};
 
 static const kiln_arg nf4_scale_args[] = {IN, NF4_SCALE_MADE, SIZES, {.name = NULL}};
 static const kiln_arg nf4_pack_args[] = {IN, SCALE_GIVEN, PACKED_OUT, SIZES, {.name = NULL}};

@@ -44,7 +44,7 @@ static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "norm", "rms none", "rms", "rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x", .numbers = "1 2"),
     PARAM(WORD, CONTRACT, "x", "f32 f16 bf16", "f32", "element type of x; gamma is f32"),
     PARAM(WORD, CONTRACT, "activation", "exact q8", "exact",
-          "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127", .numbers = "1 2"),
+          "how products are made\nexact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127", .numbers = "1 2"),
     PARAM(INT, CONTRACT, "batch", NULL, "1", "vectors", .min = 1, .max = LINEAR_MOST_VECTORS, .step = 1),
     PARAM(WORD, CONTRACT, "y", "f32 f16 bf16", "f32", "element type of y"),
     PARAM(INT, TUNING, "rows", "1 2 4", "4", "rows of w that a warp computes at once"),

@@ -97,7 +97,7 @@ typedef struct kiln_arg {
      * promises; or an element's size when that is more, as it is than 0. Checked before a launch. */
     uint32_t alignment;
     const char *when; /* condition over parameters; null: every variant has it */
-    /* One line for the generated header. What follows a newline only `kiln families` and Python's help() print. */
+    /* One line for the generated header; after a newline, details that `kiln families` and Python's help() print too. */
     const char *summary;
 } kiln_arg;
 
@@ -144,7 +144,7 @@ typedef struct kiln_workspace {
     const char *counter_elements;
 } kiln_workspace;
 
-/* How arrays lie in memory where nothing lies between their elements, which NAME_FAMILY_set_contiguous makes strides of. */
+/* The dimensions of arrays without gaps. NAME_FAMILY_set_contiguous fills strides from them. */
 typedef struct kiln_dense {
     const char *args; /* pointers with the same strides, separated by single spaces; null ends the list */
     const char *dims; /* elements per dimension, outermost first, over arguments and parameters: "m, k" */
