@@ -30,6 +30,7 @@ typedef struct shaped_item {
     size_t shape_count, shape_capacity;
     named_device *devices;
     size_t device_count;
+    bool names_devices; /* else those that stand for the targets, as far as the contract has variants for them */
     bool has_workspace; /* calls give one as large as a variant asks for */
     bool only_shapes;   /* calls of other shapes need not be served */
     uint32_t within;    /* thousandths: 1100 is 1.10 */
