@@ -10,9 +10,11 @@
 #include "bundle/bundle.h"
 #include "bundle/diff.h"
 #include "bundle/explain.h"
+#include "choose/choose.h"
 #include "family/describe.h"
 #include "family/family.h"
 #include "plan/config.h"
+#include "plan/lock.h"
 #include "plan/schema.h"
 #include "support/files.h"
 #include "support/quote.h"
@@ -28,6 +30,9 @@ typedef enum option_name {
     OPTION_PTX,
     OPTION_SHARDS,
     OPTION_JOBS,
+    OPTION_LOCK,
+    OPTION_DIFF,
+    OPTION_CANDIDATES,
     OPTION_STAMP,
     OPTION_FORCE,
     OPTION_QUIET,
@@ -63,13 +68,21 @@ static int bad_status(const command_line *c)
     return c->diagnostics.has_usage ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
 }
 
+static plan *read_config(command_line *c, const choose_options *choose)
+{
+    const config_options options = {c->options[OPTION_TARGETS], c->ptx, c->ptx_count, choose_variants,
+                                    choose};
+    return config_read(c->arena, c->families, c->names[0], &options, &c->diagnostics);
+}
+
 static plan *read_plan(command_line *c)
 {
-    const config_options options = {c->options[OPTION_TARGETS], c->ptx, c->ptx_count};
-    plan *p = config_read(c->arena, c->families, c->names[0], &options, &c->diagnostics);
+    plan *p = read_config(c, &(choose_options){.lock = c->options[OPTION_LOCK]});
     diagnostics_finish(&c->diagnostics);
     return p;
 }
+
+static const char *option_word(option_name option);
 
 /* "1" to "99", or the option is not there: 0. False after a message. */
 static bool read_count(const command_line *c, option_name option, uint32_t *count)
@@ -82,7 +95,7 @@ static bool read_count(const command_line *c, option_name option, uint32_t *coun
     *count = word[digits] || digits > 2 ? 0 : (uint32_t)strtoul(word, NULL, 10);
     if (*count == 0)
         fail(arena_format(c->arena, "expected a number from 1 to %d after --%s, found '%s'", SHARDS_MOST,
-                          option == OPTION_JOBS ? "jobs" : "shards", quote_text(c->arena, word)));
+                          option_word(option), quote_text(c->arena, word)));
     return *count > 0;
 }
 
@@ -91,8 +104,7 @@ static int run_generate(command_line *c)
     uint32_t shards, jobs;
     if (!read_count(c, OPTION_SHARDS, &shards) || !read_count(c, OPTION_JOBS, &jobs))
         return EXIT_BAD_USAGE;
-    const config_options options = {c->options[OPTION_TARGETS], c->ptx, c->ptx_count};
-    plan *p = config_read(c->arena, c->families, c->names[0], &options, &c->diagnostics);
+    plan *p = read_config(c, &(choose_options){.lock = c->options[OPTION_LOCK]});
     int status = bad_status(c);
     if (p) {
         p->shards = shards;
@@ -123,6 +135,102 @@ static int run_export(command_line *c)
     p->replaces_all = c->options[OPTION_FORCE] != NULL;
     const int status = bundle_export(c->arena, p, &c->diagnostics, c->options[OPTION_OUTPUT],
                                      c->options[OPTION_QUIET] ? NULL : stdout);
+    diagnostics_finish(&c->diagnostics);
+    return status;
+}
+
+static bool has_id(variant *const *variants, size_t from, size_t to, const char *id)
+{
+    for (size_t i = from; i < to; i++)
+        if (strcmp(variants[i]->id, id) == 0)
+            return true;
+    return false;
+}
+
+static bool is_chosen(const plan *p, const variant *v)
+{
+    for (size_t i = 0; i < p->shaped_count; i++)
+        if (v->at.line == p->shaped[i].request.at.line && v->at.column == p->shaped[i].request.at.column &&
+            strcmp(v->at.file, p->shaped[i].request.at.file) == 0)
+            return true;
+    return false;
+}
+
+static int write_lock(command_line *c, const plan *p, const char *path, const text *summary)
+{
+    static const char mark[] = "# Made by `kiln choose ";
+    arena *piece = arena_new();
+    spool *s = path ? spool_open(c->arena, folder_of(c->arena, path), &c->diagnostics) : NULL;
+    bool ok = false;
+    if (!path)
+        fail("a configuration from a pipe has no place for its lock: give --output FILE");
+    if (s) {
+        size_t first = p->variant_count;
+        while (first > 0 && is_chosen(p, p->variants[first - 1]))
+            first--;
+        file_output f = file_begin(c->arena, piece, path, s);
+        f.form = file_begins;
+        f.mark = mark;
+        lock_print(&f.text, p, p->variants + first, p->variant_count - first);
+        file_flush(&f);
+        ok = spool_is_whole(s, &c->diagnostics) &&
+             files_spare_inputs(c->arena, &f, 1, p->inputs, p->input_count, &c->diagnostics) &&
+             files_write(c->arena, &f, 1, c->options[OPTION_FORCE] != NULL, &c->diagnostics);
+        spool_close(s);
+    }
+    arena_free(piece);
+    if (ok && !c->options[OPTION_QUIET])
+        printf("%s%s: %zu variants\n", summary->data, path, p->variant_count);
+    return ok ? 0 : EXIT_BAD_INPUT;
+}
+
+/* The chosen variants of a plan: those of its items with shapes come last. */
+static size_t first_chosen(const plan *p)
+{
+    size_t i = p->variant_count;
+    while (i > 0 && is_chosen(p, p->variants[i - 1]))
+        i--;
+    return i;
+}
+
+/* "+ ID" and "- ID": what a new lock would change. */
+static int print_lock_diff(command_line *c, plan *p, const char *path)
+{
+    lock old = {0};
+    const size_t first = first_chosen(p);
+    bool differs = false;
+    if (!lock_read(c->arena, p, path, &old, &c->diagnostics))
+        return bad_status(c);
+    for (size_t i = 0; i < old.count; i++)
+        if (!has_id(p->variants, 0, p->variant_count, old.variants[i]->id)) {
+            printf("- %s\n", old.variants[i]->id);
+            differs = true;
+        }
+    for (size_t i = first; i < p->variant_count; i++)
+        if (!has_id(old.variants, 0, old.count, p->variants[i]->id)) {
+            printf("+ %s\n", p->variants[i]->id);
+            differs = true;
+        }
+    return differs ? EXIT_DIFFERENT : 0;
+}
+
+static int run_choose(command_line *c)
+{
+    uint32_t candidates;
+    text summary = text_new(c->arena);
+    if (!read_count(c, OPTION_CANDIDATES, &candidates))
+        return EXIT_BAD_USAGE;
+    plan *p = read_config(
+        c, &(choose_options){.ignores_lock = true, .candidates = candidates, .summary = &summary});
+    int status = p ? 0 : bad_status(c);
+    if (p && p->shaped_count == 0) {
+        fail(
+            arena_format(c->arena, "%s has no item with shapes, so there is nothing to choose", c->names[0]));
+        status = EXIT_BAD_INPUT;
+    } else if (p) {
+        const char *path = c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : lock_path(c->arena, p);
+        status = c->options[OPTION_DIFF] ? print_lock_diff(c, p, path) : write_lock(c, p, path, &summary);
+    }
     diagnostics_finish(&c->diagnostics);
     return status;
 }
@@ -377,6 +485,9 @@ static const struct {
     [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "what 'ptx: NAME' embeds: files of one source; may be repeated"},
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
+    [OPTION_LOCK]    = {"lock",     0,  "FILE",  "the variants chosen for items with shapes; default: NAME.lock.yaml beside CONFIG"},
+    [OPTION_DIFF]    = {"diff",     0,  NULL,    "write nothing; print what would change"},
+    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N best of each contract, for a bundle to measure"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
     [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
     [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors and warnings"},
@@ -386,6 +497,11 @@ static const struct {
     [OPTION_HELP]    = {"help",    'h', NULL,    "print this"},
 };
 
+static const char *option_word(option_name option)
+{
+    return options[option].name;
+}
+
 #define BIT(option) (1u << OPTION_##option)
 static const struct {
     const char *name;
@@ -394,15 +510,17 @@ static const struct {
     int (*run)(command_line *);
     const char *synopsis, *about;
 } commands[] = {
-    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(FORCE) | BIT(QUIET), run_generate,
+    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(LOCK) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(FORCE) | BIT(QUIET), run_generate,
      "CONFIG",                         "write the bundle that a configuration asks for"},
-    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(JOBS) | BIT(FORCE) | BIT(QUIET), run_export,
+    {"choose",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(DIFF) | BIT(CANDIDATES) | BIT(FORCE) | BIT(QUIET), run_choose,
+     "CONFIG",                         "choose variants for items with shapes: CONFIG's lock file"},
+    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(LOCK) | BIT(JOBS) | BIT(FORCE) | BIT(QUIET), run_export,
      "CONFIG -o DIR",                  "write each image as a file: ENTRY.sm_80.ptx"},
-    {"list",     1, 1, BIT(TARGETS) | BIT(PTX), run_list,
+    {"list",     1, 1, BIT(TARGETS) | BIT(PTX) | BIT(LOCK), run_list,
      "CONFIG",                         "print key, id and targets of each variant"},
-    {"show",     2, 2, BIT(TARGET) | BIT(PTX) | BIT(IR), run_show,
+    {"show",     2, 2, BIT(TARGET) | BIT(PTX) | BIT(LOCK) | BIT(IR), run_show,
      "CONFIG ID -t T",                 "print a variant's kernel; ID is its id or key"},
-    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE) | BIT(PTX), run_explain,
+    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE) | BIT(PTX) | BIT(LOCK), run_explain,
      "CONFIG FAMILY -t T|-d D NAME=VALUE...", "print which variant a call launches, and the estimates"},
     {"diff",     2, 2, 0, run_diff,
      "OLD NEW",                        "print what changed between two manifests"},

@@ -1,14 +1,12 @@
 #include "explain.h"
 
 #include <errno.h>
-#include <kiln/estimate.h>
-#include <kiln/tuned.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "call.h"
 #include "expression/expression.h"
 #include "family/family.h"
-#include "images.h"
 #include "support/quote.h"
 #include "support/words.h"
 #include "target/target.h"
@@ -71,41 +69,19 @@ static const char *read_value(arena *a, const kiln_family *family, const char *v
 
 /* ---- expressions of a call --------------------------------------------------------------------------------------- */
 
-typedef struct call {
+/* The call that is explained. */
+typedef struct question {
     arena *arena;
-    const kiln_family *family;
-    const kiln_device *device;
+    const plan *plan;
     const given *given;
-} call;
+    call call;
+    terms terms; /* of the family */
+} question;
 
-static uint64_t device_number(const kiln_device *d, const char *name)
+static uint64_t value_of(const question *q, const variant *v, const char *source)
 {
-    const struct {
-        const char *name;
-        uint32_t value;
-    } rows[] = {{"sm", d->sm},
-                {"multiprocessors", d->multiprocessors},
-                {"max_shared_bytes", d->max_shared_bytes},
-                {"multiprocessor_shared_bytes", d->multiprocessor_shared_bytes},
-                {"multiprocessor_threads", d->multiprocessor_threads}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return rows[i].value;
-    internal_error("no device fact %s", name);
-}
-
-static uint64_t number_of(void *context, name_kind kind, const char *name, size_t index)
-{
-    const call *c = context;
-    return kind == NAME_ARG ? c->given->args[index] : device_number(c->device, name);
-}
-
-static uint64_t value_of(const call *c, const variant *v, const char *source)
-{
-    if (!source)
-        return 0;
-    const expression *e = expression_bind(c->arena, expression_parse(c->arena, c->family, source), v);
-    return expression_value_of_call(c->arena, e, number_of, (void *)c);
+    const expression *e = expression_parse(q->arena, q->call.family, source);
+    return call_number(&q->call, expression_bind(q->arena, e, v));
 }
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -118,111 +94,59 @@ typedef struct candidate {
     size_t place;         /* in the configuration */
 } candidate;
 
+static const char no_room[] = "the device has less shared memory than this call takes";
+
 /* Whether the call gives every argument that this counts with. */
-static bool is_known(const call *c, const expression *e)
+static bool is_known(const question *q, const expression *e)
 {
-    for (size_t i = 0; c->family->args[i].name; i++)
-        if (!c->given->has_arg[i] && expression_counts_with(e, i))
+    for (size_t i = 0; q->call.family->args[i].name; i++)
+        if (!q->given->has_arg[i] && expression_counts_with(e, i))
             return false;
     return true;
 }
 
 /* "k_stride must be at least 128 (head_dim); pass k_stride=128", where all is known that the rule's text counts with. */
-static const char *rule_text(const call *c, const variant *v, const char *rule)
+static const char *rule_text(const question *q, const variant *v, const char *rule)
 {
     static const char least[] = " must be at least ";
     const char *at = strstr(rule, least), *source = at ? at + strlen(least) : "";
     uint64_t number;
-    if (!at || expression_try(c->arena, v, source, false))
+    if (!at || expression_try(q->arena, v, source, false))
         return rule;
-    const expression *e = expression_parse(c->arena, c->family, source);
-    if (expression_is_constant(e, &number) || !is_known(c, e))
+    const expression *e = expression_parse(q->arena, q->call.family, source);
+    if (expression_is_constant(e, &number) || !is_known(q, e))
         return rule;
-    const char *name = arena_string(c->arena, rule, (size_t)(at - rule));
-    number = value_of(c, v, source);
-    return arena_format(c->arena, "%s%s%llu (%s); pass %s=%llu", name, least, (unsigned long long)number,
+    const char *name = arena_string(q->arena, rule, (size_t)(at - rule));
+    number = value_of(q, v, source);
+    return arena_format(q->arena, "%s%s%llu (%s); pass %s=%llu", name, least, (unsigned long long)number,
                         source, name, (unsigned long long)number);
 }
 
-/* The rule that the call breaks, of those that ask for parameters or of those that do not. */
-static const char *broken_rule(const call *c, const variant *v, bool of_params)
+static candidate consider(const question *q, const variant *v)
 {
-    for (const kiln_rule *rule = c->family->rules; rule && rule->condition; rule++) {
-        const bool asks = expression_uses(expression_parse(c->arena, c->family, rule->condition), NAME_PARAM);
-        if (asks == of_params && !value_of(c, v, rule->condition))
-            return rule_text(c, v, rule->text);
-    }
-    return NULL;
-}
-
-static uint64_t blocks_of(const call *c, const variant *v)
-{
-    uint64_t blocks = 1;
-    for (int i = 0; i < 3; i++)
-        blocks *= c->family->grid[i] ? value_of(c, v, c->family->grid[i]) : 1;
-    return blocks;
-}
-
-/* Of external PTX there is none: the first that can be launched is. */
-static uint64_t estimate(const call *c, const plan *p, const variant *v)
-{
-    if (v->external)
-        return 0;
-    image *images;
-    arena *scratch = arena_new();
-    const size_t count = bake_images(c->arena, scratch, NULL, p, v, &images);
-    const kiln_code code = code_of(images[count - 1].costs, &v->shape);
-    arena_free(scratch);
-    const kiln_time *time = &c->family->time;
-    const kiln_work work = {.blocks = blocks_of(c, v),
-                            .resident = value_of(c, v, "blocks_per_multiprocessor"),
-                            .length = value_of(c, v, time->length),
-                            .repeats = time->repeats ? value_of(c, v, time->repeats) : 1,
-                            .side_trips = value_of(c, v, time->side_trips),
-                            .wait = value_of(c, v, time->wait),
-                            .block_bytes = value_of(c, v, time->block_bytes),
-                            .bytes = value_of(c, v, c->family->cost.bytes_read) +
-                                     value_of(c, v, c->family->cost.bytes_written),
-                            .extra = value_of(c, v, time->extra)};
-    return kiln_estimate(c->device, &code, &work);
-}
-
-static bool runs_here(const plan *p, const variant *v, uint32_t sm)
-{
-    const target here = {(uint16_t)sm, TARGET_FAMILY};
-    for (size_t i = 0; i < p->target_count; i++)
-        if ((v->runs_on >> i & 1u) && target_serves(p->targets[i], here))
-            return true;
-    return false;
-}
-
-/* A pointer that the variant wants aligned to more than it is. */
-static const char *misaligned(const call *c, const variant *v)
-{
-    for (size_t i = 0; c->family->args[i].name; i++) {
-        const kiln_arg *arg = &c->family->args[i];
-        if (arg->kind == KILN_ARG_VALUE || !variant_has_arg(c->arena, v, arg))
-            continue;
-        const uint32_t alignment = variant_arg_alignment(c->arena, v, arg);
-        if (c->given->args[i] % alignment != 0)
-            return arena_format(c->arena, "%s must be aligned to %u bytes", arg->name, (unsigned)alignment);
-    }
-    return NULL;
-}
-
-static candidate consider(const call *c, const plan *p, const variant *v)
-{
+    arena *a = q->arena;
     candidate made = {.variant = v};
-    if (!runs_here(p, v, c->device->sm))
+    const terms t = terms_bind(a, &q->terms, v);
+    const kiln_rule *broken = call_broken_rule(&q->call, &t, true);
+    const kiln_arg *misaligned = call_misaligned(&q->call, &t);
+    if (!variant_serves(q->plan, v, q->call.device->sm))
         made.why_not = "no image for this device";
-    if (!made.why_not)
-        made.why_not = broken_rule(c, v, true);
-    if (!made.why_not)
-        made.why_not = misaligned(c, v);
-    if (!made.why_not && value_of(c, v, family_shared_bytes(c->family)) > c->device->max_shared_bytes)
-        made.why_not = "the device has less shared memory than this call takes";
-    if (!made.why_not)
-        made.cycles = estimate(c, p, v);
+    else if (broken)
+        made.why_not = rule_text(q, v, broken->text);
+    else if (misaligned)
+        made.why_not = arena_format(a, "%s must be aligned to %u bytes", misaligned->name,
+                                    (unsigned)t.alignments[misaligned - v->family->args]);
+    else if (v->external) /* there is no estimate: the first that can be launched is */
+        made.why_not = call_has_room(&q->call, &t, 0) ? NULL : no_room;
+    else {
+        arena *scratch = arena_new();
+        const kernel_code code = kernel_code_of(scratch, q->plan, v);
+        arena_free(scratch);
+        if (call_has_room(&q->call, &t, code.static_shared_bytes))
+            made.cycles = call_cycles(&q->call, &t, &code.code);
+        else
+            made.why_not = no_room;
+    }
     return made;
 }
 
@@ -262,45 +186,46 @@ static bool has_contract(const variant *v, const given *g)
 }
 
 /* Whether a variant's launch, its bytes or, without an estimate, the choice depend on an argument. */
-static bool counts_with(const call *c, const variant *v, size_t index)
+static bool counts_with(const question *q, const variant *v, size_t index)
 {
-    const kiln_family *f = c->family;
+    const kiln_family *f = q->call.family;
     const char *const sources[] = {f->grid[0], f->grid[1], f->grid[2], f->cost.bytes_read,
                                    f->cost.bytes_written};
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (sources[i] && expression_counts_with(
-                              expression_bind(c->arena, expression_parse(c->arena, f, sources[i]), v), index))
+                              expression_bind(q->arena, expression_parse(q->arena, f, sources[i]), v), index))
             return true;
     for (const kiln_rule *rule = f->rules; v->external && rule->condition; rule++)
-        if (expression_counts_with(expression_parse(c->arena, f, rule->condition), index))
+        if (expression_counts_with(expression_parse(q->arena, f, rule->condition), index))
             return true;
     return false;
 }
 
 /* Whether it makes a difference to a variant that has what the caller names. */
-static bool counts(const call *c, const plan *p, size_t index)
+static bool counts(const question *q, size_t index)
 {
-    for (size_t k = 0; k < p->variant_count; k++)
-        if (p->variants[k]->family == c->family && has_contract(p->variants[k], c->given) &&
-            counts_with(c, p->variants[k], index))
+    for (size_t k = 0; k < q->plan->variant_count; k++) {
+        const variant *v = q->plan->variants[k];
+        if (v->family == q->call.family && has_contract(v, q->given) && counts_with(q, v, index))
             return true;
+    }
     return false;
 }
 
 /* Sizes that have to be given, and are not; else null. */
-static const char *missing_sizes(const call *c, const plan *p)
+static const char *missing_sizes(const question *q)
 {
-    text names = text_new(c->arena), forms = text_new(c->arena);
+    text names = text_new(q->arena), forms = text_new(q->arena);
     size_t count = 0;
-    for (size_t i = 0; c->family->args[i].name; i++) {
-        const kiln_arg *arg = &c->family->args[i];
-        if (arg->kind != KILN_ARG_VALUE || c->given->has_arg[i] || !counts(c, p, i))
+    for (size_t i = 0; q->call.family->args[i].name; i++) {
+        const kiln_arg *arg = &q->call.family->args[i];
+        if (arg->kind != KILN_ARG_VALUE || q->given->has_arg[i] || !counts(q, i))
             continue;
         text_printf(&names, "%s%s", count++ ? ", " : "", arg->name);
         text_printf(&forms, " %s=...", arg->name);
     }
     return count
-               ? arena_format(c->arena, "%s %s missing:%s", names.data, count > 1 ? "are" : "is", forms.data)
+               ? arena_format(q->arena, "%s %s missing:%s", names.data, count > 1 ? "are" : "is", forms.data)
                : NULL;
 }
 
@@ -318,52 +243,41 @@ static int compare(const void *x, const void *y)
     return a->place < b->place ? -1 : 1;
 }
 
-static bool has_variant(const call *c, const plan *p)
+static bool has_variant(const question *q)
 {
-    for (size_t i = 0; i < p->variant_count; i++)
-        if (p->variants[i]->family == c->family && has_contract(p->variants[i], c->given))
+    for (size_t i = 0; i < q->plan->variant_count; i++)
+        if (q->plan->variants[i]->family == q->call.family && has_contract(q->plan->variants[i], q->given))
             return true;
     return false;
 }
 
 /* What is wrong with the call as a whole; null: nothing. */
-static const char *check_call(const call *c, const plan *p, given *g)
+static const char *check_call(const question *q, given *g)
 {
+    const plan *p = q->plan;
     const variant *any = NULL;
     for (size_t i = 0; i < p->variant_count && !any; i++)
-        any = p->variants[i]->family == c->family ? p->variants[i] : NULL;
+        any = p->variants[i]->family == q->call.family ? p->variants[i] : NULL;
     if (!any)
         return "the configuration does not have this family";
-    const char *wrong = fill_contract(c->arena, p, c->family, g);
-    if (!wrong && !has_variant(c, p))
+    const char *wrong = fill_contract(q->arena, p, q->call.family, g);
+    if (!wrong && !has_variant(q))
         wrong = "the configuration has no variant with what the call names; `kiln list` shows what there is";
-    wrong = wrong ? wrong : missing_sizes(c, p);
-    return wrong ? wrong : broken_rule(c, any, false);
+    wrong = wrong ? wrong : missing_sizes(q);
+    const kiln_rule *broken = wrong ? NULL : call_broken_rule(&q->call, &q->terms, false);
+    return broken ? rule_text(q, any, broken->text) : wrong;
 }
 
 /* ---- what was measured ------------------------------------------------------------------------------------------- */
 
-/* The nearest shape that some of the candidates were measured at; null: none is near, or on another device. */
-static const tuned_shape *nearest_shape(const call *c, const plan *p, const candidate *all, size_t count)
+static const tuned_shape *nearest_shape(const question *q, const candidate *all, size_t count)
 {
-    const variant **variants = arena_alloc(c->arena, count * sizeof *variants);
+    const variant **variants = arena_alloc(q->arena, count * sizeof *variants);
     for (size_t i = 0; i < count; i++)
         variants[i] = all[i].variant;
-    const tuned_choice tuned = count > 1 ? tuned_choice_of(c->arena, p, variants, count) : (tuned_choice){0};
-    const size_t columns = 2 + tuned.arg_count;
-    uint64_t *rows = arena_alloc(c->arena, (tuned.shape_count + 1) * columns * sizeof *rows),
-             *sizes = arena_alloc(c->arena, columns * sizeof *sizes);
-    for (size_t k = 0; k < tuned.arg_count; k++)
-        sizes[k] = c->given->args[tuned.args[k]];
-    for (size_t i = 0; i < tuned.shape_count; i++) {
-        const tuned_shape *s = tuned.shapes[i];
-        rows[i * columns] = s->file->sm;
-        rows[i * columns + 1] = s->file->multiprocessors;
-        for (size_t k = 0; k < tuned.arg_count; k++)
-            rows[i * columns + 2 + k] = s->sizes[tuned.args[k]];
-    }
-    const size_t nearest = kiln_nearest(c->device, rows, tuned.shape_count, sizes, tuned.arg_count);
-    return nearest < tuned.shape_count ? tuned.shapes[nearest] : NULL;
+    const tuned_choice tuned =
+        count > 1 ? tuned_choice_of(q->arena, q->plan, variants, count) : (tuned_choice){0};
+    return call_nearest_shape(q->arena, &q->call, &tuned);
 }
 
 /* "m=1 n=4096 k=4096" */
@@ -449,17 +363,17 @@ bool explain_call(text *out, const plan *p, const kiln_family *family, const kil
     }
     if (d->count > errors)
         return false;
-    const call c = {a, family, device, &g};
-    const char *wrong = check_call(&c, p, &g);
-    if (!wrong && family->empty && value_of(&c, NULL, family->empty)) {
+    const question q = {a, p, &g, {family, device, g.args}, terms_of(a, family)};
+    const char *wrong = check_call(&q, &g);
+    if (!wrong && family->empty && value_of(&q, NULL, family->empty)) {
         text_add(out, "nothing to do: no launch\n");
         return true;
     }
     candidate *all = arena_alloc(a, p->variant_count * sizeof *all);
     for (size_t i = 0; i < p->variant_count && !wrong; i++)
         if (p->variants[i]->family == family && has_contract(p->variants[i], &g))
-            all[count++] = consider(&c, p, p->variants[i]);
+            all[count++] = consider(&q, p->variants[i]);
     if (wrong)
         diagnose(d, at, "%s: %s", family->name, wrong);
-    return !wrong && explain_candidates(out, p, nearest_shape(&c, p, all, count), all, count);
+    return !wrong && explain_candidates(out, p, nearest_shape(&q, all, count), all, count);
 }

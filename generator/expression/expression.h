@@ -31,6 +31,10 @@ bool expression_uses_param(const expression *e, size_t index);
 /* Whether it is made so that it never falls where an argument grows. */
 bool expression_only_grows(const expression *e);
 
+/* Whether a bound condition holds for every call for which another of the family does, as far as their form shows it: the same
+ * condition, a weaker limit on the same number, a multiple of a divisor, or conditions joined by && of such. */
+bool expression_follows(const expression *e, const expression *from);
+
 /* Whether it counts with the argument of this index: within negative(), aligned() and given() nothing is counted with. */
 bool expression_counts_with(const expression *e, size_t index);
 
@@ -43,7 +47,7 @@ uint64_t expression_value(const expression *e, const variant *v);
 /* The value of a bound expression for one call: `number` gives those of arguments and device facts. Floats and signed integers
  * are taken for at least 0 and finite. */
 typedef uint64_t number_of_name(void *context, name_kind kind, const char *name, size_t index);
-uint64_t expression_value_of_call(arena *a, const expression *e, number_of_name *number, void *context);
+uint64_t expression_value_of_call(const expression *e, number_of_name *number, void *context);
 
 /* With the variant's parameters and shape put in and constants folded. v null: nothing is put in. If v stands for several variants
  * (alike), the parameters and comparisons with words on which all agree are put in, and no shape. */

@@ -336,7 +336,14 @@ const expression *expression_bind(arena *a, const expression *e, const variant *
 
 /* ---- evaluating ------------------------------------------------------------------------------------------------- */
 
-uint64_t expression_value(const expression *e, const variant *v)
+/* What names stand for: a variant's parameters and shape, or a call's arguments and device facts. */
+typedef struct scope {
+    const variant *variant;
+    number_of_name *number;
+    void *context;
+} scope;
+
+static uint64_t evaluate(const expression *e, const scope *s)
 {
     uint64_t value;
     bool is_so;
@@ -345,45 +352,43 @@ uint64_t expression_value(const expression *e, const variant *v)
     case OPERATION_LITERAL:
         return e->value;
     case OPERATION_NAME:
-        if (!name_value(e, v, &value))
+        if (s->number)
+            return s->number(s->context, e->kind, e->name, e->index);
+        if (!name_value(e, s->variant, &value))
             MISTAKE(e, "its value depends on more than parameters");
         return value;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:
-        if (!word_value(e, v, &is_so))
+        if (!word_value(e, s->variant, &is_so))
             MISTAKE(e, "its value depends on more than arguments");
         return is_so;
     case OPERATION_AND:
-        return expression_value(operands[0], v) && expression_value(operands[1], v);
+        return evaluate(operands[0], s) && evaluate(operands[1], s);
     case OPERATION_OR:
-        return expression_value(operands[0], v) || expression_value(operands[1], v);
+        return evaluate(operands[0], s) || evaluate(operands[1], s);
     case OPERATION_SELECT:
-        return expression_value(operands[expression_value(operands[0], v) ? 1 : 2], v);
+        return evaluate(operands[evaluate(operands[0], s) ? 1 : 2], s);
+    case OPERATION_NEGATIVE:
+    case OPERATION_FINITE:
+        if (!s->number)
+            MISTAKE(e, "cannot be evaluated");
+        return e->operation == OPERATION_FINITE;
+    case OPERATION_ALIGNED:
+        value = evaluate(operands[1], s);
+        return value == 0 || evaluate(operands[0], s) % value == 0;
     default:
         break;
     }
-    uint64_t x = expression_value(operands[0], v);
-    return apply(e, x, operands[1] ? expression_value(operands[1], v) : 0);
+    value = evaluate(operands[0], s);
+    return apply(e, value, operands[1] ? evaluate(operands[1], s) : 0);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------ */
-
-static const expression *put_in(arena *a, const expression *e, number_of_name *number, void *context)
+uint64_t expression_value(const expression *e, const variant *v)
 {
-    if (e->operation == OPERATION_NAME)
-        return literal(a, e, number(context, e->kind, e->name, e->index));
-    if (e->operation == OPERATION_NEGATIVE || e->operation == OPERATION_FINITE)
-        return literal(a, e, e->operation == OPERATION_FINITE);
-    for (int i = 0; i < expression_operations[e->operation].operands; i++)
-        e = with_operand(a, e, i, put_in(a, e->operands[i], number, context));
-    if (e->operation == OPERATION_ALIGNED) {
-        const uint64_t bytes = e->operands[1]->value;
-        return literal(a, e, bytes == 0 || e->operands[0]->value % bytes == 0);
-    }
-    return e;
+    return evaluate(e, &(scope){.variant = v});
 }
 
-uint64_t expression_value_of_call(arena *a, const expression *e, number_of_name *number, void *context)
+uint64_t expression_value_of_call(const expression *e, number_of_name *number, void *context)
 {
-    return expression_value(put_in(a, e, number, context), NULL);
+    return evaluate(e, &(scope){.number = number, .context = context});
 }

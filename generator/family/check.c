@@ -419,6 +419,19 @@ static void check_calls(arena *a, const kiln_family *family)
         check_call(a, family, call);
 }
 
+/* ---- shapes ----------------------------------------------------------------------------------------------------- */
+
+static void check_usual(arena *a, const kiln_family *family)
+{
+    for (const kiln_value *v = family->usual; v && v->arg; v++) {
+        const kiln_arg *arg = arg_find(family->args, v->arg);
+        CHECK(family, arg && arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u',
+              "usual: '%s' is no unsigned argument", v->arg);
+        check_expression(a, family, v->value, ARGS | PARAMS);
+    }
+    check_rules(a, family, family->advice, ARGS | PARAMS);
+}
+
 /* ---- families --------------------------------------------------------------------------------------------------- */
 
 void family_validate(const kiln_family *family)
@@ -444,6 +457,7 @@ void family_validate(const kiln_family *family)
     check_calls(a, family);
     check_dense(a, family);
     check_example(family);
+    check_usual(a, family);
     arena_free(a);
 }
 

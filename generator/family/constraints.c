@@ -72,6 +72,75 @@ bool constraints_break(arena *a, constraints *c, const variant *v)
     return true;
 }
 
+/* ---- legal combinations ------------------------------------------------------------------------------------------- */
+
+/* Parameters get their values in order; a constraint is known when the last of those that it depends on has one. */
+typedef struct legal_walk {
+    const request *request;
+    arena *scratch;
+    size_t count;       /* of parameters */
+    const size_t *last; /* by constraint: the index of its last parameter */
+    size_t constraint_count;
+    visit_variant *visit;
+    void *context;
+} legal_walk;
+
+static size_t last_param(const kiln_family *family, const char *params)
+{
+    size_t last = 0;
+    for (size_t i = 0; i < family_param_count(family); i++)
+        if (words_contain(params, family->params[i].name))
+            last = i;
+    return last;
+}
+
+/* Whether no constraint is broken of those that parameter `index` decides, whatever the later ones are. */
+static bool is_legal_so_far(const legal_walk *w, const variant *v, size_t index)
+{
+    bool is_legal = true;
+    const constraints asked = ask(w->scratch, v);
+    for (size_t i = 0; i < asked.count && i < w->constraint_count && is_legal; i++)
+        is_legal = w->last[i] != index || asked.items[i].holds;
+    arena_clear(w->scratch);
+    return is_legal;
+}
+
+static bool decides(const legal_walk *w, size_t index)
+{
+    for (size_t i = 0; i < w->constraint_count; i++)
+        if (w->last[i] == index)
+            return true;
+    return false;
+}
+
+static void walk(const legal_walk *w, variant *v, size_t index)
+{
+    if (index == w->count) {
+        w->visit(w->context, v);
+        return;
+    }
+    const bool is_asked = decides(w, index);
+    for (size_t i = 0; i < w->request->values[index].count; i++) {
+        v->values[index] = w->request->values[index].items[i];
+        if (!is_asked || is_legal_so_far(w, v, index))
+            walk(w, v, index + 1);
+    }
+}
+
+void constraints_visit_legal(arena *a, const request *r, visit_variant *visit, void *context)
+{
+    const constraints known = constraints_of(a, r->family);
+    size_t *last = arena_alloc(a, (known.count + 1) * sizeof *last);
+    for (size_t i = 0; i < known.count; i++)
+        last[i] = last_param(r->family, known.items[i].params);
+    const legal_walk w = {r, arena_new(), family_param_count(r->family), last, known.count, visit, context};
+    variant v = {.family = r->family};
+    for (size_t i = 0; i < w.count; i++)
+        v.values[i] = r->values[i].items[0];
+    walk(&w, &v, 0);
+    arena_free(w.scratch);
+}
+
 /* ---- values of variants that break one --------------------------------------------------------------------------- */
 
 /* "rows=4 (default), batch=3": the values that the constraint asks about. */

@@ -43,7 +43,7 @@ static void add_dims(arena *a, text *out, const kiln_family *family, const char 
     for (size_t i = 0; i < count; i++) {
         uint64_t extent;
         const expression *dim = expression_bind(a, list[i], common);
-        if (expression_is_constant(dim, &extent) && extent == 1 && count > 1)
+        if (dim != list[i] && expression_is_constant(dim, &extent) && extent == 1 && count > 1)
             continue;
         text_add(out, before);
         expression_print(out, dim);

@@ -18,7 +18,7 @@ size_t dense_strides(arena *a, const kiln_family *family, const kiln_dense *row,
 bool dense_applies(arena *a, const kiln_family *family, const kiln_dense *row, const variant *common);
 
 /* "[batch, rows, 128] or [pages, size, 128]": the rows that count, or the shape if no row has the argument. What the variants that
- * `common` stands for agree on is put in, and a dimension of 1 is left out. */
+ * `common` stands for agree on is put in, and a dimension that is 1 by that is left out. */
 const char *dense_shape(arena *a, const kiln_family *family, const kiln_arg *arg, const variant *common);
 
 #endif

@@ -10,7 +10,8 @@ enum { MOST_VARIANTS = 100000 };
 typedef struct request {
     const kiln_family *family;
     place at;
-    bool is_legal_only; /* combinations that break a constraint are left out */
+    bool is_legal_only;  /* combinations that break a constraint are left out */
+    bool takes_stranded; /* and those that run on no target */
     struct {
         param_value *items;
         size_t count, capacity;

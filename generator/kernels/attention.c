@@ -145,6 +145,13 @@ static const kiln_arg args[] = {
 
 static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE, COUNTERS};
 
+static const kiln_value usual[] = {
+    {"splits", "0"},
+    {"sequences_q_rows", "batch * q_length"},
+    {"pages_size", "16"},
+    {"pages_count", "batch * ceil_div(k_length, pages_size)"},
+    {NULL, NULL}};
+
 static const kiln_rule rules[] = {
     {"q_heads % max(kv_heads, 1) == 0 && (kv_heads >= 1 || q_heads == 0)", "q_heads must be a multiple of kv_heads"},
     {"batch <= 65535", "batch must be at most 65535"},
@@ -500,6 +507,7 @@ const kiln_family attention_family = {
              .extra = "select(" PARTS " == 1, 0, 2000 + min(" PARTS ", 32) * min(tile_q, " QUERIES
                       ") * " DIM_V " / 16)"},
     .calls = calls,
+    .usual = usual,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * " ROWS " + ((head_dim + " DIM_V ") * " KV_BYTES
                                       " + " SCALE_BYTES ") * kv_heads * " K_BATCH " * " K_ROWS
                                       " + select(" HAS_HEAD_SCALES ", 8 * kv_heads, 0)",

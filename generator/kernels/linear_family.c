@@ -309,6 +309,15 @@ static const kiln_value example[] = {
     {"w_scale_3", "1"}, {"gate_scale", "1"}, {.arg = NULL},
 };
 
+static const kiln_rule advice[] = {
+    {"norm == none && activation != half && (x == f16 || x == bf16) && m > 8",
+     "activation exact and q8 run on CUDA cores, whatever m is; with f16 and bf16 'activation: half' runs on tensor cores"},
+    {"norm == none && x == f32 && m > 8",
+     "x in f32 runs on CUDA cores, whatever m is; f16 or bf16 with 'activation: half', and s8, run on tensor cores"},
+    {"norm != none && m > 8",
+     "a norm in the product runs on CUDA cores, whatever m is; a norm before it and 'activation: half' run on tensor cores"},
+    {NULL, NULL}};
+
 const kiln_family linear_family = {
     .name = "linear",
     .summary = "multiply rows by GGUF weights, a norm before and a sum or gate behind",
@@ -340,6 +349,7 @@ const kiln_family linear_family = {
     .args = args,
     .rules = rules,
     .example = example,
+    .advice = advice,
     .empty = "m == 0 || n == 0",
     .shape = shape,
     .workspace = &workspace,

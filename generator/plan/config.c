@@ -282,7 +282,7 @@ static bool read_combinations(const reader *r, request *q, const yaml_node *node
     return false;
 }
 
-static void read_kernel(reader *r, const yaml_node *item)
+void reader_read_kernel(reader *r, const yaml_node *item)
 {
     if (!reader_is_kind(r, item, YAML_MAP, "kernels", "a mapping with 'family' or 'ptx'"))
         return;
@@ -290,17 +290,26 @@ static void read_kernel(reader *r, const yaml_node *item)
         reader_read_ptx(r, item);
         return;
     }
-    request q = {.family = read_family(r, item), .at = item->at};
+    request q = {.family = read_family(r, item), .at = item->at, .takes_stranded = r->takes_stranded};
     if (!q.family)
         return;
+    const bool is_shaped = yaml_member(item, "shapes") != NULL;
     bool ok = true;
     for (const yaml_node *node = item->first; node; node = node->next) {
         char nearest[64];
         size_t index;
         if (strcmp(node->key, "family") == 0)
             continue;
-        if (strcmp(node->key, "combinations") == 0) {
+        if (strcmp(node->key, "combinations") == 0 && !is_shaped) {
             ok = read_combinations(r, &q, node) && ok;
+            continue;
+        }
+        if (words_contain(shaped_keys, node->key) || strcmp(node->key, "combinations") == 0) {
+            ok = ok && is_shaped && strcmp(node->key, "combinations") != 0;
+            if (is_shaped && strcmp(node->key, "combinations") == 0)
+                diagnose(r->d, node->key_at, message_shapes_combinations);
+            else if (!is_shaped)
+                diagnose(r->d, node->key_at, message_shapes_needed, node->key);
             continue;
         }
         if (family_find_param(q.family, node->key, &index)) {
@@ -309,14 +318,19 @@ static void read_kernel(reader *r, const yaml_node *item)
         }
         ok = false;
         const char *names = family_param_names(r->arena, q.family);
-        const bool is_close = nearest_word(node->key, "combinations", nearest, sizeof nearest) != NULL;
+        const char *close = nearest_word(node->key,
+                                         "combinations shapes devices workspace within max_variants "
+                                         "only_these_shapes",
+                                         nearest, sizeof nearest);
         diagnose(r->d, node->key_at, message_param_unknown, q.family->name,
                  arena_format(r->arena, "'%s'", quote_text(r->arena, node->key)),
-                 suggest_listed_text(r->arena, node->key, is_close ? "combinations" : names,
+                 suggest_listed_text(r->arena, node->key, close ? close : names,
                                      arena_format(r->arena, "kiln families %s", q.family->name)));
     }
-    if (ok)
-        request_expand(r->arena, &q, r->plan, &r->variant_capacity, r->d);
+    if (ok && is_shaped)
+        reader_read_shaped(r, item, &q);
+    else if (ok)
+        request_expand(r->arena, &q, r->plan, r->d);
 }
 
 static void read_kernels(reader *r, const yaml_node *list)
@@ -324,7 +338,7 @@ static void read_kernels(reader *r, const yaml_node *list)
     if (!reader_is_kind(r, list, YAML_LIST, "kernels", "a list of kernels"))
         return;
     for (const yaml_node *item = list->first; item; item = item->next)
-        read_kernel(r, item);
+        reader_read_kernel(r, item);
     for (size_t i = 0; i < r->plan->variant_count; i++)
         names_add(r->arena, &r->family_names, r->plan->variants[i]->family->name, i);
 }
@@ -354,6 +368,9 @@ static const char *budget_names(const reader *r)
         if (names_find(&r->family_names, name, strlen(name)) == i)
             text_printf(&names, " %s", name);
     }
+    for (size_t i = 0; i < r->plan->shaped_count; i++)
+        if (!words_contain(names.data, r->plan->shaped[i].request.family->name))
+            text_printf(&names, " %s", r->plan->shaped[i].request.family->name);
     return names.data;
 }
 
@@ -429,6 +446,9 @@ static void read_root(reader *r, const yaml_node *root)
             diagnose(r->d, root->at, message_missing_key, keys[i].key, keys[i].example);
     }
     reader_check_ptx_names(r);
+    if (r->plan->shaped_count > 0 && r->d->count == 0 && r->options->choose)
+        r->options->choose(r->arena, r->plan, r->d, r->options->choose_context);
+    tuned_bind(r->arena, r->plan, r->d);
     plan_check(r->arena, r->plan, r->target_places, r->d);
 }
 

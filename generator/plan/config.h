@@ -10,6 +10,9 @@ typedef struct config_options {
     const char *const
         *ptx; /* each "NAME=FILE,...": a module of what `ptx: NAME` embeds, one file per target */
     size_t ptx_count;
+    /* Appends the variants of items with shapes, or gives diagnostics: choose/choose.h. Null: such items have none. */
+    void (*choose)(arena *a, plan *p, diagnostics *d, const void *context);
+    const void *choose_context;
 } config_options;
 
 /* Reads a configuration. Null after diagnostics (messages.h), which name `path` as given; of options they name

@@ -277,7 +277,7 @@ static void add_kernel(reader *r, const external_request *q)
     if (!all || !is_new(r, &all[0]))
         return;
     for (size_t i = 0; i < q->variant_count; i++)
-        *(variant **)arena_push(r->arena, (void **)&p->variants, &p->variant_count, &r->variant_capacity,
+        *(variant **)arena_push(r->arena, (void **)&p->variants, &p->variant_count, &p->variant_capacity,
                                 sizeof all) = &all[i];
 }
 

@@ -88,7 +88,12 @@ const char *reader_path(const reader *r, const char *asked)
 const kiln_family *reader_find_family(const reader *r, const char *name)
 {
     const size_t i = names_find(&r->family_names, name, strlen(name));
-    return i == NAME_NONE ? NULL : r->plan->variants[i]->family;
+    if (i != NAME_NONE)
+        return r->plan->variants[i]->family;
+    for (size_t k = 0; k < r->plan->shaped_count; k++)
+        if (strcmp(r->plan->shaped[k].request.family->name, name) == 0)
+            return r->plan->shaped[k].request.family;
+    return NULL;
 }
 
 void reader_add_input(reader *r, const char *path)

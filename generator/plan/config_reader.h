@@ -17,7 +17,8 @@ typedef struct reader {
     place *target_places; /* beside plan->targets */
     const config_options *options;
     bool *is_ptx_used; /* beside options->ptx */
-    size_t variant_capacity, budget_capacity;
+    size_t budget_capacity;
+    bool takes_stranded; /* variants that run on no target are left out, not refused */
     name_table
         family_names; /* of families to their first variants: of external PTX; behind `kernels` of all */
 } reader;
@@ -42,6 +43,24 @@ bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, 
 /* The element of `list` before `node` that says the same, or null. */
 const yaml_node *reader_earlier(const yaml_node *list, const yaml_node *node);
 
+/* A number between two limits; else false after a diagnostic. */
+bool reader_number(const reader *r, const yaml_node *node, const char *key, uint64_t least, uint64_t most,
+                   uint64_t *value);
+
+typedef struct shape_list {
+    call_shape *items;
+    size_t count, capacity;
+} shape_list;
+
+/* Appends the shapes of a mapping from sizes to values: shapes.c has the grammar. `like` is a variant of the family, in whose
+ * scope expressions are tried; null: a measured shape, whose sizes are numbers. False after a diagnostic. */
+bool reader_read_shape(const reader *r, const kiln_family *family, const variant *like, const yaml_node *map,
+                       shape_list *out);
+
+/* The keys of an item with `shapes`: shaped.c. */
+extern const char shaped_keys[];
+void reader_read_shaped(reader *r, const yaml_node *item, const request *asked);
+
 /* Where a file is: paths are relative to the configuration's folder. */
 const char *reader_path(const reader *r, const char *asked);
 
@@ -53,6 +72,9 @@ void reader_add_input(reader *r, const char *path);
 
 /* An SPDX expression, which is safe in a comment of C; or null after a diagnostic. */
 const char *reader_license(const reader *r, const yaml_node *node);
+
+/* An item of `kernels`. */
+void reader_read_kernel(reader *r, const yaml_node *item);
 
 /* A kernels: item with `ptx`. */
 void reader_read_ptx(reader *r, const yaml_node *item);

@@ -3,6 +3,9 @@
 #define PLAN_PLAN_H
 
 #include "family/family.h"
+#include "family/request.h"
+#include "shapes.h"
+#include "target/devices.h"
 #include "tuned.h"
 
 enum { SHARDS_MOST = 99 };
@@ -14,6 +17,27 @@ typedef struct budget {
     place at;
 } budget;
 
+/* A device to choose variants for. */
+typedef struct named_device {
+    const char *name; /* as the table of devices has it */
+    kiln_device device;
+} named_device;
+
+/* An item of `kernels` with `shapes`, whose variants are to be chosen. */
+typedef struct shaped_item {
+    request request; /* of a tuning parameter that the item does not name: all values */
+    call_shape *shapes;
+    size_t shape_count, shape_capacity;
+    named_device *devices;
+    size_t device_count;
+    bool
+        names_devices; /* else those that stand for the targets, as far as the contract has variants for them */
+    bool has_workspace; /* calls give one as large as a variant asks for */
+    bool only_shapes;   /* calls of other shapes need not be served */
+    uint32_t within;    /* thousandths: 1100 is 1.10 */
+    uint32_t max_variants;
+} shaped_item;
+
 typedef struct plan {
     family_list families;    /* known to this generator */
     const char *bundle;      /* prefix of everything generated */
@@ -21,6 +45,9 @@ typedef struct plan {
     const char *license;     /* SPDX expression for generated files; null: none */
     const char *config;      /* its text */
     size_t config_bytes;
+    const char *lock_path; /* of the lock file whose variants the bundle has; null: none */
+    const char *lock;      /* its text */
+    size_t lock_bytes;
     const char **inputs; /* the files that were read, the configuration first; no pipes */
     size_t input_count, input_capacity;
     const char *target_option; /* what --targets said in place of the configuration; null: nothing */
@@ -31,8 +58,11 @@ typedef struct plan {
     uint32_t shards;   /* files that the kernels are spread over; 0: all are in NAME.c */
     target *targets;   /* ascending, no duplicates */
     size_t target_count;
-    variant **variants;                 /* configuration order */
-    size_t variant_count, module_count; /* variants of external PTX share modules */
+    variant **variants; /* configuration order; chosen ones last, in the order of families and values */
+    size_t variant_count, variant_capacity;
+    size_t module_count; /* variants of external PTX share modules */
+    shaped_item *shaped;
+    size_t shaped_count, shaped_capacity;
     budget *budgets;
     size_t budget_count;
     uint32_t max_driver; /* every image must load there: 12020 is CUDA 12.2; 0: any */

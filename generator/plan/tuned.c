@@ -1,5 +1,5 @@
-/* tuned: files of measured times -> the shapes of a plan. A time of a variant that the bundle lacks is left out with a warning,
- * so that a bundle may have fewer variants than the one that was measured; a name that no variant can have is an error. */
+/* tuned: files of measured times -> the shapes of a plan. A time of a variant that the bundle lacks is left out, so that a bundle
+ * may have fewer variants than the one that was measured; a name that no variant can have is an error. */
 #include "tuned.h"
 
 #include <stdlib.h>
@@ -12,35 +12,14 @@
 #include "support/words.h"
 
 enum { LARGEST_FILE_BYTES = 64 * 1024 * 1024, MOST_MULTIPROCESSORS = 65535 };
-#define LARGEST_SIZE UINT64_C(999999999999999999)
 
 /* A file that is being read. */
 typedef struct tuned_reader {
     reader *r;
     tuned_file *file;
-    const name_table *ids; /* of the variants */
-    const char *lacking;   /* the first variant that the bundle lacks */
-    place lacking_at;
-    size_t lacking_count;
 } tuned_reader;
 
 /* ---- values ------------------------------------------------------------------------------------------------------- */
-
-static bool read_number(const reader *r, const yaml_node *node, const char *key, uint64_t least,
-                        uint64_t most, uint64_t *value)
-{
-    enum { DIGITS = 18 };
-    if (!reader_is_kind(r, node, YAML_SCALAR, key, "a number"))
-        return false;
-    const size_t digits = strspn(node->text, "0123456789");
-    *value = strtoull(node->text, NULL, 10);
-    if (!node->quoted && digits > 0 && digits <= DIGITS && !node->text[digits] && *value >= least &&
-        *value <= most)
-        return true;
-    diagnose(r->d, node->at, message_tuned_number, (unsigned long long)least, (unsigned long long)most,
-             quote_text(r->arena, key), reader_quote(r, node));
-    return false;
-}
 
 /* "9.0" */
 static bool read_capability(const reader *r, const yaml_node *node, uint32_t *sm)
@@ -64,13 +43,6 @@ static const kiln_family *find_family(const reader *r, const char *name)
 {
     const kiln_family *family = reader_find_family(r, name);
     return family ? family : family_find(r->plan->families, name);
-}
-
-static const variant *find_variant(const tuned_reader *t, const kiln_family *family, const char *id)
-{
-    const size_t i = names_find(t->ids, id, strlen(id));
-    const variant *v = i == NAME_NONE ? NULL : t->r->plan->variants[i];
-    return v && v->family == family ? v : NULL;
 }
 
 static bool is_external(const plan *p, const kiln_family *family)
@@ -112,71 +84,17 @@ static const char *why_no_id(arena *a, const kiln_family *family, const char *id
     return NULL;
 }
 
-/* Null after a diagnostic, or where the bundle lacks it, which is noted. */
-static const variant *read_variant(tuned_reader *t, const kiln_family *family, const yaml_node *node)
+/* Whether a variant of the family can have this id; else after a diagnostic. */
+static bool check_id(const reader *r, const kiln_family *family, const yaml_node *node)
 {
-    const reader *r = t->r;
-    const variant *v = find_variant(t, family, node->key);
-    const char *why = v || is_external(r->plan, family) ? NULL : why_no_id(r->arena, family, node->key);
+    const char *why = is_external(r->plan, family) ? NULL : why_no_id(r->arena, family, node->key);
     if (why)
         diagnose(r->d, node->key_at, message_tuned_variant, family->name, quote_text(r->arena, node->key),
                  why);
-    if (v || why)
-        return v;
-    if (t->lacking_count++ == 0) {
-        t->lacking = node->key;
-        t->lacking_at = node->key_at;
-    }
-    return NULL;
+    return !why;
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------- */
-
-static size_t arg_count_of(const kiln_family *family)
-{
-    size_t count = 0;
-    while (family->args[count].name)
-        count++;
-    return count;
-}
-
-static bool is_size(const kiln_arg *arg)
-{
-    return arg->kind == KILN_ARG_VALUE && strchr("usb", arg->type[0]) && strcmp(arg->type, "bf16") != 0;
-}
-
-/* As the program that measures takes it: 32 bits of either sign are written as they lie in memory. */
-static uint64_t largest_of(const kiln_arg *arg)
-{
-    return strcmp(arg->type, "u32") == 0 || strcmp(arg->type, "s32") == 0 ? UINT32_MAX : LARGEST_SIZE;
-}
-
-static const char *size_names(arena *a, const kiln_family *family)
-{
-    text names = text_new(a);
-    for (const kiln_arg *arg = family->args; arg->name; arg++)
-        if (is_size(arg))
-            text_printf(&names, "%s%s", names.length ? " " : "", arg->name);
-    return names.data;
-}
-
-static bool read_sizes(const reader *r, const kiln_family *family, const yaml_node *map, uint64_t *sizes)
-{
-    bool ok = reader_is_kind(r, map, YAML_MAP, "shape", "a mapping from sizes to numbers");
-    for (size_t i = 0; i < arg_count_of(family); i++)
-        sizes[i] = TUNED_ANY_SIZE;
-    for (const yaml_node *node = ok ? map->first : NULL; node; node = node->next) {
-        const kiln_arg *arg = arg_find(family->args, node->key);
-        if (arg && is_size(arg)) {
-            ok = read_number(r, node, node->key, 0, largest_of(arg), &sizes[arg - family->args]) && ok;
-            continue;
-        }
-        ok = false;
-        diagnose(r->d, node->key_at, message_tuned_size, family->name, quote_text(r->arena, node->key),
-                 suggest_text(r->arena, node->key, size_names(r->arena, family)));
-    }
-    return ok;
-}
 
 /* The shape of the plan that has these sizes on this device, which may be another file's. */
 static tuned_shape *shape_of(const tuned_reader *t, const kiln_family *family, uint64_t *sizes)
@@ -186,7 +104,7 @@ static tuned_shape *shape_of(const tuned_reader *t, const kiln_family *family, u
         tuned_shape *s = &p->tuned_shapes[i];
         if (s->family == family && s->file->sm == t->file->sm &&
             s->file->multiprocessors == t->file->multiprocessors &&
-            memcmp(s->sizes, sizes, arg_count_of(family) * sizeof *sizes) == 0)
+            memcmp(s->sizes, sizes, family_arg_count(family) * sizeof *sizes) == 0)
             return s;
     }
     tuned_shape *s = arena_push(t->r->arena, (void **)&p->tuned_shapes, &p->tuned_shape_count,
@@ -195,17 +113,17 @@ static tuned_shape *shape_of(const tuned_reader *t, const kiln_family *family, u
     return s;
 }
 
-static void add_time(const tuned_reader *t, tuned_shape *s, const variant *v, uint32_t nanoseconds, place at)
+static void add_time(const tuned_reader *t, tuned_shape *s, const char *id, uint32_t nanoseconds, place at)
 {
     for (size_t i = 0; i < s->time_count; i++)
-        if (s->times[i].variant == v) {
+        if (strcmp(s->times[i].id, id) == 0) {
             const place first = s->times[i].at;
-            diagnose(t->r->d, at, message_tuned_time_twice, v->id, first.file, first.line);
+            diagnose(t->r->d, at, message_tuned_time_twice, id, first.file, first.line);
             return;
         }
     tuned_time *time =
         arena_push(t->r->arena, (void **)&s->times, &s->time_count, &s->time_capacity, sizeof *time);
-    *time = (tuned_time){v, nanoseconds, at};
+    *time = (tuned_time){.id = id, .nanoseconds = nanoseconds, .at = at};
 }
 
 static void read_times(tuned_reader *t, const kiln_family *family, uint64_t *sizes, const yaml_node *map)
@@ -214,9 +132,9 @@ static void read_times(tuned_reader *t, const kiln_family *family, uint64_t *siz
         return;
     for (const yaml_node *node = map->first; node; node = node->next) {
         uint64_t nanoseconds = 0;
-        const variant *v = read_variant(t, family, node);
-        if (read_number(t->r, node, node->key, 1, UINT32_MAX, &nanoseconds) && v)
-            add_time(t, shape_of(t, family, sizes), v, (uint32_t)nanoseconds, node->key_at);
+        const bool is_id = check_id(t->r, family, node);
+        if (reader_number(t->r, node, node->key, 1, UINT32_MAX, &nanoseconds) && is_id)
+            add_time(t, shape_of(t, family, sizes), node->key, (uint32_t)nanoseconds, node->key_at);
     }
 }
 
@@ -248,9 +166,9 @@ static void read_entry(tuned_reader *t, const yaml_node *item)
                                      "kiln families"));
         return;
     }
-    uint64_t *sizes = arena_alloc(r->arena, (arg_count_of(family) + 1) * sizeof *sizes);
-    if (read_sizes(r, family, members[1], sizes))
-        read_times(t, family, sizes, members[2]);
+    shape_list shapes = {0};
+    if (reader_read_shape(r, family, NULL, members[1], &shapes))
+        read_times(t, family, shapes.items[0].sizes, members[2]);
 }
 
 /* ---- files -------------------------------------------------------------------------------------------------------- */
@@ -270,7 +188,7 @@ static void read_root(tuned_reader *t, const yaml_node *root)
     if (!times)
         diagnose(r->d, root->at, message_missing_key, "times", "[...]");
     ok = capability && read_capability(r, capability, &t->file->sm) && ok;
-    ok = count && read_number(r, count, "multiprocessors", 1, MOST_MULTIPROCESSORS, &multiprocessors) && ok;
+    ok = count && reader_number(r, count, "multiprocessors", 1, MOST_MULTIPROCESSORS, &multiprocessors) && ok;
     t->file->multiprocessors = (uint32_t)multiprocessors;
     if (device && reader_is_kind(r, device, YAML_SCALAR, "device", "the name of a device"))
         t->file->device = device->text;
@@ -280,7 +198,7 @@ static void read_root(tuned_reader *t, const yaml_node *root)
         read_entry(t, item);
 }
 
-static void read_file(reader *r, const name_table *ids, const yaml_node *node)
+static void read_file(reader *r, const yaml_node *node)
 {
     text data;
     const char *why, *path = reader_path(r, node->text);
@@ -291,7 +209,7 @@ static void read_file(reader *r, const name_table *ids, const yaml_node *node)
     reader_add_input(r, path);
     const int before = r->d->count;
     const yaml_node *root = yaml_parse(r->arena, path, data.data, data.length, r->d);
-    tuned_reader t = {.r = r, .ids = ids, .file = arena_alloc(r->arena, sizeof *t.file)};
+    tuned_reader t = {.r = r, .file = arena_alloc(r->arena, sizeof *t.file)};
     *t.file = (tuned_file){.asked = node->text, .path = path, .data = data.data, .bytes = data.length};
     *(const tuned_file **)arena_push(r->arena, (void **)&r->plan->tuned, &r->plan->tuned_count,
                                      &r->plan->tuned_capacity, sizeof t.file) = t.file;
@@ -300,18 +218,12 @@ static void read_file(reader *r, const name_table *ids, const yaml_node *node)
     if (root &&
         reader_is_kind(r, root, YAML_MAP, path, "a tuned file (compute_capability, multiprocessors, times)"))
         read_root(&t, root);
-    if (t.lacking_count > 0)
-        warn(r->d, t.lacking_at, message_tuned_lacking, t.lacking_count, t.lacking_count == 1 ? "" : "s",
-             t.lacking);
 }
 
 void reader_read_tuned(reader *r, const yaml_node *list)
 {
     if (!reader_is_kind(r, list, YAML_LIST, "tuned", "a list of tuned files"))
         return;
-    name_table ids = {0};
-    for (size_t i = 0; i < r->plan->variant_count; i++)
-        names_add(r->arena, &ids, r->plan->variants[i]->id, i);
     for (const yaml_node *node = list->first; node; node = node->next) {
         if (!reader_is_kind(r, node, YAML_SCALAR, "tuned", "the name of a tuned file"))
             continue;
@@ -319,7 +231,49 @@ void reader_read_tuned(reader *r, const yaml_node *list)
         if (first)
             diagnose(r->d, node->at, message_tuned_twice, quote_text(r->arena, node->text), first->at.line);
         else
-            read_file(r, &ids, node);
+            read_file(r, node);
+    }
+}
+
+/* ---- variants ----------------------------------------------------------------------------------------------------- */
+
+static bool is_shaped(const plan *p, const kiln_family *family)
+{
+    for (size_t i = 0; i < p->shaped_count; i++)
+        if (p->shaped[i].request.family == family)
+            return true;
+    return false;
+}
+
+/* Of one file; returns how many the bundle lacks, and the first. */
+static size_t bind_file(plan *p, const name_table *ids, const tuned_file *file, const tuned_time **first)
+{
+    size_t lacking = 0;
+    for (size_t i = 0; i < p->tuned_shape_count; i++) {
+        tuned_shape *s = &p->tuned_shapes[i];
+        for (size_t k = 0; k < s->time_count; k++) {
+            tuned_time *time = &s->times[k];
+            const size_t found = names_find(ids, time->id, strlen(time->id));
+            if (strcmp(time->at.file, file->path) != 0)
+                continue;
+            time->variant = found == NAME_NONE ? NULL : p->variants[found];
+            if (!time->variant && !is_shaped(p, s->family) && lacking++ == 0)
+                *first = time;
+        }
+    }
+    return lacking;
+}
+
+void tuned_bind(arena *a, plan *p, diagnostics *d)
+{
+    name_table ids = {0};
+    for (size_t i = 0; i < p->variant_count; i++)
+        names_add(a, &ids, p->variants[i]->id, i);
+    for (size_t i = 0; i < p->tuned_count; i++) {
+        const tuned_time *first = NULL;
+        const size_t lacking = bind_file(p, &ids, p->tuned[i], &first);
+        if (lacking > 0)
+            warn(d, first->at, message_tuned_lacking, lacking, lacking == 1 ? "" : "s", first->id);
     }
 }
 
@@ -328,7 +282,7 @@ void reader_read_tuned(reader *r, const yaml_node *list)
 uint32_t tuned_nanoseconds(const tuned_shape *s, const variant *v)
 {
     for (size_t i = 0; i < s->time_count; i++)
-        if (s->times[i].variant == v)
+        if (strcmp(s->times[i].id, v->id) == 0)
             return s->times[i].nanoseconds;
     return 0;
 }
@@ -343,7 +297,7 @@ static bool has_time(const tuned_shape *s, const variant *const *variants, size_
 
 tuned_choice tuned_choice_of(arena *a, const plan *p, const variant *const *variants, size_t count)
 {
-    const size_t arg_count = count > 0 ? arg_count_of(variants[0]->family) : 0;
+    const size_t arg_count = count > 0 ? family_arg_count(variants[0]->family) : 0;
     tuned_choice c = {.shapes = arena_alloc(a, (p->tuned_shape_count + 1) * sizeof *c.shapes),
                       .args = arena_alloc(a, (arg_count + 1) * sizeof *c.args)};
     for (size_t i = 0; i < p->tuned_shape_count; i++)

@@ -3,8 +3,9 @@
 #define PLAN_TUNED_H
 
 #include "family/variant.h"
+#include "shapes.h"
 
-#define TUNED_ANY_SIZE UINT64_MAX
+#define TUNED_ANY_SIZE SHAPE_ANY_SIZE
 
 /* What kiln_add_tune's program writes for one device. */
 typedef struct tuned_file {
@@ -16,7 +17,8 @@ typedef struct tuned_file {
 } tuned_file;
 
 typedef struct tuned_time {
-    const variant *variant;
+    const char *id;
+    const variant *variant; /* null: the bundle lacks it */
     uint32_t nanoseconds;
     place at;
 } tuned_time;
@@ -30,7 +32,7 @@ typedef struct tuned_shape {
     size_t time_count, time_capacity;
 } tuned_shape;
 
-/* 0 where there is none. */
+/* 0 where there is none: by the variant's id. */
 uint32_t tuned_nanoseconds(const tuned_shape *s, const variant *v);
 
 /* Those shapes at which some of the variants were measured, of one choice, in the order of the files; and the arguments, by
@@ -43,6 +45,10 @@ typedef struct tuned_choice {
 } tuned_choice;
 
 struct plan;
+/* Gives the times their variants; those that the bundle lacks are left out, with a warning unless they were candidates of an item
+ * with shapes. */
+void tuned_bind(arena *a, struct plan *p, diagnostics *d);
+
 tuned_choice tuned_choice_of(arena *a, const struct plan *p, const variant *const *variants, size_t count);
 
 #endif

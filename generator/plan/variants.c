@@ -16,7 +16,7 @@
 
 /* ---- expansion -------------------------------------------------------------------------------------------------- */
 
-static void fill_in_defaults(arena *a, request *r)
+void request_fill_defaults(arena *a, request *r)
 {
     size_t count = family_param_count(r->family);
     for (size_t i = 0; i < count; i++) {
@@ -109,9 +109,9 @@ static void report_stranded(arena *a, const stranded_list *list, diagnostics *d)
     }
 }
 
-void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d)
+void request_expand(arena *a, request *r, plan *p, diagnostics *d)
 {
-    fill_in_defaults(a, r);
+    request_fill_defaults(a, r);
     size_t count = request_count(r);
     if (count > MOST_VARIANTS - p->variant_count) {
         diagnose(d, r->at, message_too_many_variants, MOST_VARIANTS);
@@ -126,9 +126,12 @@ void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics
             continue;
         taken++;
         variant_fill_shape(a, v, p->targets, p->target_count);
+        if (v->runs_on == 0 && r->takes_stranded)
+            continue;
         if (v->runs_on == 0 && p->target_count > 0)
             add_stranded(a, &nowhere, v->shape.min_sm, v);
-        variant **slot = arena_push(a, (void **)&p->variants, &p->variant_count, capacity, sizeof *slot);
+        variant **slot =
+            arena_push(a, (void **)&p->variants, &p->variant_count, &p->variant_capacity, sizeof *slot);
         *slot = v;
     }
     if (!r->is_legal_only || taken == 0)

@@ -8,7 +8,10 @@
 /* Fills in defaults and appends every combination to the plan, whose targets are known: the family's first parameter
  * changes slowest, values in the order listed. Diagnostics: too many; combinations that break a constraint, once for
  * each, but for a request of the legal ones that has any; variants that run on no target, once for each lowest one. */
-void request_expand(arena *a, request *r, plan *p, size_t *capacity, diagnostics *d);
+void request_expand(arena *a, request *r, plan *p, diagnostics *d);
+
+/* Gives each parameter that was not asked for its default. */
+void request_fill_defaults(arena *a, request *r);
 
 /* Diagnostics for two variants with one identity, key or entry, and for a target that some family of the plan leaves
  * without a variant; places[i] is where targets[i] was listed. */

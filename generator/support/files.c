@@ -358,3 +358,8 @@ bool folder_make(const char *path, bool *is_new, diagnostics *d)
     diagnose(d, (place){.file = path}, "cannot make the folder: %s", strerror(errno));
     return false;
 }
+
+bool file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}

@@ -59,6 +59,9 @@ bool files_spare_inputs(arena *a, const file_output *files, size_t count, const 
 /* Whether a file exists and has this form. */
 bool file_is(const char *path, file_form *form, const char *mark);
 
+/* Whether there is anything at the path. */
+bool file_exists(const char *path);
+
 /* Whether two paths are the same: equal names in the same folder. */
 bool paths_are_one(arena *a, const char *x, const char *y);
 

@@ -51,6 +51,40 @@
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
     M(driver_not_version, "expected a version of CUDA from 10.0, as 12.2, for max_driver, found %s")                   \
     M(over_driver, "expected images that the driver of CUDA %s loads, found some that need a newer one: %s")           \
+    /* items with shapes */                                                                                            \
+    M(shapes_needed, "expected '%s' beside 'shapes' only, which says what to choose the variants for")                 \
+    M(shapes_combinations, "expected 'combinations' without 'shapes', which chooses among the legal combinations")     \
+    M(shapes_external, "expected a family that estimates its time, found '%s': nothing can be chosen by shapes")       \
+    M(shape_size_unknown, "expected an integer argument of %s, found '%s'%s")                                          \
+    M(shape_number, "expected a number from %llu to %llu for '%s', found %s")                                          \
+    M(shape_value, "expected a number, an expression, a list or {from: NUMBER, to: NUMBER} for '%s', found %s")        \
+    M(shape_expression, "expected a number or an expression over sizes and parameters for '%s', found %s: %s")         \
+    M(shape_range, "expected 'from' to be at most 'to' for '%s', found %llu and %llu")                                 \
+    M(shapes_too_many, "expected at most %d shapes, found more")                                                       \
+    M(shape_missing, "expected '%s: NUMBER' in a shape of %s, found no such key")                                      \
+    M(shape_refused, "no variant of %s serves the shape %s on %s: %s")                                                 \
+    M(device_unknown, "expected a device, found '%s'; there are %s")                                                   \
+    M(device_ambiguous, "expected one device, found '%s', which may be %s")                                            \
+    M(device_twice, "expected each device once, found '%s' again; the first is on line %d")                            \
+    M(device_unserved, "expected a device that a listed target serves, found '%s', which is sm_%u")                    \
+    M(workspace_unknown, "expected 'allowed' or 'none' as workspace, found %s%s")                                      \
+    M(within_not_ratio, "expected a ratio from 1.00 to 99.99 as within, as 1.10, found %s")                            \
+    M(count_not_number, "expected a number from 1 to %d as max_variants, found %s")                                    \
+    M(only_not_boolean, "expected true or false as only_these_shapes, found %s")                                       \
+    M(choice_device, "%s: no variant runs on %s, which is sm_%u") \
+    M(choice_over, "%s: expected a choice within %s of the best at every shape, found none with max_variants %u; with %u: %s at %s") \
+    M(choice_coverage, "%s: expected variants for every legal call on every target, found none with max_variants %u: it takes %u, or only_these_shapes: true") \
+    M(choice_bytes, "expected images of at most %llu bytes of %s, found %llu of the variants that its shapes need") \
+    M(choice_undecided, "%s: too many sets of variants to compare; name fewer shapes, or fewer values of tuning parameters") \
+    M(choice_slow, "%s: %s: %s")                                                                                    \
+    M(lock_none, "no %s: the variants are chosen by this kiln's estimates, which change; `kiln choose %s` writes it")  \
+    M(lock_stale, "was made for other items, targets or tuned files, and is used as it is; `kiln choose %s` renews it")\
+    M(lock_lacks, "has no variant for the item on line %d of %s; `kiln choose %s` renews it") \
+    M(lock_unreadable, "cannot read the lock file %s: %s")                                                             \
+    M(lock_empty, "expected a lock file (asked, kernels), found an empty file")                                        \
+    M(lock_hash, "expected 32 hexadecimal digits as asked, found %s")                                                  \
+    M(lock_shapes, "expected plain variants in a lock file, found '%s'")                                               \
+    M(lock_unused, "the configuration has no items with shapes, so --lock has no use")                                 \
     /* tuned files */                                                                                                  \
     M(tuned_unreadable, "cannot read the tuned file %s: %s")                                                           \
     M(tuned_twice, "expected each tuned file once, found '%s' again; the first is on line %d")                         \

@@ -15,6 +15,7 @@ class Group(NamedTuple):
 
 
 SHIPPED = ("kiln_default", "lm_kernels")
+WIDE = "kiln_wide"
 NK = (4096, 4096), (14336, 4096), (6912, 6912), (2560, 2560), (6912, 2560), (2560, 6912)
 FEW_ROWS = 1, 4, 8, 16, 32, 64
 LARGE = 1 << 26  # elements to quantise, larger than any L2 cache
@@ -94,6 +95,26 @@ COMPETING_GROUPS = [
     Group("fp4_quantize", [dict(m=16384, k=4096)]),
     Group("q8_quantize", [dict(m=8, k=4096), dict(m=4096, k=4096)]),
     Group("rope", [rope(8192, 32, 8), rope(64, 32, 8)]),
+]
+
+# Every legal combination of the tuning parameters of some contracts (tests/wide.yaml), to judge `kiln choose` by.
+TOKENS = 1, 4, 8, 16, 32, 64, 128, 512, 2048
+HALF = LINEAR | {"x": ["f16"], "y": ["f16"], "activation": ["half"]}
+Q8 = LINEAR | {"format": ["q4_k"], "y": ["f16"], "x": ["f16", "s8"], "activation": ["q8"], "overlap": ["false"]}
+SWEEP_GROUPS = [
+    Group("nf4_gemm", products(NK[:1], TOKENS), NF4 | {"a": ["f16"]}),
+    Group("linear", products(NK[:1], TOKENS), HALF | {"format": ["q4_k"], "overlap": ["false"]}),
+    Group("attention", PREFILL[2:] + DECODE[1:] + PREFILL[:1],
+          DENSE | {"type": ["f16"], "head_dim": ["64", "128"], "strategy": ["mma"]}),
+    Group("linear", products(NK[:1], TOKENS[:7]), Q8),
+    Group("nf4_gemm_transposed", products(NK[:1], (1, 16, 64, 512), normal_scales="scales==normal"),
+          {"acc": ["f32"], "nibbles": ["low"], "a": ["f16"]}),
+    Group("nvfp4_gemv", NVFP4, {"scale_layout": None, "global_scale": None, "c": ["f16"]}),
+    Group("rmsnorm_q4k_gemv", [dict(n=n, k=4096) for n in (4096, 14336, 128256)],
+          {"norm": ["rms"], "x": ["f16"], "y": ["f16"], "activation": ["q8"]}),
+    Group("nf4_gemm", products(NK[1:2], TOKENS), NF4 | {"a": ["f16"]}),
+    Group("linear", products(NK[1:2], TOKENS), HALF | {"format": ["q4_k", "q8_0"], "overlap": ["false"]}),
+    Group("nf4_gemm", products(NK[3:4], TOKENS[:6]), NF4 | {"a": ["f16"]}),
 ]
 
 

@@ -234,6 +234,12 @@ typedef struct kiln_family {
     /* A small legal call, for the generated header: numbers, or for floats C, over contract parameters. Other values are 0
      * there, and pointers variables of their names. Null: the values are variables, too. */
     const kiln_value *example;
+    /* Sizes of a usual call, over arguments and contract parameters, that a shape in a configuration need not name; what else it
+     * does not name is the least that the rules allow. Null: there are none. */
+    const kiln_value *usual;
+    /* Under which condition over arguments and parameters another contract is faster, and which: told to those who name such a
+     * shape. May be null. */
+    const kiln_rule *advice;
     kiln_cost cost;
     uint32_t min_sm; /* lowest target that some variant runs on */
     void (*emit)(ptx_fn *f, const kiln_variant *v);

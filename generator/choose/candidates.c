@@ -1,0 +1,496 @@
+#include "candidates.h"
+
+#include <string.h>
+
+#include "family/constraints.h"
+#include "family/family.h"
+#include "family/shape.h"
+#include "support/messages.h"
+#include "target/target.h"
+
+/* ---- enumeration -------------------------------------------------------------------------------------------------- */
+
+/* An argument that only a variant with scratch memory has: the memory, its counters, and its size. */
+static bool is_of_workspace(const kiln_family *family, const kiln_arg *arg)
+{
+    const kiln_workspace *w = family->workspace;
+    return w && (strcmp(arg->name, w->arg) == 0 || (w->counters && strcmp(arg->name, w->counters) == 0));
+}
+
+static bool needs_workspace(arena *a, const variant *v)
+{
+    for (const kiln_arg *arg = v->family->args; arg->name; arg++)
+        if (is_of_workspace(v->family, arg) && variant_has_arg(a, v, arg))
+            return true;
+    return false;
+}
+
+static void add_candidate(void *context, const variant *values)
+{
+    candidates *c = context;
+    arena *a = c->arena;
+    variant *v = arena_copy(a, values, sizeof *values);
+    v->at = c->item->request.at;
+    if (!c->item->has_workspace && needs_workspace(a, v))
+        return;
+    variant_fill_shape(a, v, c->plan->targets, c->plan->target_count);
+    if (v->runs_on == 0)
+        return;
+    variant_name(a, v);
+    candidate *added = arena_push(a, (void **)&c->items, &c->count, &c->capacity, sizeof *added);
+    *added = (candidate){.variant = v, .bytes = PICK_NEVER};
+}
+
+candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const request *contract)
+{
+    candidates c = {.plan = p, .item = item, .arena = a};
+    constraints_visit_legal(a, contract, add_candidate, &c);
+    return c;
+}
+
+const char *candidates_name(const candidates *c)
+{
+    text out = text_new(c->arena);
+    const kiln_family *family = c->item->request.family;
+    text_add(&out, family->name);
+    for (size_t i = 0; c->count > 0 && i < family_param_count(family); i++) {
+        const kiln_param *param = &family->params[i];
+        const char *value = c->items[0].variant->values[i].text;
+        if (param->role == KILN_ROLE_CONTRACT && strcmp(value, param->default_value) != 0)
+            text_printf(&out, " %s=%s", param->name, value);
+    }
+    return out.data;
+}
+
+const char *candidates_point_text(const candidates *c, size_t point)
+{
+    const size_t shapes = c->item->shape_count;
+    const call_shape *s = &c->item->shapes[point % shapes];
+    return arena_format(c->arena, "%s on %s", call_shape_text(c->arena, c->item->request.family, s),
+                        c->devices[point / shapes].name);
+}
+
+/* ---- what the kernels are ----------------------------------------------------------------------------------------- */
+
+static void count_kernels(candidates *c)
+{
+    arena *scratch = arena_new();
+    const terms of_family = terms_of(c->arena, c->item->request.family);
+    for (size_t i = 0; i < c->count; i++) {
+        candidate *one = &c->items[i];
+        one->terms = terms_bind(c->arena, &of_family, one->variant);
+        one->code = kernel_code_of(scratch, c->plan, one->variant);
+    }
+    arena_free(scratch);
+}
+
+uint64_t candidate_bytes(void *context, size_t index)
+{
+    candidates *c = context;
+    candidate *one = &c->items[index];
+    if (one->bytes != PICK_NEVER)
+        return one->bytes;
+    arena *a = arena_new(), *scratch = arena_new();
+    image *images;
+    const size_t count = bake_images(a, scratch, NULL, c->plan, one->variant, &images);
+    one->bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        one->bytes += images[i].bytes;
+    arena_free(scratch);
+    arena_free(a);
+    return one->bytes;
+}
+
+/* ---- the arguments of a call -------------------------------------------------------------------------------------- */
+
+#define LARGE_WORKSPACE (UINT64_C(1) << 40) /* enough for any variant */
+#define LARGEST_TRIED   (UINT64_C(1) << 40)
+
+/* How the arguments of a shape get their values. */
+typedef struct call_sizes {
+    candidates *c;
+    const kiln_family *family;
+    size_t count;      /* of arguments */
+    bool *asks_tuning; /* by rule: it depends on tuning parameters */
+    bool *mentions;    /* [rule][argument] */
+} call_sizes;
+
+static call_sizes call_sizes_of(candidates *c)
+{
+    arena *a = c->arena;
+    const kiln_family *family = c->item->request.family;
+    call_sizes s = {.c = c, .family = family, .count = family_arg_count(family)};
+    const terms *of_first = &c->items[0].terms;
+    s.asks_tuning = arena_alloc(a, of_first->rule_count + 1);
+    s.mentions = arena_alloc(a, (of_first->rule_count + 1) * (s.count + 1));
+    for (size_t i = 0; i < of_first->rule_count; i++) {
+        const expression *rule = expression_parse(a, family, family->rules[i].condition);
+        expression_mark_args(rule, s.mentions + i * s.count);
+        for (size_t k = 0; k < family_param_count(family); k++)
+            s.asks_tuning[i] = s.asks_tuning[i] ||
+                               (family->params[k].role == KILN_ROLE_TUNING && expression_uses_param(rule, k));
+    }
+    return s;
+}
+
+/* Rules about the argument that are broken, whichever variant is launched. */
+static size_t broken_rules(const call_sizes *s, const call *asked, size_t arg)
+{
+    const terms *t = &s->c->items[0].terms;
+    size_t broken = 0;
+    for (size_t i = 0; i < t->rule_count; i++)
+        broken += !s->asks_tuning[i] && s->mentions[i * s->count + arg] && !call_number(asked, t->rules[i]);
+    return broken;
+}
+
+/* The least value that breaks no rule, by doubling and then halving: rules ask for "at least". 0 where there is none. */
+static uint64_t least_size(const call_sizes *s, const call *asked, uint64_t *args, size_t arg)
+{
+    uint64_t low = 0, high = 1;
+    args[arg] = 0;
+    if (broken_rules(s, asked, arg) == 0)
+        return 0;
+    for (args[arg] = high; broken_rules(s, asked, arg) > 0; args[arg] = high *= 2) {
+        if (high >= LARGEST_TRIED)
+            return 0;
+        low = high;
+    }
+    while (high - low > 1) {
+        args[arg] = low + (high - low) / 2;
+        if (broken_rules(s, asked, arg) > 0)
+            low = args[arg];
+        else
+            high = args[arg];
+    }
+    return high;
+}
+
+/* What the shape gives as expressions, for a variant. */
+static void put_in_expressions(const call_sizes *s, const call_shape *shape, const variant *v,
+                               const call *asked, uint64_t *args)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (shape->expressions[i]) {
+            const expression *e = expression_parse(s->c->arena, s->family, shape->expressions[i]);
+            args[i] = call_number(asked, expression_bind(s->c->arena, e, v));
+        }
+}
+
+static bool is_workspace_size(const kiln_family *family, const kiln_arg *arg)
+{
+    return family->workspace && family->workspace->size && strcmp(arg->name, family->workspace->size) == 0;
+}
+
+static const kiln_value *find_usual(const kiln_family *family, const kiln_arg *arg)
+{
+    for (const kiln_value *v = family->usual; v && v->arg; v++)
+        if (strcmp(v->arg, arg->name) == 0)
+            return v;
+    return NULL;
+}
+
+static bool is_named(const call_shape *s, size_t arg)
+{
+    return s->sizes[arg] != SHAPE_ANY_SIZE || s->expressions[arg];
+}
+
+/* Of the shape, with the least that the rules allow for what it does not name; null pointers where they may be. */
+static uint64_t *args_of_shape(const call_sizes *s, const call_shape *shape, const kiln_device *device)
+{
+    uint64_t *args = arena_alloc(s->c->arena, (s->count + 1) * sizeof *args);
+    const call asked = {s->family, device, args};
+    for (size_t i = 0; i < s->count; i++) {
+        const kiln_arg *arg = &s->family->args[i];
+        if (arg->kind != KILN_ARG_VALUE)
+            args[i] = arg_may_be_null(arg) ? 0 : MOST_ALIGNMENT;
+        else if (shape->sizes[i] != SHAPE_ANY_SIZE)
+            args[i] = shape->sizes[i];
+        else if (is_workspace_size(s->family, arg) && s->c->item->has_workspace)
+            args[i] = LARGE_WORKSPACE;
+    }
+    put_in_expressions(s, shape, s->c->items[0].variant, &asked, args);
+    for (const kiln_value *v = s->family->usual; v && v->arg; v++) {
+        const size_t i = (size_t)(arg_find(s->family->args, v->arg) - s->family->args);
+        const expression *e = expression_parse(s->c->arena, s->family, v->value);
+        if (!is_named(shape, i))
+            args[i] = call_number(&asked, expression_bind(s->c->arena, e, s->c->items[0].variant));
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        const kiln_arg *arg = &s->family->args[i];
+        if (arg_is_size(arg) && !is_named(shape, i) && !find_usual(s->family, arg) &&
+            !is_workspace_size(s->family, arg))
+            args[i] = least_size(s, &asked, args, i);
+    }
+    return args;
+}
+
+/* Whether the launch or the bytes of some candidate depend on the argument. */
+static bool is_asked_for(const candidates *c, size_t arg)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if (expression_counts_with(c->items[i].terms.time[TERM_BLOCKS], arg) ||
+            expression_counts_with(c->items[i].terms.time[TERM_BYTES], arg))
+            return true;
+    return false;
+}
+
+/* Whether each shape names every size that counts; diagnostics for all that it does not. */
+static bool are_complete(const candidates *c, diagnostics *d)
+{
+    const kiln_family *family = c->item->request.family;
+    bool ok = true;
+    for (size_t i = 0; family->args[i].name; i++) {
+        const kiln_arg *arg = &family->args[i];
+        if (!arg_is_size(arg) || is_workspace_size(family, arg) || find_usual(family, arg) ||
+            !is_asked_for(c, i))
+            continue;
+        for (size_t k = 0; k < c->item->shape_count; k++) {
+            const call_shape *s = &c->item->shapes[k];
+            const bool is_new = k == 0 || s->at.line != s[-1].at.line || s->at.column != s[-1].at.column;
+            if (is_named(s, i) || !is_new)
+                continue;
+            diagnose(d, s->at, message_shape_missing, arg->name, family->name);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+/* ---- times -------------------------------------------------------------------------------------------------------- */
+
+/* Why a candidate cannot be launched; null, with its cycles. */
+static const char *try_call(const candidates *c, const candidate *one, const call *asked, uint64_t *cycles)
+{
+    const kiln_rule *broken = call_broken_rule(asked, &one->terms, false);
+    broken = broken ? broken : call_broken_rule(asked, &one->terms, true);
+    if (broken)
+        return broken->text;
+    if (!variant_serves(c->plan, one->variant, asked->device->sm))
+        return "no image for this device";
+    if (call_misaligned(asked, &one->terms))
+        return "a pointer is not aligned";
+    if (!call_has_room(asked, &one->terms, one->code.static_shared_bytes))
+        return "the device has less shared memory than this call takes";
+    *cycles = call_cycles(asked, &one->terms, &one->code.code);
+    return NULL;
+}
+
+/* Times of a point: what was measured near it, else estimates. Returns why there is none; null: there is one. */
+static const char *judge_point(candidates *c, const call_sizes *s, const tuned_choice *tuned, size_t point)
+{
+    const call_shape *shape = &c->item->shapes[point % c->item->shape_count];
+    const kiln_device *device = &c->devices[point / c->item->shape_count].device;
+    uint64_t *args = args_of_shape(s, shape, device);
+    const call asked = {s->family, device, args};
+    const tuned_shape *near = call_nearest_shape(c->arena, &asked, tuned);
+    const char *why = NULL;
+    bool is_served = false, is_measured = false;
+    for (size_t i = 0; i < c->count; i++) {
+        uint64_t *time = &c->times[i * c->point_count + point];
+        *time = PICK_NEVER;
+        put_in_expressions(s, shape, c->items[i].variant, &asked, args);
+        const char *why_not = try_call(c, &c->items[i], &asked, time);
+        is_served = is_served || !why_not;
+        is_measured = is_measured || (!why_not && near && tuned_nanoseconds(near, c->items[i].variant));
+        why = why ? why : why_not;
+    }
+    for (size_t i = 0; i < c->count && is_measured; i++) {
+        uint64_t *time = &c->times[i * c->point_count + point];
+        const uint32_t nanoseconds = tuned_nanoseconds(near, c->items[i].variant);
+        *time = *time != PICK_NEVER && nanoseconds ? nanoseconds : PICK_NEVER;
+    }
+    return is_served ? NULL : why;
+}
+
+/* The devices that some candidate runs on. False after diagnostics: the item names another one. */
+static bool find_devices(candidates *c, diagnostics *d)
+{
+    bool ok = true;
+    c->devices = arena_alloc(c->arena, (c->item->device_count + 1) * sizeof *c->devices);
+    for (size_t i = 0; i < c->item->device_count; i++) {
+        const named_device *device = &c->item->devices[i];
+        bool is_served = false;
+        for (size_t k = 0; k < c->count && !is_served; k++)
+            is_served = variant_serves(c->plan, c->items[k].variant, device->device.sm);
+        if (is_served)
+            c->devices[c->device_count++] = *device;
+        else if (c->item->names_devices)
+            diagnose(d, c->item->request.at, message_choice_device, candidates_name(c), device->name,
+                     (unsigned)device->device.sm);
+        ok = ok && (is_served || !c->item->names_devices);
+    }
+    return ok;
+}
+
+static bool judge_points(candidates *c, diagnostics *d)
+{
+    const call_sizes s = call_sizes_of(c);
+    const variant **variants = arena_alloc(c->arena, (c->count + 1) * sizeof *variants);
+    for (size_t i = 0; i < c->count; i++)
+        variants[i] = c->items[i].variant;
+    const tuned_choice tuned = tuned_choice_of(c->arena, c->plan, variants, c->count);
+    bool ok = true;
+    c->point_count = c->item->shape_count * c->device_count;
+    c->times = arena_alloc(c->arena, (c->count * c->point_count + 1) * sizeof *c->times);
+    for (size_t i = 0; i < c->point_count; i++) {
+        const size_t shape = i % c->item->shape_count;
+        const char *why = judge_point(c, &s, &tuned, i);
+        if (why)
+            diagnose(d, c->item->shapes[shape].at, message_shape_refused, candidates_name(c),
+                     call_shape_text(c->arena, s.family, &c->item->shapes[shape]),
+                     c->devices[i / c->item->shape_count].name, why);
+        ok = ok && !why;
+    }
+    return ok;
+}
+
+/* ---- coverage ----------------------------------------------------------------------------------------------------- */
+
+/* Bytes of shared memory that a thread block may have on every device of a target and on the newer ones: CUDA programming
+ * guide, technical specifications per compute capability. */
+static uint32_t shared_bytes_everywhere(target t)
+{
+    return t.sm < 80 ? 64 * 1024 : 99 * 1024;
+}
+
+static void add_demand(candidates *c, candidate *one, const expression *e)
+{
+    uint64_t value;
+    size_t capacity = one->demand_count;
+    if (!expression_is_constant(e, &value) || value == 0)
+        *(const expression **)arena_push(c->arena, (void **)&one->demands, &one->demand_count, &capacity,
+                                         sizeof e) = e;
+}
+
+/* What a call has to be like for the variant, beyond what every variant of the family asks for. A workspace is what the bundle
+ * tells the size of, so one that is large enough counts as given. */
+static void find_demands(candidates *c, candidate *one)
+{
+    const kiln_family *family = c->item->request.family;
+    arena *a = c->arena;
+    for (size_t i = 0; i < one->terms.rule_count; i++) {
+        bool *is_used = arena_alloc(a, family_arg_count(family) + 1), of_workspace = false;
+        expression_mark_args(one->terms.rules[i], is_used);
+        for (size_t k = 0; family->args[k].name; k++)
+            of_workspace = of_workspace || (is_used[k] && is_workspace_size(family, &family->args[k]));
+        if (one->terms.asks[i] && !of_workspace)
+            add_demand(c, one, one->terms.rules[i]);
+    }
+    if (needs_workspace(a, one->variant))
+        add_demand(c, one,
+                   expression_bind(
+                       a, expression_parse(a, family, arena_format(a, "%s > 0", family->workspace->size)),
+                       one->variant));
+    for (size_t k = 0; family->args[k].name; k++)
+        if (one->terms.alignments[k] > arg_alignment(&family->args[k]))
+            add_demand(c, one,
+                       expression_parse(a, family,
+                                        arena_format(a, "aligned(%s, %u)", family->args[k].name,
+                                                     (unsigned)one->terms.alignments[k])));
+    size_t lowest = 0;
+    while (!(one->variant->runs_on >> lowest & 1u))
+        lowest++;
+    const uint32_t most = shared_bytes_everywhere(c->plan->targets[lowest]);
+    if (one->variant->shape.shared_bytes + one->code.static_shared_bytes > most && family->shared_bytes)
+        add_demand(
+            c, one,
+            expression_bind(a,
+                            expression_parse(a, family,
+                                             arena_format(a, "(%s) <= %u", family->shared_bytes,
+                                                          (unsigned)(most - one->code.static_shared_bytes))),
+                            one->variant));
+}
+
+/* Whether x serves every call that y does, wherever both run. */
+static bool covers(const candidate *x, const candidate *y)
+{
+    for (size_t i = 0; i < x->demand_count; i++) {
+        bool follows = false;
+        for (size_t k = 0; k < y->demand_count && !follows; k++)
+            follows = expression_follows(x->demands[i], y->demands[k]);
+        if (!follows)
+            return false;
+    }
+    return true;
+}
+
+/* One candidate of each kind: those that serve the same calls are alike. */
+static size_t find_kinds(const candidates *c, size_t *kinds)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        size_t k = 0;
+        while (k < count &&
+               !(covers(&c->items[i], &c->items[kinds[k]]) && covers(&c->items[kinds[k]], &c->items[i])))
+            k++;
+        if (k == count)
+            kinds[count++] = i;
+    }
+    return count;
+}
+
+static bool has_kind_on(const candidates *c, size_t kind, size_t target_index)
+{
+    for (size_t i = 0; i < c->count; i++)
+        if ((c->items[i].variant->runs_on >> target_index & 1u) && covers(&c->items[i], &c->items[kind]) &&
+            covers(&c->items[kind], &c->items[i]))
+            return true;
+    return false;
+}
+
+/* For every listed target, the calls that candidates of each kind serve there; or any at all, where only the shapes count. */
+static void find_needs(candidates *c)
+{
+    size_t *kinds = arena_alloc(c->arena, (c->count + 1) * sizeof *kinds), kind_count = 1;
+    for (size_t i = 0; i < c->count; i++)
+        find_demands(c, &c->items[i]);
+    if (!c->item->only_shapes)
+        kind_count = find_kinds(c, kinds);
+    const size_t most = c->plan->target_count * kind_count;
+    c->meets = arena_alloc(c->arena, c->count * most + 1);
+    size_t *needs = arena_alloc(c->arena, (most + 1) * sizeof *needs);
+    for (size_t n = 0; n < most; n++) {
+        bool is_met = false;
+        for (size_t i = 0; i < c->count && !is_met; i++)
+            is_met = c->items[i].variant->runs_on >> n / kind_count & 1u;
+        if (is_met && (c->item->only_shapes || has_kind_on(c, kinds[n % kind_count], n / kind_count)))
+            needs[c->need_count++] = n;
+    }
+    for (size_t i = 0; i < c->count; i++)
+        for (size_t k = 0; k < c->need_count; k++) {
+            const bool runs = c->items[i].variant->runs_on >> needs[k] / kind_count & 1u;
+            c->meets[i * c->need_count + k] =
+                runs &&
+                (c->item->only_shapes || covers(&c->items[i], &c->items[kinds[needs[k] % kind_count]]));
+        }
+}
+
+/* What the family says against the contract, each once, at the first shape of which it holds. */
+static void advise(candidates *c, diagnostics *d)
+{
+    const call_sizes s = call_sizes_of(c);
+    for (const kiln_rule *advice = s.family->advice; advice && advice->condition; advice++) {
+        const expression *e = expression_bind(
+            c->arena, expression_parse(c->arena, s.family, advice->condition), c->items[0].variant);
+        for (size_t i = 0; i < c->item->shape_count; i++) {
+            const call_shape *shape = &c->item->shapes[i];
+            const kiln_device *device = &c->devices[0].device;
+            const call asked = {s.family, device, args_of_shape(&s, shape, device)};
+            if (!call_number(&asked, e))
+                continue;
+            warn(d, shape->at, message_choice_slow, candidates_name(c),
+                 call_shape_text(c->arena, s.family, shape), advice->text);
+            break;
+        }
+    }
+}
+
+bool candidates_judge(candidates *c, diagnostics *d)
+{
+    count_kernels(c);
+    if (!are_complete(c, d) || !find_devices(c, d) || !judge_points(c, d))
+        return false;
+    find_needs(c);
+    advise(c, d);
+    return true;
+}

@@ -1,0 +1,47 @@
+/* The variants that an item with shapes may choose from, for one combination of its contract, and what each takes at each of
+ * its points: a shape on a device. */
+#ifndef CHOOSE_CANDIDATES_H
+#define CHOOSE_CANDIDATES_H
+
+#include "bundle/call.h"
+#include "pick.h"
+
+typedef struct candidate {
+    const variant *variant;
+    terms terms;
+    kernel_code code;
+    const expression *
+        *demands; /* conditions that a call has to meet to be launched by it, beside those of every variant */
+    size_t demand_count;
+    uint64_t bytes; /* of its images; PICK_NEVER: not counted yet */
+} candidate;
+
+typedef struct candidates {
+    const plan *plan;
+    const shaped_item *item;
+    candidate *items; /* in the order of their values */
+    size_t count, capacity;
+    named_device *devices; /* of the item, those that some candidate runs on */
+    size_t device_count;
+    uint64_t *times; /* [candidate][point]; PICK_NEVER: it cannot be launched there */
+    size_t point_count;
+    bool *meets; /* [candidate][need] */
+    size_t need_count;
+    arena *arena;
+} candidates;
+
+/* Every legal variant of the item with the contract's values, `fixed` by parameter; of the other parameters those of the item. */
+candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const request *contract);
+
+/* Fills in times and needs. False after diagnostics: a shape names too little, or no variant serves it. */
+bool candidates_judge(candidates *c, diagnostics *d);
+
+/* "m=64 n=4096 k=4096 on H100" */
+const char *candidates_point_text(const candidates *c, size_t point);
+
+/* "linear format=q4_k x=bf16": the contract, without what is at its default. */
+const char *candidates_name(const candidates *c);
+
+uint64_t candidate_bytes(void *candidates, size_t candidate);
+
+#endif

@@ -1,0 +1,47 @@
+/* The smallest set of candidates that is fast enough at every point: a covering problem over a table of times. */
+#ifndef CHOOSE_PICK_H
+#define CHOOSE_PICK_H
+
+#include "support/arena.h"
+
+/* The time of a candidate that cannot be launched at a point. */
+#define PICK_NEVER UINT64_MAX
+
+/* A ratio in thousandths: 1100 is 1.10. */
+enum { PICK_ONE = 1000, PICK_MOST_RATIO = 99990 };
+
+typedef struct pick_table {
+    size_t candidate_count, point_count, need_count;
+    const uint64_t *times; /* [candidate][point]; some candidate has a time at each point */
+    const bool *meets;     /* [candidate][need]; a set has to meet each need, by some candidate */
+    uint32_t within;       /* ratio to the best time of a point that the set must reach there */
+    uint32_t most;         /* candidates in a set */
+    /* Bytes of a candidate, asked for only where sets are otherwise equal. */
+    uint64_t (*bytes_of)(void *context, size_t candidate);
+    void *context;
+} pick_table;
+
+typedef enum pick_status {
+    PICK_MADE,
+    PICK_TOO_SLOW,  /* no set of so few is within the ratio; the set is one that comes nearest */
+    PICK_UNCOVERED, /* no set of so few meets the needs; `count` is how many it takes */
+    PICK_UNDECIDED  /* too many sets to compare */
+} pick_status;
+
+typedef struct picked {
+    pick_status status;
+    const size_t *items; /* ascending */
+    size_t count;
+    uint32_t worst; /* the largest ratio, rounded up, and its point */
+    size_t worst_point;
+    uint64_t mean; /* geometric mean of the ratios: its log2, in units of 1/65536 */
+} picked;
+
+/* Of the sets that meet every need and are within the ratio at every point: the fewest candidates, then the least geometric
+ * mean of times, then the fewest bytes, then the lowest candidates in order. Integers only, so that every build agrees. */
+picked pick(arena *a, const pick_table *t);
+
+/* log2 of a ratio of at least 1, in units of 1/65536. */
+uint64_t pick_log2(uint64_t time, uint64_t best);
+
+#endif

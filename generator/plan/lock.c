@@ -1,0 +1,181 @@
+#include "lock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "config_reader.h"
+#include "support/files.h"
+#include "support/messages.h"
+#include "support/quote.h"
+
+enum { LARGEST_FILE_BYTES = 16 * 1024 * 1024, HASH_DIGITS = LOCK_HASH_BYTES - 1 };
+
+/* ---- what was asked ----------------------------------------------------------------------------------------------- */
+
+typedef struct line_list {
+    const char **lines;
+    size_t count, capacity;
+} line_list;
+
+static int compare_lines(const void *x, const void *y)
+{
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* Lines in order, each once. */
+static void add_sorted(text *out, line_list *list)
+{
+    if (list->count > 0)
+        qsort(list->lines, list->count, sizeof *list->lines, compare_lines);
+    for (size_t i = 0; i < list->count; i++)
+        if (i == 0 || strcmp(list->lines[i], list->lines[i - 1]) != 0)
+            text_printf(out, "%s\n", list->lines[i]);
+}
+
+static void add_line(arena *a, line_list *list, const char *line)
+{
+    *(const char **)arena_push(a, (void **)&list->lines, &list->count, &list->capacity, sizeof line) = line;
+}
+
+static const char *item_text(arena *a, const shaped_item *item)
+{
+    const request *q = &item->request;
+    text out = text_new(a);
+    line_list words = {0};
+    text_printf(&out, "family %s within %u most %u workspace %u only %u\n", q->family->name,
+                (unsigned)item->within, (unsigned)item->max_variants, item->has_workspace, item->only_shapes);
+    for (size_t i = 0; i < family_param_count(q->family); i++)
+        for (size_t k = 0; k < q->values[i].count; k++)
+            add_line(a, &words,
+                     arena_format(a, "param %s=%s", q->family->params[i].name, q->values[i].items[k].text));
+    for (size_t i = 0; i < item->shape_count; i++)
+        add_line(a, &words, arena_format(a, "shape %s", call_shape_text(a, q->family, &item->shapes[i])));
+    for (size_t i = 0; i < item->device_count; i++)
+        add_line(a, &words, arena_format(a, "device %s", item->devices[i].name));
+    add_sorted(&out, &words);
+    return out.data;
+}
+
+void lock_hash(arena *a, const plan *p, char hash[LOCK_HASH_BYTES])
+{
+    text all = text_new(a);
+    line_list items = {0};
+    for (size_t i = 0; i < p->shaped_count; i++)
+        add_line(a, &items, item_text(a, &p->shaped[i]));
+    add_sorted(&all, &items);
+    for (size_t i = 0; i < p->target_count; i++)
+        text_printf(&all, "target %s\n", target_text(a, p->targets[i]));
+    for (size_t i = 0; i < p->budget_count; i++) {
+        text_printf(&all, "budget %s ", p->budgets[i].family ? p->budgets[i].family->name : "bundle");
+        text_add_decimal(&all, p->budgets[i].max_bytes);
+        text_add_char(&all, '\n');
+    }
+    for (size_t i = 0; i < p->tuned_count; i++) {
+        text_printf(&all, "tuned ");
+        text_add_hex(&all, XXH3_64bits(p->tuned[i]->data, p->tuned[i]->bytes), 16, false);
+        text_add_char(&all, '\n');
+    }
+    const XXH128_hash_t value = XXH3_128bits(all.data, all.length);
+    text out = text_new(a);
+    text_add_hex(&out, value.high64, HASH_DIGITS / 2, false);
+    text_add_hex(&out, value.low64, HASH_DIGITS / 2, false);
+    memcpy(hash, out.data, LOCK_HASH_BYTES);
+}
+
+/* ---- files -------------------------------------------------------------------------------------------------------- */
+
+const char *lock_path(arena *a, const plan *p)
+{
+    static const char extension[] = ".yaml";
+    const size_t length = strlen(p->config_path), own = sizeof extension - 1;
+    const bool has_extension = length > own && strcmp(p->config_path + length - own, extension) == 0;
+    if (file_is_stream(p->config_path))
+        return NULL;
+    return arena_format(a, "%s.lock.yaml",
+                        arena_string(a, p->config_path, has_extension ? length - own : length));
+}
+
+static bool read_hash(const reader *r, const yaml_node *node, lock *out)
+{
+    if (!reader_is_kind(r, node, YAML_SCALAR, "asked", "a hash"))
+        return false;
+    out->at = node->at;
+    out->asked = node->text;
+    if (strspn(node->text, "0123456789abcdef") == HASH_DIGITS && !node->text[HASH_DIGITS])
+        return true;
+    diagnose(r->d, node->at, message_lock_hash, reader_quote(r, node));
+    return false;
+}
+
+static void read_items(reader *r, const yaml_node *list)
+{
+    for (const yaml_node *item = list->first; item; item = item->next) {
+        const char *odd = yaml_member(item, "shapes")         ? "shapes"
+                          : yaml_member(item, "ptx")          ? "ptx"
+                          : yaml_member(item, "combinations") ? "combinations"
+                                                              : NULL;
+        if (odd)
+            diagnose(r->d, item->at, message_lock_shapes, odd);
+        else
+            reader_read_kernel(r, item);
+    }
+}
+
+bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d)
+{
+    static const config_options none;
+    text data;
+    const char *why;
+    const int before = d->count;
+    if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
+        diagnose(d, (place){.file = path}, message_lock_unreadable, quote_text(a, path), why);
+        return false;
+    }
+    plan read = *p; /* whose variants are the lock's alone */
+    read.variants = NULL;
+    read.variant_count = read.variant_capacity = 0;
+    reader r = {.arena = a, .d = d, .plan = &read, .options = &none, .takes_stranded = true};
+    const yaml_node *root = yaml_parse(a, path, data.data, data.length, d);
+    if (!root && d->count == before)
+        diagnose(d, (place){path, 1, 1}, message_lock_empty);
+    if (!root || !reader_is_kind(&r, root, YAML_MAP, path, "a lock file (asked, kernels)") ||
+        !reader_check_keys(&r, root, "asked kernels", "a lock file"))
+        return false;
+    const yaml_node *asked = yaml_member(root, "asked"), *kernels = yaml_member(root, "kernels");
+    if (!asked || !kernels)
+        diagnose(d, root->at, message_missing_key, asked ? "kernels" : "asked", asked ? "[...]" : "HASH");
+    if (!asked || !kernels || !read_hash(&r, asked, out) ||
+        !reader_is_kind(&r, kernels, YAML_LIST, "kernels", "a list of variants"))
+        return false;
+    read_items(&r, kernels);
+    r.plan = p;
+    reader_add_input(&r, path);
+    p->lock_path = path;
+    p->lock = data.data;
+    p->lock_bytes = data.length;
+    out->variants = read.variants;
+    out->count = read.variant_count;
+    return d->count == before;
+}
+
+void lock_print(text *out, const plan *p, variant *const *variants, size_t count)
+{
+    char hash[LOCK_HASH_BYTES];
+    const char *slash = strrchr(p->config_path, '/');
+    lock_hash(out->arena, p, hash);
+    text_printf(
+        out,
+        "# Made by `kiln choose %s`, which chose these variants. `kiln generate` takes them from here, so\n"
+        "# commit this file.\nasked: %s\nkernels:\n",
+        slash ? slash + 1 : p->config_path, hash);
+    for (size_t i = 0; i < count; i++) {
+        const variant *v = variants[i];
+        text_printf(out, "  - {family: %s", v->family->name);
+        for (size_t k = 0; k < family_param_count(v->family); k++)
+            text_printf(out, ", %s: %s", v->family->params[k].name, v->values[k].text);
+        text_add(out, "}\n");
+    }
+}

@@ -1,0 +1,25 @@
+/* Shapes: the sizes of calls, as items of a configuration and tuned files name them. */
+#ifndef PLAN_SHAPES_H
+#define PLAN_SHAPES_H
+
+#include "family/variant.h"
+
+/* A size that a shape does not name as a number. */
+#define SHAPE_ANY_SIZE UINT64_MAX
+
+typedef struct call_shape {
+    place at;
+    uint64_t *sizes;          /* by argument of the family; SHAPE_ANY_SIZE: not named, or an expression */
+    const char **expressions; /* by argument: over the other sizes and the variant's parameters; null: none */
+} call_shape;
+
+size_t family_arg_count(const kiln_family *family);
+
+/* Integer arguments, which shapes name: all of a family as words. */
+bool arg_is_size(const kiln_arg *arg);
+const char *family_size_names(arena *a, const kiln_family *family);
+
+/* "m=1 n=4096": the sizes that it names; an expression as it is written. */
+const char *call_shape_text(arena *a, const kiln_family *family, const call_shape *s);
+
+#endif
