@@ -55,9 +55,7 @@ extern const uint32_t kiln_default_manifest_crc; /* CRC-32 of kiln_default.json,
 
 /* int4_quantize: quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read. Source:
  * round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: `kiln families int4_quantize`.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families int4_quantize`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_int4_quantize_args args = {0};  C++: kiln_default_int4_quantize_args args = {};
@@ -151,9 +149,8 @@ kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CU
 
 /* int4_unpack: turn INT4 codes, scales and zeros back into a tensor. Source: round to nearest with a scale
  * per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
  * NaN and infinity: IEEE arithmetic: 0 times an infinite scale is a NaN.
+ * Accuracy: `kiln families int4_unpack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_int4_unpack_args args = {0};  C++: kiln_default_int4_unpack_args args = {};
@@ -247,9 +244,7 @@ kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUst
 
 /* int4_scale: compute the scale, and for asym the zero, of each INT4 group. Source: round to nearest with
  * a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: `kiln families int4_scale`.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families int4_scale`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_int4_scale_args args = {0};  C++: kiln_default_int4_scale_args args = {};
@@ -307,9 +302,7 @@ kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream s
 
 /* int4_pack: quantise a tensor to INT4 codes with given scales and zeros. Source: round to nearest with a
  * scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: `kiln families int4_pack`.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families int4_pack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_int4_pack_args args = {0};  C++: kiln_default_int4_pack_args args = {};
@@ -369,9 +362,7 @@ kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstrea
 
 /* nf4_quantize: quantise a tensor to NF4 in groups: scales and packed codes, in one read. Source: QLoRA
  * (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: `kiln families nf4_quantize`.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_quantize`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_nf4_quantize_args args = {0};  C++: kiln_default_nf4_quantize_args args = {};
@@ -441,9 +432,8 @@ kiln_status kiln_default_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream
                                                    const kiln_default_nf4_quantize_args *args);
 
 /* nf4_unpack: turn NF4 codes and scales back into a tensor. Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
  * NaN and infinity: IEEE arithmetic: 0 times an infinite scale is a NaN.
+ * Accuracy: `kiln families nf4_unpack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_nf4_unpack_args args = {0};  C++: kiln_default_nf4_unpack_args args = {};
@@ -517,9 +507,7 @@ kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream s
                                                  const kiln_default_nf4_unpack_args *args);
 
 /* nf4_scale: compute the scale of each NF4 group. Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: `kiln families nf4_scale`.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_scale`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_nf4_scale_args args = {0};  C++: kiln_default_nf4_scale_args args = {};
@@ -562,9 +550,7 @@ kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
                                           const kiln_default_nf4_scale_args *args);
 
 /* nf4_pack: quantise a tensor to NF4 codes with given scales. Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: `kiln families nf4_pack`.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_pack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
  * C: kiln_default_nf4_pack_args args = {0};  C++: kiln_default_nf4_pack_args args = {};
@@ -803,7 +789,6 @@ kiln_status kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_
  * args.k = 512; args.a = KILN_DEFAULT_NF4_GEMM_A_F32; args.acc = KILN_DEFAULT_NF4_GEMM_ACC_F32;
  * args.nibbles = KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW;
  * args.scale_type = KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32; args.rows = KILN_DEFAULT_NF4_GEMM_ROWS_PACKED;
- * kiln_default_nf4_gemm_set_contiguous(&args);
  * C: kiln_default_nf4_gemm(&loader, stream, &args);  C++: kiln_default_nf4_gemm(&loader, stream, args); */
 enum { KILN_DEFAULT_NF4_GEMM_A_F32 = 3, KILN_DEFAULT_NF4_GEMM_A_F16 = 1, KILN_DEFAULT_NF4_GEMM_A_BF16 = 2 };
 enum { KILN_DEFAULT_NF4_GEMM_ACC_F32 = 3 };
@@ -811,11 +796,11 @@ enum { KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW = 1 };
 enum { KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 = 3 };
 enum { KILN_DEFAULT_NF4_GEMM_ROWS_PACKED = 1 };
 typedef struct kiln_default_nf4_gemm_args {
-    CUdeviceptr in;            /* in, a[m * k], aligned to 16 bytes: A, row by row */
+    CUdeviceptr in;            /* in, a[m, k], aligned to 16 bytes: A, row by row */
     CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
     CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
     CUdeviceptr scale_index, nested_code, nested_absmax; /* not read by this bundle: leave 0 */
-    CUdeviceptr out;           /* out, a[m * n]: C, row by row */
+    CUdeviceptr out;           /* out, a[m, n]: C, row by row */
     CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over K */
     CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
     uint32_t m;                /* rows of A and C */
@@ -849,9 +834,6 @@ kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_defa
  * C++: kiln_default_nf4_gemm_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Sets the strides of arrays without gaps.
- * C: kiln_default_nf4_gemm_set_contiguous(&args);  C++: kiln_default_nf4_gemm_set_contiguous(args); */
-void kiln_default_nf4_gemm_set_contiguous(kiln_default_nf4_gemm_args *args);
 
 /* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1
  * C: kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(&loader, stream, &args);
@@ -1173,9 +1155,8 @@ typedef struct kiln_default_attention_args {
                                 * pages.size, kv_heads, head_dim], aligned to 16 bytes: V */
     CUdeviceptr out;           /* out, type[batch, q_length, q_heads, head_dim] or [sequences.q_rows,
                                 * q_heads, head_dim], aligned to 16 bytes: O */
-    CUdeviceptr lse;           /* out, may be null, f32[select(layout == dense, batch, 1), q_heads,
-                                * select(layout == dense, q_length, sequences.q_rows)]: log-sum-exp of each
-                                * row */
+    CUdeviceptr lse;           /* out, may be null, f32[batch, q_heads, q_length] or [q_heads,
+                                * sequences.q_rows]: log-sum-exp of each row */
     uint32_t batch;            /* sequences, or matrices of each head */
     uint32_t q_heads;          /* heads of Q and O */
     uint32_t kv_heads;         /* heads of K and V; each serves q_heads / kv_heads consecutive heads of Q */
@@ -1519,7 +1500,6 @@ KILN_PICK(kiln_default_nf4_gemm_pick, kiln_default_nf4_gemm_args)
 KILN_CANDIDATES(kiln_default_nf4_gemm_candidates, kiln_default_nf4_gemm_args)
 KILN_WORKSPACE(kiln_default_nf4_gemm_workspace, kiln_default_nf4_gemm_args)
 KILN_WORKSPACE_MAX(kiln_default_nf4_gemm_workspace_max, kiln_default_nf4_gemm_args)
-inline void kiln_default_nf4_gemm_set_contiguous(kiln_default_nf4_gemm_args &args) { kiln_default_nf4_gemm_set_contiguous(&args); }
 KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1, kiln_default_nf4_gemm_args)

@@ -10,6 +10,7 @@
 #include "c_text.h"
 #include "cubins.h"
 #include "extents.h"
+#include "family/dense.h"
 #include "pointers.h"
 #include "support/messages.h"
 #include "support/names.h"
@@ -386,6 +387,19 @@ static void make_calls(arena *a, bundle_family *f)
     }
 }
 
+static bool reads_strides(arena *a, const bundle_family *f)
+{
+    for (const kiln_dense *row = f->family->dense; row && row->args; row++) {
+        const dense_stride *strides;
+        const size_t count =
+            dense_applies(a, f->family, row, f->common) ? dense_strides(a, f->family, row, &strides) : 0;
+        for (size_t i = 0; i < count; i++)
+            if (has_arg(a, f, arg_find(f->family->args, strides[i].arg)))
+                return true;
+    }
+    return false;
+}
+
 /* What stands for all of the family's variants together. */
 static const variant *common_of(arena *a, const bundle_family *f)
 {
@@ -438,6 +452,7 @@ static void make_families(arena *a, bundle_model *m)
     for (size_t i = 0; i < m->family_count; i++) {
         m->families[i].common = common_of(a, &m->families[i]);
         make_fields(a, &m->families[i]);
+        m->families[i].has_strides = reads_strides(a, &m->families[i]);
         make_calls(a, &m->families[i]);
         pointers_make(a, &m->families[i]);
         extents_make(a, &m->families[i]);
@@ -499,7 +514,7 @@ static void add_family_names(arena *a, taken_names *all, const bundle_family *f,
             add_name(a, all, f->function + prefix, "_workspace_max", first);
         }
     }
-    if (f->family->dense)
+    if (f->has_strides)
         add_name(a, all, f->function + prefix, "_set_contiguous", first);
     for (size_t i = 0; i < f->call_count; i++) {
         add_name(a, all, f->calls[i].function + prefix, "", first);

@@ -81,6 +81,7 @@ struct bundle_family {
     extent_check *extent_checks;
     size_t extent_check_count;
     const kiln_workspace *workspace; /* null: there is no NAME_family_workspace */
+    bool has_strides;                /* that are read and that NAME_family_set_contiguous fills */
     uint32_t shard;                  /* which of plan->shards files has it, from 0 */
     bundle_family *
         calls; /* that some variant can serve, as families that have a call's arguments: each with `call` and no calls */

@@ -57,7 +57,7 @@ void write_contiguous_function(arena *a, text *out, const bundle_family *f)
     const char **written = arena_alloc(a, f->variant_count * sizeof *written);
     text body = text_new(a);
     size_t count = 0;
-    if (!f->family->dense)
+    if (!f->has_strides)
         return;
     find_asked(a, f->family, is_asked);
     for (size_t i = 0; i < f->variant_count; i++) {

@@ -97,7 +97,7 @@ const char *example_args(arena *a, const bundle_family *f)
         if (value)
             add_statement(&out, &line, arena_format(a, "args.%s = %s", field->member, value));
     }
-    if (f->family->dense)
+    if (f->has_strides)
         add_statement(&out, &line, arena_format(a, "%s_set_contiguous(&args)", f->function));
     return out.data;
 }

@@ -160,7 +160,7 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
         add_declaration(out, f, f->function);
         write_queries(a, out, f);
     }
-    if (f->family->dense)
+    if (f->has_strides)
         write_contiguous_declaration(a, out, f);
     for (size_t i = 0; i < f->call_count; i++)
         write_call(a, out, &f->calls[i], f->function);
@@ -253,7 +253,7 @@ static void write_overloads(file_output *file, const bundle_model *m)
             c_add_query_overload(out, f, "workspace");
             c_add_query_overload(out, f, "workspace_max");
         }
-        if (f->family->dense)
+        if (f->has_strides)
             text_printf(out, "inline void %s_set_contiguous(%s &args) { %s_set_contiguous(&args); }\n",
                         f->function, f->args_struct, f->function);
         for (size_t k = 0; k < f->call_count; k++)

@@ -240,7 +240,7 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_string_member(j, "extra", family->time.extra);
     json_end(j);
     add_cost(a, j, family, NULL);
-    if (f->family->dense)
+    if (f->has_strides)
         add_dense(a, j, f);
     if (f->call_count > 0)
         add_calls(a, j, f);

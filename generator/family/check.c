@@ -345,7 +345,7 @@ static void check_dense_row(arena *a, const kiln_family *family, const kiln_dens
     for (size_t i = 0; i < count; i++)
         check_uses(family, dims[i], row->dims, ARGS | PARAMS);
     const size_t stride_count = dense_strides(a, family, row, &strides);
-    CHECK(family, stride_count + 1 == count || stride_count == count,
+    CHECK(family, stride_count == 0 || stride_count + 1 == count || stride_count == count,
           "dense: \"%s\" are not the strides of \"%s\"", row->strides, row->dims);
     for (size_t i = 0; i < stride_count; i++)
         CHECK(family, is_unsigned_value(arg_find(family->args, strides[i].arg)),

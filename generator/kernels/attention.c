@@ -197,6 +197,8 @@ static const kiln_rule rules[] = {
 static const kiln_dense dense[] = {
     {"q", "batch, q_length, q_heads, head_dim", "q_batch_stride q_row_stride q_head_stride", "layout == dense"},
     {"out", "batch, q_length, q_heads, " DIM_V, "out_batch_stride out_row_stride out_head_stride", "layout == dense"},
+    {"lse", "batch, q_heads, q_length", "", "layout == dense"},
+    {"lse", "q_heads, sequences_q_rows", "", "layout != dense"},
     {"q", "sequences_q_rows, q_heads, head_dim", "q_row_stride q_head_stride", "layout != dense"},
     {"out", "sequences_q_rows, q_heads, " DIM_V, "out_row_stride out_head_stride", "layout != dense"},
     {"k k_codes", "sequences_k_rows, kv_heads, head_dim", "k_row_stride k_head_stride", "layout == ragged"},

@@ -148,6 +148,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 }
 
 static const kiln_dense dense[] = {
+    {"in", "m, k", "", "rows == packed"},
+    {"out", "m, n", "", "rows == packed"},
     {"in", "m, k", "a_stride", "rows == strided"},
     {"out", "m, n", "c_stride", "rows == strided"},
     {.args = NULL},

@@ -569,7 +569,7 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 
 #define ACCURACY \
     "bit for bit what a scalar program computes by the format's rules, with every operation rounded to " \
-    "nearest even; for finite inputs, and as told below for others"
+    "nearest even; for finite inputs; NaN and infinity have rules of their own"
 #define INT4_SOURCE "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
 #define NF4_SOURCE  "QLoRA (arXiv:2305.14314)"
 #define INT4_NONFINITE \

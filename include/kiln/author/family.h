@@ -149,7 +149,7 @@ typedef struct kiln_dense {
     const char *args; /* pointers with the same strides, separated by single spaces; null ends the list */
     const char *dims; /* elements per dimension, outermost first, over arguments and parameters: "m, k" */
     const char *
-        strides; /* the argument with each dimension's stride, in order; the last, which is 1, may be left out */
+        strides; /* the argument with each dimension's stride, in order; the last, which is 1, may be left out; "": no strides */
     const char *when; /* condition over parameters; null: always */
 } kiln_dense;
 
