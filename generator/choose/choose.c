@@ -74,7 +74,7 @@ static const char *ratio_text(arena *a, uint32_t thousandths)
 /* 2^(log2 / 65536) in thousandths. */
 static uint32_t ratio_of_log2(uint64_t log2)
 {
-    uint32_t low = PICK_ONE, high = PICK_MOST_RATIO;
+    uint32_t low = PICK_ONE, high = 100 * PICK_ONE;
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
         if (pick_log2(middle, PICK_ONE) > log2)
