@@ -371,17 +371,25 @@ static void add_tuned(arena *a, json *j, const plan *p)
     json_end(j);
 }
 
+/* A file by its name without the folder. */
+static void add_config(arena *a, json *j, const char *key, const char *path, const char *data, size_t bytes)
+{
+    const char *slash = strrchr(path, '/');
+    json_key(j, key);
+    json_begin_inline_object(j);
+    add_input(a, j, slash ? slash + 1 : path, data, bytes);
+    json_end(j);
+}
+
 /* What the bundle was made of: files as they are named, with the hashes of their bytes. */
 static void add_provenance(arena *a, json *j, const bundle_model *m)
 {
     const plan *p = m->plan;
-    const char *slash = strrchr(p->config_path, '/');
     if (p->license)
         json_string_member(j, "license", p->license);
-    json_key(j, "config");
-    json_begin_inline_object(j);
-    add_input(a, j, slash ? slash + 1 : p->config_path, p->config, p->config_bytes);
-    json_end(j);
+    add_config(a, j, "config", p->config_path, p->config, p->config_bytes);
+    if (p->lock)
+        add_config(a, j, "lock", p->lock_path, p->lock, p->lock_bytes);
     if (p->tuned_count > 0)
         add_tuned(a, j, p);
     if (m->ptxas)

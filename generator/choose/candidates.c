@@ -67,7 +67,7 @@ const char *candidates_point_text(const candidates *c, size_t point)
     const size_t shapes = c->item->shape_count;
     const call_shape *s = &c->item->shapes[point % shapes];
     return arena_format(c->arena, "%s on %s", call_shape_text(c->arena, c->item->request.family, s),
-                        c->item->devices[point / shapes].name);
+                        c->devices[point / shapes].name);
 }
 
 /* ---- what the kernels are ----------------------------------------------------------------------------------------- */
@@ -263,10 +263,10 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
 {
     const kiln_rule *broken = call_broken_rule(asked, &one->terms, false);
     broken = broken ? broken : call_broken_rule(asked, &one->terms, true);
-    if (!variant_serves(c->plan, one->variant, asked->device->sm))
-        return "no image for this device";
     if (broken)
         return broken->text;
+    if (!variant_serves(c->plan, one->variant, asked->device->sm))
+        return "no image for this device";
     if (call_misaligned(asked, &one->terms))
         return "a pointer is not aligned";
     if (!call_has_room(asked, &one->terms, one->code.static_shared_bytes))
@@ -279,7 +279,7 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
 static const char *judge_point(candidates *c, const call_sizes *s, const tuned_choice *tuned, size_t point)
 {
     const call_shape *shape = &c->item->shapes[point % c->item->shape_count];
-    const kiln_device *device = &c->item->devices[point / c->item->shape_count].device;
+    const kiln_device *device = &c->devices[point / c->item->shape_count].device;
     uint64_t *args = args_of_shape(s, shape, device);
     const call asked = {s->family, device, args};
     const tuned_shape *near = call_nearest_shape(c->arena, &asked, tuned);
@@ -302,6 +302,26 @@ static const char *judge_point(candidates *c, const call_sizes *s, const tuned_c
     return is_served ? NULL : why;
 }
 
+/* The devices that some candidate runs on. False after diagnostics: the item names another one. */
+static bool find_devices(candidates *c, diagnostics *d)
+{
+    bool ok = true;
+    c->devices = arena_alloc(c->arena, (c->item->device_count + 1) * sizeof *c->devices);
+    for (size_t i = 0; i < c->item->device_count; i++) {
+        const named_device *device = &c->item->devices[i];
+        bool is_served = false;
+        for (size_t k = 0; k < c->count && !is_served; k++)
+            is_served = variant_serves(c->plan, c->items[k].variant, device->device.sm);
+        if (is_served)
+            c->devices[c->device_count++] = *device;
+        else if (c->item->names_devices)
+            diagnose(d, c->item->request.at, message_choice_device, candidates_name(c), device->name,
+                     (unsigned)device->device.sm);
+        ok = ok && (is_served || !c->item->names_devices);
+    }
+    return ok;
+}
+
 static bool judge_points(candidates *c, diagnostics *d)
 {
     const call_sizes s = call_sizes_of(c);
@@ -310,7 +330,7 @@ static bool judge_points(candidates *c, diagnostics *d)
         variants[i] = c->items[i].variant;
     const tuned_choice tuned = tuned_choice_of(c->arena, c->plan, variants, c->count);
     bool ok = true;
-    c->point_count = c->item->shape_count * c->item->device_count;
+    c->point_count = c->item->shape_count * c->device_count;
     c->times = arena_alloc(c->arena, (c->count * c->point_count + 1) * sizeof *c->times);
     for (size_t i = 0; i < c->point_count; i++) {
         const size_t shape = i % c->item->shape_count;
@@ -318,7 +338,7 @@ static bool judge_points(candidates *c, diagnostics *d)
         if (why)
             diagnose(d, c->item->shapes[shape].at, message_shape_refused, candidates_name(c),
                      call_shape_text(c->arena, s.family, &c->item->shapes[shape]),
-                     c->item->devices[i / c->item->shape_count].name, why);
+                     c->devices[i / c->item->shape_count].name, why);
         ok = ok && !why;
     }
     return ok;
@@ -454,7 +474,7 @@ static void advise(candidates *c, diagnostics *d)
             c->arena, expression_parse(c->arena, s.family, advice->condition), c->items[0].variant);
         for (size_t i = 0; i < c->item->shape_count; i++) {
             const call_shape *shape = &c->item->shapes[i];
-            const kiln_device *device = &c->item->devices[0].device;
+            const kiln_device *device = &c->devices[0].device;
             const call asked = {s.family, device, args_of_shape(&s, shape, device)};
             if (!call_number(&asked, e))
                 continue;
@@ -468,7 +488,7 @@ static void advise(candidates *c, diagnostics *d)
 bool candidates_judge(candidates *c, diagnostics *d)
 {
     count_kernels(c);
-    if (!are_complete(c, d) || !judge_points(c, d))
+    if (!are_complete(c, d) || !find_devices(c, d) || !judge_points(c, d))
         return false;
     find_needs(c);
     advise(c, d);

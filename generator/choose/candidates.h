@@ -21,6 +21,8 @@ typedef struct candidates {
     const shaped_item *item;
     candidate *items; /* in the order of their values */
     size_t count, capacity;
+    named_device *devices; /* of the item, those that some candidate runs on */
+    size_t device_count;
     uint64_t *times; /* [candidate][point]; PICK_NEVER: it cannot be launched there */
     size_t point_count;
     bool *meets; /* [candidate][need] */

@@ -56,6 +56,7 @@ static void read_device(const reader *r, shaped_item *item, const yaml_node *lis
 
 static void read_devices(const reader *r, shaped_item *item, const yaml_node *list)
 {
+    item->names_devices = true;
     if (reader_is_kind(r, list, YAML_LIST, "devices", "a list of devices"))
         for (const yaml_node *node = list->first; node; node = node->next)
             read_device(r, item, list, node);
@@ -193,7 +194,7 @@ void reader_read_shaped(reader *r, const yaml_node *node, const request *asked)
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
         if (yaml_member(node, readers[i].key))
             readers[i].read(r, &item, yaml_member(node, readers[i].key));
-    if (!yaml_member(node, "devices"))
+    if (!item.names_devices)
         take_usual_devices(r, &item);
     if (r->d->count == before)
         *(shaped_item *)arena_push(r->arena, (void **)&r->plan->shaped, &r->plan->shaped_count,

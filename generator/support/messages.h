@@ -71,6 +71,7 @@
     M(within_not_ratio, "expected a ratio from 1.00 to 99.99 as within, as 1.10, found %s")                            \
     M(count_not_number, "expected a number from 1 to %d as max_variants, found %s")                                    \
     M(only_not_boolean, "expected true or false as only_these_shapes, found %s")                                       \
+    M(choice_device, "%s: no variant runs on %s, which is sm_%u") \
     M(choice_over, "%s: expected a choice within %s of the best at every shape, found none with max_variants %u; with %u: %s at %s") \
     M(choice_coverage, "%s: expected variants for every legal call on every target, found none with max_variants %u: it takes %u, or only_these_shapes: true") \
     M(choice_bytes, "expected images of at most %llu bytes of %s, found %llu of the variants that its shapes need") \
