@@ -28,15 +28,15 @@ typedef struct search {
     size_t *active; /* candidates that may be taken, ascending */
     size_t active_count;
     size_t demands, words;
-    uint32_t *ratio;   /* [candidate][point], rounded up */
-    uint64_t *cost;    /* [candidate][point]: log2 of the ratio */
-    uint64_t *met;     /* [candidate][word]: the demands that it meets */
-    uint32_t *visited; /* [candidate]: branches, of the levels above, that have taken it */
-    size_t depth;      /* most candidates of a set */
+    uint32_t *ratio;         /* [candidate][point], rounded up */
+    uint64_t *cost;          /* [candidate][point]: log2 of the ratio */
+    uint64_t *met;           /* [candidate][word]: the demands that it meets */
+    uint32_t *visited;       /* [candidate]: branches, of the levels above, that have taken it */
+    size_t depth;            /* most candidates of a set */
     size_t taken[PICK_MOST]; /* by level */
-    uint64_t *unmet;  /* [level][word] */
-    uint64_t *lowest; /* [level][point]: the least cost of those taken */
-    size_t steps;     /* candidates looked at */
+    uint64_t *unmet;         /* [level][word] */
+    uint64_t *lowest;        /* [level][point]: the least cost of those taken */
+    size_t steps;            /* candidates looked at */
     set best;
 } search;
 

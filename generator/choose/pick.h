@@ -24,7 +24,7 @@ typedef struct pick_table {
 
 typedef enum pick_status {
     PICK_MADE,
-    PICK_TOO_SLOW,  /* no set of so few is within the ratio; the set is the best at the least ratio that one reaches */
+    PICK_TOO_SLOW, /* no set of so few is within the ratio; the set is the best at the least ratio that one reaches */
     PICK_UNCOVERED, /* no set of so few meets the needs; `count` is how many it takes */
     PICK_UNDECIDED  /* too many sets to compare */
 } pick_status;
