@@ -9,6 +9,7 @@
 
 #include "compress.h"
 #include "external/ptx_file.h"
+#include "family/dense.h"
 #include "family/family.h"
 #include "family/word_number.h"
 #include "support/json.h"
@@ -59,7 +60,7 @@ static void add_param(arena *a, json *j, const bundle_family *f, const kiln_para
         if (f->fields[i].param == param)
             json_number_member(j, "offset", f->fields[i].offset);
     if (param->summary)
-        json_string_member(j, "summary", param->summary);
+        json_string_member(j, "summary", summary_text(a, param->summary));
     json_end(j);
 }
 
@@ -104,8 +105,12 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
         json_string_member(j, "member", field->member);
     if (!v && arg->when)
         json_string_member(j, "when", arg->when);
+    if (!v && !field->is_read)
+        json_boolean_member(j, field->is_ignored ? "ignored" : "unread", true);
+    if (!v)
+        json_string_member(j, "about", arg_about(a, f, arg, false));
     if (!v && arg->summary)
-        json_string_member(j, "summary", arg->summary);
+        json_string_member(j, "summary", summary_text(a, arg->summary));
     json_end(j);
 }
 
@@ -160,6 +165,32 @@ static void add_calls(arena *a, json *j, const bundle_family *f)
     json_end(j);
 }
 
+/* Strides of arrays without gaps: what NAME_FAMILY_set_contiguous fills, and with what. */
+static void add_dense(arena *a, json *j, const bundle_family *f)
+{
+    json_key(j, "dense");
+    json_begin_array(j);
+    for (const kiln_dense *row = f->family->dense; row->args; row++) {
+        const dense_stride *strides;
+        const size_t count =
+            dense_applies(a, f->family, row, f->common) ? dense_strides(a, f->family, row, &strides) : 0;
+        if (count == 0)
+            continue;
+        json_begin_inline_object(j);
+        json_string_member(j, "args", row->args);
+        add_shape(a, j, f->family, row->dims, NULL);
+        json_key(j, "strides");
+        json_begin_inline_object(j);
+        for (size_t i = 0; i < count; i++)
+            json_string_member(j, strides[i].arg, bound(a, f->family, strides[i].value, NULL));
+        json_end(j);
+        if (row->when)
+            json_string_member(j, "when", row->when);
+        json_end(j);
+    }
+    json_end(j);
+}
+
 /* ---- families ---------------------------------------------------------------------------------------------------- */
 
 static void add_family(arena *a, json *j, const bundle_family *f)
@@ -188,7 +219,8 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_key(j, "rules");
     json_begin_array(j);
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++)
-        add_rule(j, rule->condition, rule->text);
+        if (family_asks_rule(a, f, rule))
+            add_rule(j, rule->condition, rule->text);
     json_end(j);
     json_string_member(j, "empty", family->empty);
     if (f->workspace) {
@@ -209,6 +241,8 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_string_member(j, "extra", family->time.extra);
     json_end(j);
     add_cost(a, j, family, NULL);
+    if (f->has_strides)
+        add_dense(a, j, f);
     if (f->call_count > 0)
         add_calls(a, j, f);
     json_end(j);
@@ -245,7 +279,7 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     json_end(j);
 }
 
-static void add_rules(arena *a, json *j, const variant *v)
+static void add_rules(arena *a, json *j, const bundle_family *f, const variant *v)
 {
     json_key(j, "rules");
     json_begin_array(j);
@@ -253,7 +287,7 @@ static void add_rules(arena *a, json *j, const variant *v)
         uint64_t value;
         const bool is_settled =
             expression_is_constant(bind_text(a, v->family, rule->condition, v), &value) && value;
-        if (!is_settled)
+        if (!is_settled && family_asks_rule(a, f, rule))
             add_rule(j, bound(a, v->family, rule->condition, v), rule->text);
     }
     json_end(j);
@@ -339,7 +373,7 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_com
             add_arg(a, j, f, &f->fields[i], v);
     json_end(j);
     add_launch(a, j, bv);
-    add_rules(a, j, v);
+    add_rules(a, j, f, v);
     json_string_member(j, "empty", bound(a, v->family, v->family->empty, v));
     add_cost(a, j, v->family, v);
     json_key(j, "images");
@@ -490,17 +524,25 @@ static void add_tuned(arena *a, json *j, const plan *p)
     json_end(j);
 }
 
+/* A file by its name without the folder. */
+static void add_config(arena *a, json *j, const char *key, const char *path, const char *data, size_t bytes)
+{
+    const char *slash = strrchr(path, '/');
+    json_key(j, key);
+    json_begin_inline_object(j);
+    add_input(a, j, slash ? slash + 1 : path, data, bytes);
+    json_end(j);
+}
+
 /* What the bundle was made of: files as they are named, with the hashes of their bytes. */
 static void add_provenance(arena *a, json *j, const bundle_model *m)
 {
     const plan *p = m->plan;
-    const char *slash = strrchr(p->config_path, '/');
     if (p->license)
         json_string_member(j, "license", p->license);
-    json_key(j, "config");
-    json_begin_inline_object(j);
-    add_input(a, j, slash ? slash + 1 : p->config_path, p->config, p->config_bytes);
-    json_end(j);
+    add_config(a, j, "config", p->config_path, p->config, p->config_bytes);
+    if (p->lock)
+        add_config(a, j, "lock", p->lock_path, p->lock, p->lock_bytes);
     if (p->tuned_count > 0)
         add_tuned(a, j, p);
     if (m->ptxas)

@@ -43,19 +43,19 @@ static void add_candidate(void *context, const variant *values)
 
 candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const request *contract)
 {
-    candidates c = {.plan = p, .item = item, .arena = a};
+    candidates c = {.plan = p, .item = item, .name = contract_name(a, contract), .arena = a};
     constraints_visit_legal(a, contract, add_candidate, &c);
     return c;
 }
 
-const char *candidates_name(const candidates *c)
+const char *contract_name(arena *a, const request *contract)
 {
-    text out = text_new(c->arena);
-    const kiln_family *family = c->item->request.family;
+    text out = text_new(a);
+    const kiln_family *family = contract->family;
     text_add(&out, family->name);
-    for (size_t i = 0; c->count > 0 && i < family_param_count(family); i++) {
+    for (size_t i = 0; i < family_param_count(family); i++) {
         const kiln_param *param = &family->params[i];
-        const char *value = c->items[0].variant->values[i].text;
+        const char *value = contract->values[i].items[0].text;
         if (param->role == KILN_ROLE_CONTRACT && strcmp(value, param->default_value) != 0)
             text_printf(&out, " %s=%s", param->name, value);
     }
@@ -67,7 +67,7 @@ const char *candidates_point_text(const candidates *c, size_t point)
     const size_t shapes = c->item->shape_count;
     const call_shape *s = &c->item->shapes[point % shapes];
     return arena_format(c->arena, "%s on %s", call_shape_text(c->arena, c->item->request.family, s),
-                        c->item->devices[point / shapes].name);
+                        c->devices[point / shapes].name);
 }
 
 /* ---- what the kernels are ----------------------------------------------------------------------------------------- */
@@ -90,15 +90,7 @@ uint64_t candidate_bytes(void *context, size_t index)
     candidate *one = &c->items[index];
     if (one->bytes != PICK_NEVER)
         return one->bytes;
-    arena *a = arena_new(), *scratch = arena_new();
-    image *images;
-    const size_t count = bake_images(a, scratch, NULL, c->plan, one->variant, &images);
-    one->bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        one->bytes += images[i].bytes;
-    arena_free(scratch);
-    arena_free(a);
-    return one->bytes;
+    return one->bytes = variant_bytes(c->plan, one->variant);
 }
 
 /* ---- the arguments of a call -------------------------------------------------------------------------------------- */
@@ -263,10 +255,10 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
 {
     const kiln_rule *broken = call_broken_rule(asked, &one->terms, false);
     broken = broken ? broken : call_broken_rule(asked, &one->terms, true);
-    if (!variant_serves(c->plan, one->variant, asked->device->sm))
-        return "no image for this device";
     if (broken)
         return broken->text;
+    if (!variant_serves(c->plan, one->variant, asked->device->sm))
+        return "no image for this device";
     if (call_misaligned(asked, &one->terms))
         return "a pointer is not aligned";
     if (!call_has_room(asked, &one->terms, one->code.static_shared_bytes))
@@ -279,7 +271,7 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
 static const char *judge_point(candidates *c, const call_sizes *s, const tuned_choice *tuned, size_t point)
 {
     const call_shape *shape = &c->item->shapes[point % c->item->shape_count];
-    const kiln_device *device = &c->item->devices[point / c->item->shape_count].device;
+    const kiln_device *device = &c->devices[point / c->item->shape_count].device;
     uint64_t *args = args_of_shape(s, shape, device);
     const call asked = {s->family, device, args};
     const tuned_shape *near = call_nearest_shape(c->arena, &asked, tuned);
@@ -302,6 +294,26 @@ static const char *judge_point(candidates *c, const call_sizes *s, const tuned_c
     return is_served ? NULL : why;
 }
 
+/* The devices that some candidate runs on. False after diagnostics: the item names another one. */
+static bool find_devices(candidates *c, diagnostics *d)
+{
+    bool ok = true;
+    c->devices = arena_alloc(c->arena, (c->item->device_count + 1) * sizeof *c->devices);
+    for (size_t i = 0; i < c->item->device_count; i++) {
+        const named_device *device = &c->item->devices[i];
+        bool is_served = false;
+        for (size_t k = 0; k < c->count && !is_served; k++)
+            is_served = variant_serves(c->plan, c->items[k].variant, device->device.sm);
+        if (is_served)
+            c->devices[c->device_count++] = *device;
+        else if (c->item->names_devices)
+            diagnose(d, c->item->request.at, message_choice_device, c->name, device->name,
+                     (unsigned)device->device.sm);
+        ok = ok && (is_served || !c->item->names_devices);
+    }
+    return ok;
+}
+
 static bool judge_points(candidates *c, diagnostics *d)
 {
     const call_sizes s = call_sizes_of(c);
@@ -310,15 +322,15 @@ static bool judge_points(candidates *c, diagnostics *d)
         variants[i] = c->items[i].variant;
     const tuned_choice tuned = tuned_choice_of(c->arena, c->plan, variants, c->count);
     bool ok = true;
-    c->point_count = c->item->shape_count * c->item->device_count;
+    c->point_count = c->item->shape_count * c->device_count;
     c->times = arena_alloc(c->arena, (c->count * c->point_count + 1) * sizeof *c->times);
     for (size_t i = 0; i < c->point_count; i++) {
         const size_t shape = i % c->item->shape_count;
         const char *why = judge_point(c, &s, &tuned, i);
         if (why)
-            diagnose(d, c->item->shapes[shape].at, message_shape_refused, candidates_name(c),
+            diagnose(d, c->item->shapes[shape].at, message_shape_refused, c->name,
                      call_shape_text(c->arena, s.family, &c->item->shapes[shape]),
-                     c->item->devices[i / c->item->shape_count].name, why);
+                     c->devices[i / c->item->shape_count].name, why);
         ok = ok && !why;
     }
     return ok;
@@ -454,12 +466,12 @@ static void advise(candidates *c, diagnostics *d)
             c->arena, expression_parse(c->arena, s.family, advice->condition), c->items[0].variant);
         for (size_t i = 0; i < c->item->shape_count; i++) {
             const call_shape *shape = &c->item->shapes[i];
-            const kiln_device *device = &c->item->devices[0].device;
+            const kiln_device *device = &c->devices[0].device;
             const call asked = {s.family, device, args_of_shape(&s, shape, device)};
             if (!call_number(&asked, e))
                 continue;
-            warn(d, shape->at, message_choice_slow, candidates_name(c),
-                 call_shape_text(c->arena, s.family, shape), advice->text);
+            warn(d, shape->at, message_choice_slow, c->name, call_shape_text(c->arena, s.family, shape),
+                 advice->text);
             break;
         }
     }
@@ -468,7 +480,7 @@ static void advise(candidates *c, diagnostics *d)
 bool candidates_judge(candidates *c, diagnostics *d)
 {
     count_kernels(c);
-    if (!are_complete(c, d) || !judge_points(c, d))
+    if (!are_complete(c, d) || !find_devices(c, d) || !judge_points(c, d))
         return false;
     find_needs(c);
     advise(c, d);

@@ -49,7 +49,8 @@ uint64_t expression_value(const expression *e, const variant *v);
 typedef uint64_t number_of_name(void *context, name_kind kind, const char *name, size_t index);
 uint64_t expression_value_of_call(const expression *e, number_of_name *number, void *context);
 
-/* With the variant's parameters and shape put in and constants folded. v null: nothing is put in. */
+/* With the variant's parameters and shape put in and constants folded. v null: nothing is put in. If v stands for several variants
+ * (alike), the parameters and comparisons with words on which all agree are put in, and no shape. */
 const expression *expression_bind(arena *a, const expression *e, const variant *v);
 bool expression_is_constant(const expression *e, uint64_t *value);
 

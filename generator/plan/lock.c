@@ -153,6 +153,9 @@ bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d)
     read_items(&r, kernels);
     r.plan = p;
     reader_add_input(&r, path);
+    p->lock_path = path;
+    p->lock = data.data;
+    p->lock_bytes = data.length;
     out->variants = read.variants;
     out->count = read.variant_count;
     return d->count == before;

@@ -22,7 +22,7 @@ void lock_hash(arena *a, const plan *p, char hash[LOCK_HASH_BYTES]);
 /* Where the lock of a configuration lies: NAME.lock.yaml for NAME.yaml; null: it came through a pipe. */
 const char *lock_path(arena *a, const plan *p);
 
-/* Reads one. Variants that run on no target of the plan are left out. False after diagnostics. */
+/* Reads one, and notes in the plan that it did. Variants that run on no target of the plan are left out. False after diagnostics. */
 bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d);
 
 /* The text of one. */

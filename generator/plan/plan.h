@@ -30,6 +30,8 @@ typedef struct shaped_item {
     size_t shape_count, shape_capacity;
     named_device *devices;
     size_t device_count;
+    bool
+        names_devices; /* else those that stand for the targets, as far as the contract has variants for them */
     bool has_workspace; /* calls give one as large as a variant asks for */
     bool only_shapes;   /* calls of other shapes need not be served */
     uint32_t within;    /* thousandths: 1100 is 1.10 */
@@ -43,6 +45,9 @@ typedef struct plan {
     const char *license;     /* SPDX expression for generated files; null: none */
     const char *config;      /* its text */
     size_t config_bytes;
+    const char *lock_path; /* of the lock file whose variants the bundle has; null: none */
+    const char *lock;      /* its text */
+    size_t lock_bytes;
     const char **inputs; /* the files that were read, the configuration first; no pipes */
     size_t input_count, input_capacity;
     const char *target_option; /* what --targets said in place of the configuration; null: nothing */

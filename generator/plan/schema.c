@@ -6,6 +6,7 @@
 
 #include "config_reader.h"
 #include "external/external.h"
+#include "family/family.h"
 #include "support/json.h"
 #include "support/words.h"
 #include "target/target.h"
@@ -144,7 +145,7 @@ static void add_family(json *j, const kiln_family *family)
     json_end(j);
     for (size_t i = 0; i < family_param_count(family); i++) {
         const kiln_param *param = &family->params[i];
-        begin_property(j, param->name, NULL, param->summary);
+        begin_property(j, param->name, NULL, summary_text(j->out->arena, param->summary));
         add_default(j, param);
         add_one_or_more(j, add_value, param, 0);
         json_end(j);

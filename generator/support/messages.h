@@ -71,14 +71,15 @@
     M(within_not_ratio, "expected a ratio from 1.00 to 99.99 as within, as 1.10, found %s")                            \
     M(count_not_number, "expected a number from 1 to %d as max_variants, found %s")                                    \
     M(only_not_boolean, "expected true or false as only_these_shapes, found %s")                                       \
-    M(choice_over, "%s: expected a choice within %s of the best at every shape, found none with max_variants %u; with %u: %s at %s") \
-    M(choice_coverage, "%s: expected variants for every legal call on every target, found none with max_variants %u: it takes %u, or only_these_shapes: true") \
-    M(choice_bytes, "expected images of at most %llu bytes of %s, found %llu of the variants that its shapes need") \
+    M(choice_device, "%s: no variant runs on %s, which is sm_%u") \
+    M(choice_over, "%s: cannot be within %s of the best time at every shape with %u variant%s; with %u: %s at %s") \
+    M(choice_coverage, "%s: cannot serve every call on every target with %u variant%s; that takes max_variants: %u%s") \
+    M(choice_bytes, "expected at most %llu bytes of images of %s, found that its shapes need at least %llu") \
     M(choice_undecided, "%s: too many sets of variants to compare; name fewer shapes, or fewer values of tuning parameters") \
     M(choice_slow, "%s: %s: %s")                                                                                    \
     M(lock_none, "no %s: the variants are chosen by this kiln's estimates, which change; `kiln choose %s` writes it")  \
     M(lock_stale, "was made for other items, targets or tuned files, and is used as it is; `kiln choose %s` renews it")\
-    M(lock_lacks, "has no variant for the item on line %d of %s; `kiln choose %s` renews it") \
+    M(lock_lacks, "has no variant of %s, which the item on line %d of %s asks for; `kiln choose %s` renews it") \
     M(lock_unreadable, "cannot read the lock file %s: %s")                                                             \
     M(lock_empty, "expected a lock file (asked, kernels), found an empty file")                                        \
     M(lock_hash, "expected 32 hexadecimal digits as asked, found %s")                                                  \
