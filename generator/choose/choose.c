@@ -1,5 +1,6 @@
 #include "choose.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "candidates.h"

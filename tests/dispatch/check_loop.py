@@ -20,7 +20,7 @@ TYPES = "f16", "bf16"
 
 def expect(what, got, wanted):
     if got != wanted:
-        sys.exit(f"{what}: got {got!r}, expected {wanted!r}")
+        sys.exit(f"{what}: got {got!r}, expected {wanted!r}"[:2000])
 
 
 def run(folder, *command, status=0):
