@@ -107,9 +107,8 @@ def locks(scratch, tool, generator):
     expect(json.loads((project / "build/minimal.json").read_text())["lock"]["bytes"] == lock.stat().st_size, "the manifest names the lock")
     lock.unlink()
     expect("warning: no " in builds("a lock that goes", True), "a warning again")
-    if tool == "make":  # which reads what a command depended on in the build after
-        build(project, "minimal")
-    builds("a build without the lock", False)
+    if tool != "make":  # CMake's makefiles keep an input that is gone, and run the generator at every build
+        builds("a build without the lock", False)
 
     run(KILN, "choose", config, "-q", "--candidates", "5", "-o", project / "wide.lock.yaml")
     lists.write_text(lists.read_text() + "kiln_add_bundle(wide CONFIG kernels.yaml LOCK wide.lock.yaml PACK)\n")
