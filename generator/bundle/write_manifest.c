@@ -447,7 +447,7 @@ static bool names_size(const call_shape *shape, size_t arg)
     return shape->sizes[arg] != SHAPE_ANY_SIZE || shape->expressions[arg];
 }
 
-/* What the shape names, and the family's usual values for the rest, which are expressions. */
+/* What the shape names; and of what it does not name, the family's usual values. */
 static void add_sizes(json *j, const kiln_family *family, const call_shape *shape)
 {
     json_key(j, "sizes");
@@ -458,7 +458,12 @@ static void add_sizes(json *j, const kiln_family *family, const call_shape *shap
         else if (names_size(shape, i))
             json_number_member(j, family->args[i].name, shape->sizes[i]);
     }
-    for (const kiln_value *v = family->usual; v && v->arg; v++)
+    json_end(j);
+    if (!family->usual)
+        return;
+    json_key(j, "usual");
+    json_begin_inline_object(j);
+    for (const kiln_value *v = family->usual; v->arg; v++)
         if (!names_size(shape, (size_t)(arg_find(family->args, v->arg) - family->args)))
             json_string_member(j, v->arg, v->value);
     json_end(j);

@@ -293,6 +293,15 @@ static bool find_devices(candidates *c, diagnostics *d)
     return ok;
 }
 
+/* A shape that is refused on one device is often refused on others, and so are others of the same list or range. */
+static bool is_told(const place *told, size_t count, place at)
+{
+    for (size_t i = 0; i < count; i++)
+        if (told[i].line == at.line && told[i].column == at.column)
+            return true;
+    return false;
+}
+
 static bool judge_points(candidates *c, diagnostics *d)
 {
     const call_sizes s = call_sizes_of(c);
@@ -302,14 +311,18 @@ static bool judge_points(candidates *c, diagnostics *d)
     const tuned_choice tuned = tuned_choice_of(c->arena, c->plan, variants, c->count);
     bool ok = true;
     c->point_count = c->item->shape_count * c->device_count;
+    place *told = arena_alloc(c->arena, (c->point_count + 1) * sizeof *told);
+    size_t told_count = 0;
     c->times = arena_alloc(c->arena, (c->count * c->point_count + 1) * sizeof *c->times);
     for (size_t i = 0; i < c->point_count; i++) {
         const size_t shape = i % c->item->shape_count;
         const char *why = judge_point(c, &s, &tuned, i);
-        if (why)
+        if (why && !is_told(told, told_count, c->item->shapes[shape].at))
             diagnose(d, c->item->shapes[shape].at, message_shape_refused, c->name,
                      call_shape_text(c->arena, s.family, &c->item->shapes[shape]),
                      c->devices[i / c->item->shape_count].name, why);
+        if (why)
+            told[told_count++] = c->item->shapes[shape].at;
         ok = ok && !why;
     }
     return ok;

@@ -210,9 +210,13 @@ static void choose_contract(chooser *ch, const shaped_item *item, const request 
     if (c->count == 0) {
         plan none = *ch->plan; /* for its diagnostics */
         request all = *asked;
+        const int before = ch->d->count;
         none.variant_count = none.variant_capacity = 0;
         none.variants = NULL;
+        all.is_legal_only = true;
         request_expand(ch->arena, &all, &none, ch->d);
+        if (ch->d->count == before)
+            diagnose(ch->d, item->request.at, message_choice_workspace, c->name);
         return;
     }
     if (!candidates_judge(c, ch->d))
@@ -426,9 +430,10 @@ void choose_variants(arena *a, plan *p, diagnostics *d, const void *context)
                (options->lock || file_exists(path))) {
         take_lock(a, p, path, d);
     } else if (p->shaped_count > 0) {
+        const int before = d->count;
         chooser ch = {.arena = a, .plan = p, .d = d, .options = options};
-        if (!options->ignores_lock)
-            warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file", p->config_path);
         choose_anew(&ch);
+        if (!options->ignores_lock && d->count == before)
+            warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file", p->config_path);
     }
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { WORD_BITS = 64, MOST_STEPS = 50000000 };
+enum { WORD_BITS = 64, MOST_STEPS = 1000000000 };
 
 /* What a search looks for, and the order of sets: the first key that differs decides. */
 typedef enum goal {
@@ -36,7 +36,7 @@ typedef struct search {
     size_t taken[PICK_MOST]; /* by level */
     uint64_t *unmet;         /* [level][word] */
     uint64_t *lowest;        /* [level][point]: the least cost of those taken */
-    size_t steps;            /* candidates looked at */
+    uint64_t steps;          /* work that was done: a candidate and a demand each */
     set best;
 } search;
 
@@ -275,7 +275,7 @@ static bool is_hopeless(search *s, size_t level)
     const size_t points = s->table->point_count, left = s->depth - level;
     const uint64_t *unmet = s->unmet + level * s->words, *lowest = s->lowest + level * points;
     uint64_t most_met = 0, most_gain = 0, least_bytes = PICK_NEVER;
-    s->steps += s->active_count;
+    s->steps += s->active_count * s->demands;
     if (s->goal == GOAL_LEAST_BYTES && s->best.count > 0) {
         for (size_t i = 0; i < s->active_count; i++)
             if (!s->visited[s->active[i]] && candidate_bytes_of(s, s->active[i]) < least_bytes)

@@ -254,7 +254,7 @@ endfunction()
 # are generated anew when it comes or goes.
 function(_kiln_find_lock result config)
     set(lock ${arg_LOCK})
-    file(STRINGS ${config} shapes REGEX "shapes" LIMIT_COUNT 1)
+    file(STRINGS ${config} shapes REGEX "^[^#]*shapes[ \t]*:" LIMIT_COUNT 1)
     if(lock)
         cmake_path(ABSOLUTE_PATH lock BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     elseif(shapes)

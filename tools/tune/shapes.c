@@ -248,12 +248,21 @@ static void add_combinations(shape_reader *r, const tune_shape *like, const size
     }
 }
 
+static bool is_stride(const manifest_variant *v, const char *name)
+{
+    for (size_t i = 0; i < v->stride_count; i++)
+        if (strcmp(v->strides[i].arg, name) == 0)
+            return true;
+    return false;
+}
+
 /* A size that the variant asks for and the mapping does not name; null: none. */
 static const char *missing_size(const manifest_variant *v, const yaml_node *map)
 {
     for (size_t i = 0; i < v->arg_count; i++) {
         const manifest_arg *arg = &v->args[i];
-        if (is_size(arg) && is_asked_for(v, arg->name) && !yaml_member(map, arg->name))
+        if (is_size(arg) && is_asked_for(v, arg->name) && !is_stride(v, arg->name) &&
+            !yaml_member(map, arg->name))
             return arg->name;
     }
     return NULL;
@@ -474,6 +483,21 @@ static bool set_named(const tune_shape *s, problem *p, char *error, size_t error
     return true;
 }
 
+/* Gives a stride that the shape does not name what it is in arrays without gaps; false: it is no stride. */
+static bool set_dense(problem *p, argument *a)
+{
+    char why[200];
+    for (size_t i = 0; i < p->variant->stride_count; i++) {
+        const manifest_stride *stride = &p->variant->strides[i];
+        uint64_t holds = 1;
+        if (strcmp(stride->arg, a->about->name) == 0 &&
+            (!stride->when || problem_evaluate(p, stride->when, &holds, why, sizeof why)) && holds &&
+            problem_evaluate(p, stride->value, &a->integer, why, sizeof why))
+            return true;
+    }
+    return false;
+}
+
 /* Lengths and offsets among them would be those of a smaller problem. */
 static void leave_out_optional_inputs(problem *p)
 {
@@ -501,9 +525,9 @@ shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error
     leave_out_optional_inputs(p);
     for (size_t i = 0; i < p->arg_count; i++) {
         argument *a = &p->args[i];
-        if (!problem_is_size(a) || find_size(s, a->about->name))
+        if (!problem_is_size(a) || find_size(s, a->about->name) || set_dense(p, a))
             continue;
-        if (is_asked_for(p->variant, a->about->name)) {
+        if (!s->item && is_asked_for(p->variant, a->about->name)) {
             snprintf(error, error_bytes, "the shape does not say %s", a->about->name);
             return SHAPE_INCOMPLETE;
         }
@@ -540,7 +564,9 @@ void shape_describe(const tune_shape *s, const manifest *m, problem *p, char *te
     for (size_t i = 0; i < s->size_count && used < bytes; i++) {
         const manifest_size *size = &s->sizes[i];
         uint64_t value;
-        if ((!size->formula || is_counted_by_some(m, p->variant, size->name)) && value_of(size, p, &value))
+        const bool is_named =
+            !size->is_usual && (!size->formula || is_counted_by_some(m, p->variant, size->name));
+        if (is_named && value_of(size, p, &value))
             used += (size_t)snprintf(text + used, bytes - used, "%s%s: %" PRIu64, used ? ", " : "",
                                      size->name, value);
     }
@@ -558,7 +584,8 @@ static void print_sizes(const manifest *m, const char *family)
         for (size_t k = 0; strcmp(v->family, family) == 0 && k < v->arg_count; k++) {
             char name[128];
             snprintf(name, sizeof name, ",%s,", v->args[k].name);
-            if (!is_size(&v->args[k]) || !is_asked_for(v, v->args[k].name) || strstr(seen, name))
+            if (!is_size(&v->args[k]) || !is_asked_for(v, v->args[k].name) || is_stride(v, v->args[k].name) ||
+                strstr(seen, name))
                 continue;
             snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s", name + 1);
             if (column > COLUMNS) {

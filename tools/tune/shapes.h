@@ -40,13 +40,14 @@ typedef enum shape_fit {
     SHAPE_WRONG       /* a mistake in the shape; likewise */
 } shape_fit;
 
-/* Gives the problem's integer arguments their values and makes optional inputs null. A size that the shape does not name
- * gets the least value that the rules allow; a size that buffers or the grid depend on has no such value. Expressions see
- * all numbers, and earlier expressions. */
+/* Gives the problem's integer arguments their values and makes optional inputs null. A stride that the shape does not name
+ * is that of arrays without gaps. Another size that it does not name gets the least value that the rules allow, as where the
+ * variants were chosen; in a file, a size that buffers or the grid depend on has to be named. Expressions see all numbers, and
+ * earlier expressions. */
 shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error_bytes);
 
-/* "m: 1, n: 4096": what a tuned file has of a shape that was applied, the same for all variants that compete. Sizes that are
- * expressions are left out, unless the cost or grid of one of these variants counts with them. */
+/* "m: 1, n: 4096": what a tuned file has of a shape that was applied, the same for all variants that compete. Usual
+ * values are left out, and sizes that are expressions unless the cost or grid of one of these variants counts with them. */
 void shape_describe(const tune_shape *s, const manifest *m, problem *p, char *text, size_t bytes);
 
 /* Prints the sizes that shapes of each family have to name, as a shapes file to fill in. */

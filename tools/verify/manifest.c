@@ -20,6 +20,23 @@ static formula *find_formula(reader *r, fy_node *object, const char *name)
     return node ? parse_formula(r, node, name) : NULL;
 }
 
+/* The next member of an object, and its name; null: there is none left. */
+static fy_node *next_member(reader *r, fy_node *object, void **iterator, const char **name)
+{
+    struct fy_node_pair *pair = fy_node_mapping_iterate(object, iterator);
+    if (!pair)
+        return NULL;
+    *name = reader_get_text(r, fy_node_pair_key(pair), "a member's name");
+    return fy_node_pair_value(pair);
+}
+
+static size_t count_members(reader *r, fy_node *object, const char *name)
+{
+    if (!fy_node_is_mapping(object))
+        reader_refuse(r, "'%s' is not an object", name);
+    return (size_t)fy_node_mapping_item_count(object);
+}
+
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
 static manifest_direction get_direction(reader *r, fy_node *object)
@@ -180,6 +197,24 @@ static void read_rules(reader *r, fy_node *node, manifest_variant *v)
     }
 }
 
+/* The rows of the family's "dense", each of which has strides. */
+static void read_strides(reader *r, fy_node *rows, manifest_variant *v)
+{
+    size_t count = 0;
+    const char *name;
+    void *iterator = NULL;
+    for (fy_node *row; (row = fy_node_sequence_iterate(rows, &iterator));)
+        count += count_members(r, reader_get_member(r, row, "strides"), "strides");
+    v->strides = pool_allocate(r->memory, (count + 1) * sizeof *v->strides);
+    iterator = NULL;
+    for (fy_node *row; (row = fy_node_sequence_iterate(rows, &iterator));) {
+        void *members = NULL;
+        formula *when = find_formula(r, row, "when");
+        for (fy_node *value; (value = next_member(r, reader_get_member(r, row, "strides"), &members, &name));)
+            v->strides[v->stride_count++] = (manifest_stride){name, parse_formula(r, value, name), when};
+    }
+}
+
 static fy_node *find_family(reader *r, fy_node *families, const char *name)
 {
     void *iterator = NULL;
@@ -225,6 +260,9 @@ static void read_call(reader *r, fy_node *node, fy_node *family, manifest_varian
                  &v->args[i]);
     read_launch(r, reader_get_member(r, node, "launch"), v);
     read_rules(r, reader_get_member(r, node, "rules"), v);
+    fy_node *dense = reader_find_member(r, family, "dense");
+    if (dense)
+        read_strides(r, dense, v);
     v->empty = find_formula(r, node, "empty");
     fy_node *cost = reader_find_member(r, node, "cost");
     if (cost) {
@@ -254,23 +292,6 @@ static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_v
 
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
 
-/* The next member of an object, and its name; null: there is none left. */
-static fy_node *next_member(reader *r, fy_node *object, void **iterator, const char **name)
-{
-    struct fy_node_pair *pair = fy_node_mapping_iterate(object, iterator);
-    if (!pair)
-        return NULL;
-    *name = reader_get_text(r, fy_node_pair_key(pair), "a member's name");
-    return fy_node_pair_value(pair);
-}
-
-static size_t count_members(reader *r, fy_node *object, const char *name)
-{
-    if (!fy_node_is_mapping(object))
-        reader_refuse(r, "'%s' is not an object", name);
-    return (size_t)fy_node_mapping_item_count(object);
-}
-
 static void read_contract(reader *r, fy_node *object, manifest_shape *shape)
 {
     void *iterator = NULL;
@@ -287,19 +308,30 @@ static void read_contract(reader *r, fy_node *object, manifest_shape *shape)
     }
 }
 
-static void read_sizes(reader *r, fy_node *object, manifest_shape *shape)
+static void read_sizes(reader *r, fy_node *object, bool are_usual, manifest_shape *shape)
 {
     void *iterator = NULL;
     const char *name;
-    shape->sizes = pool_allocate(r->memory, (count_members(r, object, "sizes") + 1) * sizeof *shape->sizes);
     for (fy_node *value; (value = next_member(r, object, &iterator, &name));) {
         manifest_size *size = &shape->sizes[shape->size_count++];
-        size->name = name;
+        *size = (manifest_size){.name = name, .is_usual = are_usual};
         if (fy_node_get_style(value) == FYNS_DOUBLE_QUOTED)
             size->formula = parse_formula(r, value, name);
         else
             size->number = reader_parse_number(r, reader_get_text(r, value, name), name, 10);
     }
+}
+
+static void read_shape_of_item(reader *r, fy_node *node, manifest_shape *shape)
+{
+    fy_node *sizes = reader_get_member(r, node, "sizes"), *usual = reader_find_member(r, node, "usual");
+    const size_t count = count_members(r, sizes, "sizes") + (usual ? count_members(r, usual, "usual") : 0);
+    shape->family = reader_get_text_member(r, node, "family");
+    read_contract(r, reader_get_member(r, node, "contract"), shape);
+    shape->sizes = pool_allocate(r->memory, (count + 1) * sizeof *shape->sizes);
+    read_sizes(r, sizes, false, shape);
+    if (usual)
+        read_sizes(r, usual, true, shape);
 }
 
 static void read_shapes(reader *r, fy_node *shapes, manifest *m)
@@ -308,12 +340,8 @@ static void read_shapes(reader *r, fy_node *shapes, manifest *m)
     const size_t count = reader_get_count(r, shapes, "shapes");
     r->where = "shapes";
     m->shapes = pool_allocate(r->memory, (count + 1) * sizeof *m->shapes);
-    for (fy_node *node; (node = fy_node_sequence_iterate(shapes, &iterator));) {
-        manifest_shape *shape = &m->shapes[m->shape_count++];
-        shape->family = reader_get_text_member(r, node, "family");
-        read_contract(r, reader_get_member(r, node, "contract"), shape);
-        read_sizes(r, reader_get_member(r, node, "sizes"), shape);
-    }
+    for (fy_node *node; (node = fy_node_sequence_iterate(shapes, &iterator));)
+        read_shape_of_item(r, node, &m->shapes[m->shape_count++]);
 }
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */

@@ -54,6 +54,13 @@ typedef struct manifest_image {
     bool is_compressed;           /* in the bundle; bytes and hash are of the text */
 } manifest_image;
 
+/* A stride of arrays without gaps. */
+typedef struct manifest_stride {
+    const char *arg;
+    formula *value; /* over sizes and parameters */
+    formula *when;  /* over parameters; null: always */
+} manifest_stride;
+
 typedef struct manifest_variant {
     const char *id;
     uint64_t key;
@@ -65,6 +72,8 @@ typedef struct manifest_variant {
     size_t param_count;
     manifest_arg *args; /* in the kernel's order */
     size_t arg_count;
+    manifest_stride *strides; /* the first of an argument whose condition holds counts */
+    size_t stride_count;
     uint64_t struct_bytes; /* of the family's argument struct */
     uint32_t block[3];
     formula *grid[3];
@@ -90,6 +99,7 @@ typedef struct manifest_size {
     const char *name;
     uint64_t number;
     formula *formula; /* over sizes and parameters; null: the number */
+    bool is_usual;    /* the shape does not name it: the family's usual value */
 } manifest_size;
 
 /* Calls that the configuration chose variants for. */
