@@ -156,18 +156,23 @@ static bool is_chosen(const plan *p, const variant *v)
     return false;
 }
 
+/* The chosen variants of a plan: those of its items with shapes come last. */
+static size_t first_chosen(const plan *p)
+{
+    size_t i = p->variant_count;
+    while (i > 0 && is_chosen(p, p->variants[i - 1]))
+        i--;
+    return i;
+}
+
 static int write_lock(command_line *c, const plan *p, const char *path, const text *summary)
 {
     static const char mark[] = "# Made by `kiln choose ";
     arena *piece = arena_new();
-    spool *s = path ? spool_open(c->arena, folder_of(c->arena, path), &c->diagnostics) : NULL;
+    spool *s = spool_open(c->arena, folder_of(c->arena, path), &c->diagnostics);
     bool ok = false;
-    if (!path)
-        fail("a configuration from a pipe has no place for its lock: give --output FILE");
+    const size_t first = first_chosen(p);
     if (s) {
-        size_t first = p->variant_count;
-        while (first > 0 && is_chosen(p, p->variants[first - 1]))
-            first--;
         file_output f = file_begin(c->arena, piece, path, s);
         f.form = file_begins;
         f.mark = mark;
@@ -180,17 +185,8 @@ static int write_lock(command_line *c, const plan *p, const char *path, const te
     }
     arena_free(piece);
     if (ok && !c->options[OPTION_QUIET])
-        printf("%s%s: %zu variants\n", summary->data, path, p->variant_count);
+        printf("%s%s: %zu variants\n", summary->data, path, p->variant_count - first);
     return ok ? 0 : EXIT_BAD_INPUT;
-}
-
-/* The chosen variants of a plan: those of its items with shapes come last. */
-static size_t first_chosen(const plan *p)
-{
-    size_t i = p->variant_count;
-    while (i > 0 && is_chosen(p, p->variants[i - 1]))
-        i--;
-    return i;
 }
 
 /* "+ ID" and "- ID": what a new lock would change. */
@@ -229,7 +225,12 @@ static int run_choose(command_line *c)
         status = EXIT_BAD_INPUT;
     } else if (p) {
         const char *path = c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : lock_path(c->arena, p);
-        status = c->options[OPTION_DIFF] ? print_lock_diff(c, p, path) : write_lock(c, p, path, &summary);
+        if (!path)
+            status = fail("a configuration from a pipe has no lock file beside it: give --output FILE");
+        else if (c->options[OPTION_DIFF])
+            status = print_lock_diff(c, p, path);
+        else
+            status = write_lock(c, p, path, &summary);
     }
     diagnostics_finish(&c->diagnostics);
     return status;

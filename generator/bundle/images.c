@@ -167,6 +167,11 @@ static bool same_text(const image *a, const image *b)
     return a->bytes == b->bytes && a->hash.high == b->hash.high && a->hash.low == b->hash.low;
 }
 
+static size_t stored_bytes(arena *scratch, const plan *p, const char *data, size_t bytes)
+{
+    return p->is_compressed ? compress(scratch, data, bytes).length : bytes;
+}
+
 /* Only the newest base image below can be folded into: it is the one that selection would take instead. */
 size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images)
 {
@@ -186,6 +191,8 @@ size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const vari
         const bool is_folded = newest_base && same_text(newest_base, &kept[count]);
         if (!is_folded && s)
             image_spool(scratch, s, p, v, &kept[count]);
+        else if (!is_folded)
+            kept[count].stored_bytes = stored_bytes(scratch, p, kept[count].data, kept[count].bytes);
         arena_clear(scratch);
         if (is_folded)
             continue;
@@ -197,6 +204,23 @@ size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const vari
     }
     *images = arena_copy(a, kept, count * sizeof *kept);
     return count;
+}
+
+uint64_t variant_bytes(const plan *p, const variant *v)
+{
+    arena *a = arena_new(), *scratch = arena_new();
+    image *images;
+    uint64_t bytes = 0;
+    const size_t count = v->external ? 0 : bake_images(a, scratch, NULL, p, v, &images);
+    for (size_t i = 0; i < count; i++)
+        bytes += images[i].stored_bytes;
+    for (size_t i = 0; v->external && i < v->external->module->file_count; i++) {
+        const ptx_file *file = v->external->module->files[i];
+        bytes += stored_bytes(scratch, p, file->ptx, file->bytes);
+    }
+    arena_free(scratch);
+    arena_free(a);
+    return bytes;
 }
 
 size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images)

@@ -63,6 +63,9 @@ image_hash image_hash_of(const char *data, size_t bytes);
  * scratch is cleared: a kernel takes hundreds of times its text. */
 size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images);
 
+/* Bytes that the variant's PTX images have in a bundle. */
+uint64_t variant_bytes(const plan *p, const variant *v);
+
 /* The files of a module of external PTX, likewise. */
 size_t external_images(arena *a, arena *scratch, spool *s, const plan *p, const variant *v, image **images);
 

@@ -43,19 +43,19 @@ static void add_candidate(void *context, const variant *values)
 
 candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const request *contract)
 {
-    candidates c = {.plan = p, .item = item, .arena = a};
+    candidates c = {.plan = p, .item = item, .name = contract_name(a, contract), .arena = a};
     constraints_visit_legal(a, contract, add_candidate, &c);
     return c;
 }
 
-const char *candidates_name(const candidates *c)
+const char *contract_name(arena *a, const request *contract)
 {
-    text out = text_new(c->arena);
-    const kiln_family *family = c->item->request.family;
+    text out = text_new(a);
+    const kiln_family *family = contract->family;
     text_add(&out, family->name);
-    for (size_t i = 0; c->count > 0 && i < family_param_count(family); i++) {
+    for (size_t i = 0; i < family_param_count(family); i++) {
         const kiln_param *param = &family->params[i];
-        const char *value = c->items[0].variant->values[i].text;
+        const char *value = contract->values[i].items[0].text;
         if (param->role == KILN_ROLE_CONTRACT && strcmp(value, param->default_value) != 0)
             text_printf(&out, " %s=%s", param->name, value);
     }
@@ -90,15 +90,7 @@ uint64_t candidate_bytes(void *context, size_t index)
     candidate *one = &c->items[index];
     if (one->bytes != PICK_NEVER)
         return one->bytes;
-    arena *a = arena_new(), *scratch = arena_new();
-    image *images;
-    const size_t count = bake_images(a, scratch, NULL, c->plan, one->variant, &images);
-    one->bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        one->bytes += images[i].bytes;
-    arena_free(scratch);
-    arena_free(a);
-    return one->bytes;
+    return one->bytes = variant_bytes(c->plan, one->variant);
 }
 
 /* ---- the arguments of a call -------------------------------------------------------------------------------------- */
@@ -315,11 +307,20 @@ static bool find_devices(candidates *c, diagnostics *d)
         if (is_served)
             c->devices[c->device_count++] = *device;
         else if (c->item->names_devices)
-            diagnose(d, c->item->request.at, message_choice_device, candidates_name(c), device->name,
+            diagnose(d, c->item->request.at, message_choice_device, c->name, device->name,
                      (unsigned)device->device.sm);
         ok = ok && (is_served || !c->item->names_devices);
     }
     return ok;
+}
+
+/* A shape that is refused on one device is often refused on others, and so are others of the same list or range. */
+static bool is_told(const place *told, size_t count, place at)
+{
+    for (size_t i = 0; i < count; i++)
+        if (told[i].line == at.line && told[i].column == at.column)
+            return true;
+    return false;
 }
 
 static bool judge_points(candidates *c, diagnostics *d)
@@ -331,14 +332,18 @@ static bool judge_points(candidates *c, diagnostics *d)
     const tuned_choice tuned = tuned_choice_of(c->arena, c->plan, variants, c->count);
     bool ok = true;
     c->point_count = c->item->shape_count * c->device_count;
+    place *told = arena_alloc(c->arena, (c->point_count + 1) * sizeof *told);
+    size_t told_count = 0;
     c->times = arena_alloc(c->arena, (c->count * c->point_count + 1) * sizeof *c->times);
     for (size_t i = 0; i < c->point_count; i++) {
         const size_t shape = i % c->item->shape_count;
         const char *why = judge_point(c, &s, &tuned, i);
-        if (why)
-            diagnose(d, c->item->shapes[shape].at, message_shape_refused, candidates_name(c),
+        if (why && !is_told(told, told_count, c->item->shapes[shape].at))
+            diagnose(d, c->item->shapes[shape].at, message_shape_refused, c->name,
                      call_shape_text(c->arena, s.family, &c->item->shapes[shape]),
                      c->devices[i / c->item->shape_count].name, why);
+        if (why)
+            told[told_count++] = c->item->shapes[shape].at;
         ok = ok && !why;
     }
     return ok;
@@ -478,8 +483,8 @@ static void advise(candidates *c, diagnostics *d)
             const call asked = {s.family, device, args_of_shape(&s, shape, device)};
             if (!call_number(&asked, e))
                 continue;
-            warn(d, shape->at, message_choice_slow, candidates_name(c),
-                 call_shape_text(c->arena, s.family, shape), advice->text);
+            warn(d, shape->at, message_choice_slow, c->name, call_shape_text(c->arena, s.family, shape),
+                 advice->text);
             break;
         }
     }

@@ -19,6 +19,7 @@ typedef struct candidate {
 typedef struct candidates {
     const plan *plan;
     const shaped_item *item;
+    const char *name; /* of the contract */
     candidate *items; /* in the order of their values */
     size_t count, capacity;
     named_device *devices; /* of the item, those that some candidate runs on */
@@ -39,9 +40,10 @@ bool candidates_judge(candidates *c, diagnostics *d);
 /* "m=64 n=4096 k=4096 on H100" */
 const char *candidates_point_text(const candidates *c, size_t point);
 
-/* "linear format=q4_k x=bf16": the contract, without what is at its default. */
-const char *candidates_name(const candidates *c);
+/* "linear format=q4_k x=bf16": a contract, without the parameters at their defaults. */
+const char *contract_name(arena *a, const request *contract);
 
+/* Bytes of its images in a bundle. */
 uint64_t candidate_bytes(void *candidates, size_t candidate);
 
 #endif

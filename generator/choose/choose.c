@@ -4,15 +4,34 @@
 #include <string.h>
 
 #include "candidates.h"
-#include "family/constraints.h"
 #include "family/shape.h"
 #include "plan/lock.h"
 #include "plan/variants.h"
 #include "support/files.h"
 #include "support/messages.h"
+#include "support/names.h"
 #include "target/target.h"
 
-/* ---- the order of variants ---------------------------------------------------------------------------------------- */
+/* A contract of an item: a combination of values of its contract parameters. */
+typedef struct contract {
+    arena *arena; /* has what follows */
+    candidates candidates;
+    pick_table table;
+    picked picked;
+} contract;
+
+typedef struct chooser {
+    arena *arena;
+    plan *plan;
+    diagnostics *d;
+    const choose_options *options;
+    contract **contracts;
+    size_t contract_count, contract_capacity;
+    variant **variants; /* that were chosen, in the order of families and values */
+    size_t count, capacity;
+} chooser;
+
+/* ---- variants ----------------------------------------------------------------------------------------------------- */
 
 static size_t family_place(family_list families, const kiln_family *family)
 {
@@ -22,67 +41,22 @@ static size_t family_place(family_list families, const kiln_family *family)
     return i;
 }
 
-/* Where a value stands among those that the parameter can have. */
-static size_t value_place(const kiln_param *param, const param_value *value)
+static int compare_variants(family_list families, const variant *x, const variant *y)
 {
-    const char *found = NULL;
-    const size_t length = strlen(value->text);
-    if (!param->words)
-        return value->number;
-    for (const char *w = param->words; (w = strstr(w, value->text)) && !found; w += length)
-        if ((w == param->words || w[-1] == ' ') && (w[length] == ' ' || !w[length]))
-            found = w;
-    return found ? (size_t)(found - param->words) : SIZE_MAX;
-}
-
-static family_list sorted_families;
-
-static int compare_variants(const void *x, const void *y)
-{
-    const variant *a = *(variant *const *)x, *b = *(variant *const *)y;
-    const size_t of_a = family_place(sorted_families, a->family),
-                 of_b = family_place(sorted_families, b->family);
-    if (of_a != of_b)
-        return of_a < of_b ? -1 : 1;
-    for (size_t i = 0; a->family->params && a->family->params[i].name; i++) {
-        const size_t at_a = value_place(&a->family->params[i], &a->values[i]),
-                     at_b = value_place(&a->family->params[i], &b->values[i]);
-        if (at_a != at_b)
-            return at_a < at_b ? -1 : 1;
+    size_t of_x = family_place(families, x->family), of_y = family_place(families, y->family);
+    for (size_t i = 0; of_x == of_y && i < family_param_count(x->family); i++) {
+        of_x = param_value_place(&x->family->params[i], &x->values[i]);
+        of_y = param_value_place(&y->family->params[i], &y->values[i]);
     }
-    return 0;
+    return of_x < of_y ? -1 : of_x > of_y;
 }
 
-/* ---- one contract ------------------------------------------------------------------------------------------------- */
-
-typedef struct chooser {
-    arena *arena;
-    plan *plan;
-    diagnostics *d;
-    const choose_options *options;
-    variant **variants;
-    size_t count, capacity;
-    uint64_t bytes;
-} chooser;
-
-static const char *ratio_text(arena *a, uint32_t thousandths)
+static bool has_variant(variant *const *variants, size_t count, const char *id)
 {
-    return arena_format(a, "%u.%02u", (unsigned)(thousandths / PICK_ONE),
-                        (unsigned)(thousandths % PICK_ONE / 10));
-}
-
-/* 2^(log2 / 65536) in thousandths. */
-static uint32_t ratio_of_log2(uint64_t log2)
-{
-    uint32_t low = PICK_ONE, high = PICK_MOST_RATIO;
-    while (high - low > 1) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (pick_log2(middle, PICK_ONE) > log2)
-            high = middle;
-        else
-            low = middle;
-    }
-    return low;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(variants[i]->id, id) == 0)
+            return true;
+    return false;
 }
 
 /* As one of the plan's, unless that has it already. */
@@ -95,157 +69,319 @@ static void keep(chooser *ch, const variant *chosen)
     memcpy(v->values, chosen->values, sizeof v->values);
     variant_fill_shape(a, v, ch->plan->targets, ch->plan->target_count);
     variant_name(a, v);
-    for (size_t i = 0; i < ch->plan->variant_count; i++)
-        if (strcmp(ch->plan->variants[i]->id, v->id) == 0)
-            return;
-    for (size_t i = 0; i < ch->count; i++)
-        if (strcmp(ch->variants[i]->id, v->id) == 0)
-            return;
-    *(variant **)arena_push(a, (void **)&ch->variants, &ch->count, &ch->capacity, sizeof v) = v;
+    if (has_variant(ch->plan->variants, ch->plan->variant_count, v->id) ||
+        has_variant(ch->variants, ch->count, v->id))
+        return;
+    arena_push(a, (void **)&ch->variants, &ch->count, &ch->capacity, sizeof v);
+    size_t i = ch->count - 1;
+    for (; i > 0 && compare_variants(ch->plan->families, v, ch->variants[i - 1]) < 0; i--)
+        ch->variants[i] = ch->variants[i - 1];
+    ch->variants[i] = v;
 }
 
-static void summarise(const chooser *ch, const candidates *c, const picked *p)
+/* ---- one contract ------------------------------------------------------------------------------------------------- */
+
+/* "1.10", "1.105" */
+static const char *ratio_text(arena *a, uint32_t thousandths)
+{
+    const bool has_third = thousandths % 10 != 0;
+    return arena_format(a, "%u.%0*u", (unsigned)(thousandths / PICK_ONE), has_third ? 3 : 2,
+                        (unsigned)(thousandths % PICK_ONE / (has_third ? 1 : 10)));
+}
+
+/* 2^(log2 / 65536) in thousandths. */
+static uint32_t ratio_of_log2(uint64_t log2)
+{
+    uint32_t low = PICK_ONE, high = 100 * PICK_ONE;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (pick_log2(middle, PICK_ONE) > log2)
+            high = middle;
+        else
+            low = middle;
+    }
+    return low;
+}
+
+static uint64_t bytes_of(contract *chosen, const picked *p)
 {
     uint64_t bytes = 0;
-    if (!ch->options->summary)
-        return;
     for (size_t i = 0; i < p->count; i++)
-        bytes += candidate_bytes((void *)c, p->items[i]);
+        bytes += candidate_bytes(&chosen->candidates, p->items[i]);
+    return bytes;
+}
+
+static const char *plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void summarise(const chooser *ch, contract *chosen)
+{
+    const candidates *c = &chosen->candidates;
+    const picked *p = &chosen->picked;
     text_printf(
         ch->options->summary,
-        "%s: %u of %u variants, %u KB; %s of the best at most, %s in the mean, at %u shape%s on %u device%s; %s\n",
-        candidates_name(c), (unsigned)p->count, (unsigned)c->count, (unsigned)((bytes + 1023) / 1024),
+        "%s: %u of %u variants, %u KB; at most %s of the best time, %s in the mean, at %u shape%s on %u device%s; %s\n",
+        c->name, (unsigned)p->count, (unsigned)c->count, (unsigned)((bytes_of(chosen, p) + 1023) / 1024),
         ratio_text(c->arena, p->worst), ratio_text(c->arena, ratio_of_log2(p->mean)),
-        (unsigned)c->item->shape_count, c->item->shape_count == 1 ? "" : "s", (unsigned)c->item->device_count,
-        c->item->device_count == 1 ? "" : "s",
-        c->item->only_shapes ? "only these shapes are served" : "every legal call is served");
+        (unsigned)c->item->shape_count, plural(c->item->shape_count), (unsigned)c->device_count,
+        plural(c->device_count),
+        c->item->only_shapes ? "serves these shapes only" : "serves every legal call");
 }
 
 /* The diagnostic for a choice that was not made. */
 static void report(const chooser *ch, const candidates *c, const picked *p)
 {
     const place at = c->item->request.at;
-    const char *name = candidates_name(c);
     const unsigned most = c->item->max_variants;
     if (p->status == PICK_TOO_SLOW)
-        diagnose(ch->d, at, message_choice_over, name, ratio_text(c->arena, c->item->within), most,
-                 (unsigned)p->count, ratio_text(c->arena, p->worst),
+        diagnose(ch->d, at, message_choice_over, c->name, ratio_text(c->arena, c->item->within), most,
+                 plural(most), (unsigned)p->count, ratio_text(c->arena, p->worst),
                  candidates_point_text(c, p->worst_point));
     else if (p->status == PICK_UNCOVERED)
-        diagnose(ch->d, at, message_choice_coverage, name, most, (unsigned)p->count);
+        diagnose(ch->d, at, message_choice_coverage, c->name, most, plural(most), (unsigned)p->count,
+                 c->item->only_shapes ? "" : ", or only_these_shapes: true");
     else
-        diagnose(ch->d, at, message_choice_undecided, name);
+        diagnose(ch->d, at, message_choice_undecided, c->name);
 }
 
-/* So many candidates, the best first: each next one is the best at some point where those before it are slowest. */
-static void take_best(chooser *ch, const candidates *c, size_t count)
+/* A candidate's best rank at any point; 0: it is the fastest there. */
+typedef struct standing {
+    size_t candidate, rank, points; /* at how many points it has the rank */
+} standing;
+
+typedef struct timed {
+    uint64_t time;
+    size_t candidate;
+} timed;
+
+static int compare_timed(const void *x, const void *y)
 {
-    bool *is_taken = arena_alloc(c->arena, c->count + 1);
-    for (size_t n = 0; n < count && n < c->count; n++) {
-        size_t best = c->count;
-        uint64_t least = PICK_NEVER;
-        for (size_t i = 0; i < c->count; i++) {
-            if (is_taken[i])
-                continue;
-            for (size_t p = n % (c->point_count ? c->point_count : 1); p < c->point_count;
-                 p += c->point_count) {
-                const uint64_t time = c->times[i * c->point_count + p];
-                if (time < least || best == c->count) {
-                    least = time;
-                    best = i;
-                }
-            }
-        }
-        if (best == c->count)
-            break;
-        is_taken[best] = true;
-        keep(ch, c->items[best].variant);
-    }
+    const timed *a = x, *b = y;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return a->candidate < b->candidate ? -1 : 1;
 }
 
-static void choose_contract(chooser *ch, const shaped_item *item, const request *contract)
+static int compare_standings(const void *x, const void *y)
+{
+    const standing *a = x, *b = y;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->points != b->points)
+        return a->points > b->points ? -1 : 1;
+    return a->candidate < b->candidate ? -1 : 1;
+}
+
+/* Keeps `count` candidates, so that every point gets its fastest before any point gets its second, and so on: those that are the
+ * fastest at some point, then those that are second at some point; of the same rank those that have it at more points come first.
+ * An estimate that is a little wrong at a point then still leaves the fastest variant among those that are measured. */
+static void keep_fastest(chooser *ch, const candidates *c, size_t count)
+{
+    arena *a = c->arena;
+    standing *standings = arena_alloc(a, (c->count + 1) * sizeof *standings);
+    timed *order = arena_alloc(a, (c->count + 1) * sizeof *order);
+    for (size_t i = 0; i < c->count; i++)
+        standings[i] = (standing){i, SIZE_MAX, 0};
+    for (size_t p = 0; p < c->point_count; p++) {
+        for (size_t i = 0; i < c->count; i++)
+            order[i] = (timed){c->times[i * c->point_count + p], i};
+        qsort(order, c->count, sizeof *order, compare_timed);
+        for (size_t rank = 0; rank < c->count && order[rank].time != PICK_NEVER; rank++) {
+            standing *s = &standings[order[rank].candidate];
+            s->points = rank < s->rank ? 1 : s->points + (rank == s->rank);
+            s->rank = rank < s->rank ? rank : s->rank;
+        }
+    }
+    qsort(standings, c->count, sizeof *standings, compare_standings);
+    for (size_t i = 0; i < count && i < c->count && standings[i].points > 0; i++)
+        keep(ch, c->items[standings[i].candidate].variant);
+}
+
+static void choose_contract(chooser *ch, const shaped_item *item, const request *asked)
 {
     arena *a = arena_new();
-    candidates c = candidates_of(a, ch->plan, item, contract);
-    if (c.count == 0) {
+    contract *chosen = arena_alloc(a, sizeof *chosen);
+    *(contract **)arena_push(ch->arena, (void **)&ch->contracts, &ch->contract_count, &ch->contract_capacity,
+                             sizeof chosen) = chosen;
+    *chosen = (contract){.arena = a, .candidates = candidates_of(a, ch->plan, item, asked)};
+    candidates *c = &chosen->candidates;
+    if (c->count == 0) {
         plan none = *ch->plan; /* for its diagnostics */
-        request all = *contract;
+        request all = *asked;
+        const int before = ch->d->count;
         none.variant_count = none.variant_capacity = 0;
         none.variants = NULL;
+        all.is_legal_only = true;
         request_expand(ch->arena, &all, &none, ch->d);
-    } else if (candidates_judge(&c, ch->d)) {
-        const pick_table table = {.candidate_count = c.count,
-                                  .point_count = c.point_count,
-                                  .need_count = c.need_count,
-                                  .times = c.times,
-                                  .meets = c.meets,
-                                  .within = item->within,
-                                  .most = item->max_variants,
-                                  .bytes_of = candidate_bytes,
-                                  .context = &c};
-        const picked p = pick(a, &table);
-        if (p.status != PICK_MADE)
-            report(ch, &c, &p);
-        else
-            summarise(ch, &c, &p);
-        for (size_t i = 0; i < p.count && p.status == PICK_MADE; i++)
-            keep(ch, c.items[p.items[i]].variant);
-        if (ch->options->candidates > 0 && p.status == PICK_MADE)
-            take_best(ch, &c, ch->options->candidates);
+        if (ch->d->count == before)
+            diagnose(ch->d, item->request.at, message_choice_workspace, c->name);
+        return;
+    }
+    if (!candidates_judge(c, ch->d))
+        return;
+    chosen->table = (pick_table){.candidate_count = c->count,
+                                 .point_count = c->point_count,
+                                 .need_count = c->need_count,
+                                 .times = c->times,
+                                 .meets = c->meets,
+                                 .within = item->within,
+                                 .most = item->max_variants,
+                                 .bytes_of = candidate_bytes,
+                                 .context = c};
+    chosen->picked = pick(a, &chosen->table);
+    if (chosen->picked.status != PICK_MADE)
+        report(ch, c, &chosen->picked);
+}
+
+static size_t contract_count(const request *q)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < family_param_count(q->family); i++)
+        if (q->family->params[i].role == KILN_ROLE_CONTRACT)
+            count *= q->values[i].count;
+    return count;
+}
+
+/* One of them; the last parameter changes fastest. */
+static request contract_at(const request *q, size_t number)
+{
+    request asked = *q;
+    for (size_t i = family_param_count(q->family); i-- > 0;) {
+        if (q->family->params[i].role != KILN_ROLE_CONTRACT)
+            continue;
+        asked.values[i].items += number % asked.values[i].count;
+        number /= asked.values[i].count;
+        asked.values[i].count = 1;
+    }
+    return asked;
+}
+
+/* ---- max_bytes ---------------------------------------------------------------------------------------------------- */
+
+/* Of the plan's variants, those without shapes; the kernels of one PTX file have its images together. */
+static uint64_t plain_bytes(const plan *p, const kiln_family *family)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const variant *v = p->variants[i];
+        bool is_counted = family && v->family != family;
+        for (size_t k = 0; k < i && v->external && !is_counted; k++)
+            is_counted = p->variants[k]->external && (!family || p->variants[k]->family == family) &&
+                         p->variants[k]->external->module == v->external->module;
+        bytes += is_counted ? 0 : variant_bytes(p, v);
+    }
+    return bytes;
+}
+
+/* Of what is chosen now, each variant once, although several items may choose it. */
+static uint64_t chosen_bytes(const chooser *ch, const kiln_family *family)
+{
+    arena *a = arena_new();
+    name_table seen = {0};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ch->plan->variant_count; i++)
+        names_add(a, &seen, ch->plan->variants[i]->id, i);
+    for (size_t i = 0; i < ch->contract_count; i++) {
+        contract *chosen = ch->contracts[i];
+        for (size_t k = 0; k < chosen->picked.count; k++) {
+            const variant *v = chosen->candidates.items[chosen->picked.items[k]].variant;
+            if ((!family || v->family == family) && names_add(a, &seen, v->id, i) == NAME_NONE)
+                bytes += candidate_bytes(&chosen->candidates, chosen->picked.items[k]);
+        }
     }
     arena_free(a);
+    return bytes;
+}
+
+/* Bytes that the contract saves with the set of the fewest bytes. */
+static uint64_t saved_bytes(contract *chosen, picked *least)
+{
+    if (chosen->table.is_least_bytes)
+        return 0;
+    pick_table table = chosen->table;
+    table.is_least_bytes = true;
+    *least = pick(chosen->arena, &table);
+    return least->status == PICK_MADE ? bytes_of(chosen, &chosen->picked) - bytes_of(chosen, least) : 0;
+}
+
+/* Takes smaller sets, first of the contracts that save most, until the images are within the budget. */
+static void keep_within(chooser *ch, const budget *b)
+{
+    const uint64_t plain = plain_bytes(ch->plan, b->family);
+    uint64_t bytes = plain + chosen_bytes(ch, b->family);
+    if (bytes <= b->max_bytes)
+        return;
+    picked *least = arena_alloc(ch->arena, ch->contract_count * sizeof *least);
+    uint64_t *saved = arena_alloc(ch->arena, ch->contract_count * sizeof *saved);
+    for (size_t i = 0; i < ch->contract_count; i++)
+        if (!b->family || ch->contracts[i]->candidates.item->request.family == b->family)
+            saved[i] = saved_bytes(ch->contracts[i], &least[i]);
+    while (bytes > b->max_bytes) {
+        uint64_t most = 0;
+        for (size_t i = 0; i < ch->contract_count; i++)
+            most = saved[i] > most ? saved[i] : most;
+        for (size_t i = 0; i < ch->contract_count && most > 0; i++)
+            if (saved[i] == most) {
+                ch->contracts[i]->picked = least[i];
+                ch->contracts[i]->table.is_least_bytes = true;
+                saved[i] = 0;
+            }
+        bytes = plain + chosen_bytes(ch, b->family);
+        if (most == 0) {
+            diagnose(ch->d, b->at, message_choice_bytes, (unsigned long long)b->max_bytes,
+                     b->family ? b->family->name : "the bundle", (unsigned long long)bytes);
+            return;
+        }
+    }
 }
 
 /* ---- items -------------------------------------------------------------------------------------------------------- */
 
-/* Each combination of the contract's values. */
-static void choose_item(chooser *ch, const shaped_item *item)
+/* Whether some variant has the contract's values. */
+static bool has_contract(variant *const *variants, size_t count, const request *asked)
 {
-    const kiln_family *family = item->request.family;
-    const size_t params = family_param_count(family);
-    size_t contracts = 1;
-    for (size_t i = 0; i < params; i++)
-        if (family->params[i].role == KILN_ROLE_CONTRACT)
-            contracts *= item->request.values[i].count;
-    for (size_t number = 0; number < contracts; number++) {
-        request contract = item->request;
-        size_t left = number;
-        for (size_t i = params; i-- > 0;) {
-            if (family->params[i].role != KILN_ROLE_CONTRACT)
-                continue;
-            contract.values[i].items += left % contract.values[i].count;
-            left /= contract.values[i].count;
-            contract.values[i].count = 1;
-        }
-        choose_contract(ch, item, &contract);
+    for (size_t i = 0; i < count; i++) {
+        bool is_of = variants[i]->family == asked->family;
+        for (size_t k = 0; is_of && k < family_param_count(asked->family); k++)
+            is_of = asked->family->params[k].role != KILN_ROLE_CONTRACT ||
+                    strcmp(variants[i]->values[k].text, asked->values[k].items[0].text) == 0;
+        if (is_of)
+            return true;
     }
+    return false;
 }
 
-static void append(arena *a, plan *p, variant *const *variants, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        *(variant **)arena_push(a, (void **)&p->variants, &p->variant_count, &p->variant_capacity,
-                                sizeof *variants) = variants[i];
-}
-
-/* Whether the lock has a variant of each contract that the items ask for; else a diagnostic for each item that it lacks. */
+/* Whether the lock, or an item without shapes, has a variant of each contract that the items ask for; else diagnostics. */
 static bool serves_items(arena *a, const plan *p, const lock *l, diagnostics *d)
 {
     bool ok = true;
-    const char *config = p->config_path;
     for (size_t i = 0; i < p->shaped_count; i++) {
-        bool has_family = false;
-        for (size_t k = 0; k < l->count; k++)
-            has_family = has_family || l->variants[k]->family == p->shaped[i].request.family;
-        if (!has_family)
-            diagnose(d, l->at, message_lock_lacks, p->shaped[i].request.at.line, config, config);
-        ok = ok && has_family;
+        const request *q = &p->shaped[i].request;
+        for (size_t number = 0; number < contract_count(q); number++) {
+            const request asked = contract_at(q, number);
+            if (has_contract(l->variants, l->count, &asked) ||
+                has_contract(p->variants, p->variant_count, &asked))
+                continue;
+            diagnose(d, l->at, message_lock_lacks, contract_name(a, &asked), q->at.line, p->config_path,
+                     p->config_path);
+            ok = false;
+        }
     }
-    (void)a;
     return ok;
 }
 
 /* Variants that an item without shapes has too are that item's. */
+static void append(arena *a, plan *p, variant *const *variants, size_t count)
+{
+    const size_t plain = p->variant_count;
+    for (size_t i = 0; i < count; i++)
+        if (!has_variant(p->variants, plain, variants[i]->id))
+            *(variant **)arena_push(a, (void **)&p->variants, &p->variant_count, &p->variant_capacity,
+                                    sizeof *variants) = variants[i];
+}
+
 static void take_lock(arena *a, plan *p, const char *path, diagnostics *d)
 {
     lock l = {0};
@@ -255,32 +391,49 @@ static void take_lock(arena *a, plan *p, const char *path, diagnostics *d)
     lock_hash(a, p, hash);
     if (strcmp(hash, l.asked) != 0)
         warn(d, l.at, message_lock_stale, p->config_path);
-    size_t count = 0;
-    for (size_t i = 0; i < l.count; i++) {
-        bool is_new = true;
-        for (size_t k = 0; k < p->variant_count && is_new; k++)
-            is_new = strcmp(p->variants[k]->id, l.variants[i]->id) != 0;
-        if (is_new)
-            l.variants[count++] = l.variants[i];
+    append(a, p, l.variants, l.count);
+}
+
+static void choose_anew(chooser *ch)
+{
+    const plan *p = ch->plan;
+    const int before = ch->d->count;
+    for (size_t i = 0; i < p->shaped_count; i++)
+        for (size_t number = 0; number < contract_count(&p->shaped[i].request); number++) {
+            const request asked = contract_at(&p->shaped[i].request, number);
+            choose_contract(ch, &p->shaped[i], &asked);
+        }
+    for (size_t i = 0; i < p->budget_count && ch->d->count == before; i++)
+        keep_within(ch, &p->budgets[i]);
+    for (size_t i = 0; i < ch->contract_count; i++) {
+        contract *chosen = ch->contracts[i];
+        const bool is_made = ch->d->count == before;
+        for (size_t k = 0; is_made && k < chosen->picked.count; k++)
+            keep(ch, chosen->candidates.items[chosen->picked.items[k]].variant);
+        if (is_made && ch->options->candidates > 0)
+            keep_fastest(ch, &chosen->candidates, ch->options->candidates);
+        if (is_made && ch->options->summary)
+            summarise(ch, chosen);
+        arena_free(chosen->arena);
     }
-    append(a, p, l.variants, count);
+    append(ch->arena, ch->plan, ch->variants, ch->count);
 }
 
 void choose_variants(arena *a, plan *p, diagnostics *d, const void *context)
 {
     const choose_options *options = context;
     const char *path = options->lock ? options->lock : lock_path(a, p);
-    if (!options->ignores_lock && path && (options->lock || file_exists(path))) {
+    if (p->shaped_count == 0 && options->lock) {
+        diagnose(d, (place){.file = "--lock (LOCK in CMake)"}, message_lock_unused);
+        d->has_usage = true;
+    } else if (p->shaped_count > 0 && !options->ignores_lock && path &&
+               (options->lock || file_exists(path))) {
         take_lock(a, p, path, d);
-        return;
+    } else if (p->shaped_count > 0) {
+        const int before = d->count;
+        chooser ch = {.arena = a, .plan = p, .d = d, .options = options};
+        choose_anew(&ch);
+        if (!options->ignores_lock && d->count == before)
+            warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file", p->config_path);
     }
-    if (!options->ignores_lock)
-        warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file", p->config_path);
-    chooser ch = {.arena = a, .plan = p, .d = d, .options = options};
-    for (size_t i = 0; i < p->shaped_count; i++)
-        choose_item(&ch, &p->shaped[i]);
-    sorted_families = p->families;
-    if (ch.count > 0)
-        qsort(ch.variants, ch.count, sizeof *ch.variants, compare_variants);
-    append(a, p, ch.variants, ch.count);
 }

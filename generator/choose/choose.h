@@ -8,7 +8,7 @@
 typedef struct choose_options {
     const char *lock;    /* a lock file to use; null: the one beside the configuration, where there is one */
     bool ignores_lock;   /* chooses anew */
-    uint32_t candidates; /* takes so many of the best of each contract, to measure them; 0: the choice */
+    uint32_t candidates; /* keeps so many of the fastest of each contract beside the choice, to measure them */
     text *summary;       /* gets a line for each contract; may be null */
 } choose_options;
 

@@ -1,29 +1,46 @@
-/* A search by depth. A demand is a need, or a point at which a candidate has to be within the ratio; each level takes a candidate
- * that meets the hardest unmet demand. The number of candidates and the mean are found among those that no other replaces. Then
- * all candidates are searched for sets that are as good, since bytes decide among these. */
+/* A search by depth. A demand is a need, or a point at which a candidate has to be within the ratio. Each level takes a
+ * candidate that meets the unmet demand which the fewest candidates meet, and no later branch of that level takes it again, so
+ * each set is seen once. */
 #include "pick.h"
 
 #include <string.h>
 
-enum { MOST_DEPTH = 64, WORD_BITS = 64, MOST_STEPS = 4000000 };
+enum { WORD_BITS = 64, MOST_STEPS = 1000000000 };
+
+/* What a search looks for, and the order of sets: the first key that differs decides. */
+typedef enum goal {
+    GOAL_ANY,        /* the first set */
+    GOAL_MEAN,       /* mean */
+    GOAL_TIES,       /* mean, bytes, lowest candidates */
+    GOAL_LEAST_BYTES /* bytes, candidates, mean, lowest candidates */
+} goal;
+
+typedef struct set {
+    size_t count; /* 0: none */
+    size_t items[PICK_MOST];
+    uint64_t cost;  /* sum of the points' log2 */
+    uint64_t bytes; /* PICK_NEVER: not asked for yet */
+} set;
 
 typedef struct search {
     const pick_table *table;
-    size_t count;             /* of candidates that are left */
-    const size_t *candidates; /* ascending */
+    goal goal;
+    size_t *active; /* candidates that may be taken, ascending */
+    size_t active_count;
     size_t demands, words;
-    uint64_t *met;  /* [candidate left][word]: the demands that it meets */
-    uint64_t *cost; /* [candidate left][point]: log2 of its ratio; PICK_NEVER */
-    size_t depth;
-    size_t taken[MOST_DEPTH];
-    uint64_t *unmet;  /* [depth][word] */
-    uint64_t *lowest; /* [depth][point]: the least cost of those taken */
-    size_t steps;
-    bool asks_bytes; /* among sets of equal cost */
-    bool has_best;
-    uint64_t best_cost, best_bytes; /* bytes: PICK_NEVER until they are asked for */
-    size_t best[MOST_DEPTH];        /* candidates of the table, ascending */
+    uint32_t *ratio;         /* [candidate][point], rounded up */
+    uint64_t *cost;          /* [candidate][point]: log2 of the ratio */
+    uint64_t *met;           /* [candidate][word]: the demands that it meets */
+    uint32_t *visited;       /* [candidate]: branches, of the levels above, that have taken it */
+    size_t depth;            /* most candidates of a set */
+    size_t taken[PICK_MOST]; /* by level */
+    uint64_t *unmet;         /* [level][word] */
+    uint64_t *lowest;        /* [level][point]: the least cost of those taken */
+    uint64_t steps;          /* work that was done: a candidate and a demand each */
+    set best;
 } search;
+
+/* ---- ratios ------------------------------------------------------------------------------------------------------- */
 
 uint64_t pick_log2(uint64_t time, uint64_t best)
 {
@@ -49,27 +66,7 @@ uint64_t pick_log2(uint64_t time, uint64_t best)
     return whole << BITS | bits;
 }
 
-static uint64_t time_of(const pick_table *t, size_t candidate, size_t point)
-{
-    return t->times[candidate * t->point_count + point];
-}
-
-static uint64_t best_time(const pick_table *t, size_t point)
-{
-    uint64_t best = PICK_NEVER;
-    for (size_t i = 0; i < t->candidate_count; i++)
-        if (time_of(t, i, point) < best)
-            best = time_of(t, i, point);
-    return best;
-}
-
-static bool is_within(uint64_t time, uint64_t best, uint32_t ratio)
-{
-    __extension__ typedef unsigned __int128 wide;
-    return time != PICK_NEVER && (wide)time * PICK_ONE <= (wide)best * ratio;
-}
-
-/* Rounded up. */
+/* Rounded up; UINT32_MAX: larger, or the candidate cannot be launched. */
 static uint32_t ratio_of(uint64_t time, uint64_t best)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -81,112 +78,147 @@ static uint32_t ratio_of(uint64_t time, uint64_t best)
     return ratio < UINT32_MAX ? (uint32_t)ratio : UINT32_MAX;
 }
 
-/* ---- candidates that can be left out ------------------------------------------------------------------------------ */
-
-/* Whether x is at least as good as y everywhere, and better somewhere or before it. */
-static bool replaces(const pick_table *t, size_t x, size_t y)
+static uint64_t time_of(const pick_table *t, size_t candidate, size_t point)
 {
-    bool is_better = x < y;
-    for (size_t p = 0; p < t->point_count; p++) {
-        if (time_of(t, x, p) > time_of(t, y, p))
-            return false;
-        is_better = is_better || time_of(t, x, p) < time_of(t, y, p);
-    }
-    for (size_t n = 0; n < t->need_count; n++) {
-        if (t->meets[y * t->need_count + n] && !t->meets[x * t->need_count + n])
-            return false;
-        is_better = is_better || t->meets[x * t->need_count + n] > t->meets[y * t->need_count + n];
-    }
-    return is_better;
+    return t->times[candidate * t->point_count + point];
 }
 
-static bool is_replaced(const pick_table *t, size_t y)
+static search search_begin(arena *a, const pick_table *t)
 {
-    for (size_t x = 0; x < t->candidate_count; x++)
-        if (x != y && replaces(t, x, y))
-            return true;
-    return false;
-}
-
-/* ---- the search --------------------------------------------------------------------------------------------------- */
-
-static search search_begin(arena *a, const pick_table *t, bool takes_replaced)
-{
-    search s = {.table = t, .asks_bytes = takes_replaced, .best_bytes = PICK_NEVER};
-    size_t *candidates = arena_alloc(a, (t->candidate_count + 1) * sizeof *candidates);
-    for (size_t i = 0; i < t->candidate_count; i++)
-        if (takes_replaced || !is_replaced(t, i))
-            candidates[s.count++] = i;
-    s.candidates = candidates;
-    s.demands = t->point_count + t->need_count;
+    search s = {.table = t, .demands = t->point_count + t->need_count};
+    const size_t cells = t->candidate_count * t->point_count + 1, levels = PICK_MOST + 1;
     s.words = s.demands / WORD_BITS + 1;
-    s.met = arena_alloc(a, s.count * s.words * sizeof *s.met);
-    s.cost = arena_alloc(a, (s.count * t->point_count + 1) * sizeof *s.cost);
-    s.unmet = arena_alloc(a, (MOST_DEPTH + 1) * s.words * sizeof *s.unmet);
-    s.lowest = arena_alloc(a, ((MOST_DEPTH + 1) * t->point_count + 1) * sizeof *s.lowest);
+    s.active = arena_alloc(a, (t->candidate_count + 1) * sizeof *s.active);
+    s.visited = arena_alloc(a, (t->candidate_count + 1) * sizeof *s.visited);
+    s.ratio = arena_alloc(a, cells * sizeof *s.ratio);
+    s.cost = arena_alloc(a, cells * sizeof *s.cost);
+    s.met = arena_alloc(a, (t->candidate_count + 1) * s.words * sizeof *s.met);
+    s.unmet = arena_alloc(a, levels * s.words * sizeof *s.unmet);
+    s.lowest = arena_alloc(a, (levels * t->point_count + 1) * sizeof *s.lowest);
     for (size_t p = 0; p < t->point_count; p++) {
-        const uint64_t best = best_time(t, p);
-        for (size_t i = 0; i < s.count; i++)
-            s.cost[i * t->point_count + p] = pick_log2(time_of(t, s.candidates[i], p), best);
+        uint64_t best = PICK_NEVER;
+        for (size_t i = 0; i < t->candidate_count; i++)
+            best = time_of(t, i, p) < best ? time_of(t, i, p) : best;
+        for (size_t i = 0; i < t->candidate_count; i++) {
+            s.ratio[i * t->point_count + p] = ratio_of(time_of(t, i, p), best);
+            s.cost[i * t->point_count + p] = pick_log2(time_of(t, i, p), best);
+        }
     }
     return s;
 }
 
-/* Which demands each candidate meets, with this ratio. */
+/* Which demands each candidate meets at this ratio; at UINT32_MAX it only has to be launched. */
 static void set_ratio(search *s, uint32_t ratio)
 {
     const pick_table *t = s->table;
-    memset(s->met, 0, s->count * s->words * sizeof *s->met);
-    for (size_t d = 0; d < s->demands; d++) {
-        const bool is_point = d < t->point_count;
-        const uint64_t best = is_point ? best_time(t, d) : 0;
-        for (size_t i = 0; i < s->count; i++) {
-            const size_t c = s->candidates[i];
-            const bool is_met = is_point ? is_within(time_of(t, c, d), best, ratio)
-                                         : t->meets[c * t->need_count + (d - t->point_count)];
+    memset(s->met, 0, t->candidate_count * s->words * sizeof *s->met);
+    for (size_t i = 0; i < t->candidate_count; i++)
+        for (size_t d = 0; d < s->demands; d++) {
+            const bool is_met = d < t->point_count ? time_of(t, i, d) != PICK_NEVER &&
+                                                         s->ratio[i * t->point_count + d] <= ratio
+                                                   : t->meets[i * t->need_count + d - t->point_count];
             s->met[i * s->words + d / WORD_BITS] |= (uint64_t)is_met << d % WORD_BITS;
         }
-    }
 }
 
-static bool meets(const search *s, size_t i, size_t demand)
-{
-    return s->met[i * s->words + demand / WORD_BITS] >> demand % WORD_BITS & 1;
-}
+/* ---- candidates that can be left out ------------------------------------------------------------------------------ */
 
-static bool meets_all(const search *s, size_t i, const uint64_t *unmet)
+static bool meets_all(const search *s, size_t i, const uint64_t *demands)
 {
     for (size_t w = 0; w < s->words; w++)
-        if (unmet[w] & ~s->met[i * s->words + w])
+        if (demands[w] & ~s->met[i * s->words + w])
             return false;
     return true;
 }
 
-/* The unmet demand that the fewest candidates meet; `demands`: none is unmet. */
-static size_t hardest_demand(const search *s, const uint64_t *unmet)
+/* Whether x is as fast as y at each point and meets what y meets. */
+static bool is_as_good(const search *s, size_t x, size_t y)
 {
-    size_t hardest = s->demands, fewest = SIZE_MAX;
-    for (size_t d = 0; d < s->demands && fewest > 1; d++) {
-        if (!(unmet[d / WORD_BITS] >> d % WORD_BITS & 1))
-            continue;
-        size_t count = 0;
-        for (size_t i = 0; i < s->count && count < fewest; i++)
-            count += meets(s, i, d);
-        if (count < fewest) {
-            fewest = count;
-            hardest = d;
-        }
-    }
-    return hardest;
+    const size_t points = s->table->point_count;
+    for (size_t p = 0; p < points; p++)
+        if (time_of(s->table, x, p) > time_of(s->table, y, p))
+            return false;
+    return meets_all(s, x, s->met + y * s->words);
 }
 
-/* Of table's candidates. */
-static uint64_t bytes_of(const search *s, const size_t *items)
+static uint64_t candidate_bytes_of(const search *s, size_t i)
 {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < s->depth; i++)
-        bytes += s->table->bytes_of(s->table->context, items[i]);
-    return bytes;
+    return s->table->bytes_of(s->table->context, i);
+}
+
+/* Whether no set that the goal prefers needs y, since x can stand in its place. Of two alike the first stays. */
+static bool replaces(const search *s, size_t x, size_t y)
+{
+    switch (s->goal) {
+    case GOAL_ANY:
+        return meets_all(s, x, s->met + y * s->words) && (x < y || !meets_all(s, y, s->met + x * s->words));
+    case GOAL_MEAN:
+        return is_as_good(s, x, y) && (x < y || !is_as_good(s, y, x));
+    case GOAL_LEAST_BYTES: {
+        if (!meets_all(s, x, s->met + y * s->words))
+            return false;
+        const uint64_t of_x = candidate_bytes_of(s, x), of_y = candidate_bytes_of(s, y);
+        return of_x < of_y || (of_x == of_y && x < y && is_as_good(s, x, y));
+    }
+    case GOAL_TIES:
+        break;
+    }
+    return false;
+}
+
+static void set_goal(search *s, goal wanted)
+{
+    s->goal = wanted;
+    s->active_count = 0;
+    for (size_t y = 0; y < s->table->candidate_count; y++) {
+        bool is_replaced = false;
+        for (size_t x = 0; x < s->table->candidate_count && !is_replaced; x++)
+            is_replaced = x != y && replaces(s, x, y);
+        if (!is_replaced)
+            s->active[s->active_count++] = y;
+    }
+}
+
+/* ---- the order of sets -------------------------------------------------------------------------------------------- */
+
+static int compare(uint64_t x, uint64_t y)
+{
+    return x < y ? -1 : x > y;
+}
+
+static int compare_bytes(const search *s, set *x, set *y)
+{
+    set *both[] = {x, y};
+    for (int k = 0; k < 2; k++) {
+        if (both[k]->bytes != PICK_NEVER)
+            continue;
+        both[k]->bytes = 0;
+        for (size_t i = 0; i < both[k]->count; i++)
+            both[k]->bytes += candidate_bytes_of(s, both[k]->items[i]);
+    }
+    return compare(x->bytes, y->bytes);
+}
+
+static int compare_items(const set *x, const set *y)
+{
+    int order = 0;
+    for (size_t i = 0; i < x->count && i < y->count && order == 0; i++)
+        order = compare(x->items[i], y->items[i]);
+    return order;
+}
+
+static int compare_sets(const search *s, set *x, set *y)
+{
+    int order = 0;
+    if (s->goal == GOAL_LEAST_BYTES) {
+        order = compare_bytes(s, x, y);
+        order = order ? order : compare(x->count, y->count);
+    }
+    order = order ? order : compare(x->cost, y->cost);
+    if (order || s->goal == GOAL_MEAN || compare_items(x, y) == 0)
+        return order;
+    order = compare_bytes(s, x, y);
+    return order ? order : compare_items(x, y);
 }
 
 static void sort(size_t *items, size_t count)
@@ -199,91 +231,147 @@ static void sort(size_t *items, size_t count)
         }
 }
 
-/* Whether the first of two sets of equal cost is to be preferred: fewer bytes, then the lower candidates. */
-static bool is_preferred(search *s, const size_t *items, uint64_t *bytes)
+/* ---- the search --------------------------------------------------------------------------------------------------- */
+
+/* The unmet demand that the fewest candidates meet; `demands`: none is unmet. */
+static size_t hardest_demand(const search *s, const uint64_t *unmet)
 {
-    if (memcmp(items, s->best, s->depth * sizeof *items) == 0)
-        return false;
-    if (s->best_bytes == PICK_NEVER)
-        s->best_bytes = bytes_of(s, s->best);
-    *bytes = bytes_of(s, items);
-    if (*bytes != s->best_bytes)
-        return *bytes < s->best_bytes;
-    size_t i = 0;
-    while (items[i] == s->best[i])
-        i++;
-    return items[i] < s->best[i];
+    size_t hardest = s->demands, fewest = SIZE_MAX;
+    for (size_t d = 0; d < s->demands && fewest > 0; d++) {
+        const size_t word = d / WORD_BITS, bit = d % WORD_BITS;
+        if (!(unmet[word] >> bit & 1))
+            continue;
+        size_t count = 0;
+        for (size_t i = 0; i < s->active_count && count < fewest; i++)
+            count += !s->visited[s->active[i]] && s->met[s->active[i] * s->words + word] >> bit & 1;
+        if (count < fewest) {
+            fewest = count;
+            hardest = d;
+        }
+    }
+    return hardest;
 }
 
-static void consider_taken(search *s, uint64_t cost)
+static size_t count_bits(const uint64_t *x, const uint64_t *y, size_t words)
 {
-    size_t items[MOST_DEPTH];
-    uint64_t bytes = PICK_NEVER;
-    for (size_t i = 0; i < s->depth; i++)
-        items[i] = s->candidates[s->taken[i]];
-    sort(items, s->depth);
-    if (s->has_best &&
-        (cost > s->best_cost || (cost == s->best_cost && !(s->asks_bytes && is_preferred(s, items, &bytes)))))
-        return;
-    s->has_best = true;
-    s->best_cost = cost;
-    s->best_bytes = bytes;
-    memcpy(s->best, items, s->depth * sizeof *items);
+    size_t count = 0;
+    for (size_t w = 0; w < words; w++)
+        count += (size_t)__builtin_popcountll(x[w] & y[w]);
+    return count;
 }
 
-/* Takes one more, at `level` of the depth. Stops at the first set where only its existence matters. */
-static void descend(search *s, size_t level, bool is_any_enough)
+static uint64_t sum(const uint64_t *values, size_t count)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += values[i];
+    return total;
+}
+
+/* Whether no candidates below this level can make a set, or none as good as the best: each one of those that are left to take
+ * does at most what the one does that now does most. */
+static bool is_hopeless(search *s, size_t level)
+{
+    const size_t points = s->table->point_count, left = s->depth - level;
+    const uint64_t *unmet = s->unmet + level * s->words, *lowest = s->lowest + level * points;
+    uint64_t most_met = 0, most_gain = 0, least_bytes = PICK_NEVER;
+    s->steps += s->active_count * s->demands;
+    if (s->goal == GOAL_LEAST_BYTES && s->best.count > 0) {
+        for (size_t i = 0; i < s->active_count; i++)
+            if (!s->visited[s->active[i]] && candidate_bytes_of(s, s->active[i]) < least_bytes)
+                least_bytes = candidate_bytes_of(s, s->active[i]);
+        uint64_t bytes = least_bytes;
+        for (size_t i = 0; i < level; i++)
+            bytes += candidate_bytes_of(s, s->taken[i]);
+        return least_bytes == PICK_NEVER || bytes > s->best.bytes;
+    }
+    const bool asks_mean = s->goal != GOAL_LEAST_BYTES && s->goal != GOAL_ANY && s->best.count > 0;
+    for (size_t k = 0; k < s->active_count; k++) {
+        const size_t i = s->active[k];
+        uint64_t gain = 0;
+        if (s->visited[i])
+            continue;
+        const uint64_t met = count_bits(unmet, s->met + i * s->words, s->words);
+        for (size_t p = 0; p < points && asks_mean; p++)
+            gain += s->cost[i * points + p] < lowest[p] ? lowest[p] - s->cost[i * points + p] : 0;
+        most_met = met > most_met ? met : most_met;
+        most_gain = gain > most_gain ? gain : most_gain;
+    }
+    return most_met * left < count_bits(unmet, unmet, s->words) ||
+           (asks_mean && sum(lowest, points) > s->best.cost + most_gain * left);
+}
+
+/* A set that meets all demands: those taken above this level. */
+static void consider(search *s, size_t level)
+{
+    set found = {.count = level, .bytes = PICK_NEVER};
+    memcpy(found.items, s->taken, level * sizeof *found.items);
+    sort(found.items, level);
+    found.cost = sum(s->lowest + level * s->table->point_count, s->table->point_count);
+    if (s->best.count == 0 || compare_sets(s, &found, &s->best) < 0)
+        s->best = found;
+}
+
+static void take(search *s, size_t level, size_t i)
 {
     const size_t points = s->table->point_count;
     const uint64_t *unmet = s->unmet + level * s->words, *lowest = s->lowest + level * points;
-    const size_t demand = hardest_demand(s, unmet);
-    if (level == s->depth || demand == s->demands) {
-        uint64_t cost = 0;
-        for (size_t p = 0; p < points; p++)
-            cost += lowest[p];
-        if (demand == s->demands && level == s->depth)
-            consider_taken(s, cost);
-        return;
-    }
-    for (size_t i = 0; i < s->count && s->steps < MOST_STEPS; i++) {
-        if (!meets(s, i, demand) || (level + 1 == s->depth && !meets_all(s, i, unmet)))
-            continue;
-        s->steps++;
-        uint64_t *next_unmet = s->unmet + (level + 1) * s->words,
-                 *next_lowest = s->lowest + (level + 1) * points;
-        for (size_t w = 0; w < s->words; w++)
-            next_unmet[w] = unmet[w] & ~s->met[i * s->words + w];
-        for (size_t p = 0; p < points; p++) {
-            const uint64_t own = s->cost[i * points + p];
-            next_lowest[p] = own < lowest[p] ? own : lowest[p];
-        }
-        s->taken[level] = i;
-        descend(s, level + 1, is_any_enough);
-        if (is_any_enough && s->has_best)
-            return;
-    }
+    uint64_t *next_unmet = s->unmet + (level + 1) * s->words, *next_lowest = s->lowest + (level + 1) * points;
+    for (size_t w = 0; w < s->words; w++)
+        next_unmet[w] = unmet[w] & ~s->met[i * s->words + w];
+    for (size_t p = 0; p < points; p++)
+        next_lowest[p] = s->cost[i * points + p] < lowest[p] ? s->cost[i * points + p] : lowest[p];
+    s->taken[level] = i;
 }
 
-/* Whether there is a set of so many; the best one is in s->best. Smaller sets do not count. */
-static bool find_sets(search *s, size_t depth, bool is_any_enough)
+static void descend(search *s, size_t level)
 {
+    const uint64_t *unmet = s->unmet + level * s->words;
+    const size_t demand = hardest_demand(s, unmet);
+    if (demand == s->demands) {
+        consider(s, level);
+        return;
+    }
+    if (level == s->depth || is_hopeless(s, level))
+        return;
+    size_t k = 0;
+    for (; k < s->active_count && s->steps < MOST_STEPS && !(s->goal == GOAL_ANY && s->best.count > 0); k++) {
+        const size_t i = s->active[k];
+        if (!(s->met[i * s->words + demand / WORD_BITS] >> demand % WORD_BITS & 1))
+            continue;
+        if (!s->visited[i] && (level + 1 < s->depth || meets_all(s, i, unmet))) {
+            take(s, level, i);
+            descend(s, level + 1);
+        }
+        s->visited[i]++;
+    }
+    while (k-- > 0)
+        if (s->met[s->active[k] * s->words + demand / WORD_BITS] >> demand % WORD_BITS & 1)
+            s->visited[s->active[k]]--;
+}
+
+/* The best set of at most so many at this ratio, which is to be set. s->best is one that is known; where it has none: none. */
+static bool find_sets(search *s, size_t depth, uint32_t ratio)
+{
+    const uint64_t slowest = pick_log2(ratio, PICK_ONE);
     s->depth = depth;
     memset(s->unmet, 0, s->words * sizeof *s->unmet);
     for (size_t d = 0; d < s->demands; d++)
         s->unmet[d / WORD_BITS] |= UINT64_C(1) << d % WORD_BITS;
     for (size_t p = 0; p < s->table->point_count; p++)
-        s->lowest[p] = PICK_NEVER;
-    descend(s, 0, is_any_enough);
-    return s->has_best;
+        s->lowest[p] = slowest; /* no set is slower anywhere */
+    descend(s, 0);
+    return s->best.count > 0;
 }
 
 /* The fewest that meet all demands at this ratio; most + 1: more than that. */
 static size_t fewest_at(search *s, uint32_t ratio, size_t most)
 {
     set_ratio(s, ratio);
+    set_goal(s, GOAL_ANY);
     for (size_t depth = 1; depth <= most; depth++) {
-        s->has_best = false;
-        if (find_sets(s, depth, true))
+        s->best.count = 0;
+        if (find_sets(s, depth, ratio))
             return depth;
     }
     return most + 1;
@@ -291,46 +379,41 @@ static size_t fewest_at(search *s, uint32_t ratio, size_t most)
 
 static picked result(const search *s, pick_status status)
 {
-    const pick_table *t = s->table;
-    picked p = {.status = status, .items = s->best, .count = s->depth};
-    for (size_t point = 0; point < t->point_count; point++) {
-        uint64_t least = PICK_NEVER;
-        for (size_t i = 0; i < p.count; i++)
-            if (time_of(t, p.items[i], point) < least)
-                least = time_of(t, p.items[i], point);
-        const uint32_t ratio = ratio_of(least, best_time(t, point));
-        if (ratio > p.worst) {
-            p.worst = ratio;
+    const size_t points = s->table->point_count;
+    picked p = {.status = s->steps < MOST_STEPS ? status : PICK_UNDECIDED, .count = s->best.count};
+    memcpy(p.items, s->best.items, sizeof p.items);
+    for (size_t point = 0; point < points; point++) {
+        uint32_t least = UINT32_MAX;
+        for (size_t i = 0; i < p.count; i++) {
+            const uint32_t ratio = s->ratio[p.items[i] * points + point];
+            least = ratio < least ? ratio : least;
+        }
+        if (least > p.worst) {
+            p.worst = least;
             p.worst_point = point;
         }
-        p.mean += pick_log2(least, best_time(t, point));
     }
-    p.mean = t->point_count ? p.mean / t->point_count : 0;
+    p.mean = points ? s->best.cost / points : 0;
     return p;
 }
 
-/* The best set of so many at this ratio; `s` has the one by count and mean alone. */
-static picked best_at(arena *a, search *s, size_t count, uint32_t ratio, pick_status status)
+/* The best set of so many at the ratio. Its mean is found among the candidates that no other replaces; then all sets of that
+ * mean are compared. */
+static picked best_at(search *s, size_t count, uint32_t ratio, pick_status status)
 {
-    s->has_best = false;
-    find_sets(s, count, false);
-    search *all = arena_alloc(a, sizeof *all);
-    *all = search_begin(a, s->table, true);
-    set_ratio(all, ratio);
-    all->has_best = true;
-    all->best_cost = s->best_cost;
-    for (size_t i = 0; i < count; i++)
-        all->best[i] = s->best[i];
-    find_sets(all, count, false);
-    return result(all, s->steps < MOST_STEPS ? status : PICK_UNDECIDED);
+    static const goal goals[] = {GOAL_MEAN, GOAL_TIES};
+    set_ratio(s, ratio);
+    s->best.count = 0;
+    for (size_t i = 0; i < sizeof goals / sizeof goals[0]; i++) {
+        set_goal(s, goals[i]);
+        find_sets(s, count, ratio);
+    }
+    return result(s, status);
 }
 
-/* The least ratio at which `most` are enough, by halving; PICK_MOST_RATIO: none up to that. */
-static uint32_t least_ratio(search *s, size_t most)
+/* The least ratio at which `most` are enough, by halving: they are at `high`. */
+static uint32_t least_ratio(search *s, size_t most, uint32_t low, uint32_t high)
 {
-    uint32_t low = s->table->within, high = PICK_MOST_RATIO;
-    if (fewest_at(s, high, most) > most)
-        return high;
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
         if (fewest_at(s, middle, most) > most)
@@ -343,16 +426,22 @@ static uint32_t least_ratio(search *s, size_t most)
 
 picked pick(arena *a, const pick_table *t)
 {
-    search s = search_begin(a, t, false);
-    const size_t most = t->most < MOST_DEPTH ? t->most : MOST_DEPTH;
-    const size_t fewest = fewest_at(&s, t->within, most);
-    if (fewest <= most)
-        return best_at(a, &s, fewest, t->within, PICK_MADE);
-    const uint32_t ratio = least_ratio(&s, most);
-    const size_t needed = fewest_at(&s, ratio, MOST_DEPTH);
-    if (s.steps >= MOST_STEPS)
+    search s = search_begin(a, t);
+    const size_t most = t->most < PICK_MOST ? t->most : PICK_MOST;
+    size_t count = fewest_at(&s, t->within, most);
+    if (count <= most && t->is_least_bytes) {
+        s.best.count = 0;
+        set_goal(&s, GOAL_LEAST_BYTES);
+        find_sets(&s, most, t->within);
+        return result(&s, PICK_MADE);
+    }
+    if (count <= most)
+        return best_at(&s, count, t->within, PICK_MADE);
+    count = fewest_at(&s, UINT32_MAX, PICK_MOST);
+    if (count > PICK_MOST || s.steps >= MOST_STEPS)
         return (picked){.status = PICK_UNDECIDED};
-    if (needed > most)
-        return (picked){.status = PICK_UNCOVERED, .count = needed};
-    return best_at(a, &s, needed, ratio, PICK_TOO_SLOW);
+    if (count > most)
+        return (picked){.status = PICK_UNCOVERED, .count = count};
+    const uint32_t ratio = least_ratio(&s, most, t->within, UINT32_MAX);
+    return best_at(&s, fewest_at(&s, ratio, most), ratio, PICK_TOO_SLOW);
 }

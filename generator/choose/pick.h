@@ -8,14 +8,15 @@
 #define PICK_NEVER UINT64_MAX
 
 /* A ratio in thousandths: 1100 is 1.10. */
-enum { PICK_ONE = 1000, PICK_MOST_RATIO = 99990 };
+enum { PICK_ONE = 1000, PICK_MOST = 64 };
 
 typedef struct pick_table {
     size_t candidate_count, point_count, need_count;
     const uint64_t *times; /* [candidate][point]; some candidate has a time at each point */
     const bool *meets;     /* [candidate][need]; a set has to meet each need, by some candidate */
     uint32_t within;       /* ratio to the best time of a point that the set must reach there */
-    uint32_t most;         /* candidates in a set */
+    uint32_t most;         /* candidates in a set, at most PICK_MOST */
+    bool is_least_bytes;   /* the fewest bytes come first, then the order below */
     /* Bytes of a candidate, asked for only where sets are otherwise equal. */
     uint64_t (*bytes_of)(void *context, size_t candidate);
     void *context;
@@ -23,16 +24,16 @@ typedef struct pick_table {
 
 typedef enum pick_status {
     PICK_MADE,
-    PICK_TOO_SLOW,  /* no set of so few is within the ratio; the set is one that comes nearest */
+    PICK_TOO_SLOW, /* no set of so few is within the ratio; the set is the best at the least ratio that one reaches */
     PICK_UNCOVERED, /* no set of so few meets the needs; `count` is how many it takes */
     PICK_UNDECIDED  /* too many sets to compare */
 } pick_status;
 
 typedef struct picked {
     pick_status status;
-    const size_t *items; /* ascending */
+    size_t items[PICK_MOST]; /* ascending */
     size_t count;
-    uint32_t worst; /* the largest ratio, rounded up, and its point */
+    uint32_t worst; /* the largest ratio, rounded up, and its point; UINT32_MAX: larger */
     size_t worst_point;
     uint64_t mean; /* geometric mean of the ratios: its log2, in units of 1/65536 */
 } picked;

@@ -159,6 +159,18 @@ param_value param_value_of(arena *a, const kiln_param *param, const char *value)
                          .number = is_number ? (uint32_t)strtoul(value, NULL, 10) : 0};
 }
 
+size_t param_value_place(const kiln_param *param, const param_value *value)
+{
+    const char *words = param->type == KILN_PARAM_BOOL ? "true false" : param->words;
+    size_t index = 0, length;
+    if (!words)
+        return value->number;
+    for (const char *w; (w = words_next(&words, &length)); index++)
+        if (strlen(value->text) == length && memcmp(w, value->text, length) == 0)
+            break;
+    return index;
+}
+
 const char *param_values_text(arena *a, const kiln_param *param)
 {
     if (param->type == KILN_PARAM_BOOL)

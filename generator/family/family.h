@@ -22,6 +22,9 @@ bool param_has_value(const kiln_param *param, const char *value);
 /* The canonical form of a legal value. */
 param_value param_value_of(arena *a, const kiln_param *param, const char *value);
 
+/* The position of a legal value in the family's order: its word's, or the number. */
+size_t param_value_place(const kiln_param *param, const param_value *value);
+
 /* Its legal values for people: "f32 f64", "16..256 in steps of 8", "true false". */
 const char *param_values_text(arena *a, const kiln_param *param);
 

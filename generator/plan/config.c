@@ -446,7 +446,7 @@ static void read_root(reader *r, const yaml_node *root)
             diagnose(r->d, root->at, message_missing_key, keys[i].key, keys[i].example);
     }
     reader_check_ptx_names(r);
-    if (r->plan->shaped_count > 0 && r->d->count == 0 && r->options->choose)
+    if (r->d->count == 0 && r->options->choose)
         r->options->choose(r->arena, r->plan, r->d, r->options->choose_context);
     tuned_bind(r->arena, r->plan, r->d);
     plan_check(r->arena, r->plan, r->target_places, r->d);

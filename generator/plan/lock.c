@@ -10,6 +10,7 @@
 #include "support/files.h"
 #include "support/messages.h"
 #include "support/quote.h"
+#include "support/words.h"
 
 enum { LARGEST_FILE_BYTES = 16 * 1024 * 1024, HASH_DIGITS = LOCK_HASH_BYTES - 1 };
 
@@ -68,16 +69,19 @@ void lock_hash(arena *a, const plan *p, char hash[LOCK_HASH_BYTES])
     add_sorted(&all, &items);
     for (size_t i = 0; i < p->target_count; i++)
         text_printf(&all, "target %s\n", target_text(a, p->targets[i]));
-    for (size_t i = 0; i < p->budget_count; i++) {
-        text_printf(&all, "budget %s ", p->budgets[i].family ? p->budgets[i].family->name : "bundle");
-        text_add_decimal(&all, p->budgets[i].max_bytes);
-        text_add_char(&all, '\n');
-    }
-    for (size_t i = 0; i < p->tuned_count; i++) {
-        text_printf(&all, "tuned ");
-        text_add_hex(&all, XXH3_64bits(p->tuned[i]->data, p->tuned[i]->bytes), 16, false);
-        text_add_char(&all, '\n');
-    }
+    line_list rest = {0};
+    for (size_t i = 0; i < p->budget_count; i++)
+        add_line(a, &rest,
+                 arena_format(a, "max_bytes %s %llu",
+                              p->budgets[i].family ? p->budgets[i].family->name : "bundle",
+                              (unsigned long long)p->budgets[i].max_bytes));
+    for (size_t i = 0; i < p->tuned_count; i++)
+        add_line(a, &rest,
+                 arena_format(a, "tuned %016llx",
+                              (unsigned long long)XXH3_64bits(p->tuned[i]->data, p->tuned[i]->bytes)));
+    if (p->is_compressed)
+        add_line(a, &rest, "compress");
+    add_sorted(&all, &rest);
     const XXH128_hash_t value = XXH3_128bits(all.data, all.length);
     text out = text_new(a);
     text_add_hex(&out, value.high64, HASH_DIGITS / 2, false);
@@ -113,12 +117,11 @@ static bool read_hash(const reader *r, const yaml_node *node, lock *out)
 static void read_items(reader *r, const yaml_node *list)
 {
     for (const yaml_node *item = list->first; item; item = item->next) {
-        const char *odd = yaml_member(item, "shapes")         ? "shapes"
-                          : yaml_member(item, "ptx")          ? "ptx"
-                          : yaml_member(item, "combinations") ? "combinations"
-                                                              : NULL;
+        const yaml_node *odd = item->kind == YAML_MAP ? item->first : NULL;
+        while (odd && !words_contain("ptx combinations", odd->key) && !words_contain(shaped_keys, odd->key))
+            odd = odd->next;
         if (odd)
-            diagnose(r->d, item->at, message_lock_shapes, odd);
+            diagnose(r->d, odd->key_at, message_lock_shapes, odd->key);
         else
             reader_read_kernel(r, item);
     }
@@ -126,19 +129,24 @@ static void read_items(reader *r, const yaml_node *list)
 
 bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d)
 {
-    static const config_options none;
     text data;
     const char *why;
+    if (file_read(a, path, LARGEST_FILE_BYTES, &data, &why))
+        return lock_read_text(a, p, path, data.data, data.length, out, d);
+    diagnose(d, (place){.file = path}, message_lock_unreadable, quote_text(a, path), why);
+    return false;
+}
+
+bool lock_read_text(arena *a, plan *p, const char *path, const char *data, size_t bytes, lock *out,
+                    diagnostics *d)
+{
+    static const config_options none;
     const int before = d->count;
-    if (!file_read(a, path, LARGEST_FILE_BYTES, &data, &why)) {
-        diagnose(d, (place){.file = path}, message_lock_unreadable, quote_text(a, path), why);
-        return false;
-    }
     plan read = *p; /* whose variants are the lock's alone */
     read.variants = NULL;
     read.variant_count = read.variant_capacity = 0;
     reader r = {.arena = a, .d = d, .plan = &read, .options = &none, .takes_stranded = true};
-    const yaml_node *root = yaml_parse(a, path, data.data, data.length, d);
+    const yaml_node *root = yaml_parse(a, path, data, bytes, d);
     if (!root && d->count == before)
         diagnose(d, (place){path, 1, 1}, message_lock_empty);
     if (!root || !reader_is_kind(&r, root, YAML_MAP, path, "a lock file (asked, kernels)") ||
@@ -154,8 +162,8 @@ bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d)
     r.plan = p;
     reader_add_input(&r, path);
     p->lock_path = path;
-    p->lock = data.data;
-    p->lock_bytes = data.length;
+    p->lock = data;
+    p->lock_bytes = bytes;
     out->variants = read.variants;
     out->count = read.variant_count;
     return d->count == before;

@@ -15,15 +15,20 @@ typedef struct lock {
     size_t count;
 } lock;
 
-/* A hash of what the variants are chosen for: the items with shapes, targets, budgets and tuned files. The order of the items
- * does not matter, nor do the estimates. */
+/* A hash of what the variants are chosen for: the items with shapes, targets, limits of bytes, compression and tuned
+ * files. Orders do not matter, nor do the estimates. */
 void lock_hash(arena *a, const plan *p, char hash[LOCK_HASH_BYTES]);
 
 /* Where the lock of a configuration lies: NAME.lock.yaml for NAME.yaml; null: it came through a pipe. */
 const char *lock_path(arena *a, const plan *p);
 
-/* Reads one, and notes in the plan that it did. Variants that run on no target of the plan are left out. False after diagnostics. */
+/* Reads one, and notes in the plan that it did. Variants that run on no target of the plan are left out. False after
+ * diagnostics. */
 bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d);
+
+/* The same for a text already in memory. */
+bool lock_read_text(arena *a, plan *p, const char *path, const char *data, size_t bytes, lock *out,
+                    diagnostics *d);
 
 /* The text of one. */
 void lock_print(text *out, const plan *p, variant *const *variants, size_t count);

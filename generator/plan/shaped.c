@@ -159,6 +159,20 @@ static void take_all_values(arena *a, request *q, size_t index)
     }
 }
 
+/* In the family's order, so that the order in which an item lists them changes nothing. */
+static void sort_values(request *q, size_t index)
+{
+    const kiln_param *param = &q->family->params[index];
+    param_value *items = q->values[index].items;
+    for (size_t i = 1; i < q->values[index].count; i++)
+        for (size_t k = i;
+             k > 0 && param_value_place(param, &items[k]) < param_value_place(param, &items[k - 1]); k--) {
+            const param_value value = items[k];
+            items[k] = items[k - 1];
+            items[k - 1] = value;
+        }
+}
+
 static void read_shapes(const reader *r, shaped_item *item, const yaml_node *list)
 {
     shape_list shapes = {0};
@@ -191,6 +205,8 @@ void reader_read_shaped(reader *r, const yaml_node *node, const request *asked)
         if (q->values[i].count == 0 && q->family->params[i].role == KILN_ROLE_TUNING)
             take_all_values(r->arena, q, i);
     request_fill_defaults(r->arena, q);
+    for (size_t i = 0; i < family_param_count(q->family); i++)
+        sort_values(q, i);
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
         if (yaml_member(node, readers[i].key))
             readers[i].read(r, &item, yaml_member(node, readers[i].key));

@@ -15,7 +15,7 @@
 #include "support/quote.h"
 #include "support/words.h"
 
-enum { MOST_VALUES = 1024, MOST_SHAPES = 10000, DIGITS = 18 };
+enum { MOST_SHAPES = 2000, DIGITS = 18 };
 #define LARGEST_SIZE UINT64_C(999999999999999999)
 
 size_t family_arg_count(const kiln_family *family)
@@ -165,7 +165,8 @@ static bool read_expression(const reader *r, const variant *like, const kiln_arg
 static bool read_list(const reader *r, const kiln_arg *arg, const yaml_node *list, size_values *out)
 {
     bool ok = reader_is_kind(r, list, YAML_LIST, arg->name, "a list of numbers");
-    for (const yaml_node *node = ok ? list->first : NULL; node; node = node->next) {
+    for (const yaml_node *node = ok ? list->first : NULL; node && out->count <= MOST_SHAPES;
+         node = node->next) {
         uint64_t number = 0;
         const yaml_node *earlier = reader_earlier(list, node);
         const bool is_read = reader_number(r, node, arg->name, 0, largest_of(arg), &number);
@@ -176,6 +177,14 @@ static bool read_list(const reader *r, const kiln_arg *arg, const yaml_node *lis
             add_number(r, out, number);
     }
     return ok;
+}
+
+/* "n", "2 * n"; but not "-1", "1.5" or "0x10", which are wrong numbers. */
+static bool is_expression(const yaml_node *node)
+{
+    const char first = node->text[0];
+    const bool is_name = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '(';
+    return !node->quoted && !yaml_is_null(node) && first != '-' && (is_name || strpbrk(node->text, "*+-/%"));
 }
 
 /* `like` null: a number alone. */
@@ -189,8 +198,7 @@ static bool read_values(const reader *r, const kiln_family *family, const varian
         return read_list(r, arg, node, out);
     if (like && is_map)
         return read_range(r, family, arg, node, out);
-    if (like && node->kind == YAML_SCALAR && !node->refused && !yaml_is_null(node) && !is_number(node) &&
-        !node->quoted && (node->text[0] < '0' || node->text[0] > '9'))
+    if (like && node->kind == YAML_SCALAR && !node->refused && is_expression(node))
         return read_expression(r, like, arg, node, out);
     if (!reader_number(r, node, arg->name, 0, largest_of(arg), &number))
         return false;
@@ -246,7 +254,7 @@ bool reader_read_shape(const reader *r, const kiln_family *family, const variant
         size_values *these = &values[arg - family->args];
         ok = read_values(r, family, like, arg, node, these) && ok;
         combinations *= these->count ? these->count : 1;
-        if (combinations > MOST_SHAPES) {
+        if (combinations > MOST_SHAPES || out->count + combinations > MOST_SHAPES) {
             diagnose(r->d, map->at, message_shapes_too_many, MOST_SHAPES);
             return false;
         }

@@ -52,12 +52,11 @@
     M(driver_not_version, "expected a version of CUDA from 10.0, as 12.2, for max_driver, found %s")                   \
     M(over_driver, "expected images that the driver of CUDA %s loads, found some that need a newer one: %s")           \
     /* items with shapes */                                                                                            \
-    M(shapes_needed, "expected '%s' beside 'shapes' only, which says what to choose the variants for")                 \
-    M(shapes_combinations, "expected 'combinations' without 'shapes', which chooses among the legal combinations")     \
-    M(shapes_external, "expected a family that estimates its time, found '%s': nothing can be chosen by shapes")       \
+    M(shapes_needed, "expected 'shapes' beside '%s', found none")                 \
+    M(shapes_combinations, "expected no 'combinations' beside 'shapes', which chooses among the legal ones")     \
+    M(shapes_external, "%s does not estimate its time, so nothing can be chosen by shapes; name values of its parameters")       \
     M(shape_size_unknown, "expected an integer argument of %s, found '%s'%s")                                          \
     M(shape_number, "expected a number from %llu to %llu for '%s', found %s")                                          \
-    M(shape_value, "expected a number, an expression, a list or {from: NUMBER, to: NUMBER} for '%s', found %s")        \
     M(shape_expression, "expected a number or an expression over sizes and parameters for '%s', found %s: %s")         \
     M(shape_range, "expected 'from' to be at most 'to' for '%s', found %llu and %llu")                                 \
     M(shapes_too_many, "expected at most %d shapes, found more")                                                       \
@@ -71,15 +70,16 @@
     M(within_not_ratio, "expected a ratio from 1.00 to 99.99 as within, as 1.10, found %s")                            \
     M(count_not_number, "expected a number from 1 to %d as max_variants, found %s")                                    \
     M(only_not_boolean, "expected true or false as only_these_shapes, found %s")                                       \
+    M(choice_workspace, "%s: every variant takes a workspace, and the item has 'workspace: none'") \
     M(choice_device, "%s: no variant runs on %s, which is sm_%u") \
-    M(choice_over, "%s: expected a choice within %s of the best at every shape, found none with max_variants %u; with %u: %s at %s") \
-    M(choice_coverage, "%s: expected variants for every legal call on every target, found none with max_variants %u: it takes %u, or only_these_shapes: true") \
-    M(choice_bytes, "expected images of at most %llu bytes of %s, found %llu of the variants that its shapes need") \
+    M(choice_over, "%s: cannot be within %s of the best time at every shape with %u variant%s; with %u: %s at %s") \
+    M(choice_coverage, "%s: cannot serve every call on every target with %u variant%s; that takes max_variants: %u%s") \
+    M(choice_bytes, "expected at most %llu bytes of images of %s, found %llu in the smallest choice for its shapes") \
     M(choice_undecided, "%s: too many sets of variants to compare; name fewer shapes, or fewer values of tuning parameters") \
     M(choice_slow, "%s: %s: %s")                                                                                    \
     M(lock_none, "no %s: the variants are chosen by this kiln's estimates, which change; `kiln choose %s` writes it")  \
-    M(lock_stale, "was made for other items, targets or tuned files, and is used as it is; `kiln choose %s` renews it")\
-    M(lock_lacks, "has no variant for the item on line %d of %s; `kiln choose %s` renews it") \
+    M(lock_stale, "this lock was made for other items, limits, targets or tuned files; it is used, and `kiln choose %s` renews it")\
+    M(lock_lacks, "this lock has no variant of %s, which the item on line %d of %s asks for; `kiln choose %s` renews it") \
     M(lock_unreadable, "cannot read the lock file %s: %s")                                                             \
     M(lock_empty, "expected a lock file (asked, kernels), found an empty file")                                        \
     M(lock_hash, "expected 32 hexadecimal digits as asked, found %s")                                                  \

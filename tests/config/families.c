@@ -274,6 +274,152 @@ static const kiln_family tall = {
     .emit = emit_n,
 };
 
+/* ---- product: variants to choose from by shapes ------------------------------------------------------------------- */
+
+static const kiln_param product_params[] = {
+    {.name = "x", .words = "f32 f16", .default_value = "f32", .summary = "type of x"},
+    {.name = "tile",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "1 8 64",
+     .default_value = "8",
+     .summary = "rows of a thread block; 64 from sm_80 on"},
+    {.name = "vector",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "1 4",
+     .default_value = "1",
+     .summary = "columns of a thread"},
+    {.name = "split_k",
+     .type = KILN_PARAM_INT,
+     .role = KILN_ROLE_TUNING,
+     .words = "1 4",
+     .default_value = "1",
+     .summary = "thread blocks that share k"},
+    {0}};
+
+static const kiln_arg product_args[] = {
+    {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows"},
+    {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns"},
+    {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row of x"},
+    {"stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements between rows of x"},
+    {"in", KILN_ARG_IN, "$x", "m, stride", 16, NULL, "x"},
+    {"out", KILN_ARG_OUT, "f32", "m, n", 16, NULL, "y"},
+    {"workspace", KILN_ARG_SCRATCH, "f32", "m, n, split_k", 16, "split_k != 1", "sums of the parts"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, "split_k != 1", "elements of the workspace"},
+    {"counters", KILN_ARG_INOUT, "u32", "ceil_div(m, tile)", 4, "split_k != 1", "zeros"},
+    {0}};
+
+static const kiln_rule product_rules[] = {
+    {"k % 32 == 0", "k must be a multiple of 32"},
+    {"m <= 65535", "m must be at most 65535"},
+    {"stride >= k", "stride must be at least k"},
+    {"vector == 1 || n % 4 == 0", "n must be a multiple of vector"},
+    {"split_k == 1 || workspace_size >= m * n * split_k", "workspace_size must be at least m * n * split_k"},
+    {0}};
+
+static const kiln_rule product_advice[] = {{"x == f32 && m >= 256", "x: f16 is faster"}, {0}};
+static const kiln_value product_usual[] = {{"stride", "k"}, {0}};
+static const kiln_workspace product_workspace = {"workspace", "counters", "workspace_size", "m * n * split_k",
+                                                 NULL};
+
+static void shape_product(kiln_shape *s, const kiln_variant *v)
+{
+    kiln_require(s, kiln_int(v, "tile") < 64 || kiln_int(v, "split_k") == 1, "tile split_k",
+                 "tiles of 64 rows do not share k");
+    s->block[0] = 32;
+    s->trip = 32;
+    s->min_sm = kiln_int(v, "tile") == 64 ? 80 : 75;
+}
+
+static void emit_product(ptx_fn *f, const kiln_variant *v)
+{
+    const uint32_t stores = 1 + kiln_int(v, "tile") / 4;
+    const bool is_split = kiln_int(v, "split_k") > 1;
+    ptx_param(f, PTX_U32, "m");
+    ptx_param(f, PTX_U32, "n");
+    ptx_val k = ptx_param(f, PTX_U32, "k");
+    ptx_param(f, PTX_U32, "stride");
+    ptx_param_ptr(f, kiln_type(v, "x"), "in");
+    ptx_val out = ptx_param_ptr(f, PTX_F32, "out");
+    if (is_split)
+        out = ptx_param_ptr(f, PTX_F32, "workspace");
+    if (is_split)
+        ptx_param(f, PTX_U64, "workspace_size");
+    if (is_split)
+        ptx_param_ptr(f, PTX_U32, "counters");
+    PTX_FOR (f, i, ptx_tid_x(f), k, ptx_u32(32)) {
+        ptx_main_loop(f);
+        for (uint32_t n = 0; n < stores; n++)
+            ptx_store(f, ptx_at(f, out, ptx_add(f, i, ptx_u32(n))), ptx_f32(0));
+    }
+}
+
+static const kiln_family product = {
+    .name = "product",
+    .summary = "y = x * W, of which there is none",
+    .source = "none",
+    .params = product_params,
+    .args = product_args,
+    .rules = product_rules,
+    .shape = shape_product,
+    .grid = {"ceil_div(m, tile)", "ceil_div(n, 32 * vector)", "split_k"},
+    .time = {.length = "k / split_k", .wait = "400", .extra = "select(split_k == 1, 0, 2000)"},
+    .cost = {.bytes_read = "m * k * 4", .bytes_written = "m * n * 4", .elements = "m * n"},
+    .workspace = &product_workspace,
+    .usual = product_usual,
+    .advice = product_advice,
+    .min_sm = 75,
+    .emit = emit_product,
+};
+
+/* ---- maze: too many sets of variants ------------------------------------------------------------------------------ */
+
+static const kiln_param maze_params[] = {{.name = "way",
+                                          .type = KILN_PARAM_INT,
+                                          .role = KILN_ROLE_TUNING,
+                                          .max = 150,
+                                          .step = 1,
+                                          .default_value = "0",
+                                          .summary = "which numbers it is fast for"},
+                                         {0}};
+
+/* Half of the variants serve each of two ranges of n. */
+static const kiln_rule maze_rules[] = {{"way % 2 == 0 || n >= 64", "n must be at least 64"},
+                                       {"way % 2 == 1 || n < 2147483648", "n must be less than 2^31"},
+                                       {0}};
+
+static void shape_maze(kiln_shape *s, const kiln_variant *v)
+{
+    (void)v;
+    s->block[0] = 32;
+    s->trip = 1;
+}
+
+static void emit_maze(ptx_fn *f, const kiln_variant *v)
+{
+    (void)v;
+    ptx_val n = ptx_param(f, PTX_U64, "n");
+    PTX_FOR (f, i, ptx_u64(0), n, ptx_u64(1))
+        ptx_main_loop(f);
+}
+
+static const kiln_family maze = {
+    .name = "maze",
+    .summary = "each variant is fast for other numbers",
+    .source = "none",
+    .params = maze_params,
+    .args = only_n,
+    .rules = maze_rules,
+    .shape = shape_maze,
+    .grid = {"n"},
+    .time = {.length = "1",
+             .extra = "select((n * 31 + way * 17 + n * way * 7) % 101 < 12, 0, 1000000000000)"},
+    .cost = {.bytes_read = "0", .bytes_written = "0", .elements = "n"},
+    .min_sm = 75,
+    .emit = emit_maze,
+};
+
 /* ---- plain: no parameters ---------------------------------------------------------------------------------------- */
 
 static const kiln_family plain = {
@@ -286,5 +432,5 @@ static const kiln_family plain = {
     .emit = emit_n,
 };
 
-const kiln_family *const test_families[] = {&axpy, &group, &hopper, &clash, &twin,
-                                            &wide, &tall,  &plain,  NULL};
+const kiln_family *const test_families[] = {&axpy, &group,   &hopper, &clash, &twin, &wide,
+                                            &tall, &product, &maze,   &plain, NULL};

@@ -1,9 +1,11 @@
-/* The configuration reader on any bytes: no crash, no leak, and a plan exactly when there was no diagnostic. */
+/* The readers of configurations and of lock files on any bytes: no crash, no leak, and a plan or lock exactly when there was no
+ * diagnostic. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../test_families.h"
 #include "plan/config.h"
+#include "plan/lock.h"
 #include "replay.h"
 
 const char *__lsan_default_suppressions(void);
@@ -21,6 +23,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
+static void read_lock(const uint8_t *data, size_t bytes, FILE *nowhere)
+{
+    static const char config[] = "bundle: app\ntargets: [sm_75, sm_90a]\nkernels: [{family: plain}]\n";
+    arena *a = arena_new();
+    diagnostics d = {.out = nowhere};
+    lock l = {0};
+    plan *p = config_read_text(a, test_families, "fuzz.yaml", config, sizeof config - 1, NULL, &d);
+    const bool is_read = lock_read_text(a, p, "fuzz.lock.yaml", (const char *)data, bytes, &l, &d);
+    if (is_read != (d.count == 0) || (is_read && !l.asked))
+        abort();
+    arena_free(a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static FILE *nowhere;
@@ -29,8 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     arena *a = arena_new();
     diagnostics d = {.out = nowhere};
     const plan *p = config_read_text(a, test_families, "fuzz.yaml", (const char *)data, bytes, NULL, &d);
-    if ((p != NULL) != (d.count == 0) || (p && (p->variant_count == 0 || p->target_count == 0 || !p->bundle)))
+    if ((p != NULL) != (d.count == 0) ||
+        (p && (p->variant_count + p->shaped_count == 0 || p->target_count == 0 || !p->bundle)))
         abort();
+    read_lock(data, bytes, nowhere);
     arena_free(a);
     return 0;
 }

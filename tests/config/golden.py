@@ -4,8 +4,8 @@
 usage: golden.py KILN errors | every_message | commands | output_fails | readme | rebase
 
 errors.txt    cases (tests/cases.py): NAME.yaml, a configuration, and NAME.txt, the diagnostics that it gives. NAME is a row
-              of generator/support/messages.h, or a row, '-' and what is special about it. ptx/ has what configurations embed, tuned/ the times that they
-              take.
+              of generator/support/messages.h, or a row, '-' and what is special about it. NAME.lock.yaml is its lock file, ptx/
+              has what configurations embed, tuned/ the times that they take.
 commands.txt  commands ("$ kiln ..."), each followed by what it prints and by its exit status.
 rebase        writes both files anew and prints what changes; a new NAME.yaml is given its NAME.txt.
 """
@@ -48,6 +48,10 @@ def errors():
     files = cases.read(ERRORS)[1]
     expected = {pathlib.PurePath(file).stem: data.decode() for file, data in files.items() if file.endswith(".txt")}
     return {file: data for file, data in files.items() if not file.endswith(".txt")}, expected
+
+
+def is_config(file):
+    return file.endswith(".yaml") and not file.endswith(".lock.yaml") and "/" not in file
 
 
 def run_error(kiln, folder, name):
@@ -115,13 +119,13 @@ def test_every_message(_kiln):
         if not examples and not is_of_option:
             failed += differ(name, "an example in tests/config/errors.txt, or of an option in commands.txt\n", "none\n")
         for example in examples:
-            if not re.search(rf"^({re.escape(example)}\.yaml|ptx/\w+\.ptx|tuned/\w+\.yaml)(?::\d+:\d+)?: (?:error|warning): {pattern}$", texts[example], re.M):
+            if not re.search(rf"^({re.escape(example)}(?:\.lock)?\.yaml|ptx/\w+\.ptx|tuned/\w+\.yaml)(?::\d+:\d+)?: (?:error|warning): {pattern}$", texts[example], re.M):
                 failed += differ(example, pattern + "\n", texts[example])
     for name in texts:
         if name.partition("-")[0] not in rows:
             failed += differ(name, "a row of generator/support/messages.h\n", "none\n")
     for file in files:
-        if file.endswith(".yaml") and "/" not in file and file[:-5] not in texts:
+        if is_config(file) and file[:-5] not in texts:
             failed += differ(file, "a .txt behind it: build the target rebase_config\n", "none\n")
     if len(rows) < 30:
         failed += differ("messages.h", "a table that this test can read\n", f"{len(rows)} rows\n")
@@ -179,7 +183,7 @@ def rebase(kiln):
     """Writes what is printed now, and prints the differences, which are for a person to read."""
     before = {path: path.read_text().splitlines(True) for path in (ERRORS, COMMANDS)}
     comment, files = cases.read(ERRORS)
-    names = [pathlib.PurePath(file).stem for file in files if "/" not in file]
+    names = [file.rpartition(".")[0] for file in files if is_config(file) or file.endswith(".txt")]
     found = run_errors(kiln, dict.fromkeys(names))
     result = {}
     for file, data in files.items():
