@@ -218,6 +218,11 @@ static int run_choose(command_line *c)
     text summary = text_new(c->arena);
     if (!read_count(c, OPTION_CANDIDATES, &candidates))
         return EXIT_BAD_USAGE;
+    if (candidates > 0 && !c->options[OPTION_OUTPUT] && !c->options[OPTION_DIFF]) {
+        fail(
+            "choose --candidates needs --output FILE: the lock beside the configuration is for the bundle that ships");
+        return EXIT_BAD_USAGE;
+    }
     plan *p = read_config(
         c, &(choose_options){.ignores_lock = true, .candidates = candidates, .summary = &summary});
     int status = p ? 0 : bad_status(c);
@@ -494,7 +499,7 @@ static const struct {
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
     [OPTION_LOCK]    = {"lock",     0,  "FILE",  "the variants chosen for items with shapes; default: NAME.lock.yaml beside CONFIG"},
     [OPTION_DIFF]    = {"diff",     0,  NULL,    "write nothing; print what would change"},
-    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N best of each contract, for a bundle to measure"},
+    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N fastest of each contract, for a bundle to measure"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
     [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
     [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors and warnings"},
