@@ -150,6 +150,7 @@ static const kiln_workspace workspace = {"workspace", "tile_counters", "workspac
 static const kiln_value usual[] = {
     {"splits", "0"},
     {"sequences_q_rows", "batch * q_length"},
+    {"sequences_k_rows", "batch * k_length"},
     {"pages_size", "16"},
     {"pages_count", "batch * ceil_div(k_length, pages_size)"},
     {NULL, NULL}};
