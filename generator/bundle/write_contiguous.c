@@ -6,18 +6,28 @@
 #include "family/family.h"
 #include "write.h"
 
-/* The parameters that the rows depend on. */
-static void find_asked(arena *a, const kiln_family *family, bool *is_asked)
+static void note_params(const kiln_family *family, const expression *e, bool *is_asked)
 {
     for (size_t i = 0; i < family_param_count(family); i++)
-        for (const kiln_dense *row = family->dense; row->args; row++) {
-            const expression *const *dims;
-            const size_t count = expression_parse_list(a, family, row->dims, &dims);
-            for (size_t k = 0; k < count; k++)
-                is_asked[i] = is_asked[i] || expression_uses_param(dims[k], i);
-            is_asked[i] = is_asked[i] ||
-                          (row->when && expression_uses_param(expression_parse(a, family, row->when), i));
+        is_asked[i] = is_asked[i] || expression_uses_param(e, i);
+}
+
+/* The parameters that rows, and whether their strides are read, depend on. */
+static void find_asked(arena *a, const kiln_family *family, bool *is_asked)
+{
+    for (const kiln_dense *row = family->dense; row->args; row++) {
+        const expression *const *dims;
+        const dense_stride *strides;
+        const size_t dim_count = expression_parse_list(a, family, row->dims, &dims);
+        const size_t stride_count = dense_strides(a, family, row, &strides);
+        for (size_t i = 0; i < dim_count; i++)
+            note_params(family, dims[i], is_asked);
+        for (size_t i = 0; i <= stride_count; i++) {
+            const char *when = i < stride_count ? arg_find(family->args, strides[i].arg)->when : row->when;
+            if (when)
+                note_params(family, expression_parse(a, family, when), is_asked);
         }
+    }
 }
 
 static const bundle_field *find_field(const bundle_family *f, const char *name)
@@ -43,8 +53,11 @@ static void write_strides(arena *a, text *out, const bundle_family *f, const var
             const bundle_field *field = find_field(f, strides[i].arg);
             if (!field->is_read || !holds(a, f, field->arg->when, v))
                 continue;
-            const char *value = c_expression(a, bind_text(a, f->family, strides[i].value, v), "a.");
-            const bool is_wide = strcmp(field->c_type, "uint64_t") == 0 || !strchr(value, ' ');
+            uint64_t constant;
+            const expression *bound = bind_text(a, f->family, strides[i].value, v);
+            const char *value = c_expression(a, bound, "a.");
+            const bool is_wide =
+                strcmp(field->c_type, "uint64_t") == 0 || expression_is_constant(bound, &constant);
             c_add_wrapped(out, arena_format(a, "%sargs->%s = ", indent, field->member),
                           is_wide ? value : arena_format(a, "(%s)(%s)", field->c_type, value), ";\n");
         }
@@ -60,6 +73,10 @@ void write_contiguous_function(arena *a, text *out, const bundle_family *f)
     if (!f->has_strides)
         return;
     find_asked(a, f->family, is_asked);
+    for (size_t i = 0; i < family_param_count(f->family); i++) {
+        const char **values;
+        is_asked[i] = is_asked[i] && family_values(a, f, i, &values) > 1;
+    }
     for (size_t i = 0; i < f->variant_count; i++) {
         const variant *v = f->variants[i]->variant;
         const char *condition = choice_condition(a, f, v, is_asked);

@@ -148,8 +148,11 @@ static const kiln_workspace workspace = {"workspace", "tile_counters", "workspac
 static const kiln_value usual[] = {
     {"splits", "0"},
     {"sequences_q_rows", "batch * q_length"},
+    {"sequences_k_rows", "batch * k_length"},
     {"pages_size", "16"},
-    {"pages_count", "batch * ceil_div(k_length, pages_size)"},
+    {"pages_stride", "ceil_div(k_length, max(1, pages_size))"},
+    {"pages_count", "batch * pages_stride"},
+    {"pages_entries", "pages_count"},
     {NULL, NULL}};
 
 static const kiln_rule rules[] = {

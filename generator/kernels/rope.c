@@ -539,6 +539,9 @@ static const kiln_dense dense[] = {
     {.args = NULL},
 };
 
+static const kiln_value usual[] = {
+    {"page_size", "16"}, {"pages", "ceil_div(n, max(1, page_size))"}, {NULL, NULL}};
+
 static const kiln_value example[] = {
     {"n", "4"},         {"q_heads", "8"}, {"k_heads", "2"},    {"v_heads", "2"}, {"rotary_dim", "head_dim"},
     {"magnitude", "1"}, {"pages", "16"},  {"page_size", "16"}, {.arg = NULL},
@@ -564,6 +567,7 @@ const kiln_family rope_family = {
     .rules = rules,
     .dense = dense,
     .example = example,
+    .usual = usual,
     .empty = "n == 0 || q_heads + k_heads + v_heads == 0",
     .shape = shape,
     .grid = {"n", BLOCKS},

@@ -267,7 +267,7 @@ def tune_own_family(folder):
     build(folder)
     manifest = json.loads((folder / "build/mine.json").read_text())
     expect([file["file"] for file in manifest["tuned"]] == ["measured.yaml"], f"the manifest names the file: {manifest['tuned']}")
-    output = run(folder / "build/mykiln", "explain", folder / "kernels.yaml", "halve", "-t", "sm_90", "n=100")
+    output = run(folder / "build/mykiln", "explain", folder / "kernels.yaml", "halve", "-t", "sm_90", "n=100", "--long")
     expect("measured nanoseconds at n=96 (measured.yaml); the first is launched" in output and output.count(" halve/vector=") == 3,
            f"what explain says: {output}")
     runs(folder, "mine: success, 1 3 1999\n")

@@ -60,7 +60,7 @@ def write_times(path, times):
 def explained(folder, kind, rows):
     """The variant that `kiln explain` has first, and whether its time was measured."""
     heading, first, *_ = run(folder, KILN, "explain", "loop.yaml", "linear", "-d", "h100", f"x={kind}", f"m={rows}", "n=64", "k=512",
-                             "workspace_size=0").stdout.splitlines()
+                             "workspace_size=0", "--long").stdout.splitlines()
     return re.search(r"linear/\S+", first)[0], "measured" in heading
 
 

@@ -119,7 +119,7 @@ def calls_(scratch):
         for language in "c", "c++":
             called = [function for function, _, _ in calls(header, language)]
             expect(set(called) == declared - others, f"{name}: {language}: {set(called) ^ (declared - others)}")
-        run("cc", "-std=c11", "-O1", *include, "-c", folder / f"{name}.c", "-o", folder / "bundle.o")
+        run("cc", "-std=c11", "-O1", *WARNINGS, "-Wconversion", *include, "-c", folder / f"{name}.c", "-o", folder / "bundle.o")
         run("cc", "-std=c11", *WARNINGS, *include, "-c", HERE / "harness.c", "-o", folder / "harness.o")
         for standard, (suffix, compilers) in LANGUAGES.items():
             source = folder / f"calls_{suffix}.{suffix}"
@@ -232,13 +232,62 @@ def contiguous(scratch):
     expect(seen > 100, "few arrays")
 
 
-def check_dense(family, variant, seed):
+@verb
+def strides(scratch):
+    """NAME_FAMILY_set_contiguous fills what the manifest says, for every contract of the bundle."""
+    seen = 0
+    for name in "layouts", "dense", "caches", "products":
+        folder = scratch / name
+        _, manifest = generate(folder, name, bundles()[name])
+        for family in (f for f in manifest["families"] if "dense" in f):
+            seen += check_strides(folder, name, manifest, family)
+    print(f"{seen} strides")
+    expect(seen > 100, "few strides")
+
+
+def check_strides(folder, name, manifest, family):
+    members = {arg["name"]: arg.get("member", arg["name"]) for arg in family["args"]}
+    contract = [p for p in family["params"] if "offset" in p]
+    text, wanted = "", []
+    for variant in [v for v in manifest["variants"] if v["family"] == family["name"]]:
+        values = values_of(family, variant, len(wanted))
+        text += f"{{ {family['function']}_args args = {{0}};\n"
+        for arg in family["args"]:
+            if arg["c_type"] in ("uint32_t", "uint64_t") and not arg.get("unread"):
+                text += f"args.{members[arg['name']]} = {values[arg['name']]};\n"
+        for param in contract:
+            value = variant["params"][param["name"]]
+            number = param["numbers"][param["words"].split().index(value)] if param["type"] == "word" else int(value)
+            text += f"args.{param['name']} = {number};\n"
+        text += f"{family['function']}_set_contiguous(&args);\n"
+        strides = {arg: kiln._evaluate(value, values) for row in family["dense"]
+                   if kiln._evaluate(row.get("when", "1"), values) for arg, value in row["strides"].items()}
+        for arg in family["args"]:
+            read = arg["name"] in strides and not arg.get("unread") and kiln._evaluate(arg.get("when", "1"), values)
+            if read:
+                wanted.append(f"{variant['id']} {arg['name']} {strides[arg['name']]}")
+                text += f'printf("{variant["id"]} {arg["name"]} %llu\\n", (unsigned long long)args.{members[arg["name"]]});\n'
+        text += "}\n"
+    (folder / "strides.c").write_text(f'#include <stdio.h>\n#include "{name}.h"\nint main(void)\n{{\n{text}return 0;\n}}\n')
+    run("cc", "-std=c11", f"-I{SOURCE_DIR}/include", f"-I{folder}", folder / "strides.c", folder / f"{name}.c", RUNTIME, "-ldl",
+        "-lpthread", "-o", folder / "strides")
+    found = run(folder / "strides").splitlines()
+    expect(found == wanted, f"{name}: " + ", ".join(f"{f} for {w}" for f, w in zip(found, wanted) if f != w)[:500])
+    return len(found)
+
+
+def values_of(family, variant, seed):
     """Sizes are small primes, so that no two products are equal by chance."""
     sizes = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
     values = kiln._Values({n: kiln._plain(str(v).lower() if isinstance(v, bool) else v) for n, v in variant["params"].items()})
     values.update({n: kiln._plain(int(v)) for n, v in variant["params"].items() if isinstance(v, bool)})
     for i, arg in enumerate(family["args"]):
         values[arg["name"]] = sizes[(i + seed) % len(sizes)] if arg["direction"] == "value" else 0
+    return values
+
+
+def check_dense(family, variant, seed):
+    values = values_of(family, variant, seed)
     rows = [row for row in family.get("dense", []) if kiln._evaluate(row.get("when", "1"), values)]
     for row in rows:
         values.update({arg: kiln._evaluate(value, values) for arg, value in row["strides"].items()})
