@@ -163,7 +163,7 @@ def plan_():
         manifest = json.loads((room / "kiln_gpu.json").read_text(encoding="utf-8"))
         sets = json.loads((room / "sets.json").read_text(encoding="utf-8"))
         expect("variants of the joined configuration", [v["id"] for v in manifest["variants"]], list(sets))
-        expect("bundles", set(sets.values()), {"kiln_default", "lm_kernels", "kiln_full"})
+        expect("bundles", set(sets.values()), {"kiln_default", "lm_kernels", "kiln_full", "kiln_wide"})
         listing = check("--list", "--check", room / "kiln_gpu.json")
         sizes = {name: words for name, *words in map(str.split, listing.splitlines())}
         expect("variants that are listed", set(sizes), set(sets))
