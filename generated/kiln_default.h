@@ -8,12 +8,13 @@
  *     static kiln_slot slots[KILN_DEFAULT_SLOTS];
  *     kiln_driver_load(&driver, NULL, NULL);
  *     kiln_open(&loader, &driver, &kiln_default_bundle, slots, KILN_DEFAULT_SLOTS, NULL);
- *     kiln_default_int4_quantize_args args = {...};
- *     kiln_status status = kiln_default_int4_quantize(&loader, stream, &args);
+ *     (then the call in a family's comment)
  *
  * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
- * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses;
- * one to an array that has no elements in this call may be null. What a kernel writes must not overlap
+ * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses,
+ * aligned to an element's size or to what a comment says; one to an array that has no elements in this
+ * call may be null. The shape is that of an array without gaps where strides say how it lies. workspace
+ * and tile_counters are left 0, or as large as ..._workspace says. What a kernel writes must not overlap
  * anything else that it is given. With any status but KILN_OK nothing was launched: NULL_POINTER,
  * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
  * kiln_preload; kiln_last_error has the details. Several threads may call at once.
@@ -52,72 +53,51 @@ extern const kiln_bundle kiln_default_bundle; /* for kiln_open */
 extern const kiln_index kiln_default_index;   /* all kernels, to find, enumerate or preload */
 extern const uint32_t kiln_default_manifest_crc; /* CRC-32 of kiln_default.json, for readers of both */
 
-/* int4_quantize: quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read.
- * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale,
- * and a NaN as its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows.
- * Minus infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have
- * none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which restores an
- * infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element divided by an
- * infinite scale, every element of a group with such a zero.
+/* int4_quantize: quantise a tensor to INT4 in groups: scales, zeros and packed codes, in one read. Source:
+ * round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families int4_quantize`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 = 3,
-    KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 = 1,
-    KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM = 1,
-    KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM = 2,
-};
-
-enum {
-    KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 = 32,
-    KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 = 128,
-};
-
-enum {
-    KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
+ * C: kiln_default_int4_quantize_args args = {0};  C++: kiln_default_int4_quantize_args args = {};
+ * Both: args.in = in; args.scale = scale; args.packed = packed; args.n = 4096;
+ * args.type = KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32; args.mode = KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM;
+ * args.group = KILN_DEFAULT_INT4_QUANTIZE_GROUP_32; args.nibbles = KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW;
+ * C: kiln_default_int4_quantize(&loader, stream, &args);
+ * C++: kiln_default_int4_quantize(&loader, stream, args); */
+enum { KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 = 3, KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 = 1,
+       KILN_DEFAULT_INT4_QUANTIZE_TYPE_BF16 = 2 };
+enum { KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM = 1, KILN_DEFAULT_INT4_QUANTIZE_MODE_ASYM = 2 };
+enum { KILN_DEFAULT_INT4_QUANTIZE_GROUP_32 = 32, KILN_DEFAULT_INT4_QUANTIZE_GROUP_128 = 128 };
+enum { KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW = 1 };
 typedef struct kiln_default_int4_quantize_args {
-    CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
-    CUdeviceptr scale;   /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: scale of each group; sym: max(largest magnitude, 1e-12) / 7; asym:
-                          * max(largest - smallest, 1e-12) / 15 */
-    CUdeviceptr zero;    /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: zero of each group: (0 - smallest) / scale, not
-                          * rounded */
-    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
-                          * the last byte's second code is 0 */
-    uint64_t n;          /* u64: elements */
-    uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
-    uint32_t type;       /* element type of the tensor that is not quantised;
-                          * KILN_DEFAULT_INT4_QUANTIZE_TYPE_...; 0 is f32 */
-    uint32_t mode;       /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale;
-                          * KILN_DEFAULT_INT4_QUANTIZE_MODE_...; 0 is sym */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower; KILN_DEFAULT_INT4_QUANTIZE_GROUP_..., a number for itself; 0
-                          * is none of them */
-    uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                          * round; KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_...; 0 is low */
+    CUdeviceptr in;     /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
+    CUdeviceptr scale;  /* out, f32[ceil_div(n, group)]: scale of each group */
+    CUdeviceptr zero;   /* out, f32[ceil_div(n, group)], only when mode == asym: zero of each group */
+    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
+    uint64_t n;         /* elements */
+    uint64_t group_size; /* not read by this bundle: leave 0 */
+    uint32_t type;      /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
+    uint32_t mode;      /* how codes are scaled: sym asym; 0 is sym */
+    uint32_t group;     /* elements that share a scale: 32 128; 0 is none of them */
+    uint32_t nibbles;   /* order of a byte's codes: low; 0 is low */
 } kiln_default_int4_quantize_args;
-
 kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
                                        const kiln_default_int4_quantize_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_int4_quantize_pick(&loader, &args, &kernel);
+ * C++: kiln_default_int4_quantize_pick(&loader, args, &kernel); */
 kiln_status kiln_default_int4_quantize_pick(kiln_loader *loader, const kiln_default_int4_quantize_args *args,
                                             const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_int4_quantize_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_int4_quantize_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
                                                   const kiln_default_int4_quantize_args *args,
                                                   kiln_candidate *list, size_t capacity, size_t *count);
 
-/* int4_quantize/type=f32,mode=sym,group=32,nibbles=low */
+/* int4_quantize/type=f32,mode=sym,group=32,nibbles=low
+ * C: kiln_default_int4_quantize_f32_sym_32_low(&loader, stream, &args);
+ * C++: kiln_default_int4_quantize_f32_sym_32_low(&loader, stream, args); */
 extern const kiln_kernel kiln_default_int4_quantize_f32_sym_32_low_kernel;
 kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream,
                                                       const kiln_default_int4_quantize_args *args);
@@ -167,65 +147,52 @@ extern const kiln_kernel kiln_default_int4_quantize_bf16_asym_128_low_kernel;
 kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
                                                          const kiln_default_int4_quantize_args *args);
 
-/* int4_unpack: turn INT4 codes, scales and zeros back into a tensor.
- * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
+/* int4_unpack: turn INT4 codes, scales and zeros back into a tensor. Source: round to nearest with a scale
+ * per group, as in GPTQ's and AWQ's baselines.
  * NaN and infinity: IEEE arithmetic: 0 times an infinite scale is a NaN.
+ * Accuracy: `kiln families int4_unpack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_INT4_UNPACK_TYPE_F32 = 3,
-    KILN_DEFAULT_INT4_UNPACK_TYPE_F16 = 1,
-    KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_INT4_UNPACK_MODE_SYM = 1,
-    KILN_DEFAULT_INT4_UNPACK_MODE_ASYM = 2,
-};
-
-enum {
-    KILN_DEFAULT_INT4_UNPACK_GROUP_32 = 32,
-    KILN_DEFAULT_INT4_UNPACK_GROUP_128 = 128,
-};
-
-enum {
-    KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
+ * C: kiln_default_int4_unpack_args args = {0};  C++: kiln_default_int4_unpack_args args = {};
+ * Both: args.packed = packed; args.scale = scale; args.out = out; args.n = 4096;
+ * args.type = KILN_DEFAULT_INT4_UNPACK_TYPE_F32; args.mode = KILN_DEFAULT_INT4_UNPACK_MODE_SYM;
+ * args.group = KILN_DEFAULT_INT4_UNPACK_GROUP_32; args.nibbles = KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW;
+ * C: kiln_default_int4_unpack(&loader, stream, &args);
+ * C++: kiln_default_int4_unpack(&loader, stream, args); */
+enum { KILN_DEFAULT_INT4_UNPACK_TYPE_F32 = 3, KILN_DEFAULT_INT4_UNPACK_TYPE_F16 = 1,
+       KILN_DEFAULT_INT4_UNPACK_TYPE_BF16 = 2 };
+enum { KILN_DEFAULT_INT4_UNPACK_MODE_SYM = 1, KILN_DEFAULT_INT4_UNPACK_MODE_ASYM = 2 };
+enum { KILN_DEFAULT_INT4_UNPACK_GROUP_32 = 32, KILN_DEFAULT_INT4_UNPACK_GROUP_128 = 128 };
+enum { KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW = 1 };
 typedef struct kiln_default_int4_unpack_args {
-    CUdeviceptr packed;  /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
-    CUdeviceptr scale;   /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: scale of each group */
-    CUdeviceptr zero;    /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: zero of each group */
-    CUdeviceptr out;     /* out, type[n], aligned to 16 bytes: (code - 8, or code - zero) * scale, rounded
-                          * after each step */
-    uint64_t n;          /* u64: elements */
-    uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
-    uint32_t type;       /* element type of the tensor that is not quantised;
-                          * KILN_DEFAULT_INT4_UNPACK_TYPE_...; 0 is f32 */
-    uint32_t mode;       /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale;
-                          * KILN_DEFAULT_INT4_UNPACK_MODE_...; 0 is sym */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower; KILN_DEFAULT_INT4_UNPACK_GROUP_..., a number for itself; 0 is
-                          * none of them */
-    uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                          * round; KILN_DEFAULT_INT4_UNPACK_NIBBLES_...; 0 is low */
+    CUdeviceptr packed; /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
+    CUdeviceptr scale;  /* in, f32[ceil_div(n, group)]: scale of each group */
+    CUdeviceptr zero;   /* in, f32[ceil_div(n, group)], only when mode == asym: zero of each group */
+    CUdeviceptr out;    /* out, type[n], aligned to 16 bytes: (code - 8, or code - zero) * scale */
+    uint64_t n;         /* elements */
+    uint64_t group_size; /* not read by this bundle: leave 0 */
+    uint32_t type;      /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
+    uint32_t mode;      /* how codes are scaled: sym asym; 0 is sym */
+    uint32_t group;     /* elements that share a scale: 32 128; 0 is none of them */
+    uint32_t nibbles;   /* order of a byte's codes: low; 0 is low */
 } kiln_default_int4_unpack_args;
-
 kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
                                      const kiln_default_int4_unpack_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_int4_unpack_pick(&loader, &args, &kernel);
+ * C++: kiln_default_int4_unpack_pick(&loader, args, &kernel); */
 kiln_status kiln_default_int4_unpack_pick(kiln_loader *loader, const kiln_default_int4_unpack_args *args,
                                           const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_int4_unpack_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_int4_unpack_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
                                                 const kiln_default_int4_unpack_args *args,
                                                 kiln_candidate *list, size_t capacity, size_t *count);
 
-/* int4_unpack/type=f32,mode=sym,group=32,nibbles=low */
+/* int4_unpack/type=f32,mode=sym,group=32,nibbles=low
+ * C: kiln_default_int4_unpack_f32_sym_32_low(&loader, stream, &args);
+ * C++: kiln_default_int4_unpack_f32_sym_32_low(&loader, stream, args); */
 extern const kiln_kernel kiln_default_int4_unpack_f32_sym_32_low_kernel;
 kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
                                                     const kiln_default_int4_unpack_args *args);
@@ -275,61 +242,45 @@ extern const kiln_kernel kiln_default_int4_unpack_bf16_asym_128_low_kernel;
 kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
                                                        const kiln_default_int4_unpack_args *args);
 
-/* int4_scale: compute the scale, and for asym the zero, of each INT4 group.
- * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale,
- * and a NaN as its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows.
- * Minus infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have
- * none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which restores an
- * infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element divided by an
- * infinite scale, every element of a group with such a zero.
+/* int4_scale: compute the scale, and for asym the zero, of each INT4 group. Source: round to nearest with
+ * a scale per group, as in GPTQ's and AWQ's baselines.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families int4_scale`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_INT4_SCALE_TYPE_F32 = 3,
-    KILN_DEFAULT_INT4_SCALE_TYPE_F16 = 1,
-};
-
-enum {
-    KILN_DEFAULT_INT4_SCALE_MODE_SYM = 1,
-    KILN_DEFAULT_INT4_SCALE_MODE_ASYM = 2,
-};
-
-enum {
-    KILN_DEFAULT_INT4_SCALE_GROUP_128 = 128,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
+ * C: kiln_default_int4_scale_args args = {0};  C++: kiln_default_int4_scale_args args = {};
+ * Both: args.in = in; args.scale = scale; args.n = 4096; args.type = KILN_DEFAULT_INT4_SCALE_TYPE_F32;
+ * args.mode = KILN_DEFAULT_INT4_SCALE_MODE_SYM; args.group = KILN_DEFAULT_INT4_SCALE_GROUP_128;
+ * C: kiln_default_int4_scale(&loader, stream, &args);
+ * C++: kiln_default_int4_scale(&loader, stream, args); */
+enum { KILN_DEFAULT_INT4_SCALE_TYPE_F32 = 3, KILN_DEFAULT_INT4_SCALE_TYPE_F16 = 1 };
+enum { KILN_DEFAULT_INT4_SCALE_MODE_SYM = 1, KILN_DEFAULT_INT4_SCALE_MODE_ASYM = 2 };
+enum { KILN_DEFAULT_INT4_SCALE_GROUP_128 = 128 };
 typedef struct kiln_default_int4_scale_args {
-    CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
-    CUdeviceptr scale;   /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: scale of each group; sym: max(largest magnitude, 1e-12) / 7; asym:
-                          * max(largest - smallest, 1e-12) / 15 */
-    CUdeviceptr zero;    /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: zero of each group: (0 - smallest) / scale, not
-                          * rounded */
-    uint64_t n;          /* u64: elements */
-    uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
-    uint32_t type;       /* element type of the tensor that is not quantised;
-                          * KILN_DEFAULT_INT4_SCALE_TYPE_...; 0 is f32 */
-    uint32_t mode;       /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale;
-                          * KILN_DEFAULT_INT4_SCALE_MODE_...; 0 is sym */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower; KILN_DEFAULT_INT4_SCALE_GROUP_..., a number for itself; 0 is
-                          * 128 */
+    CUdeviceptr in;    /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
+    CUdeviceptr scale; /* out, f32[ceil_div(n, 128)]: scale of each group */
+    CUdeviceptr zero;  /* out, f32[ceil_div(n, 128)], only when mode == asym: zero of each group */
+    uint64_t n;        /* elements */
+    uint64_t group_size; /* not read by this bundle: leave 0 */
+    uint32_t type;     /* element type of the tensor that is not quantised: f32 f16; 0 is f32 */
+    uint32_t mode;     /* how codes are scaled: sym asym; 0 is sym */
+    uint32_t group;    /* elements that share a scale: 128; 0 is 128 */
 } kiln_default_int4_scale_args;
-
 kiln_status kiln_default_int4_scale(kiln_loader *loader, CUstream stream,
                                     const kiln_default_int4_scale_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_int4_scale_pick(&loader, &args, &kernel);
+ * C++: kiln_default_int4_scale_pick(&loader, args, &kernel); */
 kiln_status kiln_default_int4_scale_pick(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                          const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_int4_scale_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_int4_scale_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_int4_scale_candidates(kiln_loader *loader, const kiln_default_int4_scale_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
-/* int4_scale/type=f32,mode=sym,group=128 */
+/* int4_scale/type=f32,mode=sym,group=128
+ * C: kiln_default_int4_scale_f32_sym_128(&loader, stream, &args);
+ * C++: kiln_default_int4_scale_f32_sym_128(&loader, stream, args); */
 extern const kiln_kernel kiln_default_int4_scale_f32_sym_128_kernel;
 kiln_status kiln_default_int4_scale_f32_sym_128(kiln_loader *loader, CUstream stream,
                                                 const kiln_default_int4_scale_args *args);
@@ -349,67 +300,47 @@ extern const kiln_kernel kiln_default_int4_scale_f16_asym_128_kernel;
 kiln_status kiln_default_int4_scale_f16_asym_128(kiln_loader *loader, CUstream stream,
                                                  const kiln_default_int4_scale_args *args);
 
-/* int4_pack: quantise a tensor to INT4 codes with given scales and zeros.
- * Source: round to nearest with a scale per group, as in GPTQ's and AWQ's baselines.
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale,
- * and a NaN as its zero. An infinity makes the scale infinite, and so does a range (asym) that overflows.
- * Minus infinity makes the zero a NaN. But equal elements have no range (asym), and equal infinities have
- * none either: their scale is the least one. Their zero is infinite beyond 1e25 (f32), which restores an
- * infinity. What is a NaN before it is rounded gets code 0: a NaN, an infinite element divided by an
- * infinite scale, every element of a group with such a zero.
+/* int4_pack: quantise a tensor to INT4 codes with given scales and zeros. Source: round to nearest with a
+ * scale per group, as in GPTQ's and AWQ's baselines.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families int4_pack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_INT4_PACK_TYPE_F32 = 3,
-    KILN_DEFAULT_INT4_PACK_TYPE_F16 = 1,
-};
-
-enum {
-    KILN_DEFAULT_INT4_PACK_MODE_SYM = 1,
-    KILN_DEFAULT_INT4_PACK_MODE_ASYM = 2,
-};
-
-enum {
-    KILN_DEFAULT_INT4_PACK_GROUP_128 = 128,
-};
-
-enum {
-    KILN_DEFAULT_INT4_PACK_NIBBLES_LOW = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
+ * C: kiln_default_int4_pack_args args = {0};  C++: kiln_default_int4_pack_args args = {};
+ * Both: args.in = in; args.scale = scale; args.packed = packed; args.n = 4096;
+ * args.type = KILN_DEFAULT_INT4_PACK_TYPE_F32; args.mode = KILN_DEFAULT_INT4_PACK_MODE_SYM;
+ * args.group = KILN_DEFAULT_INT4_PACK_GROUP_128; args.nibbles = KILN_DEFAULT_INT4_PACK_NIBBLES_LOW;
+ * C: kiln_default_int4_pack(&loader, stream, &args);  C++: kiln_default_int4_pack(&loader, stream, args); */
+enum { KILN_DEFAULT_INT4_PACK_TYPE_F32 = 3, KILN_DEFAULT_INT4_PACK_TYPE_F16 = 1 };
+enum { KILN_DEFAULT_INT4_PACK_MODE_SYM = 1, KILN_DEFAULT_INT4_PACK_MODE_ASYM = 2 };
+enum { KILN_DEFAULT_INT4_PACK_GROUP_128 = 128 };
+enum { KILN_DEFAULT_INT4_PACK_NIBBLES_LOW = 1 };
 typedef struct kiln_default_int4_pack_args {
-    CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
-    CUdeviceptr scale;   /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: scale of each group */
-    CUdeviceptr zero;    /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes, only when mode == asym: zero of each group */
-    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
-                          * the last byte's second code is 0 */
-    uint64_t n;          /* u64: elements */
-    uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
-    uint32_t type;       /* element type of the tensor that is not quantised;
-                          * KILN_DEFAULT_INT4_PACK_TYPE_...; 0 is f32 */
-    uint32_t mode;       /* sym: x = (code - 8) * scale; asym: x = (code - zero) * scale;
-                          * KILN_DEFAULT_INT4_PACK_MODE_...; 0 is sym */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower; KILN_DEFAULT_INT4_PACK_GROUP_..., a number for itself; 0 is
-                          * 128 */
-    uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                          * round; KILN_DEFAULT_INT4_PACK_NIBBLES_...; 0 is low */
+    CUdeviceptr in;     /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
+    CUdeviceptr scale;  /* in, f32[ceil_div(n, 128)]: scale of each group */
+    CUdeviceptr zero;   /* in, f32[ceil_div(n, 128)], only when mode == asym: zero of each group */
+    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
+    uint64_t n;         /* elements */
+    uint64_t group_size; /* not read by this bundle: leave 0 */
+    uint32_t type;      /* element type of the tensor that is not quantised: f32 f16; 0 is f32 */
+    uint32_t mode;      /* how codes are scaled: sym asym; 0 is sym */
+    uint32_t group, nibbles; /* 0, or the bundle's only values: 128, low */
 } kiln_default_int4_pack_args;
-
 kiln_status kiln_default_int4_pack(kiln_loader *loader, CUstream stream,
                                    const kiln_default_int4_pack_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_int4_pack_pick(&loader, &args, &kernel);
+ * C++: kiln_default_int4_pack_pick(&loader, args, &kernel); */
 kiln_status kiln_default_int4_pack_pick(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                         const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_int4_pack_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_int4_pack_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_int4_pack_candidates(kiln_loader *loader, const kiln_default_int4_pack_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
 
-/* int4_pack/type=f32,mode=sym,group=128,nibbles=low */
+/* int4_pack/type=f32,mode=sym,group=128,nibbles=low
+ * C: kiln_default_int4_pack_f32_sym_128_low(&loader, stream, &args);
+ * C++: kiln_default_int4_pack_f32_sym_128_low(&loader, stream, args); */
 extern const kiln_kernel kiln_default_int4_pack_f32_sym_128_low_kernel;
 kiln_status kiln_default_int4_pack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
                                                    const kiln_default_int4_pack_args *args);
@@ -429,58 +360,48 @@ extern const kiln_kernel kiln_default_int4_pack_f16_asym_128_low_kernel;
 kiln_status kiln_default_int4_pack_f16_asym_128_low(kiln_loader *loader, CUstream stream,
                                                     const kiln_default_int4_pack_args *args);
 
-/* nf4_quantize: quantise a tensor to NF4 in groups: scales and packed codes, in one read.
- * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale. An
- * infinity makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an
- * infinite element divided by an infinite scale. A finite element divided by an infinite scale is 0.
+/* nf4_quantize: quantise a tensor to NF4 in groups: scales and packed codes, in one read. Source: QLoRA
+ * (arXiv:2305.14314).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_quantize`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 = 3,
-    KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 = 1,
-    KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 = 64,
-};
-
-enum {
-    KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW = 1,
-    KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH = 2,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
+ * C: kiln_default_nf4_quantize_args args = {0};  C++: kiln_default_nf4_quantize_args args = {};
+ * Both: args.in = in; args.scale = scale; args.packed = packed; args.n = 4096;
+ * args.type = KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32; args.group = KILN_DEFAULT_NF4_QUANTIZE_GROUP_64;
+ * args.nibbles = KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW;
+ * C: kiln_default_nf4_quantize(&loader, stream, &args);
+ * C++: kiln_default_nf4_quantize(&loader, stream, args); */
+enum { KILN_DEFAULT_NF4_QUANTIZE_TYPE_F32 = 3, KILN_DEFAULT_NF4_QUANTIZE_TYPE_F16 = 1,
+       KILN_DEFAULT_NF4_QUANTIZE_TYPE_BF16 = 2 };
+enum { KILN_DEFAULT_NF4_QUANTIZE_GROUP_64 = 64 };
+enum { KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_LOW = 1, KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_HIGH = 2 };
 typedef struct kiln_default_nf4_quantize_args {
-    CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
-    CUdeviceptr scale;   /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: scale of each group: max(largest magnitude, 1e-12) */
-    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
-                          * the last byte's second code is 0 */
-    uint64_t n;          /* u64: elements */
-    uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
-    uint32_t type;       /* element type of the tensor that is not quantised;
-                          * KILN_DEFAULT_NF4_QUANTIZE_TYPE_...; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower; KILN_DEFAULT_NF4_QUANTIZE_GROUP_..., a number for itself; 0 is
-                          * 64 */
-    uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                          * round; KILN_DEFAULT_NF4_QUANTIZE_NIBBLES_...; 0 is low */
+    CUdeviceptr in;     /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
+    CUdeviceptr scale;  /* out, f32[ceil_div(n, 64)]: scale of each group: max(largest magnitude, 1e-12) */
+    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
+    uint64_t n;         /* elements */
+    uint64_t group_size; /* not read by this bundle: leave 0 */
+    uint32_t type;      /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
+    uint32_t group;     /* elements that share a scale: 64; 0 is 64 */
+    uint32_t nibbles;   /* order of a byte's codes: low high; 0 is low */
 } kiln_default_nf4_quantize_args;
-
 kiln_status kiln_default_nf4_quantize(kiln_loader *loader, CUstream stream,
                                       const kiln_default_nf4_quantize_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nf4_quantize_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nf4_quantize_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_quantize_pick(kiln_loader *loader, const kiln_default_nf4_quantize_args *args,
                                            const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nf4_quantize_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nf4_quantize_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_nf4_quantize_candidates(kiln_loader *loader,
                                                  const kiln_default_nf4_quantize_args *args,
                                                  kiln_candidate *list, size_t capacity, size_t *count);
 
-/* nf4_quantize/type=f32,group=64,nibbles=low */
+/* nf4_quantize/type=f32,group=64,nibbles=low
+ * C: kiln_default_nf4_quantize_f32_64_low(&loader, stream, &args);
+ * C++: kiln_default_nf4_quantize_f32_64_low(&loader, stream, args); */
 extern const kiln_kernel kiln_default_nf4_quantize_f32_64_low_kernel;
 kiln_status kiln_default_nf4_quantize_f32_64_low(kiln_loader *loader, CUstream stream,
                                                  const kiln_default_nf4_quantize_args *args);
@@ -510,69 +431,52 @@ extern const kiln_kernel kiln_default_nf4_quantize_bf16_64_high_kernel;
 kiln_status kiln_default_nf4_quantize_bf16_64_high(kiln_loader *loader, CUstream stream,
                                                    const kiln_default_nf4_quantize_args *args);
 
-/* nf4_unpack: turn NF4 codes and scales back into a tensor.
- * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
+/* nf4_unpack: turn NF4 codes and scales back into a tensor. Source: QLoRA (arXiv:2305.14314).
  * NaN and infinity: IEEE arithmetic: 0 times an infinite scale is a NaN.
+ * Accuracy: `kiln families nf4_unpack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_NF4_UNPACK_TYPE_F32 = 3,
-    KILN_DEFAULT_NF4_UNPACK_TYPE_F16 = 1,
-    KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_NF4_UNPACK_GROUP_64 = 64,
-};
-
-enum {
-    KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW = 1,
-    KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH = 2,
-};
-
-enum {
-    KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32 = 3,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
+ * C: kiln_default_nf4_unpack_args args = {0};  C++: kiln_default_nf4_unpack_args args = {};
+ * Both: args.packed = packed; args.scale = scale; args.out = out; args.n = 4096;
+ * args.type = KILN_DEFAULT_NF4_UNPACK_TYPE_F32; args.group = KILN_DEFAULT_NF4_UNPACK_GROUP_64;
+ * args.nibbles = KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW;
+ * args.scale_type = KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32;
+ * C: kiln_default_nf4_unpack(&loader, stream, &args);
+ * C++: kiln_default_nf4_unpack(&loader, stream, args); */
+enum { KILN_DEFAULT_NF4_UNPACK_TYPE_F32 = 3, KILN_DEFAULT_NF4_UNPACK_TYPE_F16 = 1,
+       KILN_DEFAULT_NF4_UNPACK_TYPE_BF16 = 2 };
+enum { KILN_DEFAULT_NF4_UNPACK_GROUP_64 = 64 };
+enum { KILN_DEFAULT_NF4_UNPACK_NIBBLES_LOW = 1, KILN_DEFAULT_NF4_UNPACK_NIBBLES_HIGH = 2 };
+enum { KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_F32 = 3 };
 typedef struct kiln_default_nf4_unpack_args {
-    CUdeviceptr packed;        /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
-    CUdeviceptr scale;         /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to
-                                * 4 bytes, only when scale_type == f32: scale of each group */
-    CUdeviceptr scale_index;   /* in, u8[ceil_div(n, select(group == any, group_size, group))], only when
-                                * scale_type == nested: of each scale, where it is in nested_code */
-    CUdeviceptr nested_code;   /* in, f32[256], only when scale_type == nested: what each index stands for */
-    CUdeviceptr nested_absmax; /* in, f32[ceil_div(ceil_div(n, select(group == any, group_size, group)),
-                                * 256)], only when scale_type == nested: a factor for each 256 scales, in
-                                * memory order */
-    CUdeviceptr out;           /* out, type[n], aligned to 16 bytes: value of the code times the scale of
-                                * its group */
-    uint64_t n;                /* u64: elements */
-    uint64_t group_size;       /* u64, only when group == any: elements that share a scale; may exceed n */
-    float nested_offset;       /* f32, only when scale_type == nested: is added to each scale */
-    uint32_t type;             /* element type of the tensor that is not quantised;
-                                * KILN_DEFAULT_NF4_UNPACK_TYPE_...; 0 is f32 */
-    uint32_t group;            /* elements that share a scale; any: as many as the argument group_size
-                                * says, which is slower; KILN_DEFAULT_NF4_UNPACK_GROUP_..., a number for
-                                * itself; 0 is 64 */
-    uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
-                                * way round; KILN_DEFAULT_NF4_UNPACK_NIBBLES_...; 0 is low */
-    uint32_t scale_type;       /* how scales are stored; nested: as bitsandbytes' double quantisation does,
-                                * nested_code[scale_index] * nested_absmax + nested_offset, rounded after
-                                * each step; KILN_DEFAULT_NF4_UNPACK_SCALE_TYPE_...; 0 is f32 */
+    CUdeviceptr packed;  /* in, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
+    CUdeviceptr scale;   /* in, f32[ceil_div(n, 64)]: scale of each group */
+    CUdeviceptr scale_index, nested_code, nested_absmax; /* not read by this bundle: leave 0 */
+    CUdeviceptr out;     /* out, type[n], aligned to 16 bytes: value of the code times the scale of its
+                          * group */
+    uint64_t n;          /* elements */
+    uint64_t group_size; float nested_offset; /* not read by this bundle: leave 0 */
+    uint32_t type;       /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
+    uint32_t group;      /* elements that share a scale: 64; 0 is 64 */
+    uint32_t nibbles;    /* order of a byte's codes: low high; 0 is low */
+    uint32_t scale_type; /* how scales are stored: f32; 0 is f32 */
 } kiln_default_nf4_unpack_args;
-
 kiln_status kiln_default_nf4_unpack(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nf4_unpack_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nf4_unpack_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nf4_unpack_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_unpack_pick(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                          const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nf4_unpack_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nf4_unpack_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_nf4_unpack_candidates(kiln_loader *loader, const kiln_default_nf4_unpack_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
-/* nf4_unpack/type=f32,group=64,nibbles=low */
+/* nf4_unpack/type=f32,group=64,nibbles=low
+ * C: kiln_default_nf4_unpack_f32_64_low(&loader, stream, &args);
+ * C++: kiln_default_nf4_unpack_f32_64_low(&loader, stream, args); */
 extern const kiln_kernel kiln_default_nf4_unpack_f32_64_low_kernel;
 kiln_status kiln_default_nf4_unpack_f32_64_low(kiln_loader *loader, CUstream stream,
                                                const kiln_default_nf4_unpack_args *args);
@@ -602,46 +506,40 @@ extern const kiln_kernel kiln_default_nf4_unpack_bf16_64_high_kernel;
 kiln_status kiln_default_nf4_unpack_bf16_64_high(kiln_loader *loader, CUstream stream,
                                                  const kiln_default_nf4_unpack_args *args);
 
-/* nf4_scale: compute the scale of each NF4 group.
- * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale. An
- * infinity makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an
- * infinite element divided by an infinite scale. A finite element divided by an infinite scale is 0.
+/* nf4_scale: compute the scale of each NF4 group. Source: QLoRA (arXiv:2305.14314).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_scale`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_NF4_SCALE_TYPE_F32 = 3,
-    KILN_DEFAULT_NF4_SCALE_TYPE_F16 = 1,
-};
-
-enum {
-    KILN_DEFAULT_NF4_SCALE_GROUP_64 = 64,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
+ * C: kiln_default_nf4_scale_args args = {0};  C++: kiln_default_nf4_scale_args args = {};
+ * Both: args.in = in; args.scale = scale; args.n = 4096; args.type = KILN_DEFAULT_NF4_SCALE_TYPE_F32;
+ * args.group = KILN_DEFAULT_NF4_SCALE_GROUP_64;
+ * C: kiln_default_nf4_scale(&loader, stream, &args);  C++: kiln_default_nf4_scale(&loader, stream, args); */
+enum { KILN_DEFAULT_NF4_SCALE_TYPE_F32 = 3, KILN_DEFAULT_NF4_SCALE_TYPE_F16 = 1 };
+enum { KILN_DEFAULT_NF4_SCALE_GROUP_64 = 64 };
 typedef struct kiln_default_nf4_scale_args {
-    CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
-    CUdeviceptr scale;   /* out, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: scale of each group: max(largest magnitude, 1e-12) */
-    uint64_t n;          /* u64: elements */
-    uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
-    uint32_t type;       /* element type of the tensor that is not quantised;
-                          * KILN_DEFAULT_NF4_SCALE_TYPE_...; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower; KILN_DEFAULT_NF4_SCALE_GROUP_..., a number for itself; 0 is 64 */
+    CUdeviceptr in;    /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
+    CUdeviceptr scale; /* out, f32[ceil_div(n, 64)]: scale of each group: max(largest magnitude, 1e-12) */
+    uint64_t n;        /* elements */
+    uint64_t group_size; /* not read by this bundle: leave 0 */
+    uint32_t type;     /* element type of the tensor that is not quantised: f32 f16; 0 is f32 */
+    uint32_t group;    /* elements that share a scale: 64; 0 is 64 */
 } kiln_default_nf4_scale_args;
-
 kiln_status kiln_default_nf4_scale(kiln_loader *loader, CUstream stream,
                                    const kiln_default_nf4_scale_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nf4_scale_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nf4_scale_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_scale_pick(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                         const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nf4_scale_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nf4_scale_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_nf4_scale_candidates(kiln_loader *loader, const kiln_default_nf4_scale_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
 
-/* nf4_scale/type=f32,group=64 */
+/* nf4_scale/type=f32,group=64
+ * C: kiln_default_nf4_scale_f32_64(&loader, stream, &args);
+ * C++: kiln_default_nf4_scale_f32_64(&loader, stream, args); */
 extern const kiln_kernel kiln_default_nf4_scale_f32_64_kernel;
 kiln_status kiln_default_nf4_scale_f32_64(kiln_loader *loader, CUstream stream,
                                           const kiln_default_nf4_scale_args *args);
@@ -651,54 +549,43 @@ extern const kiln_kernel kiln_default_nf4_scale_f16_64_kernel;
 kiln_status kiln_default_nf4_scale_f16_64(kiln_loader *loader, CUstream stream,
                                           const kiln_default_nf4_scale_args *args);
 
-/* nf4_pack: quantise a tensor to NF4 codes with given scales.
- * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: bit for bit what a scalar program computes by the format's rules, with every operation rounded
- * to nearest even; for finite inputs, and as told below for others.
- * NaN and infinity: a NaN does not change its group's scale. A group of NaNs alone has the least scale. An
- * infinity makes the scale infinite. A quotient that is a NaN gets code 0: that of a NaN, and of an
- * infinite element divided by an infinite scale. A finite element divided by an infinite scale is 0.
+/* nf4_pack: quantise a tensor to NF4 codes with given scales. Source: QLoRA (arXiv:2305.14314).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_pack`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_NF4_PACK_TYPE_F32 = 3,
-    KILN_DEFAULT_NF4_PACK_TYPE_F16 = 1,
-};
-
-enum {
-    KILN_DEFAULT_NF4_PACK_GROUP_64 = 64,
-};
-
-enum {
-    KILN_DEFAULT_NF4_PACK_NIBBLES_LOW = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be at most 2^40.
+ * C: kiln_default_nf4_pack_args args = {0};  C++: kiln_default_nf4_pack_args args = {};
+ * Both: args.in = in; args.scale = scale; args.packed = packed; args.n = 4096;
+ * args.type = KILN_DEFAULT_NF4_PACK_TYPE_F32; args.group = KILN_DEFAULT_NF4_PACK_GROUP_64;
+ * args.nibbles = KILN_DEFAULT_NF4_PACK_NIBBLES_LOW;
+ * C: kiln_default_nf4_pack(&loader, stream, &args);  C++: kiln_default_nf4_pack(&loader, stream, args); */
+enum { KILN_DEFAULT_NF4_PACK_TYPE_F32 = 3, KILN_DEFAULT_NF4_PACK_TYPE_F16 = 1 };
+enum { KILN_DEFAULT_NF4_PACK_GROUP_64 = 64 };
+enum { KILN_DEFAULT_NF4_PACK_NIBBLES_LOW = 1 };
 typedef struct kiln_default_nf4_pack_args {
-    CUdeviceptr in;      /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
-    CUdeviceptr scale;   /* in, f32[ceil_div(n, select(group == any, group_size, group))], aligned to 4
-                          * bytes: scale of each group */
-    CUdeviceptr packed;  /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte; for an odd n
-                          * the last byte's second code is 0 */
-    uint64_t n;          /* u64: elements */
-    uint64_t group_size; /* u64, only when group == any: elements that share a scale; may exceed n */
-    uint32_t type;       /* element type of the tensor that is not quantised;
-                          * KILN_DEFAULT_NF4_PACK_TYPE_...; 0 is f32 */
-    uint32_t group;      /* elements that share a scale; any: as many as the argument group_size says,
-                          * which is slower; KILN_DEFAULT_NF4_PACK_GROUP_..., a number for itself; 0 is 64 */
-    uint32_t nibbles;    /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way
-                          * round; KILN_DEFAULT_NF4_PACK_NIBBLES_...; 0 is low */
+    CUdeviceptr in;     /* in, type[n], aligned to 16 bytes: the tensor, in memory order */
+    CUdeviceptr scale;  /* in, f32[ceil_div(n, 64)]: scale of each group */
+    CUdeviceptr packed; /* out, u8[ceil_div(n, 2)], aligned to 16 bytes: two codes per byte */
+    uint64_t n;         /* elements */
+    uint64_t group_size; /* not read by this bundle: leave 0 */
+    uint32_t type;      /* element type of the tensor that is not quantised: f32 f16; 0 is f32 */
+    uint32_t group, nibbles; /* 0, or the bundle's only values: 64, low */
 } kiln_default_nf4_pack_args;
-
 kiln_status kiln_default_nf4_pack(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_pack_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nf4_pack_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nf4_pack_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_pack_pick(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                        const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nf4_pack_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nf4_pack_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_nf4_pack_candidates(kiln_loader *loader, const kiln_default_nf4_pack_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count);
 
-/* nf4_pack/type=f32,group=64,nibbles=low */
+/* nf4_pack/type=f32,group=64,nibbles=low
+ * C: kiln_default_nf4_pack_f32_64_low(&loader, stream, &args);
+ * C++: kiln_default_nf4_pack_f32_64_low(&loader, stream, args); */
 extern const kiln_kernel kiln_default_nf4_pack_f32_64_low_kernel;
 kiln_status kiln_default_nf4_pack_f32_64_low(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_pack_args *args);
@@ -708,42 +595,46 @@ extern const kiln_kernel kiln_default_nf4_pack_f16_64_low_kernel;
 kiln_status kiln_default_nf4_pack_f16_64_low(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_pack_args *args);
 
-/* q4k_dequantize: turn GGUF Q4_K super-blocks back into a tensor.
- * Source: GGUF's Q4_K, as the Python package gguf decodes it.
+/* q4k_dequantize: turn GGUF Q4_K super-blocks back into a tensor. Source: GGUF's Q4_K, as the Python
+ * package gguf decodes it.
  * Accuracy: bit for bit d * scale * code - dmin * minimum, computed exactly, rounded to f32 and then to
  * the type.
  * NaN and infinity: IEEE arithmetic: an infinite d gives a NaN where scale or code is 0; f16 overflows to
  * infinity.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - n must be a multiple of 256
- *   - n must be at most 2^40 */
-
-enum {
-    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32 = 3,
-    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16 = 1,
-    KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16 = 2,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: n must be a multiple of 256; n must be at most 2^40.
+ * C: kiln_default_q4k_dequantize_args args = {0};  C++: kiln_default_q4k_dequantize_args args = {};
+ * Both: args.packed = packed; args.out = out; args.n = 4096;
+ * args.type = KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32;
+ * C: kiln_default_q4k_dequantize(&loader, stream, &args);
+ * C++: kiln_default_q4k_dequantize(&loader, stream, args); */
+enum { KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F32 = 3, KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_F16 = 1,
+       KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_BF16 = 2 };
 typedef struct kiln_default_q4k_dequantize_args {
     CUdeviceptr packed; /* in, u8[n / 256 * 144], aligned to 16 bytes: super-blocks of 144 bytes, as a GGUF
                          * file has them */
-    CUdeviceptr out;    /* out, type[n], aligned to 16 bytes: d * scale * code - dmin * minimum, rounded to
-                         * f32, then to the type */
-    uint64_t n;         /* u64: elements */
-    uint32_t type;      /* element type of the tensor; KILN_DEFAULT_Q4K_DEQUANTIZE_TYPE_...; 0 is f32 */
+    CUdeviceptr out;    /* out, type[n], aligned to 16 bytes: d * scale * code - dmin * minimum */
+    uint64_t n;         /* elements */
+    uint32_t type;      /* element type of the tensor: f32 f16 bf16; 0 is f32 */
 } kiln_default_q4k_dequantize_args;
-
 kiln_status kiln_default_q4k_dequantize(kiln_loader *loader, CUstream stream,
                                         const kiln_default_q4k_dequantize_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_q4k_dequantize_pick(&loader, &args, &kernel);
+ * C++: kiln_default_q4k_dequantize_pick(&loader, args, &kernel); */
 kiln_status kiln_default_q4k_dequantize_pick(kiln_loader *loader,
                                              const kiln_default_q4k_dequantize_args *args,
                                              const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_q4k_dequantize_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_q4k_dequantize_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_q4k_dequantize_candidates(kiln_loader *loader,
                                                    const kiln_default_q4k_dequantize_args *args,
                                                    kiln_candidate *list, size_t capacity, size_t *count);
 
-/* q4k_dequantize/type=f32 */
+/* q4k_dequantize/type=f32
+ * C: kiln_default_q4k_dequantize_f32(&loader, stream, &args);
+ * C++: kiln_default_q4k_dequantize_f32(&loader, stream, args); */
 extern const kiln_kernel kiln_default_q4k_dequantize_f32_kernel;
 kiln_status kiln_default_q4k_dequantize_f32(kiln_loader *loader, CUstream stream,
                                             const kiln_default_q4k_dequantize_args *args);
@@ -758,73 +649,59 @@ extern const kiln_kernel kiln_default_q4k_dequantize_bf16_kernel;
 kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream,
                                              const kiln_default_q4k_dequantize_args *args);
 
-/* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights.
- * Source: RMSNorm (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
- * Accuracy: let r be the exact element, S the sum of |h| * (|d| * scale * code + |dmin| * minimum), u half
- * an ulp of y's type, L_n = 4 * ceil(k / 1024) + 13 and L = 4 * ceil(k / min(chunk, 2048)) + 5 + ceil(k /
- * chunk), 32 more with exact products. The error of an element of y is at most u * |r| + (2^-22 + (L_n / 2
- * + 3) * 2^-24) * |r| + (L + 6) * 2^-24 * S. q8 adds scale / 2 * (1 + 2^-9) * sum |w| for each block of
- * 32, with a scale of at least 2^-118 / 127, and with the norm up to 2^-106 / 127 (x in f16: 2^-94 / 127).
- * This holds for every finite x while h, sums and y are normal numbers (a denormal x * r or h is also off
- * by half of the least denormal), and with q8 for |h| up to 2^111.
+/* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights. Source: RMSNorm
+ * (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
  * NaN and infinity: a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row.
  * With norm rms, one in x or in gamma does, and zeros with an eps of 0.
+ * Accuracy: `kiln families rmsnorm_q4k_gemv`.
  * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - k must be a multiple of 256
- *   - k must be from 256 to 2^20
- *   - n must be at most 2^24
- *   - eps must be at least 0 and finite */
-
-enum {
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS = 1,
-};
-
-enum {
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 = 1,
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT = 1,
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8 = 2,
-};
-
-enum {
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16 = 1,
-    KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16 = 2,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 256; k must be from 256 to 2^20; n must be
+ * at most 2^24; eps must be at least 0 and finite.
+ * C: kiln_default_rmsnorm_q4k_gemv_args args = {0};  C++: kiln_default_rmsnorm_q4k_gemv_args args = {};
+ * Both: args.in = in; args.gamma = gamma; args.w = w; args.out = out; args.n = 256; args.k = 1024;
+ * args.eps = 1e-5; args.norm = KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS;
+ * args.x = KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16;
+ * args.activation = KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8; args.batch = 1;
+ * args.y = KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16;
+ * C: kiln_default_rmsnorm_q4k_gemv(&loader, stream, &args);
+ * C++: kiln_default_rmsnorm_q4k_gemv(&loader, stream, args); */
+enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS = 1 };
+enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16 = 2 };
+enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8 = 2 };
+enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16 = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16 = 2 };
 typedef struct kiln_default_rmsnorm_q4k_gemv_args {
-    CUdeviceptr in;      /* in, x[batch, k], aligned to 16 bytes: x: the vectors, one after the other */
-    CUdeviceptr gamma;   /* in, f32[k], aligned to 16 bytes, only when norm == rms: factor of each element */
+    CUdeviceptr in;      /* in, x[k], aligned to 16 bytes: x: the vectors, one after the other */
+    CUdeviceptr gamma;   /* in, f32[k], aligned to 16 bytes: factor of each element */
     CUdeviceptr w;       /* in, u8[n, k / 256 * 144], aligned to 16 bytes: rows of Q4_K super-blocks, as a
                           * GGUF file has them */
-    CUdeviceptr out;     /* out, y[batch, n], aligned to 4 bytes: y: the products, vector by vector */
-    uint32_t n;          /* u32: rows of w */
-    uint32_t k;          /* u32: elements of a row */
-    float eps;           /* f32, only when norm == rms: added to the mean of the squares; at least 0 and
-                          * finite */
-    uint32_t norm;       /* rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x;
-                          * KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_...; 0 is rms */
-    uint32_t x;          /* element type of x; gamma is f32; KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_...; 0 is none
-                          * of them */
-    uint32_t activation; /* exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of
-                          * max|h| / 127; KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_...; 0 is exact */
-    uint32_t batch;      /* vectors; 0 is 1 */
-    uint32_t y;          /* element type of y; KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_...; 0 is none of them */
+    CUdeviceptr out;     /* out, y[n], aligned to 4 bytes: y: the products, vector by vector */
+    uint32_t n;          /* rows of w */
+    uint32_t k;          /* elements of a row */
+    float eps;           /* added to the mean of the squares; at least 0 and finite */
+    uint32_t norm;       /* rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x: rms; 0 is rms */
+    uint32_t x;          /* element type of x; gamma is f32: f16 bf16; 0 is none of them */
+    uint32_t activation; /* how products are made: q8 exact; 0 is exact */
+    uint32_t batch;      /* vectors: 1; 0 is 1 */
+    uint32_t y;          /* element type of y: f16 bf16; 0 is none of them */
 } kiln_default_rmsnorm_q4k_gemv_args;
-
 kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
                                           const kiln_default_rmsnorm_q4k_gemv_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_rmsnorm_q4k_gemv_pick(&loader, &args, &kernel);
+ * C++: kiln_default_rmsnorm_q4k_gemv_pick(&loader, args, &kernel); */
 kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
                                                const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_rmsnorm_q4k_gemv_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_rmsnorm_q4k_gemv_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
                                                      const kiln_default_rmsnorm_q4k_gemv_args *args,
                                                      kiln_candidate *list, size_t capacity, size_t *count);
 
-/* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536 */
+/* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536
+ * C: kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(&loader, stream, &args);
+ * C++: kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(&loader, stream, args); */
 extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
 kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader, CUstream stream,
                                                                    const kiln_default_rmsnorm_q4k_gemv_args *args);
@@ -839,277 +716,128 @@ extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_204
 kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
                                                                      const kiln_default_rmsnorm_q4k_gemv_args *args);
 
-/* linear: multiply rows by GGUF weights, a norm before and a sum or gate behind.
- * Source: GGUF's formats, as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and
- * GeGLU (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
- * Accuracy: r is the exact product, S the sum of |h| * (|scale * code| + |minimum|), u half an ulp of y's
- * type. A code is what its scale multiplies: an integer less the format's offset (8 of Q4_0, 16 of Q5_0, 4
- * of Q3_K, 32 of Q6_K, 1 of TQ2_0), the value that IQ4_NL's and IQ4_XS's picks, and twice the e2m1 number
- * of MXFP4, whose scale is 2^(e - 128). An element of y is within u * |y| + the least number of y's type +
- * (2^-22 + (L_n / 2 + 4) * 2^-24) * |r| + (L + 8) * 2^-24 * S of the exact one, with L = 8 * ceil(k /
- * 1024) + 5 + ceil(k / chunk), where chunk is the variant's, and L_n = 4 * ceil(k / 1024) + 13; the second
- * term is the norm's. Exact products add 32 to L. q8 adds a / 254 * (1 + 2^-9) * sum |w| for each block of
- * 32, with a the largest |h| of the block. With strategy mma a warp adds to its sum each product of 32
- * elements (16 of Q2_K, Q3_K, Q6_K and TQ2_0), and as many minima where the format has them (Q4_1, Q5_1,
- * Q2_K, Q4_K, Q5_K): c additions for a k_warps-th of a stage of k, which is 512 elements with tile_m 8 and
- * 16, 256 with more, and 256 * k_warps with x s8. There L * S stands for the sum of each element's part of
- * S times its own L, which is k_warps, 9 more where split_k is not 1, and c for each stage from that of
- * the element to the last of its thread block: with split_k 2 and 4 these share the stages in order, the
- * first with one more, and with split_k 0 it is k's last. Where all parts of S are alike L is about half
- * of what it is for the first. half with strategy mma adds 40 * 2^-24 * S, which tensor cores cut off; x
- * s8 is exact. half with strategy tiles has L = 5 / 4 * k, with 9 more where split_k is not 1, and rounds
- * weights to x's type, which adds v * S + w * sum |h|, where v is half an ulp of that type and w half of
- * its least number; rounding twice adds 2 * v * S + w * sum (|code| + 2) * |h| instead. A bias or a
- * residual adds 2^-23 * (|r| + |bias| + |residual|). Of a w_scale r and S are multiples, and it adds 2^-24
- * * |r|. In a pair, with e and e_g what is allowed for the products r and r_g, it is u * |y| + |act(r_g)|
- * * e + d * (|r| + e), with d = 1.13 * (e_g + 2^-22 * |r_g|) + 2^-20 * |act(r_g)|. This holds for every
- * finite x, as long as h and sums, also times a w_scale, are normal numbers of at most 2^100, and |y| is
- * at most that. An |h| below 2^-90 may count as 0.
- * NaN and infinity: a NaN or an infinity in x makes its row of y NaNs, one in gamma all of y, one in a
- * scale or minimum of a matrix its column of y. So does a row of zeros with an eps of 0, and with strategy
- * tiles a weight that is infinite in x's type: in f16 from 65520 on; with rounding twice a scale or a
- * minimum too.
+/* linear: multiply rows by GGUF weights, a norm before and a sum or gate behind. Source: GGUF's formats,
+ * as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU
+ * (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families linear`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - k must be a multiple of the format's block: 32 or 256 elements
- *   - k must be from 32 to 2^20
- *   - m must be at most 65535
- *   - n must be at most 2^24
- *   - n is 0 only where n_2 and n_3 are */
-
-enum {
-    KILN_DEFAULT_LINEAR_FORMAT_Q4_K = 8,
-};
-
-enum {
-    KILN_DEFAULT_LINEAR_NORM_NONE = 1,
-};
-
-enum {
-    KILN_DEFAULT_LINEAR_ACTIVATION_Q8 = 2,
-};
-
-enum {
-    KILN_DEFAULT_LINEAR_X_F16 = 1,
-};
-
-enum {
-    KILN_DEFAULT_LINEAR_Y_F16 = 1,
-};
-
-enum {
-    KILN_DEFAULT_LINEAR_EPILOGUE_NONE = 1,
-};
-
-enum {
-    KILN_DEFAULT_LINEAR_SCALE_NONE = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block: 32 or 256 elements; k
+ * must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24; n is 0 only where n_2 and n_3
+ * are.
+ * C: kiln_default_linear_args args = {0};  C++: kiln_default_linear_args args = {};
+ * Both: args.in = in; args.w = w; args.out = out; args.m = 4; args.n = 256; args.k = 1024;
+ * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.norm = KILN_DEFAULT_LINEAR_NORM_NONE;
+ * args.activation = KILN_DEFAULT_LINEAR_ACTIVATION_Q8; args.x = KILN_DEFAULT_LINEAR_X_F16;
+ * args.y = KILN_DEFAULT_LINEAR_Y_F16; args.epilogue = KILN_DEFAULT_LINEAR_EPILOGUE_NONE;
+ * args.matrices = 1; args.scale = KILN_DEFAULT_LINEAR_SCALE_NONE;
+ * C: kiln_default_linear(&loader, stream, &args);  C++: kiln_default_linear(&loader, stream, args); */
+enum { KILN_DEFAULT_LINEAR_FORMAT_Q4_K = 8 };
+enum { KILN_DEFAULT_LINEAR_NORM_NONE = 1 };
+enum { KILN_DEFAULT_LINEAR_ACTIVATION_Q8 = 2 };
+enum { KILN_DEFAULT_LINEAR_X_F16 = 1 };
+enum { KILN_DEFAULT_LINEAR_Y_F16 = 1 };
+enum { KILN_DEFAULT_LINEAR_EPILOGUE_NONE = 1 };
+enum { KILN_DEFAULT_LINEAR_SCALE_NONE = 1 };
 typedef struct kiln_default_linear_args {
-    CUdeviceptr in;            /* in, f16[m, k], aligned to 16 bytes: x: the rows of activations */
-    CUdeviceptr in_scale;      /* in, f32[m, k / 32], only when x == s8: scale of each 32 codes; of at most
-                                * 22 bits, or products are wrong */
-    CUdeviceptr gamma;         /* in, f32[k], only when norm == rms: factors of the elements */
-    CUdeviceptr w;             /* in, constant, u8[n, k * select(format == q4_0 || format == q4_k || format
-                                * == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
-                                * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
-                                * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
-                                * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
-                                * 66))))))))) / 256], aligned to 16 bytes: rows of quantised blocks, as a
-                                * GGUF file has them */
-    CUdeviceptr w_2;           /* in, constant, u8[n_2, k * select(format == q4_0 || format == q4_k ||
-                                * format == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
-                                * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
-                                * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
-                                * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
-                                * 66))))))))) / 256], only when matrices >= 2: the second matrix */
-    CUdeviceptr w_3;           /* in, constant, u8[n_3, k * select(format == q4_0 || format == q4_k ||
-                                * format == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
-                                * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
-                                * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
-                                * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
-                                * 66))))))))) / 256], only when matrices == 3: the third matrix */
-    CUdeviceptr gate;          /* in, constant, u8[n, k * select(format == q4_0 || format == q4_k || format
-                                * == iq4_nl, 144, select(format == iq4_xs || format == mxfp4, 136,
-                                * select(format == q5_0 || format == q5_k, 176, select(format == q8_0, 272,
-                                * select(format == q6_k, 210, select(format == q4_1, 160, select(format ==
-                                * q5_1, 192, select(format == q3_k, 110, select(format == q2_k, 84,
-                                * 66))))))))) / 256], only when (epilogue == swiglu || epilogue == geglu):
-                                * the matrix whose products go through the activation */
-    CUdeviceptr bias;          /* in, f16[n], only when epilogue == bias || epilogue == bias_residual:
-                                * added to each row of y */
-    CUdeviceptr bias_2;        /* in, f16[n_2], only when matrices >= 2 && (epilogue == bias || epilogue ==
-                                * bias_residual): added to each row of out_2 */
-    CUdeviceptr bias_3;        /* in, f16[n_3], only when matrices == 3 && (epilogue == bias || epilogue ==
-                                * bias_residual): added to each row of out_3 */
-    CUdeviceptr residual;      /* in, f16[m, n], only when epilogue == residual || epilogue ==
-                                * bias_residual: added to y; may be out itself */
-    CUdeviceptr out;           /* out, f16[m, n], aligned to 2 bytes: y: the products */
-    CUdeviceptr out_2;         /* out, f16[m, n_2], only when matrices >= 2: those of w_2 */
-    CUdeviceptr out_3;         /* out, f16[m, n_3], only when matrices == 3: those of w_3 */
-    CUdeviceptr workspace;     /* scratch, f32[workspace_size], only when split_k != 1: partial sums over
-                                * k; workspace and tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters; /* in and out, u32[workspace_size / 256], only when split_k != 1: must be
-                                * all 0 before a launch, or y is wrong; the launch leaves them 0; one
-                                * launch at a time */
-    uint32_t m;                /* u32: rows of x and y */
-    uint32_t n;                /* u32: rows of w, columns of y */
-    uint32_t n_2;              /* u32, only when matrices >= 2: rows of w_2; may be 0 */
-    uint32_t n_3;              /* u32, only when matrices == 3: rows of w_3; may be 0 */
-    uint32_t k;                /* u32: elements of a row */
-    float eps;                 /* f32, only when norm == rms: added to the mean of the squares; at least 0
-                                * and finite */
-    float w_scale;             /* f32, only when scale == tensor: of w; finite */
-    float w_scale_2;           /* f32, only when scale == tensor && matrices >= 2: of w_2; finite */
-    float w_scale_3;           /* f32, only when scale == tensor && matrices == 3: of w_3; finite */
-    float gate_scale;          /* f32, only when scale == tensor && (epilogue == swiglu || epilogue ==
-                                * geglu): of gate; finite */
-    uint64_t workspace_size;   /* u64, only when split_k != 1: numbers that workspace holds; tile_counters
-                                * has one for each 256 of them; 0: neither is given, and k is not split */
-    uint32_t format;           /* format of the weights, as the Python package gguf names it;
-                                * KILN_DEFAULT_LINEAR_FORMAT_...; 0 is q4_k */
-    uint32_t norm;             /* none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma;
-                                * KILN_DEFAULT_LINEAR_NORM_...; 0 is none */
-    uint32_t activation;       /* exact: products in f32; q8: h in blocks of 32, rounded to whole multiples
-                                * of max|h| / 127; half: f16 or bf16 x on tensor cores, with sums in f32;
-                                * KILN_DEFAULT_LINEAR_ACTIVATION_...; 0 is q8 */
-    uint32_t x;                /* element type of x; gamma is f32; s8: codes of q8_quantize;
-                                * KILN_DEFAULT_LINEAR_X_...; 0 is f16 */
-    uint32_t y;                /* element type of y, bias and residual; KILN_DEFAULT_LINEAR_Y_...; 0 is f16 */
-    uint32_t epilogue;         /* what is added to the products; or two products make y = act(h * gate^T) *
-                                * (h * w^T), swiglu with SiLU, x / (1 + exp(-x)), geglu with GELU, x / 2 *
-                                * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)));
-                                * KILN_DEFAULT_LINEAR_EPILOGUE_...; 0 is none */
-    uint32_t matrices;         /* that x is multiplied by in one launch, each into a y of its own: w, w_2,
-                                * w_3; 0 is 1 */
-    uint32_t scale;            /* tensor: a matrix's products are multiplied by its w_scale;
-                                * KILN_DEFAULT_LINEAR_SCALE_...; 0 is none */
+    CUdeviceptr in;      /* in, f16[m, k], aligned to 16 bytes: x: the rows of activations */
+    CUdeviceptr in_scale, gamma; /* not read by this bundle: leave 0 */
+    CUdeviceptr w;       /* in, constant, u8[n, k * 144 / 256], aligned to 16 bytes: rows of quantised
+                          * blocks, as a GGUF file has them */
+    CUdeviceptr w_2, w_3, gate, bias, bias_2, bias_3, residual; /* not read by this bundle: leave 0 */
+    CUdeviceptr out;     /* out, f16[m, n]: y: the products */
+    CUdeviceptr out_2, out_3; /* not read by this bundle: leave 0 */
+    CUdeviceptr workspace, tile_counters; /* not read by this bundle: ignored */
+    uint32_t m;          /* rows of x and y */
+    uint32_t n;          /* rows of w, columns of y */
+    uint32_t n_2, n_3;   /* not read by this bundle: leave 0 */
+    uint32_t k;          /* elements of a row */
+    float eps, w_scale, w_scale_2, w_scale_3, gate_scale; /* not read by this bundle: leave 0 */
+    uint64_t workspace_size; /* not read by this bundle: ignored */
+    /* 0, or the bundle's only values: q4_k, none, q8, f16, f16, none, 1, none */
+    uint32_t format, norm, activation, x, y, epilogue, matrices, scale;
 } kiln_default_linear_args;
-
 kiln_status kiln_default_linear(kiln_loader *loader, CUstream stream, const kiln_default_linear_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_linear_pick(&loader, &args, &kernel);
+ * C++: kiln_default_linear_pick(&loader, args, &kernel); */
 kiln_status kiln_default_linear_pick(kiln_loader *loader, const kiln_default_linear_args *args,
                                      const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_linear_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_linear_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_linear_candidates(kiln_loader *loader, const kiln_default_linear_args *args,
                                            kiln_candidate *list, size_t capacity, size_t *count);
 
-/* linear/format=q4_k,norm=none,activation=q8,x=f16,y=f16,epilogue=none,strategy=simt,vectors=1,rows=2,chunk=65536,tile_m=8,tile_n=64,k_warps=2,stages=2 */
+/* linear/format=q4_k,norm=none,activation=q8,x=f16,y=f16,epilogue=none,strategy=simt,vectors=1,rows=2,chunk=65536,tile_m=8,tile_n=64,k_warps=2,stages=2
+ * C: kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(&loader, stream, &args);
+ * C++: kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(&loader, stream, args); */
 extern const kiln_kernel kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_kernel;
 kiln_status kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(kiln_loader *loader,
                                                                                   CUstream stream,
                                                                                   const kiln_default_linear_args *args);
 
-/* nf4_gemm: multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n].
- * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: let S be the sum of the magnitudes of an element's products. The error is at most (L + 3) *
- * 2^-24 * S, plus one rounding to a 16-bit type, where L = 34 + k_warps + ceil(ceil(k / 256) / k_warps),
- * and from tile_m 16 on 63 + k_warps + ceil(ceil(k / 64) / k_warps). With acc f64 it is at most 2^-24 of
- * the element plus (L + 3) * 2^-53 * S. With mma it is at most (u + 5 * 2^-20 + (L + 3) * 2^-24) * S, plus
- * one rounding, where u is half an ulp of the type and L = k_warps + split_k + ceil(ceil(k / 64) /
- * (k_warps * split_k)), or with split_k 0 k_warps + 9 + ceil(ceil(k / 64) / k_warps). So with tiles; but
- * in bf16 with tile_m 128 they round scaled weights too, and the error is at most (2 * u + 4 * u^2 + (L +
- * 3) * 2^-24) * S + 3 * 2^-134 * sum |A| + 2^-149 * k, plus one rounding, where L = 5 / 4 * k. This holds
- * where nothing overflows. Products and sums that are not normal numbers of f32 add 2^-150 * (k + 1 + sum
- * |scale|), and half of the least number of C's type.
- * NaN and infinity: IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements
- * that it contributes to NaN or infinite; other rows and columns do not change. Up to 64 products with the
- * codes' values are added before the scale is applied. That sum does not overflow while |A| is below
- * 2^122, whatever the scale (in f16, and with acc f64, for any A). With tiles of 128 rows in bf16 the
- * scale is applied before, and one from 0x1.ffp127 on is infinite.
+/* nf4_gemm: multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]. Source: QLoRA (arXiv:2305.14314).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_gemm`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - k must be a multiple of 64
- *   - m must be at most 65535
- *   - n must be at most 2^31
- *   - k must be at most 2^31
- *   - split_k 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together (where
- * split_k == 0)
- *   - workspace_size must be at least (ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k + (split_k ==
- * 0) * 2 * min(8 * ceil_div(m, tile_m) * ceil_div(n, tile_n), 320)) * tile_m * tile_n (where split_k != 1) */
-
-enum {
-    KILN_DEFAULT_NF4_GEMM_A_F32 = 3,
-    KILN_DEFAULT_NF4_GEMM_A_F16 = 1,
-    KILN_DEFAULT_NF4_GEMM_A_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_NF4_GEMM_ACC_F32 = 3,
-};
-
-enum {
-    KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW = 1,
-};
-
-enum {
-    KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 = 3,
-};
-
-enum {
-    KILN_DEFAULT_NF4_GEMM_ROWS_PACKED = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
+ * at most 2^31; split_k 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together
+ * (where split_k == 0); workspace_size must be at least (ceil_div(m, tile_m) * ceil_div(n, tile_n) *
+ * split_k + (split_k == 0) * 2 * min(8 * ceil_div(m, tile_m) * ceil_div(n, tile_n), 320)) * tile_m *
+ * tile_n (where split_k != 1).
+ * C: kiln_default_nf4_gemm_args args = {0};  C++: kiln_default_nf4_gemm_args args = {};
+ * Both: args.in = in; args.packed = packed; args.scale = scale; args.out = out; args.m = 16; args.n = 256;
+ * args.k = 512; args.a = KILN_DEFAULT_NF4_GEMM_A_F32; args.acc = KILN_DEFAULT_NF4_GEMM_ACC_F32;
+ * args.nibbles = KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW;
+ * args.scale_type = KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32; args.rows = KILN_DEFAULT_NF4_GEMM_ROWS_PACKED;
+ * C: kiln_default_nf4_gemm(&loader, stream, &args);  C++: kiln_default_nf4_gemm(&loader, stream, args); */
+enum { KILN_DEFAULT_NF4_GEMM_A_F32 = 3, KILN_DEFAULT_NF4_GEMM_A_F16 = 1, KILN_DEFAULT_NF4_GEMM_A_BF16 = 2 };
+enum { KILN_DEFAULT_NF4_GEMM_ACC_F32 = 3 };
+enum { KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW = 1 };
+enum { KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 = 3 };
+enum { KILN_DEFAULT_NF4_GEMM_ROWS_PACKED = 1 };
 typedef struct kiln_default_nf4_gemm_args {
-    CUdeviceptr in;            /* in, a[select(rows == packed, m * k, select(m * k == 0, 0, (max(m, 1) - 1)
-                                * * a_stride + k))], aligned to 16 bytes: A, row by row */
-    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
-                                * column after column */
-    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes, only when scale_type == f32:
-                                * scale of each 64 weights along K of a column */
-    CUdeviceptr scale_index;   /* in, u8[n, k / 64], only when scale_type == nested: of each scale, where
-                                * it is in nested_code */
-    CUdeviceptr nested_code;   /* in, f32[256], only when scale_type == nested: what each index stands for */
-    CUdeviceptr nested_absmax; /* in, f32[ceil_div(n * (k / 64), 256)], only when scale_type == nested: a
-                                * factor for each 256 scales, in memory order */
-    CUdeviceptr out;           /* out, a[select(rows == packed, m * n, select(m * n == 0, 0, (max(m, 1) -
-                                * 1) * c_stride + n))], aligned to 2 bytes, or 4 where its elements have as
-                                * many: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32, as many as kiln_default_nf4_gemm_workspace says, aligned to
-                                * 16 bytes, only when split_k != 1: partial sums over K; workspace and
-                                * tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters; /* in and out, u32, as many as kiln_default_nf4_gemm_workspace says, aligned
-                                * to 4 bytes, only when split_k != 1: must be all 0 before a launch, or C
-                                * is wrong; the launch leaves them 0; one launch at a time */
-    uint32_t m;                /* u32: rows of A and C */
-    uint32_t n;                /* u32: columns of C */
-    uint32_t k;                /* u32: columns of A */
-    uint32_t a_stride;         /* u32, only when rows == strided: elements of A from row to row */
-    uint32_t c_stride;         /* u32, only when rows == strided: the same for C; what lies between rows
-                                * stays as it is */
-    float nested_offset;       /* f32, only when scale_type == nested: is added to each scale */
-    uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 32 of
-                                * them; 0: neither is given, and K is not split. 16 * (m + 64) * (n + 128)
-                                * are enough for any tiles */
-    uint32_t a;                /* element type of A and C; KILN_DEFAULT_NF4_GEMM_A_...; 0 is f16 */
-    uint32_t acc;              /* type of products and sums; f64 needs A in f32;
-                                * KILN_DEFAULT_NF4_GEMM_ACC_...; 0 is f32 */
-    uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
-                                * way round; KILN_DEFAULT_NF4_GEMM_NIBBLES_...; 0 is low */
-    uint32_t scale_type;       /* how scales are stored; nested: as bitsandbytes' double quantisation does,
-                                * nested_code[scale_index] * nested_absmax + nested_offset, rounded after
-                                * each step; KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_...; 0 is f32 */
-    uint32_t rows;             /* of A and C: packed one behind the other, or a_stride and c_stride apart;
-                                * KILN_DEFAULT_NF4_GEMM_ROWS_...; 0 is packed */
+    CUdeviceptr in;            /* in, a[m, k], aligned to 16 bytes: A, row by row */
+    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
+    CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
+    CUdeviceptr scale_index, nested_code, nested_absmax; /* not read by this bundle: leave 0 */
+    CUdeviceptr out;           /* out, a[m, n]: C, row by row */
+    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over K */
+    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
+    uint32_t m;                /* rows of A and C */
+    uint32_t n;                /* columns of C */
+    uint32_t k;                /* columns of A */
+    uint32_t a_stride, c_stride; float nested_offset; /* not read by this bundle: leave 0 */
+    uint64_t workspace_size;   /* elements of workspace; 0: none, and K is not split */
+    uint32_t a;                /* element type of A and C: f32 bf16 f16; 0 is f16 */
+    uint32_t acc, nibbles, scale_type, rows; /* 0, or the bundle's only values: f32, low, f32, packed */
 } kiln_default_nf4_gemm_args;
-
 kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
                                   const kiln_default_nf4_gemm_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nf4_gemm_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nf4_gemm_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                        const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nf4_gemm_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nf4_gemm_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                              kiln_candidate *list, size_t capacity, size_t *count);
-
-/* The bytes of workspace and tile_counters that the variant takes which is picked when there are as many;
- * 0 and 0: none. Neither they nor any pointer need be in `args` yet. workspace_size is the bytes over
- * those of an element. */
+/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
+ * be set.
+ * C: kiln_default_nf4_gemm_workspace(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_nf4_gemm_workspace(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                             uint64_t *workspace_bytes, uint64_t *counter_bytes);
-
-/* Those that are enough for any variant that has what `args` names, at these sizes and at all that are not
- * larger in any. */
+/* Bytes that are enough for any variant, at these and at all smaller sizes.
+ * C: kiln_default_nf4_gemm_workspace_max(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_nf4_gemm_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes);
 
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1
+ * C: kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(&loader, stream, &args);
+ * C++: kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(&loader, stream, args); */
 extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
 kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
                                                                       const kiln_default_nf4_gemm_args *args);
@@ -1206,96 +934,72 @@ extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_
 kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
                                                                        const kiln_default_nf4_gemm_args *args);
 
-/* nf4_gemm_transposed: multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T.
- * Source: QLoRA (arXiv:2305.14314).
- * Accuracy: let S be the sum of the magnitudes of an element's products. The error is at most (L + 3) *
- * 2^-24 * S, plus one rounding to a 16-bit type, where L = 16 * ceil(ceil(n / 16) / (k_warps * split_k)) +
- * 2 * k_warps + split_k. With acc f64 it is at most 2^-24 of the element plus (L + 3) * 2^-53 * S. With
- * mma it is at most (2 * u + (L + 3) * 2^-24) * S, plus one rounding, where u is half an ulp of the type,
- * L = 1.5 * min(c, 1024) + ceil(c / 1024) + split_k and c = 32 * ceil(ceil(n / 32) / split_k). This holds
- * where nothing overflows. Products and sums that are not normal numbers of f32 add 2^-150 * (2 * n + 1),
- * and half of the least number of C's type. With t the table's entry, scales normal adds 2^-25 * sum |a| *
- * (2 + |t|), and mma in bf16 adds 2^-134 * sum |t| * (2 + |a|).
- * NaN and infinity: IEEE arithmetic: a NaN or an infinity in a row of A, or in a scale, makes the elements
- * that it contributes to NaN or infinite. So does a product of A and a scale that overflows f32 (with mma
- * in bf16: bf16), and with scales normal a scale above 65504. Other elements do not change.
+/* nf4_gemm_transposed: multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T. Source:
+ * QLoRA (arXiv:2305.14314).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_gemm_transposed`.
  * When m == 0 || k == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - k must be a multiple of 64
- *   - m must be at most 65535
- *   - n must be at most 2^31
- *   - k must be at most 2^31
- *   - n must be a multiple of 8 (where vector != 1)
- *   - workspace_size must be at least ceil_div(m, tile_m) * ceil_div(k, 512) * split_k * tile_m * 512
- * (where split_k != 1)
- *   - normal_scales must be 0 or 1 */
-
-enum {
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 = 3,
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 = 1,
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 = 3,
-};
-
-enum {
-    KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
+ * at most 2^31; n must be a multiple of 8 (where vector != 1); workspace_size must be at least ceil_div(m,
+ * tile_m) * ceil_div(k, 512) * split_k * tile_m * 512 (where split_k != 1); normal_scales must be 0 or 1.
+ * C: kiln_default_nf4_gemm_transposed_args args = {0};
+ * C++: kiln_default_nf4_gemm_transposed_args args = {};
+ * Both: args.in = in; args.packed = packed; args.scale = scale; args.out = out; args.m = 16; args.n = 256;
+ * args.k = 512; args.a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32;
+ * args.acc = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32;
+ * args.nibbles = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW;
+ * C: kiln_default_nf4_gemm_transposed(&loader, stream, &args);
+ * C++: kiln_default_nf4_gemm_transposed(&loader, stream, args); */
+enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 = 3, KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 = 1,
+       KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 = 2 };
+enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 = 3 };
+enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW = 1 };
 typedef struct kiln_default_nf4_gemm_transposed_args {
     CUdeviceptr in;            /* in, a[m, n], aligned to 16 bytes: A, row by row */
-    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K;
-                                * column after column */
-    CUdeviceptr scale;         /* in, f32[n, k / 64], aligned to 4 bytes: scale of each 64 weights along K
-                                * of a column */
+    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
+    CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
     CUdeviceptr out;           /* out, a[m, k], aligned to 16 bytes: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32, as many as kiln_default_nf4_gemm_transposed_workspace says,
-                                * aligned to 16 bytes, only when split_k != 1: partial sums over n;
-                                * workspace and tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters; /* in and out, u32, as many as kiln_default_nf4_gemm_transposed_workspace
-                                * says, aligned to 4 bytes, only when split_k != 1: must be all 0 before a
-                                * launch, or C is wrong; the launch leaves them 0; one launch at a time */
-    uint32_t m;                /* u32: rows of A and C */
-    uint32_t n;                /* u32: columns of A; what the product sums over */
-    uint32_t k;                /* u32: columns of C */
-    uint64_t workspace_size;   /* u64: numbers that workspace holds; tile_counters has one for each 512 of
-                                * them; 0: neither is given, and n is not split. 32 * (m + 32) * (k + 512)
-                                * are enough for any tiles */
-    uint32_t normal_scales;    /* u32: 1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so
-                                * that tensor cores may take f16 products; 0: any scales */
-    uint32_t a;                /* element type of A and C; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_...; 0 is f16 */
-    uint32_t acc;              /* type of products and sums; f64 needs A in f32;
-                                * KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_...; 0 is f32 */
-    uint32_t nibbles;          /* low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other
-                                * way round; KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_...; 0 is low */
+    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over n */
+    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
+    uint32_t m;                /* rows of A and C */
+    uint32_t n;                /* columns of A; what the product sums over */
+    uint32_t k;                /* columns of C */
+    uint64_t workspace_size;   /* elements of workspace; 0: none, and n is not split */
+    uint32_t normal_scales;    /* 1: every scale is 0 or a normal number of f16; 0: any */
+    uint32_t a;                /* element type of A and C: f32 f16 bf16; 0 is f16 */
+    uint32_t acc, nibbles;     /* 0, or the bundle's only values: f32, low */
 } kiln_default_nf4_gemm_transposed_args;
-
 kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
                                              const kiln_default_nf4_gemm_transposed_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nf4_gemm_transposed_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nf4_gemm_transposed_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
                                                   const kiln_default_nf4_gemm_transposed_args *args,
                                                   const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nf4_gemm_transposed_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nf4_gemm_transposed_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
                                                         const kiln_default_nf4_gemm_transposed_args *args,
                                                         kiln_candidate *list, size_t capacity, size_t *count);
-
-/* The bytes of workspace and tile_counters that the variant takes which is picked when there are as many;
- * 0 and 0: none. Neither they nor any pointer need be in `args` yet. workspace_size is the bytes over
- * those of an element. */
+/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
+ * be set.
+ * C: kiln_default_nf4_gemm_transposed_workspace(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_nf4_gemm_transposed_workspace(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
                                                        const kiln_default_nf4_gemm_transposed_args *args,
                                                        uint64_t *workspace_bytes, uint64_t *counter_bytes);
-
-/* Those that are enough for any variant that has what `args` names, at these sizes and at all that are not
- * larger in any. */
+/* Bytes that are enough for any variant, at these and at all smaller sizes.
+ * C: kiln_default_nf4_gemm_transposed_workspace_max(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_nf4_gemm_transposed_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
                                                            const kiln_default_nf4_gemm_transposed_args *args,
                                                            uint64_t *workspace_bytes,
                                                            uint64_t *counter_bytes);
 
-/* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
+/* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,k_warps=8,split_k=1,vector=1,table=compact,scales=any
+ * C: kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(&loader, stream, &args);
+ * C++: kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(&loader, stream, args); */
 extern const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel;
 kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
                                                                                   CUstream stream,
@@ -1337,68 +1041,53 @@ kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_a
                                                                                    CUstream stream,
                                                                                    const kiln_default_nf4_gemm_transposed_args *args);
 
-/* nvfp4_gemv: multiply NVFP4 matrices by a vector each.
- * Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks of 16 with e4m3 scales.
- * Accuracy: the error is at most (L + 1) * 2^-24 times the sum of the magnitudes of an element's blocks,
- * plus one rounding to c's type, where L = 4 + k_warps + lane_codes / 16 * ceil(k / (32 * lane_codes *
- * k_warps)), and with mma 1 + k_warps + 8 * ceil(k / (512 * k_warps)). This holds for all scales and
- * codes: products, block sums and scales are exact, and nothing overflows before that rounding.
- * NaN and infinity: a scale that is NaN (0x7f, 0xff) makes every element that it contributes to NaN: a row
- * for a scale of a, a whole vector c[.,l] for a scale of b. Bytes that pad tiles of scales do not matter.
- * A product with alpha follows IEEE arithmetic.
+/* nvfp4_gemv: multiply NVFP4 matrices by a vector each. Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks
+ * of 16 with e4m3 scales.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nvfp4_gemv`.
  * When m == 0 || l == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - k must be a multiple of 16
- *   - k must be a multiple of lane_codes
- *   - m must be at most 2^31
- *   - k must be at most 2^31
- *   - l must be at most 2^31 */
-
-enum {
-    KILN_DEFAULT_NVFP4_GEMV_C_F16 = 1,
-    KILN_DEFAULT_NVFP4_GEMV_C_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 16; k must be a multiple of lane_codes; m,
+ * k, l must be at most 2^31.
+ * C: kiln_default_nvfp4_gemv_args args = {0};  C++: kiln_default_nvfp4_gemv_args args = {};
+ * Both: args.a = a; args.sfa = sfa; args.b = b; args.sfb = sfb; args.out = out; args.m = 256;
+ * args.k = 1024; args.l = 1; args.b_rows = 1; args.c = KILN_DEFAULT_NVFP4_GEMV_C_F16;
+ * args.scale_layout = KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS;
+ * C: kiln_default_nvfp4_gemv(&loader, stream, &args);
+ * C++: kiln_default_nvfp4_gemv(&loader, stream, args); */
+enum { KILN_DEFAULT_NVFP4_GEMV_C_F16 = 1, KILN_DEFAULT_NVFP4_GEMV_C_BF16 = 2 };
+enum { KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS = 1 };
 typedef struct kiln_default_nvfp4_gemv_args {
     CUdeviceptr a;         /* in, u8[l, m, k / 2], aligned to 16 bytes: matrices: two codes per byte along
-                            * k, the low nibble first */
-    CUdeviceptr sfa;       /* in, u8[l, select(scale_layout == tiles_128x4, ceil_div(m, 128) * 128, m),
-                            * select(scale_layout == tiles_128x4, ceil_div(k, 64) * 4, k / 16)], aligned to
-                            * 16 bytes: e4m3 scale of each 16 codes of a */
+                            * k */
+    CUdeviceptr sfa;       /* in, u8[l, m, k / 16], aligned to 16 bytes: e4m3 scale of each 16 codes of a */
     CUdeviceptr b;         /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 2], aligned to 16 bytes:
                             * vectors: each is the first of b_rows rows */
-    CUdeviceptr sfb;       /* in, u8[l, select(scale_layout == tiles_128x4, ceil_div(select(b_rows == 0,
-                            * 128, b_rows), 128) * 128, select(b_rows == 0, 128, b_rows)),
-                            * select(scale_layout == tiles_128x4, ceil_div(k, 64) * 4, k / 16)], aligned to
-                            * 2 bytes: e4m3 scale of each 16 codes of b */
-    CUdeviceptr out;       /* out, c[l, m], aligned to 2 bytes: c; a value beyond its type becomes an
-                            * infinity */
-    uint32_t m;            /* u32: rows of a matrix */
-    uint32_t k;            /* u32: columns of a matrix */
-    uint32_t l;            /* u32: matrices */
-    uint32_t b_rows;       /* u32: rows of b per vector, which is the first of them; 1: there is no
-                            * padding; 0: 128 */
-    float alpha;           /* f32, only when global_scale: what c is multiplied by: the product of the
-                            * scales of both tensors */
-    uint32_t c;            /* element type of c; KILN_DEFAULT_NVFP4_GEMV_C_...; 0 is f16 */
-    uint32_t scale_layout; /* of sfa and sfb; rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have
-                            * them, padded to tiles of 128 rows and 4 scales;
-                            * KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_...; 0 is rows */
-    uint32_t global_scale; /* whether c is multiplied by alpha; 0 or 1 */
+    CUdeviceptr sfb;       /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 16], aligned to 2 bytes: e4m3
+                            * scale of each 16 codes of b */
+    CUdeviceptr out;       /* out, c[l, m]: c; a value beyond its type becomes an infinity */
+    uint32_t m;            /* rows of a matrix */
+    uint32_t k;            /* columns of a matrix */
+    uint32_t l;            /* matrices */
+    uint32_t b_rows;       /* rows of b per vector; 0: 128 */
+    float alpha;           /* not read by this bundle: leave 0 */
+    uint32_t c;            /* element type of c: f16 bf16; 0 is f16 */
+    uint32_t scale_layout, global_scale; /* 0, or the bundle's only values: rows, 0 */
 } kiln_default_nvfp4_gemv_args;
-
 kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
                                     const kiln_default_nvfp4_gemv_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nvfp4_gemv_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nvfp4_gemv_pick(&loader, args, &kernel); */
 kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                          const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nvfp4_gemv_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nvfp4_gemv_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
                                                kiln_candidate *list, size_t capacity, size_t *count);
 
-/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1 */
+/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1
+ * C: kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(&loader, stream, &args);
+ * C++: kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(&loader, stream, args); */
 extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
 kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
                                                              const kiln_default_nvfp4_gemv_args *args);
@@ -1428,337 +1117,154 @@ extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kerne
 kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
                                                               const kiln_default_nvfp4_gemv_args *args);
 
-/* attention: scaled-dot-product attention over dense, ragged or paged keys.
- * Source: FlashAttention-2 (arXiv:2307.08691).
- * Accuracy: let r be the exact element, p_j the exact probabilities, s_j the scores, m their maximum, l =
- * sum e^(s_j - m), u half an ulp of f32 (f64 for f64), u_T half an ulp of O's type, and d_j = u *
- * ((head_dim + 2) * scale * sum |q * k_j| + 2 * |s_j - m| + 8). The error of an element of O is at most
- * sum p_j * d_j * |v_j - r| + u * (k_length + 4) * sum p_j * |v_j| + u_T * |r| + t. On tensor cores d_j
- * grows by head_dim / 16 * 2^-20 * scale * sum |q * k_j|, and the second term is u_T * sum p_j * |v_j|. t
- * is for what is no normal number: an e^(s_j - m) below 2^-126 may count as 0, as the others' do beside a
- * key, or a sink, that is far above them, and so may one below 2^-25 in f16 on tensor cores; with w =
- * 2^-126, or 2^-126 + 2^-25 there, t = w * sum |v_j| / l + 2^-149 * (k_length + 2), plus half of the least
- * number of O's type (f64: 2^-1022 and 2^-1074). The error of lse is at most sum p_j * d_j + u * (c + 2 *
- * parts + 8 + 8 * (|lse| + |m|)), where c = k_length / 16, and on tensor cores min(k_length, 4096) / 4 +
- * k_length / 4096, and parts is split_k, or with split_k 0 splits, or with splits 0, too, at most max(1,
- * min(256, ceil(k_length / (2 * tile_k)))), each four more with tile_q 16. This holds while scale is 0 or
- * a normal number, and sum |q * k_j| is below the largest f32 (f64 for f64), and scale * sum |q * k_j| at
- * most 2^25 (2^53 for f64). Shaping a score adds u * 12 * softcap, u * 4 * slope * distance or u * 4 *
- * |mask| to d_j; a sink counts as a key with zeros in V, also in m and l, and a d_j of u * (2 * |sink| + 2
- * * |sink - m| + 8). With kv other than same, k_j and v_j are codes times scales; d_j grows by u * scale *
- * sum |q * k_j|, and the second term by u * sum p_j * |v_j|. With int8_token the |v_j| of t alone is
- * another: |code of v_j| / 32 in f16 on tensor cores, else |v_j| or |code of v_j|, whichever is more. This
- * holds while scale times k_scale is 0 or a normal number, sums of codes are below the largest f32, and
- * v_scales in f16 at most 511.
- * NaN and infinity: a NaN in Q or K, or a score of +infinity, makes O and lse NaN in the rows that see it,
- * and in no others; softcap makes an infinite score softcap or -softcap. A key whose score is -infinity
- * counts as one that is not seen; so does one whose element of mask is -infinity, whatever its score is
- * without it. With scale 0, Q is not read. A NaN or an infinity in V follows IEEE arithmetic, also into
- * rows that do not see its key, or whose mask hides it: 0 times it is a NaN. Keys from a sequence's length
- * on are not read, neither in K nor in V. k_scale and v_scale are finite. A key's k_scales or v_scales may
- * be a NaN, which makes its elements NaNs, or an infinity, which does where the sum of its codes times Q,
- * or its code of V, is 0.
+/* attention: scaled-dot-product attention over dense, ragged or paged keys. Source: FlashAttention-2
+ * (arXiv:2307.08691).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families attention`.
  * When batch == 0 || q_heads == 0 || q_length == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - q_heads must be a multiple of kv_heads
- *   - batch must be at most 65535
- *   - q_heads must be at most 65535
- *   - q_length must be at most 2^30
- *   - k_length must be at most 2^30
- *   - scale must be at least 0 and finite
- *   - strides of q must be multiples of 8
- *   - strides of k must be multiples of 8
- *   - strides of v must be multiples of 8
- *   - strides of out must be multiples of 8
- *   - workspace_size must be at least split_k * (O's head_dim + 8) for each row of O, or with split_k 0
- * enough for the most parts (where split_k != 1)
- *   - split_k needs at most 2^31 tiles of 32 queries (where split_k != 1)
- *   - splits must be at most 256
- *   - splits must be 0 or split_k, but where that is 0 (where split_k != 0)
- *   - q_length must be at most 2^30 over all heads of a tile (where pack_gqa != false)
- *   - out_row_stride must be at least O's head_dim where O has more than one row
- *   - out_head_stride must be at least O's head_dim where q_heads is above 1
- *   - out_batch_stride must be at least O's head_dim where batch is above 1 (where layout == dense)
- *   - window_left must be at most 2^29
- *   - window_right must be at most 2^29, and with causal at most 1
- *   - first_keys must be at most 2^30
- *   - sequences.q_rows must be at least q_length, and without sequences.q_offsets batch * q_length (where
- * layout != dense)
- *   - pages.size must be a multiple of 8, from 8 to 2^30 (where layout == paged)
- *   - pages.table must have entries for k_length keys of each sequence, with pages.starts of one (where
- * layout == paged)
- *   - pages.count must be at least 1 (where layout == paged) */
-
-enum {
-    KILN_DEFAULT_ATTENTION_TYPE_F16 = 1,
-    KILN_DEFAULT_ATTENTION_TYPE_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_ATTENTION_SCORE_PLAIN = 1,
-};
-
-enum {
-    KILN_DEFAULT_ATTENTION_LAYOUT_DENSE = 1,
-    KILN_DEFAULT_ATTENTION_LAYOUT_PAGED = 3,
-};
-
-enum {
-    KILN_DEFAULT_ATTENTION_KV_SAME = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: q_heads must be a multiple of kv_heads; batch, q_heads must be at
+ * most 65535; q_length, k_length must be at most 2^30; scale must be at least 0 and finite; strides of q,
+ * strides of k, strides of v, strides of out must be multiples of 8; workspace_size must be at least
+ * split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts (where
+ * split_k != 1); split_k needs at most 2^31 tiles of 32 queries (where split_k != 1); splits must be at
+ * most 256; splits must be 0 or split_k, but where that is 0 (where split_k != 0); q_length must be at
+ * most 2^30 over all heads of a tile (where pack_gqa != false); out_row_stride must be at least O's
+ * head_dim where O has more than one row; out_head_stride must be at least O's head_dim where q_heads is
+ * above 1; out_batch_stride must be at least O's head_dim where batch is above 1 (where layout == dense);
+ * window_left must be at most 2^29; window_right must be at most 2^29, and with causal at most 1;
+ * first_keys must be at most 2^30; sequences.q_rows must be at least q_length, and without
+ * sequences.q_offsets batch * q_length (where layout != dense); pages.size must be a multiple of 8, from 8
+ * to 2^30 (where layout == paged); pages.table must have entries for k_length keys of each sequence, with
+ * pages.starts of one (where layout == paged); pages.count must be at least 1 (where layout == paged).
+ * C: kiln_default_attention_args args = {0};  C++: kiln_default_attention_args args = {};
+ * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.batch = 1; args.q_heads = 8;
+ * args.kv_heads = 2; args.q_length = 64; args.k_length = 256; args.scale = 1 / sqrt(128);
+ * args.type = KILN_DEFAULT_ATTENTION_TYPE_F16; args.head_dim = 128; args.causal = 1;
+ * args.score = KILN_DEFAULT_ATTENTION_SCORE_PLAIN; args.layout = KILN_DEFAULT_ATTENTION_LAYOUT_DENSE;
+ * args.kv = KILN_DEFAULT_ATTENTION_KV_SAME; kiln_default_attention_set_contiguous(&args);
+ * C: kiln_default_attention(&loader, stream, &args);  C++: kiln_default_attention(&loader, stream, args); */
+enum { KILN_DEFAULT_ATTENTION_TYPE_F16 = 1, KILN_DEFAULT_ATTENTION_TYPE_BF16 = 2 };
+enum { KILN_DEFAULT_ATTENTION_SCORE_PLAIN = 1 };
+enum { KILN_DEFAULT_ATTENTION_LAYOUT_DENSE = 1, KILN_DEFAULT_ATTENTION_LAYOUT_PAGED = 3 };
+enum { KILN_DEFAULT_ATTENTION_KV_SAME = 1 };
 typedef struct kiln_default_attention_args {
-    CUdeviceptr q;               /* in, type[select(select(layout == dense, batch, 1) * q_heads *
-                                  * select(layout == dense, q_length, sequences_q_rows) == 0, 0,
-                                  * (max(select(layout == dense, batch, 1), 1) - 1) * q_batch_stride +
-                                  * (max(q_heads, 1) - 1) * q_head_stride + (max(select(layout == dense,
-                                  * q_length, sequences_q_rows), 1) - 1) * q_row_stride + head_dim)],
-                                  * aligned to 16 bytes: Q */
-    CUdeviceptr k;               /* in, type[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
-                                  * select(layout == paged, pages_size, select(layout == ragged &&
-                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
-                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
-                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * k_batch_stride +
-                                  * (max(kv_heads, 1) - 1) * k_head_stride + (max(select(layout == paged,
-                                  * pages_size, select(layout == ragged && given(sequences_k_offsets),
-                                  * sequences_k_rows, k_length)), 1) - 1) * k_row_stride + head_dim)],
-                                  * aligned to 16 bytes, only when kv == same: K */
-    CUdeviceptr v;               /* in, type[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
-                                  * select(layout == paged, pages_size, select(layout == ragged &&
-                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
-                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
-                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * v_batch_stride +
-                                  * (max(kv_heads, 1) - 1) * v_head_stride + (max(select(layout == paged,
-                                  * pages_size, select(layout == ragged && given(sequences_k_offsets),
-                                  * sequences_k_rows, k_length)), 1) - 1) * v_row_stride +
-                                  * select(head_dim_v == 0, head_dim, head_dim_v))], aligned to 16 bytes,
-                                  * only when kv == same: V */
-    CUdeviceptr out;             /* out, type[select(select(layout == dense, batch, 1) * q_heads *
-                                  * select(layout == dense, q_length, sequences_q_rows) == 0, 0,
-                                  * (max(select(layout == dense, batch, 1), 1) - 1) * out_batch_stride +
-                                  * (max(q_heads, 1) - 1) * out_head_stride + (max(select(layout == dense,
-                                  * q_length, sequences_q_rows), 1) - 1) * out_row_stride +
-                                  * select(head_dim_v == 0, head_dim, head_dim_v))], aligned to 16 bytes: O */
-    CUdeviceptr lse;             /* out, may be null, f32[select(layout == dense, batch, 1), q_heads,
-                                  * select(layout == dense, q_length, sequences_q_rows)], aligned to 4
-                                  * bytes: natural logarithm of the sum of exp(score) of each row;
-                                  * -infinity where no key is seen */
-    uint32_t batch;              /* u32: matrices of each head, or sequences */
-    uint32_t q_heads;            /* u32: heads of Q and O */
-    uint32_t kv_heads;           /* u32: heads of K and V; each serves q_heads / kv_heads consecutive heads
-                                  * of Q */
-    uint32_t q_length;           /* u32: rows of Q and O; of sequences with lengths of their own the most,
-                                  * to which a longer one is cut */
-    uint32_t k_length;           /* u32: rows of K and V; likewise */
-    double scale;                /* f32, passed as double: factor of the scores, at least 0 and finite;
-                                  * usually 1 / sqrt(head_dim) */
-    uint32_t q_row_stride;       /* u32: elements of Q from row to row */
-    uint32_t k_row_stride;       /* u32: the same for K */
-    uint32_t v_row_stride;       /* u32: the same for V */
-    uint32_t out_row_stride;     /* u32: the same for O */
-    uint64_t q_batch_stride;     /* u64: elements of Q from batch to batch; 0 where there is only one */
-    uint64_t q_head_stride;      /* u64: elements of Q from head to head; 0 where there is only one */
-    uint64_t k_batch_stride;     /* u64: the same for K; 0: all batches share it */
-    uint64_t k_head_stride;      /* u64: the same for K */
-    uint64_t v_batch_stride;     /* u64: the same for V; 0: all batches share it */
-    uint64_t v_head_stride;      /* u64: the same for V */
-    uint64_t out_batch_stride;   /* u64: the same for O; its batches must not overlap */
-    uint64_t out_head_stride;    /* u64: the same for O; its heads must not overlap */
-    CUdeviceptr workspace;       /* scratch, f32, as many as kiln_default_attention_workspace says, aligned
-                                  * to 16 bytes, only when split_k != 1: partial results over the keys;
-                                  * workspace and tile_counters belong to one launch at a time */
-    CUdeviceptr tile_counters;   /* in and out, u32, as many as kiln_default_attention_workspace says,
-                                  * aligned to 4 bytes, only when split_k != 1: must be all 0 before a
-                                  * launch, or O is wrong; the launch leaves them 0; one launch at a time */
-    uint64_t workspace_size;     /* u64: numbers that workspace holds; tile_counters has one for each 32
-                                  * queries of each head, and 17 for each 16 of them, but no more than 8704
-                                  * unless splits is above 1; 0: neither is given, and the keys are not
-                                  * split */
+    CUdeviceptr q;             /* in, type[batch, q_length, q_heads, head_dim] or [sequences.q_rows,
+                                * q_heads, head_dim], aligned to 16 bytes: Q */
+    CUdeviceptr k;             /* in, type[batch, k_length, kv_heads, head_dim] or [pages.count,
+                                * pages.size, kv_heads, head_dim], aligned to 16 bytes: K */
+    CUdeviceptr v;             /* in, type[batch, k_length, kv_heads, head_dim] or [pages.count,
+                                * pages.size, kv_heads, head_dim], aligned to 16 bytes: V */
+    CUdeviceptr out;           /* out, type[batch, q_length, q_heads, head_dim] or [sequences.q_rows,
+                                * q_heads, head_dim], aligned to 16 bytes: O */
+    CUdeviceptr lse;           /* out, may be null, f32[batch, q_heads, q_length] or [q_heads,
+                                * sequences.q_rows]: log-sum-exp of each row */
+    uint32_t batch;            /* sequences, or matrices of each head */
+    uint32_t q_heads;          /* heads of Q and O */
+    uint32_t kv_heads;         /* heads of K and V; each serves q_heads / kv_heads consecutive heads of Q */
+    uint32_t q_length;         /* rows of Q and O of the longest sequence */
+    uint32_t k_length;         /* rows of K and V of the longest sequence */
+    double scale;              /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
+    uint32_t q_row_stride, k_row_stride, v_row_stride, out_row_stride; /* elements from row to row */
+    /* elements from batch to batch (of K and V in pages: from page to page), and from head to head */
+    uint64_t q_batch_stride, q_head_stride, k_batch_stride, k_head_stride, v_batch_stride, v_head_stride,
+        out_batch_stride, out_head_stride;
+    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial results of one launch */
+    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
+    uint64_t workspace_size;   /* elements of workspace; 0: none, and the keys are not split */
+    /* a query sees fewer keys than this before or after its own; 0: all */
+    struct { uint32_t left, right; } window;
+    uint32_t first_keys;       /* first keys, as many, that a query sees in spite of window.left */
+    int32_t causal_offset;     /* query i's own key is i + k_length - q_length + causal_offset */
+    CUdeviceptr sinks;         /* in, may be null, f32[q_heads]: a score that joins the sum of each row */
+    uint32_t splits;           /* parts that the keys are cut into, 1 to 256; 0: as suits the device */
     struct {
-        uint32_t left;           /* u32: a query sees fewer keys than this in front of its own; 0: all of
-                                  * them */
-        uint32_t right;          /* u32: a query sees fewer keys than this behind its own; 0: all of them,
-                                  * or with causal none */
-    } window;
-    uint32_t first_keys;         /* u32: the first keys, as many, that a query sees in spite of window_left */
-    int32_t causal_offset;       /* i32: query i's own key is i + k_length - q_length + causal_offset;
-                                  * beyond 2^29 either way it counts as that */
-    CUdeviceptr sinks;           /* in, may be null, f32[q_heads], aligned to 4 bytes: a score of each head
-                                  * of Q that joins the sum of exp(score) of its rows, and with it lse,
-                                  * without a row of V; neither +infinity nor a NaN. Keys that all queries
-                                  * see are first_keys */
-    uint32_t splits;             /* u32: parts that the keys are cut into, from 1 to 256, which decide how
-                                  * a variant rounds sums: equal splits give it equal bits on devices of
-                                  * one compute capability, however many multiprocessors they have; 0: as
-                                  * many as suit the device */
-    struct {
-        CUdeviceptr q_offsets;   /* in, may be null, u32[batch + 1], aligned to 4 bytes, only when layout
-                                  * != dense: where the rows of Q and O of each sequence begin, in
-                                  * increasing order, and their end; null: each has q_length */
-        CUdeviceptr k_offsets;   /* in, may be null, u32[batch + 1], only when layout == ragged: the same
-                                  * for K and V; null: sequences are a batch stride apart */
-        CUdeviceptr k_lengths;   /* in, may be null, u32[batch], aligned to 4 bytes, only when layout !=
-                                  * dense: keys of each sequence, the first of its rows; null: as many as
-                                  * it has rows, k_length in pages. What is behind them is not read */
-        uint32_t q_rows;         /* u32, only when layout != dense: rows of Q and O of all sequences: at
-                                  * least q_length, and without q_offsets batch * q_length */
-        uint32_t k_rows;         /* u32, only when layout == ragged: rows of K and V of all sequences,
-                                  * where k_offsets counts them; else it does not matter */
+        CUdeviceptr q_offsets; /* in, may be null, u32[batch + 1], only when layout != dense: first row of
+                                * each sequence in Q and O */
+        CUdeviceptr k_offsets; /* not read by this bundle: leave 0 */
+        CUdeviceptr k_lengths; /* in, may be null, u32[batch], only when layout != dense: keys of each
+                                * sequence */
+        uint32_t q_rows;       /* only when layout != dense: rows of Q and O of all sequences */
+        uint32_t k_rows;       /* not read by this bundle: leave 0 */
     } sequences;
     struct {
-        CUdeviceptr table;       /* in, i32[pages_entries], aligned to 4 bytes, only when layout == paged:
-                                  * the page of a sequence's key j is entry sequence * stride + j / size,
-                                  * or with starts starts[sequence] + j / size. Entries behind its last key
-                                  * are not read */
-        CUdeviceptr starts;      /* in, may be null, u32[batch + 1], aligned to 4 bytes, only when layout
-                                  * == paged: first entry of each sequence, and the end of all, which is
-                                  * not read; null: they are a stride apart */
-        uint32_t entries;        /* u32, only when layout == paged: entries of table */
-        uint32_t stride;         /* u32, only when layout == paged: entries of table from sequence to
-                                  * sequence, 0 where all share them; with starts it does not matter */
-        uint32_t count;          /* u32, only when layout == paged: pages that K and V have room for, a
-                                  * batch stride apart */
-        uint32_t size;           /* u32, only when layout == paged: rows of a page, a multiple of 8. A row
-                                  * lies in one piece: vLLM's keys that are split into groups of x elements
-                                  * are not taken */
+        CUdeviceptr table;     /* in, i32[pages.entries], only when layout == paged: page of key j:
+                                * [sequence * stride + j / size] */
+        CUdeviceptr starts;    /* in, may be null, u32[batch + 1], only when layout == paged: first entry
+                                * of each sequence */
+        uint32_t entries;      /* only when layout == paged: entries of table */
+        uint32_t stride;       /* only when layout == paged: entries from sequence to sequence; 0: all
+                                * share them */
+        uint32_t count;        /* only when layout == paged: pages of K and V, a batch stride apart */
+        uint32_t size;         /* only when layout == paged: rows of a page, a multiple of 8 */
     } pages;
-    CUdeviceptr k_codes;         /* in, i8[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
-                                  * select(layout == paged, pages_size, select(layout == ragged &&
-                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
-                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
-                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * k_batch_stride +
-                                  * (max(kv_heads, 1) - 1) * k_head_stride + (max(select(layout == paged,
-                                  * pages_size, select(layout == ragged && given(sequences_k_offsets),
-                                  * sequences_k_rows, k_length)), 1) - 1) * k_row_stride + head_dim)], only
-                                  * when kv != same: K: signed bytes, or e4m3 numbers */
-    CUdeviceptr v_codes;         /* in, i8[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
-                                  * select(layout == paged, pages_size, select(layout == ragged &&
-                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
-                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
-                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * v_batch_stride +
-                                  * (max(kv_heads, 1) - 1) * v_head_stride + (max(select(layout == paged,
-                                  * pages_size, select(layout == ragged && given(sequences_k_offsets),
-                                  * sequences_k_rows, k_length)), 1) - 1) * v_row_stride +
-                                  * select(head_dim_v == 0, head_dim, head_dim_v))], only when kv != same:
-                                  * V, likewise */
-    CUdeviceptr k_scale;         /* in, constant, f32[kv_heads], only when kv == e4m3 || kv == int8: of
-                                  * each head of K: what codes are multiplied by; at least 0 and finite,
-                                  * which nothing checks */
-    CUdeviceptr v_scale;         /* in, constant, f32[kv_heads], only when kv == e4m3 || kv == int8: the
-                                  * same for V */
-    CUdeviceptr k_scales;        /* in, f32[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
-                                  * select(layout == paged, pages_size, select(layout == ragged &&
-                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
-                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
-                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * scale_batch_stride +
-                                  * (max(kv_heads, 1) - 1) * scale_head_stride + (max(select(layout ==
-                                  * paged, pages_size, select(layout == ragged &&
-                                  * given(sequences_k_offsets), sequences_k_rows, k_length)), 1) - 1) *
-                                  * scale_row_stride + 1)], only when kv == int8_token: of each key and
-                                  * head of K: what codes are multiplied by */
-    CUdeviceptr v_scales;        /* in, f32[select(select(layout == paged, pages_count, select(layout ==
-                                  * ragged && given(sequences_k_offsets), 1, batch)) * kv_heads *
-                                  * select(layout == paged, pages_size, select(layout == ragged &&
-                                  * given(sequences_k_offsets), sequences_k_rows, k_length)) == 0, 0,
-                                  * (max(select(layout == paged, pages_count, select(layout == ragged &&
-                                  * given(sequences_k_offsets), 1, batch)), 1) - 1) * scale_batch_stride +
-                                  * (max(kv_heads, 1) - 1) * scale_head_stride + (max(select(layout ==
-                                  * paged, pages_size, select(layout == ragged &&
-                                  * given(sequences_k_offsets), sequences_k_rows, k_length)), 1) - 1) *
-                                  * scale_row_stride + 1)], only when kv == int8_token: the same for V,
-                                  * with the same strides */
-    uint32_t scale_row_stride;   /* u32, only when kv == int8_token: scales from key to key */
-    uint64_t scale_batch_stride; /* u64, only when kv == int8_token: scales from batch to batch, or from
-                                  * page to page */
-    uint64_t scale_head_stride;  /* u64, only when kv == int8_token: scales from head to head */
-    double softcap;              /* f32, passed as double, only when score == softcap: bound of the scores,
-                                  * at least 0 and finite; 0 makes all of them 0 */
-    CUdeviceptr alibi_slopes;    /* in, f32[q_heads], only when score == alibi: of each head of Q */
-    CUdeviceptr mask;            /* in, type[select(batch * q_heads * q_length * k_length == 0, 0,
-                                  * (max(batch, 1) - 1) * mask_batch_stride + (max(q_heads, 1) - 1) *
-                                  * mask_head_stride + (max(q_length, 1) - 1) * mask_row_stride +
-                                  * k_length)], only when score == mask: added to the scores: row i is
-                                  * query i's; -infinity hides a key whatever its score is, but its row of
-                                  * V must be finite */
-    uint32_t mask_row_stride;    /* u32, only when score == mask: elements of mask from row to row; 0: all
-                                  * queries share it */
-    uint64_t mask_head_stride;   /* u64, only when score == mask: the same from head to head of Q */
-    uint64_t mask_batch_stride;  /* u64, only when score == mask: the same from batch to batch */
-    uint32_t type;               /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is
-                                  * f16 */
-    uint32_t head_dim;           /* elements of a row of Q, K, V and O; 0 is 128 */
-    uint32_t causal;             /* a query sees no keys behind its own, i + k_length - q_length +
-                                  * causal_offset; false: all keys; 0 or 1 */
-    uint32_t score;              /* what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s
-                                  * - slope * |own key - key|; s + an element of mask;
-                                  * KILN_DEFAULT_ATTENTION_SCORE_...; 0 is plain */
-    uint32_t layout;             /* dense: batch strides, one length; ragged: sequences' rows one behind
-                                  * the other, with offsets and lengths on the device; paged: the same of Q
-                                  * and O, K and V in pages; KILN_DEFAULT_ATTENTION_LAYOUT_...; 0 is dense */
-    uint32_t head_dim_v;         /* elements of a row of V and O where they are not as many as K's; 0:
-                                  * head_dim; 0 is 0 */
-    uint32_t kv;                 /* elements of K and V; same: of the type that Q has; e4m3, int8: codes of
-                                  * 8 bits, with a scale for each head; int8_token: codes of 8 bits, with a
-                                  * scale for each key and head, as rope writes them;
-                                  * KILN_DEFAULT_ATTENTION_KV_...; 0 is same */
+    /* not read by this bundle: leave 0 */
+    CUdeviceptr k_codes, v_codes, k_scale, v_scale, k_scales, v_scales; uint32_t scale_row_stride;
+    uint64_t scale_batch_stride, scale_head_stride; double softcap; CUdeviceptr alibi_slopes, mask;
+    uint32_t mask_row_stride; uint64_t mask_head_stride, mask_batch_stride;
+    uint32_t type;             /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
+    uint32_t head_dim;         /* elements of a row of Q, K, V and O: 128 64; 0 is 128 */
+    uint32_t causal;           /* a query sees no keys after its own, see causal_offset; 0 or 1 */
+    uint32_t score;            /* what becomes of the scores: plain; 0 is plain */
+    uint32_t layout;           /* how sequences lie: dense paged; 0 is dense */
+    uint32_t head_dim_v, kv;   /* 0, or the bundle's only values: 0, same */
 } kiln_default_attention_args;
-
 kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
                                    const kiln_default_attention_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_attention_pick(&loader, &args, &kernel);
+ * C++: kiln_default_attention_pick(&loader, args, &kernel); */
 kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
                                         const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_attention_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_attention_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
                                               kiln_candidate *list, size_t capacity, size_t *count);
-
-/* The bytes of workspace and tile_counters that the variant takes which is picked when there are as many;
- * 0 and 0: none. Neither they nor any pointer need be in `args` yet. workspace_size is the bytes over
- * those of an element. */
+/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
+ * be set.
+ * C: kiln_default_attention_workspace(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_attention_workspace(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_attention_workspace(kiln_loader *loader, const kiln_default_attention_args *args,
                                              uint64_t *workspace_bytes, uint64_t *counter_bytes);
-
-/* Those that are enough for any variant that has what `args` names, at these sizes and at all that are not
- * larger in any. */
+/* Bytes that are enough for any variant, at these and at all smaller sizes.
+ * C: kiln_default_attention_workspace_max(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_attention_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status kiln_default_attention_workspace_max(kiln_loader *loader, const kiln_default_attention_args *args,
                                                  uint64_t *workspace_bytes, uint64_t *counter_bytes);
+/* Sets the strides of arrays without gaps.
+ * C: kiln_default_attention_set_contiguous(&args);  C++: kiln_default_attention_set_contiguous(args); */
+void kiln_default_attention_set_contiguous(kiln_default_attention_args *args);
 
 /* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
- * like kiln_default_attention. */
+ * like kiln_default_attention.
+ * C: kiln_default_attention_single_head_args args = {0};
+ * C++: kiln_default_attention_single_head_args args = {};
+ * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.seq_len = 64; args.scale = 1 / sqrt(128);
+ * args.type = KILN_DEFAULT_ATTENTION_TYPE_F16; args.head_dim = 128; args.causal = 1;
+ * args.score = KILN_DEFAULT_ATTENTION_SCORE_PLAIN; args.layout = KILN_DEFAULT_ATTENTION_LAYOUT_DENSE;
+ * args.kv = KILN_DEFAULT_ATTENTION_KV_SAME;
+ * C: kiln_default_attention_single_head(&loader, stream, &args);
+ * C++: kiln_default_attention_single_head(&loader, stream, args); */
 typedef struct kiln_default_attention_single_head_args {
     CUdeviceptr q;       /* in, type[seq_len, head_dim], aligned to 16 bytes: Q */
     CUdeviceptr k;       /* in, type[seq_len, head_dim], aligned to 16 bytes: K */
-    CUdeviceptr v;       /* in, type[seq_len, select(head_dim_v == 0, head_dim, head_dim_v)], aligned to 16
-                          * bytes: V */
-    CUdeviceptr out;     /* out, type[seq_len, select(head_dim_v == 0, head_dim, head_dim_v)], aligned to
-                          * 16 bytes: O */
-    uint32_t seq_len;    /* u32: rows of each matrix, one after the other */
-    double scale;        /* f32, passed as double: factor of the scores, at least 0 and finite; usually 1 /
-                          * sqrt(head_dim) */
-    uint32_t type;       /* element type of Q, K, V and O; KILN_DEFAULT_ATTENTION_TYPE_...; 0 is f16 */
-    uint32_t head_dim;   /* elements of a row of Q, K, V and O; 0 is 128 */
-    uint32_t causal;     /* a query sees no keys behind its own, i + k_length - q_length + causal_offset;
-                          * false: all keys; 0 or 1 */
-    uint32_t score;      /* what becomes of scale * q * k: nothing; softcap * tanh(s / softcap); s - slope
-                          * * |own key - key|; s + an element of mask; KILN_DEFAULT_ATTENTION_SCORE_...; 0
-                          * is plain */
-    uint32_t layout;     /* dense: batch strides, one length; ragged: sequences' rows one behind the other,
-                          * with offsets and lengths on the device; paged: the same of Q and O, K and V in
-                          * pages; KILN_DEFAULT_ATTENTION_LAYOUT_...; 0 is dense */
-    uint32_t head_dim_v; /* elements of a row of V and O where they are not as many as K's; 0: head_dim; 0
-                          * is 0 */
-    uint32_t kv;         /* elements of K and V; same: of the type that Q has; e4m3, int8: codes of 8 bits,
-                          * with a scale for each head; int8_token: codes of 8 bits, with a scale for each
-                          * key and head, as rope writes them; KILN_DEFAULT_ATTENTION_KV_...; 0 is same */
+    CUdeviceptr v;       /* in, type[seq_len, head_dim], aligned to 16 bytes: V */
+    CUdeviceptr out;     /* out, type[seq_len, head_dim], aligned to 16 bytes: O */
+    uint32_t seq_len;    /* rows of each matrix, one after the other */
+    double scale;        /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
+    uint32_t type;       /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
+    uint32_t head_dim;   /* elements of a row of Q, K, V and O: 128 64; 0 is 128 */
+    uint32_t causal;     /* a query sees no keys after its own, see causal_offset; 0 or 1 */
+    uint32_t score;      /* what becomes of the scores: plain; 0 is plain */
+    uint32_t layout;     /* how sequences lie: dense paged; 0 is dense */
+    uint32_t head_dim_v, kv; /* 0, or the bundle's only values: 0, same */
 } kiln_default_attention_single_head_args;
 
 kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
                                                const kiln_default_attention_single_head_args *args);
 
-/* attention/type=f16,head_dim=128,causal=true,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false */
+/* attention/type=f16,head_dim=128,causal=true,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false
+ * C: kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(&loader, stream, &args);
+ * C++: kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(&loader, stream, args); */
 extern const kiln_kernel kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel;
 kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
                                                                          const kiln_default_attention_args *args);
@@ -1799,139 +1305,79 @@ kiln_status kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(ki
                                                                               CUstream stream,
                                                                               const kiln_default_attention_args *args);
 
-/* rope: rotate Q and K by position, append K and V to a cache.
- * Source: RoFormer (arXiv:2104.09864); slots and pages as vLLM has them (arXiv:2309.06180).
- * Accuracy: an angle is position * frequency * 2^-64 turns, exactly; its cosine c and sine s are within
- * 2^-22. An element of a pair (a, b) becomes magnitude * (a * c - b * s) or magnitude * (a * s + b * c),
- * within 2^-21 * |magnitude| * (|a| + |b|), plus one rounding to the type; the others keep their bits. A
- * code is the nearest one, of two the even one, to a quotient that is within 2^-21 of x / scale,
- * relatively, and is x / scale where scale is a power of two; x is the element before it is rounded to the
- * type. Codes are at most 448 (e4m3), from -128 to 127 (int8). int8_token: scale is max(|x|) / 127 within
- * 2^-22, relatively, max(|x|) of at least 2^-118. This holds where products with cosines, and with 1 /
- * scale, are normal numbers of f32 or 0.
- * NaN and infinity: IEEE arithmetic: a NaN or an infinity comes to both elements of its pair, and to no
- * others. In the cache a NaN is 0x7f (e4m3) or 0 (int8), an infinity the largest code. int8_token: a head
- * with one has a scale that is a NaN or an infinity, and codes 0.
+/* rope: rotate Q and K by position, append K and V to a cache. Source: RoFormer (arXiv:2104.09864); slots
+ * and pages as vLLM has them (arXiv:2309.06180).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families rope`.
  * When n == 0 || q_heads + k_heads + v_heads == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - rotary_dim must be a multiple of 16, and at most head_dim
- *   - n must be below 2^31
- *   - heads must be at most 65535
- *   - page_size must be at least 1
- *   - pages * page_size must be at most 2^31
- *   - magnitude must be finite
- *   - strides of q must be multiples of 8
- *   - strides of k must be multiples of 8
- *   - strides of v must be multiples of 8
- *   - strides of q_out must be multiples of 8
- *   - strides of the cache must be multiples of 8
- *   - out_row_stride must be at least head_dim where n is above 1
- *   - out_head_stride must be at least head_dim where q_heads is above 1
- *   - cache_page_stride must be at least head_dim where pages is above 1
- *   - cache_row_stride must be at least head_dim where page_size is above 1
- *   - cache_head_stride must be at least head_dim where k_heads or v_heads is above 1 */
-
-enum {
-    KILN_DEFAULT_ROPE_TYPE_BF16 = 2,
-};
-
-enum {
-    KILN_DEFAULT_ROPE_PAIRS_HALVES = 1,
-};
-
-enum {
-    KILN_DEFAULT_ROPE_CACHE_SAME = 1,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: rotary_dim must be a multiple of 16, and at most head_dim; n must
+ * be below 2^31; heads must be at most 65535; page_size must be at least 1; pages * page_size must be at
+ * most 2^31; magnitude must be finite; strides of q, strides of k, strides of v, strides of q_out, strides
+ * of the cache must be multiples of 8; out_row_stride must be at least head_dim where n is above 1;
+ * out_head_stride must be at least head_dim where q_heads is above 1; cache_page_stride must be at least
+ * head_dim where pages is above 1; cache_row_stride must be at least head_dim where page_size is above 1;
+ * cache_head_stride must be at least head_dim where k_heads or v_heads is above 1.
+ * C: kiln_default_rope_args args = {0};  C++: kiln_default_rope_args args = {};
+ * Both: args.q = q; args.k = k; args.v = v; args.frequencies = frequencies; args.positions = positions;
+ * args.slots = slots; args.q_out = q_out; args.k_cache = k_cache; args.v_cache = v_cache; args.n = 4;
+ * args.q_heads = 8; args.k_heads = 2; args.v_heads = 2; args.rotary_dim = 128; args.magnitude = 1;
+ * args.pages = 16; args.page_size = 16; args.type = KILN_DEFAULT_ROPE_TYPE_BF16; args.head_dim = 128;
+ * args.pairs = KILN_DEFAULT_ROPE_PAIRS_HALVES; args.cache = KILN_DEFAULT_ROPE_CACHE_SAME;
+ * kiln_default_rope_set_contiguous(&args);
+ * C: kiln_default_rope(&loader, stream, &args);  C++: kiln_default_rope(&loader, stream, args); */
+enum { KILN_DEFAULT_ROPE_TYPE_BF16 = 2 };
+enum { KILN_DEFAULT_ROPE_PAIRS_HALVES = 1 };
+enum { KILN_DEFAULT_ROPE_CACHE_SAME = 1 };
 typedef struct kiln_default_rope_args {
-    CUdeviceptr q;              /* in, bf16[select(n * q_heads == 0, 0, (max(n, 1) - 1) * q_row_stride +
-                                 * (max(q_heads, 1) - 1) * q_head_stride + head_dim)], aligned to 16 bytes:
-                                 * Q, a row for each token */
-    CUdeviceptr k;              /* in, bf16[select(n * k_heads == 0, 0, (max(n, 1) - 1) * k_row_stride +
-                                 * (max(k_heads, 1) - 1) * k_head_stride + head_dim)], aligned to 16 bytes:
-                                 * K */
-    CUdeviceptr v;              /* in, bf16[select(n * v_heads == 0, 0, (max(n, 1) - 1) * v_row_stride +
-                                 * (max(v_heads, 1) - 1) * v_head_stride + head_dim)], aligned to 16 bytes:
-                                 * V */
-    CUdeviceptr frequencies;    /* in, constant, u64[rotary_dim / 2], aligned to 8 bytes: of each pair: how
-                                 * far one position turns it, in fractions of a turn, 2^-64 each */
-    CUdeviceptr positions;      /* in, u32[n], aligned to 4 bytes: of each token; i32 that are not negative
-                                 * have the same bits */
-    CUdeviceptr slots;          /* in, i64[select(k_heads + v_heads == 0, 0, n)], aligned to 8 bytes: where
-                                 * each token's K and V go: page * page_size + row, another for each. With
-                                 * one that is negative or beyond the cache nothing is appended */
-    CUdeviceptr q_out;          /* out, bf16[select(n * q_heads == 0, 0, (max(n, 1) - 1) * out_row_stride +
-                                 * (max(q_heads, 1) - 1) * out_head_stride + head_dim)], aligned to 16
-                                 * bytes: the rotated Q; may be q, with q's strides */
-    CUdeviceptr k_cache;        /* in and out, bf16[select(pages * page_size * k_heads == 0, 0, (max(pages,
-                                 * 1) - 1) * cache_page_stride + (max(page_size, 1) - 1) * cache_row_stride
-                                 * + (max(k_heads, 1) - 1) * cache_head_stride + head_dim)], aligned to 16
-                                 * bytes, only when cache == same: the cache of K; what gets no token stays
-                                 * as it is */
-    CUdeviceptr v_cache;        /* in and out, bf16[select(pages * page_size * v_heads == 0, 0, (max(pages,
-                                 * 1) - 1) * cache_page_stride + (max(page_size, 1) - 1) * cache_row_stride
-                                 * + (max(v_heads, 1) - 1) * cache_head_stride + head_dim)], aligned to 16
-                                 * bytes, only when cache == same: the cache of V, with the same strides */
-    CUdeviceptr k_codes;        /* in and out, i8[select(pages * page_size * k_heads == 0, 0, (max(pages,
-                                 * 1) - 1) * cache_page_stride + (max(page_size, 1) - 1) * cache_row_stride
-                                 * + (max(k_heads, 1) - 1) * cache_head_stride + head_dim)], only when
-                                 * cache != same: the cache of K: signed bytes, or e4m3 numbers */
-    CUdeviceptr v_codes;        /* in and out, i8[select(pages * page_size * v_heads == 0, 0, (max(pages,
-                                 * 1) - 1) * cache_page_stride + (max(page_size, 1) - 1) * cache_row_stride
-                                 * + (max(v_heads, 1) - 1) * cache_head_stride + head_dim)], only when
-                                 * cache != same: the cache of V, with the same strides */
-    CUdeviceptr k_scale;        /* in, constant, f32[k_heads], only when cache == e4m3 || cache == int8: of
-                                 * each head of K: what codes are multiplied by */
-    CUdeviceptr v_scale;        /* in, constant, f32[v_heads], only when cache == e4m3 || cache == int8:
-                                 * the same for V */
-    CUdeviceptr k_scales;       /* in and out, f32[select(pages * page_size * k_heads == 0, 0, (max(pages,
-                                 * 1) - 1) * scale_page_stride + (max(page_size, 1) - 1) * scale_row_stride
-                                 * + (max(k_heads, 1) - 1) * scale_head_stride + 1)], only when cache ==
-                                 * int8_token: of each slot and head of K: what codes are multiplied by */
-    CUdeviceptr v_scales;       /* in and out, f32[select(pages * page_size * v_heads == 0, 0, (max(pages,
-                                 * 1) - 1) * scale_page_stride + (max(page_size, 1) - 1) * scale_row_stride
-                                 * + (max(v_heads, 1) - 1) * scale_head_stride + 1)], only when cache ==
-                                 * int8_token: the same for V, with the same strides */
-    uint32_t n;                 /* u32: tokens */
-    uint32_t q_heads;           /* u32: heads of Q; may be 0 */
-    uint32_t k_heads;           /* u32: heads of K; may be 0 */
-    uint32_t v_heads;           /* u32: heads of V; may be 0 */
-    uint32_t rotary_dim;        /* u32: elements of a head that are rotated, its first; the others stay */
-    float magnitude;            /* f32: factor of cosines and sines; usually 1 */
-    uint32_t pages;             /* u32: pages of the cache */
-    uint32_t page_size;         /* u32: rows of a page */
-    uint64_t q_row_stride;      /* u64: elements of Q from token to token */
-    uint64_t q_head_stride;     /* u64: elements of Q from head to head */
-    uint64_t k_row_stride;      /* u64: the same for K */
-    uint64_t k_head_stride;     /* u64: the same for K */
-    uint64_t v_row_stride;      /* u64: the same for V */
-    uint64_t v_head_stride;     /* u64: the same for V */
-    uint64_t out_row_stride;    /* u64: the same for q_out */
-    uint64_t out_head_stride;   /* u64: the same for q_out */
-    uint64_t cache_page_stride; /* u64: elements of a cache from page to page */
-    uint64_t cache_row_stride;  /* u64: elements of a cache from row to row of a page */
-    uint64_t cache_head_stride; /* u64: elements of a cache from head to head */
-    uint64_t scale_page_stride; /* u64, only when cache == int8_token: the same for scales */
-    uint64_t scale_row_stride;  /* u64, only when cache == int8_token: the same for scales */
-    uint64_t scale_head_stride; /* u64, only when cache == int8_token: the same for scales */
-    uint32_t type;              /* element type of Q, K and V, and of the rotated Q;
-                                 * KILN_DEFAULT_ROPE_TYPE_...; 0 is bf16 */
-    uint32_t head_dim;          /* elements of a head; 0 is 128 */
-    uint32_t pairs;             /* pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and
-                                 * Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J);
-                                 * KILN_DEFAULT_ROPE_PAIRS_...; 0 is halves */
-    uint32_t cache;             /* of the cache; same: type; e4m3, int8: 8 bits, with a scale for each
-                                 * head; int8_token: with a scale for each token and head, written beside
-                                 * them; KILN_DEFAULT_ROPE_CACHE_...; 0 is same */
+    CUdeviceptr q;              /* in, bf16[n, q_heads, 128], aligned to 16 bytes: Q, a row for each token */
+    CUdeviceptr k;              /* in, bf16[n, k_heads, 128], aligned to 16 bytes: K */
+    CUdeviceptr v;              /* in, bf16[n, v_heads, 128], aligned to 16 bytes: V */
+    CUdeviceptr frequencies;    /* in, constant, u64[rotary_dim / 2]: how far one position turns each pair */
+    CUdeviceptr positions;      /* in, u32[n]: of each token; i32 that are not negative have the same bits */
+    CUdeviceptr slots;          /* in, i64[select(k_heads + v_heads == 0, 0, n)]: page * page_size + row
+                                 * for each token's K and V */
+    CUdeviceptr q_out;          /* out, bf16[n, q_heads, 128], aligned to 16 bytes: the rotated Q */
+    CUdeviceptr k_cache;        /* in and out, bf16[pages, page_size, max(k_heads, v_heads), 128], aligned
+                                 * to 16 bytes: the cache of K */
+    CUdeviceptr v_cache;        /* in and out, bf16[pages, page_size, max(k_heads, v_heads), 128], aligned
+                                 * to 16 bytes: the cache of V */
+    CUdeviceptr k_codes, v_codes, k_scale, v_scale, k_scales, v_scales; /* not read by this bundle: leave 0 */
+    uint32_t n;                 /* tokens */
+    uint32_t q_heads;           /* heads of Q; may be 0 */
+    uint32_t k_heads;           /* heads of K; may be 0 */
+    uint32_t v_heads;           /* heads of V; may be 0 */
+    uint32_t rotary_dim;        /* elements of a head that are rotated, its first; the others stay */
+    float magnitude;            /* factor of cosines and sines; usually 1 */
+    uint32_t pages;             /* pages of the cache */
+    uint32_t page_size;         /* rows of a page */
+    uint64_t q_row_stride;      /* elements of Q from token to token */
+    uint64_t q_head_stride;     /* elements of Q from head to head */
+    uint64_t k_row_stride, k_head_stride; /* the same for K */
+    uint64_t v_row_stride, v_head_stride; /* the same for V */
+    uint64_t out_row_stride, out_head_stride; /* the same for q_out */
+    uint64_t cache_page_stride; /* elements of a cache from page to page */
+    uint64_t cache_row_stride;  /* elements of a cache from row to row of a page */
+    uint64_t cache_head_stride; /* elements of a cache from head to head */
+    uint64_t scale_page_stride, scale_row_stride, scale_head_stride; /* not read by this bundle: leave 0 */
+    uint32_t type, head_dim, pairs, cache; /* 0, or the bundle's only values: bf16, 128, halves, same */
 } kiln_default_rope_args;
-
 kiln_status kiln_default_rope(kiln_loader *loader, CUstream stream, const kiln_default_rope_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_rope_pick(&loader, &args, &kernel);
+ * C++: kiln_default_rope_pick(&loader, args, &kernel); */
 kiln_status kiln_default_rope_pick(kiln_loader *loader, const kiln_default_rope_args *args,
                                    const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_rope_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_rope_candidates(&loader, args, list, 8, &count); */
 kiln_status kiln_default_rope_candidates(kiln_loader *loader, const kiln_default_rope_args *args,
                                          kiln_candidate *list, size_t capacity, size_t *count);
+/* Sets the strides of arrays without gaps.
+ * C: kiln_default_rope_set_contiguous(&args);  C++: kiln_default_rope_set_contiguous(args); */
+void kiln_default_rope_set_contiguous(kiln_default_rope_args *args);
 
-/* rope/type=bf16,head_dim=128,pairs=halves,cache=same */
+/* rope/type=bf16,head_dim=128,pairs=halves,cache=same
+ * C: kiln_default_rope_bf16_128_halves_same(&loader, stream, &args);
+ * C++: kiln_default_rope_bf16_128_halves_same(&loader, stream, args); */
 extern const kiln_kernel kiln_default_rope_bf16_128_halves_same_kernel;
 kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream stream,
                                                    const kiln_default_rope_args *args);
@@ -2099,6 +1545,7 @@ KILN_PICK(kiln_default_attention_pick, kiln_default_attention_args)
 KILN_CANDIDATES(kiln_default_attention_candidates, kiln_default_attention_args)
 KILN_WORKSPACE(kiln_default_attention_workspace, kiln_default_attention_args)
 KILN_WORKSPACE_MAX(kiln_default_attention_workspace_max, kiln_default_attention_args)
+inline void kiln_default_attention_set_contiguous(kiln_default_attention_args &args) { kiln_default_attention_set_contiguous(&args); }
 KILN_CALL(kiln_default_attention_single_head, kiln_default_attention_single_head_args)
 KILN_CALL(kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa, kiln_default_attention_args)
 KILN_CALL(kiln_default_attention_f16_128_causal_mma_128_64_1_nopack_gqa, kiln_default_attention_args)
@@ -2110,6 +1557,7 @@ KILN_CALL(kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged, kil
 KILN_CALL(kiln_default_rope, kiln_default_rope_args)
 KILN_PICK(kiln_default_rope_pick, kiln_default_rope_args)
 KILN_CANDIDATES(kiln_default_rope_candidates, kiln_default_rope_args)
+inline void kiln_default_rope_set_contiguous(kiln_default_rope_args &args) { kiln_default_rope_set_contiguous(&args); }
 KILN_CALL(kiln_default_rope_bf16_128_halves_same, kiln_default_rope_args)
 #undef KILN_CALL
 #undef KILN_PICK

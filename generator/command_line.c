@@ -37,6 +37,7 @@ typedef enum option_name {
     OPTION_FORCE,
     OPTION_QUIET,
     OPTION_IR,
+    OPTION_CONTIGUOUS,
     OPTION_LONG,
     OPTION_JSON,
     OPTION_HELP,
@@ -50,6 +51,7 @@ typedef struct command_line {
     const char *const *names; /* what stands without an option: CONFIG and ID, or NAME */
     size_t name_count;
     const char *command;
+    const char *line;                  /* all words, as a shell takes them */
     const char *options[OPTION_COUNT]; /* the value, empty where there is none; null: not given */
     const char **ptx;                  /* each value of --ptx */
     size_t ptx_count, ptx_capacity;
@@ -216,6 +218,11 @@ static int run_choose(command_line *c)
     text summary = text_new(c->arena);
     if (!read_count(c, OPTION_CANDIDATES, &candidates))
         return EXIT_BAD_USAGE;
+    if (candidates > 0 && !c->options[OPTION_OUTPUT] && !c->options[OPTION_DIFF]) {
+        fail(
+            "choose --candidates needs --output FILE: the lock beside the configuration is for the bundle that ships");
+        return EXIT_BAD_USAGE;
+    }
     plan *p = read_config(
         c, &(choose_options){.ignores_lock = true, .candidates = candidates, .summary = &summary});
     int status = p ? 0 : bad_status(c);
@@ -444,8 +451,12 @@ static int run_explain(command_line *c)
     text out = text_new(c->arena);
     text_printf(&out, "%s on %s, sm_%u, %u multiprocessors: ", family->name, device_name, (unsigned)device.sm,
                 (unsigned)device.multiprocessors);
+    const explain_options options = {.command = c->line,
+                                     .device_mhz = device_mhz(device_name),
+                                     .is_contiguous = c->options[OPTION_CONTIGUOUS] != NULL,
+                                     .is_long = c->options[OPTION_LONG] != NULL};
     const bool is_launched =
-        explain_call(&out, p, family, &device, c->names + 2, c->name_count - 2, &c->diagnostics);
+        explain_call(&out, p, family, &device, c->names + 2, c->name_count - 2, &options, &c->diagnostics);
     if (diagnostics_finish(&c->diagnostics))
         fwrite(out.data, 1, out.length, stdout);
     return is_launched ? 0 : EXIT_BAD_INPUT;
@@ -488,12 +499,13 @@ static const struct {
     [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
     [OPTION_LOCK]    = {"lock",     0,  "FILE",  "the variants chosen for items with shapes; default: NAME.lock.yaml beside CONFIG"},
     [OPTION_DIFF]    = {"diff",     0,  NULL,    "write nothing; print what would change"},
-    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N best of each contract, for a bundle to measure"},
+    [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N fastest of each contract, for a bundle to measure"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
     [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
     [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors and warnings"},
     [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
-    [OPTION_LONG]    = {"long",    'l', NULL,    "with the expressions for rules, launch, cost and time"},
+    [OPTION_CONTIGUOUS] = {"contiguous", 0, NULL, "with strides of dense tensors where they are not given"},
+    [OPTION_LONG]    = {"long",    'l', NULL,    "with whole ids, and the expressions for rules, launch, cost and time"},
     [OPTION_JSON]    = {"json",     0,  NULL,    "for programs"},
     [OPTION_HELP]    = {"help",    'h', NULL,    "print this"},
 };
@@ -521,7 +533,7 @@ static const struct {
      "CONFIG",                         "print key, id and targets of each variant"},
     {"show",     2, 2, BIT(TARGET) | BIT(PTX) | BIT(LOCK) | BIT(IR), run_show,
      "CONFIG ID -t T",                 "print a variant's kernel; ID is its id or key"},
-    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE) | BIT(PTX) | BIT(LOCK), run_explain,
+    {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE) | BIT(PTX) | BIT(LOCK) | BIT(CONTIGUOUS) | BIT(LONG), run_explain,
      "CONFIG FAMILY -t T|-d D NAME=VALUE...", "print which variant a call launches, and the estimates"},
     {"diff",     2, 2, 0, run_diff,
      "OLD NEW",                        "print what changed between two manifests"},
@@ -664,6 +676,25 @@ static bool is_one_of(const char *word, const char *x, const char *y, const char
     return strcmp(word, x) == 0 || strcmp(word, y) == 0 || strcmp(word, z) == 0;
 }
 
+/* As they were typed; a word that a shell would not take as it is stands in quotes. */
+static const char *line_text(arena *a, int argc, char **argv)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
+    text out = text_new(a);
+    for (int i = 0; i < argc; i++) {
+        const bool is_plain = *argv[i] && !argv[i][strspn(argv[i], plain)];
+        text_add(&out, i > 0 ? " " : "");
+        text_add(&out, is_plain ? "" : "'");
+        for (const char *at = argv[i]; *at; at++)
+            if (*at == '\'')
+                text_add(&out, "'\\''");
+            else
+                text_add_char(&out, *at);
+        text_add(&out, is_plain ? "" : "'");
+    }
+    return out.data;
+}
+
 static int run(command_line *c, int argc, char **argv)
 {
     const char *word = argc < 2 ? "" : argv[1];
@@ -677,6 +708,7 @@ static int run(command_line *c, int argc, char **argv)
         return 0;
     }
     families_validate(c->families);
+    c->line = line_text(c->arena, argc, argv);
     text known = text_new(c->arena);
     const char *wanted = is_help ? argv[2] : word;
     for (size_t i = 0; i < COMMAND_COUNT; i++) {

@@ -113,6 +113,29 @@ void c_add_comment(text *out, int column, const char *body)
     text_add(out, " */");
 }
 
+/* The same after a semicolon outside braces, where one fits. */
+static size_t fitting_statements(const char *line, size_t room)
+{
+    size_t best = 0;
+    int depth = 0;
+    for (size_t i = 0; line[i] && i < room; i++) {
+        depth += (line[i] == '{') - (line[i] == '}');
+        if (line[i] == ';' && depth == 0 && (line[i + 1] == ' ' || !line[i + 1]))
+            best = i + 1;
+    }
+    return best ? best : fitting(line, strlen(line), room);
+}
+
+void c_add_statements(text *out, const char *indent, const char *statements)
+{
+    for (const char *s = statements, *further = ""; *s;) {
+        const size_t length = fitting_statements(s, (size_t)C_COLUMNS - strlen(indent) - strlen(further));
+        text_printf(out, "%s%s%.*s%s", indent, further, (int)length, s, s[length] ? "\n" : "");
+        further = s[length - 1] == ';' ? "" : "    ";
+        s += length + (s[length] == ' ');
+    }
+}
+
 /* ---- functions and values ---------------------------------------------------------------------------------------- */
 
 /* How long the next piece of a list is: to behind ", ", "&& " or "|| ", at most that deep in parentheses. */
@@ -173,14 +196,17 @@ void c_add_prototype(text *out, const char *function, const char *args_struct, c
                   arena_format(a, "kiln_loader *loader, CUstream stream, const %s *args", args_struct), tail);
 }
 
-/* What they take behind loader and args. */
+/* What they take after loader and args: as parameters, by name, and in a call. */
 static const struct query {
-    const char *name, *params, *values;
+    const char *name, *params, *values, *example;
 } queries[] = {
-    {"pick", "const kiln_kernel **kernel", "kernel"},
-    {"candidates", "kiln_candidate *list, size_t capacity, size_t *count", "list, capacity, count"},
-    {"workspace", "uint64_t *workspace_bytes, uint64_t *counter_bytes", "workspace_bytes, counter_bytes"},
-    {"workspace_max", "uint64_t *workspace_bytes, uint64_t *counter_bytes", "workspace_bytes, counter_bytes"},
+    {"pick", "const kiln_kernel **kernel", "kernel", ", &kernel"},
+    {"candidates", "kiln_candidate *list, size_t capacity, size_t *count", "list, capacity, count",
+     ", list, 8, &count"},
+    {"workspace", "uint64_t *workspace_bytes, uint64_t *counter_bytes", "workspace_bytes, counter_bytes",
+     ", &bytes, &counters"},
+    {"workspace_max", "uint64_t *workspace_bytes, uint64_t *counter_bytes", "workspace_bytes, counter_bytes",
+     ", &bytes, &counters"},
 };
 
 static const struct query *find_query(const char *name)
@@ -198,6 +224,33 @@ void c_add_query_prototype(text *out, const bundle_family *f, const char *query,
         out, arena_format(a, "kiln_status %s_%s(", f->function, query),
         arena_format(a, "kiln_loader *loader, const %s *args, %s", f->args_struct, find_query(query)->params),
         tail);
+}
+
+const char *c_in_both(arena *a, const char *c, const char *cpp)
+{
+    const bool fits = strlen(c) + strlen(cpp) + strlen("/* C:   C++:  */") <= C_COLUMNS;
+    return arena_format(a, "C: %s%sC++: %s", c, fits ? "  " : "\n", cpp);
+}
+
+const char *c_example_call(arena *a, const char *function, const char *before, const char *after)
+{
+    return c_in_both(a, arena_format(a, "%s(%s&args%s);", function, before, after),
+                     arena_format(a, "%s(%sargs%s);", function, before, after));
+}
+
+void c_add_call_comment(text *out, const char *what, const char *function, const char *before,
+                        const char *after)
+{
+    const char *call = c_example_call(out->arena, function, before, after);
+    const bool fits = strlen(what) + strlen(call) + strlen("/*   */") <= C_COLUMNS;
+    c_add_comment(out, 0, arena_format(out->arena, "%s%s%s", what, fits ? " " : "\n", call));
+    text_add(out, "\n");
+}
+
+void c_add_query_comment(text *out, const bundle_family *f, const char *query, const char *what)
+{
+    c_add_call_comment(out, what, arena_format(out->arena, "%s_%s", f->function, query), "&loader, ",
+                       find_query(query)->example);
 }
 
 void c_add_query_macros(text *out)

@@ -18,6 +18,9 @@ void c_add_literal_bytes(text *out, const char *bytes, size_t count);
 /* "static const char NAME[] = "...";", broken before the literal where it is too long. */
 void c_add_text_constant(text *out, int indent, const char *name, const char *s);
 
+/* Statements on lines of at most C_COLUMNS, each after `indent`; what a statement has on more lines, four columns further. */
+void c_add_statements(text *out, const char *indent, const char *statements);
+
 /* A comment, wrapped, starting at the current column `column` and continued there; a newline in `body` is kept. */
 void c_add_comment(text *out, int column, const char *body);
 
@@ -39,6 +42,16 @@ void c_add_query_prototype(text *out, const bundle_family *f, const char *query,
 void c_add_query_macros(text *out);
 void c_add_query_undefs(text *out);
 void c_add_query_overload(text *out, const bundle_family *f, const char *query);
+
+/* Statements in C and in C++, for comments: "C: f(&args);  C++: f(args);", on two lines where that is too long; and of a call,
+ * with what stands before and after `args`. */
+const char *c_in_both(arena *a, const char *c, const char *cpp);
+const char *c_example_call(arena *a, const char *function, const char *before, const char *after);
+
+/* A comment that says what a function does and has a call of it in C and in C++; and the same of a query. */
+void c_add_call_comment(text *out, const char *what, const char *function, const char *before,
+                        const char *behind);
+void c_add_query_comment(text *out, const bundle_family *f, const char *query, const char *what);
 
 /* An expression of arguments and device facts; arguments are printed with a prefix ("a->n"), facts with "loader->device.", or
  * with their own. */

@@ -31,19 +31,23 @@ terms terms_of(arena *a, const kiln_family *family)
         [TERM_BLOCK_BYTES] = time->block_bytes,
         [TERM_BYTES] = family->cost.bytes_read ? arena_format(a, "(%s) + (%s)", family->cost.bytes_read,
                                                               family->cost.bytes_written)
-                                               : NULL,
+                                               : NULL, /* external PTX */
         [TERM_EXTRA] = time->extra,
     };
     terms t = {.family = family, .shared_bytes = expression_parse(a, family, family_shared_bytes(family))};
     while (family->rules && family->rules[t.rule_count].condition)
         t.rule_count++;
     t.rules = arena_alloc(a, (t.rule_count + 1) * sizeof *t.rules);
-    bool *asks = arena_alloc(a, t.rule_count + 1);
+    bool *asks = arena_alloc(a, t.rule_count + 1), *asks_tuning = arena_alloc(a, t.rule_count + 1);
     for (size_t i = 0; i < t.rule_count; i++) {
         t.rules[i] = expression_parse(a, family, family->rules[i].condition);
         asks[i] = expression_uses(t.rules[i], NAME_PARAM);
+        for (size_t k = 0; k < family_param_count(family); k++)
+            asks_tuning[i] = asks_tuning[i] || (family->params[k].role == KILN_ROLE_TUNING &&
+                                                expression_uses_param(t.rules[i], k));
     }
     t.asks = asks;
+    t.asks_tuning = asks_tuning;
     for (size_t i = 0; i < TERM_COUNT; i++)
         t.time[i] = sources[i] ? expression_parse(a, family, sources[i]) : NULL;
     return t;
@@ -107,6 +111,11 @@ const kiln_rule *call_broken_rule(const call *c, const terms *t, bool of_params)
     return NULL;
 }
 
+const char *call_demand(arena *a, const call *c, const terms *t, const kiln_rule *broken, const char *verb)
+{
+    return expression_demand(a, t->rules[broken - t->family->rules], verb, number_of, (void *)c);
+}
+
 const kiln_arg *call_misaligned(const call *c, const terms *t)
 {
     for (size_t i = 0; t->family->args[i].name; i++)
@@ -115,9 +124,64 @@ const kiln_arg *call_misaligned(const call *c, const terms *t)
     return NULL;
 }
 
+/* A dimension that may wrap around counts as its bound, which does not. */
+const kiln_arg *call_too_large(arena *a, const call *c, const variant *v)
+{
+    static const double too_many = 9223372036854775808.0; /* 2^63 */
+    const size_t count = family_arg_count(c->family);
+    double *most = arena_alloc(a, (count + 1) * sizeof *most);
+    for (size_t i = 0; i < count; i++)
+        most[i] = (double)c->args[i];
+    for (const kiln_arg *arg = c->family->args; arg->name; arg++) {
+        const expression *const *dims;
+        if (!arg->shape || !c->args[arg - c->family->args] || !variant_has_arg(a, v, arg))
+            continue;
+        double bytes = variant_element_bytes(a, v, arg);
+        const size_t dim_count = expression_parse_list(a, v->family, arg->shape, &dims);
+        for (size_t i = 0; i < dim_count; i++) {
+            const expression *dim = expression_bind(a, dims[i], v);
+            const double bound = expression_most(dim, most);
+            bytes *= bound < too_many ? (double)call_number(c, dim) : bound;
+        }
+        if (bytes >= too_many)
+            return arg;
+    }
+    return NULL;
+}
+
 bool call_has_room(const call *c, const terms *t, uint32_t fixed)
 {
     return call_number(c, t->shared_bytes) + fixed <= c->device->max_shared_bytes;
+}
+
+const kiln_value *family_usual(const kiln_family *family, const kiln_arg *arg)
+{
+    for (const kiln_value *v = family->usual; v && v->arg; v++)
+        if (strcmp(v->arg, arg->name) == 0)
+            return v;
+    return NULL;
+}
+
+void call_put_usual(arena *a, const call *c, const variant *v, const bool *is_named, uint64_t *args)
+{
+    for (const kiln_value *usual = c->family->usual; usual && usual->arg; usual++) {
+        const size_t i = (size_t)(arg_find(c->family->args, usual->arg) - c->family->args);
+        if (!is_named[i])
+            args[i] = call_number(c, expression_bind(a, expression_parse(a, c->family, usual->value), v));
+    }
+}
+
+bool is_workspace_size(const kiln_family *family, const kiln_arg *arg)
+{
+    return family->workspace && family->workspace->size && strcmp(arg->name, family->workspace->size) == 0;
+}
+
+uint64_t call_workspace(arena *a, const call *c, const variant *v)
+{
+    const kiln_workspace *w = c->family->workspace;
+    if (!w || !w->size || !variant_has_arg(a, v, arg_find(c->family->args, w->arg)))
+        return 0;
+    return call_number(c, expression_bind(a, expression_parse(a, c->family, w->elements), v));
 }
 
 uint64_t call_cycles(const call *c, const terms *t, const kiln_code *code)

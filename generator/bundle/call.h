@@ -33,6 +33,7 @@ typedef struct terms {
     size_t rule_count;
     const expression **rules; /* as the family's */
     const bool *asks;         /* whether the rule asks for parameters, beside each */
+    const bool *asks_tuning;  /* and for those that dispatch chooses */
     const expression *shared_bytes;
     const expression *time[TERM_COUNT]; /* null: 0 */
     uint32_t *alignments;               /* of a variant, by argument: of a pointer that it has; else 0 */
@@ -49,11 +50,26 @@ uint64_t call_number(const call *c, const expression *e);
 /* The first rule that the call breaks, of those that ask for parameters or of those that do not; null: none. */
 const kiln_rule *call_broken_rule(const call *c, const terms *t, bool of_params);
 
+/* What the call lacks for a rule that it breaks, as expression_demand has it. */
+const char *call_demand(arena *a, const call *c, const terms *t, const kiln_rule *broken, const char *verb);
+
 /* A pointer that the variant wants aligned to more than it is; null: none. */
 const kiln_arg *call_misaligned(const call *c, const terms *t);
 
+/* An array that would have 2^63 bytes or more, which launches of the variant refuse; null: none. */
+const kiln_arg *call_too_large(arena *a, const call *c, const variant *v);
+
 /* Whether the device has the shared memory that the call takes, beside `fixed` bytes of the kernel's own. */
 bool call_has_room(const call *c, const terms *t, uint32_t fixed);
+
+/* The usual value of a size that the family has one for, else null; and that of all such, but those that are named by argument,
+ * with the variant's contract. */
+const kiln_value *family_usual(const kiln_family *family, const kiln_arg *arg);
+void call_put_usual(arena *a, const call *c, const variant *v, const bool *is_named, uint64_t *args);
+
+/* Whether the argument says how large the workspace is; and how large the variant wants it, 0 where it takes none. */
+bool is_workspace_size(const kiln_family *family, const kiln_arg *arg);
+uint64_t call_workspace(arena *a, const call *c, const variant *v);
 
 /* Cycles, as dispatch estimates them. */
 uint64_t call_cycles(const call *c, const terms *t, const kiln_code *code);

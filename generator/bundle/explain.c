@@ -1,3 +1,4 @@
+/* What `kiln explain` prints: reads the call, puts in what it leaves out, judges each variant, and sorts them as dispatch does. */
 #include "explain.h"
 
 #include <errno.h>
@@ -6,20 +7,40 @@
 
 #include "call.h"
 #include "expression/expression.h"
+#include "family/dense.h"
 #include "family/family.h"
 #include "support/quote.h"
 #include "support/words.h"
 #include "target/target.h"
 
+/* Where an argument's value comes from. */
+typedef enum origin { ORIGIN_NONE, ORIGIN_GIVEN, ORIGIN_USUAL, ORIGIN_DENSE, ORIGIN_WORKSPACE } origin;
+
+typedef struct candidate {
+    const variant *variant;
+    const char *why_not;
+    uint64_t cycles;
+    uint32_t nanoseconds; /* that were measured near the call; 0: none */
+    size_t place;         /* in the configuration */
+} candidate;
+
+/* The call that is explained. */
+typedef struct question {
+    arena *arena;
+    const plan *plan;
+    const explain_options *options;
+    call call;
+    uint64_t *args; /* the call's */
+    origin *origins;
+    const char *params[KILN_MAX_PARAMS]; /* of the contract; null: not given */
+    terms terms;                         /* of the family */
+    candidate *candidates;
+    size_t count;
+} question;
+
 /* ---- what is given ----------------------------------------------------------------------------------------------- */
 
-typedef struct given {
-    uint64_t *args; /* of all that the family has */
-    bool *has_arg;
-    const char *params[KILN_MAX_PARAMS]; /* of contract parameters; null: the default */
-} given;
-
-/* Null where it could be read. */
+/* Returns what is wrong; null: nothing. */
 static const char *read_number(arena *a, const kiln_arg *arg, const char *word, uint64_t *number)
 {
     char *end = NULL;
@@ -35,18 +56,20 @@ static const char *read_number(arena *a, const kiln_arg *arg, const char *word, 
     return NULL;
 }
 
-static const char *read_value(arena *a, const kiln_family *family, const char *value, given *g)
+static const char *read_value(question *q, const char *value)
 {
+    arena *a = q->arena;
+    const kiln_family *family = q->call.family;
     const char *equals = strchr(value, '=');
     if (!equals)
         return arena_format(a, "expected name=value, found '%s'", quote_text(a, value));
     const char *name = arena_string(a, value, (size_t)(equals - value));
     for (size_t i = 0; family->args[i].name; i++)
         if (strcmp(family->args[i].name, name) == 0) {
-            if (g->has_arg[i])
+            if (q->origins[i])
                 return arena_format(a, "%s is given twice", name);
-            g->has_arg[i] = true;
-            return read_number(a, &family->args[i], equals + 1, &g->args[i]);
+            q->origins[i] = ORIGIN_GIVEN;
+            return read_number(a, &family->args[i], equals + 1, &q->args[i]);
         }
     size_t index;
     text names = text_new(a);
@@ -61,172 +84,317 @@ static const char *read_value(arena *a, const kiln_family *family, const char *v
     if (!param_has_value(&family->params[index], equals + 1))
         return arena_format(a, "%s is never '%s'; it is %s", name, quote_text(a, equals + 1),
                             param_values_text(a, &family->params[index]));
-    if (g->params[index])
+    if (q->params[index])
         return arena_format(a, "%s is given twice", name);
-    g->params[index] = param_value_of(a, &family->params[index], equals + 1).text;
+    q->params[index] = param_value_of(a, &family->params[index], equals + 1).text;
     return NULL;
 }
 
-/* ---- expressions of a call --------------------------------------------------------------------------------------- */
+/* ---- what is left out -------------------------------------------------------------------------------------------- */
 
-/* The call that is explained. */
-typedef struct question {
-    arena *arena;
-    const plan *plan;
-    const given *given;
-    call call;
-    terms terms; /* of the family */
-} question;
+/* What a call has to give and does not, and words that give it. */
+typedef struct missing {
+    text names, words;
+    size_t count;
+} missing;
 
-static uint64_t value_of(const question *q, const variant *v, const char *source)
+static void add_missing(missing *m, const char *name, const char *choices, const char *value)
 {
-    const expression *e = expression_parse(q->arena, q->call.family, source);
-    return call_number(&q->call, expression_bind(q->arena, e, v));
+    text_printf(&m->names, "%s%s%s", m->count++ ? ", " : "", name, choices);
+    text_printf(&m->words, " %s=%s", name, value);
 }
 
-/* ---- candidates -------------------------------------------------------------------------------------------------- */
-
-typedef struct candidate {
-    const variant *variant;
-    const char *why_not;
-    uint64_t cycles;
-    uint32_t nanoseconds; /* that were measured near the call; 0: none */
-    size_t place;         /* in the configuration */
-} candidate;
-
-static const char no_room[] = "the device has less shared memory than this call takes";
-
-/* Whether the call gives every argument that this counts with. */
-static bool is_known(const question *q, const expression *e)
+/* Whether a variant is of the family and has what the caller names, or what stands for it. */
+static bool is_candidate(const question *q, const variant *v)
 {
-    for (size_t i = 0; q->call.family->args[i].name; i++)
-        if (!q->given->has_arg[i] && expression_counts_with(e, i))
+    for (size_t i = 0; v->family == q->call.family && i < family_param_count(v->family); i++)
+        if (q->params[i] && strcmp(v->values[i].text, q->params[i]) != 0)
             return false;
-    return true;
+    return v->family == q->call.family;
 }
 
-/* "k_stride must be at least 128 (head_dim); pass k_stride=128", where all is known that the rule's text counts with. */
-static const char *rule_text(const question *q, const variant *v, const char *rule)
+/* What the family's variants have of a parameter, as words. */
+static const char *planned_values(const question *q, size_t param)
 {
-    static const char least[] = " must be at least ";
-    const char *at = strstr(rule, least), *source = at ? at + strlen(least) : "";
-    uint64_t number;
-    if (!at || expression_try(q->arena, v, source, false))
-        return rule;
-    const expression *e = expression_parse(q->arena, q->call.family, source);
-    if (expression_is_constant(e, &number) || !is_known(q, e))
-        return rule;
-    const char *name = arena_string(q->arena, rule, (size_t)(at - rule));
-    number = value_of(q, v, source);
-    return arena_format(q->arena, "%s%s%llu (%s); pass %s=%llu", name, least, (unsigned long long)number,
-                        source, name, (unsigned long long)number);
-}
-
-static candidate consider(const question *q, const variant *v)
-{
-    arena *a = q->arena;
-    candidate made = {.variant = v};
-    const terms t = terms_bind(a, &q->terms, v);
-    const kiln_rule *broken = call_broken_rule(&q->call, &t, true);
-    const kiln_arg *misaligned = call_misaligned(&q->call, &t);
-    if (!variant_serves(q->plan, v, q->call.device->sm))
-        made.why_not = "no image for this device";
-    else if (broken)
-        made.why_not = rule_text(q, v, broken->text);
-    else if (misaligned)
-        made.why_not = arena_format(a, "%s must be aligned to %u bytes", misaligned->name,
-                                    (unsigned)t.alignments[misaligned - v->family->args]);
-    else if (v->external) /* there is no estimate: the first that can be launched is */
-        made.why_not = call_has_room(&q->call, &t, 0) ? NULL : no_room;
-    else {
-        arena *scratch = arena_new();
-        const kernel_code code = kernel_code_of(scratch, q->plan, v);
-        arena_free(scratch);
-        if (call_has_room(&q->call, &t, code.static_shared_bytes))
-            made.cycles = call_cycles(&q->call, &t, &code.code);
-        else
-            made.why_not = no_room;
+    text values = text_new(q->arena);
+    for (size_t k = 0; k < q->plan->variant_count; k++) {
+        const variant *v = q->plan->variants[k];
+        if (v->family == q->call.family && !words_contain(values.data, v->values[param].text))
+            text_printf(&values, "%s%s", values.length ? " " : "", v->values[param].text);
     }
-    return made;
+    return values.data;
 }
 
-/* Puts in what stands for a parameter that is not given: the default, or the only value that there is. Returns what is wrong. */
-static const char *fill_contract(arena *a, const plan *p, const kiln_family *family, given *g)
+static void find_candidates(question *q)
 {
+    q->count = 0;
+    for (size_t i = 0; i < q->plan->variant_count; i++)
+        if (is_candidate(q, q->plan->variants[i]))
+            q->candidates[q->count++] = (candidate){.variant = q->plan->variants[i]};
+}
+
+/* Contract parameters that the call does not name have the default, or the only value that there is; else they are missing, and
+ * have what the first variant has. */
+static void fill_contract(question *q, missing *m)
+{
+    const kiln_family *family = q->call.family;
     for (size_t i = 0; i < family_param_count(family); i++) {
-        const kiln_param *param = &family->params[i];
-        text values = text_new(a);
-        if (g->params[i] || param->role != KILN_ROLE_CONTRACT)
+        const char *values = planned_values(q, i), *usual = family->params[i].default_value;
+        if (q->params[i] || family->params[i].role != KILN_ROLE_CONTRACT)
             continue;
-        for (size_t k = 0; k < p->variant_count; k++) {
-            const variant *v = p->variants[k];
-            if (v->family != family || words_contain(values.data, v->values[i].text))
-                continue;
-            text_printf(&values, "%s%s", values.length ? " " : "", v->values[i].text);
-        }
-        const bool has_default = words_contain(values.data, param->default_value);
-        if (!has_default && strchr(values.data, ' '))
-            return arena_format(a, "%s is missing; the configuration has %s", param->name,
-                                list_text(a, values.data));
-        g->params[i] = has_default ? param->default_value : values.data;
+        if (words_contain(values, usual))
+            q->params[i] = usual;
+        else if (!strchr(values, ' '))
+            q->params[i] = values;
     }
-    return NULL;
+    find_candidates(q);
+    for (size_t i = 0; q->count > 0 && i < family_param_count(family); i++) {
+        if (q->params[i] || family->params[i].role != KILN_ROLE_CONTRACT)
+            continue;
+        q->params[i] = q->candidates[0].variant->values[i].text;
+        add_missing(m, family->params[i].name,
+                    arena_format(q->arena, " (%s)", list_text(q->arena, planned_values(q, i))), q->params[i]);
+    }
+    find_candidates(q);
 }
 
-/* Whether a variant has what the caller names, or what stands for it. */
-static bool has_contract(const variant *v, const given *g)
+/* "type=f16 causal=true": the parameters of a contract that tell it from another one of the family's. */
+static const char *contract_text(const question *q, const variant *v)
 {
-    for (size_t i = 0; i < family_param_count(v->family); i++) {
-        const kiln_param *param = &v->family->params[i];
-        const char *wanted = g->params[i];
-        if (param->role == KILN_ROLE_CONTRACT && (!wanted || strcmp(v->values[i].text, wanted) != 0))
-            return false;
+    text out = text_new(q->arena);
+    for (size_t i = 0; i < family_param_count(q->call.family); i++) {
+        const char *values = planned_values(q, i), *asked = q->params[i];
+        if (q->call.family->params[i].role == KILN_ROLE_CONTRACT && asked && strcmp(values, asked) != 0)
+            text_printf(&out, "%s%s=%s", out.length ? " " : "", q->call.family->params[i].name,
+                        v ? v->values[i].text : asked);
     }
-    return true;
+    return out.data;
+}
+
+/* What there is in place of a contract that no variant has. */
+static const char *other_contracts(const question *q)
+{
+    enum { SHOWN = 8 };
+    text out = text_new(q->arena);
+    const char *shown[SHOWN];
+    size_t count = 0;
+    for (size_t i = 0; i < q->plan->variant_count && count < SHOWN; i++) {
+        const variant *v = q->plan->variants[i];
+        bool is_new = v->family == q->call.family;
+        const char *contract = is_new ? contract_text(q, v) : "";
+        for (size_t k = 0; k < count; k++)
+            is_new = is_new && strcmp(shown[k], contract) != 0;
+        if (!is_new)
+            continue;
+        text_printf(&out, "%s%s", count ? ", " : "", contract);
+        shown[count++] = contract;
+    }
+    return arena_format(q->arena, "no variant has %s; there are %s%s", contract_text(q, NULL), out.data,
+                        count == SHOWN ? ", ... (kiln list)" : "");
+}
+
+/* Whether some candidate has the argument. */
+static bool has_arg(const question *q, const kiln_arg *arg)
+{
+    for (size_t i = 0; i < q->count; i++)
+        if (variant_has_arg(q->arena, q->candidates[i].variant, arg))
+            return true;
+    return false;
 }
 
 /* Whether a variant's launch, its bytes or, without an estimate, the choice depend on an argument. */
 static bool counts_with(const question *q, const variant *v, size_t index)
 {
-    const kiln_family *f = q->call.family;
-    const char *const sources[] = {f->grid[0], f->grid[1], f->grid[2], f->cost.bytes_read,
-                                   f->cost.bytes_written};
-    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        if (sources[i] && expression_counts_with(
-                              expression_bind(q->arena, expression_parse(q->arena, f, sources[i]), v), index))
-            return true;
-    for (const kiln_rule *rule = f->rules; v->external && rule->condition; rule++)
-        if (expression_counts_with(expression_parse(q->arena, f, rule->condition), index))
-            return true;
-    return false;
+    const terms t = terms_bind(q->arena, &q->terms, v);
+    bool does = expression_counts_with(t.time[TERM_BLOCKS], index) ||
+                (t.time[TERM_BYTES] && expression_counts_with(t.time[TERM_BYTES], index));
+    for (size_t i = 0; v->external && i < t.rule_count; i++)
+        does = does || expression_counts_with(q->terms.rules[i], index);
+    return does;
 }
 
-/* Whether it makes a difference to a variant that has what the caller names. */
 static bool counts(const question *q, size_t index)
 {
-    for (size_t k = 0; k < q->plan->variant_count; k++) {
-        const variant *v = q->plan->variants[k];
-        if (v->family == q->call.family && has_contract(v, q->given) && counts_with(q, v, index))
+    for (size_t i = 0; i < q->count; i++)
+        if (counts_with(q, q->candidates[i].variant, index))
             return true;
-    }
     return false;
 }
 
-/* Sizes that have to be given, and are not; else null. */
-static const char *missing_sizes(const question *q)
+static uint64_t value_of(const question *q, const char *source)
 {
-    text names = text_new(q->arena), forms = text_new(q->arena);
-    size_t count = 0;
-    for (size_t i = 0; q->call.family->args[i].name; i++) {
-        const kiln_arg *arg = &q->call.family->args[i];
-        if (arg->kind != KILN_ARG_VALUE || q->given->has_arg[i] || !counts(q, i))
+    const expression *e = expression_parse(q->arena, q->call.family, source);
+    return call_number(&q->call, expression_bind(q->arena, e, q->candidates[0].variant));
+}
+
+/* The value of a stride where nothing lies between an array's elements; null: the argument is none. */
+static const char *dense_value(const question *q, const kiln_arg *arg)
+{
+    const char *value = NULL;
+    for (const kiln_dense *row = q->call.family->dense; row && row->args; row++) {
+        const dense_stride *strides;
+        if (row->when && !value_of(q, row->when))
             continue;
-        text_printf(&names, "%s%s", count++ ? ", " : "", arg->name);
-        text_printf(&forms, " %s=...", arg->name);
+        const size_t count = dense_strides(q->arena, q->call.family, row, &strides);
+        for (size_t i = 0; i < count; i++)
+            if (strcmp(strides[i].arg, arg->name) == 0)
+                value = strides[i].value;
     }
-    return count
-               ? arena_format(q->arena, "%s %s missing:%s", names.data, count > 1 ? "are" : "is", forms.data)
-               : NULL;
+    return value;
+}
+
+/* Whether it is a stride that the call does not give, and --contiguous would. */
+static bool is_open_stride(const question *q, const kiln_arg *arg)
+{
+    return q->origins[arg - q->call.family->args] == ORIGIN_NONE && has_arg(q, arg) && dense_value(q, arg);
+}
+
+/* The number of the family's example, or one that divides most that is asked for. */
+static const char *plausible_value(const question *q, const kiln_arg *arg)
+{
+    for (const kiln_value *v = q->call.family->example; v && v->arg; v++)
+        if (arg_is_size(arg) && strcmp(v->arg, arg->name) == 0)
+            return arena_format(q->arena, "%llu", (unsigned long long)value_of(q, v->value));
+    return "4096";
+}
+
+static void find_missing_sizes(const question *q, missing *m)
+{
+    bool has_open_stride = false;
+    for (const kiln_arg *arg = q->call.family->args; arg->name; arg++) {
+        const size_t i = (size_t)(arg - q->call.family->args);
+        const bool is_open = is_open_stride(q, arg);
+        has_open_stride = has_open_stride || is_open;
+        if (arg->kind == KILN_ARG_VALUE && q->origins[i] == ORIGIN_NONE && !is_open && counts(q, i))
+            add_missing(m, arg->name, "", plausible_value(q, arg));
+    }
+    if (has_open_stride)
+        text_add(&m->words, " --contiguous");
+}
+
+/* Says which sizes are not the call's own. */
+static void find_origins(question *q)
+{
+    for (const kiln_arg *arg = q->call.family->args; arg->name; arg++) {
+        origin *o = &q->origins[arg - q->call.family->args];
+        if (*o != ORIGIN_NONE)
+            continue;
+        if (family_usual(q->call.family, arg))
+            *o = ORIGIN_USUAL;
+        else if (is_workspace_size(q->call.family, arg))
+            *o = ORIGIN_WORKSPACE;
+        else if (q->options->is_contiguous && is_open_stride(q, arg))
+            *o = ORIGIN_DENSE;
+    }
+}
+
+static void fill_sizes(const question *q)
+{
+    const size_t count = family_arg_count(q->call.family);
+    bool *is_named = arena_alloc(q->arena, count + 1);
+    for (size_t i = 0; i < count; i++)
+        is_named[i] = q->origins[i] != ORIGIN_USUAL;
+    call_put_usual(q->arena, &q->call, q->candidates[0].variant, is_named, q->args);
+    for (size_t i = 0; i < count; i++)
+        if (q->origins[i] == ORIGIN_DENSE)
+            q->args[i] = value_of(q, dense_value(q, &q->call.family->args[i]));
+}
+
+/* As large as the variants ask for. */
+static void fill_workspace(const question *q)
+{
+    for (size_t i = 0; q->call.family->args[i].name; i++)
+        for (size_t k = 0; q->origins[i] == ORIGIN_WORKSPACE && k < q->count; k++) {
+            const uint64_t size = call_workspace(q->arena, &q->call, q->candidates[k].variant);
+            q->args[i] = size > q->args[i] ? size : q->args[i];
+        }
+}
+
+/* " splits=4 pages_size=16": what was put in from there; of what is 0 nothing. */
+static const char *filled_text(const question *q, origin from)
+{
+    text out = text_new(q->arena);
+    for (size_t i = 0; q->call.family->args[i].name; i++)
+        if (q->origins[i] == from && q->args[i] && has_arg(q, &q->call.family->args[i]))
+            text_printf(&out, " %s=%s", q->call.family->args[i].name,
+                        arena_format(q->arena, "%llu", (unsigned long long)q->args[i]));
+    return out.data;
+}
+
+static void add_filled(text *out, const question *q)
+{
+    static const struct {
+        origin from;
+        const char *name;
+    } rows[] = {{ORIGIN_USUAL, "as usual"},
+                {ORIGIN_DENSE, "contiguous"},
+                {ORIGIN_WORKSPACE, "as large as the variants ask for"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *values = filled_text(q, rows[i].from);
+        if (*values)
+            text_printf(out, "%s:%s\n", rows[i].name, values);
+    }
+}
+
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
+
+/* What the call lacks, in numbers; or what the rule says. */
+static const char *rule_text(const question *q, const terms *t, const kiln_rule *broken, const char *verb)
+{
+    const char *demand = q->options->is_long ? NULL : call_demand(q->arena, &q->call, t, broken, verb);
+    return demand ? demand : broken->text;
+}
+
+/* "runs on sm_80 sm_90" */
+static const char *targets_text(const question *q, const variant *v)
+{
+    char name[TARGET_NAME_BYTES];
+    text out = text_new(q->arena);
+    text_add(&out, "runs on");
+    for (size_t i = 0; i < q->plan->target_count; i++)
+        if (v->runs_on >> i & 1u)
+            text_printf(&out, " %s", target_print(q->plan->targets[i], name));
+    return out.data;
+}
+
+/* Why it is not launched, whatever its code is; null: nothing speaks against it. */
+static const char *why_not_text(const question *q, const terms *t)
+{
+    const kiln_rule *broken = call_broken_rule(&q->call, t, true);
+    const kiln_arg *found;
+    if (!variant_serves(q->plan, t->variant, q->call.device->sm))
+        return targets_text(q, t->variant);
+    if (broken)
+        return rule_text(q, t, broken, " ");
+    if ((found = call_misaligned(&q->call, t)))
+        return arena_format(q->arena, "%s%s aligned to %u bytes", found->name,
+                            q->options->is_long ? " must be" : "",
+                            (unsigned)t->alignments[found - q->call.family->args]);
+    if ((found = call_too_large(q->arena, &q->call, t->variant)))
+        return arena_format(q->arena, "%s would have 2^63 bytes or more", found->name);
+    return NULL;
+}
+
+/* Of external PTX there is no estimate: the first that can be launched is. */
+static void judge(const question *q, candidate *one)
+{
+    const terms t = terms_bind(q->arena, &q->terms, one->variant);
+    kernel_code code = {.static_shared_bytes = 0};
+    one->why_not = why_not_text(q, &t);
+    if (one->why_not)
+        return;
+    if (!one->variant->external) {
+        arena *scratch = arena_new();
+        code = kernel_code_of(scratch, q->plan, one->variant);
+        arena_free(scratch);
+        one->cycles = call_cycles(&q->call, &t, &code.code);
+    }
+    if (!call_has_room(&q->call, &t, code.static_shared_bytes))
+        one->why_not = arena_format(
+            q->arena, "%llu KB of shared memory, of %u",
+            (unsigned long long)(call_number(&q->call, t.shared_bytes) + code.static_shared_bytes + 1023) /
+                1024,
+            (unsigned)q->call.device->max_shared_bytes / 1024);
 }
 
 static int compare(const void *x, const void *y)
@@ -243,40 +411,62 @@ static int compare(const void *x, const void *y)
     return a->place < b->place ? -1 : 1;
 }
 
-static bool has_variant(const question *q)
+/* ---- the call as a whole ------------------------------------------------------------------------------------------ */
+
+/* A rule that the call breaks whichever variant is launched; with a stride, what would fill it in. */
+static const char *broken_text(const question *q)
 {
-    for (size_t i = 0; i < q->plan->variant_count; i++)
-        if (q->plan->variants[i]->family == q->call.family && has_contract(q->plan->variants[i], q->given))
-            return true;
-    return false;
+    const terms t = terms_bind(q->arena, &q->terms, q->candidates[0].variant);
+    size_t i = 0;
+    while (i < t.rule_count && (t.asks_tuning[i] || call_number(&q->call, t.rules[i])))
+        i++;
+    if (i == t.rule_count)
+        return NULL;
+    const kiln_rule *broken = &q->call.family->rules[i];
+    const char *hint = "";
+    bool *is_used = arena_alloc(q->arena, family_arg_count(q->call.family) + 1);
+    expression_mark_args(t.rules[i], is_used);
+    for (size_t k = 0; q->call.family->args[k].name; k++)
+        if (is_used[k] && is_open_stride(q, &q->call.family->args[k]))
+            hint = arena_format(q->arena, "; for dense tensors:\n%s --contiguous", q->options->command);
+    return arena_format(q->arena, "%s%s", rule_text(q, &t, broken, " must be "), hint);
 }
 
-/* What is wrong with the call as a whole; null: nothing. */
-static const char *check_call(const question *q, given *g)
+/* What is wrong with the call; null: nothing. Puts in what it leaves out. */
+static const char *complete(question *q)
 {
-    const plan *p = q->plan;
-    const variant *any = NULL;
-    for (size_t i = 0; i < p->variant_count && !any; i++)
-        any = p->variants[i]->family == q->call.family ? p->variants[i] : NULL;
-    if (!any)
+    missing m = {text_new(q->arena), text_new(q->arena), 0};
+    bool has_family = false;
+    for (size_t i = 0; i < q->plan->variant_count; i++)
+        has_family = has_family || q->plan->variants[i]->family == q->call.family;
+    if (!has_family)
         return "the configuration does not have this family";
-    const char *wrong = fill_contract(q->arena, p, q->call.family, g);
-    if (!wrong && !has_variant(q))
-        wrong = "the configuration has no variant with what the call names; `kiln list` shows what there is";
-    wrong = wrong ? wrong : missing_sizes(q);
-    const kiln_rule *broken = wrong ? NULL : call_broken_rule(&q->call, &q->terms, false);
-    return broken ? rule_text(q, any, broken->text) : wrong;
+    if (q->options->is_contiguous && !q->call.family->dense)
+        return "the family has no strides for --contiguous";
+    fill_contract(q, &m);
+    if (q->count == 0)
+        return other_contracts(q);
+    find_origins(q);
+    find_missing_sizes(q, &m);
+    if (m.count > 0)
+        return arena_format(q->arena, "%s %s missing, as in\n%s%s", m.names.data, m.count > 1 ? "are" : "is",
+                            q->options->command, m.words.data);
+    fill_sizes(q);
+    const char *broken = broken_text(q);
+    if (!broken)
+        fill_workspace(q);
+    return broken;
 }
 
 /* ---- what was measured ------------------------------------------------------------------------------------------- */
 
-static const tuned_shape *nearest_shape(const question *q, const candidate *all, size_t count)
+static const tuned_shape *nearest_shape(const question *q)
 {
-    const variant **variants = arena_alloc(q->arena, count * sizeof *variants);
-    for (size_t i = 0; i < count; i++)
-        variants[i] = all[i].variant;
+    const variant **variants = arena_alloc(q->arena, (q->count + 1) * sizeof *variants);
+    for (size_t i = 0; i < q->count; i++)
+        variants[i] = q->candidates[i].variant;
     const tuned_choice tuned =
-        count > 1 ? tuned_choice_of(q->arena, q->plan, variants, count) : (tuned_choice){0};
+        q->count > 1 ? tuned_choice_of(q->arena, q->plan, variants, q->count) : (tuned_choice){0};
     return call_nearest_shape(q->arena, &q->call, &tuned);
 }
 
@@ -293,87 +483,167 @@ static const char *shape_text(arena *a, const tuned_shape *s)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static const char *estimates_heading(arena *a, const plan *p, const candidate *first, const tuned_shape *near)
+/* What the numbers are. */
+static const char *kind_text(const question *q, const tuned_shape *near, bool is_measured)
 {
-    const char *kind =
-        first->variant->external ? "no estimates, the configuration's order" : "estimated cycles";
+    arena *a = q->arena;
+    const plan *p = q->plan;
+    const char *kind = q->candidates[0].variant->external
+                           ? "no estimates, the configuration's order"
+                           : "estimated cycles, without what each launch costs";
+    if (is_measured)
+        return arena_format(a, "measured nanoseconds at %s (%s)", shape_text(a, near), near->file->asked);
     if (near)
         return arena_format(a, "%s, as of those measured at %s (%s) none can be launched", kind,
                             shape_text(a, near), near->file->asked);
     for (size_t i = 0; i < p->tuned_shape_count; i++)
-        if (p->tuned_shapes[i].family == first->variant->family)
+        if (p->tuned_shapes[i].family == q->call.family)
             return arena_format(a, "%s, as nothing was measured near this call on such a device", kind);
     return kind;
 }
 
-static void add_candidate(text *out, const candidate *one)
+/* ": 7.18 us, an estimate"; empty where there is none. */
+static const char *time_text(const question *q, const candidate *one)
 {
-    if (one->why_not)
-        text_printf(out, "%12s  %s: %s\n", "-", one->variant->id, one->why_not);
-    else if (one->nanoseconds)
-        text_printf(out, "%12u  %s\n", (unsigned)one->nanoseconds, one->variant->id);
-    else if (one->variant->external)
-        text_printf(out, "%14s%s\n", "", one->variant->id);
-    else
-        text_printf(out, "%12llu  %s\n", (unsigned long long)one->cycles, one->variant->id);
+    const uint32_t mhz = q->options->device_mhz;
+    const uint64_t nanoseconds = one->nanoseconds ? one->nanoseconds : mhz ? one->cycles * 1000 / mhz : 0;
+    const char *how = one->nanoseconds ? "measured" : "an estimate";
+    if (!one->nanoseconds && one->variant->external)
+        return "";
+    if (!one->nanoseconds && !mhz)
+        return arena_format(q->arena, ": %llu cycles, %s", (unsigned long long)one->cycles, how);
+    return arena_format(q->arena, ": %llu.%02u us, %s", (unsigned long long)(nanoseconds / 1000),
+                        (unsigned)(nanoseconds % 1000 / 10), how);
 }
 
-static bool explain_candidates(text *out, const plan *p, const tuned_shape *near, candidate *all,
-                               size_t count)
+/* How wide the column of each parameter in which the candidates differ is; 0: they do not. */
+static void find_widths(const question *q, size_t *widths)
 {
-    arena *a = out->arena;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < family_param_count(q->call.family); i++) {
+        const char *first = q->candidates[0].variant->values[i].text;
+        bool differs = false;
+        widths[i] = strlen(q->call.family->params[i].name);
+        for (size_t k = 0; k < q->count; k++) {
+            const char *value = q->candidates[k].variant->values[i].text;
+            differs = differs || strcmp(value, first) != 0;
+            widths[i] = strlen(value) > widths[i] ? strlen(value) : widths[i];
+        }
+        widths[i] = differs ? widths[i] : 0;
+    }
+}
+
+/* The variant in the columns, or else its id; a null variant: the names of the columns. */
+static void add_variant(text *out, const question *q, const size_t *widths, const variant *v,
+                        const char *after)
+{
+    const char *gap = "";
+    size_t spaces = 0;
+    for (size_t i = 0; widths && i < family_param_count(q->call.family); i++) {
+        const char *word = v ? v->values[i].text : q->call.family->params[i].name;
+        if (!widths[i])
+            continue;
+        text_printf(out, "%s%*s%s", gap, (int)spaces, "", word);
+        spaces = widths[i] - strlen(word);
+        gap = "  ";
+    }
+    if (!widths)
+        text_printf(out, "%s%s", v->id, *after ? ": " : "");
+    else if (*after)
+        text_printf(out, "%*s  ", (int)spaces, "");
+    text_printf(out, "%s\n", after);
+}
+
+static void add_candidate(text *out, const question *q, const size_t *widths, const candidate *one)
+{
+    const uint64_t number = one->nanoseconds ? one->nanoseconds : one->cycles;
+    const char *numbered = one->why_not ? "-"
+                           : one->variant->external && !one->nanoseconds
+                               ? ""
+                               : arena_format(q->arena, "%llu", (unsigned long long)number);
+    text_printf(out, "%12s  ", numbered);
+    add_variant(out, q, widths, one->variant, one->why_not ? one->why_not : "");
+}
+
+/* "a=f16,acc=f32": what all candidates have. */
+static void add_common(text *out, const question *q, const size_t *widths)
+{
+    const char *before = "all: ";
+    for (size_t i = 0; i < family_param_count(q->call.family); i++) {
+        if (widths[i])
+            continue;
+        text_printf(out, "%s%s=%s", before, q->call.family->params[i].name,
+                    q->candidates[0].variant->values[i].text);
+        before = ",";
+    }
+    if (*before == ',')
+        text_add(out, "\n");
+}
+
+static bool add_answer(text *out, const question *q)
+{
+    const tuned_shape *near = nearest_shape(q);
+    candidate *all = q->candidates;
+    for (size_t i = 0; i < q->count; i++) {
+        judge(q, &all[i]);
         all[i].place = i;
         if (near && !all[i].why_not)
             all[i].nanoseconds = tuned_nanoseconds(near, all[i].variant);
     }
-    qsort(all, count, sizeof *all, compare);
-    const bool is_measured = near && all[0].nanoseconds > 0;
-    text_printf(out, "%s; %s\n",
-                is_measured ? arena_format(a, "measured nanoseconds at %s (%s)", shape_text(a, near),
-                                           near->file->asked)
-                            : estimates_heading(a, p, &all[0], near),
-                all[0].why_not ? "none can be launched" : "the first is launched");
-    for (size_t i = 0; i < count; i++) {
+    qsort(all, q->count, sizeof *all, compare);
+    const bool is_measured = near && all[0].nanoseconds > 0, is_launched = !all[0].why_not;
+    text_printf(out, "%s; %s%s\n", kind_text(q, near, is_measured),
+                is_launched ? "the first is launched" : "none can be launched",
+                is_launched ? time_text(q, &all[0]) : "");
+    add_filled(out, q);
+    size_t widths[KILN_MAX_PARAMS];
+    const bool has_columns = !q->options->is_long && q->count > 1;
+    if (has_columns) {
+        find_widths(q, widths);
+        add_common(out, q, widths);
+        text_printf(out, "%12s  ", "");
+        add_variant(out, q, widths, NULL, "");
+    }
+    for (size_t i = 0; i < q->count; i++) {
         if (is_measured && i > 0 && all[i - 1].nanoseconds && !all[i].nanoseconds && !all[i].why_not)
             text_printf(out, "not measured there, so not launched%s\n",
                         all[i].variant->external ? "" : "; estimated cycles");
-        add_candidate(out, &all[i]);
+        add_candidate(out, q, has_columns ? widths : NULL, &all[i]);
     }
-    return !all[0].why_not;
+    return is_launched;
 }
 
 bool explain_call(text *out, const plan *p, const kiln_family *family, const kiln_device *device,
-                  const char *const *values, size_t value_count, diagnostics *d)
+                  const char *const *values, size_t value_count, const explain_options *options,
+                  diagnostics *d)
 {
     const place at = {.file = "kiln"};
     arena *a = out->arena;
-    size_t arg_count = 0, count = 0;
+    const size_t arg_count = family_arg_count(family);
     const int errors = d->count;
-    while (family->args[arg_count].name)
-        arg_count++;
-    given g = {.args = arena_alloc(a, (arg_count + 1) * sizeof *g.args),
-               .has_arg = arena_alloc(a, (arg_count + 1) * sizeof *g.has_arg)};
+    uint64_t *args = arena_alloc(a, (arg_count + 1) * sizeof *args);
+    question q = {.arena = a,
+                  .plan = p,
+                  .options = options,
+                  .call = {family, device, args},
+                  .args = args,
+                  .origins = arena_alloc(a, (arg_count + 1) * sizeof *q.origins),
+                  .terms = terms_of(a, family),
+                  .candidates = arena_alloc(a, (p->variant_count + 1) * sizeof *q.candidates)};
     for (size_t i = 0; i < arg_count; i++)
-        g.args[i] = family->args[i].kind == KILN_ARG_VALUE ? 0 : MOST_ALIGNMENT;
+        args[i] = family->args[i].kind == KILN_ARG_VALUE ? 0 : MOST_ALIGNMENT;
     for (size_t i = 0; i < value_count; i++) {
-        const char *wrong = read_value(a, family, values[i], &g);
+        const char *wrong = read_value(&q, values[i]);
         if (wrong)
             diagnose(d, at, "%s: %s", family->name, wrong);
     }
     if (d->count > errors)
         return false;
-    const question q = {a, p, &g, {family, device, g.args}, terms_of(a, family)};
-    const char *wrong = check_call(&q, &g);
-    if (!wrong && family->empty && value_of(&q, NULL, family->empty)) {
-        text_add(out, "nothing to do: no launch\n");
-        return true;
-    }
-    candidate *all = arena_alloc(a, p->variant_count * sizeof *all);
-    for (size_t i = 0; i < p->variant_count && !wrong; i++)
-        if (p->variants[i]->family == family && has_contract(p->variants[i], &g))
-            all[count++] = consider(&q, p->variants[i]);
+    const char *wrong = complete(&q);
     if (wrong)
         diagnose(d, at, "%s: %s", family->name, wrong);
-    return !wrong && explain_candidates(out, p, nearest_shape(&q, all, count), all, count);
+    else if (family->empty && value_of(&q, family->empty))
+        text_add(out, "nothing to do: no launch\n");
+    else
+        return add_answer(out, &q);
+    return !wrong;
 }

@@ -10,6 +10,7 @@
 #include "c_text.h"
 #include "cubins.h"
 #include "extents.h"
+#include "family/dense.h"
 #include "pointers.h"
 #include "support/messages.h"
 #include "support/names.h"
@@ -45,6 +46,28 @@ size_t family_values(arena *a, const bundle_family *f, size_t param_index, const
             (*values)[count++] = value;
     }
     return count;
+}
+
+bool family_asks_rule(arena *a, const bundle_family *f, const kiln_rule *rule)
+{
+    uint64_t value;
+    bool is_used[KILN_MAX_ARGS] = {false};
+    const expression *condition = bind_text(a, f->family, rule->condition, f->common);
+    if (expression_is_constant(condition, &value) && value)
+        return false;
+    expression_mark_args(condition, is_used);
+    for (size_t i = 0; i < f->field_count; i++)
+        if (f->fields[i].is_ignored && is_used[f->fields[i].arg - f->family->args])
+            return false;
+    return true;
+}
+
+bool needs_workspace(arena *a, const bundle_family *f)
+{
+    for (size_t i = 0; i < f->variant_count; i++)
+        if (!variant_has_arg(a, f->variants[i]->variant, arg_find(f->family->args, f->workspace->arg)))
+            return false;
+    return true;
 }
 
 static const char *file_name(const char *path)
@@ -235,6 +258,29 @@ static const char *value_when_zero(arena *a, const bundle_family *f, size_t para
     return family_has_value(f, param_index, value) ? value : NULL;
 }
 
+static bool has_arg(arena *a, const bundle_family *f, const kiln_arg *arg)
+{
+    for (size_t i = 0; i < f->variant_count; i++)
+        if (variant_has_arg(a, f->variants[i]->variant, arg))
+            return true;
+    return false;
+}
+
+/* The arguments of a workspace go with the workspace. */
+static void find_readers(arena *a, bundle_family *f, bundle_field *field)
+{
+    const kiln_workspace *w = f->family->workspace;
+    const char *const of_workspace[] = {w ? w->arg : NULL, w ? w->counters : NULL, w ? w->size : NULL,
+                                        f->family->workspace_parts};
+    field->is_read = has_arg(a, f, field->arg);
+    for (size_t i = 0; i < sizeof of_workspace / sizeof *of_workspace; i++)
+        if (w && of_workspace[i] && strcmp(of_workspace[i], field->arg->name) == 0 &&
+            !has_arg(a, f, arg_find(f->family->args, w->arg))) {
+            field->is_ignored = true;
+            field->is_read = false;
+        }
+}
+
 /* A value with a shape is an array of bytes: a struct that a kernel of external PTX takes by value. */
 static void add_arg_field(arena *a, bundle_family *f, const kiln_arg *arg)
 {
@@ -248,6 +294,7 @@ static void add_arg_field(arena *a, bundle_family *f, const kiln_arg *arg)
         field.elements = (uint32_t)strtoul(arg->shape, NULL, 10);
         field.alignment = arg->alignment;
     }
+    find_readers(a, f, &field);
     add_field(f, field, scalar.bytes);
 }
 
@@ -282,7 +329,8 @@ static void make_fields(arena *a, bundle_family *f)
                               .member = params[i].name,
                               .c_type = "uint32_t",
                               .param = &params[i],
-                              .param_index = i};
+                              .param_index = i,
+                              .is_read = true};
         if (params[i].type != KILN_PARAM_BOOL)
             field.when_zero = value_when_zero(a, f, i);
         add_field(f, field, 4);
@@ -293,26 +341,75 @@ static void make_fields(arena *a, bundle_family *f)
     f->args_bytes = round_up(f->args_bytes, widest);
 }
 
+bool call_can_serve(arena *a, const variant *v, const kiln_call *call)
+{
+    for (const kiln_arg *arg = v->family->args; arg->name; arg++)
+        if (arg->kind != KILN_ARG_VALUE && arg->kind != KILN_ARG_INOUT && !arg_may_be_null(arg) &&
+            variant_has_arg(a, v, arg) && !arg_find(call->args, arg->name))
+            return false;
+    return true;
+}
+
+static bool is_served(arena *a, const bundle_family *f, const kiln_call *call)
+{
+    for (size_t i = 0; i < f->variant_count; i++)
+        if (call_can_serve(a, f->variants[i]->variant, call))
+            return true;
+    return false;
+}
+
 /* A call looks like a family with other arguments. */
 static void make_calls(arena *a, bundle_family *f)
 {
     const kiln_call *calls = f->family->calls;
-    while (calls && calls[f->call_count].name)
-        f->call_count++;
-    f->calls = arena_alloc(a, f->call_count * sizeof *f->calls);
-    for (size_t i = 0; i < f->call_count; i++) {
+    size_t count = 0;
+    while (calls && calls[count].name)
+        count++;
+    f->calls = arena_alloc(a, count * sizeof *f->calls);
+    for (size_t i = 0; i < count; i++) {
+        if (!is_served(a, f, &calls[i]))
+            continue;
         kiln_family *family = arena_copy(a, f->family, sizeof *family);
         family->args = calls[i].args;
+        family->workspace = NULL;
+        family->dense = NULL;
         const char *function = arena_format(a, "%s_%s", f->function, calls[i].name);
-        f->calls[i] = (bundle_family){.family = family,
-                                      .function = function,
-                                      .args_struct = arena_format(a, "%s_args", function),
-                                      .enum_prefix = f->enum_prefix,
-                                      .variants = f->variants,
-                                      .variant_count = f->variant_count,
-                                      .call = &calls[i]};
-        make_fields(a, &f->calls[i]);
+        bundle_family *call = &f->calls[f->call_count++];
+        *call = (bundle_family){.family = family,
+                                .function = function,
+                                .args_struct = arena_format(a, "%s_args", function),
+                                .enum_prefix = f->enum_prefix,
+                                .variants = f->variants,
+                                .variant_count = f->variant_count,
+                                .common = f->common,
+                                .call = &calls[i]};
+        make_fields(a, call);
     }
+}
+
+static bool reads_strides(arena *a, const bundle_family *f)
+{
+    for (const kiln_dense *row = f->family->dense; row && row->args; row++) {
+        const dense_stride *strides;
+        const size_t count =
+            dense_applies(a, f->family, row, f->common) ? dense_strides(a, f->family, row, &strides) : 0;
+        for (size_t i = 0; i < count; i++)
+            if (has_arg(a, f, arg_find(f->family->args, strides[i].arg)))
+                return true;
+    }
+    return false;
+}
+
+/* What stands for all of the family's variants together. */
+static const variant *common_of(arena *a, const bundle_family *f)
+{
+    variant *common = arena_alloc(a, sizeof *common);
+    const variant **alike = arena_alloc(a, (f->variant_count + 1) * sizeof *alike);
+    for (size_t i = 0; i < f->variant_count; i++)
+        alike[i] = f->variants[i]->variant;
+    alike[f->variant_count] = NULL;
+    *common = (variant){.family = f->family, .alike = alike};
+    return common;
 }
 
 static bundle_family *family_of(arena *a, bundle_model *m, name_table *names, const kiln_family *family)
@@ -328,11 +425,7 @@ static bundle_family *family_of(arena *a, bundle_model *m, name_table *names, co
 static bool has_workspace_size(arena *a, const bundle_family *f)
 {
     const kiln_workspace *w = f->family->workspace;
-    bool has_size = false;
-    for (size_t i = 0; w && i < f->variant_count; i++)
-        has_size =
-            has_size || variant_has_arg(a, f->variants[i]->variant, arg_find(f->family->args, w->size));
-    return has_size;
+    return w && has_arg(a, f, arg_find(f->family->args, w->size));
 }
 
 static void make_families(arena *a, bundle_model *m)
@@ -357,7 +450,9 @@ static void make_families(arena *a, bundle_model *m)
         f->variants[f->variant_count++] = &m->variants[i];
     }
     for (size_t i = 0; i < m->family_count; i++) {
+        m->families[i].common = common_of(a, &m->families[i]);
         make_fields(a, &m->families[i]);
+        m->families[i].has_strides = reads_strides(a, &m->families[i]);
         make_calls(a, &m->families[i]);
         pointers_make(a, &m->families[i]);
         extents_make(a, &m->families[i]);
@@ -419,6 +514,8 @@ static void add_family_names(arena *a, taken_names *all, const bundle_family *f,
             add_name(a, all, f->function + prefix, "_workspace_max", first);
         }
     }
+    if (f->has_strides)
+        add_name(a, all, f->function + prefix, "_set_contiguous", first);
     for (size_t i = 0; i < f->call_count; i++) {
         add_name(a, all, f->calls[i].function + prefix, "", first);
         add_name(a, all, f->calls[i].args_struct + prefix, "", first);
@@ -449,8 +546,8 @@ static bool report_name(const bundle_model *m, const taken_name *x, const taken_
  * calls a kernel: "check" and "id" both have a check_id. */
 static void add_static_names(arena *a, taken_names *all, const bundle_model *m)
 {
-    static const char *const before[] = {"check_", "choose_", "consider_", "find_",
-                                         "call_",  "run_",    "launch_",   "miss_"};
+    static const char *const before[] = {"check_", "choose_", "consider_", "find_",  "call_",
+                                         "run_",   "launch_", "miss_",     "unread_"};
     static const char *const behind[] = {"_name", "_id", "_entry", "_images", "_module", "_pointers"};
     const variant *last = NULL;
     for (size_t i = 0; i < m->variant_count; i++) {

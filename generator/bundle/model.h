@@ -57,6 +57,8 @@ typedef struct bundle_field {
     uint32_t alignment;             /* bytes */
     uint32_t offset;                /* bytes, from C's layout rules on a 64-bit machine */
     const kiln_arg *arg;            /* or null */
+    bool is_read;                   /* by some variant of the bundle; parameters always are */
+    bool is_ignored;                /* not read, and may be set all the same: of a workspace */
     const expression *has_elements; /* of a pointer that must not be null then; before anything is put in */
     const kiln_param *param;        /* or null */
     size_t param_index;
@@ -73,13 +75,16 @@ struct bundle_family {
     uint32_t args_bytes;
     bundle_variant **variants;
     size_t variant_count;
+    const variant *common;   /* what all of them agree on, for expression_bind */
     pointer_table *pointers; /* what every variant asks; then those of variants, each once */
     size_t pointer_table_count;
     extent_check *extent_checks;
     size_t extent_check_count;
     const kiln_workspace *workspace; /* null: there is no NAME_family_workspace */
+    bool has_strides;                /* that are read and that NAME_family_set_contiguous fills */
     uint32_t shard;                  /* which of plan->shards files has it, from 0 */
-    bundle_family *calls; /* as families that have a call's arguments: each with `call` and no calls */
+    bundle_family *
+        calls; /* that some variant can serve, as families that have a call's arguments: each with `call` and no calls */
     size_t call_count;
     const kiln_call *call; /* or null */
 };
@@ -115,5 +120,14 @@ const expression *bind_text(arena *a, const kiln_family *family, const char *exp
 size_t family_values(arena *a, const bundle_family *f, size_t param_index, const char ***values);
 
 bool family_has_value(const bundle_family *f, size_t param_index, const char *value);
+
+/* Whether a call can break the rule: a bundle that ignores an argument does not ask its rules. */
+bool family_asks_rule(arena *a, const bundle_family *f, const kiln_rule *rule);
+
+/* Whether every variant takes a workspace. */
+bool needs_workspace(arena *a, const bundle_family *f);
+
+/* Whether the call gives a variant every array that it must have. */
+bool call_can_serve(arena *a, const variant *v, const kiln_call *call);
 
 #endif

@@ -22,6 +22,13 @@ file_form is_depfile; /* written by this or an earlier kiln */
 /* Parts of NAME.h, which a shard has for its own families alone. */
 void write_layout_check(text *out);
 void write_declarations(arena *a, text *out, const bundle_family *f);
+/* What an argument is in this bundle, without its summary: "in, bf16[m, k], aligned to 16 bytes". In C its members have types, and
+ * groups points. */
+const char *arg_about(arena *a, const bundle_family *f, const kiln_arg *arg, bool is_c);
+void write_args_struct(arena *a, text *out, const bundle_family *f);
+
+/* For comments: statements that make a family's `args`, in C and in C++. */
+const char *example_args(arena *a, const bundle_family *f);
 
 /* Parts of NAME.c. */
 void write_family_check(arena *a, text *out,
@@ -30,13 +37,15 @@ void write_call_function(arena *a, text *out, const bundle_family *f);     /* ca
 void write_variant_function(arena *a, text *out, const bundle_variant *v); /* run_, NAME_ and launch_ENTRY */
 void write_family_function(arena *a, text *out, const plan *p, const bundle_family *f); /* NAME_FAMILY */
 void write_workspace_functions(arena *a, text *out, const bundle_family *f);
-void write_calls(arena *a, text *out, const bundle_family *f); /* NAME_FAMILY_CALL */
+void write_calls(arena *a, text *out, const bundle_family *f);               /* NAME_FAMILY_CALL */
+void write_contiguous_function(arena *a, text *out, const bundle_family *f); /* NAME_FAMILY_set_contiguous */
 
 /* Calls check_FAMILY, or rules_FAMILY, and returns when it fails or there is nothing to do; `args` is the pointer's name. */
 void write_call_of_check(arena *a, text *out, const bundle_family *f, const char *check, const char *args);
 
-/* "a.type == NAME_FAMILY_TYPE_F16 && a.causal": what the caller names is the variant's; empty where nothing is named. */
-const char *choice_condition(arena *a, const bundle_family *f, const variant *v);
+/* "a.type == NAME_FAMILY_TYPE_F16 && a.causal": what the caller names is the variant's; empty where nothing is named. Only
+ * parameters that are asked, by index, count; null: all. */
+const char *choice_condition(arena *a, const bundle_family *f, const variant *v, const bool *is_asked);
 
 /* Fails where a result has no place to go. */
 void write_check_of_result(text *out, const bundle_family *f, const char *condition, const char *detail);

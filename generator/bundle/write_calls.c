@@ -21,6 +21,8 @@ static const char *printed_value(arena *a, const kiln_family *scope, const bundl
 static const char *field_value(arena *a, const bundle_family *f, const bundle_field *field,
                                const kiln_call *call)
 {
+    if (!field->is_read)
+        return NULL;
     if (field->param || arg_find(call->args, field->name))
         return arena_format(a, "a.%s", field->member);
     const kiln_family *scope = family_call_scope(a, f->family, call);

@@ -118,7 +118,7 @@ static reasons reasons_of(arena *a, const bundle_family *f, const bundle_variant
     reasons r = {.constants = text_new(a), .chain = text_new(a)};
     for (const kiln_rule *rule = v->family->rules; rule && rule->condition; rule++) {
         const expression *broken = expression_parse(a, v->family, arena_format(a, "!(%s)", rule->condition));
-        if (expression_uses(broken, NAME_PARAM))
+        if (expression_uses(broken, NAME_PARAM) && family_asks_rule(a, f, rule))
             add_reason(a, &r, c_choice_expression(a, expression_bind(a, broken, v)), rule->text);
     }
     for (size_t i = 0; i < f->field_count; i++) {
@@ -283,12 +283,12 @@ static size_t take_choice(const bundle_family *f, bundle_variant **left, size_t 
     return count;
 }
 
-const char *choice_condition(arena *a, const bundle_family *f, const variant *v)
+const char *choice_condition(arena *a, const bundle_family *f, const variant *v, const bool *is_asked)
 {
     text out = text_new(a);
     for (size_t i = 0; i < f->field_count; i++) {
         const bundle_field *field = &f->fields[i];
-        if (!field->param)
+        if (!field->param || (is_asked && !is_asked[field->param_index]))
             continue;
         const char *value = v->values[field->param_index].text;
         text_add(&out, out.length > 0 ? " && " : "");
@@ -307,7 +307,7 @@ static void write_choices(arena *a, text *out, const plan *p, const bundle_famil
     size_t left_count = f->variant_count;
     while (left_count > 0) {
         const size_t count = take_choice(f, left, &left_count, choice);
-        const char *condition = choice_condition(a, f, choice[0]->variant);
+        const char *condition = choice_condition(a, f, choice[0]->variant, NULL);
         if (condition[0] == '\0') {
             write_candidates(out, p, f, choice, count, "    ");
             return;

@@ -12,117 +12,20 @@
 #include "family/word_number.h"
 #include "support/words.h"
 
-/* ---- texts ------------------------------------------------------------------------------------------------------- */
-
-/* "$type" is the type that the parameter names: its only value in this bundle, or the parameter's own name. */
-static const char *type_text(arena *a, const bundle_family *f, const kiln_arg *arg)
-{
-    if (arg->type[0] != '$')
-        return arg->type;
-    const arg_type_choice choice = family_arg_type_choice(arg);
-    const char *name = arena_string(a, arg->type + 1, choice.name_length);
-    size_t index;
-    if (!family_find_param(f->family, name, &index))
-        return name;
-    const char **values;
-    size_t count = family_values(a, f, index, &values);
-    bool is_one = true;
-    for (size_t i = 1; i < count; i++)
-        is_one &= strcmp(arg_type_for(choice, values[i]), arg_type_for(choice, values[0])) == 0;
-    if (is_one)
-        return arg_type_for(choice, values[0]);
-    return choice.word ? arena_format(a, "%.*s or %s", (int)choice.word_length, choice.word, choice.other)
-                       : name;
-}
-
-static void add_alignment(arena *a, text *out, const bundle_family *f, const kiln_arg *arg)
-{
-    uint32_t least = UINT32_MAX, most = 0;
-    for (size_t i = 0; i < f->variant_count; i++) {
-        const variant *v = f->variants[i]->variant;
-        const uint32_t bytes = variant_has_arg(a, v, arg) ? variant_arg_alignment(a, v, arg) : 0;
-        least = bytes && bytes < least ? bytes : least;
-        most = bytes > most ? bytes : most;
-    }
-    const char *own = arg_variant_alignment(f->family, arg);
-    if (most > least && own) {
-        text_printf(out, ", aligned to %s bytes, %u to %u", own, (unsigned)least, (unsigned)most);
-        return;
-    }
-    if (most > 1)
-        text_printf(out, ", aligned to %u bytes", (unsigned)least);
-    if (most > least)
-        text_printf(out, ", or %u where its elements have as many", (unsigned)most);
-}
-
-/* Memory whose size a function tells better than the expression that it evaluates. */
-static bool is_of_workspace(const bundle_family *f, const kiln_arg *arg)
-{
-    const kiln_workspace *w = f->workspace;
-    return w && (strcmp(arg->name, w->arg) == 0 || strcmp(arg->name, w->counters) == 0);
-}
-
-static const char *arg_comment(arena *a, const bundle_family *f, const kiln_arg *arg)
-{
-    static const char *const directions[] = {
-        [KILN_ARG_IN] = "in, ",
-        [KILN_ARG_OUT] = "out, ",
-        [KILN_ARG_INOUT] = "in and out, ",
-        [KILN_ARG_OPTIONAL_IN] = "in, may be null, ",
-        [KILN_ARG_OPTIONAL_OUT] = "out, may be null, ",
-        [KILN_ARG_SCRATCH] = "scratch, ",
-        [KILN_ARG_CONSTANT] = "in, constant, ",
-    };
-    text out = text_new(a);
-    if (arg->kind == KILN_ARG_VALUE && arg->shape) {
-        text_printf(&out, "%s bytes", arg->shape);
-    } else if (arg->kind == KILN_ARG_VALUE) {
-        text_printf(&out, "%s%s", type_text(a, f, arg), arg->type[0] == '$' ? ", passed as double" : "");
-    } else {
-        text_printf(&out, "%s%s", directions[arg->kind], type_text(a, f, arg));
-        if (is_of_workspace(f, arg))
-            text_printf(&out, ", as many as %s_workspace says", f->function);
-        else if (arg->shape)
-            text_printf(&out, "[%s]", arg->shape);
-        add_alignment(a, &out, f, arg);
-    }
-    if (arg->when)
-        text_printf(&out, ", only when %s", arg->when);
-    if (arg->summary)
-        text_printf(&out, ": %s", arg->summary);
-    return out.data;
-}
-
-static const char *param_comment(arena *a, const bundle_family *f, const bundle_field *field)
-{
-    text out = text_new(a);
-    const kiln_param *param = field->param;
-    text_add(&out, param->summary ? param->summary : param->name);
-    if (param->type == KILN_PARAM_BOOL) {
-        text_add(&out, "; 0 or 1");
-    } else {
-        if (param->type == KILN_PARAM_WORD)
-            text_printf(&out, "; %s%s_...%s", f->enum_prefix, upper_case(a, param->name),
-                        words_have_number(param->words) ? ", a number for itself" : "");
-        text_printf(&out, "; 0 is %s", field->when_zero ? field->when_zero : "none of them");
-    }
-    return out.data;
-}
-
 /* ---- a family ---------------------------------------------------------------------------------------------------- */
 
 static void write_enum(arena *a, text *out, const bundle_family *f, const bundle_field *field)
 {
     const kiln_param *param = field->param;
-    text_add(out, "\nenum {\n");
+    text list = text_new(a);
     for (const char *w = param->words; *w; w += strcspn(w, " "), w += *w == ' ') {
         const char *word = arena_string(a, w, strcspn(w, " "));
         const uint32_t number = word_number(a, param, word);
         if (family_has_value(f, field->param_index, word))
-            text_printf(out, number > BESIDE_NUMBERS ? "    %s = 0x%x,\n" : "    %s = %u,\n",
-                        c_enumerator(a, f, param, word), (unsigned)number);
+            text_printf(&list, number > BESIDE_NUMBERS ? "%s%s = 0x%x" : "%s%s = %u",
+                        list.length > 0 ? ", " : "", c_enumerator(a, f, param, word), (unsigned)number);
     }
-    text_add(out, "};\n");
+    c_add_wrapped(out, "enum { ", list.data, " };\n");
 }
 
 static void write_enums(arena *a, text *out, const bundle_family *f)
@@ -132,53 +35,11 @@ static void write_enums(arena *a, text *out, const bundle_family *f)
             write_enum(a, out, f, &f->fields[i]);
 }
 
-/* "uint32_t n", "unsigned char range[24] __attribute__((aligned(8)))" */
-static const char *declarator(arena *a, const bundle_field *field)
-{
-    const char *name = field->group_length > 0 ? field->member + field->group_length + 1 : field->name;
-    if (field->elements)
-        return arena_format(a, "%s %s[%u] __attribute__((aligned(%u)))", field->c_type, name,
-                            (unsigned)field->elements, (unsigned)field->alignment);
-    return arena_format(a, "%s %s", field->c_type, name);
-}
-
-/* The group of a field; "" of none, and behind the last. */
-static const char *group_of(arena *a, const bundle_family *f, size_t i)
-{
-    return i < f->field_count ? arena_string(a, f->fields[i].name, f->fields[i].group_length) : "";
-}
-
-static void write_struct(arena *a, text *out, const bundle_family *f)
-{
-    size_t widest = 0;
-    for (size_t i = 0; i < f->field_count; i++) {
-        const size_t width = strlen(declarator(a, &f->fields[i])) + (f->fields[i].group_length > 0 ? 4 : 0);
-        widest = width > widest ? width : widest;
-    }
-    const int column = 4 + (int)widest + (int)strlen("; ");
-    text_printf(out, "\ntypedef struct %s {\n", f->args_struct);
-    if (f->field_count == 0) /* C has no empty struct */
-        text_add(out, "    char nothing;\n");
-    for (size_t i = 0; i < f->field_count; i++) {
-        const bundle_field *field = &f->fields[i];
-        const char *group = group_of(a, f, i), *indent = *group ? "        " : "    ";
-        if (*group && (i == 0 || strcmp(group_of(a, f, i - 1), group) != 0))
-            text_add(out, "    struct {\n");
-        const char *declared = arena_format(a, "%s%s;", indent, declarator(a, field));
-        text_printf(out, "%s%*s", declared, column - (int)strlen(declared), "");
-        c_add_comment(out, column, field->arg ? arg_comment(a, f, field->arg) : param_comment(a, f, field));
-        text_add(out, "\n");
-        if (*group && strcmp(group_of(a, f, i + 1), group) != 0)
-            text_printf(out, "    } %s;\n", group);
-    }
-    text_printf(out, "} %s;\n", f->args_struct);
-}
-
 /* How many of the bundle's variants a call can break it for. */
 static size_t count_breakable(arena *a, const bundle_family *f, const kiln_rule *rule)
 {
     size_t count = 0;
-    for (size_t i = 0; i < f->variant_count; i++) {
+    for (size_t i = 0; i < f->variant_count && family_asks_rule(a, f, rule); i++) {
         uint64_t value = 0;
         const expression *bound = bind_text(a, f->family, rule->condition, f->variants[i]->variant);
         count += !expression_is_constant(bound, &value) || value == 0;
@@ -186,28 +47,53 @@ static size_t count_breakable(arena *a, const bundle_family *f, const kiln_rule 
     return count;
 }
 
-static const char *family_comment(arena *a, const bundle_family *f)
+static void add_rules(arena *a, text *out, const bundle_family *f)
 {
-    const kiln_family *family = f->family;
-    text out = text_new(a);
-    text_printf(&out, "%s: %s.", family->name, family->summary);
-    if (family->source)
-        text_printf(&out, "\nSource: %s.", family->source);
-    if (family->accuracy)
-        text_printf(&out, "\nAccuracy: %s.", family->accuracy);
-    if (family->nonfinite)
-        text_printf(&out, "\nNaN and infinity: %s.", family->nonfinite);
-    if (family->empty)
-        text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
-    const char *title = "\nRules, else KILN_ERROR_BAD_ARGUMENT:";
-    for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
+    const char *last = "";
+    for (const kiln_rule *rule = f->family->rules; rule && rule->condition; rule++) {
         const size_t count = count_breakable(a, f, rule);
         if (count == 0)
             continue;
-        text_printf(&out, "%s\n  - %s", title,
-                    count < f->variant_count ? rule_text(a, family, rule) : rule->text);
-        title = "";
+        const char *said = count < f->variant_count ? rule_text(a, f->family, rule, f->common) : rule->text;
+        const char *must = strstr(said, " must be ");
+        if (must && *last && strcmp(must, last) == 0) { /* "m, n must be at most 65535" */
+            out->length -= strlen(last);
+            text_printf(out, ", %s", said);
+        } else {
+            text_printf(out, "%s%s", *last ? "; " : "\nRules, else KILN_ERROR_BAD_ARGUMENT: ", said);
+        }
+        last = must ? must : said;
     }
+    text_add(out, *last ? "." : "");
+}
+
+/* Prints a short text; a long one is left to `kiln families`. */
+static void add_prose(text *out, const char *title, const char *prose, const char **elsewhere)
+{
+    enum { SHORT = 160 };
+    if (prose && strlen(prose) <= SHORT)
+        text_printf(out, "\n%s: %s.", title, prose);
+    else if (prose)
+        *elsewhere = *elsewhere ? "Accuracy, and what becomes of NaN and infinity" : title;
+}
+
+static const char *family_comment(arena *a, const bundle_family *f)
+{
+    const kiln_family *family = f->family;
+    const char *elsewhere = NULL;
+    text out = text_new(a);
+    text_printf(&out, "%s: %s.", family->name, family->summary);
+    if (family->source)
+        text_printf(&out, " Source: %s.", family->source);
+    add_prose(&out, "Accuracy", family->accuracy, &elsewhere);
+    add_prose(&out, "NaN and infinity", family->nonfinite, &elsewhere);
+    if (elsewhere)
+        text_printf(&out, "\n%s: `kiln families %s`.", elsewhere, family->name);
+    if (family->empty)
+        text_printf(&out, "\nWhen %s there is nothing to do: KILN_OK without a launch.", family->empty);
+    add_rules(a, &out, f);
+    text_printf(&out, "\n%s\n%s", example_args(a, f),
+                c_example_call(a, f->function, "&loader, stream, ", ""));
     return out.data;
 }
 
@@ -219,35 +105,47 @@ static void add_declaration(text *out, const bundle_family *f, const char *funct
 static void write_call(arena *a, text *out, const bundle_family *call, const char *family_function)
 {
     text_add(out, "\n");
-    c_add_comment(
-        out, 0,
-        arena_format(a, "%s: %s. Else like %s.", call->function, call->call->summary, family_function));
-    write_struct(a, out, call);
+    c_add_comment(out, 0,
+                  arena_format(a, "%s: %s. Else like %s.\n%s\n%s", call->function, call->call->summary,
+                               family_function, example_args(a, call),
+                               c_example_call(a, call->function, "&loader, stream, ", "")));
+    text_add(out, "\n");
+    write_args_struct(a, out, call);
     text_add(out, "\n");
     add_declaration(out, call, call->function);
 }
 
-static void write_workspace_declarations(arena *a, text *out, const bundle_family *f)
+static void write_queries(arena *a, text *out, const bundle_family *f)
 {
     const kiln_workspace *w = f->workspace;
-    text_add(out, "\n");
-    c_add_comment(
-        out, 0,
-        arena_format(
-            a,
-            "The bytes of %s and %s that the variant takes which is picked when there are as many; 0 "
-            "and 0: none. Neither they nor any pointer need be in `args` yet. %s is the bytes over "
-            "those of an element.",
-            w->arg, w->counters, w->size));
-    text_add(out, "\n");
-    c_add_query_prototype(out, f, "workspace", ");\n");
-    text_add(out, "\n");
-    c_add_comment(
-        out, 0,
-        "Those that are enough for any variant that has what `args` names, at these sizes and at all that are "
-        "not larger in any.");
-    text_add(out, "\n");
-    c_add_query_prototype(out, f, "workspace_max", ");\n");
+    const struct {
+        const char *name, *what;
+        bool is_there;
+    } queries[] = {
+        {"pick", "Which kernel it would launch.", true},
+        {"candidates", "Why that one.", true},
+        {"workspace",
+         w ? arena_format(
+                 a,
+                 "Bytes of %s and %s that the picked variant takes if there are as many; no pointer need be set.",
+                 w->arg, w->counters)
+           : "",
+         w != NULL},
+        {"workspace_max", "Bytes that are enough for any variant, at these and at all smaller sizes.",
+         w != NULL},
+    };
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
+        if (queries[i].is_there) {
+            c_add_query_comment(out, f, queries[i].name, queries[i].what);
+            c_add_query_prototype(out, f, queries[i].name, ");\n");
+        }
+}
+
+static void write_contiguous_declaration(arena *a, text *out, const bundle_family *f)
+{
+    const char *function = arena_format(a, "%s_set_contiguous", f->function);
+    c_add_call_comment(out, "Sets the strides of arrays without gaps.", function, "", "");
+    text_printf(out, "void %s(%s *args);\n", function, f->args_struct);
 }
 
 void write_declarations(arena *a, text *out, const bundle_family *f)
@@ -257,21 +155,21 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
     c_add_comment(out, 0, family_comment(a, f));
     text_add(out, "\n");
     write_enums(a, out, f);
-    write_struct(a, out, f);
+    write_args_struct(a, out, f);
     if (has_own) {
-        text_add(out, "\n");
         add_declaration(out, f, f->function);
-        c_add_query_prototype(out, f, "pick", ");\n");
-        c_add_query_prototype(out, f, "candidates", ");\n");
+        write_queries(a, out, f);
     }
-    if (f->workspace)
-        write_workspace_declarations(a, out, f);
+    if (f->has_strides)
+        write_contiguous_declaration(a, out, f);
     for (size_t i = 0; i < f->call_count; i++)
         write_call(a, out, &f->calls[i], f->function);
     for (size_t i = 0; i < f->variant_count; i++) {
         const bundle_variant *v = f->variants[i];
+        const char *example =
+            i == 0 && has_own ? c_example_call(a, v->function, "&loader, stream, ", "") : "";
         text_add(out, "\n");
-        c_add_comment(out, 0, v->variant->id);
+        c_add_comment(out, 0, arena_format(a, "%s%s%s", v->variant->id, *example ? "\n" : "", example));
         text_printf(out, "\nextern const kiln_kernel %s_kernel;\n", v->function);
         add_declaration(out, f, v->function);
     }
@@ -282,7 +180,9 @@ void write_declarations(arena *a, text *out, const bundle_family *f)
 static const char how_functions_behave[] =
     "\nA function checks its arguments, loads its kernel when it is used first, and launches it on the "
     "stream; it does not wait for the kernel to end. `args` is read before it returns. Pointers are device "
-    "addresses; one to an array that has no elements in this call may be null. What a kernel writes must not "
+    "addresses, aligned to an element's size or to what a comment says; one to an array that has no elements in this call "
+    "may be null. The shape is that of an array without gaps where strides say how it lies. workspace and tile_counters are "
+    "left 0, or as large as ..._workspace says. What a kernel writes must not "
     "overlap anything else that it is given. With any status but "
     "KILN_OK nothing was launched: NULL_POINTER, BAD_ARGUMENT, MISALIGNED "
     "and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of kiln_preload; "
@@ -309,7 +209,6 @@ static const char *file_comment(arena *a, const bundle_model *m)
         text_printf(&out, " %s", target_text(a, m->plan->targets[i]));
     text_printf(&out, ". A driver of CUDA %s or newer loads all of them.\n",
                 cuda_version_text(a, m->min_driver));
-    const bundle_family *f = &m->families[0];
     text_printf(&out,
                 "\n    static kiln_driver driver;  (all storage is the caller's)\n"
                 "    static kiln_loader loader;\n"
@@ -323,10 +222,8 @@ static const char *file_comment(arena *a, const bundle_model *m)
     text_printf(&out,
                 "    kiln_driver_load(&driver, NULL, NULL);\n"
                 "    kiln_open(&loader, &driver, &%s_bundle, slots, %s_SLOTS, %s);\n"
-                "    %s args = {...};\n"
-                "    kiln_status status = %s(&loader, stream, &args);\n",
-                m->name, m->upper_name, m->plan->is_compressed ? "&options" : "NULL", f->args_struct,
-                f->function);
+                "    (then the call in a family's comment)\n",
+                m->name, m->upper_name, m->plan->is_compressed ? "&options" : "NULL");
     text_add(&out, how_functions_behave);
     return out.data;
 }
@@ -356,6 +253,9 @@ static void write_overloads(file_output *file, const bundle_model *m)
             c_add_query_overload(out, f, "workspace");
             c_add_query_overload(out, f, "workspace_max");
         }
+        if (f->has_strides)
+            text_printf(out, "inline void %s_set_contiguous(%s &args) { %s_set_contiguous(&args); }\n",
+                        f->function, f->args_struct, f->function);
         for (size_t k = 0; k < f->call_count; k++)
             text_printf(out, "KILN_CALL(%s, %s)\n", f->calls[k].function, f->calls[k].args_struct);
         for (size_t k = 0; k < f->variant_count; k++)

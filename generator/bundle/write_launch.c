@@ -35,7 +35,7 @@ static void write_rules(arena *a, text *out, const bundle_family *f, const varia
     const kiln_family *family = f->family;
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++) {
         const expression *broken = expression_parse(a, family, arena_format(a, "!(%s)", rule->condition));
-        if (expression_uses(broken, NAME_PARAM) != (v != NULL))
+        if (expression_uses(broken, NAME_PARAM) != (v != NULL) || !family_asks_rule(a, f, rule))
             continue;
         const char *detail = rule_detail(a, rule, broken, v);
         broken = expression_bind(a, broken, v);
@@ -56,6 +56,28 @@ static void write_bool_checks(arena *a, text *out, const bundle_family *f)
     }
 }
 
+/* unread_FAMILY: names a member that is set and that no variant of the bundle reads. False: it reads all. */
+static bool write_unread_function(text *out, const bundle_family *f)
+{
+    arena *a = out->arena;
+    text constants = text_new(a), chain = text_new(a);
+    for (size_t i = 0; i < f->field_count; i++) {
+        const bundle_field *field = &f->fields[i];
+        if (field->is_read || field->is_ignored || field->elements)
+            continue;
+        c_add_text_constant(&constants, 4, arena_format(a, "%s_is_set", field->name),
+                            arena_format(a, "%s must be 0: this bundle does not read it", field->member));
+        text_printf(&chain, "a->%s != 0 ? %s_is_set\n           : ", field->member, field->name);
+    }
+    if (chain.length == 0)
+        return false;
+    text_printf(out,
+                "\n/* A member that is set and that no variant reads. */\n"
+                "static const char *unread_%s(const %s *a)\n{\n%s    return %sNULL;\n}\n",
+                f->family->name, f->args_struct, constants.data, chain.data);
+    return true;
+}
+
 static void begin_check(text *out, const bundle_family *f, const char *check)
 {
     c_add_wrapped(out, arena_format(out->arena, "static kiln_status %s_%s(", check, f->family->name),
@@ -69,6 +91,7 @@ void write_family_check(arena *a, text *out, const bundle_family *f)
     const bool has_two = f->workspace != NULL;
     const char *empty =
         family->empty ? c_expression(a, bind_text(a, family, family->empty, NULL), "a->") : NULL;
+    const bool has_unread = write_unread_function(out, f);
     text_add(out, "\n/* What every variant asks of its arguments. */\n");
     begin_check(out, f, has_two ? "rules" : "check");
     text_printf(out,
@@ -76,6 +99,12 @@ void write_family_check(arena *a, text *out, const bundle_family *f)
                 "    if (status != KILN_OK)\n"
                 "        return status;\n",
                 family->name);
+    if (has_unread)
+        text_printf(out,
+                    "    const char *unread = unread_%s(a);\n"
+                    "    if (unread)\n"
+                    "        return kiln_fail(loader, KILN_ERROR_BAD_ARGUMENT, %s_name, unread);\n",
+                    family->name, family->name);
     write_bool_checks(a, out, f);
     write_rules(a, out, f, NULL);
     if (has_two) {

@@ -2,12 +2,14 @@
 #include "write.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <kiln/kiln.h>
 
 #include "compress.h"
 #include "external/ptx_file.h"
+#include "family/dense.h"
 #include "family/family.h"
 #include "family/word_number.h"
 #include "support/json.h"
@@ -58,7 +60,7 @@ static void add_param(arena *a, json *j, const bundle_family *f, const kiln_para
         if (f->fields[i].param == param)
             json_number_member(j, "offset", f->fields[i].offset);
     if (param->summary)
-        json_string_member(j, "summary", param->summary);
+        json_string_member(j, "summary", summary_text(a, param->summary));
     json_end(j);
 }
 
@@ -103,8 +105,12 @@ static void add_arg(arena *a, json *j, const bundle_family *f, const bundle_fiel
         json_string_member(j, "member", field->member);
     if (!v && arg->when)
         json_string_member(j, "when", arg->when);
+    if (!v && !field->is_read)
+        json_boolean_member(j, field->is_ignored ? "ignored" : "unread", true);
+    if (!v)
+        json_string_member(j, "about", arg_about(a, f, arg, false));
     if (!v && arg->summary)
-        json_string_member(j, "summary", arg->summary);
+        json_string_member(j, "summary", summary_text(a, arg->summary));
     json_end(j);
 }
 
@@ -159,6 +165,32 @@ static void add_calls(arena *a, json *j, const bundle_family *f)
     json_end(j);
 }
 
+/* Strides of arrays without gaps: what NAME_FAMILY_set_contiguous fills, and with what. */
+static void add_dense(arena *a, json *j, const bundle_family *f)
+{
+    json_key(j, "dense");
+    json_begin_array(j);
+    for (const kiln_dense *row = f->family->dense; row->args; row++) {
+        const dense_stride *strides;
+        const size_t count =
+            dense_applies(a, f->family, row, f->common) ? dense_strides(a, f->family, row, &strides) : 0;
+        if (count == 0)
+            continue;
+        json_begin_inline_object(j);
+        json_string_member(j, "args", row->args);
+        add_shape(a, j, f->family, row->dims, NULL);
+        json_key(j, "strides");
+        json_begin_inline_object(j);
+        for (size_t i = 0; i < count; i++)
+            json_string_member(j, strides[i].arg, bound(a, f->family, strides[i].value, NULL));
+        json_end(j);
+        if (row->when)
+            json_string_member(j, "when", row->when);
+        json_end(j);
+    }
+    json_end(j);
+}
+
 /* ---- families ---------------------------------------------------------------------------------------------------- */
 
 static void add_family(arena *a, json *j, const bundle_family *f)
@@ -187,7 +219,8 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_key(j, "rules");
     json_begin_array(j);
     for (const kiln_rule *rule = family->rules; rule && rule->condition; rule++)
-        add_rule(j, rule->condition, rule->text);
+        if (family_asks_rule(a, f, rule))
+            add_rule(j, rule->condition, rule->text);
     json_end(j);
     json_string_member(j, "empty", family->empty);
     if (f->workspace) {
@@ -208,6 +241,8 @@ static void add_family(arena *a, json *j, const bundle_family *f)
     json_string_member(j, "extra", family->time.extra);
     json_end(j);
     add_cost(a, j, family, NULL);
+    if (f->has_strides)
+        add_dense(a, j, f);
     if (f->call_count > 0)
         add_calls(a, j, f);
     json_end(j);
@@ -244,7 +279,7 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
     json_end(j);
 }
 
-static void add_rules(arena *a, json *j, const variant *v)
+static void add_rules(arena *a, json *j, const bundle_family *f, const variant *v)
 {
     json_key(j, "rules");
     json_begin_array(j);
@@ -252,7 +287,7 @@ static void add_rules(arena *a, json *j, const variant *v)
         uint64_t value;
         const bool is_settled =
             expression_is_constant(bind_text(a, v->family, rule->condition, v), &value) && value;
-        if (!is_settled)
+        if (!is_settled && family_asks_rule(a, f, rule))
             add_rule(j, bound(a, v->family, rule->condition, v), rule->text);
     }
     json_end(j);
@@ -290,11 +325,11 @@ static void add_image(arena *a, json *j, const image *i, bool is_compressed)
 static void add_param_value(json *j, const kiln_param *param, param_value value)
 {
     if (param->type == KILN_PARAM_INT)
-        json_number_member(j, param->name, value.number);
+        json_number(j, value.number);
     else if (param->type == KILN_PARAM_BOOL)
-        json_boolean_member(j, param->name, value.text[0] == 't');
+        json_boolean(j, value.text[0] == 't');
     else
-        json_string_member(j, param->name, value.text);
+        json_string(j, value.text);
 }
 
 /* Of a kernel of external PTX: the kernel under whose name its images stand, their files, and what a tool lacks to launch
@@ -322,8 +357,10 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_com
     json_string_member(j, "family", v->family->name);
     json_key(j, "params");
     json_begin_inline_object(j);
-    for (size_t i = 0; v->family->params && v->family->params[i].name; i++)
+    for (size_t i = 0; v->family->params && v->family->params[i].name; i++) {
+        json_key(j, v->family->params[i].name);
         add_param_value(j, &v->family->params[i], v->values[i]);
+    }
     json_end(j);
     json_string_member(j, "entry", v->symbol);
     json_string_member(j, "function", bv->function);
@@ -336,7 +373,7 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_com
             add_arg(a, j, f, &f->fields[i], v);
     json_end(j);
     add_launch(a, j, bv);
-    add_rules(a, j, v);
+    add_rules(a, j, f, v);
     json_string_member(j, "empty", bound(a, v->family, v->family->empty, v));
     add_cost(a, j, v->family, v);
     json_key(j, "images");
@@ -346,6 +383,127 @@ static void add_variant(arena *a, json *j, const bundle_variant *bv, bool is_com
     json_end(j);
     json_end(j);
 }
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------- */
+
+/* A shape of an item. */
+typedef struct shape_row {
+    const request *asked;
+    const char *contract; /* "format=q4_k x=bf16,f16" */
+    const call_shape *shape;
+    const char *text; /* of the shape */
+} shape_row;
+
+static const char *contract_text(arena *a, const request *asked)
+{
+    text out = text_new(a);
+    for (size_t i = 0; i < family_param_count(asked->family); i++) {
+        if (asked->family->params[i].role != KILN_ROLE_CONTRACT)
+            continue;
+        text_printf(&out, " %s=", asked->family->params[i].name);
+        for (size_t k = 0; k < asked->values[i].count; k++)
+            text_printf(&out, "%s,", asked->values[i].items[k].text);
+    }
+    return out.data;
+}
+
+/* By family, contract and sizes: 0 where all are the same. */
+static int compare_shapes(const void *x, const void *y)
+{
+    const shape_row *a = x, *b = y;
+    const kiln_family *family = a->asked->family;
+    int order = strcmp(family->name, b->asked->family->name);
+    order = order ? order : strcmp(a->contract, b->contract);
+    for (size_t i = 0; order == 0 && family->args[i].name; i++)
+        if (a->shape->sizes[i] != b->shape->sizes[i])
+            order = a->shape->sizes[i] < b->shape->sizes[i] ? -1 : 1;
+    return order ? order : strcmp(a->text, b->text);
+}
+
+static size_t sorted_shapes(arena *a, const plan *p, shape_row **rows)
+{
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < p->shaped_count; i++)
+        count += p->shaped[i].shape_count;
+    *rows = arena_alloc(a, (count + 1) * sizeof **rows);
+    count = 0;
+    for (size_t i = 0; i < p->shaped_count; i++) {
+        const shaped_item *item = &p->shaped[i];
+        const char *contract = contract_text(a, &item->request);
+        for (size_t k = 0; k < item->shape_count; k++)
+            (*rows)[count++] = (shape_row){&item->request, contract, &item->shapes[k],
+                                           call_shape_text(a, item->request.family, &item->shapes[k])};
+    }
+    if (count > 0)
+        qsort(*rows, count, sizeof **rows, compare_shapes);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || compare_shapes(&(*rows)[i], &(*rows)[i - 1]) != 0)
+            (*rows)[kept++] = (*rows)[i];
+    return kept;
+}
+
+static bool names_size(const call_shape *shape, size_t arg)
+{
+    return shape->sizes[arg] != SHAPE_ANY_SIZE || shape->expressions[arg];
+}
+
+/* What the shape names; and of what it does not name, the family's usual values. */
+static void add_sizes(json *j, const kiln_family *family, const call_shape *shape)
+{
+    json_key(j, "sizes");
+    json_begin_inline_object(j);
+    for (size_t i = 0; family->args[i].name; i++) {
+        if (shape->expressions[i])
+            json_string_member(j, family->args[i].name, shape->expressions[i]);
+        else if (names_size(shape, i))
+            json_number_member(j, family->args[i].name, shape->sizes[i]);
+    }
+    json_end(j);
+    if (!family->usual)
+        return;
+    json_key(j, "usual");
+    json_begin_inline_object(j);
+    for (const kiln_value *v = family->usual; v->arg; v++)
+        if (!names_size(shape, (size_t)(arg_find(family->args, v->arg) - family->args)))
+            json_string_member(j, v->arg, v->value);
+    json_end(j);
+}
+
+static void add_contract(json *j, const request *asked)
+{
+    json_key(j, "contract");
+    json_begin_inline_object(j);
+    for (size_t i = 0; i < family_param_count(asked->family); i++) {
+        const kiln_param *param = &asked->family->params[i];
+        if (param->role != KILN_ROLE_CONTRACT)
+            continue;
+        json_key(j, param->name);
+        json_begin_inline_array(j);
+        for (size_t k = 0; k < asked->values[i].count; k++)
+            add_param_value(j, param, asked->values[i].items[k]);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+/* The shapes that the configuration names, whatever the order of its items. */
+static void add_shapes(arena *a, json *j, const plan *p)
+{
+    shape_row *rows;
+    const size_t count = sorted_shapes(a, p, &rows);
+    json_key(j, "shapes");
+    json_begin_array(j);
+    for (size_t i = 0; i < count; i++) {
+        json_begin_inline_object(j);
+        json_string_member(j, "family", rows[i].asked->family->name);
+        add_contract(j, rows[i].asked);
+        add_sizes(j, rows[i].asked->family, rows[i].shape);
+        json_end(j);
+    }
+    json_end(j);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------------------------- */
 
 static void add_input(arena *a, json *j, const char *file, const char *data, size_t bytes)
 {
@@ -432,6 +590,8 @@ void write_manifest(file_output *f, const bundle_model *m)
     json_end(&j);
     json_number_member(&j, "min_driver", m->min_driver);
     write_structs(&j);
+    if (m->plan->shaped_count > 0)
+        add_shapes(f->arena, &j, m->plan);
     if (m->plan->is_compressed) {
         json_string_member(&j, "compress", "zstd");
         json_string_member(&j, "libzstd", compress_version());

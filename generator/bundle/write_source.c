@@ -174,6 +174,7 @@ static void write_family(source *s, const bundle_family *f)
     write_family_function(s->file->arena, out, s->plan, f);
     write_workspace_functions(s->file->arena, out, f);
     write_calls(s->file->arena, out, f);
+    write_contiguous_function(s->file->arena, out, f);
     end_piece(s);
 }
 

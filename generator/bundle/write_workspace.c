@@ -19,7 +19,7 @@ static void write_need(arena *a, text *out, const bundle_family *f, const bundle
     const char *counter_bytes =
         arena_format(a, "(%s) * %u", w->counter_elements ? w->counter_elements : counters->shape,
                      (unsigned)variant_element_bytes(a, v, counters));
-    const char *condition = choice_condition(a, f, v);
+    const char *condition = choice_condition(a, f, v, NULL);
     text_printf(out, "    if (kernel ? kernel == &%s_kernel\n", bv->function);
     c_add_wrapped(out, "               : ", condition[0] ? condition : "1", ") {\n");
     text_printf(out, "        a.%s = %s;\n", w->size,

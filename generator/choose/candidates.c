@@ -102,9 +102,8 @@ uint64_t candidate_bytes(void *context, size_t index)
 typedef struct call_sizes {
     candidates *c;
     const kiln_family *family;
-    size_t count;      /* of arguments */
-    bool *asks_tuning; /* by rule: it depends on tuning parameters */
-    bool *mentions;    /* [rule][argument] */
+    size_t count;   /* of arguments */
+    bool *mentions; /* [rule][argument] */
 } call_sizes;
 
 static call_sizes call_sizes_of(candidates *c)
@@ -113,14 +112,10 @@ static call_sizes call_sizes_of(candidates *c)
     const kiln_family *family = c->item->request.family;
     call_sizes s = {.c = c, .family = family, .count = family_arg_count(family)};
     const terms *of_first = &c->items[0].terms;
-    s.asks_tuning = arena_alloc(a, of_first->rule_count + 1);
     s.mentions = arena_alloc(a, (of_first->rule_count + 1) * (s.count + 1));
     for (size_t i = 0; i < of_first->rule_count; i++) {
         const expression *rule = expression_parse(a, family, family->rules[i].condition);
         expression_mark_args(rule, s.mentions + i * s.count);
-        for (size_t k = 0; k < family_param_count(family); k++)
-            s.asks_tuning[i] = s.asks_tuning[i] ||
-                               (family->params[k].role == KILN_ROLE_TUNING && expression_uses_param(rule, k));
     }
     return s;
 }
@@ -131,7 +126,7 @@ static size_t broken_rules(const call_sizes *s, const call *asked, size_t arg)
     const terms *t = &s->c->items[0].terms;
     size_t broken = 0;
     for (size_t i = 0; i < t->rule_count; i++)
-        broken += !s->asks_tuning[i] && s->mentions[i * s->count + arg] && !call_number(asked, t->rules[i]);
+        broken += !t->asks_tuning[i] && s->mentions[i * s->count + arg] && !call_number(asked, t->rules[i]);
     return broken;
 }
 
@@ -168,20 +163,7 @@ static void put_in_expressions(const call_sizes *s, const call_shape *shape, con
         }
 }
 
-static bool is_workspace_size(const kiln_family *family, const kiln_arg *arg)
-{
-    return family->workspace && family->workspace->size && strcmp(arg->name, family->workspace->size) == 0;
-}
-
-static const kiln_value *find_usual(const kiln_family *family, const kiln_arg *arg)
-{
-    for (const kiln_value *v = family->usual; v && v->arg; v++)
-        if (strcmp(v->arg, arg->name) == 0)
-            return v;
-    return NULL;
-}
-
-static bool is_named(const call_shape *s, size_t arg)
+static bool names(const call_shape *s, size_t arg)
 {
     return s->sizes[arg] != SHAPE_ANY_SIZE || s->expressions[arg];
 }
@@ -190,9 +172,11 @@ static bool is_named(const call_shape *s, size_t arg)
 static uint64_t *args_of_shape(const call_sizes *s, const call_shape *shape, const kiln_device *device)
 {
     uint64_t *args = arena_alloc(s->c->arena, (s->count + 1) * sizeof *args);
+    bool *is_named = arena_alloc(s->c->arena, s->count + 1);
     const call asked = {s->family, device, args};
     for (size_t i = 0; i < s->count; i++) {
         const kiln_arg *arg = &s->family->args[i];
+        is_named[i] = names(shape, i);
         if (arg->kind != KILN_ARG_VALUE)
             args[i] = arg_may_be_null(arg) ? 0 : MOST_ALIGNMENT;
         else if (shape->sizes[i] != SHAPE_ANY_SIZE)
@@ -201,15 +185,10 @@ static uint64_t *args_of_shape(const call_sizes *s, const call_shape *shape, con
             args[i] = LARGE_WORKSPACE;
     }
     put_in_expressions(s, shape, s->c->items[0].variant, &asked, args);
-    for (const kiln_value *v = s->family->usual; v && v->arg; v++) {
-        const size_t i = (size_t)(arg_find(s->family->args, v->arg) - s->family->args);
-        const expression *e = expression_parse(s->c->arena, s->family, v->value);
-        if (!is_named(shape, i))
-            args[i] = call_number(&asked, expression_bind(s->c->arena, e, s->c->items[0].variant));
-    }
+    call_put_usual(s->c->arena, &asked, s->c->items[0].variant, is_named, args);
     for (size_t i = 0; i < s->count; i++) {
         const kiln_arg *arg = &s->family->args[i];
-        if (arg_is_size(arg) && !is_named(shape, i) && !find_usual(s->family, arg) &&
+        if (arg_is_size(arg) && !is_named[i] && !family_usual(s->family, arg) &&
             !is_workspace_size(s->family, arg))
             args[i] = least_size(s, &asked, args, i);
     }
@@ -233,13 +212,13 @@ static bool are_complete(const candidates *c, diagnostics *d)
     bool ok = true;
     for (size_t i = 0; family->args[i].name; i++) {
         const kiln_arg *arg = &family->args[i];
-        if (!arg_is_size(arg) || is_workspace_size(family, arg) || find_usual(family, arg) ||
+        if (!arg_is_size(arg) || is_workspace_size(family, arg) || family_usual(family, arg) ||
             !is_asked_for(c, i))
             continue;
         for (size_t k = 0; k < c->item->shape_count; k++) {
             const call_shape *s = &c->item->shapes[k];
             const bool is_new = k == 0 || s->at.line != s[-1].at.line || s->at.column != s[-1].at.column;
-            if (is_named(s, i) || !is_new)
+            if (names(s, i) || !is_new)
                 continue;
             diagnose(d, s->at, message_shape_missing, arg->name, family->name);
             ok = false;

@@ -1,5 +1,6 @@
 #include "choose.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "candidates.h"
@@ -146,30 +147,57 @@ static void report(const chooser *ch, const candidates *c, const picked *p)
         diagnose(ch->d, at, message_choice_undecided, c->name);
 }
 
-/* So many candidates, the best first: each next one is the best at some point where those before it are slowest. */
-static void take_best(chooser *ch, const candidates *c, size_t count)
+/* A candidate's best rank at any point; 0: it is the fastest there. */
+typedef struct standing {
+    size_t candidate, rank, points; /* at how many points it has the rank */
+} standing;
+
+typedef struct timed {
+    uint64_t time;
+    size_t candidate;
+} timed;
+
+static int compare_timed(const void *x, const void *y)
 {
-    bool *is_taken = arena_alloc(c->arena, c->count + 1);
-    for (size_t n = 0; n < count && n < c->count; n++) {
-        size_t best = c->count;
-        uint64_t least = PICK_NEVER;
-        for (size_t i = 0; i < c->count; i++) {
-            if (is_taken[i])
-                continue;
-            for (size_t p = n % (c->point_count ? c->point_count : 1); p < c->point_count;
-                 p += c->point_count) {
-                const uint64_t time = c->times[i * c->point_count + p];
-                if (time < least || best == c->count) {
-                    least = time;
-                    best = i;
-                }
-            }
+    const timed *a = x, *b = y;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return a->candidate < b->candidate ? -1 : 1;
+}
+
+static int compare_standings(const void *x, const void *y)
+{
+    const standing *a = x, *b = y;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->points != b->points)
+        return a->points > b->points ? -1 : 1;
+    return a->candidate < b->candidate ? -1 : 1;
+}
+
+/* Keeps `count` candidates, so that every point gets its fastest before any point gets its second, and so on: those that are the
+ * fastest at some point, then those that are second at some point; of the same rank those that have it at more points come first.
+ * An estimate that is a little wrong at a point then still leaves the fastest variant among those that are measured. */
+static void keep_fastest(chooser *ch, const candidates *c, size_t count)
+{
+    arena *a = c->arena;
+    standing *standings = arena_alloc(a, (c->count + 1) * sizeof *standings);
+    timed *order = arena_alloc(a, (c->count + 1) * sizeof *order);
+    for (size_t i = 0; i < c->count; i++)
+        standings[i] = (standing){i, SIZE_MAX, 0};
+    for (size_t p = 0; p < c->point_count; p++) {
+        for (size_t i = 0; i < c->count; i++)
+            order[i] = (timed){c->times[i * c->point_count + p], i};
+        qsort(order, c->count, sizeof *order, compare_timed);
+        for (size_t rank = 0; rank < c->count && order[rank].time != PICK_NEVER; rank++) {
+            standing *s = &standings[order[rank].candidate];
+            s->points = rank < s->rank ? 1 : s->points + (rank == s->rank);
+            s->rank = rank < s->rank ? rank : s->rank;
         }
-        if (best == c->count)
-            break;
-        is_taken[best] = true;
-        keep(ch, c->items[best].variant);
     }
+    qsort(standings, c->count, sizeof *standings, compare_standings);
+    for (size_t i = 0; i < count && i < c->count && standings[i].points > 0; i++)
+        keep(ch, c->items[standings[i].candidate].variant);
 }
 
 static void choose_contract(chooser *ch, const shaped_item *item, const request *asked)
@@ -384,7 +412,7 @@ static void choose_anew(chooser *ch)
         for (size_t k = 0; is_made && k < chosen->picked.count; k++)
             keep(ch, chosen->candidates.items[chosen->picked.items[k]].variant);
         if (is_made && ch->options->candidates > 0)
-            take_best(ch, &chosen->candidates, ch->options->candidates);
+            keep_fastest(ch, &chosen->candidates, ch->options->candidates);
         if (is_made && ch->options->summary)
             summarise(ch, chosen);
         arena_free(chosen->arena);

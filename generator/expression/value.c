@@ -33,7 +33,7 @@ static const expression *literal(arena *a, const expression *from, uint64_t valu
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t param_number(const expression *e, const variant *v)
+static uint64_t number_of_one(const expression *e, const variant *v)
 {
     const kiln_param *param = &v->family->params[e->index];
     const param_value *value = &v->values[e->index];
@@ -42,6 +42,16 @@ static uint64_t param_number(const expression *e, const variant *v)
     if (param->type == KILN_PARAM_WORD && !word_is_number(value->text))
         MISTAKE(e, "a word is used as a number");
     return value->number;
+}
+
+/* False when the variants that v stands for differ. */
+static bool param_number(const expression *e, const variant *v, uint64_t *value)
+{
+    for (const variant *const *one = v->alike; one && *one; one++)
+        if (strcmp((*one)->values[e->index].text, v->alike[0]->values[e->index].text) != 0)
+            return false;
+    *value = number_of_one(e, v->alike ? v->alike[0] : v);
+    return true;
 }
 
 /* That a body leaves registers for: as its family knows of ptxas, or asks of it, or does neither, as a usual one does. */
@@ -88,21 +98,29 @@ static const expression *blocks_of_image(arena *a, const expression *e, const va
 /* False when v does not say: arguments and device facts are known at a launch only. */
 static bool name_value(const expression *e, const variant *v, uint64_t *value)
 {
-    if (v && e->kind == NAME_PARAM) {
-        *value = param_number(e, v);
-        return true;
-    }
-    if (v && e->kind == NAME_SHAPE) {
+    if (v && e->kind == NAME_PARAM)
+        return param_number(e, v, value);
+    if (v && e->kind == NAME_SHAPE && !v->alike) {
         *value = shape_number(e, v);
         return true;
     }
     return false;
 }
 
-static bool word_value(const expression *e, const variant *v)
+static bool is_word_of_one(const expression *e, const variant *v)
 {
     bool equal = strcmp(v->values[e->index].text, e->word) == 0;
     return equal == (e->operation == OPERATION_IS_WORD);
+}
+
+/* False when v is null or stands for variants that differ. */
+static bool word_value(const expression *e, const variant *v, bool *value)
+{
+    for (const variant *const *one = v ? v->alike : NULL; one && *one; one++)
+        if (is_word_of_one(e, *one) != is_word_of_one(e, v->alike[0]))
+            return false;
+    *value = v && is_word_of_one(e, v->alike ? v->alike[0] : v);
+    return v != NULL;
 }
 
 /* ---- folding ---------------------------------------------------------------------------------------------------- */
@@ -292,6 +310,7 @@ static const expression *bind_select(arena *a, const expression *e, const varian
 const expression *expression_bind(arena *a, const expression *e, const variant *v)
 {
     uint64_t value;
+    bool is_so;
     switch (e->operation) {
     case OPERATION_LITERAL:
         return e;
@@ -301,7 +320,7 @@ const expression *expression_bind(arena *a, const expression *e, const variant *
         return name_value(e, v, &value) ? literal(a, e, value) : e;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:
-        return v ? literal(a, e, word_value(e, v)) : e;
+        return word_value(e, v, &is_so) ? literal(a, e, is_so) : e;
     case OPERATION_AND:
     case OPERATION_OR:
         return bind_logical(a, e, v);
@@ -327,6 +346,7 @@ typedef struct scope {
 static uint64_t evaluate(const expression *e, const scope *s)
 {
     uint64_t value;
+    bool is_so;
     const expression *const *operands = e->operands;
     switch (e->operation) {
     case OPERATION_LITERAL:
@@ -339,9 +359,9 @@ static uint64_t evaluate(const expression *e, const scope *s)
         return value;
     case OPERATION_IS_WORD:
     case OPERATION_IS_NOT_WORD:
-        if (!s->variant)
+        if (!word_value(e, s->variant, &is_so))
             MISTAKE(e, "its value depends on more than arguments");
-        return word_value(e, s->variant);
+        return is_so;
     case OPERATION_AND:
         return evaluate(operands[0], s) && evaluate(operands[1], s);
     case OPERATION_OR:

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "dense.h"
 #include "expression/expression.h"
 #include "family.h"
 #include "support/words.h"
@@ -322,6 +323,52 @@ static void check_workspace(arena *a, const kiln_family *family)
     }
 }
 
+/* ---- dense arrays and the example ------------------------------------------------------------------------------- */
+
+static bool is_unsigned_value(const kiln_arg *arg)
+{
+    return arg && arg->kind == KILN_ARG_VALUE && arg->type[0] == 'u';
+}
+
+static void check_dense_row(arena *a, const kiln_family *family, const kiln_dense *row)
+{
+    const char *cursor = row->args;
+    const expression *const *dims;
+    const dense_stride *strides;
+    size_t length;
+    for (const char *w; (w = words_next(&cursor, &length));) {
+        const kiln_arg *arg = arg_find(family->args, arena_string(a, w, length));
+        CHECK(family, arg && arg->kind != KILN_ARG_VALUE, "dense: '%.*s' is no pointer", (int)length, w);
+    }
+    check_expression(a, family, row->when, PARAMS);
+    const size_t count = expression_parse_list(a, family, row->dims, &dims);
+    for (size_t i = 0; i < count; i++)
+        check_uses(family, dims[i], row->dims, ARGS | PARAMS);
+    const size_t stride_count = dense_strides(a, family, row, &strides);
+    CHECK(family, stride_count == 0 || stride_count + 1 == count || stride_count == count,
+          "dense: \"%s\" are not the strides of \"%s\"", row->strides, row->dims);
+    for (size_t i = 0; i < stride_count; i++)
+        CHECK(family, is_unsigned_value(arg_find(family->args, strides[i].arg)),
+              "dense: '%s' is no unsigned argument", strides[i].arg);
+}
+
+static void check_dense(arena *a, const kiln_family *family)
+{
+    for (const kiln_dense *row = family->dense; row && row->args; row++)
+        check_dense_row(a, family, row);
+}
+
+static void check_example(const kiln_family *family)
+{
+    for (const kiln_value *v = family->example; v && v->arg; v++) {
+        const kiln_arg *arg = arg_find(family->args, v->arg);
+        for (const kiln_call *call = family->calls; !arg && call && call->name; call++)
+            arg = arg_find(call->args, v->arg);
+        CHECK(family, arg && arg->kind == KILN_ARG_VALUE,
+              "the example gives a value to '%s', which takes none", v->arg);
+    }
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 static void check_call_values(arena *a, const kiln_family *family, const kiln_call *call)
@@ -408,6 +455,8 @@ void family_validate(const kiln_family *family)
     check_expressions(a, family);
     check_workspace(a, family);
     check_calls(a, family);
+    check_dense(a, family);
+    check_example(family);
     check_usual(a, family);
     arena_free(a);
 }

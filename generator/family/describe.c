@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "constraints.h"
+#include "dense.h"
 #include "family.h"
 #include "rule_text.h"
 #include "support/wrap.h"
@@ -81,7 +82,7 @@ static void describe_params(text *out, const kiln_family *family)
         row[1] = param_values_text(out->arena, p);
         row[2] = arena_format(out->arena, "[%s]", p->default_value);
         row[3] = p->role == KILN_ROLE_TUNING ? "tuning" : "contract";
-        row[4] = p->summary;
+        row[4] = summary_text(out->arena, p->summary);
     }
     text_add(out, count > 0 ? "\nparameters: values [default]\n" : "");
     print_table(out, &t);
@@ -110,14 +111,15 @@ static void describe_args(text *out, const kiln_family *family)
     table t = {.arena = out->arena, .columns = 5, .expressions = 1u << 3};
     for (const kiln_arg *arg = family->args; arg->name; arg++) {
         const char **row = add_row(&t);
-        const char *shape = arg->shape ? arena_format(out->arena, "[%s]", arg->shape) : "";
+        const char *shape = arg->shape ? dense_shape(out->arena, family, arg, NULL) : "";
         row[0] = arg->name;
         row[1] = kinds[arg->kind];
         const char *own = arg_variant_alignment(family, arg);
         row[2] = own ? own : arg->shape ? arena_format(out->arena, "%u", (unsigned)arg_alignment(arg)) : "";
         row[3] = arena_format(out->arena, "%s%s", type_text(out->arena, arg), shape);
-        row[4] =
-            arg->when ? arena_format(out->arena, "%s (where %s)", arg->summary, arg->when) : arg->summary;
+        row[4] = summary_text(out->arena, arg->summary);
+        if (arg->when)
+            row[4] = arena_format(out->arena, "%s (where %s)", row[4], arg->when);
     }
     text_add(
         out,
@@ -148,7 +150,7 @@ static void describe_rules(text *out, const char *title, const kiln_family *fami
     table t = {.arena = out->arena, .columns = in_full ? 2 : 1, .expressions = in_full ? 1u << 0 : 0};
     for (const kiln_rule *r = rules; r && r->condition; r++) {
         const char **row = add_row(&t);
-        row[0] = in_full ? r->condition : rule_text(out->arena, family, r);
+        row[0] = in_full ? r->condition : rule_text(out->arena, family, r, NULL);
         row[1] = r->text;
     }
     if (t.count > 0)

@@ -52,7 +52,7 @@ static void add_params(json *j, const kiln_family *family)
             add_words(j, param_values_text(j->out->arena, param));
         }
         json_string_member(j, "default", param->default_value);
-        json_string_member(j, "summary", param->summary);
+        json_string_member(j, "summary", summary_text(j->out->arena, param->summary));
         json_end(j);
     }
     json_end(j);
@@ -93,7 +93,7 @@ static void add_args(json *j, const kiln_family *family, const kiln_arg *args)
         if (arg_variant_alignment(family, arg))
             add_expression(j, family, "variant_alignment", arg_variant_alignment(family, arg));
         add_expression(j, family, "when", arg->when);
-        json_string_member(j, "summary", arg->summary);
+        json_string_member(j, "summary", summary_text(j->out->arena, arg->summary));
         json_end(j);
     }
     json_end(j);

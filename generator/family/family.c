@@ -182,6 +182,19 @@ const char *param_values_text(arena *a, const kiln_param *param)
     return arena_format(a, "%u..%u in steps of %u", param->min, param->max, param->step);
 }
 
+const char *summary_line(arena *a, const char *summary)
+{
+    return arena_string(a, summary, strcspn(summary, "\n"));
+}
+
+const char *summary_text(arena *a, const char *summary)
+{
+    text out = text_new(a);
+    for (; *summary; summary++)
+        text_add_bytes(&out, *summary == '\n' ? "; " : summary, *summary == '\n' ? 2 : 1);
+    return out.data;
+}
+
 /* ---- types of arguments ------------------------------------------------------------------------------------------ */
 
 arg_type_choice family_arg_type_choice(const kiln_arg *arg)

@@ -28,6 +28,10 @@ size_t param_value_place(const kiln_param *param, const param_value *value);
 /* Its legal values for people: "f32 f64", "16..256 in steps of 8", "true false". */
 const char *param_values_text(arena *a, const kiln_param *param);
 
+/* The line of a summary that headers print; and all of it, in one line. */
+const char *summary_line(arena *a, const char *summary);
+const char *summary_text(arena *a, const char *summary);
+
 /* An argument's type "$name" or "$name:word:other" in its parts. */
 typedef struct arg_type_choice {
     size_t name_length; /* of the parameter, whose name begins at type + 1 */

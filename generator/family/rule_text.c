@@ -33,22 +33,23 @@ static void print_negated(text *out, const expression *e)
 }
 
 /* What a condition joins with an or, of parameters alone, takes the rule from those that it holds for. */
-static void add_where(text *out, const expression *e)
+static void add_where(text *out, const expression *e, const variant *common)
 {
+    uint64_t value;
     if (e->operation == OPERATION_OR) {
-        add_where(out, e->operands[0]);
-        add_where(out, e->operands[1]);
-    } else if (is_of_params(e)) {
+        add_where(out, e->operands[0], common);
+        add_where(out, e->operands[1], common);
+    } else if (is_of_params(e) && !expression_is_constant(expression_bind(out->arena, e, common), &value)) {
         text_add(out, out->length > 0 ? " && " : "");
         print_negated(out, e);
     }
 }
 
-const char *rule_text(arena *a, const kiln_family *family, const kiln_rule *rule)
+const char *rule_text(arena *a, const kiln_family *family, const kiln_rule *rule, const variant *common)
 {
     text where = text_new(a);
     const expression *condition = expression_parse(a, family, rule->condition);
     if (!is_of_params(condition))
-        add_where(&where, condition);
+        add_where(&where, condition, common);
     return where.length > 0 ? arena_format(a, "%s (where %s)", rule->text, where.data) : rule->text;
 }

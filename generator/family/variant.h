@@ -29,6 +29,7 @@ typedef struct blocks_step {
 /* One family with a value for each parameter. */
 typedef struct variant {
     const kiln_family *family;
+    const struct variant *const *alike;  /* not null: it stands for these, up to a null, and has no values */
     param_value values[KILN_MAX_PARAMS]; /* in the order of family->params */
     const char *id;                      /* "family/param=value,...", but for later ones at their default */
     uint64_t key;                        /* XXH3, 64 bit, of id */

@@ -14,8 +14,9 @@
 
 /* The parameter that says which bits of a byte have the first of its two codes. */
 #define NIBBLES_PARAM                                                                                        \
-    PARAM(WORD, CONTRACT, "nibbles", "low high", "low",                                                      \
-          "low: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round")
+    PARAM(                                                                                                   \
+        WORD, CONTRACT, "nibbles", "low high", "low",                                                        \
+        "order of a byte's codes\nlow: element 2i in bits 0-3 of byte i, 2i+1 in bits 4-7; high: the other way round")
 
 /* Which of these words, up to a null, a parameter has. */
 static inline uint32_t param_index(const kiln_variant *v, const char *param, const char *const words[])

@@ -341,9 +341,9 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "type", "f16 bf16 f32", "f16", "element type of the matrix"),
     PARAM(WORD, CONTRACT, "format", "nvfp4 mxfp4", "nvfp4",
-          "nvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32", .numbers = "1 2"),
+          "format of codes and scales\nnvfp4: an e4m3 scale for each 16 elements, and a scale of the whole tensor; mxfp4: a power of two, e8m0, for each 32", .numbers = "1 2"),
     PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
-          "rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0", .numbers = "1 2"),
+          "how scales lie\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, in tiles of 128 rows and 4 scales; what pads them is 0", .numbers = "1 2"),
     PARAM(WORD, TUNING, "encode", "software hardware", "software",
           "hardware: the instruction cvt to e2m1, which the a and f targets from sm_100 on have; the results are the same"),
     {.name = NULL},
@@ -357,12 +357,12 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$type", "m, k", 16, NULL, "the matrix, row by row"},
-    {"packed", KILN_ARG_OUT, "u8", "m, k / 2", 16, NULL, "two codes per byte along k, the low nibble first"},
+    {"packed", KILN_ARG_OUT, "u8", "m, k / 2", 16, NULL, "two codes per byte along k\nthe low nibble first"},
     {"scale", KILN_ARG_OUT, "u8", SCALES, 16, NULL, "scale of each block of elements along k"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns"},
     {"global_scale", KILN_ARG_VALUE, "f32", NULL, 0, "format == nvfp4",
-     "what the matrix is multiplied by before: usually 2688 (448 * 6) over its largest magnitude. 1 / global_scale goes into a product's alpha"},
+     "what the matrix is multiplied by first\nusually 2688 (448 * 6) over its largest magnitude. 1 / global_scale goes into a product's alpha"},
     {.name = NULL},
 };
 
@@ -375,6 +375,13 @@ static const kiln_rule rules[] = {
     {NULL, NULL},
 };
 /* clang-format on */
+
+static const kiln_value example[] = {
+    {"m", "128"},
+    {"k", "1024"},
+    {"global_scale", "1"},
+    {.arg = NULL},
+};
 
 const kiln_family fp4_quantize_family = {
     .name = "fp4_quantize",
@@ -393,6 +400,7 @@ const kiln_family fp4_quantize_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .example = example,
     .empty = "m == 0 || k == 0",
     .shape = shape,
     .grid = {"select(" IS_TILED ", " ACROSS ", ceil_div(m * (k / " BLOCK "), 512))",

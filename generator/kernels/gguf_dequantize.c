@@ -279,7 +279,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
 /* clang-format off */
 #define TENSOR_GRID "ceil_div(n, 16384)"
 #define WIDTH       "select(type == f32, 4, 2)"
-#define ROUNDED     "the elements, rounded to f32, then to the type"
+#define ROUNDED     "the elements\nrounded to f32, then to the type"
 
 static const kiln_param params[] = {
     GGUF_PARAM("format of the quantised blocks, as GGUF calls it"),
@@ -297,7 +297,7 @@ static const kiln_arg tensor_args[] = {
 };
 static const kiln_arg rows_args[] = {
     {"packed", KILN_ARG_IN, "u8", "tensor_rows, k * " GGUF_BYTES " / 256", 16, NULL, "quantised blocks, as a GGUF file has them, row after row"},
-    {"index", KILN_ARG_IN, "u32", "n", 4, NULL, "for each row of out, which row of the tensor; i32 that are not negative have the same bits"},
+    {"index", KILN_ARG_IN, "u32", "n", 4, NULL, "row of the tensor for each row of out\ni32 that are not negative have the same bits"},
     {"out", KILN_ARG_OUT, "$type", "n, k", 16, NULL, ROUNDED},
     {"tensor_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of the tensor"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of out"},
@@ -306,7 +306,7 @@ static const kiln_arg rows_args[] = {
 };
 static const kiln_arg q4k_args[] = {
     {"packed", KILN_ARG_IN, "u8", "n / 256 * 144", 16, NULL, "super-blocks of 144 bytes, as a GGUF file has them"},
-    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "d * scale * code - dmin * minimum, rounded to f32, then to the type"},
+    {"out", KILN_ARG_OUT, "$type", "n", 16, NULL, "d * scale * code - dmin * minimum\nrounded to f32, then to the type"},
     {"n", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements"},
     {.name = NULL},
 };
@@ -329,6 +329,9 @@ static const kiln_rule q4k_rules[] = {
 };
 /* clang-format on */
 
+static const kiln_value example[] = {{"n", "4096"}, {.arg = NULL}};
+static const kiln_value rows_example[] = {{"tensor_rows", "128"}, {"n", "4"}, {"k", "1024"}, {.arg = NULL}};
+
 const kiln_family gguf_dequantize_family = {
     .name = "gguf_dequantize",
     .summary = "turn GGUF's quantised blocks back into a tensor",
@@ -340,6 +343,7 @@ const kiln_family gguf_dequantize_family = {
     .args = tensor_args,
     .rules = tensor_rules,
     .empty = "n == 0",
+    .example = example,
     .shape = shape,
     .grid = {TENSOR_GRID},
     .cost = {.bytes_read = "n * " GGUF_BYTES " / 256", .bytes_written = "n * " WIDTH, .elements = "n"},
@@ -359,6 +363,7 @@ const kiln_family gguf_rows_family = {
     .args = rows_args,
     .rules = rows_rules,
     .empty = "n == 0 || k == 0",
+    .example = rows_example,
     .shape = shape,
     .grid = {"ceil_div(n * ceil_div(k, 2048), 8)"},
     .cost = {.bytes_read = "n * (k * " GGUF_BYTES " / 256 + 4)",
@@ -381,6 +386,7 @@ const kiln_family q4k_dequantize_family = {
     .args = q4k_args,
     .rules = q4k_rules,
     .empty = "n == 0",
+    .example = example,
     .shape = shape,
     .grid = {TENSOR_GRID},
     .cost = {.bytes_read = "n / 256 * 144", .bytes_written = "n * " WIDTH, .elements = "n"},

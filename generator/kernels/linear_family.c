@@ -151,20 +151,23 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 static const kiln_param params[] = {
     GGUF_PARAM("format of the weights, as the Python package gguf names it"),
     PARAM(WORD, CONTRACT, "norm", "none rms", "none",
-          "none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma", .numbers = "1 2"),
-    PARAM(WORD, CONTRACT, "activation", "exact q8 half", "q8",
-          "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127; half: "
-          "f16 or bf16 x on tensor cores, with sums in f32",
-          .numbers = "1 2 3"),
+          "what x goes through first\nnone: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma",
+          .numbers = "1 2"),
+    PARAM(
+        WORD, CONTRACT, "activation", "exact q8 half", "q8",
+        "how products are made\nexact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127; half: "
+        "f16 or bf16 x on tensor cores, with sums in f32",
+        .numbers = "1 2 3"),
     PARAM(WORD, CONTRACT, "x", "f32 f16 bf16 s8", "f32",
           "element type of x; gamma is f32; s8: codes of q8_quantize", .numbers = "5"),
     PARAM(WORD, CONTRACT, "y", "f32 f16 bf16", "f32", "element type of y, bias and residual"),
     PARAM(WORD, CONTRACT, "epilogue", "none bias residual bias_residual swiglu geglu", "none",
-          "what is added to the products; or two products make y = act(h * gate^T) * (h * w^T), swiglu with "
+          "what is added to the products\nor two products make y = act(h * gate^T) * (h * w^T), swiglu with "
           "SiLU, x / (1 + exp(-x)), geglu with GELU, x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))",
           .numbers = "1 2 3 4 5 6"),
     PARAM(INT, CONTRACT, "matrices", "1 2 3", "1",
-          "that x is multiplied by in one launch, each into a y of its own: w, w_2, w_3", .is_later = true),
+          "matrices that x is multiplied by in one launch\neach into a y of its own: w, w_2, w_3",
+          .is_later = true),
     PARAM(WORD, CONTRACT, "scale", "none tensor", "none",
           "tensor: a matrix's products are multiplied by its w_scale", .numbers = "1 2", .is_later = true),
     PARAM(
@@ -221,9 +224,9 @@ static const kiln_arg args[] = {
     {"out_2", KILN_ARG_OUT, "$y", "m, n_2", 0, HAS_2, "those of w_2"},
     {"out_3", KILN_ARG_OUT, "$y", "m, n_3", 0, HAS_3, "those of w_3"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "split_k != 1",
-     "partial sums over k; workspace and tile_counters belong to one launch at a time"},
+     "partial sums over k\nworkspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 256", 4, "split_k != 1",
-     "must be all 0 before a launch, or y is wrong; the launch leaves them 0; one launch at a time"},
+     "all 0 before a launch, which leaves them 0\nif one is not 0, y is wrong; they belong to one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of x and y"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of w, columns of y"},
     {"n_2", KILN_ARG_VALUE, "u32", NULL, 0, HAS_2, "rows of w_2; may be 0"},
@@ -236,7 +239,7 @@ static const kiln_arg args[] = {
     {"w_scale_3", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " HAS_3, "of w_3; finite"},
     {"gate_scale", KILN_ARG_VALUE, "f32", NULL, 0, HAS_SCALE " && " IS_PAIR, "of gate; finite"},
     {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, "split_k != 1",
-     "numbers that workspace holds; tile_counters has one for each 256 of them; 0: neither is given, and k is not split"},
+     "elements of workspace; 0: none, and k is not split\ntile_counters has one for each 256 of them"},
     {.name = NULL},
 };
 
@@ -300,6 +303,12 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         linear_shape_simt(s, &g);
 }
 
+static const kiln_value example[] = {
+    {"m", "4"},         {"n", "256"},        {"n_2", "256"},   {"n_3", "256"},
+    {"k", "1024"},      {"eps", "1e-5"},     {"w_scale", "1"}, {"w_scale_2", "1"},
+    {"w_scale_3", "1"}, {"gate_scale", "1"}, {.arg = NULL},
+};
+
 static const kiln_rule advice[] = {
     {"norm == none && activation != half && (x == f16 || x == bf16) && m > 8",
      "activation exact and q8 run on CUDA cores, whatever m is; with f16 and bf16 'activation: half' runs on tensor cores"},
@@ -339,6 +348,7 @@ const kiln_family linear_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .example = example,
     .advice = advice,
     .empty = "m == 0 || n == 0",
     .shape = shape,

@@ -23,7 +23,7 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
 /* clang-format off */
 #define NF4_SCALE_TYPE_PARAM                                                                                           \
     PARAM(WORD, CONTRACT, "scale_type", "f32 nested", "f32",                                                           \
-          "how scales are stored; nested: as bitsandbytes' double quantisation does, nested_code[scale_index] * nested_absmax + nested_offset, rounded after each step", \
+          "how scales are stored\nnested: as bitsandbytes' double quantisation does, nested_code[scale_index] * nested_absmax + nested_offset, rounded after each step", \
           .numbers = "1", .is_later = true)
 #define NF4_NESTED_ARGS(blocks, groups)                                                                                \
     {"scale_index", KILN_ARG_IN, "u8", blocks, 1, "scale_type == nested", "of each scale, where it is in nested_code"}, \

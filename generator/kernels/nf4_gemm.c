@@ -11,7 +11,7 @@ static const kiln_param params[] = {
     NIBBLES_PARAM,
     NF4_SCALE_TYPE_PARAM,
     PARAM(WORD, CONTRACT, "rows", "packed strided", "packed",
-          "of A and C: packed one behind the other, or a_stride and c_stride apart", .numbers = "1 2", .is_later = true),
+          "how rows of A and C lie\npacked: one after the other; strided: a_stride and c_stride apart", .numbers = "1 2", .is_later = true),
     PARAM(WORD, TUNING, "strategy", "simt mma tiles", "simt",
           "simt: CUDA cores; mma: tensor cores, for f16 and bf16; tiles: the same for many rows, from sm_80 on"),
     PARAM(INT, TUNING, "tile_m", "1 2 4 8 16 32 64 128", "1",
@@ -40,22 +40,21 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", SPAN("a_stride", "k"), 16, NULL, "A, row by row"},
-    {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
+    {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K\ncolumn after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, "scale_type == f32", "scale of each 64 weights along K of a column"},
     NF4_NESTED_ARGS("n, k / 64", "ceil_div(n * (k / 64), 256)"),
     {"out", KILN_ARG_OUT, "$a", SPAN("c_stride", "n"), 2, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "workspace_size", 16, "split_k != 1",
-     "partial sums over K; workspace and tile_counters belong to one launch at a time"},
+     "partial sums over K\nworkspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 32", 4, "split_k != 1",
-     "must be all 0 before a launch, or C is wrong; the launch leaves them 0; one launch at a time"},
+     "all 0 before a launch, which leaves them 0\nif one is not 0, C is wrong; they belong to one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A"},
     {"a_stride", KILN_ARG_VALUE, "u32", NULL, 0, "rows == strided", "elements of A from row to row"},
-    {"c_stride", KILN_ARG_VALUE, "u32", NULL, 0, "rows == strided", "the same for C; what lies between rows stays as it is"},
+    {"c_stride", KILN_ARG_VALUE, "u32", NULL, 0, "rows == strided", "the same for C\nwhat lies between rows stays as it is"},
     NF4_NESTED_OFFSET,
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 32 of them; 0: neither is given, and "
-                                                             "K is not split. 16 * (m + 64) * (n + 128) are enough for any tiles"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of workspace; 0: none, and K is not split\ntile_counters has one for each 32 of them. 16 * (m + 64) * (n + 128) are enough for any tiles"},
     {.name = NULL},
 };
 
@@ -148,6 +147,21 @@ static void emit(ptx_fn *f, const kiln_variant *v)
         (kiln_int(v, "tile_m") >= 16 ? nf4_gemm_emit_wide : nf4_gemm_emit_simt)(f, v);
 }
 
+static const kiln_dense dense[] = {
+    {"in", "m, k", "", "rows == packed"},
+    {"out", "m, n", "", "rows == packed"},
+    {"in", "m, k", "a_stride", "rows == strided"},
+    {"out", "m, n", "c_stride", "rows == strided"},
+    {.args = NULL},
+};
+
+static const kiln_value example[] = {
+    {"m", "16"},
+    {"n", "256"},
+    {"k", "512"},
+    {.arg = NULL},
+};
+
 const kiln_family nf4_gemm_family = {
     .name = "nf4_gemm",
     .summary = "multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]",
@@ -171,6 +185,8 @@ const kiln_family nf4_gemm_family = {
     .args = args,
     .workspace = &workspace,
     .rules = rules,
+    .dense = dense,
+    .example = example,
     .empty = "m == 0 || n == 0",
     .shape = shape,
     .grid = {GRID_N, "select(split_k == 0, 1, ceil_div(m, tile_m))", "max(1, split_k)"},

@@ -345,20 +345,19 @@ static const kiln_param params[] = {
 
 static const kiln_arg args[] = {
     {"in", KILN_ARG_IN, "$a", "m, n", 16, NULL, "A, row by row"},
-    {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K; column after column"},
+    {"packed", KILN_ARG_IN, "u8", "n, k / 2", 16, NULL, "two codes per byte, along K\ncolumn after column"},
     {"scale", KILN_ARG_IN, "f32", "n, k / 64", 4, NULL, "scale of each 64 weights along K of a column"},
     {"out", KILN_ARG_OUT, "$a", "m, k", 16, NULL, "C, row by row"},
     {"workspace", KILN_ARG_SCRATCH, "$acc", "workspace_size", 16, "split_k != 1",
-     "partial sums over n; workspace and tile_counters belong to one launch at a time"},
+     "partial sums over n\nworkspace and tile_counters belong to one launch at a time"},
     {"tile_counters", KILN_ARG_INOUT, "u32", "workspace_size / 512", 4, "split_k != 1",
-     "must be all 0 before a launch, or C is wrong; the launch leaves them 0; one launch at a time"},
+     "all 0 before a launch, which leaves them 0\nif one is not 0, C is wrong; they belong to one launch at a time"},
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of A and C"},
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of A; what the product sums over"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of C"},
-    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "numbers that workspace holds; tile_counters has one for each 512 of them; 0: neither is given, "
-                                                             "and n is not split. 32 * (m + 32) * (k + 512) are enough for any tiles"},
-    {"normal_scales", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "1: every scale is 0 or a normal number of f16, 2^-14 to 65504, so "
-                                                            "that tensor cores may take f16 products; 0: any scales"},
+    {"workspace_size", KILN_ARG_VALUE, "u64", NULL, 0, NULL, "elements of workspace; 0: none, and n is not split\ntile_counters has one for each 512 of them. 32 * (m + 32) * (k + 512) are enough for any tiles"},
+    {"normal_scales", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "1: every scale is 0 or a normal number of f16; 0: any\n2^-14 to 65504, so "
+                                                            "that tensor cores may take f16 products"},
     {.name = NULL},
 };
 
@@ -417,6 +416,13 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     ptx_param(f, PTX_U32, "normal_scales"); /* for the rules */
 }
 
+static const kiln_value example[] = {
+    {"m", "16"},
+    {"n", "256"},
+    {"k", "512"},
+    {.arg = NULL},
+};
+
 const kiln_family nf4_gemm_transposed_family = {
     .name = "nf4_gemm_transposed",
     .summary = "multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T",
@@ -438,6 +444,7 @@ const kiln_family nf4_gemm_transposed_family = {
     .args = args,
     .workspace = &workspace,
     .rules = rules,
+    .example = example,
     .empty = "m == 0 || k == 0",
     .shape = shape,
     .grid = {"ceil_div(k, 512)", "ceil_div(m, tile_m)", "split_k"},

@@ -7,7 +7,7 @@
 static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "c", "f16 bf16 f32", "f16", "element type of c"),
     PARAM(WORD, CONTRACT, "scale_layout", "rows tiles_128x4", "rows",
-          "of sfa and sfb; rows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, padded to tiles of 128 rows and 4 scales", .numbers = "1 2", .is_later = true),
+          "of sfa and sfb\nrows: row after row; tiles_128x4: as cuBLAS and CUTLASS have them, padded to tiles of 128 rows and 4 scales", .numbers = "1 2", .is_later = true),
     PARAM(BOOL, CONTRACT, "global_scale", NULL, "false", "whether c is multiplied by alpha", .is_later = true),
     PARAM(WORD, TUNING, "decode", "software hardware", "software",
           "hardware: the instruction cvt from e2m1, which the a and f targets from sm_100 on have; the results are the same"),
@@ -28,7 +28,7 @@ static const kiln_param params[] = {
                      "select(" IS_TILED ", ceil_div(k, 64) * 4, k / 16)"
 
 static const kiln_arg args[] = {
-    {"a", KILN_ARG_IN, "u8", "l, m, k / 2", 16, NULL, "matrices: two codes per byte along k, the low nibble first"},
+    {"a", KILN_ARG_IN, "u8", "l, m, k / 2", 16, NULL, "matrices: two codes per byte along k\nthe low nibble first"},
     {"sfa", KILN_ARG_IN, "u8", SCALES("m"), 16, NULL, "e4m3 scale of each 16 codes of a"},
     {"b", KILN_ARG_IN, "u8", "l, " VECTOR_ROWS ", k / 2", 16, NULL, "vectors: each is the first of b_rows rows"},
     {"sfb", KILN_ARG_IN, "u8", SCALES(VECTOR_ROWS), 2, NULL, "e4m3 scale of each 16 codes of b"},
@@ -36,8 +36,8 @@ static const kiln_arg args[] = {
     {"m", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of a matrix"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns of a matrix"},
     {"l", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "matrices"},
-    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of b per vector, which is the first of them; 1: there is no padding; 0: 128"},
-    {"alpha", KILN_ARG_VALUE, "f32", NULL, 0, "global_scale", "what c is multiplied by: the product of the scales of both tensors"},
+    {"b_rows", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "rows of b per vector; 0: 128\nthe vector is the first of them; 1: there is no padding"},
+    {"alpha", KILN_ARG_VALUE, "f32", NULL, 0, "global_scale", "what c is multiplied by\nthe product of the scales of both tensors"},
     {.name = NULL},
 };
 
@@ -97,6 +97,10 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     (kiln_is(v, "strategy", "mma") ? nvfp4_emit_mma : nvfp4_emit_simt)(f, v);
 }
 
+static const kiln_value example[] = {
+    {"m", "256"}, {"k", "1024"}, {"l", "1"}, {"b_rows", "1"}, {"alpha", "1"}, {.arg = NULL},
+};
+
 const kiln_family nvfp4_gemv_family = {
     .name = "nvfp4_gemv",
     .summary = "multiply NVFP4 matrices by a vector each",
@@ -113,6 +117,7 @@ const kiln_family nvfp4_gemv_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .example = example,
     .empty = "m == 0 || l == 0",
     .shape = shape,
     .grid = {GRID_X, GRID_Y},

@@ -323,7 +323,7 @@ static const kiln_param params[] = {
      .words = "none rms",
      .numbers = "1 2",
      .default_value = "none",
-     .summary = "none: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
+     .summary = "what x goes through first\nnone: h = x; rms: h = x * rsqrt(mean(x^2) + eps) * gamma"},
     {.name = NULL},
 };
 
@@ -351,6 +351,13 @@ static const kiln_rule rules[] = {
 
 #define X_BYTES "select(type == f32, 4, 2)"
 
+static const kiln_value example[] = {
+    {"m", "4"},
+    {"k", "1024"},
+    {"eps", "1e-5"},
+    {.arg = NULL},
+};
+
 const kiln_family q8_quantize_family = {
     .name = "q8_quantize",
     .summary = "quantise activations to bytes",
@@ -368,6 +375,7 @@ const kiln_family q8_quantize_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .example = example,
     .empty = "m == 0",
     .shape = shape,
     .grid = {"select(norm == rms, m, ceil_div(k, select(type == f32, 1024, 2048)))",

@@ -472,9 +472,9 @@ static void emit_unpack(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 
 #define TYPE  PARAM(WORD, CONTRACT, "type", "f32 f64 f16 bf16", "f32", "element type of the tensor that is not quantised")
 #define MODE  PARAM(WORD, CONTRACT, "mode", "sym asym", "sym", \
-                    "sym: x = (code - 8) * scale; asym: x = (code - zero) * scale", .numbers = "1 2")
+                    "how codes are scaled\nsym: x = (code - 8) * scale; asym: x = (code - zero) * scale", .numbers = "1 2")
 #define GROUP PARAM(WORD, CONTRACT, "group", "32 64 128 256 any", "64", \
-                    "elements that share a scale; any: as many as the argument group_size says, which is slower")
+                    "elements that share a scale\nany: as many as the argument group_size says, which is slower")
 
 static const kiln_param int4_scale_params[] = {TYPE, MODE, GROUP, {.name = NULL}};
 static const kiln_param int4_params[] = {TYPE, MODE, GROUP, NIBBLES_PARAM, {.name = NULL}};
@@ -496,18 +496,18 @@ static const kiln_param nf4_unpack_params[] = {TYPE, GROUP, NIBBLES_PARAM, NF4_S
                           {"group_size", KILN_ARG_VALUE, "u64", NULL, 0, "group == any", "elements that share a scale; may exceed n"}
 
 #define PACKED_IN       PACKED(IN, "two codes per byte")
-#define PACKED_OUT      PACKED(OUT, "two codes per byte; for an odd n the last byte's second code is 0")
+#define PACKED_OUT      PACKED(OUT, "two codes per byte\nfor an odd n the last byte's second code is 0")
 #define SCALE_GIVEN     SCALE(IN, "scale of each group")
 #define ZERO_GIVEN      ZERO(IN, "zero of each group")
-#define ZERO_MADE       ZERO(OUT, "zero of each group: (0 - smallest) / scale, not rounded")
-#define INT4_SCALE_MADE SCALE(OUT, "scale of each group; sym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15")
+#define ZERO_MADE       ZERO(OUT, "zero of each group\n(0 - smallest) / scale, not rounded")
+#define INT4_SCALE_MADE SCALE(OUT, "scale of each group\nsym: max(largest magnitude, 1e-12) / 7; asym: max(largest - smallest, 1e-12) / 15")
 #define NF4_SCALE_MADE  SCALE(OUT, "scale of each group: max(largest magnitude, 1e-12)")
 
 static const kiln_arg int4_scale_args[] = {IN, INT4_SCALE_MADE, ZERO_MADE, SIZES, {.name = NULL}};
 static const kiln_arg int4_pack_args[] = {IN, SCALE_GIVEN, ZERO_GIVEN, PACKED_OUT, SIZES, {.name = NULL}};
 static const kiln_arg int4_quantize_args[] = {IN, INT4_SCALE_MADE, ZERO_MADE, PACKED_OUT, SIZES, {.name = NULL}};
 static const kiln_arg int4_unpack_args[] = {
-    PACKED_IN, SCALE_GIVEN, ZERO_GIVEN, OUT("(code - 8, or code - zero) * scale, rounded after each step"), SIZES, {.name = NULL}};
+    PACKED_IN, SCALE_GIVEN, ZERO_GIVEN, OUT("(code - 8, or code - zero) * scale\nrounded after each step"), SIZES, {.name = NULL}};
 
 static const kiln_arg nf4_scale_args[] = {IN, NF4_SCALE_MADE, SIZES, {.name = NULL}};
 static const kiln_arg nf4_pack_args[] = {IN, SCALE_GIVEN, PACKED_OUT, SIZES, {.name = NULL}};
@@ -569,7 +569,7 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 
 #define ACCURACY \
     "bit for bit what a scalar program computes by the format's rules, with every operation rounded to " \
-    "nearest even; for finite inputs, and as told below for others"
+    "nearest even; for finite inputs; NaN and infinity have rules of their own"
 #define INT4_SOURCE "round to nearest with a scale per group, as in GPTQ's and AWQ's baselines"
 #define NF4_SOURCE  "QLoRA (arXiv:2305.14314)"
 #define INT4_NONFINITE \
@@ -588,6 +588,8 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
 #define INT4_CODER(v) (kiln_is(v, "mode", "asym") ? QUANT_INT4_ASYM : QUANT_INT4_SYM)
 #define NF4_CODER(v)  ((void)(v), QUANT_NF4)
 
+static const kiln_value example[] = {{"n", "4096"}, {"group_size", "64"}, {.arg = NULL}};
+
 /* `emits` emits the kernel of the coder. */
 #define FAMILY(of, OF, entry, emits, what, of_nonfinite, params_of, shape_of, blocks, read, written)                   \
     static void of##_##entry##_emit(ptx_fn *f, const kiln_variant *v)                                                  \
@@ -598,7 +600,7 @@ static void nf4_unpack_shape(kiln_shape *s, const kiln_variant *v)
     const kiln_family of##_##entry##_family = {                                                                        \
         .name = #of "_" #entry, .summary = what, .source = OF##_SOURCE, .accuracy = ACCURACY,                          \
         .nonfinite = of_nonfinite, .params = params_of, .args = of##_##entry##_args, .rules = rules,                   \
-        .empty = "n == 0", .shape = shape_of, .grid = {blocks}, .min_sm = 75,                                          \
+        .empty = "n == 0", .example = example, .shape = shape_of, .grid = {blocks}, .min_sm = 75,                      \
         .cost = {.bytes_read = read, .bytes_written = written, .elements = "n"}, .emit = of##_##entry##_emit};
 
 FAMILY(int4, INT4, scale, emit_scale(f, v, coder), "compute the scale, and for asym the zero, of each INT4 group",

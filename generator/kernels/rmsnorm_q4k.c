@@ -44,7 +44,7 @@ static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "norm", "rms none", "rms", "rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x", .numbers = "1 2"),
     PARAM(WORD, CONTRACT, "x", "f32 f16 bf16", "f32", "element type of x; gamma is f32"),
     PARAM(WORD, CONTRACT, "activation", "exact q8", "exact",
-          "exact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127", .numbers = "1 2"),
+          "how products are made\nexact: products in f32; q8: h in blocks of 32, rounded to whole multiples of max|h| / 127", .numbers = "1 2"),
     PARAM(INT, CONTRACT, "batch", NULL, "1", "vectors", .min = 1, .max = LINEAR_MOST_VECTORS, .step = 1),
     PARAM(WORD, CONTRACT, "y", "f32 f16 bf16", "f32", "element type of y"),
     PARAM(INT, TUNING, "rows", "1 2 4", "4", "rows of w that a warp computes at once"),
@@ -88,6 +88,13 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     linear_shape_simt(s, &g);
 }
 
+static const kiln_value example[] = {
+    {"n", "256"},
+    {"k", "1024"},
+    {"eps", "1e-5"},
+    {.arg = NULL},
+};
+
 const kiln_family rmsnorm_q4k_gemv_family = {
     .name = "rmsnorm_q4k_gemv",
     .summary = "normalise vectors and multiply them by GGUF Q4_K weights",
@@ -103,6 +110,7 @@ const kiln_family rmsnorm_q4k_gemv_family = {
         "a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row. With norm rms, one in "
         "x or in gamma does, and zeros with an eps of 0",
     .params = params,
+    .example = example,
     .args = args,
     .rules = rules,
     .empty = "n == 0",

@@ -438,7 +438,7 @@ static const kiln_param params[] = {
     PARAM(WORD, CONTRACT, "pairs", "halves neighbours", "halves",
           "pair i is elements i and i + rotary_dim / 2 (halves, as in GPT-NeoX and Llama), or 2 * i and 2 * i + 1 (neighbours, as in GPT-J)", .numbers = "1 2"),
     PARAM(WORD, CONTRACT, "cache", "same e4m3 int8 int8_token", "same",
-          "of the cache; same: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them", .numbers = "1 2 3 4"),
+          "elements of the cache\nsame: type; e4m3, int8: 8 bits, with a scale for each head; int8_token: with a scale for each token and head, written beside them", .numbers = "1 2 3 4"),
     {.name = NULL},
 };
 
@@ -455,16 +455,16 @@ static const kiln_arg args[] = {
     {"k", KILN_ARG_IN, "$type", ROWS("k", "k_heads"), 16, NULL, "K"},
     {"v", KILN_ARG_IN, "$type", ROWS("v", "v_heads"), 16, NULL, "V"},
     {"frequencies", KILN_ARG_CONSTANT, "u64", "rotary_dim / 2", 8, NULL,
-     "of each pair: how far one position turns it, in fractions of a turn, 2^-64 each"},
+     "how far one position turns each pair\nin fractions of a turn, 2^-64 each"},
     {"positions", KILN_ARG_IN, "u32", "n", 4, NULL,
      "of each token; i32 that are not negative have the same bits"},
     {"slots", KILN_ARG_IN, "i64", "select(k_heads + v_heads == 0, 0, n)", 8, NULL,
-     "where each token's K and V go: page * page_size + row, another for each. With one that is negative or beyond the cache nothing is appended"},
-    {"q_out", KILN_ARG_OUT, "$type", ROWS("out", "q_heads"), 16, NULL, "the rotated Q; may be q, with q's strides"},
-    {"k_cache", KILN_ARG_INOUT, "$type", SLOTS("cache", "k_heads", "head_dim"), 16, "cache == same", "the cache of K; what gets no token stays as it is"},
-    {"v_cache", KILN_ARG_INOUT, "$type", SLOTS("cache", "v_heads", "head_dim"), 16, "cache == same", "the cache of V, with the same strides"},
+     "page * page_size + row for each token's K and V\nanother for each; with one that is negative or beyond the cache nothing is appended"},
+    {"q_out", KILN_ARG_OUT, "$type", ROWS("out", "q_heads"), 16, NULL, "the rotated Q\nmay be q, with q's strides"},
+    {"k_cache", KILN_ARG_INOUT, "$type", SLOTS("cache", "k_heads", "head_dim"), 16, "cache == same", "the cache of K\nwhat gets no token stays as it is"},
+    {"v_cache", KILN_ARG_INOUT, "$type", SLOTS("cache", "v_heads", "head_dim"), 16, "cache == same", "the cache of V\nwith the same strides"},
     {"k_codes", KILN_ARG_INOUT, "i8", SLOTS("cache", "k_heads", "head_dim"), 16, "cache != same", "the cache of K: signed bytes, or e4m3 numbers"},
-    {"v_codes", KILN_ARG_INOUT, "i8", SLOTS("cache", "v_heads", "head_dim"), 16, "cache != same", "the cache of V, with the same strides"},
+    {"v_codes", KILN_ARG_INOUT, "i8", SLOTS("cache", "v_heads", "head_dim"), 16, "cache != same", "the cache of V\nwith the same strides"},
     {"k_scale", KILN_ARG_CONSTANT, "f32", "k_heads", 4, IS_STATIC, "of each head of K: what codes are multiplied by"},
     {"v_scale", KILN_ARG_CONSTANT, "f32", "v_heads", 4, IS_STATIC, "the same for V"},
     {"k_scales", KILN_ARG_INOUT, "f32", SLOTS("scale", "k_heads", "1"), 4, "cache == int8_token", "of each slot and head of K: what codes are multiplied by"},
@@ -527,6 +527,26 @@ static const kiln_rule rules[] = {
 #define TYPE_BYTES   "select(type == f32, 4, 2)"
 /* clang-format on */
 
+static const kiln_dense dense[] = {
+    {"q", "n, q_heads, head_dim", "q_row_stride q_head_stride", NULL},
+    {"k", "n, k_heads, head_dim", "k_row_stride k_head_stride", NULL},
+    {"v", "n, v_heads, head_dim", "v_row_stride v_head_stride", NULL},
+    {"q_out", "n, q_heads, head_dim", "out_row_stride out_head_stride", NULL},
+    {"k_cache k_codes v_cache v_codes", "pages, page_size, max(k_heads, v_heads), head_dim",
+     "cache_page_stride cache_row_stride cache_head_stride", NULL},
+    {"k_scales v_scales", "pages, page_size, max(k_heads, v_heads)",
+     "scale_page_stride scale_row_stride scale_head_stride", "cache == int8_token"},
+    {.args = NULL},
+};
+
+static const kiln_value usual[] = {
+    {"page_size", "16"}, {"pages", "ceil_div(n, max(1, page_size))"}, {NULL, NULL}};
+
+static const kiln_value example[] = {
+    {"n", "4"},         {"q_heads", "8"}, {"k_heads", "2"},    {"v_heads", "2"}, {"rotary_dim", "head_dim"},
+    {"magnitude", "1"}, {"pages", "16"},  {"page_size", "16"}, {.arg = NULL},
+};
+
 const kiln_family rope_family = {
     .name = "rope",
     .summary = "rotate Q and K by position, append K and V to a cache",
@@ -545,6 +565,9 @@ const kiln_family rope_family = {
     .params = params,
     .args = args,
     .rules = rules,
+    .dense = dense,
+    .example = example,
+    .usual = usual,
     .empty = "n == 0 || q_heads + k_heads + v_heads == 0",
     .shape = shape,
     .grid = {"n", BLOCKS},

@@ -59,6 +59,7 @@ bool reader_read_shape(const reader *r, const kiln_family *family, const variant
 
 /* The keys of an item with `shapes`: shaped.c. */
 extern const char shaped_keys[];
+enum { MOST_CHOSEN = 64 }; /* the most that max_variants can be */
 void reader_read_shaped(reader *r, const yaml_node *item, const request *asked);
 
 /* Where a file is: paths are relative to the configuration's folder. */

@@ -6,6 +6,7 @@
 
 #include "config_reader.h"
 #include "external/external.h"
+#include "family/family.h"
 #include "support/json.h"
 #include "support/words.h"
 #include "target/target.h"
@@ -60,6 +61,12 @@ static void add_required(json *j, const char *words)
     for (const char *w; (w = words_next(&words, &length));)
         json_string(j, arena_string(j->out->arena, w, length));
     json_end(j);
+}
+
+static void add_string(json *j, const void *of)
+{
+    (void)of;
+    json_string_member(j, "type", "string");
 }
 
 /* What `add` says, or an array of that. */
@@ -117,6 +124,33 @@ static void add_default(json *j, const kiln_param *param)
         json_string(j, param->default_value);
 }
 
+static void add_reference(json *j, const char *key, const char *name)
+{
+    json_key(j, key);
+    json_begin_inline_object(j);
+    json_string_member(j, "$ref", arena_format(j->out->arena, "#/$defs/%s", name));
+    json_end(j);
+}
+
+/* A list of mappings from the family's sizes to values. */
+static void add_shapes(json *j, const kiln_family *family)
+{
+    begin_property(j, "shapes", "array", "the calls to choose variants for; lists of numbers multiply");
+    json_number_member(j, "minItems", 1);
+    json_key(j, "items");
+    json_begin_object(j);
+    add_type(j, "object", NULL);
+    json_boolean_member(j, "additionalProperties", false);
+    json_key(j, "properties");
+    json_begin_inline_object(j);
+    for (const kiln_arg *arg = family->args; arg->name; arg++)
+        if (arg_is_size(arg))
+            add_reference(j, arg->name, "size");
+    json_end(j);
+    json_end(j);
+    json_end(j);
+}
+
 /* {"if": it is this family, "then": its parameters and no other key} */
 static void add_family(json *j, const kiln_family *family)
 {
@@ -142,9 +176,17 @@ static void add_family(json *j, const kiln_family *family)
     begin_property(j, "combinations", NULL, "of the values listed: all, or those that the family has");
     add_enum(j, "all legal", false);
     json_end(j);
+    add_shapes(j, family);
+    const char *words = shaped_keys;
+    size_t length;
+    for (const char *w; (w = words_next(&words, &length));) {
+        const char *key = arena_string(j->out->arena, w, length);
+        if (strcmp(key, "shapes") != 0)
+            add_reference(j, key, key);
+    }
     for (size_t i = 0; i < family_param_count(family); i++) {
         const kiln_param *param = &family->params[i];
-        begin_property(j, param->name, NULL, param->summary);
+        begin_property(j, param->name, NULL, summary_text(j->out->arena, param->summary));
         add_default(j, param);
         add_one_or_more(j, add_value, param, 0);
         json_end(j);
@@ -154,13 +196,101 @@ static void add_family(json *j, const kiln_family *family)
     json_end(j);
 }
 
-/* ---- external PTX ------------------------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------------------------------- */
 
-static void add_string(json *j, const void *of)
+static void add_number(json *j, const void *of)
 {
     (void)of;
-    json_string_member(j, "type", "string");
+    json_string_member(j, "type", "integer");
+    json_number_member(j, "minimum", 0);
 }
+
+/* 16, [1, 16], {from: 1, to: 512} or "q_heads * head_dim" */
+static void add_size(json *j)
+{
+    json_key(j, "size");
+    json_begin_object(j);
+    json_string_member(j, "description",
+                       "a number, a list of numbers, a range, or an expression over the other sizes and the "
+                       "variant's parameters");
+    json_key(j, "anyOf");
+    json_begin_array(j);
+    json_begin_object(j);
+    add_number(j, NULL);
+    json_end(j);
+    json_begin_object(j);
+    add_array(j, add_number, NULL, 0);
+    json_end(j);
+    json_begin_object(j);
+    add_type(j, "object", NULL);
+    add_required(j, "from to");
+    json_boolean_member(j, "additionalProperties", false);
+    json_key(j, "properties");
+    json_begin_object(j);
+    begin_property(j, "from", NULL, NULL);
+    add_number(j, NULL);
+    json_end(j);
+    begin_property(j, "to", NULL, NULL);
+    add_number(j, NULL);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+    json_begin_object(j);
+    add_string(j, NULL);
+    json_end(j);
+    json_end(j);
+    json_end(j);
+}
+
+/* What the items of all families have with `shapes`. */
+static void add_definitions(json *j)
+{
+    json_key(j, "$defs");
+    json_begin_object(j);
+    add_size(j);
+    begin_property(j, "devices", NULL,
+                   "words of a device's name; default: the device that stands for each target");
+    add_array(j, add_string, NULL, 0);
+    json_end(j);
+    begin_property(j, "workspace", NULL, "whether calls give one; default: allowed");
+    add_enum(j, "allowed none", false);
+    json_end(j);
+    begin_property(j, "within", "number", "ratio to the best time at each shape and device; default: 1.10");
+    json_number_member(j, "minimum", 1);
+    json_number_member(j, "exclusiveMaximum", 100);
+    json_end(j);
+    begin_property(j, "max_variants", "integer", "of each combination of contract parameters; default: 8");
+    json_number_member(j, "minimum", 1);
+    json_number_member(j, "maximum", MOST_CHOSEN);
+    json_end(j);
+    add_property(j, "only_these_shapes", "boolean", "true: other calls need not be served; default: false");
+    json_end(j);
+}
+
+/* combinations goes without shapes, the other keys go with them. */
+static void add_shapes_conditions(json *j)
+{
+    const char *words = shaped_keys;
+    size_t length;
+    json_key(j, "not");
+    json_begin_inline_object(j);
+    add_required(j, "combinations shapes");
+    json_end(j);
+    json_key(j, "dependentRequired");
+    json_begin_object(j);
+    for (const char *w; (w = words_next(&words, &length));) {
+        const char *key = arena_string(j->out->arena, w, length);
+        if (strcmp(key, "shapes") == 0)
+            continue;
+        json_key(j, key);
+        json_begin_inline_array(j);
+        json_string(j, "shapes");
+        json_end(j);
+    }
+    json_end(j);
+}
+
+/* ---- external PTX ------------------------------------------------------------------------------------------------- */
 
 /* "n / 4" or 4 */
 static void add_formula(json *j, const void *of)
@@ -342,6 +472,7 @@ static void add_kernels(json *j, family_list families)
         json_end(j);
     }
     json_end(j);
+    add_shapes_conditions(j);
     json_key(j, "properties");
     json_begin_object(j);
     json_key(j, "family");
@@ -389,6 +520,7 @@ void schema_print(text *out, family_list families)
     add_property(&j, "max_driver", "number",
                  "the CUDA version of a driver that has to load every image: 12.2");
     json_end(&j);
+    add_definitions(&j);
     json_end(&j);
     json_finish(&j);
 }

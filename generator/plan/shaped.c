@@ -10,7 +10,7 @@
 #include "target/target.h"
 #include "variants.h"
 
-enum { ONE = 1000, USUAL_WITHIN = 1100, USUAL_MOST = 8, MOST_COUNT = 64 };
+enum { ONE = 1000, USUAL_WITHIN = 1100, USUAL_MOST = 8 };
 
 const char shaped_keys[] = "shapes devices workspace within max_variants only_these_shapes";
 
@@ -115,10 +115,10 @@ static void read_most(const reader *r, shaped_item *item, const yaml_node *node)
     const size_t digits = strspn(node->text, "0123456789");
     const unsigned long count =
         digits > 0 && digits <= 2 && !node->text[digits] && !node->quoted ? strtoul(node->text, NULL, 10) : 0;
-    if (count >= 1 && count <= MOST_COUNT)
+    if (count >= 1 && count <= MOST_CHOSEN)
         item->max_variants = (uint32_t)count;
     else
-        diagnose(r->d, node->at, message_count_not_number, MOST_COUNT, reader_quote(r, node));
+        diagnose(r->d, node->at, message_count_not_number, MOST_CHOSEN, reader_quote(r, node));
 }
 
 static void read_only(const reader *r, shaped_item *item, const yaml_node *node)

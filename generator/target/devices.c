@@ -67,6 +67,14 @@ const char *device_find(uint32_t sm, const char *name, kiln_device *out)
     return NULL;
 }
 
+uint32_t device_mhz(const char *name)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].mhz;
+    return 0;
+}
+
 const char *device_names(arena *a, const char *name)
 {
     text out = text_new(a);

@@ -10,6 +10,9 @@
  * it; null when there is none, or several. */
 const char *device_find(uint32_t sm, const char *name, kiln_device *out);
 
+/* The clock of the device of this whole name; 0: none is known. */
+uint32_t device_mhz(const char *name);
+
 /* The names that `name` may stand for, or with null all, separated by ", ". */
 const char *device_names(arena *a, const char *name);
 

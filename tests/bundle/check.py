@@ -200,7 +200,10 @@ def subsets(scratch):
             run("cc", *C_FLAGS, *include, "-fsyntax-only", scratch / "subset.c")
             said = " ".join((scratch / "subset.h").read_text().replace("*", " ").split())
             zero = "none of them" if types == "f64, f16" else types.split(",")[0]
-            expect(f"SUBSET_BLEND_TYPE_...; 0 is {zero} " in said, f"type: [{types}]: 0 is {zero}")
+            there_are = types.replace(",", "")
+            packed = f"uint32_t type, acc, width; / 0, or the bundle's only values: {types}, {accumulators}, 64 /"
+            alone = f"element type of x and y: {there_are}; 0 is {zero} /"
+            expect((alone if "," in types + accumulators else packed) in said, f"type: [{types}]: 0 is {zero}")
 
 
 APPLICATION = """#include "sample.h"

@@ -21,11 +21,14 @@ offers() {
 }
 
 cd "$(dirname "$0")/accepted" || exit 1
-offers 'generate export list show explain diff families schema help --help --version' ''
+offers 'generate choose export list show explain diff families schema help --help --version' ''
 offers 'show schema' s
-offers 'generate export list show explain diff families schema help' help ''
-offers '--output --targets --ptx --shards --jobs --stamp --force --quiet --help' generate -
+offers 'generate choose export list show explain diff families schema help' help ''
+offers '--output --targets --ptx --shards --jobs --lock --stamp --force --quiet --help' generate -
 offers '--shards --stamp' generate one.yaml --s
+offers '--output --targets --ptx --diff --candidates --force --quiet --help' choose -
+offers 'shaped.yaml' choose --candidates 8 shap
+offers 'shaped.yaml' generate one.yaml --lock shap
 offers 'sm_90 sm_90a' show one.yaml plain -t sm_9
 offers 'sm_110 sm_110a sm_110f' list --targets = sm_11
 offers 'int4_scale int4_pack int4_quantize int4_unpack' families int4

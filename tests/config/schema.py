@@ -45,6 +45,17 @@ REFUSED = """
     kernels: [{family: attention, head_dim: 65}]
     kernels: [{family: attention, head_dim: [64, "128x"]}]
     kernels: [{family: int4_scale, combinations: some}]
+    kernels: [{family: nf4_gemm, shapes: {m: 1, n: 64, k: 64}}]
+    kernels: [{family: nf4_gemm, shapes: [{m: 1, n: 64, q: 64}]}]
+    kernels: [{family: nf4_gemm, shapes: [{m: {from: 1}, n: 64, k: 64}]}]
+    kernels: [{family: nf4_gemm, shapes: [{m: -1, n: 64, k: 64}]}]
+    kernels: [{family: nf4_gemm, shapes: [{m: 1, n: 64, k: 64}], combinations: legal}]
+    kernels: [{family: nf4_gemm, shapes: [{m: 1, n: 64, k: 64}], within: 0.9}]
+    kernels: [{family: nf4_gemm, shapes: [{m: 1, n: 64, k: 64}], workspace: some}]
+    kernels: [{family: nf4_gemm, shapes: [{m: 1, n: 64, k: 64}], max_variants: 65}]
+    kernels: [{family: nf4_gemm, shapes: [{m: 1, n: 64, k: 64}], only_these_shapes: 1}]
+    kernels: [{family: nf4_gemm, shapes: [{m: 1, n: 64, k: 64}], devices: h100}]
+    kernels: [{family: nf4_gemm, devices: [h100]}]
     kernels: [{ptx: 1}]
     kernels: [{ptx: a.ptx, entry: {}}]
     kernels: [{ptx: a.ptx, entries: {f: {blocks: 1}}}]
@@ -72,10 +83,10 @@ def keys_in(schema):
 def missing_keys(schema):
     """Keys that the readers of configurations name and the schema does not."""
     named = set()
-    for file in ("config.c", "config_ptx.c"):
+    for file in ("config.c", "config_ptx.c", "shaped.c", "shapes.c"):
         for words in re.findall(r'(?:_keys\[\] = |reader_check_keys\(r, \w+, )"([a-z_ ]+)"', (ROOT / "generator/plan" / file).read_text()):
             named |= set(words.split())
-    assert {"bundle", "entries", "grid"} <= named
+    assert {"bundle", "entries", "grid", "only_these_shapes", "from"} <= named
     return named - keys_in(schema)
 
 

@@ -74,6 +74,63 @@ def minimal_make(scratch):
     minimal(scratch, "make", "Unix Makefiles", *WITH_KILN)
 
 
+SHAPES = """bundle: minimal
+targets: [sm_80]
+kernels:
+  - {family: nf4_gemm, a: f16, shapes: [{m: 1, n: 512, k: 512}]}
+"""
+
+
+def locks(scratch, tool, generator):
+    """A lock file beside the configuration comes, changes and goes; one of its own makes another target of the same bundle."""
+    need(tool)
+    project = scratch / "[a] project"  # what globs give a meaning
+    project.mkdir()
+    config, lock = project / "kernels.yaml", project / "kernels.lock.yaml"
+    config.write_text(SHAPES)
+    lists = project / "CMakeLists.txt"
+    lists.write_text("cmake_minimum_required(VERSION 3.22)\nproject(locks LANGUAGES C)\nadd_subdirectory(${KILN_SOURCE_DIR} kiln)\n"
+                     "kiln_add_bundle(minimal CONFIG kernels.yaml)\n")
+
+    def builds(what, made, target="minimal"):
+        output = build(project, target)
+        expect(("Generating the kernels" in output) == made, f"{what}:\n{output}")
+        return output
+    configure(project, "-G", generator, *WITH_KILN)
+    expect("warning: no " in builds("the first build", True), "a warning that there is no lock")
+    builds("a second build", False)
+    run(KILN, "choose", config, "-q")
+    expect("warning" not in builds("a lock that appears", True), "no warning with a lock")
+    builds("a build with the lock", False)
+    lock.write_text(lock.read_text() + "  - {family: nf4_gemm, a: f16}\n")
+    builds("a lock that changes", True)
+    expect(json.loads((project / "build/minimal.json").read_text())["lock"]["bytes"] == lock.stat().st_size, "the manifest names the lock")
+    lock.unlink()
+    expect("warning: no " in builds("a lock that goes", True), "a warning again")
+    if tool != "make":  # CMake's makefiles keep an input that is gone, and run the generator at every build
+        builds("a build without the lock", False)
+
+    run(KILN, "choose", config, "-q", "--candidates", "5", "-o", project / "wide.lock.yaml")
+    lists.write_text(lists.read_text() + "kiln_add_bundle(wide CONFIG kernels.yaml LOCK wide.lock.yaml PACK)\n")
+    configure(project)
+    builds("another target of the bundle", True, "wide_pack")
+    builds("which is there", False, "wide_pack")
+    counts = [len(json.loads((project / "build" / path).read_text())["variants"]) for path in ("minimal.json", "wide/minimal.json")]
+    expect(counts[0] < counts[1], f"fewer variants without candidates than with them: {counts}")
+    expect((project / "build/wide/minimal_pack.so").exists(), "a pack of the bundle's name in the target's folder")
+    (project / "wide.lock.yaml").unlink()
+    output = run(CMAKE, "--build", project / "build", "--target", "wide", fails=True)
+    expect("wide.lock.yaml" in output, f"a lock that is missing is named:\n{output}")
+
+
+def locks_ninja(scratch):
+    locks(scratch, "ninja", "Ninja")
+
+
+def locks_make(scratch):
+    locks(scratch, "make", "Unix Makefiles")
+
+
 def write_readme_project(scratch, steps):
     """The files that the README's steps make, and the program's target, which any project has."""
     example = {"yaml": "", "cmake": "cmake_minimum_required(VERSION 3.22)\nproject(app LANGUAGES C)\n", "c": ""}
@@ -138,6 +195,7 @@ def messages(scratch):
              (ADD_TUNE + "kiln_add_tune(v)", "", "kiln_add_tune(v): TARGET and BUNDLE are needed; it is called as"),
              ("kiln_add_bundle(x CONFIG k.yaml TYPO)", "", "unknown argument 'TYPO'"),
              ("kiln_add_bundle(x CONFIG k.yaml SHARDS)", "", "nothing stands after SHARDS"),
+             ("kiln_add_bundle(x CONFIG k.yaml LOCK)", "", "nothing stands after LOCK"),
              ("kiln_add_bundle(x CONFIG k.yaml PTX y)", "", "there is no y, which PTX names; kiln_add_ptx makes it"),
              ("kiln_add_ptx(x SOURCES k.yaml)", "", "ARCHS is missing"),
              ("kiln_add_ptx(x ARCHS 80)", "", "SOURCES is missing"),
@@ -205,4 +263,4 @@ def missing_package(scratch):
     expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
 
 
-main((minimal_ninja, minimal_make, readme, readme_products, messages, missing_package, cuda_subfolder), sys.argv[5])
+main((minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, missing_package, cuda_subfolder), sys.argv[5])

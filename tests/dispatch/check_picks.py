@@ -5,13 +5,15 @@ estimates, the same reasons; and that calls which rows of exact values once sent
 usage: check_picks.py PROGRAM DRIVER KILN CONFIG DEVICE TARGET
 """
 import os
+import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 
-# What explain says of shared memory, and a call, which does not tell images from room.
-ROOM = {"the device has less shared memory than this call takes": "no image for this device and driver, or too little shared memory"}
+# What explain says of images and of shared memory, which a call does not tell apart.
+ROOM = re.compile(r"runs on sm_.*|\d+ KB of shared memory, of \d+")
 
 
 def calls(program, driver, target):
@@ -36,41 +38,53 @@ def calls(program, driver, target):
     return found
 
 
+def explain(kiln, config, device, family, *words):
+    return subprocess.run([kiln, "explain", config, family, "--device", device, *words], capture_output=True, text=True, check=False)
+
+
 def explained(kiln, config, device, family, given):
-    out = subprocess.run([kiln, "explain", config, family, "--device", device, *given], capture_output=True, text=True, check=False)
+    out = explain(kiln, config, device, family, *given, "--long")
     if out.stderr:
         sys.exit(f"{family} {' '.join(given)}: {out.stderr}")
-    rows = [line.split(maxsplit=1) for line in out.stdout.splitlines()[1:]]
     made = {}
-    for cycles, rest in rows:
-        variant, _, why = rest.partition(": ")
-        why = re.sub(r"at least \d+ \((.+)\); pass \w+=\d+$", r"at least \1", why)  # the number that explain adds
-        why = ROOM.get(why, why)
+    for cycles, variant, why in re.findall(r"^ *(\d+|-)  ([^\s:]+)(?:: (.+))?$", out.stdout, re.MULTILINE):
+        why = ROOM.sub("no image for this device and driver, or too little shared memory", why)
         made[variant] = why if cycles == "-" else int(cycles)
     return made
 
 
-# What is told: of a rule whose numbers are all known what to pass, all sizes that are missing, a contract that no variant has.
+# What is told: what a candidate needs, the time of the first, what was put in, a rule that no variant keeps, no such contract.
 TOLD = [
-    ("a=f16 m=16 n=4096 k=4096",
-     "workspace_size must be at least 2097152 ((ceil_div(m, tile_m) * ceil_div(n, tile_n) * split_k + (split_k == 0) * 2 * "
-     "min(8 * ceil_div(m, tile_m) * ceil_div(n, tile_n), 320)) * tile_m * tile_n); pass workspace_size=2097152\n"),
-    ("a=f16 m=16", "nf4_gemm: n, k are missing: n=... k=...\n"),
-    ("a=f16 rows=strided", "nf4_gemm: the configuration has no variant with what the call names"),
+    ("nf4_gemm a=f16 m=16 n=4096 k=4096 workspace_size=0", r"\n +-  mma +32 +128 +2 +compact  0 +workspace_size at least 2097152\n"),
+    ("nf4_gemm a=f16 m=16 n=4096 k=4096", r"; the first is launched: \d+\.\d\d us, an estimate\n"
+                                          r"as large as the variants ask for: workspace_size=4194304\nall: a=f16,acc=f32,"),
+    ("nf4_gemm a=f16 m=16 n=4096 k=4100", r"^kiln: error: nf4_gemm: k must be a multiple of 64\n$"),
+    ("nf4_gemm a=f16 rows=strided", r"nf4_gemm: no variant has a=f16 rows=strided; there are a=f32 rows=packed, a=bf16 rows=packed, a=f16 rows=packed\n"),
+    ("nvfp4_gemv m=2147483648 k=2147483648 l=2147483648", r"; none can be launched\n(?:.*\n)*? +-  .*  a would have 2\^63 bytes or more\n"),
 ]
 
 
 def tell(kiln, config, device):
     """The lines of TOLD that are not."""
     for given, told in TOLD:
-        out = subprocess.run([kiln, "explain", config, "nf4_gemm", "--device", device, *given.split()], capture_output=True,
-                             text=True, check=False)
-        if told not in out.stdout + out.stderr:
-            yield f"WRONG nf4_gemm {given}: expected {told}found {out.stdout}{out.stderr}"
+        out = explain(kiln, config, device, *given.split())
+        if not re.search(told, out.stdout + out.stderr):
+            yield f"WRONG {given}: expected {told}\nfound {out.stdout}{out.stderr}"
+
+
+def complete(kiln, config, device, families):
+    """What is wrong with the command that explain offers where everything is missing: it must be explained as it is."""
+    for family in families:  # the default type of attention is none of the bundle's
+        out = explain(kiln, config, device, family, *["type=bf16"] * (family == "attention"))
+        said = re.fullmatch(rf"kiln: error: {family}: .+ (?:is|are) missing, as in\n(.+)\n", out.stderr)
+        again = said and subprocess.run(shlex.split(said[1]), capture_output=True, text=True, check=False)
+        if not said or again.returncode or "; the first is launched" not in again.stdout:
+            yield f"WRONG {family}: {out.stderr}{again.stdout + again.stderr if again else ''}\n"
 
 
 def main(program, driver, kiln, config, device, target):
-    untold = list(tell(kiln, config, device))
+    families = sorted(set(re.findall(r"family: (\w+)", pathlib.Path(config).read_text())))
+    untold = [*tell(kiln, config, device), *complete(kiln, config, device, families)]
     print("".join(untold), end="")
     wrong, tensor = len(untold), 0
     found = calls(program, driver, target)

@@ -118,7 +118,7 @@ def explained(folder, call, target):
     """Likewise of `kiln explain`."""
     family, *sizes = call.split()
     sizes = [size for size in sizes if family != "rmsnorm_q4k_gemv" or not size.startswith("m=")]
-    heading, *lines = run(KILN, "explain", "tuned.yaml", family, "-t", target, *sizes, cwd=folder).stdout.splitlines()
+    heading, *lines = run(KILN, "explain", "tuned.yaml", family, "-t", target, "--long", *sizes, cwd=folder).stdout.splitlines()
     kind, found = "measured" if ": measured" in heading else "estimated", {}
     for line in lines:
         number, _, name = line.strip().partition("  ")

@@ -50,11 +50,11 @@ static void show_products(uint32_t m, uint32_t n, uint32_t k)
     char sizes[200];
     snprintf(sizes, sizeof sizes, "m=%u n=%u k=%u", (unsigned)m, (unsigned)n, (unsigned)k);
     printf("sizes %s\n", sizes);
-    SHOW(nf4_gemm, "a=f16", PRODUCT, .a = KILN_DEFAULT_NF4_GEMM_A_F16);
+    SHOW(nf4_gemm, "a=f16 workspace_size=0", PRODUCT, .a = KILN_DEFAULT_NF4_GEMM_A_F16);
     SHOW(nf4_gemm, "a=bf16 workspace_size=1000000000", PRODUCT, .a = KILN_DEFAULT_NF4_GEMM_A_BF16,
          .workspace_size = 1000000000);
-    SHOW(nf4_gemm, "a=f32", PRODUCT, .a = KILN_DEFAULT_NF4_GEMM_A_F32);
-    SHOW(nf4_gemm_transposed, "a=f16", PRODUCT, .a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16);
+    SHOW(nf4_gemm, "a=f32 workspace_size=0", PRODUCT, .a = KILN_DEFAULT_NF4_GEMM_A_F32);
+    SHOW(nf4_gemm_transposed, "a=f16 workspace_size=0", PRODUCT, .a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16);
     SHOW(nf4_gemm_transposed, "a=bf16 workspace_size=1000000000", PRODUCT,
          .a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16, .workspace_size = 1000000000);
 }

@@ -316,11 +316,11 @@ def all_variants(options, folder):
 def explain(options, family, contract, a, device):
     """The variants that could be launched, best first."""
     values = [f"{name}={value}" for name, value in {**contract, **a}.items()]
-    out = subprocess.run([options.kiln, "explain", CONFIG, family, "--device", device.name, *values],
+    out = subprocess.run([options.kiln, "explain", CONFIG, family, "--device", device.name, "--long", *values],
                          capture_output=True, text=True, check=False)
     if out.stderr:
         sys.exit(f"kiln explain {family} {' '.join(values)}: {out.stderr}")
-    return [line.split()[1] for line in out.stdout.splitlines()[1:] if line.split()[0] != "-"]
+    return re.findall(r"^ *\d+  (\S+)$", out.stdout, re.MULTILINE)
 
 
 def choices(variants):

@@ -107,7 +107,8 @@ class Arguments(Opened):
         self.quantize(n=0, in_=..., scale=..., packed=...)
         with self.assertRaisesRegex(TypeError, "^attention_single_head: missing argument 'seq_len': u32: rows of each matrix"):
             self.k.attention_single_head(q=self.x, k=self.x, v=self.x, out=self.out, type="bf16")
-        with self.assertRaisesRegex(TypeError, r"^attention: missing argument 'q': in, type\[...\], aligned to 16 bytes: Q$"):
+        with self.assertRaisesRegex(TypeError, r"^attention: missing argument 'q': in, type\[batch, q_length, q_heads, head_dim\] or "
+                                    r"\[sequences_q_rows, q_heads, head_dim\], aligned to 16 bytes: Q$"):
             self.k.attention(batch=1, q_heads=1, q_length=1)
 
     def test_values(self):
@@ -196,10 +197,26 @@ class Arguments(Opened):
             check(cuda.cuGraphLaunch(recorded, stream))
         self.assertEqual(list(self.k.download(zeros, "f")), list(self.quantize()))
 
+    def test_contiguous(self):
+        sizes = {"batch": 2, "q_heads": 8, "kv_heads": 4, "q_length": 3, "k_length": 5, "head_dim": 64}
+        call = self.k.attention.set_contiguous(**sizes, type="bf16", causal=True)
+        self.assertEqual({name: value for name, value in call.items() if name not in sizes},
+                         {"type": "bf16", "causal": True, "q_row_stride": 512, "q_head_stride": 64, "q_batch_stride": 1536,
+                          "k_row_stride": 256, "k_head_stride": 64, "k_batch_stride": 1280, "v_row_stride": 256,
+                          "v_head_stride": 64, "v_batch_stride": 1280, "out_row_stride": 512, "out_head_stride": 64,
+                          "out_batch_stride": 1536})
+        paged = self.k.attention.set_contiguous(q_heads=8, kv_heads=4, pages_size=16, layout="paged")
+        self.assertEqual((paged["k_batch_stride"], paged["q_head_stride"], "q_batch_stride" in paged), (16 * 4 * 128, 128, False))
+        with self.assertRaisesRegex(TypeError, "unknown argument 'q_head'; did you mean 'q_heads'?"):
+            self.k.attention.set_contiguous(q_head=8)
+
     def test_texts(self):
         for name in [*self.k.families, "attention_single_head"]:
             for parameter in inspect.signature(self.k[name]).parameters:
-                self.assertRegex(self.k[name].__doc__, rf"\n    {parameter}: ", name)
+                self.assertRegex(self.k[name].__doc__, rf"\n    {parameter}: |\nNot read by [^.]*\b{parameter}\b", name)
+        self.assertIn("group: 32, 128 (not in this bundle: 64, 256, any);", self.k.int4_quantize.__doc__)
+        self.assertIn("\nNot read by this bundle, leave them out: group_size.\n", self.k.int4_quantize.__doc__)
+        self.assertNotIn("softcap must", self.k.attention.__doc__)
         text = pydoc.plain(pydoc.render_doc(self.k.nf4_unpack))
         self.assertRegex(text, r"nf4_unpack\(\s*\*,\s*packed,\s*scale=None,")
         self.assertIn("Turn NF4 codes and scales back into a tensor.", text)

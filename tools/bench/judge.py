@@ -109,7 +109,7 @@ def estimates(build, call):
     words += [f"{FREE}={largest}"] if largest else []
     target, build = read_manifest(build)["targets"][0], pathlib.Path(build)
     done = subprocess.run([str(build / "bin/kiln"), "explain", str(build / "tools/bench/kiln_gpu.yaml"), call.family, "-t", target,
-                           *words], capture_output=True, text=True)
+                           "--long", *words], capture_output=True, text=True)
     return {name: int(cycles) for cycles, name in re.findall(r"^ *(\d+)  (\S+)$", done.stdout, re.MULTILINE)}
 
 

@@ -1,10 +1,12 @@
-# kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK]
-#                 [PYTHON] [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
+# kiln_add_bundle(NAME CONFIG file.yaml [LOCK file.lock.yaml] [TARGETS sm_80 ...] [PTX name ...] [SHARDS n]
+#                 [GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
 #
 # Makes a static library NAME of the kernels that file.yaml names. Whoever links it gets NAME.h and the kiln runtime.
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
 # written when their bytes change: touching the configuration, or building kiln anew, recompiles nothing by itself.
 #
+#   LOCK       the lock file that `kiln choose` wrote, with the variants of items with shapes; default: file.lock.yaml
+#              beside the configuration, where it is or as soon as it is there
 #   TARGETS    replaces the configuration's targets; 80 is short for sm_80
 #   PTX        what kiln_add_ptx compiled under these names, each for an item `ptx: name` of the configuration
 #   SHARDS     spreads the families over n files more, NAME_1.c and on, which compile in parallel: a change of one
@@ -20,6 +22,10 @@
 # and only the generator reads YAML; but the build has to know the files' names before it runs. So the line is compared
 # here, whenever the configuration changes, and has to stand at the start of a line: "bundle: NAME".
 #
+# With LOCK the target may have another name than the bundle, so that a configuration is built twice: with the variants
+# that ship, and with candidates to measure. Its files are then in the folder NAME of the current binary folder. Both
+# define the same functions, so a program links one of them.
+#
 # So is a line "compress: zstd", for which NAME links the decoder of compressed images, kiln::zstd, too.
 #
 # The generator is the kiln that this build makes, or that find_package found. A cross build cannot run one for the other
@@ -32,22 +38,26 @@ include_guard(GLOBAL)
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
 function(kiln_add_bundle)
-    set(usage "it is called as kiln_add_bundle(NAME CONFIG file.yaml [TARGETS sm_80 ...] [PTX name ...] [SHARDS n] \
-[GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])")
+    set(usage "it is called as kiln_add_bundle(NAME CONFIG file.yaml [LOCK file.lock.yaml] [TARGETS sm_80 ...] \
+[PTX name ...] [SHARDS n] [GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])")
     if(ARGC EQUAL 0)
         message(FATAL_ERROR "kiln_add_bundle: the bundle's name is missing; ${usage}")
     endif()
     set(name ${ARGV0})
-    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK;PYTHON" "CONFIG;SHARDS;GENERATOR" "TARGETS;PTX;REFERENCES;UNCOMPARED")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK;PYTHON" "CONFIG;LOCK;SHARDS;GENERATOR" "TARGETS;PTX;REFERENCES;UNCOMPARED")
     _kiln_check_arguments()
     cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
-    _kiln_check_bundle_name(${name} ${config})
+    _kiln_find_bundle_name(bundle ${config})
+    _kiln_find_lock(lock ${config})
     _kiln_find_codec(codec ${config})
     _kiln_find_generator(generator)
     if(NOT CMAKE_C_COMPILER_LOADED)
         _kiln_bundle_error("bundles are written in C: project(... LANGUAGES C ...)")
     endif()
     set(folder ${CMAKE_CURRENT_BINARY_DIR})
+    if(NOT bundle STREQUAL name)
+        string(APPEND folder /${name})
+    endif()
     _kiln_generate()
 
     add_library(${name} STATIC ${sources})
@@ -59,8 +69,9 @@ function(kiln_add_bundle)
     target_link_libraries(${name} PUBLIC kiln::runtime ${codec})
     set_target_properties(${name} PROPERTIES
         POSITION_INDEPENDENT_CODE ON
-        PUBLIC_HEADER ${folder}/${name}.h
-        KILN_MANIFEST ${folder}/${name}.json)
+        PUBLIC_HEADER ${folder}/${bundle}.h
+        KILN_BUNDLE ${bundle}
+        KILN_MANIFEST ${folder}/${bundle}.json)
     if(arg_VERIFY)
         set(lists)
         foreach(list REFERENCES UNCOMPARED)
@@ -71,10 +82,10 @@ function(kiln_add_bundle)
         kiln_add_verify(${name}_verify ${name} ${lists})
     endif()
     if(arg_PACK)
-        _kiln_add_shared(pack "${name}_index" kiln::runtime)
+        _kiln_add_shared(pack "${bundle}_index" kiln::runtime)
     endif()
     if(arg_PYTHON)
-        _kiln_add_shared(python "${name}_*; kiln_*" -Wl,--whole-archive kiln::runtime -Wl,--no-whole-archive)
+        _kiln_add_shared(python "${bundle}_*; kiln_*" -Wl,--whole-archive kiln::runtime -Wl,--no-whole-archive)
         set_target_properties(${name}_python PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${folder})
         _kiln_find_python_module(module)
         configure_file(${module} ${folder}/kiln.py COPYONLY)
@@ -83,20 +94,27 @@ endfunction()
 
 # The target NAME_KIND, a shared object of the bundle that shows these symbols and brings with it what is linked.
 macro(_kiln_add_shared kind symbols)
-    file(CONFIGURE OUTPUT ${folder}/${name}_${kind}.map CONTENT "{ global: ${symbols}; local: *; };\n" @ONLY)
+    file(CONFIGURE OUTPUT ${folder}/${bundle}_${kind}.map CONTENT "{ global: ${symbols}; local: *; };\n" @ONLY)
     add_library(${name}_${kind} MODULE $<TARGET_OBJECTS:${name}>)
     target_link_libraries(${name}_${kind} PRIVATE ${ARGN} ${codec})
-    target_link_options(${name}_${kind} PRIVATE -Wl,--version-script=${folder}/${name}_${kind}.map)
+    target_link_options(${name}_${kind} PRIVATE -Wl,--version-script=${folder}/${bundle}_${kind}.map)
     set_target_properties(${name}_${kind} PROPERTIES
         LINKER_LANGUAGE C
         PREFIX ""
-        LINK_DEPENDS ${folder}/${name}_${kind}.map)
+        OUTPUT_NAME ${bundle}_${kind}
+        LINK_DEPENDS ${folder}/${bundle}_${kind}.map)
+    if(NOT bundle STREQUAL name)
+        set_target_properties(${name}_${kind} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${folder})
+    endif()
 endmacro()
 
 # The command that makes ${sources} and ${outputs}.
 macro(_kiln_generate)
-    set(sources ${folder}/${name}.c)
+    set(sources ${folder}/${bundle}.c)
     set(options)
+    if(lock)
+        list(APPEND options --lock ${lock})
+    endif()
     if(arg_TARGETS)
         list(JOIN arg_TARGETS "," targets)
         list(APPEND options --targets ${targets})
@@ -113,25 +131,25 @@ macro(_kiln_generate)
     if(arg_SHARDS)
         list(APPEND options --shards ${arg_SHARDS})
         foreach(shard RANGE 1 ${arg_SHARDS})
-            list(APPEND sources ${folder}/${name}_${shard}.c)
+            list(APPEND sources ${folder}/${bundle}_${shard}.c)
         endforeach()
     endif()
-    set(outputs ${sources} ${folder}/${name}.h ${folder}/${name}.json)
+    set(outputs ${sources} ${folder}/${bundle}.h ${folder}/${bundle}.json)
     if(CMAKE_GENERATOR MATCHES "Ninja") # an output whose bytes did not change counts as new
         set(witness ${outputs})
         set(made OUTPUT ${outputs})
         set(inputs ${config})
     else() # make would run the command for ever, were there no file that is newer than its inputs; nor sees it the options
-        set(witness ${folder}/${name}.stamp)
+        set(witness ${folder}/${bundle}.stamp)
         set(made OUTPUT ${witness} BYPRODUCTS ${outputs})
-        set(inputs ${config} ${folder}/${name}.options)
+        set(inputs ${config} ${folder}/${bundle}.options)
         list(APPEND options --stamp ${witness})
-        file(CONFIGURE OUTPUT ${folder}/${name}.options CONTENT "${generator} ${options}\n" @ONLY)
+        file(CONFIGURE OUTPUT ${folder}/${bundle}.options CONTENT "${generator} ${options}\n" @ONLY)
     endif()
     add_custom_command(
-        ${made} DEPFILE ${folder}/${name}.d
+        ${made} DEPFILE ${folder}/${bundle}.d
         COMMAND ${generator} generate ${config} --quiet --output ${folder} ${options}
-        DEPENDS ${inputs} ${ptx_files} ${generator}
+        DEPENDS ${inputs} ${lock} ${ptx_files} ${generator}
         COMMENT "Generating the kernels of ${name}"
         VERBATIM)
     add_custom_target(${name}_kernels DEPENDS ${witness})
@@ -216,7 +234,8 @@ function(_kiln_find_generator result)
     set(${result} ${generator} PARENT_SCOPE)
 endfunction()
 
-function(_kiln_check_bundle_name name config)
+# What the configuration says after "bundle:".
+function(_kiln_find_bundle_name result config)
     if(NOT EXISTS ${config})
         _kiln_bundle_error("there is no ${config}")
     endif()
@@ -225,9 +244,25 @@ function(_kiln_check_bundle_name name config)
     if(NOT line MATCHES "^bundle:[ \t]+[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?[ \t\r]*(#.*)?$")
         _kiln_bundle_error("${config} has no line 'bundle: ${name}'")
     endif()
-    if(NOT CMAKE_MATCH_1 STREQUAL name)
-        _kiln_bundle_error("${config} says 'bundle: ${CMAKE_MATCH_1}'; the two names must be the same")
+    if(NOT CMAKE_MATCH_1 STREQUAL name AND NOT arg_LOCK)
+        _kiln_bundle_error("${config} says 'bundle: ${CMAKE_MATCH_1}'; the two names must be the same, except with LOCK")
     endif()
+    set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
+endfunction()
+
+# The lock file to name to the generator. The one beside the configuration is looked for at every build, so that the kernels
+# are generated anew when it comes or goes.
+function(_kiln_find_lock result config)
+    set(lock ${arg_LOCK})
+    file(STRINGS ${config} shapes REGEX "^[^#]*shapes[ \t]*:" LIMIT_COUNT 1)
+    if(lock)
+        cmake_path(ABSOLUTE_PATH lock BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    elseif(shapes)
+        string(REGEX REPLACE "[.]yaml$" "" stem "${config}")
+        string(REGEX REPLACE "([[*?])" "[\\1]" stem "${stem}")
+        file(GLOB lock CONFIGURE_DEPENDS "${stem}.lock.yaml")
+    endif()
+    set(${result} ${lock} PARENT_SCOPE)
 endfunction()
 
 # kiln.py: of the source tree, or beside this file where kiln is installed.

@@ -45,13 +45,17 @@ without variants")
         get_target_property(folder ${bundle} BINARY_DIR)
         set(arg_MANIFEST ${folder}/${bundle}.json)
     endif()
+    get_target_property(prefix ${bundle} KILN_BUNDLE)
+    if(NOT prefix)
+        set(prefix ${bundle})
+    endif()
     cmake_path(GET arg_MANIFEST PARENT_PATH folder)
     cmake_path(GET arg_MANIFEST FILENAME name)
     get_property(main GLOBAL PROPERTY KILN_VERIFY_MAIN)
     set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_main.c) # a copy: what it is built from differs from bundle to bundle
     configure_file(${main} ${source} COPYONLY)
     set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${arg_MANIFEST} COMPILE_DEFINITIONS
-        "KILN_VERIFY_INDEX=${bundle}_index;KILN_VERIFY_MANIFEST=\"${name}\";KILN_VERIFY_INPUTS=${KILN_VERIFY_INPUTS};\
+        "KILN_VERIFY_INDEX=${prefix}_index;KILN_VERIFY_MANIFEST=\"${name}\";KILN_VERIFY_INPUTS=${KILN_VERIFY_INPUTS};\
 KILN_VERIFY_UNCOMPARED=\"${uncompared}\"")
     add_executable(${target} ${source} ${arg_REFERENCES})
     target_compile_features(${target} PRIVATE c_std_11)

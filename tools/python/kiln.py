@@ -743,6 +743,33 @@ class _Signature:
             self._order(core, arrays, stream)
         return storage
 
+    def _values(self, keywords):
+        """What expressions are evaluated over: the call's numbers and words, and what it leaves open."""
+        values = _Values(self.settled, **{name: 0 for name in self.args})
+        for name, value in keywords.items():
+            param = self.params.get(name)
+            if param and value is not None:
+                number = self._number(param, value)
+                value = _plain(value) if param["type"] == "word" else number
+            values[name] = 0 if value is None else value
+        return values
+
+    def set_contiguous(self, rows, keywords):
+        keywords = {self.plain_names.get(name, name): value for name, value in keywords.items()}
+        self._check_names(keywords)
+        values, strides = self._values(keywords), {}
+        for row in rows:
+            if _evaluate(row.get("when", "1"), values) != 1:
+                continue
+            for name, value in row["strides"].items():
+                arg = self.args[name]
+                if not arg.get("unread") and _evaluate(arg.get("when", "1"), values) == 1:
+                    strides[name] = _evaluate(value, values)
+        missing = next((name for name, value in strides.items() if value is None), None)
+        if missing:
+            raise self._wrong(missing, "numbers and a contract", "too few keywords")
+        return {_python_name(name): value for name, value in {**keywords, **strides}.items()}
+
     def _check_sizes_given(self, keywords, values):
         """A size that was forgotten is 0, and the call would do nothing."""
         missing = next((name for name in self.sizes if name not in keywords), None)
@@ -797,28 +824,29 @@ class _Signature:
     # what help() shows
 
     def _describe(self, arg):
-        text = f"{arg['bytes']} bytes" if "bytes" in arg else arg["type"].split(":")[0].strip("$")
-        if arg["direction"] != "value":
-            text = f"{arg['direction'].replace('_', ' ')}, {text}[{', '.join(arg.get('shape', []))}]"
-            text += f", aligned to {arg['alignment']} bytes" if arg.get("alignment", 1) > 1 else ""
-        text += f", only when {arg['when']}" if arg.get("when") else ""
-        return text + (f": {arg['summary']}" if arg.get("summary") else "")
+        return arg["about"] + (f": {arg['summary']}" if arg.get("summary") else "")
 
-    def _describe_param(self, param):
-        values = ", ".join(param["words"].split()) if "words" in param else f"{param['min']} to {param['max']}" \
-            if "min" in param else "True or False"
+    def _describe_param(self, param, present):
+        lacking = [word for word in param.get("words", "").split() if word not in present]
+        values = " or ".join(["False", "True"] if len(present) > 1 else [str(present[0] == "true")]) \
+            if param["type"] == "bool" else ", ".join(present)
+        values += f" (not in this bundle: {', '.join(lacking)})" if lacking else ""
         zero = self.settled.get(param["name"])
         default = "none" if isinstance(zero, _Unknown) else bool(zero) if param["type"] == "bool" else zero
         return f"{values}; default {default}" + (f": {param['summary']}" if param.get("summary") else "")
 
     def doc(self, summary, family):
-        rows = [(name, self._describe(arg)) for name, arg in self.args.items()]
-        rows += [(name, self._describe_param(self.params[name])) for name in self.offsets]
+        unread = [_python_name(name) for name, arg in self.args.items() if arg.get("unread")]
+        ignored = [_python_name(name) for name, arg in self.args.items() if arg.get("ignored")]
+        rows = [(name, self._describe(arg)) for name, arg in self.args.items() if not arg.get("unread") and not arg.get("ignored")]
+        rows += [(name, self._describe_param(self.params[name], family["present"][name])) for name in self.offsets]
         rows.append(("stream", "an int, or a stream of PyTorch, CuPy or cuda-core; None: the default stream"))
         text = summary[:1].upper() + summary[1:] + ".\n"
         for name, row in rows:
             text += "\n" + textwrap.fill(f"{_python_name(name)}: {row}", 100, initial_indent="    ",
                                          subsequent_indent="        ", break_long_words=False)
+        for title, names in ("Not read by this bundle, leave them out", unread), ("Not read by this bundle, ignored", ignored):
+            text += "\n\n" + textwrap.fill(f"{title}: {', '.join(names)}.", 100) if names else ""
         if self.name != family["name"]:
             return f"{text}\n\nRules and accuracy: help of {family['name']}.\n"
         rules = [f"{rule['text']}." for rule in family["rules"]]
@@ -857,6 +885,7 @@ class Bundle:
         .candidates(...)      a list of Candidate: what dispatch looked at, and why it was not taken
         .workspace(...)       (bytes, bytes of counters) that this call takes; of families that have a workspace
         .workspace_max(...)   those that are enough for smaller sizes too
+        .set_contiguous(...)  a call's keywords, and the strides of arrays without gaps; of families that have strides
         .variants             its variants' ids
 
     `families` has their names. Keywords are the manifest's names; one that Python keeps for itself has an underscore (in_).
@@ -895,6 +924,8 @@ class Bundle:
 
     def _add_family(self, family):
         variants = [v for v in self.manifest["variants"] if v["family"] == family["name"]]
+        family["present"] = {p["name"]: list(dict.fromkeys(str(v["params"][p["name"]]).lower() if p["type"] == "bool" else
+                                                           str(v["params"][p["name"]]) for v in variants)) for p in family["params"]}
         offsets = {p["name"]: p["offset"] for p in family["params"] if "offset" in p}
         open_values = {p["name"]: self._when_zero(p, variants) for p in family["params"]}
         signature = _Signature(family["name"], family, family["args"], offsets, family["args_bytes"], open_values)
@@ -902,6 +933,9 @@ class Bundle:
         function.variants = [v["id"] for v in variants]
         if family["params"]:
             self._add_queries(function, family, signature)
+        if "dense" in family:
+            function.set_contiguous = lambda **keywords: signature.set_contiguous(family["dense"], keywords)
+            function.set_contiguous.__doc__ = "The keywords of a call, and the strides of arrays without gaps."
         for call in family.get("calls", []):
             of_call = _Signature(f"{family['name']}_{call['name']}", family, call["args"], call["params"], call["args_bytes"],
                                  open_values)

@@ -86,16 +86,29 @@ static bool is_asked_for(const manifest_variant *v, const char *name)
     return is_counted(v, name);
 }
 
+/* Whether calls can choose between the two. */
+static bool serve_same_calls(const manifest_variant *v, const manifest_variant *other)
+{
+    bool are_same = strcmp(other->family, v->family) == 0;
+    for (size_t k = 0; are_same && k < v->param_count; k++)
+        are_same = !v->params[k].is_contract || strcmp(v->params[k].value, other->params[k].value) == 0;
+    return are_same;
+}
+
 bool shape_has_rival(const manifest *m, const manifest_variant *v)
 {
-    for (size_t i = 0; i < m->variant_count; i++) {
-        const manifest_variant *other = &m->variants[i];
-        bool is_rival = other != v && strcmp(other->family, v->family) == 0;
-        for (size_t k = 0; is_rival && k < v->param_count; k++)
-            is_rival = !v->params[k].is_contract || strcmp(v->params[k].value, other->params[k].value) == 0;
-        if (is_rival)
+    for (size_t i = 0; i < m->variant_count; i++)
+        if (&m->variants[i] != v && serve_same_calls(v, &m->variants[i]))
             return true;
-    }
+    return false;
+}
+
+/* Whether the variant, or a rival, counts with it. */
+static bool is_counted_by_some(const manifest *m, const manifest_variant *v, const char *name)
+{
+    for (size_t i = 0; i < m->variant_count; i++)
+        if (is_counted(&m->variants[i], name) && serve_same_calls(v, &m->variants[i]))
+            return true;
     return false;
 }
 
@@ -116,7 +129,61 @@ typedef struct size_values {
     formula *formula;
 } size_values;
 
-static bool read_values(const shape_reader *r, const yaml_node *node, size_values *out)
+static void add_number(size_values *out, uint64_t number)
+{
+    for (size_t i = 0; i < out->count; i++)
+        if (out->numbers[i] == number)
+            return;
+    if (out->count < MOST_VALUES)
+        out->numbers[out->count++] = number;
+}
+
+static int compare_numbers(const void *x, const void *y)
+{
+    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+    return a < b ? -1 : a > b;
+}
+
+/* A tile of t rows is full with t and one more begins the next: t is any number that a tuning parameter can have. */
+static void add_tile_edges(const manifest_variant *v, uint64_t from, uint64_t to, size_values *out)
+{
+    for (size_t i = 0; i < v->param_count; i++) {
+        const char *words = v->params[i].is_contract ? NULL : v->params[i].words;
+        for (; words && *words; words += strcspn(words, " "), words += strspn(words, " ")) {
+            const uint64_t edge = strtoull(words, NULL, 10);
+            if (edge >= from && edge <= to)
+                add_number(out, edge);
+            if (edge > 0 && edge + 1 >= from && edge + 1 <= to)
+                add_number(out, edge + 1);
+        }
+    }
+}
+
+/* {from: 1, to: 512}, as a configuration has it. */
+static bool read_range(const manifest_variant *v, const yaml_node *map, size_values *out)
+{
+    unsigned long long from, to;
+    const yaml_node *first = yaml_member(map, "from"), *last = yaml_member(map, "to");
+    if (!yaml_check_keys(map, "from to", "a range of sizes"))
+        return false;
+    if (!first || !last || !yaml_number(first, &from) || !yaml_number(last, &to) || from > to) {
+        yaml_complain(
+            map, "expected {from: NUMBER, to: NUMBER} for '%s', the lower number first, found something else",
+            map->key);
+        return false;
+    }
+    add_number(out, from);
+    for (uint64_t power = 1; power <= to; power *= 2)
+        if (power >= from)
+            add_number(out, power);
+    add_tile_edges(v, from, to, out);
+    add_number(out, to);
+    qsort(out->numbers, out->count, sizeof *out->numbers, compare_numbers);
+    return true;
+}
+
+static bool read_values(const shape_reader *r, const manifest_variant *v, const yaml_node *node,
+                        size_values *out)
 {
     char why[256];
     unsigned long long number;
@@ -130,11 +197,10 @@ static bool read_values(const shape_reader *r, const yaml_node *node, size_value
                           node->key, node->text, why);
         return out->formula;
     }
-    if (node->kind != YAML_SCALAR &&
-        !yaml_is_kind(node, YAML_LIST, "a number, a list of numbers or an expression"))
-        return false;
     const bool is_list = node->kind == YAML_LIST;
     out->numbers = pool_allocate(r->memory, MOST_VALUES * sizeof *out->numbers);
+    if (node->kind == YAML_MAP)
+        return read_range(v, node, out);
     for (const yaml_node *n = is_list ? node->first : node; n; n = is_list ? n->next : NULL) {
         if (out->count == MOST_VALUES) {
             yaml_complain(node, "expected at most %d numbers, found more", MOST_VALUES);
@@ -175,11 +241,19 @@ static void add_combinations(shape_reader *r, const tune_shape *like, const size
         s.sizes = pool_allocate(r->memory, (s.size_count + 1) * sizeof *s.sizes);
         for (size_t i = s.size_count; i-- > 0; left /= values[i].count)
             s.sizes[i] =
-                (shape_size){.name = values[i].name,
-                             .number = values[i].formula ? 0 : values[i].numbers[left % values[i].count],
-                             .formula = values[i].formula};
+                (manifest_size){.name = values[i].name,
+                                .number = values[i].formula ? 0 : values[i].numbers[left % values[i].count],
+                                .formula = values[i].formula};
         add_shape(r, &s);
     }
+}
+
+static bool is_stride(const manifest_variant *v, const char *name)
+{
+    for (size_t i = 0; i < v->stride_count; i++)
+        if (strcmp(v->strides[i].arg, name) == 0)
+            return true;
+    return false;
 }
 
 /* A size that the variant asks for and the mapping does not name; null: none. */
@@ -187,7 +261,8 @@ static const char *missing_size(const manifest_variant *v, const yaml_node *map)
 {
     for (size_t i = 0; i < v->arg_count; i++) {
         const manifest_arg *arg = &v->args[i];
-        if (is_size(arg) && is_asked_for(v, arg->name) && !yaml_member(map, arg->name))
+        if (is_size(arg) && is_asked_for(v, arg->name) && !is_stride(v, arg->name) &&
+            !yaml_member(map, arg->name))
             return arg->name;
     }
     return NULL;
@@ -238,7 +313,7 @@ static bool read_item(shape_reader *r, const yaml_node *item)
             yaml_complain(node, "expected an integer argument of %s, found '%s'; there are %s", v->family,
                           node->key, size_names(v, names));
             ok = false;
-        } else if (!read_values(r, node, these)) {
+        } else if (!read_values(r, v, node, these)) {
             ok = false;
         } else if ((combinations *= these->count) > MOST_SHAPES) {
             yaml_complain(map, "expected at most %d shapes, found more", MOST_SHAPES);
@@ -270,10 +345,24 @@ bool shapes_read(pool *p, const char *path, const manifest *m, shape_list *out)
     return ok;
 }
 
+void shapes_of_manifest(pool *p, const manifest *m, shape_list *out)
+{
+    out->items = pool_allocate(p, (m->shape_count + 1) * sizeof *out->items);
+    for (size_t i = 0; i < m->shape_count; i++) {
+        const manifest_shape *item = &m->shapes[i];
+        out->items[out->count++] = (tune_shape){item->family, m->bundle, item->sizes, item->size_count, item};
+    }
+}
+
+bool shape_is_for(const tune_shape *s, const manifest_variant *v)
+{
+    return s->item ? manifest_is_for(s->item, v) : strcmp(s->family, v->family) == 0;
+}
+
 /* ---- a line -------------------------------------------------------------------------------------------------------- */
 
 /* "m=1" or "stride=m*n" of this length. */
-static bool parse_size(pool *p, const char *word, size_t length, shape_size *out, char *error,
+static bool parse_size(pool *p, const char *word, size_t length, manifest_size *out, char *error,
                        size_t error_bytes)
 {
     char why[256], *end;
@@ -297,7 +386,7 @@ static bool parse_size(pool *p, const char *word, size_t length, shape_size *out
     return out->formula;
 }
 
-static const shape_size *find_size(const tune_shape *s, const char *name);
+static const manifest_size *find_size(const tune_shape *s, const char *name);
 
 bool shape_parse(pool *p, const manifest *m, const char *family, const char *words, tune_shape *out,
                  char *error, size_t error_bytes)
@@ -305,7 +394,7 @@ bool shape_parse(pool *p, const manifest *m, const char *family, const char *wor
     *out = (tune_shape){.family = family, .sizes = pool_allocate(p, MAX_ARGS * sizeof *out->sizes)};
     for (words += strspn(words, " "); *words; words += strspn(words, " ")) {
         const size_t length = strcspn(words, " ");
-        shape_size size = {0};
+        manifest_size size = {0};
         if (!parse_size(p, words, length, &size, error, error_bytes))
             return false;
         const char *mistake = !is_size_of(m, family, size.name) ? "no variant of the family has a size"
@@ -363,7 +452,7 @@ static void set_least(problem *p, argument *a)
     a->integer = high;
 }
 
-static const shape_size *find_size(const tune_shape *s, const char *name)
+static const manifest_size *find_size(const tune_shape *s, const char *name)
 {
     for (size_t i = 0; i < s->size_count; i++)
         if (strcmp(s->sizes[i].name, name) == 0)
@@ -377,7 +466,7 @@ static bool set_named(const tune_shape *s, problem *p, char *error, size_t error
     char why[200];
     for (int turn = 0; turn < 2; turn++)
         for (size_t i = 0; i < s->size_count; i++) {
-            const shape_size *size = &s->sizes[i];
+            const manifest_size *size = &s->sizes[i];
             argument *a = problem_find(p, size->name);
             if (!a || (size->formula != NULL) != (turn == 1))
                 continue;
@@ -392,6 +481,21 @@ static bool set_named(const tune_shape *s, problem *p, char *error, size_t error
             }
         }
     return true;
+}
+
+/* Gives a stride that the shape does not name what it is in arrays without gaps; false: it is no stride. */
+static bool set_dense(problem *p, argument *a)
+{
+    char why[200];
+    for (size_t i = 0; i < p->variant->stride_count; i++) {
+        const manifest_stride *stride = &p->variant->strides[i];
+        uint64_t holds = 1;
+        if (strcmp(stride->arg, a->about->name) == 0 &&
+            (!stride->when || problem_evaluate(p, stride->when, &holds, why, sizeof why)) && holds &&
+            problem_evaluate(p, stride->value, &a->integer, why, sizeof why))
+            return true;
+    }
+    return false;
 }
 
 /* Lengths and offsets among them would be those of a smaller problem. */
@@ -421,9 +525,9 @@ shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error
     leave_out_optional_inputs(p);
     for (size_t i = 0; i < p->arg_count; i++) {
         argument *a = &p->args[i];
-        if (!problem_is_size(a) || find_size(s, a->about->name))
+        if (!problem_is_size(a) || find_size(s, a->about->name) || set_dense(p, a))
             continue;
-        if (is_asked_for(p->variant, a->about->name)) {
+        if (!s->item && is_asked_for(p->variant, a->about->name)) {
             snprintf(error, error_bytes, "the shape does not say %s", a->about->name);
             return SHAPE_INCOMPLETE;
         }
@@ -444,14 +548,25 @@ shape_fit shape_apply(const tune_shape *s, problem *p, char *error, size_t error
     return SHAPE_WRONG;
 }
 
-void shape_describe(const tune_shape *s, problem *p, char *text, size_t bytes)
+/* What a size is for the problem's variant, or would be if the variant had it. */
+static bool value_of(const manifest_size *size, problem *p, uint64_t *value)
+{
+    char why[256];
+    const argument *a = problem_find(p, size->name);
+    *value = a ? a->integer : size->number;
+    return a || !size->formula || problem_evaluate(p, size->formula, value, why, sizeof why);
+}
+
+void shape_describe(const tune_shape *s, const manifest *m, problem *p, char *text, size_t bytes)
 {
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < s->size_count && used < bytes; i++) {
-        const shape_size *size = &s->sizes[i];
-        const uint64_t value = size->formula ? problem_integer(p, size->name) : size->number;
-        if (!size->formula || is_counted(p->variant, size->name))
+        const manifest_size *size = &s->sizes[i];
+        uint64_t value;
+        const bool is_named =
+            !size->is_usual && (!size->formula || is_counted_by_some(m, p->variant, size->name));
+        if (is_named && value_of(size, p, &value))
             used += (size_t)snprintf(text + used, bytes - used, "%s%s: %" PRIu64, used ? ", " : "",
                                      size->name, value);
     }
@@ -469,7 +584,8 @@ static void print_sizes(const manifest *m, const char *family)
         for (size_t k = 0; strcmp(v->family, family) == 0 && k < v->arg_count; k++) {
             char name[128];
             snprintf(name, sizeof name, ",%s,", v->args[k].name);
-            if (!is_size(&v->args[k]) || !is_asked_for(v, v->args[k].name) || strstr(seen, name))
+            if (!is_size(&v->args[k]) || !is_asked_for(v, v->args[k].name) || is_stride(v, v->args[k].name) ||
+                strstr(seen, name))
                 continue;
             snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%s", name + 1);
             if (column > COLUMNS) {
@@ -494,8 +610,9 @@ static bool has_choice(const manifest *m, const char *family)
 void shapes_print_template(const manifest *m)
 {
     fputs(
-        "# Shapes to measure. A list of numbers makes a shape of each; an expression counts with the other sizes and\n"
-        "# the parameters of a variant, as head_dim * q_heads.\n",
+        "# Shapes to measure, in place of those of the configuration. A value is a number; a list of numbers, each of\n"
+        "# which makes a shape; a range, {from: 1, to: 512}; or an expression over the other sizes and the parameters of\n"
+        "# a variant, as head_dim * q_heads.\n",
         stdout);
     for (size_t i = 0; i < m->variant_count; i++) {
         const char *family = m->variants[i].family;

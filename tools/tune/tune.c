@@ -1,4 +1,4 @@
-/* Times a bundle's variants at the shapes of a file and writes a tuned file. */
+/* Times a bundle's variants at the shapes of its configuration, or of a file, and writes a tuned file. */
 #include "tune.h"
 
 #include <inttypes.h>
@@ -79,10 +79,11 @@ static double seconds_now(void)
 
 static void print_help(const char *program)
 {
-    printf("usage: %s SHAPES.yaml -o TUNED.yaml [OPTION]...\n"
-           "Times the bundle's variants on this machine's device at the shapes of a file, and writes what a "
-           "configuration\n"
-           "takes under 'tuned'. A run that was interrupted goes on from what TUNED.yaml has.\n"
+    printf("usage: %s [SHAPES.yaml] -o TUNED.yaml [OPTION]...\n"
+           "Times the bundle's variants on this machine's device at the shapes of its configuration, or of "
+           "SHAPES.yaml, and\n"
+           "writes what a configuration takes under 'tuned'. A run that was interrupted goes on from what "
+           "TUNED.yaml has.\n"
            "\n"
            "  -o, --output FILE   the tuned file\n"
            "  --template          print a shapes file to fill in\n"
@@ -158,14 +159,19 @@ static bool read_options(tune *t, int argc, char **argv)
         else
             i++;
     }
-    if (t->wants_help || t->wants_template)
-        return true;
-    if (!t->shapes_path)
-        return complain("SHAPES.yaml is missing", "");
-    return t->output || complain("-o TUNED.yaml is missing", "");
+    return t->wants_help || t->wants_template || t->output || complain("-o TUNED.yaml is missing", "");
 }
 
 /* ---- what there is to do ------------------------------------------------------------------------------------------- */
+
+static bool read_shapes(tune *t)
+{
+    if (t->shapes_path)
+        return shapes_read(&t->memory, t->shapes_path, t->manifest, &t->shapes);
+    shapes_of_manifest(&t->memory, t->manifest, &t->shapes);
+    return t->shapes.count > 0 ||
+           complain("SHAPES.yaml is missing, as the configuration of this bundle names no shapes", "");
+}
 
 /* Variants that calls can choose between; where there is one, there is nothing to tune. */
 static bool add_jobs(tune *t)
@@ -177,7 +183,7 @@ static bool add_jobs(tune *t)
     for (size_t i = 0; i < t->shapes.count; i++)
         for (size_t k = 0; k < t->manifest->variant_count; k++) {
             const manifest_variant *v = &t->manifest->variants[k];
-            if (strcmp(v->family, t->shapes.items[i].family) == 0 && !v->why_not_launched &&
+            if (shape_is_for(&t->shapes.items[i], v) && !v->why_not_launched &&
                 shape_has_rival(t->manifest, v) && (!t->filter || strstr(v->id, t->filter)))
                 t->jobs[t->job_count++] = (job){&t->shapes.items[i], v};
         }
@@ -336,7 +342,7 @@ static bool run_job(tune *t, const job *j)
         return true;
     }
     const shape_fit fit = shape_apply(j->shape, &p, error, sizeof error);
-    shape_describe(j->shape, &p, shape, sizeof shape);
+    shape_describe(j->shape, t->manifest, &p, shape, sizeof shape);
     if (fit != SHAPE_FITS) {
         tell_reason(t, j, shape, error);
         *(fit == SHAPE_WRONG ? &t->failed : &t->ruled_out) += 1;
@@ -429,7 +435,9 @@ static int run_program(tune *t, const char *manifest_text, size_t manifest_bytes
         shapes_print_template(t->manifest);
         return VERIFY_EXIT_OK;
     }
-    if (!shapes_read(&t->memory, t->shapes_path, t->manifest, &t->shapes) || !add_jobs(t))
+    if (!read_shapes(t))
+        return t->shapes_path ? VERIFY_EXIT_WRONG : VERIFY_EXIT_USAGE;
+    if (!add_jobs(t))
         return VERIFY_EXIT_WRONG;
     return run_device(t);
 }

@@ -20,6 +20,23 @@ static formula *find_formula(reader *r, fy_node *object, const char *name)
     return node ? parse_formula(r, node, name) : NULL;
 }
 
+/* The next member of an object, and its name; null: there is none left. */
+static fy_node *next_member(reader *r, fy_node *object, void **iterator, const char **name)
+{
+    struct fy_node_pair *pair = fy_node_mapping_iterate(object, iterator);
+    if (!pair)
+        return NULL;
+    *name = reader_get_text(r, fy_node_pair_key(pair), "a member's name");
+    return fy_node_pair_value(pair);
+}
+
+static size_t count_members(reader *r, fy_node *object, const char *name)
+{
+    if (!fy_node_is_mapping(object))
+        reader_refuse(r, "'%s' is not an object", name);
+    return (size_t)fy_node_mapping_item_count(object);
+}
+
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
 static manifest_direction get_direction(reader *r, fy_node *object)
@@ -134,6 +151,7 @@ static void read_params(reader *r, fy_node *values, fy_node *family, manifest_va
         fy_node *p = fy_node_sequence_get_by_index(declared, (int)i);
         param->name = reader_get_text_member(r, p, "name");
         param->value = reader_get_text_member(r, values, param->name);
+        param->words = reader_find_text(r, p, "words");
         param->is_contract = strcmp(reader_get_text_member(r, p, "role"), "contract") == 0;
         if (!param->is_contract)
             continue;
@@ -176,6 +194,24 @@ static void read_rules(reader *r, fy_node *node, manifest_variant *v)
         fy_node *rule = fy_node_sequence_get_by_index(node, (int)i);
         v->rules[i].condition = parse_formula(r, reader_get_member(r, rule, "condition"), "rule");
         v->rules[i].text = reader_get_text_member(r, rule, "text");
+    }
+}
+
+/* The rows of the family's "dense", each of which has strides. */
+static void read_strides(reader *r, fy_node *rows, manifest_variant *v)
+{
+    size_t count = 0;
+    const char *name;
+    void *iterator = NULL;
+    for (fy_node *row; (row = fy_node_sequence_iterate(rows, &iterator));)
+        count += count_members(r, reader_get_member(r, row, "strides"), "strides");
+    v->strides = pool_allocate(r->memory, (count + 1) * sizeof *v->strides);
+    iterator = NULL;
+    for (fy_node *row; (row = fy_node_sequence_iterate(rows, &iterator));) {
+        void *members = NULL;
+        formula *when = find_formula(r, row, "when");
+        for (fy_node *value; (value = next_member(r, reader_get_member(r, row, "strides"), &members, &name));)
+            v->strides[v->stride_count++] = (manifest_stride){name, parse_formula(r, value, name), when};
     }
 }
 
@@ -224,6 +260,9 @@ static void read_call(reader *r, fy_node *node, fy_node *family, manifest_varian
                  &v->args[i]);
     read_launch(r, reader_get_member(r, node, "launch"), v);
     read_rules(r, reader_get_member(r, node, "rules"), v);
+    fy_node *dense = reader_find_member(r, family, "dense");
+    if (dense)
+        read_strides(r, dense, v);
     v->empty = find_formula(r, node, "empty");
     fy_node *cost = reader_find_member(r, node, "cost");
     if (cost) {
@@ -251,6 +290,62 @@ static void read_variant(reader *r, fy_node *node, fy_node *families, manifest_v
         read_call(r, node, family, v);
 }
 
+/* ---- shapes ----------------------------------------------------------------------------------------------------- */
+
+static void read_contract(reader *r, fy_node *object, manifest_shape *shape)
+{
+    void *iterator = NULL;
+    const char *name;
+    shape->contract =
+        pool_allocate(r->memory, (count_members(r, object, "contract") + 1) * sizeof *shape->contract);
+    for (fy_node *values; (values = next_member(r, object, &iterator, &name));) {
+        manifest_contract *c = &shape->contract[shape->contract_count++];
+        c->param = name;
+        c->value_count = reader_get_count(r, values, name);
+        c->values = pool_allocate(r->memory, (c->value_count + 1) * sizeof *c->values);
+        for (size_t i = 0; i < c->value_count; i++)
+            c->values[i] = reader_get_text(r, fy_node_sequence_get_by_index(values, (int)i), name);
+    }
+}
+
+static void read_sizes(reader *r, fy_node *object, bool are_usual, manifest_shape *shape)
+{
+    void *iterator = NULL;
+    const char *name;
+    for (fy_node *value; (value = next_member(r, object, &iterator, &name));) {
+        manifest_size *size = &shape->sizes[shape->size_count++];
+        *size = (manifest_size){.name = name, .is_usual = are_usual};
+        if (fy_node_get_style(value) == FYNS_DOUBLE_QUOTED)
+            size->formula = parse_formula(r, value, name);
+        else
+            size->number = reader_parse_number(r, reader_get_text(r, value, name), name, 10);
+    }
+}
+
+static void read_shape_of_item(reader *r, fy_node *node, manifest_shape *shape)
+{
+    fy_node *sizes = reader_get_member(r, node, "sizes"), *usual = reader_find_member(r, node, "usual");
+    const size_t count = count_members(r, sizes, "sizes") + (usual ? count_members(r, usual, "usual") : 0);
+    shape->family = reader_get_text_member(r, node, "family");
+    read_contract(r, reader_get_member(r, node, "contract"), shape);
+    shape->sizes = pool_allocate(r->memory, (count + 1) * sizeof *shape->sizes);
+    read_sizes(r, sizes, false, shape);
+    if (usual)
+        read_sizes(r, usual, true, shape);
+}
+
+static void read_shapes(reader *r, fy_node *shapes, manifest *m)
+{
+    void *iterator = NULL;
+    const size_t count = reader_get_count(r, shapes, "shapes");
+    r->where = "shapes";
+    m->shapes = pool_allocate(r->memory, (count + 1) * sizeof *m->shapes);
+    for (fy_node *node; (node = fy_node_sequence_iterate(shapes, &iterator));)
+        read_shape_of_item(r, node, &m->shapes[m->shape_count++]);
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
 static manifest *read_document(reader *r)
 {
     fy_node *root = fy_document_root(r->document);
@@ -267,6 +362,9 @@ static manifest *read_document(reader *r)
     void *iterator = NULL;
     for (size_t i = 0; i < m->variant_count; i++)
         read_variant(r, fy_node_sequence_iterate(variants, &iterator), families, &m->variants[i]);
+    fy_node *shapes = reader_find_member(r, root, "shapes");
+    if (shapes)
+        read_shapes(r, shapes, m);
     return m;
 }
 
@@ -302,6 +400,22 @@ const char *manifest_param_value(const manifest_variant *v, const char *name)
             return v->params[i].value;
     }
     return NULL;
+}
+
+static bool has_value(const manifest_contract *c, const char *value)
+{
+    for (size_t i = 0; value && i < c->value_count; i++)
+        if (strcmp(c->values[i], value) == 0)
+            return true;
+    return false;
+}
+
+bool manifest_is_for(const manifest_shape *shape, const manifest_variant *v)
+{
+    bool is_for = strcmp(shape->family, v->family) == 0;
+    for (size_t i = 0; i < shape->contract_count && is_for; i++)
+        is_for = has_value(&shape->contract[i], manifest_param_value(v, shape->contract[i].param));
+    return is_for;
 }
 
 int manifest_compare_ids(const void *left, const void *right)

@@ -36,6 +36,7 @@ typedef struct manifest_arg {
 typedef struct manifest_param {
     const char *name;
     const char *value; /* "f16", "64", "true" */
+    const char *words; /* all that it can have: "16 32 64"; null: a bool, or a range of numbers */
     bool is_contract;  /* the caller of the family's function names it ... */
     uint64_t offset;   /* ... in a 32-bit field here ... */
     uint32_t selector; /* ... with this value */
@@ -53,6 +54,13 @@ typedef struct manifest_image {
     bool is_compressed;           /* in the bundle; bytes and hash are of the text */
 } manifest_image;
 
+/* A stride of arrays without gaps. */
+typedef struct manifest_stride {
+    const char *arg;
+    formula *value; /* over sizes and parameters */
+    formula *when;  /* over parameters; null: always */
+} manifest_stride;
+
 typedef struct manifest_variant {
     const char *id;
     uint64_t key;
@@ -64,6 +72,8 @@ typedef struct manifest_variant {
     size_t param_count;
     manifest_arg *args; /* in the kernel's order */
     size_t arg_count;
+    manifest_stride *strides; /* the first of an argument whose condition holds counts */
+    size_t stride_count;
     uint64_t struct_bytes; /* of the family's argument struct */
     uint32_t block[3];
     formula *grid[3];
@@ -78,11 +88,36 @@ typedef struct manifest_variant {
     size_t image_count;
 } manifest_variant;
 
+/* The values of a contract parameter that a shape is for. */
+typedef struct manifest_contract {
+    const char *param;
+    const char **values;
+    size_t value_count;
+} manifest_contract;
+
+typedef struct manifest_size {
+    const char *name;
+    uint64_t number;
+    formula *formula; /* over sizes and parameters; null: the number */
+    bool is_usual;    /* the shape does not name it: the family's usual value */
+} manifest_size;
+
+/* Calls that the configuration chose variants for. */
+typedef struct manifest_shape {
+    const char *family;
+    manifest_contract *contract;
+    size_t contract_count;
+    manifest_size *sizes;
+    size_t size_count;
+} manifest_shape;
+
 typedef struct manifest {
     const char *bundle, *generator;
     char hash[HASH_DIGITS + 1]; /* of the text */
     manifest_variant *variants;
     size_t variant_count;
+    manifest_shape *shapes;
+    size_t shape_count;
 } manifest;
 
 /* Null, and a message that says where, when the text is no manifest. Everything lives in the pool. */
@@ -91,6 +126,9 @@ const manifest *manifest_read(pool *p, const char *text, size_t length, char *er
 /* Null when there is none of this name. */
 const manifest_arg *manifest_find_arg(const manifest_variant *v, const char *name);
 const char *manifest_param_value(const manifest_variant *v, const char *name);
+
+/* Whether the shape is for calls of the variant. */
+bool manifest_is_for(const manifest_shape *shape, const manifest_variant *v);
 
 /* For qsort and bsearch of pointers to variants: by id. */
 int manifest_compare_ids(const void *left, const void *right);

@@ -64,7 +64,7 @@ typedef struct kiln_param {
     /* One that the family gained when its variants had names: where it has its default, ids and functions are called as they
      * were without it, so that keys and calls that programs were compiled with stay. */
     bool is_later;
-    const char *summary; /* one line */
+    const char *summary; /* as kiln_arg's */
 } kiln_param;
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
@@ -97,6 +97,7 @@ typedef struct kiln_arg {
      * promises; or an element's size when that is more, as it is than 0. Checked before a launch. */
     uint32_t alignment;
     const char *when; /* condition over parameters; null: every variant has it */
+    /* One line for the generated header; after a newline, details that `kiln families` and Python's help() print too. */
     const char *summary;
 } kiln_arg;
 
@@ -142,6 +143,15 @@ typedef struct kiln_workspace {
     const char *elements;
     const char *counter_elements;
 } kiln_workspace;
+
+/* The dimensions of arrays without gaps. NAME_FAMILY_set_contiguous fills strides from them. */
+typedef struct kiln_dense {
+    const char *args; /* pointers with the same strides, separated by single spaces; null ends the list */
+    const char *dims; /* elements per dimension, outermost first, over arguments and parameters: "m, k" */
+    const char *
+        strides; /* the argument with each dimension's stride, in order; the last, which is 1, may be left out; "": no strides */
+    const char *when; /* condition over parameters; null: always */
+} kiln_dense;
 
 /* What a call gives to one of the family's arguments. */
 typedef struct kiln_value {
@@ -216,7 +226,14 @@ typedef struct kiln_family {
      * run, the family's function launches the one with the least estimate; of equals the first of the configuration. */
     kiln_time time;
     const kiln_workspace *workspace; /* null: none. Else the bundle tells its size: NAME_FAMILY_workspace */
-    const kiln_call *calls;          /* null: the family's own function is the only one */
+    /* The argument that says how many parts share the work, or null. A bundle in which no variant takes a workspace ignores it,
+     * as it ignores the workspace's own arguments. */
+    const char *workspace_parts;
+    const kiln_call *calls;  /* null: the family's own function is the only one */
+    const kiln_dense *dense; /* null: no argument is a stride */
+    /* A small legal call, for the generated header: numbers, or for floats C, over contract parameters. Other values are 0
+     * there, and pointers variables of their names. Null: the values are variables, too. */
+    const kiln_value *example;
     /* Sizes of a usual call, over arguments and contract parameters, that a shape in a configuration need not name; what else it
      * does not name is the least that the rules allow. Null: there are none. */
     const kiln_value *usual;

@@ -2455,7 +2455,7 @@ const kiln_bundle sample_bundle = {
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
-const uint32_t sample_manifest_crc = 0x20259734;
+const uint32_t sample_manifest_crc = 0x6f1bb063;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,

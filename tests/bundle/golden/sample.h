@@ -7,12 +7,13 @@
  *     static kiln_slot slots[SAMPLE_SLOTS];
  *     kiln_driver_load(&driver, NULL, NULL);
  *     kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, NULL);
- *     sample_axpy_args args = {...};
- *     kiln_status status = sample_axpy(&loader, stream, &args);
+ *     (then the call in a family's comment)
  *
  * A function checks its arguments, loads its kernel when it is used first, and launches it on the stream;
- * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses;
- * one to an array that has no elements in this call may be null. What a kernel writes must not overlap
+ * it does not wait for the kernel to end. `args` is read before it returns. Pointers are device addresses,
+ * aligned to an element's size or to what a comment says; one to an array that has no elements in this
+ * call may be null. The shape is that of an array without gaps where strides say how it lies. workspace
+ * and tile_counters are left 0, or as large as ..._workspace says. What a kernel writes must not overlap
  * anything else that it is given. With any status but KILN_OK nothing was launched: NULL_POINTER,
  * BAD_ARGUMENT, MISALIGNED and GRID_TOO_LARGE for the arguments, NO_VARIANT, CLOSED, LAUNCH, and those of
  * kiln_preload; kiln_last_error has the details. Several threads may call at once.
@@ -51,79 +52,80 @@ extern const kiln_bundle sample_bundle; /* for kiln_open */
 extern const kiln_index sample_index;   /* all kernels, to find, enumerate or preload */
 extern const uint32_t sample_manifest_crc; /* CRC-32 of sample.json, for readers of both */
 
-/* axpy: y[i] = a*x[i] + y[i].
- * Source: BLAS saxpy.
- * When n == 0 there is nothing to do: KILN_OK without a launch. */
-
+/* axpy: y[i] = a*x[i] + y[i]. Source: BLAS saxpy.
+ * When n == 0 there is nothing to do: KILN_OK without a launch.
+ * C: sample_axpy_args args = {0};  C++: sample_axpy_args args = {};
+ * Both: args.n = n; args.a = a; args.x = x; args.y = y;
+ * C: sample_axpy(&loader, stream, &args);  C++: sample_axpy(&loader, stream, args); */
 typedef struct sample_axpy_args {
-    uint64_t n;    /* u64: elements */
-    float a;       /* f32: factor */
-    CUdeviceptr x; /* in, constant, f32[n], aligned to 4 bytes: what is added */
-    CUdeviceptr y; /* in and out, f32[n], aligned to 4 bytes: the sum */
+    uint64_t n;    /* elements */
+    float a;       /* factor */
+    CUdeviceptr x; /* in, constant, f32[n]: what is added */
+    CUdeviceptr y; /* in and out, f32[n]: the sum */
 } sample_axpy_args;
 
 /* axpy */
 extern const kiln_kernel sample_axpy_kernel;
 kiln_status sample_axpy(kiln_loader *loader, CUstream stream, const sample_axpy_args *args);
 
-/* blend: y = factor*x, row by row.
- * Source: nobody's paper.
+/* blend: y = factor*x, row by row. Source: nobody's paper.
  * Accuracy: an element of y is within 2^-24 of its magnitude, for factors from 2^-100 to 2^100; norm is
  * exact.
  * When rows == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - stride must be a multiple of 8
- *   - stride must be at least "width"
- *   - stride must be a multiple of 16 (where strategy == wide) */
-
-enum {
-    SAMPLE_BLEND_TYPE_F32 = 3,
-    SAMPLE_BLEND_TYPE_F64 = 4,
-    SAMPLE_BLEND_TYPE_F16 = 1,
-};
-
-enum {
-    SAMPLE_BLEND_ACC_F32 = 3,
-    SAMPLE_BLEND_ACC_F64 = 4,
-};
-
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: stride must be a multiple of 8; stride must be at least "width";
+ * stride must be a multiple of 16 (where strategy == wide).
+ * C: sample_blend_args args = {0};  C++: sample_blend_args args = {};
+ * Both: args.x = x; args.y = y; args.factor = factor; args.rows = rows; args.stride = stride;
+ * args.type = SAMPLE_BLEND_TYPE_F32; args.acc = SAMPLE_BLEND_ACC_F32; args.width = 64;
+ * C: sample_blend(&loader, stream, &args);  C++: sample_blend(&loader, stream, args); */
+enum { SAMPLE_BLEND_TYPE_F32 = 3, SAMPLE_BLEND_TYPE_F64 = 4, SAMPLE_BLEND_TYPE_F16 = 1 };
+enum { SAMPLE_BLEND_ACC_F32 = 3, SAMPLE_BLEND_ACC_F64 = 4 };
 typedef struct sample_blend_args {
     CUdeviceptr x;     /* in, type[rows, max(width, stride)], aligned to 16 bytes: rows to blend */
     CUdeviceptr y;     /* out, type[rows, stride], aligned to 16 bytes: result */
-    CUdeviceptr limit; /* in, f32[rows], aligned to 4 bytes, only when clamp: the most that a row's
-                        * elements may be */
+    CUdeviceptr limit; /* in, f32[rows], only when clamp: the most that a row's elements may be */
     CUdeviceptr norm;  /* out, may be null, f32[ceil_div(rows, 2)], aligned to select(strategy == wide, 16,
                         * 4) bytes, 4 to 16: norms of pairs of rows, which nobody needs unless they check
                         * that long comments are wrapped well */
     double factor;     /* acc, passed as double: multiplies x */
-    uint32_t rows;     /* u32: rows */
-    uint64_t stride;   /* u64: elements from one row to the next */
-    uint32_t type;     /* element type of x and y; SAMPLE_BLEND_TYPE_...; 0 is f32 */
-    uint32_t acc;      /* type of the arithmetic; SAMPLE_BLEND_ACC_...; 0 is f32 */
-    uint32_t width;    /* elements of a row; 0 is 64 */
+    uint32_t rows;     /* rows */
+    uint64_t stride;   /* elements from one row to the next */
+    uint32_t type;     /* element type of x and y: f32 f16 f64; 0 is f32 */
+    uint32_t acc;      /* type of the arithmetic: f32 f64; 0 is f32 */
+    uint32_t width;    /* elements of a row: 64 128; 0 is 64 */
     uint32_t clamp;    /* whether rows have limits; 0 or 1 */
 } sample_blend_args;
-
 kiln_status sample_blend(kiln_loader *loader, CUstream stream, const sample_blend_args *args);
+/* Which kernel it would launch.
+ * C: sample_blend_pick(&loader, &args, &kernel);  C++: sample_blend_pick(&loader, args, &kernel); */
 kiln_status sample_blend_pick(kiln_loader *loader, const sample_blend_args *args, const kiln_kernel **kernel);
+/* Why that one.
+ * C: sample_blend_candidates(&loader, &args, list, 8, &count);
+ * C++: sample_blend_candidates(&loader, args, list, 8, &count); */
 kiln_status sample_blend_candidates(kiln_loader *loader, const sample_blend_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count);
 
-/* sample_blend_one: a row by itself. Else like sample_blend. */
+/* sample_blend_one: a row by itself. Else like sample_blend.
+ * C: sample_blend_one_args args = {0};  C++: sample_blend_one_args args = {};
+ * Both: args.x = x; args.y = y; args.copies = copies; args.factor = factor;
+ * args.type = SAMPLE_BLEND_TYPE_F32; args.acc = SAMPLE_BLEND_ACC_F32; args.width = 64;
+ * C: sample_blend_one(&loader, stream, &args);  C++: sample_blend_one(&loader, stream, args); */
 typedef struct sample_blend_one_args {
     CUdeviceptr x;   /* in, type[width], aligned to 16 bytes: the row */
     CUdeviceptr y;   /* out, type[copies, width], aligned to 16 bytes: result */
-    uint32_t copies; /* u32: how often */
+    uint32_t copies; /* how often */
     double factor;   /* acc, passed as double: multiplies x */
-    uint32_t type;   /* element type of x and y; SAMPLE_BLEND_TYPE_...; 0 is f32 */
-    uint32_t acc;    /* type of the arithmetic; SAMPLE_BLEND_ACC_...; 0 is f32 */
-    uint32_t width;  /* elements of a row; 0 is 64 */
+    uint32_t type;   /* element type of x and y: f32 f16 f64; 0 is f32 */
+    uint32_t acc;    /* type of the arithmetic: f32 f64; 0 is f32 */
+    uint32_t width;  /* elements of a row: 64 128; 0 is 64 */
     uint32_t clamp;  /* whether rows have limits; 0 or 1 */
 } sample_blend_one_args;
 
 kiln_status sample_blend_one(kiln_loader *loader, CUstream stream, const sample_blend_one_args *args);
 
-/* blend/type=f32,acc=f32,width=64,clamp=false,strategy=narrow */
+/* blend/type=f32,acc=f32,width=64,clamp=false,strategy=narrow
+ * C: sample_blend_f32_f32_64_noclamp_narrow(&loader, stream, &args);
+ * C++: sample_blend_f32_f32_64_noclamp_narrow(&loader, stream, args); */
 extern const kiln_kernel sample_blend_f32_f32_64_noclamp_narrow_kernel;
 kiln_status sample_blend_f32_f32_64_noclamp_narrow(kiln_loader *loader, CUstream stream,
                                                    const sample_blend_args *args);
@@ -168,37 +170,41 @@ extern const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel;
 kiln_status sample_blend_f64_f64_64_clamp_narrow(kiln_loader *loader, CUstream stream,
                                                  const sample_blend_args *args);
 
-/* parts: nothing, in parts.
- * Source: this file.
- * Rules, else KILN_ERROR_BAD_ARGUMENT:
- *   - workspace_size must be at least ceil_div(n, 16) * 16 * split_k */
-
+/* parts: nothing, in parts. Source: this file.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: workspace_size must be at least ceil_div(n, 16) * 16 * split_k.
+ * C: sample_parts_args args = {0};  C++: sample_parts_args args = {};
+ * Both: args.n = n; args.workspace = workspace; args.tile_counters = tile_counters;
+ * args.workspace_size = workspace_size;
+ * C: sample_parts(&loader, stream, &args);  C++: sample_parts(&loader, stream, args); */
 typedef struct sample_parts_args {
-    uint64_t n;                /* u64: elements */
-    CUdeviceptr workspace;     /* scratch, f32, as many as sample_parts_workspace says, aligned to 4 bytes,
-                                * only when split_k != 1: sums of parts */
-    CUdeviceptr tile_counters; /* in and out, u32, as many as sample_parts_workspace says, aligned to 4
-                                * bytes, only when split_k != 1: a pair for each 8 numbers */
-    uint64_t workspace_size;   /* u64: numbers that workspace holds */
+    uint64_t n;                /* elements */
+    CUdeviceptr workspace;     /* scratch, f32: sums of parts */
+    CUdeviceptr tile_counters; /* in and out, u32: a pair for each 8 numbers */
+    uint64_t workspace_size;   /* numbers that workspace holds */
 } sample_parts_args;
-
 kiln_status sample_parts(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
+/* Which kernel it would launch.
+ * C: sample_parts_pick(&loader, &args, &kernel);  C++: sample_parts_pick(&loader, args, &kernel); */
 kiln_status sample_parts_pick(kiln_loader *loader, const sample_parts_args *args, const kiln_kernel **kernel);
+/* Why that one.
+ * C: sample_parts_candidates(&loader, &args, list, 8, &count);
+ * C++: sample_parts_candidates(&loader, args, list, 8, &count); */
 kiln_status sample_parts_candidates(kiln_loader *loader, const sample_parts_args *args, kiln_candidate *list,
                                     size_t capacity, size_t *count);
-
-/* The bytes of workspace and tile_counters that the variant takes which is picked when there are as many;
- * 0 and 0: none. Neither they nor any pointer need be in `args` yet. workspace_size is the bytes over
- * those of an element. */
+/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
+ * be set.
+ * C: sample_parts_workspace(&loader, &args, &bytes, &counters);
+ * C++: sample_parts_workspace(&loader, args, &bytes, &counters); */
 kiln_status sample_parts_workspace(kiln_loader *loader, const sample_parts_args *args,
                                    uint64_t *workspace_bytes, uint64_t *counter_bytes);
-
-/* Those that are enough for any variant that has what `args` names, at these sizes and at all that are not
- * larger in any. */
+/* Bytes that are enough for any variant, at these and at all smaller sizes.
+ * C: sample_parts_workspace_max(&loader, &args, &bytes, &counters);
+ * C++: sample_parts_workspace_max(&loader, args, &bytes, &counters); */
 kiln_status sample_parts_workspace_max(kiln_loader *loader, const sample_parts_args *args,
                                        uint64_t *workspace_bytes, uint64_t *counter_bytes);
 
-/* parts/split_k=2 */
+/* parts/split_k=2
+ * C: sample_parts_2(&loader, stream, &args);  C++: sample_parts_2(&loader, stream, args); */
 extern const kiln_kernel sample_parts_2_kernel;
 kiln_status sample_parts_2(kiln_loader *loader, CUstream stream, const sample_parts_args *args);
 

@@ -1,0 +1,23 @@
+/* What harness.c has for calls, and what a file of calls has for it. */
+#ifndef HEADERS_HARNESS_H
+#define HEADERS_HARNESS_H
+
+#include <kiln/kiln.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern kiln_loader loader;
+extern CUstream stream;
+CUdeviceptr memory(void); /* zeros */
+void report(const char *call, kiln_status status);
+
+extern const kiln_bundle *const bundle;
+void make_calls(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
