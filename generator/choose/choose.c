@@ -122,12 +122,13 @@ static void summarise(const chooser *ch, contract *chosen)
     const picked *p = &chosen->picked;
     text_printf(
         ch->options->summary,
-        "%s: %u of %u variants, %u KB; at most %s of the best time, %s in the mean, at %u shape%s on %u device%s; %s\n",
+        "%s: %u of %u variants, %u KB; at most %s of the best time, %s in the mean, at %u shape%s on %u device%s; %s%s\n",
         c->name, (unsigned)p->count, (unsigned)c->count, (unsigned)((bytes_of(chosen, p) + 1023) / 1024),
         ratio_text(c->arena, p->worst), ratio_text(c->arena, ratio_of_log2(p->mean)),
         (unsigned)c->item->shape_count, plural(c->item->shape_count), (unsigned)c->device_count,
         plural(c->device_count),
-        c->item->only_shapes ? "serves these shapes only" : "serves every legal call");
+        c->item->only_shapes ? "serves these shapes only" : "serves every legal call",
+        p->is_partial ? "; not all sets were compared" : "");
 }
 
 /* The diagnostic for a choice that was not made. */

@@ -3,6 +3,7 @@
  * each set is seen once. */
 #include "pick.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { WORD_BITS = 64, MOST_STEPS = 1000000000 };
@@ -22,21 +23,28 @@ typedef struct set {
     uint64_t bytes; /* PICK_NEVER: not asked for yet */
 } set;
 
+typedef struct branch {
+    size_t candidate;
+    uint64_t gain;
+} branch;
+
 typedef struct search {
     const pick_table *table;
     goal goal;
     size_t *active; /* candidates that may be taken, ascending */
     size_t active_count;
-    size_t demands, words;
+    size_t demands, words;   /* those that no other implies */
     uint32_t *ratio;         /* [candidate][point], rounded up */
     uint64_t *cost;          /* [candidate][point]: log2 of the ratio */
     uint64_t *met;           /* [candidate][word]: the demands that it meets */
-    uint32_t *visited;       /* [candidate]: branches, of the levels above, that have taken it */
+    uint64_t *met_by;        /* [demand][word]: the candidates that meet it */
+    bool *visited;           /* [candidate]: an earlier branch has all sets with it */
     size_t depth;            /* most candidates of a set */
     size_t taken[PICK_MOST]; /* by level */
     uint64_t *unmet;         /* [level][word] */
     uint64_t *lowest;        /* [level][point]: the least cost of those taken */
     uint64_t steps;          /* work that was done: a candidate and a demand each */
+    branch *branches;        /* [level][candidate] */
     set best;
 } search;
 
@@ -85,15 +93,17 @@ static uint64_t time_of(const pick_table *t, size_t candidate, size_t point)
 
 static search search_begin(arena *a, const pick_table *t)
 {
-    search s = {.table = t, .demands = t->point_count + t->need_count};
+    search s = {.table = t};
+    const size_t demands = t->point_count + t->need_count, most_words = demands / WORD_BITS + 1;
     const size_t cells = t->candidate_count * t->point_count + 1, levels = PICK_MOST + 1;
-    s.words = s.demands / WORD_BITS + 1;
     s.active = arena_alloc(a, (t->candidate_count + 1) * sizeof *s.active);
     s.visited = arena_alloc(a, (t->candidate_count + 1) * sizeof *s.visited);
+    s.branches = arena_alloc(a, (levels * t->candidate_count + 1) * sizeof *s.branches);
     s.ratio = arena_alloc(a, cells * sizeof *s.ratio);
     s.cost = arena_alloc(a, cells * sizeof *s.cost);
-    s.met = arena_alloc(a, (t->candidate_count + 1) * s.words * sizeof *s.met);
-    s.unmet = arena_alloc(a, levels * s.words * sizeof *s.unmet);
+    s.met = arena_alloc(a, (t->candidate_count + 1) * most_words * sizeof *s.met);
+    s.met_by = arena_alloc(a, (demands + 1) * (t->candidate_count / WORD_BITS + 1) * sizeof *s.met_by);
+    s.unmet = arena_alloc(a, levels * most_words * sizeof *s.unmet);
     s.lowest = arena_alloc(a, (levels * t->point_count + 1) * sizeof *s.lowest);
     for (size_t p = 0; p < t->point_count; p++) {
         uint64_t best = PICK_NEVER;
@@ -107,28 +117,57 @@ static search search_begin(arena *a, const pick_table *t)
     return s;
 }
 
-/* Which demands each candidate meets at this ratio; at UINT32_MAX it only has to be launched. */
+static bool is_subset(const uint64_t *x, const uint64_t *of, size_t words)
+{
+    for (size_t w = 0; w < words; w++)
+        if (x[w] & ~of[w])
+            return false;
+    return true;
+}
+
+/* Finds the demands at this ratio; at UINT32_MAX a candidate only has to be launched. A demand that others meet who meet
+ * another one, and more, is implied by that one. */
 static void set_ratio(search *s, uint32_t ratio)
 {
     const pick_table *t = s->table;
-    memset(s->met, 0, t->candidate_count * s->words * sizeof *s->met);
-    for (size_t i = 0; i < t->candidate_count; i++)
-        for (size_t d = 0; d < s->demands; d++) {
+    const size_t words = t->candidate_count / WORD_BITS + 1;
+    s->demands = 0;
+    for (size_t d = 0; d < t->point_count + t->need_count; d++) {
+        uint64_t *own = s->met_by + s->demands * words;
+        bool is_implied = false;
+        memset(own, 0, words * sizeof *own);
+        for (size_t i = 0; i < t->candidate_count; i++) {
             const bool is_met = d < t->point_count ? time_of(t, i, d) != PICK_NEVER &&
                                                          s->ratio[i * t->point_count + d] <= ratio
                                                    : t->meets[i * t->need_count + d - t->point_count];
-            s->met[i * s->words + d / WORD_BITS] |= (uint64_t)is_met << d % WORD_BITS;
+            own[i / WORD_BITS] |= (uint64_t)is_met << i % WORD_BITS;
         }
+        for (size_t k = 0; k < s->demands && !is_implied; k++)
+            is_implied = is_subset(s->met_by + k * words, own, words);
+        if (is_implied)
+            continue;
+        size_t kept = 0;
+        for (size_t k = 0; k <= s->demands; k++) {
+            const uint64_t *other = s->met_by + k * words;
+            if (k < s->demands && is_subset(own, other, words))
+                continue;
+            memmove(s->met_by + kept++ * words, other, words * sizeof *other);
+        }
+        s->demands = kept;
+    }
+    s->words = s->demands / WORD_BITS + 1;
+    memset(s->met, 0, t->candidate_count * s->words * sizeof *s->met);
+    for (size_t d = 0; d < s->demands; d++)
+        for (size_t i = 0; i < t->candidate_count; i++)
+            s->met[i * s->words + d / WORD_BITS] |=
+                (s->met_by[d * words + i / WORD_BITS] >> i % WORD_BITS & 1) << d % WORD_BITS;
 }
 
 /* ---- candidates that can be left out ------------------------------------------------------------------------------ */
 
 static bool meets_all(const search *s, size_t i, const uint64_t *demands)
 {
-    for (size_t w = 0; w < s->words; w++)
-        if (demands[w] & ~s->met[i * s->words + w])
-            return false;
-    return true;
+    return is_subset(demands, s->met + i * s->words, s->words);
 }
 
 /* Whether x is as fast as y at each point and meets what y meets. */
@@ -233,17 +272,21 @@ static void sort(size_t *items, size_t count)
 
 /* ---- the search --------------------------------------------------------------------------------------------------- */
 
+static bool meets(const search *s, size_t i, size_t demand)
+{
+    return s->met[i * s->words + demand / WORD_BITS] >> demand % WORD_BITS & 1;
+}
+
 /* The unmet demand that the fewest candidates meet; `demands`: none is unmet. */
 static size_t hardest_demand(const search *s, const uint64_t *unmet)
 {
     size_t hardest = s->demands, fewest = SIZE_MAX;
     for (size_t d = 0; d < s->demands && fewest > 0; d++) {
-        const size_t word = d / WORD_BITS, bit = d % WORD_BITS;
-        if (!(unmet[word] >> bit & 1))
+        if (!(unmet[d / WORD_BITS] >> d % WORD_BITS & 1))
             continue;
         size_t count = 0;
         for (size_t i = 0; i < s->active_count && count < fewest; i++)
-            count += !s->visited[s->active[i]] && s->met[s->active[i] * s->words + word] >> bit & 1;
+            count += !s->visited[s->active[i]] && meets(s, s->active[i], d);
         if (count < fewest) {
             fewest = count;
             hardest = d;
@@ -268,37 +311,82 @@ static uint64_t sum(const uint64_t *values, size_t count)
     return total;
 }
 
-/* Whether no candidates below this level can make a set, or none as good as the best: each one of those that are left to take
- * does at most what the one does that now does most. */
-static bool is_hopeless(search *s, size_t level)
+static bool asks_mean(const search *s)
 {
-    const size_t points = s->table->point_count, left = s->depth - level;
-    const uint64_t *unmet = s->unmet + level * s->words, *lowest = s->lowest + level * points;
-    uint64_t most_met = 0, most_gain = 0, least_bytes = PICK_NEVER;
-    s->steps += s->active_count * s->demands;
-    if (s->goal == GOAL_LEAST_BYTES && s->best.count > 0) {
-        for (size_t i = 0; i < s->active_count; i++)
-            if (!s->visited[s->active[i]] && candidate_bytes_of(s, s->active[i]) < least_bytes)
-                least_bytes = candidate_bytes_of(s, s->active[i]);
-        uint64_t bytes = least_bytes;
-        for (size_t i = 0; i < level; i++)
-            bytes += candidate_bytes_of(s, s->taken[i]);
-        return least_bytes == PICK_NEVER || bytes > s->best.bytes;
-    }
-    const bool asks_mean = s->goal != GOAL_LEAST_BYTES && s->goal != GOAL_ANY && s->best.count > 0;
+    return s->goal == GOAL_MEAN || s->goal == GOAL_TIES;
+}
+
+/* How much of the mean, or how many unmet demands, the candidate takes away. */
+static uint64_t gain_of(const search *s, size_t level, size_t i)
+{
+    const size_t points = s->table->point_count;
+    const uint64_t *lowest = s->lowest + level * points, *cost = s->cost + i * points;
+    uint64_t gain = 0;
+    if (!asks_mean(s))
+        return count_bits(s->unmet + level * s->words, s->met + i * s->words, s->words);
+    for (size_t p = 0; p < points; p++)
+        gain += cost[p] < lowest[p] ? lowest[p] - cost[p] : 0;
+    return gain;
+}
+
+static int compare_branches(const void *x, const void *y)
+{
+    const branch *a = x, *b = y;
+    const int order = compare(b->gain, a->gain);
+    return order ? order : compare(a->candidate, b->candidate);
+}
+
+/* The candidates that are left at a level, the largest gain first; how many. */
+static size_t list_branches(search *s, size_t level, branch *branches)
+{
+    size_t count = 0;
     for (size_t k = 0; k < s->active_count; k++) {
         const size_t i = s->active[k];
-        uint64_t gain = 0;
-        if (s->visited[i])
-            continue;
-        const uint64_t met = count_bits(unmet, s->met + i * s->words, s->words);
-        for (size_t p = 0; p < points && asks_mean; p++)
-            gain += s->cost[i * points + p] < lowest[p] ? lowest[p] - s->cost[i * points + p] : 0;
-        most_met = met > most_met ? met : most_met;
-        most_gain = gain > most_gain ? gain : most_gain;
+        if (!s->visited[i])
+            branches[count++] = (branch){i, gain_of(s, level, i)};
     }
-    return most_met * left < count_bits(unmet, unmet, s->words) ||
-           (asks_mean && sum(lowest, points) > s->best.cost + most_gain * left);
+    qsort(branches, count, sizeof *branches, compare_branches);
+    s->steps += s->active_count * (s->demands + (asks_mean(s) ? s->table->point_count : 0));
+    return count;
+}
+
+static uint64_t gain_of_most(const branch *branches, size_t count, size_t most)
+{
+    uint64_t gain = 0;
+    for (size_t k = 0; k < count && k < most; k++)
+        gain += branches[k].gain;
+    return gain;
+}
+
+/* The fewest bytes that meet so many demands, at the price of the candidate that takes fewest for each. */
+static uint64_t least_bytes(const search *s, const branch *branches, size_t count, size_t unmet)
+{
+    uint64_t least = PICK_NEVER;
+    for (size_t k = 0; k < count && branches[k].gain > 0; k++) {
+        const uint64_t bytes = candidate_bytes_of(s, branches[k].candidate);
+        const uint64_t price = branches[k].gain < unmet ? bytes * unmet / branches[k].gain : bytes;
+        least = price < least ? price : least;
+    }
+    return least;
+}
+
+/* Whether no set below this level can be as good as the best. Each candidate that is yet to be taken gains at most what it would
+ * gain now. */
+static bool is_hopeless(const search *s, size_t level, const branch *branches, size_t count)
+{
+    const size_t points = s->table->point_count, left = s->depth - level;
+    const uint64_t *unmet = s->unmet + level * s->words;
+    const size_t unmet_count = count_bits(unmet, unmet, s->words);
+    uint64_t bytes = 0;
+    if (asks_mean(s))
+        return sum(s->lowest + level * points, points) > s->best.cost + gain_of_most(branches, count, left);
+    if (gain_of_most(branches, count, left) < unmet_count)
+        return true;
+    if (s->goal == GOAL_ANY || s->best.bytes == PICK_NEVER)
+        return false;
+    for (size_t k = 0; k < level; k++)
+        bytes += candidate_bytes_of(s, s->taken[k]);
+    return bytes + least_bytes(s, branches, count, unmet_count) > s->best.bytes;
 }
 
 /* A set that meets all demands: those taken above this level. */
@@ -324,30 +412,38 @@ static void take(search *s, size_t level, size_t i)
     s->taken[level] = i;
 }
 
+static bool is_done(const search *s)
+{
+    return s->steps >= MOST_STEPS || (s->goal == GOAL_ANY && s->best.count > 0);
+}
+
 static void descend(search *s, size_t level)
 {
     const uint64_t *unmet = s->unmet + level * s->words;
     const size_t demand = hardest_demand(s, unmet);
+    branch *branches = s->branches + level * s->table->candidate_count;
     if (demand == s->demands) {
         consider(s, level);
         return;
     }
-    if (level == s->depth || is_hopeless(s, level))
+    if (level == s->depth)
+        return;
+    const size_t count = list_branches(s, level, branches);
+    if (is_hopeless(s, level, branches, count))
         return;
     size_t k = 0;
-    for (; k < s->active_count && s->steps < MOST_STEPS && !(s->goal == GOAL_ANY && s->best.count > 0); k++) {
-        const size_t i = s->active[k];
-        if (!(s->met[i * s->words + demand / WORD_BITS] >> demand % WORD_BITS & 1))
+    for (; k < count && !is_done(s); k++) {
+        const size_t i = branches[k].candidate;
+        if (!meets(s, i, demand))
             continue;
-        if (!s->visited[i] && (level + 1 < s->depth || meets_all(s, i, unmet))) {
+        if (level + 1 < s->depth || meets_all(s, i, unmet)) {
             take(s, level, i);
             descend(s, level + 1);
         }
-        s->visited[i]++;
+        s->visited[i] = true;
     }
     while (k-- > 0)
-        if (s->met[s->active[k] * s->words + demand / WORD_BITS] >> demand % WORD_BITS & 1)
-            s->visited[s->active[k]]--;
+        s->visited[branches[k].candidate] = false;
 }
 
 /* The best set of at most so many at this ratio, which is to be set. s->best is one that is known; where it has none: none. */
@@ -380,7 +476,7 @@ static size_t fewest_at(search *s, uint32_t ratio, size_t most)
 static picked result(const search *s, pick_status status)
 {
     const size_t points = s->table->point_count;
-    picked p = {.status = s->steps < MOST_STEPS ? status : PICK_UNDECIDED, .count = s->best.count};
+    picked p = {.status = status, .count = s->best.count, .is_partial = s->steps >= MOST_STEPS};
     memcpy(p.items, s->best.items, sizeof p.items);
     for (size_t point = 0; point < points; point++) {
         uint32_t least = UINT32_MAX;
@@ -397,20 +493,6 @@ static picked result(const search *s, pick_status status)
     return p;
 }
 
-/* The best set of so many at the ratio. Its mean is found among the candidates that no other replaces; then all sets of that
- * mean are compared. */
-static picked best_at(search *s, size_t count, uint32_t ratio, pick_status status)
-{
-    static const goal goals[] = {GOAL_MEAN, GOAL_TIES};
-    set_ratio(s, ratio);
-    s->best.count = 0;
-    for (size_t i = 0; i < sizeof goals / sizeof goals[0]; i++) {
-        set_goal(s, goals[i]);
-        find_sets(s, count, ratio);
-    }
-    return result(s, status);
-}
-
 /* The least ratio at which `most` are enough, by halving: they are at `high`. */
 static uint32_t least_ratio(search *s, size_t most, uint32_t low, uint32_t high)
 {
@@ -424,24 +506,33 @@ static uint32_t least_ratio(search *s, size_t most, uint32_t low, uint32_t high)
     return high;
 }
 
+/* Looks for a better set than s->best at the ratio that is set. */
+static void improve(search *s, goal wanted, size_t depth, uint32_t ratio)
+{
+    set_goal(s, wanted);
+    find_sets(s, depth, ratio);
+}
+
 picked pick(arena *a, const pick_table *t)
 {
     search s = search_begin(a, t);
     const size_t most = t->most < PICK_MOST ? t->most : PICK_MOST;
     size_t count = fewest_at(&s, t->within, most);
     if (count <= most && t->is_least_bytes) {
-        s.best.count = 0;
-        set_goal(&s, GOAL_LEAST_BYTES);
-        find_sets(&s, most, t->within);
+        improve(&s, GOAL_LEAST_BYTES, most, t->within);
         return result(&s, PICK_MADE);
     }
-    if (count <= most)
-        return best_at(&s, count, t->within, PICK_MADE);
+    if (count <= most) { /* the mean among candidates that no other replaces, then all sets of that mean */
+        improve(&s, GOAL_MEAN, count, t->within);
+        improve(&s, GOAL_TIES, count, t->within);
+        return result(&s, PICK_MADE);
+    }
     count = fewest_at(&s, UINT32_MAX, PICK_MOST);
     if (count > PICK_MOST || s.steps >= MOST_STEPS)
         return (picked){.status = PICK_UNDECIDED};
     if (count > most)
         return (picked){.status = PICK_UNCOVERED, .count = count};
     const uint32_t ratio = least_ratio(&s, most, t->within, UINT32_MAX);
-    return best_at(&s, fewest_at(&s, ratio, most), ratio, PICK_TOO_SLOW);
+    fewest_at(&s, ratio, most);
+    return s.steps < MOST_STEPS ? result(&s, PICK_TOO_SLOW) : (picked){.status = PICK_UNDECIDED};
 }

@@ -24,16 +24,17 @@ typedef struct pick_table {
 
 typedef enum pick_status {
     PICK_MADE,
-    PICK_TOO_SLOW, /* no set of so few is within the ratio; the set is the best at the least ratio that one reaches */
+    PICK_TOO_SLOW, /* no set of so few is within the ratio; the set is one of the fewest at the least that one reaches */
     PICK_UNCOVERED, /* no set of so few meets the needs; `count` is how many it takes */
-    PICK_UNDECIDED  /* too many sets to compare */
+    PICK_UNDECIDED  /* too many sets to compare before one is found */
 } pick_status;
 
 typedef struct picked {
     pick_status status;
     size_t items[PICK_MOST]; /* ascending */
     size_t count;
-    uint32_t worst; /* the largest ratio, rounded up, and its point; UINT32_MAX: larger */
+    bool is_partial; /* not all sets of as many could be compared */
+    uint32_t worst;  /* the largest ratio, rounded up, and its point; UINT32_MAX: larger */
     size_t worst_point;
     uint64_t mean; /* geometric mean of the ratios: its log2, in units of 1/65536 */
 } picked;
