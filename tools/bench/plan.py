@@ -142,6 +142,11 @@ def is_apt(variant, shape):
     return (shape["m"] <= 8 * rows or rows >= 64) and rows <= max(16, 4 * shape["m"])
 
 
+def measured(sets):
+    """The variants that `measure` verifies and times: all except those that only `sweep` does."""
+    return {variant: bundle for variant, bundle in sets.items() if bundle != WIDE}
+
+
 def cap(value, most):
     return min(value, most) if most and isinstance(value, int) else value
 
