@@ -261,40 +261,49 @@ static bool has_contract(const variant *v, const given *g)
     return true;
 }
 
-/* Whether a variant's launch, its bytes or, without an estimate, the choice depend on an argument. */
-static bool counts_with(const call *c, const variant *v, size_t index)
+/* Marks the arguments that an expression counts with. */
+static void mark_counted(const call *c, const expression *e, bool *counted)
+{
+    for (size_t i = 0; c->family->args[i].name; i++)
+        if (!counted[i])
+            counted[i] = expression_counts_with(e, i);
+}
+
+/* The arguments that the launch or the bytes of a variant with what the caller names depend on or, without an estimate, the
+ * choice. */
+static const bool *counted_args(const call *c, const plan *p)
 {
     const kiln_family *f = c->family;
     const char *const sources[] = {f->grid[0], f->grid[1], f->grid[2], f->cost.bytes_read,
                                    f->cost.bytes_written};
-    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        if (sources[i] && expression_counts_with(
-                              expression_bind(c->arena, expression_parse(c->arena, f, sources[i]), v), index))
-            return true;
-    for (const kiln_rule *rule = f->rules; v->external && rule->condition; rule++)
-        if (expression_counts_with(expression_parse(c->arena, f, rule->condition), index))
-            return true;
-    return false;
-}
-
-/* Whether it makes a difference to a variant that has what the caller names. */
-static bool counts(const call *c, const plan *p, size_t index)
-{
+    size_t count = 0;
+    while (f->args[count].name)
+        count++;
+    bool *counted = arena_alloc(c->arena, (count + 1) * sizeof *counted);
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        const expression *e = sources[i] ? expression_parse(c->arena, f, sources[i]) : NULL;
+        for (size_t k = 0; e && k < p->variant_count; k++)
+            if (p->variants[k]->family == f && has_contract(p->variants[k], c->given))
+                mark_counted(c, expression_bind(c->arena, e, p->variants[k]), counted);
+    }
+    bool is_external = false;
     for (size_t k = 0; k < p->variant_count; k++)
-        if (p->variants[k]->family == c->family && has_contract(p->variants[k], c->given) &&
-            counts_with(c, p->variants[k], index))
-            return true;
-    return false;
+        is_external = is_external || (p->variants[k]->family == f && p->variants[k]->external &&
+                                      has_contract(p->variants[k], c->given));
+    for (const kiln_rule *rule = f->rules; is_external && rule->condition; rule++)
+        mark_counted(c, expression_parse(c->arena, f, rule->condition), counted);
+    return counted;
 }
 
 /* Sizes that have to be given, and are not; else null. */
 static const char *missing_sizes(const call *c, const plan *p)
 {
     text names = text_new(c->arena), forms = text_new(c->arena);
+    const bool *counted = counted_args(c, p);
     size_t count = 0;
     for (size_t i = 0; c->family->args[i].name; i++) {
         const kiln_arg *arg = &c->family->args[i];
-        if (arg->kind != KILN_ARG_VALUE || c->given->has_arg[i] || !counts(c, p, i))
+        if (arg->kind != KILN_ARG_VALUE || c->given->has_arg[i] || !counted[i])
             continue;
         text_printf(&names, "%s%s", count++ ? ", " : "", arg->name);
         text_printf(&forms, " %s=...", arg->name);

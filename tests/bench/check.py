@@ -2,6 +2,7 @@
 
 usage: check.py ROOT PROGRAM unit                        what reads and supervises, over programs that misbehave
        check.py ROOT PROGRAM plan KILN                   every line of the plan, against the real configuration's variants
+       check.py ROOT PROGRAM regret KILN                 dispatch's regret by the committed results
        check.py ROOT PROGRAM rehearsal KILN MANIFEST EMULATOR FAULTY [FAULT]
                                                          all calls, from a folder that has only what travels
 
@@ -18,6 +19,7 @@ import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -163,7 +165,7 @@ def plan_():
     kiln = sys.argv[4]
     with tempfile.TemporaryDirectory() as room:
         room = pathlib.Path(room)
-        configs = [ROOT / path for path in gpu.CONFIGS]
+        configs = [ROOT / path for path in plan.CONFIGS]
         subprocess.run([sys.executable, "-B", ROOT / "tools/bench/join.py", kiln, "kiln_gpu", "sm_90", room / "gpu.yaml",
                         room / "sets.json", *configs], check=True)
         subprocess.run([kiln, "generate", room / "gpu.yaml", "--output", room, "--quiet"], check=True)
@@ -194,6 +196,33 @@ def check(*options, text=""):
     return done.stdout
 
 
+# ---- the cost model ---------------------------------------------------------------------------------------------------
+
+# What the estimates' regret stays under: the geometric mean of each family, and the worst call.
+MOST_REGRET = {
+    "h100-2026-11-27-second": {"attention": (1.03, 1.45), "linear": (1.02, 1.25), "nf4_gemm": (1.03, 1.30),
+                               "nf4_gemm_transposed": (1.03, 1.20), "nvfp4_gemv": (1.03, 1.15), "rmsnorm_q4k_gemv": (1.02, 1.20)},
+    "h200-2026-11-27-sweep": {"attention": (1.02, 1.10), "linear": (1.05, 1.20), "nf4_gemm": (1.04, 1.20),
+                              "nf4_gemm_transposed": (1.02, 1.10), "nvfp4_gemv": (1.03, 1.05), "rmsnorm_q4k_gemv": (1.02, 1.10)},
+}
+
+
+def regret():
+    """The variants that the estimates pick are nearly the fastest of those that a GPU timed."""
+    kiln, over = sys.argv[4], []
+    for name, limits in MOST_REGRET.items():
+        results = ROOT / "tools/bench/results" / name
+        device = judge.device_of(results)
+        found = judge.regrets(judge.calls_of(results, kiln, device), kiln, device)
+        for family, (most_mean, most) in limits.items():
+            ratios = [call.regret_of(judge.pick_of(call, cycles)) for call, cycles in found[family]]
+            line = f"{name}: {family}: {len(ratios)} calls, mean {statistics.geometric_mean(ratios):.3f}, worst {max(ratios):.2f}"
+            print(line)
+            if statistics.geometric_mean(ratios) > most_mean or max(ratios) > most:
+                over.append(f"{line}, expected at most {most_mean} and {most}")
+    expect("families whose regret is too large", over, [])
+
+
 # ---- the rehearsal ---------------------------------------------------------------------------------------------------
 
 FAULTS = {"hang": "hung", "lost": "WRONG", "unloadable": "WRONG", "wrong": "WRONG"}
@@ -205,7 +234,7 @@ def pack(room, manifest, kiln):
     (build / "tools/bench").mkdir(parents=True)
     (build / "bin").mkdir()
     shutil.copy(PROGRAM, build / "bin/kiln-bench")
-    shutil.copy(manifest, build / "tools/bench/kiln_gpu.json")
+    shutil.copy(kiln, build / "bin/kiln")
     names = [v["id"] for v in json.loads(pathlib.Path(manifest).read_text(encoding="utf-8"))["variants"]]
     sets = {name: plan.WIDE if i % 6 == 5 else ("kiln_default", "kiln_full")[i % 2] for i, name in enumerate(names)}
     (build / "tools/bench/sets.json").write_text(json.dumps(sets))
@@ -325,4 +354,4 @@ def rehearsal():
             misbehave(room, sets, emulator, faulty, fault[0])
 
 
-{"unit": unit, "plan": plan_, "rehearsal": rehearsal}[VERB]()
+{"unit": unit, "plan": plan_, "regret": regret, "rehearsal": rehearsal}[VERB]()
