@@ -1,6 +1,6 @@
-/* A search by depth. A demand is a need, or a point at which a candidate has to be within the ratio. Each level takes a
- * candidate that meets the unmet demand which the fewest candidates meet, and no later branch of that level takes it again, so
- * each set is seen once. */
+/* A search by depth. A demand is a need, or a point at which some candidate of the set has to be within the ratio. Each level
+ * takes a candidate that meets the unmet demand which the fewest candidates meet; no later branch of the level takes the same
+ * candidate, so each set is seen once. */
 #include "pick.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ typedef struct search {
     goal goal;
     size_t *active; /* candidates that may be taken, ascending */
     size_t active_count;
-    size_t demands, words;   /* those that no other implies */
+    size_t demands, words;   /* demands that no other implies; words of a bit for each */
     uint32_t *ratio;         /* [candidate][point], rounded up */
     uint64_t *cost;          /* [candidate][point]: log2 of the ratio */
     uint64_t *met;           /* [candidate][word]: the demands that it meets */
@@ -43,7 +43,7 @@ typedef struct search {
     size_t taken[PICK_MOST]; /* by level */
     uint64_t *unmet;         /* [level][word] */
     uint64_t *lowest;        /* [level][point]: the least cost of those taken */
-    uint64_t steps;          /* work that was done: a candidate and a demand each */
+    uint64_t steps;          /* pairs of a candidate and a demand or point that were looked at */
     branch *branches;        /* [level][candidate] */
     set best;
 } search;
@@ -125,16 +125,37 @@ static bool is_subset(const uint64_t *x, const uint64_t *of, size_t words)
     return true;
 }
 
-/* Finds the demands at this ratio; at UINT32_MAX a candidate only has to be launched. A demand that others meet who meet
- * another one, and more, is implied by that one. */
+static size_t words_of_candidates(const search *s)
+{
+    return s->table->candidate_count / WORD_BITS + 1;
+}
+
+/* Takes the demand that lies after those taken, unless one of them implies it: then all that meet that one meet it too. Those
+ * that it implies go. */
+static void take_demand(search *s)
+{
+    const size_t words = words_of_candidates(s);
+    const uint64_t *own = s->met_by + s->demands * words;
+    size_t kept = 0;
+    for (size_t d = 0; d < s->demands; d++)
+        if (is_subset(s->met_by + d * words, own, words))
+            return;
+    for (size_t d = 0; d <= s->demands; d++) {
+        const uint64_t *other = s->met_by + d * words;
+        if (d == s->demands || !is_subset(own, other, words))
+            memmove(s->met_by + kept++ * words, other, words * sizeof *other);
+    }
+    s->demands = kept;
+}
+
+/* Finds the demands at this ratio, and which candidates meet each. At UINT32_MAX a candidate only has to be launched. */
 static void set_ratio(search *s, uint32_t ratio)
 {
     const pick_table *t = s->table;
-    const size_t words = t->candidate_count / WORD_BITS + 1;
+    const size_t words = words_of_candidates(s);
     s->demands = 0;
     for (size_t d = 0; d < t->point_count + t->need_count; d++) {
         uint64_t *own = s->met_by + s->demands * words;
-        bool is_implied = false;
         memset(own, 0, words * sizeof *own);
         for (size_t i = 0; i < t->candidate_count; i++) {
             const bool is_met = d < t->point_count ? time_of(t, i, d) != PICK_NEVER &&
@@ -142,18 +163,7 @@ static void set_ratio(search *s, uint32_t ratio)
                                                    : t->meets[i * t->need_count + d - t->point_count];
             own[i / WORD_BITS] |= (uint64_t)is_met << i % WORD_BITS;
         }
-        for (size_t k = 0; k < s->demands && !is_implied; k++)
-            is_implied = is_subset(s->met_by + k * words, own, words);
-        if (is_implied)
-            continue;
-        size_t kept = 0;
-        for (size_t k = 0; k <= s->demands; k++) {
-            const uint64_t *other = s->met_by + k * words;
-            if (k < s->demands && is_subset(own, other, words))
-                continue;
-            memmove(s->met_by + kept++ * words, other, words * sizeof *other);
-        }
-        s->demands = kept;
+        take_demand(s);
     }
     s->words = s->demands / WORD_BITS + 1;
     memset(s->met, 0, t->candidate_count * s->words * sizeof *s->met);

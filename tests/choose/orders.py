@@ -18,11 +18,14 @@ ITEMS = [
     {"family": "nf4_gemm", "a": ["bf16", "f16"], "tile_m": [1, 8, 32, 64], "tile_n": [16, 64, 128], "k_warps": [8, 2, 4],
      "stages": 2, "table": "compact", "within": "1.30",
      "shapes": [{"m": [1, 16, 300], "n": [4096, 14336], "k": 4096}, {"m": 2048, "n": 4096, "k": 14336}]},
-    {"family": "nf4_gemm", "a": "f16", "strategy": "mma", "stages": 2, "k_warps": 8, "within": "1.30", "shapes": [{"m": 5, "n": 1024, "k": 1024}]},
+    {"family": "nf4_gemm", "a": "f16", "strategy": "mma", "stages": 2, "k_warps": 8, "within": "1.30",
+     "shapes": [{"m": 5, "n": 1024, "k": 1024}]},
     {"family": "nvfp4_gemv", "c": ["f16", "bf16"], "decode": "software", "within": "1.20", "max_variants": 6,
      "shapes": [{"m": [4096, 128], "k": [7168, 2048], "l": [1, 8]}]},
     {"family": "rmsnorm_q4k_gemv", "activation": ["q8", "exact"], "x": "f16", "y": "f16",
      "shapes": [{"n": {"from": 1, "to": 14336}, "k": 4096}]},
+    {"family": "q4k_dequantize"},
+    {"family": "nf4_gemm", "a": "f16", "strategy": "mma", "tile_m": 64, "tile_n": 128, "k_warps": 1, "split_k": 0},
 ]
 draw = random.Random(1)
 
@@ -39,7 +42,7 @@ def shuffled(value):
 
 def config(items, targets, devices, rest=""):
     """As YAML, of which JSON without quotes around its words is a part."""
-    kernels = [{**item, "devices": devices} for item in items]
+    kernels = [{**item, "devices": devices} if "shapes" in item else item for item in items]
     return (f"bundle: app\ntargets: [{', '.join(targets)}]\nkernels:\n"
             + "".join(f"  - {json.dumps(item)}\n" for item in kernels).replace('"', "") + rest)
 
