@@ -425,8 +425,7 @@ void choose_variants(arena *a, plan *p, diagnostics *d, const void *context)
     const choose_options *options = context;
     const char *path = options->lock ? options->lock : lock_path(a, p);
     if (p->shaped_count == 0 && options->lock) {
-        diagnose(d, (place){.file = "--lock (LOCK in CMake)"}, message_lock_unused);
-        d->has_usage = true;
+        warn(d, (place){.file = "--lock (LOCK in CMake)"}, message_lock_unused);
     } else if (p->shaped_count > 0 && !options->ignores_lock && path &&
                (options->lock || file_exists(path))) {
         take_lock(a, p, path, d);
