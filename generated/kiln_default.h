@@ -61,7 +61,8 @@ extern const uint32_t kiln_default_manifest_crc; /* CRC-32 of kiln_default.json,
  * C: kiln_default_int4_quantize_args args = {0};  C++: kiln_default_int4_quantize_args args = {};
  * Both: args.in = in; args.scale = scale; args.packed = packed; args.n = 4096;
  * args.type = KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32; args.mode = KILN_DEFAULT_INT4_QUANTIZE_MODE_SYM;
- * args.group = KILN_DEFAULT_INT4_QUANTIZE_GROUP_32; args.nibbles = KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW;
+ * args.group = KILN_DEFAULT_INT4_QUANTIZE_GROUP_128;
+ * args.nibbles = KILN_DEFAULT_INT4_QUANTIZE_NIBBLES_LOW;
  * C: kiln_default_int4_quantize(&loader, stream, &args);
  * C++: kiln_default_int4_quantize(&loader, stream, args); */
 enum { KILN_DEFAULT_INT4_QUANTIZE_TYPE_F32 = 3, KILN_DEFAULT_INT4_QUANTIZE_TYPE_F16 = 1,
@@ -78,7 +79,7 @@ typedef struct kiln_default_int4_quantize_args {
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;      /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
     uint32_t mode;      /* how codes are scaled: sym asym; 0 is sym */
-    uint32_t group;     /* elements that share a scale: 32 128; 0 is none of them */
+    uint32_t group;     /* elements that share a scale: 128 32; 0 is none of them */
     uint32_t nibbles;   /* order of a byte's codes: low; 0 is low */
 } kiln_default_int4_quantize_args;
 kiln_status kiln_default_int4_quantize(kiln_loader *loader, CUstream stream,
@@ -95,21 +96,11 @@ kiln_status kiln_default_int4_quantize_candidates(kiln_loader *loader,
                                                   const kiln_default_int4_quantize_args *args,
                                                   kiln_candidate *list, size_t capacity, size_t *count);
 
-/* int4_quantize/type=f32,mode=sym,group=32,nibbles=low
- * C: kiln_default_int4_quantize_f32_sym_32_low(&loader, stream, &args);
- * C++: kiln_default_int4_quantize_f32_sym_32_low(&loader, stream, args); */
-extern const kiln_kernel kiln_default_int4_quantize_f32_sym_32_low_kernel;
-kiln_status kiln_default_int4_quantize_f32_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_int4_quantize_args *args);
-
-/* int4_quantize/type=f32,mode=sym,group=128,nibbles=low */
+/* int4_quantize/type=f32,mode=sym,group=128,nibbles=low
+ * C: kiln_default_int4_quantize_f32_sym_128_low(&loader, stream, &args);
+ * C++: kiln_default_int4_quantize_f32_sym_128_low(&loader, stream, args); */
 extern const kiln_kernel kiln_default_int4_quantize_f32_sym_128_low_kernel;
 kiln_status kiln_default_int4_quantize_f32_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_quantize_args *args);
-
-/* int4_quantize/type=f32,mode=asym,group=32,nibbles=low */
-extern const kiln_kernel kiln_default_int4_quantize_f32_asym_32_low_kernel;
-kiln_status kiln_default_int4_quantize_f32_asym_32_low(kiln_loader *loader, CUstream stream,
                                                        const kiln_default_int4_quantize_args *args);
 
 /* int4_quantize/type=f32,mode=asym,group=128,nibbles=low */
@@ -117,19 +108,9 @@ extern const kiln_kernel kiln_default_int4_quantize_f32_asym_128_low_kernel;
 kiln_status kiln_default_int4_quantize_f32_asym_128_low(kiln_loader *loader, CUstream stream,
                                                         const kiln_default_int4_quantize_args *args);
 
-/* int4_quantize/type=f16,mode=sym,group=32,nibbles=low */
-extern const kiln_kernel kiln_default_int4_quantize_f16_sym_32_low_kernel;
-kiln_status kiln_default_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                      const kiln_default_int4_quantize_args *args);
-
 /* int4_quantize/type=f16,mode=sym,group=128,nibbles=low */
 extern const kiln_kernel kiln_default_int4_quantize_f16_sym_128_low_kernel;
 kiln_status kiln_default_int4_quantize_f16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                       const kiln_default_int4_quantize_args *args);
-
-/* int4_quantize/type=f16,mode=asym,group=32,nibbles=low */
-extern const kiln_kernel kiln_default_int4_quantize_f16_asym_32_low_kernel;
-kiln_status kiln_default_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream,
                                                        const kiln_default_int4_quantize_args *args);
 
 /* int4_quantize/type=f16,mode=asym,group=128,nibbles=low */
@@ -147,6 +128,16 @@ extern const kiln_kernel kiln_default_int4_quantize_bf16_asym_128_low_kernel;
 kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
                                                          const kiln_default_int4_quantize_args *args);
 
+/* int4_quantize/type=f16,mode=sym,group=32,nibbles=low */
+extern const kiln_kernel kiln_default_int4_quantize_f16_sym_32_low_kernel;
+kiln_status kiln_default_int4_quantize_f16_sym_32_low(kiln_loader *loader, CUstream stream,
+                                                      const kiln_default_int4_quantize_args *args);
+
+/* int4_quantize/type=f16,mode=asym,group=32,nibbles=low */
+extern const kiln_kernel kiln_default_int4_quantize_f16_asym_32_low_kernel;
+kiln_status kiln_default_int4_quantize_f16_asym_32_low(kiln_loader *loader, CUstream stream,
+                                                       const kiln_default_int4_quantize_args *args);
+
 /* int4_unpack: turn INT4 codes, scales and zeros back into a tensor. Source: round to nearest with a scale
  * per group, as in GPTQ's and AWQ's baselines.
  * NaN and infinity: IEEE arithmetic: 0 times an infinite scale is a NaN.
@@ -156,7 +147,7 @@ kiln_status kiln_default_int4_quantize_bf16_asym_128_low(kiln_loader *loader, CU
  * C: kiln_default_int4_unpack_args args = {0};  C++: kiln_default_int4_unpack_args args = {};
  * Both: args.packed = packed; args.scale = scale; args.out = out; args.n = 4096;
  * args.type = KILN_DEFAULT_INT4_UNPACK_TYPE_F32; args.mode = KILN_DEFAULT_INT4_UNPACK_MODE_SYM;
- * args.group = KILN_DEFAULT_INT4_UNPACK_GROUP_32; args.nibbles = KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW;
+ * args.group = KILN_DEFAULT_INT4_UNPACK_GROUP_128; args.nibbles = KILN_DEFAULT_INT4_UNPACK_NIBBLES_LOW;
  * C: kiln_default_int4_unpack(&loader, stream, &args);
  * C++: kiln_default_int4_unpack(&loader, stream, args); */
 enum { KILN_DEFAULT_INT4_UNPACK_TYPE_F32 = 3, KILN_DEFAULT_INT4_UNPACK_TYPE_F16 = 1,
@@ -173,7 +164,7 @@ typedef struct kiln_default_int4_unpack_args {
     uint64_t group_size; /* not read by this bundle: leave 0 */
     uint32_t type;      /* element type of the tensor that is not quantised: f32 f16 bf16; 0 is f32 */
     uint32_t mode;      /* how codes are scaled: sym asym; 0 is sym */
-    uint32_t group;     /* elements that share a scale: 32 128; 0 is none of them */
+    uint32_t group;     /* elements that share a scale: 128 32; 0 is none of them */
     uint32_t nibbles;   /* order of a byte's codes: low; 0 is low */
 } kiln_default_int4_unpack_args;
 kiln_status kiln_default_int4_unpack(kiln_loader *loader, CUstream stream,
@@ -190,21 +181,11 @@ kiln_status kiln_default_int4_unpack_candidates(kiln_loader *loader,
                                                 const kiln_default_int4_unpack_args *args,
                                                 kiln_candidate *list, size_t capacity, size_t *count);
 
-/* int4_unpack/type=f32,mode=sym,group=32,nibbles=low
- * C: kiln_default_int4_unpack_f32_sym_32_low(&loader, stream, &args);
- * C++: kiln_default_int4_unpack_f32_sym_32_low(&loader, stream, args); */
-extern const kiln_kernel kiln_default_int4_unpack_f32_sym_32_low_kernel;
-kiln_status kiln_default_int4_unpack_f32_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_int4_unpack_args *args);
-
-/* int4_unpack/type=f32,mode=sym,group=128,nibbles=low */
+/* int4_unpack/type=f32,mode=sym,group=128,nibbles=low
+ * C: kiln_default_int4_unpack_f32_sym_128_low(&loader, stream, &args);
+ * C++: kiln_default_int4_unpack_f32_sym_128_low(&loader, stream, args); */
 extern const kiln_kernel kiln_default_int4_unpack_f32_sym_128_low_kernel;
 kiln_status kiln_default_int4_unpack_f32_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                     const kiln_default_int4_unpack_args *args);
-
-/* int4_unpack/type=f32,mode=asym,group=32,nibbles=low */
-extern const kiln_kernel kiln_default_int4_unpack_f32_asym_32_low_kernel;
-kiln_status kiln_default_int4_unpack_f32_asym_32_low(kiln_loader *loader, CUstream stream,
                                                      const kiln_default_int4_unpack_args *args);
 
 /* int4_unpack/type=f32,mode=asym,group=128,nibbles=low */
@@ -212,19 +193,9 @@ extern const kiln_kernel kiln_default_int4_unpack_f32_asym_128_low_kernel;
 kiln_status kiln_default_int4_unpack_f32_asym_128_low(kiln_loader *loader, CUstream stream,
                                                       const kiln_default_int4_unpack_args *args);
 
-/* int4_unpack/type=f16,mode=sym,group=32,nibbles=low */
-extern const kiln_kernel kiln_default_int4_unpack_f16_sym_32_low_kernel;
-kiln_status kiln_default_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream,
-                                                    const kiln_default_int4_unpack_args *args);
-
 /* int4_unpack/type=f16,mode=sym,group=128,nibbles=low */
 extern const kiln_kernel kiln_default_int4_unpack_f16_sym_128_low_kernel;
 kiln_status kiln_default_int4_unpack_f16_sym_128_low(kiln_loader *loader, CUstream stream,
-                                                     const kiln_default_int4_unpack_args *args);
-
-/* int4_unpack/type=f16,mode=asym,group=32,nibbles=low */
-extern const kiln_kernel kiln_default_int4_unpack_f16_asym_32_low_kernel;
-kiln_status kiln_default_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream,
                                                      const kiln_default_int4_unpack_args *args);
 
 /* int4_unpack/type=f16,mode=asym,group=128,nibbles=low */
@@ -241,6 +212,16 @@ kiln_status kiln_default_int4_unpack_bf16_sym_128_low(kiln_loader *loader, CUstr
 extern const kiln_kernel kiln_default_int4_unpack_bf16_asym_128_low_kernel;
 kiln_status kiln_default_int4_unpack_bf16_asym_128_low(kiln_loader *loader, CUstream stream,
                                                        const kiln_default_int4_unpack_args *args);
+
+/* int4_unpack/type=f16,mode=sym,group=32,nibbles=low */
+extern const kiln_kernel kiln_default_int4_unpack_f16_sym_32_low_kernel;
+kiln_status kiln_default_int4_unpack_f16_sym_32_low(kiln_loader *loader, CUstream stream,
+                                                    const kiln_default_int4_unpack_args *args);
+
+/* int4_unpack/type=f16,mode=asym,group=32,nibbles=low */
+extern const kiln_kernel kiln_default_int4_unpack_f16_asym_32_low_kernel;
+kiln_status kiln_default_int4_unpack_f16_asym_32_low(kiln_loader *loader, CUstream stream,
+                                                     const kiln_default_int4_unpack_args *args);
 
 /* int4_scale: compute the scale, and for asym the zero, of each INT4 group. Source: round to nearest with
  * a scale per group, as in GPTQ's and AWQ's baselines.
@@ -649,662 +630,6 @@ extern const kiln_kernel kiln_default_q4k_dequantize_bf16_kernel;
 kiln_status kiln_default_q4k_dequantize_bf16(kiln_loader *loader, CUstream stream,
                                              const kiln_default_q4k_dequantize_args *args);
 
-/* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights. Source: RMSNorm
- * (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
- * NaN and infinity: a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row.
- * With norm rms, one in x or in gamma does, and zeros with an eps of 0.
- * Accuracy: `kiln families rmsnorm_q4k_gemv`.
- * When n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 256; k must be from 256 to 2^20; n must be
- * at most 2^24; eps must be at least 0 and finite.
- * C: kiln_default_rmsnorm_q4k_gemv_args args = {0};  C++: kiln_default_rmsnorm_q4k_gemv_args args = {};
- * Both: args.in = in; args.gamma = gamma; args.w = w; args.out = out; args.n = 256; args.k = 1024;
- * args.eps = 1e-5; args.norm = KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS;
- * args.x = KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16;
- * args.activation = KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8; args.batch = 1;
- * args.y = KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16;
- * C: kiln_default_rmsnorm_q4k_gemv(&loader, stream, &args);
- * C++: kiln_default_rmsnorm_q4k_gemv(&loader, stream, args); */
-enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS = 1 };
-enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16 = 2 };
-enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8 = 2 };
-enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16 = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16 = 2 };
-typedef struct kiln_default_rmsnorm_q4k_gemv_args {
-    CUdeviceptr in;      /* in, x[k], aligned to 16 bytes: x: the vectors, one after the other */
-    CUdeviceptr gamma;   /* in, f32[k], aligned to 16 bytes: factor of each element */
-    CUdeviceptr w;       /* in, u8[n, k / 256 * 144], aligned to 16 bytes: rows of Q4_K super-blocks, as a
-                          * GGUF file has them */
-    CUdeviceptr out;     /* out, y[n], aligned to 4 bytes: y: the products, vector by vector */
-    uint32_t n;          /* rows of w */
-    uint32_t k;          /* elements of a row */
-    float eps;           /* added to the mean of the squares; at least 0 and finite */
-    uint32_t norm;       /* rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x: rms; 0 is rms */
-    uint32_t x;          /* element type of x; gamma is f32: f16 bf16; 0 is none of them */
-    uint32_t activation; /* how products are made: q8 exact; 0 is exact */
-    uint32_t batch;      /* vectors: 1; 0 is 1 */
-    uint32_t y;          /* element type of y: f16 bf16; 0 is none of them */
-} kiln_default_rmsnorm_q4k_gemv_args;
-kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
-                                          const kiln_default_rmsnorm_q4k_gemv_args *args);
-/* Which kernel it would launch.
- * C: kiln_default_rmsnorm_q4k_gemv_pick(&loader, &args, &kernel);
- * C++: kiln_default_rmsnorm_q4k_gemv_pick(&loader, args, &kernel); */
-kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
-                                               const kiln_default_rmsnorm_q4k_gemv_args *args,
-                                               const kiln_kernel **kernel);
-/* Why that one.
- * C: kiln_default_rmsnorm_q4k_gemv_candidates(&loader, &args, list, 8, &count);
- * C++: kiln_default_rmsnorm_q4k_gemv_candidates(&loader, args, list, 8, &count); */
-kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
-                                                     const kiln_default_rmsnorm_q4k_gemv_args *args,
-                                                     kiln_candidate *list, size_t capacity, size_t *count);
-
-/* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536
- * C: kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(&loader, stream, &args);
- * C++: kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(&loader, stream, args); */
-extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536_kernel;
-kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536(kiln_loader *loader, CUstream stream,
-                                                                   const kiln_default_rmsnorm_q4k_gemv_args *args);
-
-/* rmsnorm_q4k_gemv/norm=rms,x=bf16,activation=q8,batch=1,y=bf16,rows=2,chunk=65536 */
-extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536_kernel;
-kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_rmsnorm_q4k_gemv_args *args);
-
-/* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=exact,batch=1,y=f16,rows=2,chunk=2048 */
-extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel;
-kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_rmsnorm_q4k_gemv_args *args);
-
-/* linear: multiply rows by GGUF weights, a norm before and a sum or gate behind. Source: GGUF's formats,
- * as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU
- * (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
- * Accuracy, and what becomes of NaN and infinity: `kiln families linear`.
- * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block: 32 or 256 elements; k
- * must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24; n is 0 only where n_2 and n_3
- * are.
- * C: kiln_default_linear_args args = {0};  C++: kiln_default_linear_args args = {};
- * Both: args.in = in; args.w = w; args.out = out; args.m = 4; args.n = 256; args.k = 1024;
- * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.norm = KILN_DEFAULT_LINEAR_NORM_NONE;
- * args.activation = KILN_DEFAULT_LINEAR_ACTIVATION_Q8; args.x = KILN_DEFAULT_LINEAR_X_F16;
- * args.y = KILN_DEFAULT_LINEAR_Y_F16; args.epilogue = KILN_DEFAULT_LINEAR_EPILOGUE_NONE;
- * args.matrices = 1; args.scale = KILN_DEFAULT_LINEAR_SCALE_NONE;
- * C: kiln_default_linear(&loader, stream, &args);  C++: kiln_default_linear(&loader, stream, args); */
-enum { KILN_DEFAULT_LINEAR_FORMAT_Q4_K = 8 };
-enum { KILN_DEFAULT_LINEAR_NORM_NONE = 1 };
-enum { KILN_DEFAULT_LINEAR_ACTIVATION_Q8 = 2 };
-enum { KILN_DEFAULT_LINEAR_X_F16 = 1 };
-enum { KILN_DEFAULT_LINEAR_Y_F16 = 1 };
-enum { KILN_DEFAULT_LINEAR_EPILOGUE_NONE = 1 };
-enum { KILN_DEFAULT_LINEAR_SCALE_NONE = 1 };
-typedef struct kiln_default_linear_args {
-    CUdeviceptr in;      /* in, f16[m, k], aligned to 16 bytes: x: the rows of activations */
-    CUdeviceptr in_scale, gamma; /* not read by this bundle: leave 0 */
-    CUdeviceptr w;       /* in, constant, u8[n, k * 144 / 256], aligned to 16 bytes: rows of quantised
-                          * blocks, as a GGUF file has them */
-    CUdeviceptr w_2, w_3, gate, bias, bias_2, bias_3, residual; /* not read by this bundle: leave 0 */
-    CUdeviceptr out;     /* out, f16[m, n]: y: the products */
-    CUdeviceptr out_2, out_3; /* not read by this bundle: leave 0 */
-    CUdeviceptr workspace, tile_counters; /* not read by this bundle: ignored */
-    uint32_t m;          /* rows of x and y */
-    uint32_t n;          /* rows of w, columns of y */
-    uint32_t n_2, n_3;   /* not read by this bundle: leave 0 */
-    uint32_t k;          /* elements of a row */
-    float eps, w_scale, w_scale_2, w_scale_3, gate_scale; /* not read by this bundle: leave 0 */
-    uint64_t workspace_size; /* not read by this bundle: ignored */
-    /* 0, or the bundle's only values: q4_k, none, q8, f16, f16, none, 1, none */
-    uint32_t format, norm, activation, x, y, epilogue, matrices, scale;
-} kiln_default_linear_args;
-kiln_status kiln_default_linear(kiln_loader *loader, CUstream stream, const kiln_default_linear_args *args);
-/* Which kernel it would launch.
- * C: kiln_default_linear_pick(&loader, &args, &kernel);
- * C++: kiln_default_linear_pick(&loader, args, &kernel); */
-kiln_status kiln_default_linear_pick(kiln_loader *loader, const kiln_default_linear_args *args,
-                                     const kiln_kernel **kernel);
-/* Why that one.
- * C: kiln_default_linear_candidates(&loader, &args, list, 8, &count);
- * C++: kiln_default_linear_candidates(&loader, args, list, 8, &count); */
-kiln_status kiln_default_linear_candidates(kiln_loader *loader, const kiln_default_linear_args *args,
-                                           kiln_candidate *list, size_t capacity, size_t *count);
-
-/* linear/format=q4_k,norm=none,activation=q8,x=f16,y=f16,epilogue=none,strategy=simt,vectors=1,rows=2,chunk=65536,tile_m=8,tile_n=64,k_warps=2,stages=2
- * C: kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(&loader, stream, &args);
- * C++: kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(&loader, stream, args); */
-extern const kiln_kernel kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2_kernel;
-kiln_status kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_linear_args *args);
-
-/* nf4_gemm: multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]. Source: QLoRA (arXiv:2305.14314).
- * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_gemm`.
- * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
- * at most 2^31; split_k 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together
- * (where split_k == 0); workspace_size must be at least (ceil_div(m, tile_m) * ceil_div(n, tile_n) *
- * split_k + (split_k == 0) * 2 * min(8 * ceil_div(m, tile_m) * ceil_div(n, tile_n), 320)) * tile_m *
- * tile_n (where split_k != 1).
- * C: kiln_default_nf4_gemm_args args = {0};  C++: kiln_default_nf4_gemm_args args = {};
- * Both: args.in = in; args.packed = packed; args.scale = scale; args.out = out; args.m = 16; args.n = 256;
- * args.k = 512; args.a = KILN_DEFAULT_NF4_GEMM_A_F32; args.acc = KILN_DEFAULT_NF4_GEMM_ACC_F32;
- * args.nibbles = KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW;
- * args.scale_type = KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32; args.rows = KILN_DEFAULT_NF4_GEMM_ROWS_PACKED;
- * C: kiln_default_nf4_gemm(&loader, stream, &args);  C++: kiln_default_nf4_gemm(&loader, stream, args); */
-enum { KILN_DEFAULT_NF4_GEMM_A_F32 = 3, KILN_DEFAULT_NF4_GEMM_A_F16 = 1, KILN_DEFAULT_NF4_GEMM_A_BF16 = 2 };
-enum { KILN_DEFAULT_NF4_GEMM_ACC_F32 = 3 };
-enum { KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW = 1 };
-enum { KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 = 3 };
-enum { KILN_DEFAULT_NF4_GEMM_ROWS_PACKED = 1 };
-typedef struct kiln_default_nf4_gemm_args {
-    CUdeviceptr in;            /* in, a[m, k], aligned to 16 bytes: A, row by row */
-    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
-    CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
-    CUdeviceptr scale_index, nested_code, nested_absmax; /* not read by this bundle: leave 0 */
-    CUdeviceptr out;           /* out, a[m, n]: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over K */
-    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
-    uint32_t m;                /* rows of A and C */
-    uint32_t n;                /* columns of C */
-    uint32_t k;                /* columns of A */
-    uint32_t a_stride, c_stride; float nested_offset; /* not read by this bundle: leave 0 */
-    uint64_t workspace_size;   /* elements of workspace; 0: none, and K is not split */
-    uint32_t a;                /* element type of A and C: f32 bf16 f16; 0 is f16 */
-    uint32_t acc, nibbles, scale_type, rows; /* 0, or the bundle's only values: f32, low, f32, packed */
-} kiln_default_nf4_gemm_args;
-kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
-                                  const kiln_default_nf4_gemm_args *args);
-/* Which kernel it would launch.
- * C: kiln_default_nf4_gemm_pick(&loader, &args, &kernel);
- * C++: kiln_default_nf4_gemm_pick(&loader, args, &kernel); */
-kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
-                                       const kiln_kernel **kernel);
-/* Why that one.
- * C: kiln_default_nf4_gemm_candidates(&loader, &args, list, 8, &count);
- * C++: kiln_default_nf4_gemm_candidates(&loader, args, list, 8, &count); */
-kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
-                                             kiln_candidate *list, size_t capacity, size_t *count);
-/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
- * be set.
- * C: kiln_default_nf4_gemm_workspace(&loader, &args, &bytes, &counters);
- * C++: kiln_default_nf4_gemm_workspace(&loader, args, &bytes, &counters); */
-kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
-                                            uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Bytes that are enough for any variant, at these and at all smaller sizes.
- * C: kiln_default_nf4_gemm_workspace_max(&loader, &args, &bytes, &counters);
- * C++: kiln_default_nf4_gemm_workspace_max(&loader, args, &bytes, &counters); */
-kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
-                                                uint64_t *workspace_bytes, uint64_t *counter_bytes);
-
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1
- * C: kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(&loader, stream, &args);
- * C++: kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(&loader, stream, args); */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                     const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=128,k_warps=2,table=compact,stages=2,split_k=0 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=128,k_warps=2,table=compact,stages=2,split_k=0 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact_2_0_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact_2_0(kiln_loader *loader, CUstream stream,
-                                                                        const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=0 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_0_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_0(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=0 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_0_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_0(kiln_loader *loader, CUstream stream,
-                                                                        const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                        const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=128,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_128_128_1_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_128_128_1_compact_2_1(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=128,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                      const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=64,k_warps=8,table=compact,stages=2,split_k=1 */
-extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1_kernel;
-kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1(kiln_loader *loader, CUstream stream,
-                                                                       const kiln_default_nf4_gemm_args *args);
-
-/* nf4_gemm_transposed: multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T. Source:
- * QLoRA (arXiv:2305.14314).
- * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_gemm_transposed`.
- * When m == 0 || k == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
- * at most 2^31; n must be a multiple of 8 (where vector != 1); workspace_size must be at least ceil_div(m,
- * tile_m) * ceil_div(k, 512) * split_k * tile_m * 512 (where split_k != 1); normal_scales must be 0 or 1.
- * C: kiln_default_nf4_gemm_transposed_args args = {0};
- * C++: kiln_default_nf4_gemm_transposed_args args = {};
- * Both: args.in = in; args.packed = packed; args.scale = scale; args.out = out; args.m = 16; args.n = 256;
- * args.k = 512; args.a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32;
- * args.acc = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32;
- * args.nibbles = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW;
- * C: kiln_default_nf4_gemm_transposed(&loader, stream, &args);
- * C++: kiln_default_nf4_gemm_transposed(&loader, stream, args); */
-enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F32 = 3, KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 = 1,
-       KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 = 2 };
-enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 = 3 };
-enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW = 1 };
-typedef struct kiln_default_nf4_gemm_transposed_args {
-    CUdeviceptr in;            /* in, a[m, n], aligned to 16 bytes: A, row by row */
-    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
-    CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
-    CUdeviceptr out;           /* out, a[m, k], aligned to 16 bytes: C, row by row */
-    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over n */
-    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
-    uint32_t m;                /* rows of A and C */
-    uint32_t n;                /* columns of A; what the product sums over */
-    uint32_t k;                /* columns of C */
-    uint64_t workspace_size;   /* elements of workspace; 0: none, and n is not split */
-    uint32_t normal_scales;    /* 1: every scale is 0 or a normal number of f16; 0: any */
-    uint32_t a;                /* element type of A and C: f32 f16 bf16; 0 is f16 */
-    uint32_t acc, nibbles;     /* 0, or the bundle's only values: f32, low */
-} kiln_default_nf4_gemm_transposed_args;
-kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
-                                             const kiln_default_nf4_gemm_transposed_args *args);
-/* Which kernel it would launch.
- * C: kiln_default_nf4_gemm_transposed_pick(&loader, &args, &kernel);
- * C++: kiln_default_nf4_gemm_transposed_pick(&loader, args, &kernel); */
-kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
-                                                  const kiln_default_nf4_gemm_transposed_args *args,
-                                                  const kiln_kernel **kernel);
-/* Why that one.
- * C: kiln_default_nf4_gemm_transposed_candidates(&loader, &args, list, 8, &count);
- * C++: kiln_default_nf4_gemm_transposed_candidates(&loader, args, list, 8, &count); */
-kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
-                                                        const kiln_default_nf4_gemm_transposed_args *args,
-                                                        kiln_candidate *list, size_t capacity, size_t *count);
-/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
- * be set.
- * C: kiln_default_nf4_gemm_transposed_workspace(&loader, &args, &bytes, &counters);
- * C++: kiln_default_nf4_gemm_transposed_workspace(&loader, args, &bytes, &counters); */
-kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
-                                                       const kiln_default_nf4_gemm_transposed_args *args,
-                                                       uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Bytes that are enough for any variant, at these and at all smaller sizes.
- * C: kiln_default_nf4_gemm_transposed_workspace_max(&loader, &args, &bytes, &counters);
- * C++: kiln_default_nf4_gemm_transposed_workspace_max(&loader, args, &bytes, &counters); */
-kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
-                                                           const kiln_default_nf4_gemm_transposed_args *args,
-                                                           uint64_t *workspace_bytes,
-                                                           uint64_t *counter_bytes);
-
-/* nf4_gemm_transposed/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,k_warps=8,split_k=1,vector=1,table=compact,scales=any
- * C: kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(&loader, stream, &args);
- * C++: kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(&loader, stream, args); */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
-
-/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
-
-/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
-                                                                                   CUstream stream,
-                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
-
-/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
-
-/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any(kiln_loader *loader,
-                                                                                   CUstream stream,
-                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
-
-/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=4,vector=8,table=compact,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
-                                                                                  CUstream stream,
-                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
-
-/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=4,vector=8,table=compact,scales=any */
-extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any_kernel;
-kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any(kiln_loader *loader,
-                                                                                   CUstream stream,
-                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
-
-/* nvfp4_gemv: multiply NVFP4 matrices by a vector each. Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks
- * of 16 with e4m3 scales.
- * Accuracy, and what becomes of NaN and infinity: `kiln families nvfp4_gemv`.
- * When m == 0 || l == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 16; k must be a multiple of lane_codes; m,
- * k, l must be at most 2^31.
- * C: kiln_default_nvfp4_gemv_args args = {0};  C++: kiln_default_nvfp4_gemv_args args = {};
- * Both: args.a = a; args.sfa = sfa; args.b = b; args.sfb = sfb; args.out = out; args.m = 256;
- * args.k = 1024; args.l = 1; args.b_rows = 1; args.c = KILN_DEFAULT_NVFP4_GEMV_C_F16;
- * args.scale_layout = KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS;
- * C: kiln_default_nvfp4_gemv(&loader, stream, &args);
- * C++: kiln_default_nvfp4_gemv(&loader, stream, args); */
-enum { KILN_DEFAULT_NVFP4_GEMV_C_F16 = 1, KILN_DEFAULT_NVFP4_GEMV_C_BF16 = 2 };
-enum { KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS = 1 };
-typedef struct kiln_default_nvfp4_gemv_args {
-    CUdeviceptr a;         /* in, u8[l, m, k / 2], aligned to 16 bytes: matrices: two codes per byte along
-                            * k */
-    CUdeviceptr sfa;       /* in, u8[l, m, k / 16], aligned to 16 bytes: e4m3 scale of each 16 codes of a */
-    CUdeviceptr b;         /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 2], aligned to 16 bytes:
-                            * vectors: each is the first of b_rows rows */
-    CUdeviceptr sfb;       /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 16], aligned to 2 bytes: e4m3
-                            * scale of each 16 codes of b */
-    CUdeviceptr out;       /* out, c[l, m]: c; a value beyond its type becomes an infinity */
-    uint32_t m;            /* rows of a matrix */
-    uint32_t k;            /* columns of a matrix */
-    uint32_t l;            /* matrices */
-    uint32_t b_rows;       /* rows of b per vector; 0: 128 */
-    float alpha;           /* not read by this bundle: leave 0 */
-    uint32_t c;            /* element type of c: f16 bf16; 0 is f16 */
-    uint32_t scale_layout, global_scale; /* 0, or the bundle's only values: rows, 0 */
-} kiln_default_nvfp4_gemv_args;
-kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
-                                    const kiln_default_nvfp4_gemv_args *args);
-/* Which kernel it would launch.
- * C: kiln_default_nvfp4_gemv_pick(&loader, &args, &kernel);
- * C++: kiln_default_nvfp4_gemv_pick(&loader, args, &kernel); */
-kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
-                                         const kiln_kernel **kernel);
-/* Why that one.
- * C: kiln_default_nvfp4_gemv_candidates(&loader, &args, list, 8, &count);
- * C++: kiln_default_nvfp4_gemv_candidates(&loader, args, list, 8, &count); */
-kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
-                                               kiln_candidate *list, size_t capacity, size_t *count);
-
-/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1
- * C: kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(&loader, stream, &args);
- * C++: kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(&loader, stream, args); */
-extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_1_kernel;
-kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_nvfp4_gemv_args *args);
-
-/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1 */
-extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1_kernel;
-kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_nvfp4_gemv_args *args);
-
-/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=1,k_warps=4 */
-extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_1_4_kernel;
-kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_nvfp4_gemv_args *args);
-
-/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=1,k_warps=4 */
-extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4_kernel;
-kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_nvfp4_gemv_args *args);
-
-/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=16,rows=2,k_warps=1 */
-extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_16_2_1_kernel;
-kiln_status kiln_default_nvfp4_gemv_f16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
-                                                             const kiln_default_nvfp4_gemv_args *args);
-
-/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=16,rows=2,k_warps=1 */
-extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1_kernel;
-kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1(kiln_loader *loader, CUstream stream,
-                                                              const kiln_default_nvfp4_gemv_args *args);
-
-/* attention: scaled-dot-product attention over dense, ragged or paged keys. Source: FlashAttention-2
- * (arXiv:2307.08691).
- * Accuracy, and what becomes of NaN and infinity: `kiln families attention`.
- * When batch == 0 || q_heads == 0 || q_length == 0 there is nothing to do: KILN_OK without a launch.
- * Rules, else KILN_ERROR_BAD_ARGUMENT: q_heads must be a multiple of kv_heads; batch, q_heads must be at
- * most 65535; q_length, k_length must be at most 2^30; scale must be at least 0 and finite; strides of q,
- * strides of k, strides of v, strides of out must be multiples of 8; workspace_size must be at least
- * split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts (where
- * split_k != 1); split_k needs at most 2^31 tiles of 32 queries (where split_k != 1); splits must be at
- * most 256; splits must be 0 or split_k, but where that is 0 (where split_k != 0); q_length must be at
- * most 2^30 over all heads of a tile (where pack_gqa != false); out_row_stride must be at least O's
- * head_dim where O has more than one row; out_head_stride must be at least O's head_dim where q_heads is
- * above 1; out_batch_stride must be at least O's head_dim where batch is above 1 (where layout == dense);
- * window_left must be at most 2^29; window_right must be at most 2^29, and with causal at most 1;
- * first_keys must be at most 2^30; sequences.q_rows must be at least q_length, and without
- * sequences.q_offsets batch * q_length (where layout != dense); pages.size must be a multiple of 8, from 8
- * to 2^30 (where layout == paged); pages.table must have entries for k_length keys of each sequence, with
- * pages.starts of one (where layout == paged); pages.count must be at least 1 (where layout == paged).
- * C: kiln_default_attention_args args = {0};  C++: kiln_default_attention_args args = {};
- * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.batch = 1; args.q_heads = 8;
- * args.kv_heads = 2; args.q_length = 64; args.k_length = 256; args.scale = 1 / sqrt(128);
- * args.type = KILN_DEFAULT_ATTENTION_TYPE_F16; args.head_dim = 128; args.causal = 1;
- * args.score = KILN_DEFAULT_ATTENTION_SCORE_PLAIN; args.layout = KILN_DEFAULT_ATTENTION_LAYOUT_DENSE;
- * args.kv = KILN_DEFAULT_ATTENTION_KV_SAME; kiln_default_attention_set_contiguous(&args);
- * C: kiln_default_attention(&loader, stream, &args);  C++: kiln_default_attention(&loader, stream, args); */
-enum { KILN_DEFAULT_ATTENTION_TYPE_F16 = 1, KILN_DEFAULT_ATTENTION_TYPE_BF16 = 2 };
-enum { KILN_DEFAULT_ATTENTION_SCORE_PLAIN = 1 };
-enum { KILN_DEFAULT_ATTENTION_LAYOUT_DENSE = 1, KILN_DEFAULT_ATTENTION_LAYOUT_PAGED = 3 };
-enum { KILN_DEFAULT_ATTENTION_KV_SAME = 1 };
-typedef struct kiln_default_attention_args {
-    CUdeviceptr q;             /* in, type[batch, q_length, q_heads, head_dim] or [sequences.q_rows,
-                                * q_heads, head_dim], aligned to 16 bytes: Q */
-    CUdeviceptr k;             /* in, type[batch, k_length, kv_heads, head_dim] or [pages.count,
-                                * pages.size, kv_heads, head_dim], aligned to 16 bytes: K */
-    CUdeviceptr v;             /* in, type[batch, k_length, kv_heads, head_dim] or [pages.count,
-                                * pages.size, kv_heads, head_dim], aligned to 16 bytes: V */
-    CUdeviceptr out;           /* out, type[batch, q_length, q_heads, head_dim] or [sequences.q_rows,
-                                * q_heads, head_dim], aligned to 16 bytes: O */
-    CUdeviceptr lse;           /* out, may be null, f32[batch, q_heads, q_length] or [q_heads,
-                                * sequences.q_rows]: log-sum-exp of each row */
-    uint32_t batch;            /* sequences, or matrices of each head */
-    uint32_t q_heads;          /* heads of Q and O */
-    uint32_t kv_heads;         /* heads of K and V; each serves q_heads / kv_heads consecutive heads of Q */
-    uint32_t q_length;         /* rows of Q and O of the longest sequence */
-    uint32_t k_length;         /* rows of K and V of the longest sequence */
-    double scale;              /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
-    uint32_t q_row_stride, k_row_stride, v_row_stride, out_row_stride; /* elements from row to row */
-    /* elements from batch to batch (of K and V in pages: from page to page), and from head to head */
-    uint64_t q_batch_stride, q_head_stride, k_batch_stride, k_head_stride, v_batch_stride, v_head_stride,
-        out_batch_stride, out_head_stride;
-    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial results of one launch */
-    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
-    uint64_t workspace_size;   /* elements of workspace; 0: none, and the keys are not split */
-    /* a query sees fewer keys than this before or after its own; 0: all */
-    struct { uint32_t left, right; } window;
-    uint32_t first_keys;       /* first keys, as many, that a query sees in spite of window.left */
-    int32_t causal_offset;     /* query i's own key is i + k_length - q_length + causal_offset */
-    CUdeviceptr sinks;         /* in, may be null, f32[q_heads]: a score that joins the sum of each row */
-    uint32_t splits;           /* parts that the keys are cut into, 1 to 256; 0: as suits the device */
-    struct {
-        CUdeviceptr q_offsets; /* in, may be null, u32[batch + 1], only when layout != dense: first row of
-                                * each sequence in Q and O */
-        CUdeviceptr k_offsets; /* not read by this bundle: leave 0 */
-        CUdeviceptr k_lengths; /* in, may be null, u32[batch], only when layout != dense: keys of each
-                                * sequence */
-        uint32_t q_rows;       /* only when layout != dense: rows of Q and O of all sequences */
-        uint32_t k_rows;       /* not read by this bundle: leave 0 */
-    } sequences;
-    struct {
-        CUdeviceptr table;     /* in, i32[pages.entries], only when layout == paged: page of key j:
-                                * [sequence * stride + j / size] */
-        CUdeviceptr starts;    /* in, may be null, u32[batch + 1], only when layout == paged: first entry
-                                * of each sequence */
-        uint32_t entries;      /* only when layout == paged: entries of table */
-        uint32_t stride;       /* only when layout == paged: entries from sequence to sequence; 0: all
-                                * share them */
-        uint32_t count;        /* only when layout == paged: pages of K and V, a batch stride apart */
-        uint32_t size;         /* only when layout == paged: rows of a page, a multiple of 8 */
-    } pages;
-    /* not read by this bundle: leave 0 */
-    CUdeviceptr k_codes, v_codes, k_scale, v_scale, k_scales, v_scales; uint32_t scale_row_stride;
-    uint64_t scale_batch_stride, scale_head_stride; double softcap; CUdeviceptr alibi_slopes, mask;
-    uint32_t mask_row_stride; uint64_t mask_head_stride, mask_batch_stride;
-    uint32_t type;             /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
-    uint32_t head_dim;         /* elements of a row of Q, K, V and O: 128 64; 0 is 128 */
-    uint32_t causal;           /* a query sees no keys after its own, see causal_offset; 0 or 1 */
-    uint32_t score;            /* what becomes of the scores: plain; 0 is plain */
-    uint32_t layout;           /* how sequences lie: dense paged; 0 is dense */
-    uint32_t head_dim_v, kv;   /* 0, or the bundle's only values: 0, same */
-} kiln_default_attention_args;
-kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
-                                   const kiln_default_attention_args *args);
-/* Which kernel it would launch.
- * C: kiln_default_attention_pick(&loader, &args, &kernel);
- * C++: kiln_default_attention_pick(&loader, args, &kernel); */
-kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
-                                        const kiln_kernel **kernel);
-/* Why that one.
- * C: kiln_default_attention_candidates(&loader, &args, list, 8, &count);
- * C++: kiln_default_attention_candidates(&loader, args, list, 8, &count); */
-kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
-                                              kiln_candidate *list, size_t capacity, size_t *count);
-/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
- * be set.
- * C: kiln_default_attention_workspace(&loader, &args, &bytes, &counters);
- * C++: kiln_default_attention_workspace(&loader, args, &bytes, &counters); */
-kiln_status kiln_default_attention_workspace(kiln_loader *loader, const kiln_default_attention_args *args,
-                                             uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Bytes that are enough for any variant, at these and at all smaller sizes.
- * C: kiln_default_attention_workspace_max(&loader, &args, &bytes, &counters);
- * C++: kiln_default_attention_workspace_max(&loader, args, &bytes, &counters); */
-kiln_status kiln_default_attention_workspace_max(kiln_loader *loader, const kiln_default_attention_args *args,
-                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes);
-/* Sets the strides of arrays without gaps.
- * C: kiln_default_attention_set_contiguous(&args);  C++: kiln_default_attention_set_contiguous(args); */
-void kiln_default_attention_set_contiguous(kiln_default_attention_args *args);
-
-/* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
- * like kiln_default_attention.
- * C: kiln_default_attention_single_head_args args = {0};
- * C++: kiln_default_attention_single_head_args args = {};
- * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.seq_len = 64; args.scale = 1 / sqrt(128);
- * args.type = KILN_DEFAULT_ATTENTION_TYPE_F16; args.head_dim = 128; args.causal = 1;
- * args.score = KILN_DEFAULT_ATTENTION_SCORE_PLAIN; args.layout = KILN_DEFAULT_ATTENTION_LAYOUT_DENSE;
- * args.kv = KILN_DEFAULT_ATTENTION_KV_SAME;
- * C: kiln_default_attention_single_head(&loader, stream, &args);
- * C++: kiln_default_attention_single_head(&loader, stream, args); */
-typedef struct kiln_default_attention_single_head_args {
-    CUdeviceptr q;       /* in, type[seq_len, head_dim], aligned to 16 bytes: Q */
-    CUdeviceptr k;       /* in, type[seq_len, head_dim], aligned to 16 bytes: K */
-    CUdeviceptr v;       /* in, type[seq_len, head_dim], aligned to 16 bytes: V */
-    CUdeviceptr out;     /* out, type[seq_len, head_dim], aligned to 16 bytes: O */
-    uint32_t seq_len;    /* rows of each matrix, one after the other */
-    double scale;        /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
-    uint32_t type;       /* element type of Q, K, V and O: f16 bf16; 0 is f16 */
-    uint32_t head_dim;   /* elements of a row of Q, K, V and O: 128 64; 0 is 128 */
-    uint32_t causal;     /* a query sees no keys after its own, see causal_offset; 0 or 1 */
-    uint32_t score;      /* what becomes of the scores: plain; 0 is plain */
-    uint32_t layout;     /* how sequences lie: dense paged; 0 is dense */
-    uint32_t head_dim_v, kv; /* 0, or the bundle's only values: 0, same */
-} kiln_default_attention_single_head_args;
-
-kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
-                                               const kiln_default_attention_single_head_args *args);
-
-/* attention/type=f16,head_dim=128,causal=true,strategy=mma,tile_q=32,tile_k=32,split_k=1,pack_gqa=false
- * C: kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(&loader, stream, &args);
- * C++: kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(&loader, stream, args); */
-extern const kiln_kernel kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa(kiln_loader *loader, CUstream stream,
-                                                                         const kiln_default_attention_args *args);
-
-/* attention/type=f16,head_dim=128,causal=true,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false */
-extern const kiln_kernel kiln_default_attention_f16_128_causal_mma_128_64_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_f16_128_causal_mma_128_64_1_nopack_gqa(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_attention_args *args);
-
-/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false */
-extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_128_64_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_bf16_128_nocausal_mma_128_64_1_nopack_gqa(kiln_loader *loader,
-                                                                             CUstream stream,
-                                                                             const kiln_default_attention_args *args);
-
-/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=128,tile_k=32,split_k=1,pack_gqa=false */
-extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa(kiln_loader *loader,
-                                                                           CUstream stream,
-                                                                           const kiln_default_attention_args *args);
-
-/* attention/type=bf16,head_dim=64,causal=true,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false */
-extern const kiln_kernel kiln_default_attention_bf16_64_causal_mma_128_64_1_nopack_gqa_kernel;
-kiln_status kiln_default_attention_bf16_64_causal_mma_128_64_1_nopack_gqa(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_attention_args *args);
-
-/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=16,tile_k=64,split_k=0,pack_gqa=true */
-extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa_kernel;
-kiln_status kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa(kiln_loader *loader,
-                                                                          CUstream stream,
-                                                                          const kiln_default_attention_args *args);
-
-/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=16,tile_k=64,split_k=0,pack_gqa=true,layout=paged */
-extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged_kernel;
-kiln_status kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(kiln_loader *loader,
-                                                                              CUstream stream,
-                                                                              const kiln_default_attention_args *args);
-
 /* rope: rotate Q and K by position, append K and V to a cache. Source: RoFormer (arXiv:2104.09864); slots
  * and pages as vLLM has them (arXiv:2309.06180).
  * Accuracy, and what becomes of NaN and infinity: `kiln families rope`.
@@ -1382,6 +707,694 @@ extern const kiln_kernel kiln_default_rope_bf16_128_halves_same_kernel;
 kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream stream,
                                                    const kiln_default_rope_args *args);
 
+/* nf4_gemm: multiply a matrix by NF4 weights: C[m,n] = A[m,k] * B[k,n]. Source: QLoRA (arXiv:2305.14314).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_gemm`.
+ * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
+ * at most 2^31; split_k 0 needs k above 0, and at most 2^31 quantised blocks of 64 in all tiles together
+ * (where split_k == 0); workspace_size must be at least (ceil_div(m, tile_m) * ceil_div(n, tile_n) *
+ * split_k + (split_k == 0) * 2 * min(8 * ceil_div(m, tile_m) * ceil_div(n, tile_n), 320)) * tile_m *
+ * tile_n (where split_k != 1).
+ * C: kiln_default_nf4_gemm_args args = {0};  C++: kiln_default_nf4_gemm_args args = {};
+ * Both: args.in = in; args.packed = packed; args.scale = scale; args.out = out; args.m = 16; args.n = 256;
+ * args.k = 512; args.a = KILN_DEFAULT_NF4_GEMM_A_F32; args.acc = KILN_DEFAULT_NF4_GEMM_ACC_F32;
+ * args.nibbles = KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW;
+ * args.scale_type = KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32; args.rows = KILN_DEFAULT_NF4_GEMM_ROWS_PACKED;
+ * C: kiln_default_nf4_gemm(&loader, stream, &args);  C++: kiln_default_nf4_gemm(&loader, stream, args); */
+enum { KILN_DEFAULT_NF4_GEMM_A_F32 = 3, KILN_DEFAULT_NF4_GEMM_A_F16 = 1, KILN_DEFAULT_NF4_GEMM_A_BF16 = 2 };
+enum { KILN_DEFAULT_NF4_GEMM_ACC_F32 = 3 };
+enum { KILN_DEFAULT_NF4_GEMM_NIBBLES_LOW = 1 };
+enum { KILN_DEFAULT_NF4_GEMM_SCALE_TYPE_F32 = 3 };
+enum { KILN_DEFAULT_NF4_GEMM_ROWS_PACKED = 1 };
+typedef struct kiln_default_nf4_gemm_args {
+    CUdeviceptr in;            /* in, a[m, k], aligned to 16 bytes: A, row by row */
+    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
+    CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
+    CUdeviceptr scale_index, nested_code, nested_absmax; /* not read by this bundle: leave 0 */
+    CUdeviceptr out;           /* out, a[m, n]: C, row by row */
+    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over K */
+    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
+    uint32_t m;                /* rows of A and C */
+    uint32_t n;                /* columns of C */
+    uint32_t k;                /* columns of A */
+    uint32_t a_stride, c_stride; float nested_offset; /* not read by this bundle: leave 0 */
+    uint64_t workspace_size;   /* elements of workspace; 0: none, and K is not split */
+    uint32_t a;                /* element type of A and C: f32 f16 bf16; 0 is f16 */
+    uint32_t acc, nibbles, scale_type, rows; /* 0, or the bundle's only values: f32, low, f32, packed */
+} kiln_default_nf4_gemm_args;
+kiln_status kiln_default_nf4_gemm(kiln_loader *loader, CUstream stream,
+                                  const kiln_default_nf4_gemm_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nf4_gemm_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nf4_gemm_pick(&loader, args, &kernel); */
+kiln_status kiln_default_nf4_gemm_pick(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                       const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nf4_gemm_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nf4_gemm_candidates(&loader, args, list, 8, &count); */
+kiln_status kiln_default_nf4_gemm_candidates(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                             kiln_candidate *list, size_t capacity, size_t *count);
+/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
+ * be set.
+ * C: kiln_default_nf4_gemm_workspace(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_nf4_gemm_workspace(&loader, args, &bytes, &counters); */
+kiln_status kiln_default_nf4_gemm_workspace(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                            uint64_t *workspace_bytes, uint64_t *counter_bytes);
+/* Bytes that are enough for any variant, at these and at all smaller sizes.
+ * C: kiln_default_nf4_gemm_workspace_max(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_nf4_gemm_workspace_max(&loader, args, &bytes, &counters); */
+kiln_status kiln_default_nf4_gemm_workspace_max(kiln_loader *loader, const kiln_default_nf4_gemm_args *args,
+                                                uint64_t *workspace_bytes, uint64_t *counter_bytes);
+
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=4,tile_n=16,k_warps=4,table=compact,stages=2,split_k=1
+ * C: kiln_default_nf4_gemm_f32_f32_low_simt_4_16_4_compact_2_1(&loader, stream, &args);
+ * C++: kiln_default_nf4_gemm_f32_f32_low_simt_4_16_4_compact_2_1(&loader, stream, args); */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_4_16_4_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_4_16_4_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f32,acc=f32,nibbles=low,strategy=simt,tile_m=32,tile_n=32,k_warps=4,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=16,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_simt_1_16_16_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_simt_1_16_16_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=128,k_warps=2,table=compact,stages=2,split_k=0 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_mma_16_128_2_compact_2_0_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_mma_16_128_2_compact_2_0(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=0 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_0_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_0(kiln_loader *loader, CUstream stream,
+                                                                         const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                         const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=4,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_4_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_4_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                       const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,tile_n=16,k_warps=16,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_16_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_16_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                        const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1(kiln_loader *loader, CUstream stream,
+                                                                      const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=16,tile_n=128,k_warps=2,table=compact,stages=2,split_k=0 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_mma_16_128_2_compact_2_0_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_mma_16_128_2_compact_2_0(kiln_loader *loader, CUstream stream,
+                                                                        const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=64,tile_n=128,k_warps=1,table=compact,stages=2,split_k=0 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_2_0_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_2_0(kiln_loader *loader,
+                                                                          CUstream stream,
+                                                                          const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm/a=bf16,acc=f32,nibbles=low,strategy=tiles,tile_m=128,tile_n=128,k_warps=1,table=compact,stages=2,split_k=1 */
+extern const kiln_kernel kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1_kernel;
+kiln_status kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_nf4_gemm_args *args);
+
+/* nf4_gemm_transposed: multiply a matrix by transposed NF4 weights: C[m,k] = A[m,n] * B[k,n]^T. Source:
+ * QLoRA (arXiv:2305.14314).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nf4_gemm_transposed`.
+ * When m == 0 || k == 0 there is nothing to do: KILN_OK without a launch.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 64; m must be at most 65535; n, k must be
+ * at most 2^31; n must be a multiple of 8 (where vector != 1); workspace_size must be at least ceil_div(m,
+ * tile_m) * ceil_div(k, 512) * split_k * tile_m * 512 (where split_k != 1); normal_scales must be 0 or 1.
+ * C: kiln_default_nf4_gemm_transposed_args args = {0};
+ * C++: kiln_default_nf4_gemm_transposed_args args = {};
+ * Both: args.in = in; args.packed = packed; args.scale = scale; args.out = out; args.m = 16; args.n = 256;
+ * args.k = 512; args.a = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16;
+ * args.acc = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32;
+ * args.nibbles = KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW;
+ * C: kiln_default_nf4_gemm_transposed(&loader, stream, &args);
+ * C++: kiln_default_nf4_gemm_transposed(&loader, stream, args); */
+enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_F16 = 1, KILN_DEFAULT_NF4_GEMM_TRANSPOSED_A_BF16 = 2 };
+enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_ACC_F32 = 3 };
+enum { KILN_DEFAULT_NF4_GEMM_TRANSPOSED_NIBBLES_LOW = 1 };
+typedef struct kiln_default_nf4_gemm_transposed_args {
+    CUdeviceptr in;            /* in, a[m, n], aligned to 16 bytes: A, row by row */
+    CUdeviceptr packed;        /* in, u8[n, k / 2], aligned to 16 bytes: two codes per byte, along K */
+    CUdeviceptr scale;         /* in, f32[n, k / 64]: scale of each 64 weights along K of a column */
+    CUdeviceptr out;           /* out, a[m, k], aligned to 16 bytes: C, row by row */
+    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial sums over n */
+    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
+    uint32_t m;                /* rows of A and C */
+    uint32_t n;                /* columns of A; what the product sums over */
+    uint32_t k;                /* columns of C */
+    uint64_t workspace_size;   /* elements of workspace; 0: none, and n is not split */
+    uint32_t normal_scales;    /* 1: every scale is 0 or a normal number of f16; 0: any */
+    uint32_t a;                /* element type of A and C: f16 bf16; 0 is f16 */
+    uint32_t acc, nibbles;     /* 0, or the bundle's only values: f32, low */
+} kiln_default_nf4_gemm_transposed_args;
+kiln_status kiln_default_nf4_gemm_transposed(kiln_loader *loader, CUstream stream,
+                                             const kiln_default_nf4_gemm_transposed_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nf4_gemm_transposed_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nf4_gemm_transposed_pick(&loader, args, &kernel); */
+kiln_status kiln_default_nf4_gemm_transposed_pick(kiln_loader *loader,
+                                                  const kiln_default_nf4_gemm_transposed_args *args,
+                                                  const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nf4_gemm_transposed_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nf4_gemm_transposed_candidates(&loader, args, list, 8, &count); */
+kiln_status kiln_default_nf4_gemm_transposed_candidates(kiln_loader *loader,
+                                                        const kiln_default_nf4_gemm_transposed_args *args,
+                                                        kiln_candidate *list, size_t capacity, size_t *count);
+/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
+ * be set.
+ * C: kiln_default_nf4_gemm_transposed_workspace(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_nf4_gemm_transposed_workspace(&loader, args, &bytes, &counters); */
+kiln_status kiln_default_nf4_gemm_transposed_workspace(kiln_loader *loader,
+                                                       const kiln_default_nf4_gemm_transposed_args *args,
+                                                       uint64_t *workspace_bytes, uint64_t *counter_bytes);
+/* Bytes that are enough for any variant, at these and at all smaller sizes.
+ * C: kiln_default_nf4_gemm_transposed_workspace_max(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_nf4_gemm_transposed_workspace_max(&loader, args, &bytes, &counters); */
+kiln_status kiln_default_nf4_gemm_transposed_workspace_max(kiln_loader *loader,
+                                                           const kiln_default_nf4_gemm_transposed_args *args,
+                                                           uint64_t *workspace_bytes,
+                                                           uint64_t *counter_bytes);
+
+/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,k_warps=4,split_k=32,vector=1,table=compact,scales=any
+ * C: kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_4_32_1_compact_any(&loader, stream, &args);
+ * C++: kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_4_32_1_compact_any(&loader, stream, args); */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_4_32_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_4_32_1_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
+
+/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=simt,tile_m=1,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
+
+/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=8,k_warps=8,split_k=16,vector=1,table=aligned,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_8_8_16_1_aligned_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_8_8_16_1_aligned_any(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
+
+/* nf4_gemm_transposed/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=8,vector=8,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_8_8_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_8_8_compact_any(kiln_loader *loader,
+                                                                                  CUstream stream,
+                                                                                  const kiln_default_nf4_gemm_transposed_args *args);
+
+/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=simt,tile_m=1,k_warps=8,split_k=1,vector=1,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
+
+/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=8,k_warps=8,split_k=16,vector=1,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_8_8_16_1_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_8_8_16_1_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
+
+/* nf4_gemm_transposed/a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,k_warps=8,split_k=8,vector=8,table=compact,scales=any */
+extern const kiln_kernel kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_8_8_compact_any_kernel;
+kiln_status kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_8_8_compact_any(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_nf4_gemm_transposed_args *args);
+
+/* rmsnorm_q4k_gemv: normalise vectors and multiply them by GGUF Q4_K weights. Source: RMSNorm
+ * (arXiv:1910.07467); GGUF's Q4_K, as the Python package gguf decodes it.
+ * NaN and infinity: a NaN or an infinity in h makes y of its vector NaN, one in d or dmin y of its row.
+ * With norm rms, one in x or in gamma does, and zeros with an eps of 0.
+ * Accuracy: `kiln families rmsnorm_q4k_gemv`.
+ * When n == 0 there is nothing to do: KILN_OK without a launch.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 256; k must be from 256 to 2^20; n must be
+ * at most 2^24; eps must be at least 0 and finite.
+ * C: kiln_default_rmsnorm_q4k_gemv_args args = {0};  C++: kiln_default_rmsnorm_q4k_gemv_args args = {};
+ * Both: args.in = in; args.gamma = gamma; args.w = w; args.out = out; args.n = 256; args.k = 1024;
+ * args.eps = 1e-5; args.norm = KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS;
+ * args.x = KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16;
+ * args.activation = KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT; args.batch = 1;
+ * args.y = KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16;
+ * C: kiln_default_rmsnorm_q4k_gemv(&loader, stream, &args);
+ * C++: kiln_default_rmsnorm_q4k_gemv(&loader, stream, args); */
+enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_NORM_RMS = 1 };
+enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_F16 = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_X_BF16 = 2 };
+enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_EXACT = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_ACTIVATION_Q8 = 2 };
+enum { KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_F16 = 1, KILN_DEFAULT_RMSNORM_Q4K_GEMV_Y_BF16 = 2 };
+typedef struct kiln_default_rmsnorm_q4k_gemv_args {
+    CUdeviceptr in;      /* in, x[k], aligned to 16 bytes: x: the vectors, one after the other */
+    CUdeviceptr gamma;   /* in, f32[k], aligned to 16 bytes: factor of each element */
+    CUdeviceptr w;       /* in, u8[n, k / 256 * 144], aligned to 16 bytes: rows of Q4_K super-blocks, as a
+                          * GGUF file has them */
+    CUdeviceptr out;     /* out, y[n], aligned to 4 bytes: y: the products, vector by vector */
+    uint32_t n;          /* rows of w */
+    uint32_t k;          /* elements of a row */
+    float eps;           /* added to the mean of the squares; at least 0 and finite */
+    uint32_t norm;       /* rms: h = x * rsqrt(mean(x^2) + eps) * gamma; none: h = x: rms; 0 is rms */
+    uint32_t x;          /* element type of x; gamma is f32: f16 bf16; 0 is none of them */
+    uint32_t activation; /* how products are made: exact q8; 0 is exact */
+    uint32_t batch;      /* vectors: 1; 0 is 1 */
+    uint32_t y;          /* element type of y: f16 bf16; 0 is none of them */
+} kiln_default_rmsnorm_q4k_gemv_args;
+kiln_status kiln_default_rmsnorm_q4k_gemv(kiln_loader *loader, CUstream stream,
+                                          const kiln_default_rmsnorm_q4k_gemv_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_rmsnorm_q4k_gemv_pick(&loader, &args, &kernel);
+ * C++: kiln_default_rmsnorm_q4k_gemv_pick(&loader, args, &kernel); */
+kiln_status kiln_default_rmsnorm_q4k_gemv_pick(kiln_loader *loader,
+                                               const kiln_default_rmsnorm_q4k_gemv_args *args,
+                                               const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_rmsnorm_q4k_gemv_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_rmsnorm_q4k_gemv_candidates(&loader, args, list, 8, &count); */
+kiln_status kiln_default_rmsnorm_q4k_gemv_candidates(kiln_loader *loader,
+                                                     const kiln_default_rmsnorm_q4k_gemv_args *args,
+                                                     kiln_candidate *list, size_t capacity, size_t *count);
+
+/* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=exact,batch=1,y=f16,rows=2,chunk=2048
+ * C: kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(&loader, stream, &args);
+ * C++: kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(&loader, stream, args); */
+extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048_kernel;
+kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048(kiln_loader *loader, CUstream stream,
+                                                                     const kiln_default_rmsnorm_q4k_gemv_args *args);
+
+/* rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=8192 */
+extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_8192_kernel;
+kiln_status kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_8192(kiln_loader *loader, CUstream stream,
+                                                                  const kiln_default_rmsnorm_q4k_gemv_args *args);
+
+/* rmsnorm_q4k_gemv/norm=rms,x=bf16,activation=q8,batch=1,y=bf16,rows=2,chunk=8192 */
+extern const kiln_kernel kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192_kernel;
+kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192(kiln_loader *loader, CUstream stream,
+                                                                    const kiln_default_rmsnorm_q4k_gemv_args *args);
+
+/* linear: multiply rows by GGUF weights, a norm before and a sum or gate behind. Source: GGUF's formats,
+ * as the Python package gguf decodes them; RMSNorm (arXiv:1910.07467); SwiGLU and GeGLU
+ * (arXiv:2002.05202), GELU's tanh form (arXiv:1606.08415).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families linear`.
+ * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block: 32 or 256 elements; k
+ * must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24; n is 0 only where n_2 and n_3
+ * are.
+ * C: kiln_default_linear_args args = {0};  C++: kiln_default_linear_args args = {};
+ * Both: args.in = in; args.w = w; args.out = out; args.m = 4; args.n = 256; args.k = 1024;
+ * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.norm = KILN_DEFAULT_LINEAR_NORM_NONE;
+ * args.activation = KILN_DEFAULT_LINEAR_ACTIVATION_Q8; args.x = KILN_DEFAULT_LINEAR_X_F16;
+ * args.y = KILN_DEFAULT_LINEAR_Y_F16; args.epilogue = KILN_DEFAULT_LINEAR_EPILOGUE_NONE;
+ * args.matrices = 1; args.scale = KILN_DEFAULT_LINEAR_SCALE_NONE;
+ * C: kiln_default_linear(&loader, stream, &args);  C++: kiln_default_linear(&loader, stream, args); */
+enum { KILN_DEFAULT_LINEAR_FORMAT_Q4_K = 8 };
+enum { KILN_DEFAULT_LINEAR_NORM_NONE = 1 };
+enum { KILN_DEFAULT_LINEAR_ACTIVATION_Q8 = 2, KILN_DEFAULT_LINEAR_ACTIVATION_HALF = 3 };
+enum { KILN_DEFAULT_LINEAR_X_F16 = 1, KILN_DEFAULT_LINEAR_X_BF16 = 2 };
+enum { KILN_DEFAULT_LINEAR_Y_F16 = 1, KILN_DEFAULT_LINEAR_Y_BF16 = 2 };
+enum { KILN_DEFAULT_LINEAR_EPILOGUE_NONE = 1 };
+enum { KILN_DEFAULT_LINEAR_SCALE_NONE = 1 };
+typedef struct kiln_default_linear_args {
+    CUdeviceptr in;      /* in, x[m, k], aligned to 16 bytes: x: the rows of activations */
+    CUdeviceptr in_scale, gamma; /* not read by this bundle: leave 0 */
+    CUdeviceptr w;       /* in, constant, u8[n, k * 144 / 256], aligned to 16 bytes: rows of quantised
+                          * blocks, as a GGUF file has them */
+    CUdeviceptr w_2, w_3, gate, bias, bias_2, bias_3, residual; /* not read by this bundle: leave 0 */
+    CUdeviceptr out;     /* out, y[m, n]: y: the products */
+    CUdeviceptr out_2, out_3; /* not read by this bundle: leave 0 */
+    CUdeviceptr workspace, tile_counters; /* not read by this bundle: ignored */
+    uint32_t m;          /* rows of x and y */
+    uint32_t n;          /* rows of w, columns of y */
+    uint32_t n_2, n_3;   /* not read by this bundle: leave 0 */
+    uint32_t k;          /* elements of a row */
+    float eps, w_scale, w_scale_2, w_scale_3, gate_scale; /* not read by this bundle: leave 0 */
+    uint64_t workspace_size; /* not read by this bundle: ignored */
+    uint32_t format, norm; /* 0, or the bundle's only values: q4_k, none */
+    uint32_t activation; /* how products are made: q8 half; 0 is q8 */
+    uint32_t x;          /* element type of x; gamma is f32; s8: codes of q8_quantize: f16 bf16; 0 is none
+                          * of them */
+    uint32_t y;          /* element type of y, bias and residual: f16 bf16; 0 is none of them */
+    uint32_t epilogue, matrices, scale; /* 0, or the bundle's only values: none, 1, none */
+} kiln_default_linear_args;
+kiln_status kiln_default_linear(kiln_loader *loader, CUstream stream, const kiln_default_linear_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_linear_pick(&loader, &args, &kernel);
+ * C++: kiln_default_linear_pick(&loader, args, &kernel); */
+kiln_status kiln_default_linear_pick(kiln_loader *loader, const kiln_default_linear_args *args,
+                                     const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_linear_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_linear_candidates(&loader, args, list, 8, &count); */
+kiln_status kiln_default_linear_candidates(kiln_loader *loader, const kiln_default_linear_args *args,
+                                           kiln_candidate *list, size_t capacity, size_t *count);
+
+/* linear/format=q4_k,norm=none,activation=q8,x=f16,y=f16,epilogue=none,strategy=simt,vectors=2,rows=2,chunk=8192,tile_m=8,tile_n=64,k_warps=2,stages=2
+ * C: kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_2_2_8192_8_64_2_2(&loader, stream, &args);
+ * C++: kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_2_2_8192_8_64_2_2(&loader, stream, args); */
+extern const kiln_kernel kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_2_2_8192_8_64_2_2_kernel;
+kiln_status kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_2_2_8192_8_64_2_2(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_linear_args *args);
+
+/* linear/format=q4_k,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=8,tile_n=32,k_warps=4,stages=2 */
+extern const kiln_kernel kiln_default_linear_q4_k_none_half_f16_f16_none_mma_1_2_65536_8_32_4_2_kernel;
+kiln_status kiln_default_linear_q4_k_none_half_f16_f16_none_mma_1_2_65536_8_32_4_2(kiln_loader *loader,
+                                                                                   CUstream stream,
+                                                                                   const kiln_default_linear_args *args);
+
+/* linear/format=q4_k,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=16,tile_n=64,k_warps=2,stages=2 */
+extern const kiln_kernel kiln_default_linear_q4_k_none_half_f16_f16_none_mma_1_2_65536_16_64_2_2_kernel;
+kiln_status kiln_default_linear_q4_k_none_half_f16_f16_none_mma_1_2_65536_16_64_2_2(kiln_loader *loader,
+                                                                                    CUstream stream,
+                                                                                    const kiln_default_linear_args *args);
+
+/* linear/format=q4_k,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=tiles,vectors=1,rows=2,chunk=65536,tile_m=64,tile_n=128,k_warps=2,stages=4,rounding=twice */
+extern const kiln_kernel kiln_default_linear_q4_k_none_half_f16_f16_none_tiles_1_2_65536_64_128_2_4_twice_kernel;
+kiln_status kiln_default_linear_q4_k_none_half_f16_f16_none_tiles_1_2_65536_64_128_2_4_twice(kiln_loader *loader,
+                                                                                             CUstream stream,
+                                                                                             const kiln_default_linear_args *args);
+
+/* linear/format=q4_k,norm=none,activation=half,x=bf16,y=bf16,epilogue=none,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=8,tile_n=32,k_warps=4,stages=2 */
+extern const kiln_kernel kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_8_32_4_2_kernel;
+kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_8_32_4_2(kiln_loader *loader,
+                                                                                     CUstream stream,
+                                                                                     const kiln_default_linear_args *args);
+
+/* linear/format=q4_k,norm=none,activation=half,x=bf16,y=bf16,epilogue=none,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=64,tile_n=32,k_warps=4,stages=2 */
+extern const kiln_kernel kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_64_32_4_2_kernel;
+kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_64_32_4_2(kiln_loader *loader,
+                                                                                      CUstream stream,
+                                                                                      const kiln_default_linear_args *args);
+
+/* linear/format=q4_k,norm=none,activation=half,x=bf16,y=bf16,epilogue=none,strategy=tiles,vectors=1,rows=2,chunk=65536,tile_m=128,tile_n=128,k_warps=2,stages=2 */
+extern const kiln_kernel kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_128_128_2_2_kernel;
+kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_128_128_2_2(kiln_loader *loader,
+                                                                                          CUstream stream,
+                                                                                          const kiln_default_linear_args *args);
+
+/* nvfp4_gemv: multiply NVFP4 matrices by a vector each. Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks
+ * of 16 with e4m3 scales.
+ * Accuracy, and what becomes of NaN and infinity: `kiln families nvfp4_gemv`.
+ * When m == 0 || l == 0 there is nothing to do: KILN_OK without a launch.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of 16; k must be a multiple of lane_codes; m,
+ * k, l must be at most 2^31.
+ * C: kiln_default_nvfp4_gemv_args args = {0};  C++: kiln_default_nvfp4_gemv_args args = {};
+ * Both: args.a = a; args.sfa = sfa; args.b = b; args.sfb = sfb; args.out = out; args.m = 256;
+ * args.k = 1024; args.l = 1; args.b_rows = 1; args.c = KILN_DEFAULT_NVFP4_GEMV_C_F16;
+ * args.scale_layout = KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS;
+ * C: kiln_default_nvfp4_gemv(&loader, stream, &args);
+ * C++: kiln_default_nvfp4_gemv(&loader, stream, args); */
+enum { KILN_DEFAULT_NVFP4_GEMV_C_F16 = 1, KILN_DEFAULT_NVFP4_GEMV_C_BF16 = 2 };
+enum { KILN_DEFAULT_NVFP4_GEMV_SCALE_LAYOUT_ROWS = 1 };
+typedef struct kiln_default_nvfp4_gemv_args {
+    CUdeviceptr a;         /* in, u8[l, m, k / 2], aligned to 16 bytes: matrices: two codes per byte along
+                            * k */
+    CUdeviceptr sfa;       /* in, u8[l, m, k / 16], aligned to 16 bytes: e4m3 scale of each 16 codes of a */
+    CUdeviceptr b;         /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 2], aligned to 16 bytes:
+                            * vectors: each is the first of b_rows rows */
+    CUdeviceptr sfb;       /* in, u8[l, select(b_rows == 0, 128, b_rows), k / 16], aligned to 2 bytes: e4m3
+                            * scale of each 16 codes of b */
+    CUdeviceptr out;       /* out, c[l, m]: c; a value beyond its type becomes an infinity */
+    uint32_t m;            /* rows of a matrix */
+    uint32_t k;            /* columns of a matrix */
+    uint32_t l;            /* matrices */
+    uint32_t b_rows;       /* rows of b per vector; 0: 128 */
+    float alpha;           /* not read by this bundle: leave 0 */
+    uint32_t c;            /* element type of c: f16 bf16; 0 is f16 */
+    uint32_t scale_layout, global_scale; /* 0, or the bundle's only values: rows, 0 */
+} kiln_default_nvfp4_gemv_args;
+kiln_status kiln_default_nvfp4_gemv(kiln_loader *loader, CUstream stream,
+                                    const kiln_default_nvfp4_gemv_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_nvfp4_gemv_pick(&loader, &args, &kernel);
+ * C++: kiln_default_nvfp4_gemv_pick(&loader, args, &kernel); */
+kiln_status kiln_default_nvfp4_gemv_pick(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
+                                         const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_nvfp4_gemv_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_nvfp4_gemv_candidates(&loader, args, list, 8, &count); */
+kiln_status kiln_default_nvfp4_gemv_candidates(kiln_loader *loader, const kiln_default_nvfp4_gemv_args *args,
+                                               kiln_candidate *list, size_t capacity, size_t *count);
+
+/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=8
+ * C: kiln_default_nvfp4_gemv_f16_software_simt_32_4_8(&loader, stream, &args);
+ * C++: kiln_default_nvfp4_gemv_f16_software_simt_32_4_8(&loader, stream, args); */
+extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_32_4_8_kernel;
+kiln_status kiln_default_nvfp4_gemv_f16_software_simt_32_4_8(kiln_loader *loader, CUstream stream,
+                                                             const kiln_default_nvfp4_gemv_args *args);
+
+/* nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=16,rows=1,k_warps=1 */
+extern const kiln_kernel kiln_default_nvfp4_gemv_f16_software_simt_16_1_1_kernel;
+kiln_status kiln_default_nvfp4_gemv_f16_software_simt_16_1_1(kiln_loader *loader, CUstream stream,
+                                                             const kiln_default_nvfp4_gemv_args *args);
+
+/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=8 */
+extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_32_4_8_kernel;
+kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_32_4_8(kiln_loader *loader, CUstream stream,
+                                                              const kiln_default_nvfp4_gemv_args *args);
+
+/* nvfp4_gemv/c=bf16,decode=software,strategy=simt,lane_codes=16,rows=1,k_warps=1 */
+extern const kiln_kernel kiln_default_nvfp4_gemv_bf16_software_simt_16_1_1_kernel;
+kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_1_1(kiln_loader *loader, CUstream stream,
+                                                              const kiln_default_nvfp4_gemv_args *args);
+
+/* attention: scaled-dot-product attention over dense, ragged or paged keys. Source: FlashAttention-2
+ * (arXiv:2307.08691).
+ * Accuracy, and what becomes of NaN and infinity: `kiln families attention`.
+ * When batch == 0 || q_heads == 0 || q_length == 0 there is nothing to do: KILN_OK without a launch.
+ * Rules, else KILN_ERROR_BAD_ARGUMENT: q_heads must be a multiple of kv_heads; batch, q_heads must be at
+ * most 65535; q_length, k_length must be at most 2^30; scale must be at least 0 and finite; strides of q,
+ * strides of k, strides of v, strides of out must be multiples of 8; workspace_size must be at least
+ * split_k * (O's head_dim + 8) for each row of O, or with split_k 0 enough for the most parts (where
+ * split_k != 1); split_k needs at most 2^31 tiles of 32 queries (where split_k != 1); splits must be at
+ * most 256; splits must be 0 or split_k, but where that is 0 (where split_k != 0); q_length must be at
+ * most 2^30 over all heads of a tile (where pack_gqa != false); out_row_stride must be at least O's
+ * head_dim where O has more than one row; out_head_stride must be at least O's head_dim where q_heads is
+ * above 1; out_batch_stride must be at least O's head_dim where batch is above 1 (where layout == dense);
+ * window_left must be at most 2^29; window_right must be at most 2^29, and with causal at most 1;
+ * first_keys must be at most 2^30; sequences.q_rows must be at least q_length, and without
+ * sequences.q_offsets batch * q_length (where layout != dense); pages.size must be a multiple of 8, from 8
+ * to 2^30 (where layout == paged); pages.table must have entries for k_length keys of each sequence, with
+ * pages.starts of one (where layout == paged); pages.count must be at least 1 (where layout == paged).
+ * C: kiln_default_attention_args args = {0};  C++: kiln_default_attention_args args = {};
+ * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.batch = 1; args.q_heads = 8;
+ * args.kv_heads = 2; args.q_length = 64; args.k_length = 256; args.scale = 1 / sqrt(128);
+ * args.type = KILN_DEFAULT_ATTENTION_TYPE_BF16; args.head_dim = 128; args.causal = 1;
+ * args.score = KILN_DEFAULT_ATTENTION_SCORE_PLAIN; args.layout = KILN_DEFAULT_ATTENTION_LAYOUT_DENSE;
+ * args.kv = KILN_DEFAULT_ATTENTION_KV_SAME; kiln_default_attention_set_contiguous(&args);
+ * C: kiln_default_attention(&loader, stream, &args);  C++: kiln_default_attention(&loader, stream, args); */
+enum { KILN_DEFAULT_ATTENTION_TYPE_BF16 = 2 };
+enum { KILN_DEFAULT_ATTENTION_SCORE_PLAIN = 1 };
+enum { KILN_DEFAULT_ATTENTION_LAYOUT_DENSE = 1, KILN_DEFAULT_ATTENTION_LAYOUT_PAGED = 3 };
+enum { KILN_DEFAULT_ATTENTION_KV_SAME = 1 };
+typedef struct kiln_default_attention_args {
+    CUdeviceptr q;             /* in, bf16[batch, q_length, q_heads, 128] or [sequences.q_rows, q_heads,
+                                * 128], aligned to 16 bytes: Q */
+    CUdeviceptr k;             /* in, bf16[batch, k_length, kv_heads, 128] or [pages.count, pages.size,
+                                * kv_heads, 128], aligned to 16 bytes: K */
+    CUdeviceptr v;             /* in, bf16[batch, k_length, kv_heads, 128] or [pages.count, pages.size,
+                                * kv_heads, 128], aligned to 16 bytes: V */
+    CUdeviceptr out;           /* out, bf16[batch, q_length, q_heads, 128] or [sequences.q_rows, q_heads,
+                                * 128], aligned to 16 bytes: O */
+    CUdeviceptr lse;           /* out, may be null, f32[batch, q_heads, q_length] or [q_heads,
+                                * sequences.q_rows]: log-sum-exp of each row */
+    uint32_t batch;            /* sequences, or matrices of each head */
+    uint32_t q_heads;          /* heads of Q and O */
+    uint32_t kv_heads;         /* heads of K and V; each serves q_heads / kv_heads consecutive heads of Q */
+    uint32_t q_length;         /* rows of Q and O of the longest sequence */
+    uint32_t k_length;         /* rows of K and V of the longest sequence */
+    double scale;              /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
+    uint32_t q_row_stride, k_row_stride, v_row_stride, out_row_stride; /* elements from row to row */
+    /* elements from batch to batch (of K and V in pages: from page to page), and from head to head */
+    uint64_t q_batch_stride, q_head_stride, k_batch_stride, k_head_stride, v_batch_stride, v_head_stride,
+        out_batch_stride, out_head_stride;
+    CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial results of one launch */
+    CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
+    uint64_t workspace_size;   /* elements of workspace; 0: none, and the keys are not split */
+    /* a query sees fewer keys than this before or after its own; 0: all */
+    struct { uint32_t left, right; } window;
+    uint32_t first_keys;       /* first keys, as many, that a query sees in spite of window.left */
+    int32_t causal_offset;     /* query i's own key is i + k_length - q_length + causal_offset */
+    CUdeviceptr sinks;         /* in, may be null, f32[q_heads]: a score that joins the sum of each row */
+    uint32_t splits;           /* parts that the keys are cut into, 1 to 256; 0: as suits the device */
+    struct {
+        CUdeviceptr q_offsets; /* in, may be null, u32[batch + 1], only when layout != dense: first row of
+                                * each sequence in Q and O */
+        CUdeviceptr k_offsets; /* not read by this bundle: leave 0 */
+        CUdeviceptr k_lengths; /* in, may be null, u32[batch], only when layout != dense: keys of each
+                                * sequence */
+        uint32_t q_rows;       /* only when layout != dense: rows of Q and O of all sequences */
+        uint32_t k_rows;       /* not read by this bundle: leave 0 */
+    } sequences;
+    struct {
+        CUdeviceptr table;     /* in, i32[pages.entries], only when layout == paged: page of key j:
+                                * [sequence * stride + j / size] */
+        CUdeviceptr starts;    /* in, may be null, u32[batch + 1], only when layout == paged: first entry
+                                * of each sequence */
+        uint32_t entries;      /* only when layout == paged: entries of table */
+        uint32_t stride;       /* only when layout == paged: entries from sequence to sequence; 0: all
+                                * share them */
+        uint32_t count;        /* only when layout == paged: pages of K and V, a batch stride apart */
+        uint32_t size;         /* only when layout == paged: rows of a page, a multiple of 8 */
+    } pages;
+    /* not read by this bundle: leave 0 */
+    CUdeviceptr k_codes, v_codes, k_scale, v_scale, k_scales, v_scales; uint32_t scale_row_stride;
+    uint64_t scale_batch_stride, scale_head_stride; double softcap; CUdeviceptr alibi_slopes, mask;
+    uint32_t mask_row_stride; uint64_t mask_head_stride, mask_batch_stride;
+    uint32_t type, head_dim;   /* 0, or the bundle's only values: bf16, 128 */
+    uint32_t causal;           /* a query sees no keys after its own, see causal_offset; 0 or 1 */
+    uint32_t score;            /* what becomes of the scores: plain; 0 is plain */
+    uint32_t layout;           /* how sequences lie: dense paged; 0 is dense */
+    uint32_t head_dim_v, kv;   /* 0, or the bundle's only values: 0, same */
+} kiln_default_attention_args;
+kiln_status kiln_default_attention(kiln_loader *loader, CUstream stream,
+                                   const kiln_default_attention_args *args);
+/* Which kernel it would launch.
+ * C: kiln_default_attention_pick(&loader, &args, &kernel);
+ * C++: kiln_default_attention_pick(&loader, args, &kernel); */
+kiln_status kiln_default_attention_pick(kiln_loader *loader, const kiln_default_attention_args *args,
+                                        const kiln_kernel **kernel);
+/* Why that one.
+ * C: kiln_default_attention_candidates(&loader, &args, list, 8, &count);
+ * C++: kiln_default_attention_candidates(&loader, args, list, 8, &count); */
+kiln_status kiln_default_attention_candidates(kiln_loader *loader, const kiln_default_attention_args *args,
+                                              kiln_candidate *list, size_t capacity, size_t *count);
+/* Bytes of workspace and tile_counters that the picked variant takes if there are as many; no pointer need
+ * be set.
+ * C: kiln_default_attention_workspace(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_attention_workspace(&loader, args, &bytes, &counters); */
+kiln_status kiln_default_attention_workspace(kiln_loader *loader, const kiln_default_attention_args *args,
+                                             uint64_t *workspace_bytes, uint64_t *counter_bytes);
+/* Bytes that are enough for any variant, at these and at all smaller sizes.
+ * C: kiln_default_attention_workspace_max(&loader, &args, &bytes, &counters);
+ * C++: kiln_default_attention_workspace_max(&loader, args, &bytes, &counters); */
+kiln_status kiln_default_attention_workspace_max(kiln_loader *loader, const kiln_default_attention_args *args,
+                                                 uint64_t *workspace_bytes, uint64_t *counter_bytes);
+/* Sets the strides of arrays without gaps.
+ * C: kiln_default_attention_set_contiguous(&args);  C++: kiln_default_attention_set_contiguous(args); */
+void kiln_default_attention_set_contiguous(kiln_default_attention_args *args);
+
+/* kiln_default_attention_single_head: one head of as many queries as keys, in matrices without gaps. Else
+ * like kiln_default_attention.
+ * C: kiln_default_attention_single_head_args args = {0};
+ * C++: kiln_default_attention_single_head_args args = {};
+ * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.seq_len = 64; args.scale = 1 / sqrt(128);
+ * args.type = KILN_DEFAULT_ATTENTION_TYPE_BF16; args.head_dim = 128; args.causal = 1;
+ * args.score = KILN_DEFAULT_ATTENTION_SCORE_PLAIN; args.layout = KILN_DEFAULT_ATTENTION_LAYOUT_DENSE;
+ * args.kv = KILN_DEFAULT_ATTENTION_KV_SAME;
+ * C: kiln_default_attention_single_head(&loader, stream, &args);
+ * C++: kiln_default_attention_single_head(&loader, stream, args); */
+typedef struct kiln_default_attention_single_head_args {
+    CUdeviceptr q;       /* in, bf16[seq_len, 128], aligned to 16 bytes: Q */
+    CUdeviceptr k;       /* in, bf16[seq_len, 128], aligned to 16 bytes: K */
+    CUdeviceptr v;       /* in, bf16[seq_len, 128], aligned to 16 bytes: V */
+    CUdeviceptr out;     /* out, bf16[seq_len, 128], aligned to 16 bytes: O */
+    uint32_t seq_len;    /* rows of each matrix, one after the other */
+    double scale;        /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
+    uint32_t type, head_dim; /* 0, or the bundle's only values: bf16, 128 */
+    uint32_t causal;     /* a query sees no keys after its own, see causal_offset; 0 or 1 */
+    uint32_t score;      /* what becomes of the scores: plain; 0 is plain */
+    uint32_t layout;     /* how sequences lie: dense paged; 0 is dense */
+    uint32_t head_dim_v, kv; /* 0, or the bundle's only values: 0, same */
+} kiln_default_attention_single_head_args;
+
+kiln_status kiln_default_attention_single_head(kiln_loader *loader, CUstream stream,
+                                               const kiln_default_attention_single_head_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=simt,tile_q=32,tile_k=32,split_k=0,pack_gqa=false
+ * C: kiln_default_attention_bf16_128_causal_simt_32_32_0_nopack_gqa(&loader, stream, &args);
+ * C++: kiln_default_attention_bf16_128_causal_simt_32_32_0_nopack_gqa(&loader, stream, args); */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_simt_32_32_0_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_simt_32_32_0_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=simt,tile_q=32,tile_k=32,split_k=0,pack_gqa=false,layout=paged */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_simt_32_32_0_nopack_gqa_paged_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_simt_32_32_0_nopack_gqa_paged(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=simt,tile_q=32,tile_k=32,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_simt_32_32_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_simt_32_32_1_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=simt,tile_q=32,tile_k=32,split_k=1,pack_gqa=false,layout=paged */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_simt_32_32_1_nopack_gqa_paged_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_simt_32_32_1_nopack_gqa_paged(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=16,tile_k=64,split_k=0,pack_gqa=true */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa(kiln_loader *loader, CUstream stream,
+                                                                        const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=16,tile_k=64,split_k=0,pack_gqa=true,layout=paged */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged(kiln_loader *loader,
+                                                                              CUstream stream,
+                                                                              const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_128_64_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_mma_128_64_1_nopack_gqa(kiln_loader *loader,
+                                                                           CUstream stream,
+                                                                           const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=true,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false,layout=paged */
+extern const kiln_kernel kiln_default_attention_bf16_128_causal_mma_128_64_1_nopack_gqa_paged_kernel;
+kiln_status kiln_default_attention_bf16_128_causal_mma_128_64_1_nopack_gqa_paged(kiln_loader *loader,
+                                                                                 CUstream stream,
+                                                                                 const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=false,strategy=simt,tile_q=32,tile_k=32,split_k=0,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_simt_32_32_0_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_nocausal_simt_32_32_0_nopack_gqa(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=false,strategy=simt,tile_q=32,tile_k=32,split_k=1,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_simt_32_32_1_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_nocausal_simt_32_32_1_nopack_gqa(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=16,tile_k=64,split_k=0,pack_gqa=true */
+extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa(kiln_loader *loader,
+                                                                          CUstream stream,
+                                                                          const kiln_default_attention_args *args);
+
+/* attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=128,tile_k=32,split_k=4,pack_gqa=false */
+extern const kiln_kernel kiln_default_attention_bf16_128_nocausal_mma_128_32_4_nopack_gqa_kernel;
+kiln_status kiln_default_attention_bf16_128_nocausal_mma_128_32_4_nopack_gqa(kiln_loader *loader,
+                                                                             CUstream stream,
+                                                                             const kiln_default_attention_args *args);
+
 #ifdef __cplusplus
 } /* extern "C" */
 
@@ -1414,29 +1427,25 @@ kiln_status kiln_default_rope_bf16_128_halves_same(kiln_loader *loader, CUstream
 KILN_CALL(kiln_default_int4_quantize, kiln_default_int4_quantize_args)
 KILN_PICK(kiln_default_int4_quantize_pick, kiln_default_int4_quantize_args)
 KILN_CANDIDATES(kiln_default_int4_quantize_candidates, kiln_default_int4_quantize_args)
-KILN_CALL(kiln_default_int4_quantize_f32_sym_32_low, kiln_default_int4_quantize_args)
 KILN_CALL(kiln_default_int4_quantize_f32_sym_128_low, kiln_default_int4_quantize_args)
-KILN_CALL(kiln_default_int4_quantize_f32_asym_32_low, kiln_default_int4_quantize_args)
 KILN_CALL(kiln_default_int4_quantize_f32_asym_128_low, kiln_default_int4_quantize_args)
-KILN_CALL(kiln_default_int4_quantize_f16_sym_32_low, kiln_default_int4_quantize_args)
 KILN_CALL(kiln_default_int4_quantize_f16_sym_128_low, kiln_default_int4_quantize_args)
-KILN_CALL(kiln_default_int4_quantize_f16_asym_32_low, kiln_default_int4_quantize_args)
 KILN_CALL(kiln_default_int4_quantize_f16_asym_128_low, kiln_default_int4_quantize_args)
 KILN_CALL(kiln_default_int4_quantize_bf16_sym_128_low, kiln_default_int4_quantize_args)
 KILN_CALL(kiln_default_int4_quantize_bf16_asym_128_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f16_sym_32_low, kiln_default_int4_quantize_args)
+KILN_CALL(kiln_default_int4_quantize_f16_asym_32_low, kiln_default_int4_quantize_args)
 KILN_CALL(kiln_default_int4_unpack, kiln_default_int4_unpack_args)
 KILN_PICK(kiln_default_int4_unpack_pick, kiln_default_int4_unpack_args)
 KILN_CANDIDATES(kiln_default_int4_unpack_candidates, kiln_default_int4_unpack_args)
-KILN_CALL(kiln_default_int4_unpack_f32_sym_32_low, kiln_default_int4_unpack_args)
 KILN_CALL(kiln_default_int4_unpack_f32_sym_128_low, kiln_default_int4_unpack_args)
-KILN_CALL(kiln_default_int4_unpack_f32_asym_32_low, kiln_default_int4_unpack_args)
 KILN_CALL(kiln_default_int4_unpack_f32_asym_128_low, kiln_default_int4_unpack_args)
-KILN_CALL(kiln_default_int4_unpack_f16_sym_32_low, kiln_default_int4_unpack_args)
 KILN_CALL(kiln_default_int4_unpack_f16_sym_128_low, kiln_default_int4_unpack_args)
-KILN_CALL(kiln_default_int4_unpack_f16_asym_32_low, kiln_default_int4_unpack_args)
 KILN_CALL(kiln_default_int4_unpack_f16_asym_128_low, kiln_default_int4_unpack_args)
 KILN_CALL(kiln_default_int4_unpack_bf16_sym_128_low, kiln_default_int4_unpack_args)
 KILN_CALL(kiln_default_int4_unpack_bf16_asym_128_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f16_sym_32_low, kiln_default_int4_unpack_args)
+KILN_CALL(kiln_default_int4_unpack_f16_asym_32_low, kiln_default_int4_unpack_args)
 KILN_CALL(kiln_default_int4_scale, kiln_default_int4_scale_args)
 KILN_PICK(kiln_default_int4_scale_pick, kiln_default_int4_scale_args)
 KILN_CANDIDATES(kiln_default_int4_scale_candidates, kiln_default_int4_scale_args)
@@ -1485,61 +1494,65 @@ KILN_CANDIDATES(kiln_default_q4k_dequantize_candidates, kiln_default_q4k_dequant
 KILN_CALL(kiln_default_q4k_dequantize_f32, kiln_default_q4k_dequantize_args)
 KILN_CALL(kiln_default_q4k_dequantize_f16, kiln_default_q4k_dequantize_args)
 KILN_CALL(kiln_default_q4k_dequantize_bf16, kiln_default_q4k_dequantize_args)
-KILN_CALL(kiln_default_rmsnorm_q4k_gemv, kiln_default_rmsnorm_q4k_gemv_args)
-KILN_PICK(kiln_default_rmsnorm_q4k_gemv_pick, kiln_default_rmsnorm_q4k_gemv_args)
-KILN_CANDIDATES(kiln_default_rmsnorm_q4k_gemv_candidates, kiln_default_rmsnorm_q4k_gemv_args)
-KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_65536, kiln_default_rmsnorm_q4k_gemv_args)
-KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_65536, kiln_default_rmsnorm_q4k_gemv_args)
-KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048, kiln_default_rmsnorm_q4k_gemv_args)
-KILN_CALL(kiln_default_linear, kiln_default_linear_args)
-KILN_PICK(kiln_default_linear_pick, kiln_default_linear_args)
-KILN_CANDIDATES(kiln_default_linear_candidates, kiln_default_linear_args)
-KILN_CALL(kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_1_2_65536_8_64_2_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_rope, kiln_default_rope_args)
+KILN_PICK(kiln_default_rope_pick, kiln_default_rope_args)
+KILN_CANDIDATES(kiln_default_rope_candidates, kiln_default_rope_args)
+inline void kiln_default_rope_set_contiguous(kiln_default_rope_args &args) { kiln_default_rope_set_contiguous(&args); }
+KILN_CALL(kiln_default_rope_bf16_128_halves_same, kiln_default_rope_args)
 KILN_CALL(kiln_default_nf4_gemm, kiln_default_nf4_gemm_args)
 KILN_PICK(kiln_default_nf4_gemm_pick, kiln_default_nf4_gemm_args)
 KILN_CANDIDATES(kiln_default_nf4_gemm_candidates, kiln_default_nf4_gemm_args)
 KILN_WORKSPACE(kiln_default_nf4_gemm_workspace, kiln_default_nf4_gemm_args)
 KILN_WORKSPACE_MAX(kiln_default_nf4_gemm_workspace_max, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_1_16_8_compact_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_4_16_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_4_16_4_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f32_f32_low_simt_32_32_4_compact_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_simt_1_16_16_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_compact_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_1_32_8_aligned_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_1_32_8_aligned_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_16_128_2_compact_2_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_64_128_1_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_4_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_simt_1_16_16_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_8_32_8_compact_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_32_128_2_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_32_128_2_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_64_128_1_compact_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_0, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_64_128_1_compact_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_tiles_128_128_1_compact_2_1, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_16_128_2_compact_2_0, kiln_default_nf4_gemm_args)
+KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_tiles_64_128_1_compact_2_0, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_tiles_128_128_1_compact_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_f16_f32_low_mma_32_64_8_compact_2_1, kiln_default_nf4_gemm_args)
-KILN_CALL(kiln_default_nf4_gemm_bf16_f32_low_mma_32_64_8_compact_2_1, kiln_default_nf4_gemm_args)
 KILN_CALL(kiln_default_nf4_gemm_transposed, kiln_default_nf4_gemm_transposed_args)
 KILN_PICK(kiln_default_nf4_gemm_transposed_pick, kiln_default_nf4_gemm_transposed_args)
 KILN_CANDIDATES(kiln_default_nf4_gemm_transposed_candidates, kiln_default_nf4_gemm_transposed_args)
 KILN_WORKSPACE(kiln_default_nf4_gemm_transposed_workspace, kiln_default_nf4_gemm_transposed_args)
 KILN_WORKSPACE_MAX(kiln_default_nf4_gemm_transposed_workspace_max, kiln_default_nf4_gemm_transposed_args)
-KILN_CALL(kiln_default_nf4_gemm_transposed_f32_f32_low_simt_4_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_4_32_1_compact_any, kiln_default_nf4_gemm_transposed_args)
 KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_simt_1_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_mma_8_8_16_1_aligned_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_8_8_compact_any, kiln_default_nf4_gemm_transposed_args)
 KILN_CALL(kiln_default_nf4_gemm_transposed_bf16_f32_low_simt_1_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
-KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
-KILN_CALL(kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_1_1_compact_any, kiln_default_nf4_gemm_transposed_args)
-KILN_CALL(kiln_default_nf4_gemm_transposed_f16_f32_low_mma_32_8_4_8_compact_any, kiln_default_nf4_gemm_transposed_args)
-KILN_CALL(kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_4_8_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_8_8_16_1_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_nf4_gemm_transposed_bf16_f32_low_mma_32_8_8_8_compact_any, kiln_default_nf4_gemm_transposed_args)
+KILN_CALL(kiln_default_rmsnorm_q4k_gemv, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_PICK(kiln_default_rmsnorm_q4k_gemv_pick, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CANDIDATES(kiln_default_rmsnorm_q4k_gemv_candidates, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_f16_exact_1_f16_2_2048, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_f16_q8_1_f16_2_8192, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CALL(kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192, kiln_default_rmsnorm_q4k_gemv_args)
+KILN_CALL(kiln_default_linear, kiln_default_linear_args)
+KILN_PICK(kiln_default_linear_pick, kiln_default_linear_args)
+KILN_CANDIDATES(kiln_default_linear_candidates, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_q8_f16_f16_none_simt_2_2_8192_8_64_2_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_half_f16_f16_none_mma_1_2_65536_8_32_4_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_half_f16_f16_none_mma_1_2_65536_16_64_2_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_half_f16_f16_none_tiles_1_2_65536_64_128_2_4_twice, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_8_32_4_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_64_32_4_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_128_128_2_2, kiln_default_linear_args)
 KILN_CALL(kiln_default_nvfp4_gemv, kiln_default_nvfp4_gemv_args)
 KILN_PICK(kiln_default_nvfp4_gemv_pick, kiln_default_nvfp4_gemv_args)
 KILN_CANDIDATES(kiln_default_nvfp4_gemv_candidates, kiln_default_nvfp4_gemv_args)
-KILN_CALL(kiln_default_nvfp4_gemv_f16_software_simt_32_4_1, kiln_default_nvfp4_gemv_args)
-KILN_CALL(kiln_default_nvfp4_gemv_bf16_software_simt_32_4_1, kiln_default_nvfp4_gemv_args)
-KILN_CALL(kiln_default_nvfp4_gemv_f16_software_simt_32_1_4, kiln_default_nvfp4_gemv_args)
-KILN_CALL(kiln_default_nvfp4_gemv_bf16_software_simt_32_1_4, kiln_default_nvfp4_gemv_args)
-KILN_CALL(kiln_default_nvfp4_gemv_f16_software_simt_16_2_1, kiln_default_nvfp4_gemv_args)
-KILN_CALL(kiln_default_nvfp4_gemv_bf16_software_simt_16_2_1, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_f16_software_simt_32_4_8, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_f16_software_simt_16_1_1, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_bf16_software_simt_32_4_8, kiln_default_nvfp4_gemv_args)
+KILN_CALL(kiln_default_nvfp4_gemv_bf16_software_simt_16_1_1, kiln_default_nvfp4_gemv_args)
 KILN_CALL(kiln_default_attention, kiln_default_attention_args)
 KILN_PICK(kiln_default_attention_pick, kiln_default_attention_args)
 KILN_CANDIDATES(kiln_default_attention_candidates, kiln_default_attention_args)
@@ -1547,18 +1560,18 @@ KILN_WORKSPACE(kiln_default_attention_workspace, kiln_default_attention_args)
 KILN_WORKSPACE_MAX(kiln_default_attention_workspace_max, kiln_default_attention_args)
 inline void kiln_default_attention_set_contiguous(kiln_default_attention_args &args) { kiln_default_attention_set_contiguous(&args); }
 KILN_CALL(kiln_default_attention_single_head, kiln_default_attention_single_head_args)
-KILN_CALL(kiln_default_attention_f16_128_causal_mma_32_32_1_nopack_gqa, kiln_default_attention_args)
-KILN_CALL(kiln_default_attention_f16_128_causal_mma_128_64_1_nopack_gqa, kiln_default_attention_args)
-KILN_CALL(kiln_default_attention_bf16_128_nocausal_mma_128_64_1_nopack_gqa, kiln_default_attention_args)
-KILN_CALL(kiln_default_attention_bf16_128_causal_mma_128_32_1_nopack_gqa, kiln_default_attention_args)
-KILN_CALL(kiln_default_attention_bf16_64_causal_mma_128_64_1_nopack_gqa, kiln_default_attention_args)
-KILN_CALL(kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_simt_32_32_0_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_simt_32_32_0_nopack_gqa_paged, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_simt_32_32_1_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_simt_32_32_1_nopack_gqa_paged, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa, kiln_default_attention_args)
 KILN_CALL(kiln_default_attention_bf16_128_causal_mma_16_64_0_pack_gqa_paged, kiln_default_attention_args)
-KILN_CALL(kiln_default_rope, kiln_default_rope_args)
-KILN_PICK(kiln_default_rope_pick, kiln_default_rope_args)
-KILN_CANDIDATES(kiln_default_rope_candidates, kiln_default_rope_args)
-inline void kiln_default_rope_set_contiguous(kiln_default_rope_args &args) { kiln_default_rope_set_contiguous(&args); }
-KILN_CALL(kiln_default_rope_bf16_128_halves_same, kiln_default_rope_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_mma_128_64_1_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_causal_mma_128_64_1_nopack_gqa_paged, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_nocausal_simt_32_32_0_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_nocausal_simt_32_32_1_nopack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_nocausal_mma_16_64_0_pack_gqa, kiln_default_attention_args)
+KILN_CALL(kiln_default_attention_bf16_128_nocausal_mma_128_32_4_nopack_gqa, kiln_default_attention_args)
 #undef KILN_CALL
 #undef KILN_PICK
 #undef KILN_CANDIDATES

@@ -200,6 +200,18 @@ static void keep_fastest(chooser *ch, const candidates *c, size_t count)
         keep(ch, c->items[standings[i].candidate].variant);
 }
 
+/* The choice that comes nearest to the ratio, where the item names none. */
+static void take_nearest(const chooser *ch, contract *chosen)
+{
+    const candidates *c = &chosen->candidates;
+    warn(ch->d, c->item->request.at, message_choice_nearest, c->name,
+         ratio_text(c->arena, chosen->picked.worst), candidates_point_text(c, chosen->picked.worst_point),
+         ratio_text(c->arena, c->item->within), (unsigned)c->item->max_variants,
+         plural(c->item->max_variants));
+    chosen->table.within = chosen->picked.worst;
+    chosen->picked.status = PICK_MADE;
+}
+
 static void choose_contract(chooser *ch, const shaped_item *item, const request *asked)
 {
     arena *a = arena_new();
@@ -232,6 +244,8 @@ static void choose_contract(chooser *ch, const shaped_item *item, const request 
                                  .bytes_of = candidate_bytes,
                                  .context = c};
     chosen->picked = pick(a, &chosen->table);
+    if (chosen->picked.status == PICK_TOO_SLOW && !item->names_within)
+        take_nearest(ch, chosen);
     if (chosen->picked.status != PICK_MADE)
         report(ch, c, &chosen->picked);
 }

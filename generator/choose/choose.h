@@ -6,11 +6,10 @@
 #include "support/diagnostics.h"
 
 typedef struct choose_options {
-    const char *lock;  /* a lock file to use; null: the one beside the configuration, where there is one */
-    bool ignores_lock; /* chooses anew */
-    uint32_t
-        candidates; /* keeps so many of the fastest of each contract beside the choice, to measure them */
-    text *summary;  /* gets a line for each contract; may be null */
+    const char *lock;    /* a lock file to use; null: the one beside the configuration, where there is one */
+    bool ignores_lock;   /* chooses anew */
+    uint32_t candidates; /* of each contract, the fastest to keep beside the choice, to be measured */
+    text *summary;       /* gets a line for each contract; may be null */
 } choose_options;
 
 /* For config_options: appends the variants of the items with shapes to the plan, from the lock or chosen. `options` is a

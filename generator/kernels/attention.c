@@ -195,6 +195,11 @@ static const kiln_rule rules[] = {
 
 /* Of a thread block: its part of the keys. */
 #define PART_KEYS "ceil_div(k_length, " PARTS ")"
+/* Causal tiles differ in length. Only with split_k 1 the longest of all heads begin first; else some of them begin last, and the
+ * launch takes as long as if it had another wave of thread blocks. */
+#define IS_UNORDERED "causal && split_k != 1 && q_length > tile_q"
+#define WAVES        "ceil_div(" TILES_X " * " PARTS " * " HEADS " * batch, max(1, multiprocessors * blocks_per_multiprocessor))"
+#define LENGTH       PART_KEYS " + select(" IS_UNORDERED ", " PART_KEYS " / max(1, " WAVES "), 0)"
 
 /* Q and O of all layouts but dense are rows of sequences one after the other; pages hold K and V. */
 static const kiln_dense dense[] = {
@@ -505,12 +510,12 @@ const kiln_family attention_family = {
     .empty = "batch == 0 || q_heads == 0 || q_length == 0",
     .shape = shape,
     .grid = {TILES_X " * " PARTS, HEADS, "batch"},
-    .time = {.length = PART_KEYS,
-             .wait = "select(strategy == simt, 400, select(tile_q == 16, 100, 250))",
+    .time = {.length = LENGTH,
+             .wait = "select(strategy == simt, 800, select(tile_q == 16, 100, 250))",
              .block_bytes = PART_KEYS " * ((head_dim + " DIM_V ") * " KV_BYTES " + " SCALE_BYTES
                                       ") + tile_q * (head_dim + " DIM_V ") * " TYPE_BYTES,
-             .extra = "select(" PARTS " == 1, 0, 2000 + min(" PARTS ", 32) * min(tile_q, " QUERIES
-                      ") * " DIM_V " / 16)"},
+             .extra = "select(" PARTS " == 1, select(split_k == 1, 0, 1000), 2000 + min(" PARTS
+                      ", 32) * min(tile_q, " QUERIES ") * " DIM_V " / 16)"},
     .calls = calls,
     .usual = usual,
     .cost = {.bytes_read = TYPE_BYTES " * head_dim * " ROWS " + ((head_dim + " DIM_V ") * " KV_BYTES

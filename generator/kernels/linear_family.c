@@ -362,12 +362,14 @@ const kiln_family linear_family = {
          .side_trips = "select(" IS_MMA
                        ", ceil_div(min(m, tile_m), select(strategy == mma, k_warps, 1)), ceil_div(k, 1024) * "
                        "select(k > chunk, ceil_div(" ROWS_HERE ", 256), 1))",
-         /* the fewer stages, the later a trip's loads begin */
-         .wait = "select(" IS_MMA ", 800 / stages, 400)",
+         /* the fewer stages, the later a trip's loads begin: from memory they take 1600 cycles beside others */
+         .wait = "select(" IS_MMA ", 1600 / stages, 400)",
          .extra =
-             "select(" IS_MMA
-             ", select(split_k == 1, 0, select(split_k == 0, 4000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"
-             ", 300 * ceil_div(" ROWS_HERE ", 8 * rows) * ceil_div(k, chunk))",
+             "select(" IS_MMA ", select(split_k == 1, 0, 4000 + select(split_k == 0, ceil_div(" TILE_COUNT
+             ", max(1, " SHARING ")) * (1000 + tile_m * tile_n * 3 / 2), split_k * tile_m * tile_n / 8))"
+             ", 300 * ceil_div(" ROWS_HERE
+             ", 8 * rows) * ceil_div(k, chunk) + select(k > chunk, 1500 * ceil_div(k, chunk) * ceil_div(" ROWS_HERE
+             ", 256), 0))",
          .block_bytes = "select(" IS_MMA ", (tile_n * " GGUF_BYTES " + tile_m * " X_256_BYTES ") * " PART_K
                         " / 256, " ROWS_HERE " * " ROW_BYTES " + vectors * k * 4)"},
     .cost = {.bytes_read =

@@ -86,12 +86,12 @@ static const kiln_rule rules[] = {
 #define PART_K "select(split_k == 0, 64 * ceil_div(" TILE_COUNT " * (k / 64), max(1, " SHARING ")), ceil_div(k, max(1, split_k)))"
 #define TILES  "select(" IS_PERSISTENT ", ceil_div(" TILES_N ", " AT_ONCE "), 1)"
 
-/* If thread blocks take nearly all shared memory, 28 KB remain as L1 cache. A load of mma's codes holds eight
- * lines of it until they arrive, so fewer loads are in flight: on an H100 such kernels take 1.2 to 1.5 times
- * as long. */
+/* Shared memory leaves 28 KB of L1 cache, or 60, or more. A load of mma's codes holds eight lines of it until they arrive, so
+ * with less of it fewer loads are in flight: on an H100 such kernels take 1.2 to 1.5 times as long, or 1.1 times. */
+#define TAKEN "blocks_per_multiprocessor * (shared_bytes + 1024)"
 #define L1_SLOWS                                                                                                       \
-    "select(strategy == mma && blocks_per_multiprocessor * (shared_bytes + 1024) > "                                   \
-    "max(32768, multiprocessor_shared_bytes) - 32768, 2, 1)"
+    "select(strategy != mma, 1, select(" TAKEN " > max(32768, multiprocessor_shared_bytes) - 32768, 3, "               \
+    "select(" TAKEN " > max(65536, multiprocessor_shared_bytes) - 65536, 2, 1)))"
 
 /* Of scales; and of 64 weights with theirs. */
 #define SCALE_BYTES  "select(scale_type == f32, 4 * n * (k / 64), " NF4_NESTED_BYTES_READ("n * (k / 64)") ")"
@@ -196,8 +196,11 @@ const kiln_family nf4_gemm_family = {
          .wait = "select(" IS_SIMT ", 600, 200)",
          .block_bytes = TILES " * " PART_K " * (tile_n * " COLUMN_BYTES " * " L1_SLOWS
                               " / 64 + tile_m * select(a == f32, 4, 2))",
+         /* with split_k: partial sums go through the L2 cache, and counters tell the last part; with split_k 0 each tile of a
+          * stretch begins with no loads in flight, and its sums leave at once */
          .extra =
-             "select(split_k == 1, 0, select(split_k == 0, 4000, 2500) + max(2, split_k) * tile_m * tile_n / 16)"},
+             "select(split_k == 1, 0, 4000 + select(split_k == 0, ceil_div(" TILE_COUNT ", max(1, " SHARING
+             ")) * (1000 + tile_m * tile_n * 3 / 2), split_k * tile_m * tile_n / 8))"},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * k + n * (k / 2) + " SCALE_BYTES,
              .bytes_written = "select(a == f32, 4, 2) * m * n",
              .elements = "m * n * k"},

@@ -417,6 +417,18 @@ static uint32_t blocks_per_multiprocessor(const nf4_gemm_mma *g)
     return lanes_blocks(g->threads, registers);
 }
 
+/* That ptxas 13.0 gives a thread on sm_90, rounded up to as many as let the same number of thread blocks run. */
+static uint32_t registers_of_wide(const nf4_gemm_mma *g, bool is_compact)
+{
+    enum { FOUR_WARPS = 128 };
+    const bool has_stretch = g->split_k == 0;
+    if (g->tile_m == ROWS)
+        return g->threads > FOUR_WARPS && is_compact && g->stages == 2 && !has_stretch ? 128 : 160;
+    const bool is_tight = g->tile_m == 32 ? has_stretch || (g->split_k == 1 && g->tile_n == 64)
+                                          : has_stretch && g->stages == 4 && g->tile_n == 32;
+    return is_tight ? 184 : 168;
+}
+
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     enum { K_WARPS_OF_NARROW = 8 };
@@ -428,7 +440,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     if (is_mma && g.is_wide && g.tile_m < 64 && !g.has_most_threads && !g.holds_rows)
-        s->registers = g.tile_m == ROWS ? 128 : 168;
+        s->registers = registers_of_wide(&g, kiln_is(v, "table", "compact"));
     s->trip = g.depth * BLOCK_K;
     s->loop_warps = g.k_warps;
     kiln_require(s, is_mma || is_tiles || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",

@@ -451,7 +451,7 @@ const kiln_family nf4_gemm_transposed_family = {
     .time = {.length = PART_N,
              .wait = "select(strategy == simt, 600, 300)",
              .block_bytes = PART_N " * (288 + tile_m * select(a == f32, 4, 2))",
-             .extra = "select(split_k == 1, 0, 2500 + split_k * tile_m * 32)"},
+             .extra = "select(split_k == 1, 0, 2500 + split_k * tile_m * 48)"},
     .cost = {.bytes_read = "select(a == f32, 4, 2) * m * n + n * (k / 2) + 4 * n * (k / 64)",
              .bytes_written = "select(a == f32, 4, 2) * m * k",
              .elements = "m * n * k"},

@@ -128,8 +128,8 @@ const kiln_family nvfp4_gemv_family = {
              /* b is decoded in each thread block, or in each pass where it is too long to be kept */
              .side_trips = VECTORS " * select(k > 16384, " PASSES
                                    ", 1) * ceil_div(k, 256 * select(strategy == mma, 32, lane_codes))",
-             /* mma: fewer warps, so fewer loads in flight */
-             .wait = "select(strategy == simt, 600, 1500)",
+             /* a trip's codes come from memory; mma: 74 KB for a multiprocessor, in pieces of 64 bytes */
+             .wait = "select(strategy == simt, 1500, 3500)",
              .block_bytes = VECTORS " * k * (" SHARE " + 1) * 9 / 16"},
     .cost = {.bytes_read = "l * (m + 1) * (k / 2 + k / 16)",
              .bytes_written = "l * m * select(c == f32, 4, 2)",

@@ -539,8 +539,10 @@ static const kiln_dense dense[] = {
     {.args = NULL},
 };
 
-static const kiln_value usual[] = {
-    {"page_size", "16"}, {"pages", "ceil_div(n, max(1, page_size))"}, {NULL, NULL}};
+static const kiln_value usual[] = {{"rotary_dim", "head_dim"},
+                                   {"page_size", "16"},
+                                   {"pages", "ceil_div(n, max(1, page_size))"},
+                                   {NULL, NULL}};
 
 static const kiln_value example[] = {
     {"n", "4"},         {"q_heads", "8"}, {"k_heads", "2"},    {"v_heads", "2"}, {"rotary_dim", "head_dim"},

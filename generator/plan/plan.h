@@ -35,6 +35,7 @@ typedef struct shaped_item {
     bool has_workspace; /* calls give one as large as a variant asks for */
     bool only_shapes;   /* calls of other shapes need not be served */
     uint32_t within;    /* thousandths: 1100 is 1.10 */
+    bool names_within;  /* else a choice that cannot be within it is the nearest to it */
     uint32_t max_variants;
 } shaped_item;
 

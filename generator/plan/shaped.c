@@ -32,7 +32,7 @@ static void add_device(const reader *r, shaped_item *item, const char *name, kil
     *added = (named_device){name, device};
 }
 
-/* Of the table of devices, or of a tuned file: as `kiln explain --device` takes them. */
+/* Words of the name of a device in the table. */
 static void read_device(const reader *r, shaped_item *item, const yaml_node *list, const yaml_node *node)
 {
     kiln_device device;
@@ -92,6 +92,7 @@ static void read_workspace(const reader *r, shaped_item *item, const yaml_node *
 static void read_within(const reader *r, shaped_item *item, const yaml_node *node)
 {
     enum { MOST = 99990 };
+    item->names_within = true;
     if (!reader_is_kind(r, node, YAML_SCALAR, "within", "a ratio"))
         return;
     const char *word = node->text, *point = word + strspn(word, "0123456789");

@@ -72,6 +72,7 @@
     M(only_not_boolean, "expected true or false as only_these_shapes, found %s")                                       \
     M(choice_workspace, "%s: every variant takes a workspace, and the item has 'workspace: none'") \
     M(choice_device, "%s: no variant runs on %s, which is sm_%u") \
+    M(choice_nearest, "%s: takes %s of the best time at %s, as no choice is within %s with %u variant%s; max_variants allows more")  \
     M(choice_over, "%s: cannot be within %s of the best time at every shape with %u variant%s; with %u: %s at %s") \
     M(choice_coverage, "%s: cannot serve every call on every target with %u variant%s; that takes max_variants: %u%s") \
     M(choice_bytes, "expected at most %llu bytes of images of %s, found %llu in the smallest choice for its shapes") \

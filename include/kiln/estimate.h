@@ -8,13 +8,15 @@
  *   pipes    instructions of all its warps. A multiprocessor has four issue slots per cycle, two of integers below sm_100;
  *            shared memory and the L1 cache give one wavefront of 128 bytes; tensor cores take device->mma_cycles for 256
  *            multiply-adds. A warp takes the busiest of these pipes and a quarter of the others
- *   waiting  thread blocks that run one after the other, each as long as one warp alone: an instruction every
- *            WARP_CYCLES, and for each trip of the loop the cycles that its loads are not ahead
+ *   waiting  thread blocks that run one after the other, each as long as one warp alone: in the main loop an instruction
+ *            every LOOP_CYCLES, elsewhere, where each needs the one before, every WARP_CYCLES; and for each trip of the loop
+ *            the cycles that its loads are not ahead
  *   caches   bytes that the busiest multiprocessor asks the L2 cache for, CACHE_BYTES in a cycle
  *   memory   bytes that the whole launch moves, device->memory_cycles for a MiB
- * and an eighth of the others, which overlap only in part. The constants are round figures for devices from Turing to
- * Blackwell, checked against the times of one device, an H100 (tools/bench/README.md): an estimate ranks
- * variants of one family, it does not predict times.
+ * and a quarter of the others, which overlap only in part; three eighths where a multiprocessor has one thread block at a
+ * time, as nothing runs while its warps wait for each other. The constants are round figures for devices from Turing to
+ * Blackwell, checked against the times of an H100 and an H200 (tools/bench/README.md): an estimate ranks variants of one
+ * family, it does not predict times.
  *
  * Instructions are those that the generator counted in PTX: of one warp, in a trip of the kernel's main loop, and outside of
  * it.
@@ -92,7 +94,7 @@ KILN_INLINE uint32_t kiln_31_bits(uint64_t n)
 
 KILN_INLINE uint64_t kiln_estimate(const kiln_device *device, const kiln_code *code, const kiln_work *work)
 {
-    enum { SLOTS = 4, WARP_CYCLES = 3, CACHE_BYTES = 28 };
+    enum { SLOTS = 4, LOOP_CYCLES = 2, WARP_CYCLES = 4, CACHE_BYTES = 28 };
     const uint32_t multiprocessors = device->multiprocessors ? device->multiprocessors : 1;
     const uint32_t most = kiln_divide_up(kiln_31_bits(work->blocks), multiprocessors);
     const uint32_t waves = kiln_divide_up(most, work->resident ? (uint32_t)work->resident : 1);
@@ -103,14 +105,16 @@ KILN_INLINE uint64_t kiln_estimate(const kiln_device *device, const kiln_code *c
     const uint64_t outside =
         kiln_warp_slots(device, &code->rest) + work->side_trips * kiln_warp_slots(device, &code->side);
     const uint64_t inside = work->repeats * trips * kiln_warp_slots(device, &code->loop);
-    const uint64_t issues =
-        code->rest.issues + most_trips * code->loop.issues + work->side_trips * code->side.issues;
+    const uint64_t once = code->rest.issues + work->side_trips * code->side.issues;
+    const uint64_t alone = WARP_CYCLES * once + LOOP_CYCLES * most_trips * code->loop.issues;
     const uint64_t pipes = most * (code->warps * outside + code->loop_groups * inside) / SLOTS,
-                   waiting = waves * (WARP_CYCLES * issues + (most_trips + 1) * work->wait),
+                   waiting = waves * (alone + (most_trips + 1) * work->wait),
                    caches = most * work->block_bytes / CACHE_BYTES,
                    memory = (work->bytes >> 10) * device->memory_cycles >> 10;
     const uint64_t longest = kiln_more(kiln_more(pipes, waiting), kiln_more(caches, memory));
-    return longest + (pipes + waiting + caches + memory - longest) / 8 + work->extra;
+    const uint64_t others = pipes + waiting + caches + memory - longest;
+    const uint64_t eighths = most > 1 && work->resident > 1 ? 2 : 3;
+    return longest + others * eighths / 8 + work->extra;
 }
 
 #ifdef __cplusplus

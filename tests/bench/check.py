@@ -2,12 +2,14 @@
 
 usage: check.py ROOT PROGRAM unit                        what reads and supervises, over programs that misbehave
        check.py ROOT PROGRAM plan KILN                   every line of the plan, against the real configuration's variants
+       check.py ROOT PROGRAM regret KILN                 dispatch's regret by the committed results
        check.py ROOT PROGRAM rehearsal KILN MANIFEST EMULATOR FAULTY [FAULT]
-                                                         the three calls, from a folder that has only what travels
+                                                         all calls, from a folder that has only what travels
 
 PROGRAM is a kiln-bench with a variant of each family, MANIFEST its bundle's, FAULTY the driver that misbehaves.
 """
 import contextlib
+import gzip
 import importlib.machinery
 import importlib.util
 import io
@@ -17,6 +19,7 @@ import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -115,6 +118,12 @@ def files():
         expect("rows", [row["id"] for row in records.read(folder, "verify")], ["x"])
         records.Records(folder).add("verify", {"id": "z"})
         expect("rows behind a piece", [row["id"] for row in records.read(folder, "verify")], ["x", "z"])
+        whole = out.path("verify").read_bytes()
+        out.path("verify").unlink()
+        (out.folder / "verify.jsonl.gz").write_bytes(gzip.compress(whole, mtime=0))
+        expect("compressed rows", [row["id"] for row in records.read(folder, "verify")], ["x", "z"])
+        out.add("verify", {"id": "new"})
+        expect("compressed rows and newer ones", [row["id"] for row in records.read(folder, "verify")], ["x", "z", "new"])
         records.MOST_BYTES, limit = 200, records.MOST_BYTES
         for _ in range(50):
             out.add("times", {"id": "z"})
@@ -156,19 +165,20 @@ def plan_():
     kiln = sys.argv[4]
     with tempfile.TemporaryDirectory() as room:
         room = pathlib.Path(room)
-        configs = [ROOT / path for path in gpu.CONFIGS]
+        configs = [ROOT / path for path in plan.CONFIGS]
         subprocess.run([sys.executable, "-B", ROOT / "tools/bench/join.py", kiln, "kiln_gpu", "sm_90", room / "gpu.yaml",
                         room / "sets.json", *configs], check=True)
         subprocess.run([kiln, "generate", room / "gpu.yaml", "--output", room, "--quiet"], check=True)
         manifest = json.loads((room / "kiln_gpu.json").read_text(encoding="utf-8"))
         sets = json.loads((room / "sets.json").read_text(encoding="utf-8"))
         expect("variants of the joined configuration", [v["id"] for v in manifest["variants"]], list(sets))
-        expect("bundles", set(sets.values()), {"kiln_default", "lm_kernels", "kiln_full"})
+        expect("bundles", set(sets.values()), {"kiln_default", "lm_kernels", "kiln_full", "kiln_wide"})
         listing = check("--list", "--check", room / "kiln_gpu.json")
         sizes = {name: words for name, *words in map(str.split, listing.splitlines())}
         expect("variants that are listed", set(sizes), set(sets))
-        for groups, least in (plan.SHIPPED_GROUPS, 300), (plan.COMPETING_GROUPS, 2000):
-            lines = plan.rows(groups, sets, sizes)
+        for groups, of, least in ((plan.SHIPPED_GROUPS, sets, 300), (plan.COMPETING_GROUPS, plan.measured(sets), 2000),
+                                  (plan.SWEEP_GROUPS, sets, 10000)):
+            lines = plan.rows(groups, of, sizes)
             answers = [json.loads(line) for line in check("--check", room / "kiln_gpu.json", text="\n".join(lines) + "\n").splitlines()]
             expect("answers", len(answers), len(lines))
             expect("lines that are wrong", [(a["id"], a["error"]) for a in answers if "error" in a][:5], [])
@@ -186,20 +196,48 @@ def check(*options, text=""):
     return done.stdout
 
 
+# ---- the cost model ---------------------------------------------------------------------------------------------------
+
+# What the estimates' regret stays under: the geometric mean of each family, and the worst call.
+MOST_REGRET = {
+    "h100-2026-11-27-second": {"attention": (1.03, 1.45), "linear": (1.02, 1.25), "nf4_gemm": (1.03, 1.30),
+                               "nf4_gemm_transposed": (1.03, 1.20), "nvfp4_gemv": (1.03, 1.15), "rmsnorm_q4k_gemv": (1.02, 1.20)},
+    "h200-2026-11-27-sweep": {"attention": (1.02, 1.10), "linear": (1.05, 1.20), "nf4_gemm": (1.04, 1.20),
+                              "nf4_gemm_transposed": (1.02, 1.10), "nvfp4_gemv": (1.03, 1.05), "rmsnorm_q4k_gemv": (1.02, 1.10)},
+}
+
+
+def regret():
+    """The variants that the estimates pick are nearly the fastest of those that a GPU timed."""
+    kiln, over = sys.argv[4], []
+    for name, limits in MOST_REGRET.items():
+        results = ROOT / "tools/bench/results" / name
+        device = judge.device_of(results)
+        found = judge.regrets(judge.calls_of(results, kiln, device), kiln, device)
+        for family, (most_mean, most) in limits.items():
+            ratios = [call.regret_of(judge.pick_of(call, cycles)) for call, cycles in found[family]]
+            line = f"{name}: {family}: {len(ratios)} calls, mean {statistics.geometric_mean(ratios):.3f}, worst {max(ratios):.2f}"
+            print(line)
+            if statistics.geometric_mean(ratios) > most_mean or max(ratios) > most:
+                over.append(f"{line}, expected at most {most_mean} and {most}")
+    expect("families whose regret is too large", over, [])
+
+
 # ---- the rehearsal ---------------------------------------------------------------------------------------------------
 
 FAULTS = {"hang": "hung", "lost": "WRONG", "unloadable": "WRONG", "wrong": "WRONG"}
 
 
 def pack(room, manifest, kiln):
-    """Makes a build folder for `gpu pack`, with every second variant as shipped; afterwards only the kit is used."""
+    """Makes a build folder for `gpu pack`, and returns {id: bundle}; afterwards only the kit is used."""
     build = room / "build"
     (build / "tools/bench").mkdir(parents=True)
     (build / "bin").mkdir()
     shutil.copy(PROGRAM, build / "bin/kiln-bench")
-    shutil.copy(manifest, build / "tools/bench/kiln_gpu.json")
+    shutil.copy(kiln, build / "bin/kiln")
     names = [v["id"] for v in json.loads(pathlib.Path(manifest).read_text(encoding="utf-8"))["variants"]]
-    (build / "tools/bench/sets.json").write_text(json.dumps({name: ("kiln_default", "kiln_full")[i % 2] for i, name in enumerate(names)}))
+    sets = {name: plan.WIDE if i % 6 == 5 else ("kiln_default", "kiln_full")[i % 2] for i, name in enumerate(names)}
+    (build / "tools/bench/sets.json").write_text(json.dumps(sets))
     make = [sys.executable, "-B", ROOT / "tools/bench/gpu", "pack", "--build", build]
     (room / "mine").mkdir()
     (room / "mine/thesis").write_text("chapter")
@@ -211,7 +249,7 @@ def pack(room, manifest, kiln):
         expect("pack", (done.returncode, done.stderr), (0, ""))
     shutil.rmtree(build)
     print(done.stdout.strip().partition(": ")[2])
-    return names
+    return sets
 
 
 def call(room, name, driver, *options, environment=None, kill_after=None, sent=signal.SIGKILL):
@@ -240,13 +278,13 @@ def results(out, file="verify"):
     return {row["id"]: row["result"] for row in records.read(out, file) if row.get("id")}
 
 
-def rehearse(room, names, emulator):
+def rehearse(room, sets, emulator):
     """Each call ends by itself, with everything that it should have done."""
     out, status, output = call(room, "smoke", emulator, "--scale", "4")
     expect("smoke", (status, set(results(out).values())), (0, {"ok"}))
     out, status, output = call(room, "measure", emulator)
     expect("measure", status, 0)
-    expect("variants", set(results(out)), set(names))
+    expect("variants", set(results(out)), set(plan.measured(sets)))
     expect("verdicts", set(results(out).values()), {"ok"})
     times = [row for row in records.read(out, "times") if "id" in row]
     expect("rows that are wrong", [row for row in times if "error" in row], [])
@@ -255,12 +293,17 @@ def rehearse(room, names, emulator):
     expect("phases that failed", failed, [])
     expect("probes and peers said something", (len(records.read(out, "probes")) > 3, len(records.read(out, "peers")) > 0), (True, True))
     expect("the summary", re.search(r"^verify: ok \d+$", output, re.MULTILINE) is not None, True)
-    out, status, _ = call(room, "examine", emulator, "--previous", out)
+    measure = out
+    out, status, _ = call(room, "sweep", emulator)
+    expect("sweep", (status, results(out)), (0, {name: "ok" for name in sets if name not in plan.measured(sets)}))
+    times = [row for row in records.read(out, "times") if "id" in row]
+    expect("rows of the sweep", {row["phase"] for row in times if "us" in row and "error" not in row}, {"wide"})
+    out, status, _ = call(room, "examine", emulator, "--previous", measure)
     expect("examine", status, 0)
     expect("an illegal address", [row["says"] for row in records.read(out, "run") if "says" in row][-1][:12], "launch, wait")
 
 
-def kill(room, names, emulator):
+def kill(room, sets, emulator):
     """After a kill half-way every written line is whole, and the finished phases are there."""
     def half(out):
         while len(records.read(out, "verify")) < 6 if out.exists() else True:
@@ -270,7 +313,7 @@ def kill(room, names, emulator):
     found = results(out)
     expect("what was kept", (len(found) >= 6, set(found.values())), (True, {"ok"}))
     expect("the device", "first" in str(records.read(out, "run")[1]), True)
-    print(f"killed: {len(found)} of {len(names)} verdicts are kept")
+    print(f"killed: {len(found)} of {len(plan.measured(sets))} verdicts are kept")
     for number in signal.SIGINT, signal.SIGTERM:
         shutil.rmtree(out)
         rooms = set(room.glob("kiln-gpu-*"))
@@ -280,9 +323,9 @@ def kill(room, names, emulator):
         expect("folders that an interrupted call leaves", set(room.glob("kiln-gpu-*")) - rooms, set())
 
 
-def misbehave(room, names, emulator, faulty, fault):
+def misbehave(room, sets, emulator, faulty, fault):
     """One kernel hangs, destroys the context, does not load or is wrong: the results name it, and all others are right."""
-    bad = next(name for name in names if name.startswith("nf4_quantize/"))
+    bad = next(name for name in plan.measured(sets) if name.startswith("nf4_quantize/"))
     entry = "nf4_quantize_"
     environment = {"KILN_FAULTY": f"{fault}:{entry}", "KILN_FAULTY_DRIVER_FOR": str(emulator),
                    "KILN_FAULTY_NAME": "NVIDIA H100 80GB HBM3"}
@@ -290,7 +333,7 @@ def misbehave(room, names, emulator, faulty, fault):
                           "--only", "verify others", "--only", "times shipped", environment=environment)
     expect("measure", status, 0)
     found = results(out)
-    expect("variants", set(found), set(names))
+    expect("variants", set(found), set(plan.measured(sets)))
     expect("the bad kernel", found.pop(bad), FAULTS[fault])
     expect("all others", set(found.values()), {"ok"})
     lost = [row for row in records.read(out, "times") if "us" not in row and "skipped" not in row and "id" in row]
@@ -302,13 +345,13 @@ def rehearsal():
     kiln, manifest, emulator, faulty, *fault = sys.argv[4:]
     with tempfile.TemporaryDirectory() as room:
         room = pathlib.Path(room)
-        names = pack(room, manifest, kiln)
+        sets = pack(room, manifest, kiln)
         if not fault:
-            rehearse(room, names, emulator)
+            rehearse(room, sets, emulator)
         elif fault == ["kill"]:
-            kill(room, names, emulator)
+            kill(room, sets, emulator)
         else:
-            misbehave(room, names, emulator, faulty, fault[0])
+            misbehave(room, sets, emulator, faulty, fault[0])
 
 
-{"unit": unit, "plan": plan_, "rehearsal": rehearsal}[VERB]()
+{"unit": unit, "plan": plan_, "regret": regret, "rehearsal": rehearsal}[VERB]()

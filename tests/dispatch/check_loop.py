@@ -64,11 +64,38 @@ def explained(folder, kind, rows):
     return re.search(r"linear/\S+", first)[0], "measured" in heading
 
 
+ITEMS = ["  - {family: nf4_gemm, a: [f32, f16], shapes: [{m: [16, 8], n: 64, k: 64}, {m: 8, n: 64, k: 64}]}\n",
+         "  - {family: nf4_gemm, a: bf16, shapes: [{m: 8, n: 64, k: 2 * n}]}\n",
+         "  - {family: attention, shapes: [{batch: 1, q_heads: 1, kv_heads: 1, q_length: 9, k_length: 9, pages_size: 32}]}\n"]
+
+
+def shapes_of(folder, items):
+    """What the manifest lists: (family, values of contract parameters beside the defaults, sizes, usual values)."""
+    config = folder / "shapes_of.yaml"
+    config.write_text("bundle: shapes_of\ntargets: [sm_80]\nkernels:\n" + "".join(items))
+    run(folder, KILN, "choose", config, "-q")
+    run(folder, KILN, "generate", config, "-q")
+    listed = json.loads((folder / "shapes_of.json").read_text())["shapes"]
+    return [(shape["family"], shape["contract"].get("a"), shape["sizes"], shape.get("usual")) for shape in listed]
+
+
+def check_manifest(folder):
+    """Each shape once, whatever the order of items."""
+    listed = shapes_of(folder, ITEMS)
+    expect("another order of items", shapes_of(folder, ITEMS[::-1]), listed)
+    expect("shapes in the manifest", [shape for shape in listed if shape[0] == "nf4_gemm"],
+           [("nf4_gemm", ["bf16"], {"m": 8, "n": 64, "k": "2 * n"}, None)]
+           + [("nf4_gemm", ["f32", "f16"], {"m": rows, "n": 64, "k": 64}, None) for rows in (8, 16)])
+    sizes, usual = next(shape[2:] for shape in listed if shape[0] == "attention")
+    expect("a size that has a usual value, and is named", (sizes["pages_size"], "pages_size" in usual, usual["splits"]), (32, False, "0"))
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         config, lock = folder / "loop.yaml", folder / "loop.lock.yaml"
         config.write_text(CONFIG)
+        check_manifest(folder)
 
         # The choice, and the choice with candidates beside it, which is the lock of the program.
         run(folder, KILN, "choose", "loop.yaml")

@@ -45,10 +45,10 @@ def tuned_file(capability, multiprocessors, *shapes):
     return "\n".join(lines) + "\n"
 
 
-# The estimates have rows=4, split=1 and scales=normal first at all of these shapes: what was measured inverts that.
+# The estimates have rows=4 or 2, split=1 and scales=normal first at all of these shapes: the measured times invert that.
 FILES = {
-    "h100.yaml": tuned_file("9.0", 132, ("n: 4096, k: 4096", {"rows=2": 5000, "rows=1": 1000}),
-                            ("n: 16384, k: 4096", {"rows=1": 2000, "rows=2": 1000, "rows=4": 3000})),
+    "h100.yaml": tuned_file("9.0", 132, ("n: 8192, k: 4096", {"rows=2": 5000, "rows=1": 1000}),
+                            ("n: 32768, k: 4096", {"rows=1": 2000, "rows=2": 1000, "rows=4": 3000})),
     "h100_products.yaml": tuned_file("9.0", 132, ("m: 8, n: 4096, k: 4096", {"split=1": 200, "split=4": 100}),
                                      ("m: 8, n: 4096, k: 4096, normal_scales: 1", {"scales=any": 100, "scales=normal": 200})),
     "h100_pcie.yaml": tuned_file("9.0", 114, ("n: 4096, k: 4096", {"rows=2": 1})),
@@ -56,14 +56,14 @@ FILES = {
 }
 FAR = None  # estimates alone compete
 H100 = [
-    ("rmsnorm_q4k_gemv m=1 n=4096 k=4096", "rows=1"),
-    ("rmsnorm_q4k_gemv m=1 n=2048 k=8192", "rows=1"),   # half and twice are near
-    ("rmsnorm_q4k_gemv m=1 n=2047 k=4096", FAR),
-    ("rmsnorm_q4k_gemv m=1 n=4096 k=8448", FAR),
-    ("rmsnorm_q4k_gemv m=1 n=8192 k=4096", "rows=1"),   # as near to both: the first
-    ("rmsnorm_q4k_gemv m=1 n=8193 k=4096", "rows=2"),
-    ("rmsnorm_q4k_gemv m=1 n=32768 k=2048", "rows=2"),
-    ("rmsnorm_q4k_gemv m=1 n=32769 k=4096", FAR),
+    ("rmsnorm_q4k_gemv m=1 n=8192 k=4096", "rows=1"),
+    ("rmsnorm_q4k_gemv m=1 n=4096 k=8192", "rows=1"),   # half and twice are near
+    ("rmsnorm_q4k_gemv m=1 n=4095 k=4096", FAR),
+    ("rmsnorm_q4k_gemv m=1 n=8192 k=8448", FAR),
+    ("rmsnorm_q4k_gemv m=1 n=16384 k=4096", "rows=1"),   # as near to both: the first
+    ("rmsnorm_q4k_gemv m=1 n=16385 k=4096", "rows=2"),
+    ("rmsnorm_q4k_gemv m=1 n=65536 k=2048", "rows=2"),
+    ("rmsnorm_q4k_gemv m=1 n=65537 k=4096", FAR),
     ("nf4_gemm m=8 n=4096 k=4096 workspace_size=9999999", "split=4"),
     ("nf4_gemm m=8 n=4096 k=4096 workspace_size=0", "split=1"),   # the fastest breaks a rule
     ("nf4_gemm m=16 n=8192 k=2048 workspace_size=9999999", "split=4"),

@@ -47,7 +47,9 @@ def folder(options):
     with tempfile.TemporaryDirectory() as other:
         copy = pathlib.Path(other) / "elsewhere.d" / config.name
         copy.parent.mkdir()
-        shutil.copy(config, copy)
+        for file in (config, config.with_suffix(".lock.yaml")):
+            if file.exists():
+                shutil.copy(file, copy.parent)
         yield compare("from its own folder", generate(kiln, config.name, cwd=config.parent), kept)
         yield compare("from a copy elsewhere", generate(kiln, f"elsewhere.d/{config.name}", cwd=other), kept)
         yield compare("by its absolute name", generate(kiln, config, cwd="/"), kept)

@@ -1,6 +1,5 @@
 """Reads results without a GPU and prints failures, dispatch's regret, and a table of times beside those of the peers."""
 import concurrent.futures
-import functools
 import json
 import os
 import pathlib
@@ -8,6 +7,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
 import plan
 import records
@@ -72,12 +72,31 @@ def calls(rows, contracts):
     return list(found.values())
 
 
-def contracts_of(manifest):
-    """{id: (family, {parameter: value})} of a manifest, with the parameters that callers name."""
-    is_contract = {family["name"]: [p["name"] for p in family["params"] if p["role"] == "contract"] for family in manifest["families"]}
+def contracts_of(ids, kiln):
+    """{id: (family, {parameter: value})}, with the parameters that callers name; an id leaves out some that have their default."""
+    families = json.loads(subprocess.run([kiln, "families", "--json"], capture_output=True, text=True, check=True).stdout)
     text = lambda value: str(value).lower() if isinstance(value, bool) else str(value)
-    return {v["id"]: (v["family"], {name: text(v["params"][name]) for name in is_contract[v["family"]]})
-            for v in manifest["variants"]}
+    defaults = {family["name"]: {p["name"]: text(p["default"]) for p in family["params"] if p["role"] == "contract"} for family in families}
+    found = {}
+    for name in ids:
+        family, given = name.partition("/")[0], plan.parameters(name)
+        found[name] = family, {p: given.get(p, default) for p, default in defaults[family].items()}
+    return found
+
+
+def existing(kiln, target):
+    """The ids that this build has for the target, of all that a run takes."""
+    import join  # pylint: disable=import-outside-toplevel; the kit is without it
+    root = pathlib.Path(__file__).resolve().parents[2]
+    return {name for config in plan.CONFIGS for name in join.variants(kiln, str(root / config), target)}
+
+
+def device_options(device):
+    """Options of `kiln explain` for a device as kiln-bench describes it: its row of devices.def, else its target."""
+    rows = (pathlib.Path(__file__).resolve().parents[2] / "generator/target/devices.def").read_text(encoding="utf-8")
+    names = [name for name in re.findall(r'^DEVICE\("([^"]+)"', rows, re.MULTILINE)
+             if re.search(rf"\b{re.escape(name)}\b", device["name"])]
+    return ["-d", max(names, key=len)] if names else ["-t", f"sm_{device['sm']}"]
 
 
 def read_built(build, name):
@@ -86,11 +105,6 @@ def read_built(build, name):
     if not path.exists():
         sys.exit(f"gpu: there is no {path}: make it first (tools/bench/gpu build)")
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-@functools.cache
-def read_manifest(build):
-    return read_built(build, "tools/bench/kiln_gpu.json")
 
 
 def rank_correlation(pairs):
@@ -102,15 +116,32 @@ def rank_correlation(pairs):
     return statistics.correlation(x, y) if len(set(x)) > 1 and len(set(y)) > 1 else None
 
 
-def estimates(build, call):
+def estimates(kiln, device, call):
     """{id: cycles} from `kiln explain`, with a workspace large enough for every variant."""
+    import join  # pylint: disable=import-outside-toplevel
     words = [f"{k}={v}" for k, v in (*call.contract.items(), *call.sizes)]
-    largest = max((row["sizes"].get(FREE, 0) for row in call.rows.values()))
-    words += [f"{FREE}={largest}"] if largest else []
-    target, build = read_manifest(build)["targets"][0], pathlib.Path(build)
-    done = subprocess.run([str(build / "bin/kiln"), "explain", str(build / "tools/bench/kiln_gpu.yaml"), call.family, "-t", target,
-                           "--long", *words], capture_output=True, text=True)
+    words += [f"{FREE}={largest}" for largest in [max(row["sizes"].get(FREE, -1) for row in call.rows.values())] if largest >= 0]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as config:
+        config.write(f"bundle: judged\ntargets: [sm_{device['sm']}]\nkernels:\n" + "".join(map(join.entry, call.rows)))
+        config.flush()
+        done = subprocess.run([kiln, "explain", config.name, call.family, *device_options(device), "--long", *words],
+                              capture_output=True, text=True)
     return {name: int(cycles) for cycles, name in re.findall(r"^ *(\d+)  (\S+)$", done.stdout, re.MULTILINE)}
+
+
+def regrets(all_calls, kiln, device):
+    """{family: [(call, {id: cycles})]} of the calls that several variants compete for, with this build's estimates."""
+    rivals, families = [call for call in all_calls if len(call.rows) > 1], {}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for call, cycles in zip(rivals, pool.map(lambda call: estimates(kiln, device, call), rivals)):
+            if any(name in cycles for name in call.rows):
+                families.setdefault(call.family, []).append((call, cycles))
+    return families
+
+
+def pick_of(call, cycles):
+    """The row of the variant with the least estimate."""
+    return min((row for row in call.rows.values() if row["id"] in cycles), key=lambda row: cycles[row["id"]])
 
 
 # ---- what is printed -------------------------------------------------------------------------------------------------
@@ -144,23 +175,16 @@ def print_verification(results):
             print(f"{row['result']} {row['id']}\n    {row.get('detail', '')[:1000]}")
 
 
-def print_regret(all_calls, build):
+def print_regret(all_calls, kiln, device):
     """The regret of dispatch's picks in the run, and of the picks that this build's estimates give among the same variants."""
     print("\nregret: time of the pick over the best of its rivals; mean of the run's picks, then of the estimates of this build")
-    rivals = [call for call in all_calls if len(call.rows) > 1]
-    families = {}
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for call, cycles in zip(rivals, pool.map(lambda call: estimates(build, call), rivals)):
-            if any(name in cycles for name in call.rows):
-                families.setdefault(call.family, []).append((call, cycles))
-    for family, of in sorted(families.items()):
+    for family, of in sorted(regrets(all_calls, kiln, device).items()):
         print_family_regret(family, of)
 
 
 def print_family_regret(family, of):
     """`of` is [(call, {id: cycles})]."""
-    picks = [(call, min((row for row in call.rows.values() if row["id"] in cycles), key=lambda row: cycles[row["id"]]))
-             for call, cycles in of]
+    picks = [(call, pick_of(call, cycles)) for call, cycles in of]
     picks.sort(key=lambda pair: -pair[0].regret_of(pair[1]))
     mean = lambda regrets: f"{statistics.geometric_mean(regrets):.3f}" if regrets else "-"
     ranks = [rank_correlation([(cycles[name], median(row)) for name, row in call.rows.items() if name in cycles]) for call, cycles in of]
@@ -233,15 +257,27 @@ def operations(call):
     return 4 * sizes["batch"] * sizes["q_heads"] * seen * int(call.contract["head_dim"])
 
 
+def device_of(results):
+    return next((row["first"]["device"] for row in records.read(results, "run") if "kernel_driver" in row), None)
+
+
+def calls_of(results, kiln, device):
+    """The calls that were timed, with the variants that this build still has."""
+    rows, ids = timed(results, ("times", "examine")), existing(kiln, f"sm_{device['sm']}")
+    kept = [row for row in rows if row["id"] in ids]
+    return calls(kept, contracts_of({row["id"] for row in kept}, kiln))
+
+
 def main(folders, build):
-    contracts = contracts_of(read_manifest(build))
+    kiln = str(pathlib.Path(build) / "bin/kiln")
     for results in folders:
-        if not records.read(results, "run"):
-            sys.exit(f"gpu: {results} has no results: expected a folder with run.jsonl")
+        device = device_of(results)
+        if not device:
+            sys.exit(f"gpu: {results} has no results: expected a folder with run.jsonl, which describes a device")
         print_run(results)
         print_verification(results)
-        found = calls([row for row in timed(results, ("times", "examine")) if row["id"] in contracts], contracts)
-        print_regret(found, build)
+        found = calls_of(results, kiln, device)
+        print_regret(found, kiln, device)
         table(results, found)
         for row in records.read(results, "probes"):
             print(json.dumps(row))

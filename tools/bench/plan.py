@@ -14,6 +14,7 @@ class Group(NamedTuple):
     only_set: tuple = ()  # the variants' bundles, as join.py names them; empty: any
 
 
+CONFIGS = "generated/default.yaml", "tests/consumer/language_model/kernels.yaml", "tests/full.yaml", "tests/wide.yaml"
 SHIPPED = ("kiln_default", "lm_kernels")
 WIDE = "kiln_wide"
 NK = (4096, 4096), (14336, 4096), (6912, 6912), (2560, 2560), (6912, 2560), (2560, 6912)
@@ -140,6 +141,11 @@ def is_apt(variant, shape):
     is_vectors = given.get("strategy") == "simt" and "vectors" in given
     rows = int(given["vectors" if is_vectors else "tile_m"])
     return (shape["m"] <= 8 * rows or rows >= 64) and rows <= max(16, 4 * shape["m"])
+
+
+def measured(sets):
+    """The variants that `measure` verifies and times: all except those that only `sweep` does."""
+    return {variant: bundle for variant, bundle in sets.items() if bundle != WIDE}
 
 
 def cap(value, most):

@@ -1,4 +1,5 @@
 """The files of a run: JSON lines in a few files of one folder, written at once, so that a killed run keeps them."""
+import gzip
 import json
 import pathlib
 import threading
@@ -45,9 +46,11 @@ def cut_piece(path):
 
 
 def read(folder, file):
-    """The rows of a file. The last line of a killed run may be incomplete and is then left out."""
-    path = pathlib.Path(folder) / f"{file}.jsonl"
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    """The rows of FILE.jsonl.gz, for results that are kept, and then those of FILE.jsonl. The last line of a killed run may be
+    incomplete and is then left out."""
+    lines = []
+    for path, open_text in (pathlib.Path(folder) / f"{file}.jsonl.gz", gzip.open), (pathlib.Path(folder) / f"{file}.jsonl", open):
+        if path.exists():
+            with open_text(path, "rt", encoding="utf-8", newline="\n") as text:
+                lines += text
     return [json.loads(line) for line in lines if line.endswith("}\n")]

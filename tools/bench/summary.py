@@ -91,13 +91,24 @@ def beside(peers, line, us):
                 break
 
 
+def about(folder):
+    """The row that describes the machine; None without one."""
+    return next((row for row in records.read(folder, "run") if "kernel_driver" in row), None)
+
+
+def verdicts_of(folder):
+    """{id: result} of all calls that the device and the commit of this folder have results of."""
+    key = lambda row: row and (row["first"]["device"]["name"], row["commit"])
+    alike = [other for other in sorted(folder.parent.glob("*/")) if key(about(other)) == key(about(folder))]
+    return {row["id"]: row["result"] for other in alike for row in records.read(other, "verify")}
+
+
 def of_folder(folder):
-    about = next(row for row in records.read(folder, "run") if "kernel_driver" in row)
-    verdicts = {row["id"]: row["result"] for row in records.read(folder, "verify")}
+    run, verdicts = about(folder), verdicts_of(folder)
     right = sum(result == "ok" for result in verdicts.values())
-    device, empty = about["first"]["device"]["name"], about["first"]["empty_kernel"]["graph"]
-    largest = max(about["first"]["copies"], key=lambda copy: copy["bytes"])
-    text = (f"{device}, driver {about['kernel_driver']}, {about['date']}, commit {about['commit'][:12]}: {right} of {len(verdicts)} variants "
+    device, empty = run["first"]["device"]["name"], run["first"]["empty_kernel"]["graph"]
+    largest = max(run["first"]["copies"], key=lambda copy: copy["bytes"])
+    text = (f"{device}, driver {run['kernel_driver']}, {run['date']}, commit {run['commit'][:12]}: {right} of {len(verdicts)} variants "
             f"right; a copy of 1 GiB {2 * largest['bytes'] / microseconds(largest) / 1e3:.0f} GB/s, an empty kernel in a graph "
             f"{microseconds(empty):.2f} us. The SM clock stood at {clocks(folder)} MHz.\n\n"
             "| what | us | rate | beside it (kiln's time over its) |\n| --- | ---: | ---: | --- |\n")
@@ -117,10 +128,9 @@ def clocks(folder):
 
 
 def markdown(results=RESULTS):
-    """The newest results of each device, by the folders' names."""
+    """The newest results of `measure` of each device, by the folders' names."""
     newest = {}
     for folder in sorted(results.glob("*/")):
-        about = next((row for row in records.read(folder, "run") if "kernel_driver" in row), None)
-        if about:
-            newest[about["first"]["device"]["name"]] = folder
+        if any(row.get("phase") == "times shipped" for row in records.read(folder, "run")) and about(folder):
+            newest[about(folder)["first"]["device"]["name"]] = folder
     return "\n".join(of_folder(newest[name]) for name in sorted(newest)) or NOTHING
