@@ -209,7 +209,7 @@ static void take_nearest(const chooser *ch, contract *chosen)
          ratio_text(c->arena, c->item->within), (unsigned)c->item->max_variants,
          plural(c->item->max_variants));
     chosen->table.within = chosen->picked.worst;
-    chosen->picked.status = PICK_MADE;
+    chosen->picked = pick(chosen->arena, &chosen->table);
 }
 
 static void choose_contract(chooser *ch, const shaped_item *item, const request *asked)
