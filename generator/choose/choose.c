@@ -209,7 +209,7 @@ static void take_nearest(const chooser *ch, contract *chosen)
          ratio_text(c->arena, c->item->within), (unsigned)c->item->max_variants,
          plural(c->item->max_variants));
     chosen->table.within = chosen->picked.worst;
-    chosen->picked.status = PICK_MADE;
+    chosen->picked = pick(chosen->arena, &chosen->table);
 }
 
 static void choose_contract(chooser *ch, const shaped_item *item, const request *asked)
@@ -439,8 +439,7 @@ void choose_variants(arena *a, plan *p, diagnostics *d, const void *context)
     const choose_options *options = context;
     const char *path = options->lock ? options->lock : lock_path(a, p);
     if (p->shaped_count == 0 && options->lock) {
-        diagnose(d, (place){.file = "--lock (LOCK in CMake)"}, message_lock_unused);
-        d->has_usage = true;
+        warn(d, (place){.file = "--lock (LOCK in CMake)"}, message_lock_unused);
     } else if (p->shaped_count > 0 && !options->ignores_lock && path &&
                (options->lock || file_exists(path))) {
         take_lock(a, p, path, d);

@@ -33,17 +33,19 @@ typedef struct search {
     goal goal;
     size_t *active; /* candidates that may be taken, ascending */
     size_t active_count;
-    size_t demands, words;   /* demands that no other implies; words of a bit for each */
-    uint32_t *ratio;         /* [candidate][point], rounded up */
-    uint64_t *cost;          /* [candidate][point]: log2 of the ratio */
-    uint64_t *met;           /* [candidate][word]: the demands that it meets */
-    uint64_t *met_by;        /* [demand][word]: the candidates that meet it */
-    bool *visited;           /* [candidate]: an earlier branch has all sets with it */
+    size_t demands, words; /* demands that no other implies; words of a bit for each */
+    uint32_t *ratio;       /* [candidate][point], rounded up */
+    uint64_t *cost;        /* [candidate][point]: log2 of the ratio */
+    uint64_t *met;         /* [candidate][word]: the demands that it meets */
+    uint64_t *met_by;      /* [demand][word]: the candidates that meet it */
+    uint64_t
+        *open; /* bits of the candidates that may be taken, except those whose sets an earlier branch has */
     size_t depth;            /* most candidates of a set */
     size_t taken[PICK_MOST]; /* by level */
     uint64_t *unmet;         /* [level][word] */
     uint64_t *lowest;        /* [level][point]: the least cost of those taken */
-    uint64_t steps;          /* pairs of a candidate and a demand or point that were looked at */
+    uint64_t *blocked;       /* bits of the candidates that meet a demand of count_apart */
+    uint64_t steps;          /* work: candidates times demands or points */
     branch *branches;        /* [level][candidate] */
     set best;
 } search;
@@ -91,13 +93,19 @@ static uint64_t time_of(const pick_table *t, size_t candidate, size_t point)
     return t->times[candidate * t->point_count + point];
 }
 
+static size_t words_of_candidates(const search *s)
+{
+    return s->table->candidate_count / WORD_BITS + 1;
+}
+
 static search search_begin(arena *a, const pick_table *t)
 {
     search s = {.table = t};
     const size_t demands = t->point_count + t->need_count, most_words = demands / WORD_BITS + 1;
     const size_t cells = t->candidate_count * t->point_count + 1, levels = PICK_MOST + 1;
     s.active = arena_alloc(a, (t->candidate_count + 1) * sizeof *s.active);
-    s.visited = arena_alloc(a, (t->candidate_count + 1) * sizeof *s.visited);
+    s.open = arena_alloc(a, words_of_candidates(&s) * sizeof *s.open);
+    s.blocked = arena_alloc(a, words_of_candidates(&s) * sizeof *s.blocked);
     s.branches = arena_alloc(a, (levels * t->candidate_count + 1) * sizeof *s.branches);
     s.ratio = arena_alloc(a, cells * sizeof *s.ratio);
     s.cost = arena_alloc(a, cells * sizeof *s.cost);
@@ -117,17 +125,20 @@ static search search_begin(arena *a, const pick_table *t)
     return s;
 }
 
+static size_t count_bits(const uint64_t *x, const uint64_t *y, size_t words)
+{
+    size_t count = 0;
+    for (size_t w = 0; w < words; w++)
+        count += (size_t)__builtin_popcountll(x[w] & y[w]);
+    return count;
+}
+
 static bool is_subset(const uint64_t *x, const uint64_t *of, size_t words)
 {
     for (size_t w = 0; w < words; w++)
         if (x[w] & ~of[w])
             return false;
     return true;
-}
-
-static size_t words_of_candidates(const search *s)
-{
-    return s->table->candidate_count / WORD_BITS + 1;
 }
 
 /* Takes the demand that lies after those taken, unless one of them implies it: then all that meet that one meet it too. Those
@@ -148,6 +159,23 @@ static void take_demand(search *s)
     s->demands = kept;
 }
 
+/* Those that the fewest candidates meet come first. */
+static void sort_demands(search *s)
+{
+    const size_t words = words_of_candidates(s);
+    for (size_t d = 1; d < s->demands; d++)
+        for (size_t k = d; k > 0; k--) {
+            uint64_t *x = s->met_by + (k - 1) * words, *y = s->met_by + k * words;
+            if (count_bits(x, x, words) <= count_bits(y, y, words))
+                break;
+            for (size_t w = 0; w < words; w++) {
+                const uint64_t bits = x[w];
+                x[w] = y[w];
+                y[w] = bits;
+            }
+        }
+}
+
 /* Finds the demands at this ratio, and which candidates meet each. At UINT32_MAX a candidate only has to be launched. */
 static void set_ratio(search *s, uint32_t ratio)
 {
@@ -165,6 +193,7 @@ static void set_ratio(search *s, uint32_t ratio)
         }
         take_demand(s);
     }
+    sort_demands(s);
     s->words = s->demands / WORD_BITS + 1;
     memset(s->met, 0, t->candidate_count * s->words * sizeof *s->met);
     for (size_t d = 0; d < s->demands; d++)
@@ -219,12 +248,15 @@ static void set_goal(search *s, goal wanted)
 {
     s->goal = wanted;
     s->active_count = 0;
+    memset(s->open, 0, words_of_candidates(s) * sizeof *s->open);
     for (size_t y = 0; y < s->table->candidate_count; y++) {
         bool is_replaced = false;
         for (size_t x = 0; x < s->table->candidate_count && !is_replaced; x++)
             is_replaced = x != y && replaces(s, x, y);
-        if (!is_replaced)
-            s->active[s->active_count++] = y;
+        if (is_replaced)
+            continue;
+        s->active[s->active_count++] = y;
+        s->open[y / WORD_BITS] |= UINT64_C(1) << y % WORD_BITS;
     }
 }
 
@@ -282,21 +314,18 @@ static void sort(size_t *items, size_t count)
 
 /* ---- the search --------------------------------------------------------------------------------------------------- */
 
-static bool meets(const search *s, size_t i, size_t demand)
+static bool has_bit(const uint64_t *bits, size_t i)
 {
-    return s->met[i * s->words + demand / WORD_BITS] >> demand % WORD_BITS & 1;
+    return bits[i / WORD_BITS] >> i % WORD_BITS & 1;
 }
 
-/* The unmet demand that the fewest candidates meet; `demands`: none is unmet. */
+/* The unmet demand that the fewest open candidates meet; `demands`: none is unmet. */
 static size_t hardest_demand(const search *s, const uint64_t *unmet)
 {
+    const size_t words = words_of_candidates(s);
     size_t hardest = s->demands, fewest = SIZE_MAX;
     for (size_t d = 0; d < s->demands && fewest > 0; d++) {
-        if (!(unmet[d / WORD_BITS] >> d % WORD_BITS & 1))
-            continue;
-        size_t count = 0;
-        for (size_t i = 0; i < s->active_count && count < fewest; i++)
-            count += !s->visited[s->active[i]] && meets(s, s->active[i], d);
+        const size_t count = has_bit(unmet, d) ? count_bits(s->met_by + d * words, s->open, words) : SIZE_MAX;
         if (count < fewest) {
             fewest = count;
             hardest = d;
@@ -305,11 +334,22 @@ static size_t hardest_demand(const search *s, const uint64_t *unmet)
     return hardest;
 }
 
-static size_t count_bits(const uint64_t *x, const uint64_t *y, size_t words)
+/* Unmet demands of which no open candidate meets two: as many candidates are needed at least. */
+static size_t count_apart(search *s, const uint64_t *unmet)
 {
+    const size_t words = words_of_candidates(s);
     size_t count = 0;
     for (size_t w = 0; w < words; w++)
-        count += (size_t)__builtin_popcountll(x[w] & y[w]);
+        s->blocked[w] = ~s->open[w];
+    for (size_t d = 0; d < s->demands; d++) {
+        const uint64_t *own = s->met_by + d * words;
+        bool is_apart = has_bit(unmet, d);
+        for (size_t w = 0; w < words && is_apart; w++)
+            is_apart = !(own[w] & s->open[w] & s->blocked[w]);
+        for (size_t w = 0; w < words && is_apart; w++)
+            s->blocked[w] |= own[w];
+        count += is_apart;
+    }
     return count;
 }
 
@@ -346,57 +386,70 @@ static int compare_branches(const void *x, const void *y)
     return order ? order : compare(a->candidate, b->candidate);
 }
 
-/* The candidates that are left at a level, the largest gain first; how many. */
-static size_t list_branches(search *s, size_t level, branch *branches)
+/* The open candidates that meet a demand, the largest gain first; how many. */
+static size_t list_branches(search *s, size_t level, size_t demand, branch *branches)
 {
+    const uint64_t *met_by = s->met_by + demand * words_of_candidates(s);
     size_t count = 0;
     for (size_t k = 0; k < s->active_count; k++) {
         const size_t i = s->active[k];
-        if (!s->visited[i])
+        if (has_bit(met_by, i) && has_bit(s->open, i))
             branches[count++] = (branch){i, gain_of(s, level, i)};
     }
     qsort(branches, count, sizeof *branches, compare_branches);
-    s->steps += s->active_count * (s->demands + (asks_mean(s) ? s->table->point_count : 0));
     return count;
 }
 
-static uint64_t gain_of_most(const branch *branches, size_t count, size_t most)
+/* The sum of the largest gains, one for each candidate that is yet to be taken: a set gains at most that. */
+static uint64_t most_gain(const search *s, size_t level)
 {
-    uint64_t gain = 0;
-    for (size_t k = 0; k < count && k < most; k++)
-        gain += branches[k].gain;
-    return gain;
+    const size_t left = s->depth - level;
+    uint64_t largest[PICK_MOST] = {0}; /* descending */
+    for (size_t k = 0; k < s->active_count; k++) {
+        if (!has_bit(s->open, s->active[k]))
+            continue;
+        uint64_t gain = gain_of(s, level, s->active[k]);
+        for (size_t n = 0; n < left && gain > 0; n++)
+            if (gain > largest[n]) {
+                const uint64_t smaller = largest[n];
+                largest[n] = gain;
+                gain = smaller;
+            }
+    }
+    return sum(largest, left);
 }
 
 /* The fewest bytes that meet so many demands, at the price of the candidate that takes fewest for each. */
-static uint64_t least_bytes(const search *s, const branch *branches, size_t count, size_t unmet)
+static uint64_t least_bytes(const search *s, size_t level, size_t unmet_count)
 {
     uint64_t least = PICK_NEVER;
-    for (size_t k = 0; k < count && branches[k].gain > 0; k++) {
-        const uint64_t bytes = candidate_bytes_of(s, branches[k].candidate);
-        const uint64_t price = branches[k].gain < unmet ? bytes * unmet / branches[k].gain : bytes;
+    for (size_t k = 0; k < s->active_count; k++) {
+        const size_t i = s->active[k];
+        const uint64_t gain = has_bit(s->open, i) ? gain_of(s, level, i) : 0;
+        const uint64_t bytes = gain ? candidate_bytes_of(s, i) : PICK_NEVER;
+        const uint64_t price = gain && gain < unmet_count ? bytes * unmet_count / gain : bytes;
         least = price < least ? price : least;
     }
     return least;
 }
 
-/* Whether no set below this level can be as good as the best. Each candidate that is yet to be taken gains at most what it would
- * gain now. */
-static bool is_hopeless(const search *s, size_t level, const branch *branches, size_t count)
+/* Whether no set below this level can be as good as the best. */
+static bool is_hopeless(search *s, size_t level)
 {
-    const size_t points = s->table->point_count, left = s->depth - level;
+    const size_t points = s->table->point_count;
     const uint64_t *unmet = s->unmet + level * s->words;
-    const size_t unmet_count = count_bits(unmet, unmet, s->words);
     uint64_t bytes = 0;
-    if (asks_mean(s))
-        return sum(s->lowest + level * points, points) > s->best.cost + gain_of_most(branches, count, left);
-    if (gain_of_most(branches, count, left) < unmet_count)
+    s->steps += s->demands * words_of_candidates(s) + s->active_count * (asks_mean(s) ? points : s->words);
+    if (count_apart(s, unmet) > s->depth - level)
         return true;
+    if (asks_mean(s))
+        return sum(s->lowest + level * points, points) > s->best.cost + most_gain(s, level);
     if (s->goal == GOAL_ANY || s->best.bytes == PICK_NEVER)
         return false;
     for (size_t k = 0; k < level; k++)
         bytes += candidate_bytes_of(s, s->taken[k]);
-    return bytes + least_bytes(s, branches, count, unmet_count) > s->best.bytes;
+    const uint64_t more = least_bytes(s, level, count_bits(unmet, unmet, s->words));
+    return more == PICK_NEVER || bytes + more > s->best.bytes;
 }
 
 /* A set that meets all demands: those taken above this level. */
@@ -436,24 +489,20 @@ static void descend(search *s, size_t level)
         consider(s, level);
         return;
     }
-    if (level == s->depth)
+    if (level == s->depth || is_hopeless(s, level))
         return;
-    const size_t count = list_branches(s, level, branches);
-    if (is_hopeless(s, level, branches, count))
-        return;
+    const size_t count = list_branches(s, level, demand, branches);
     size_t k = 0;
     for (; k < count && !is_done(s); k++) {
         const size_t i = branches[k].candidate;
-        if (!meets(s, i, demand))
-            continue;
         if (level + 1 < s->depth || meets_all(s, i, unmet)) {
             take(s, level, i);
             descend(s, level + 1);
         }
-        s->visited[i] = true;
+        s->open[i / WORD_BITS] &= ~(UINT64_C(1) << i % WORD_BITS);
     }
     while (k-- > 0)
-        s->visited[branches[k].candidate] = false;
+        s->open[branches[k].candidate / WORD_BITS] |= UINT64_C(1) << branches[k].candidate % WORD_BITS;
 }
 
 /* The best set of at most so many at this ratio, which is to be set. s->best is one that is known; where it has none: none. */
@@ -468,6 +517,15 @@ static bool find_sets(search *s, size_t depth, uint32_t ratio)
         s->lowest[p] = slowest; /* no set is slower anywhere */
     descend(s, 0);
     return s->best.count > 0;
+}
+
+/* Whether at most so many meet all demands at this ratio; s->best is such a set. */
+static bool is_enough(search *s, uint32_t ratio, size_t most)
+{
+    set_ratio(s, ratio);
+    set_goal(s, GOAL_ANY);
+    s->best.count = 0;
+    return find_sets(s, most, ratio);
 }
 
 /* The fewest that meet all demands at this ratio; most + 1: more than that. */
@@ -503,15 +561,16 @@ static picked result(const search *s, pick_status status)
     return p;
 }
 
-/* The least ratio at which `most` are enough, by halving: they are at `high`. */
-static uint32_t least_ratio(search *s, size_t most, uint32_t low, uint32_t high)
+/* The least ratio above `low` at which `most` are enough, by halving; s->best is a set that is enough at some ratio. */
+static uint32_t least_ratio(search *s, size_t most, uint32_t low)
 {
+    uint32_t high = result(s, PICK_TOO_SLOW).worst;
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
-        if (fewest_at(s, middle, most) > most)
-            low = middle;
+        if (is_enough(s, middle, most))
+            high = result(s, PICK_TOO_SLOW).worst;
         else
-            high = middle;
+            low = middle;
     }
     return high;
 }
@@ -542,7 +601,6 @@ picked pick(arena *a, const pick_table *t)
         return (picked){.status = PICK_UNDECIDED};
     if (count > most)
         return (picked){.status = PICK_UNCOVERED, .count = count};
-    const uint32_t ratio = least_ratio(&s, most, t->within, UINT32_MAX);
-    fewest_at(&s, ratio, most);
+    fewest_at(&s, least_ratio(&s, most, t->within), most);
     return s.steps < MOST_STEPS ? result(&s, PICK_TOO_SLOW) : (picked){.status = PICK_UNDECIDED};
 }

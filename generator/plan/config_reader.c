@@ -70,7 +70,7 @@ bool reader_check_keys(const reader *r, const yaml_node *map, const char *keys, 
 
 const yaml_node *reader_earlier(const yaml_node *list, const yaml_node *node)
 {
-    for (const yaml_node *n = list->first; n && n != node; n = n->next)
+    for (const yaml_node *n = list->first; node->kind == YAML_SCALAR && n && n != node; n = n->next)
         if (n->kind == YAML_SCALAR && !n->refused && strcmp(n->text, node->text) == 0)
             return n;
     return NULL;

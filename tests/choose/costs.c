@@ -84,8 +84,10 @@ int main(int argc, char **argv)
     const config_options options = {.choose = choose_variants, .choose_context = &anew};
     if (argc != 3)
         return 2;
+    static const choose_options locked = {0};
+    const config_options other_options = {.choose = choose_variants, .choose_context = &locked};
     const plan *p = config_read(a, families, argv[1], &options, &d),
-               *other = config_read(a, families, argv[2], NULL, &d);
+               *other = config_read(a, families, argv[2], &other_options, &d);
     if (!p || !other)
         return 1;
     printf("| contract | legal | chosen | KB | worst | mean | %s: variants | KB | worst | mean |\n",

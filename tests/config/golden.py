@@ -115,7 +115,7 @@ def test_every_message(_kiln):
     files, texts = errors()
     for name, pattern in rows.items():
         examples = [n for n in texts if n.partition("-")[0] == name]
-        is_of_option = re.search(rf"^--\w+ \(.*\): error: {pattern}$", COMMANDS.read_text(), re.M)
+        is_of_option = re.search(rf"^--\w+ \(.*\): (?:error|warning): {pattern}$", COMMANDS.read_text(), re.M)
         if not examples and not is_of_option:
             failed += differ(name, "an example in tests/config/errors.txt, or of an option in commands.txt\n", "none\n")
         for example in examples:
