@@ -31,10 +31,10 @@ COUNTED = [
     ("int4_quantize/type=f16,mode=sym,group=128,nibbles=low", "sm_75", "element"),
     ("nf4_unpack/type=f16,group=64,nibbles=low", "sm_80", "element"),
     ("q4k_dequantize/type=f16", "sm_80", "element"),
-    ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=aligned,stages=2,split_k=1",
+    ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1",
      "sm_80", "weight"),
-    ("rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=65536", "sm_80", "weight"),
-    ("nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=1", "sm_90", "weight"),
+    ("rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=8192", "sm_80", "weight"),
+    ("nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=8", "sm_90", "weight"),
     ("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false", "sm_80",
      "score"),
 ]
