@@ -172,7 +172,7 @@ def plan_():
         manifest = json.loads((room / "kiln_gpu.json").read_text(encoding="utf-8"))
         sets = json.loads((room / "sets.json").read_text(encoding="utf-8"))
         expect("variants of the joined configuration", [v["id"] for v in manifest["variants"]], list(sets))
-        expect("bundles", set(sets.values()), {"kiln_default", "lm_kernels", "kiln_full", "kiln_wide"})
+        expect("bundles", set(sets.values()), {"kiln_default", "lm_kernels", "kiln_full", "hand_written", "kiln_wide"})
         listing = check("--list", "--check", room / "kiln_gpu.json")
         sizes = {name: words for name, *words in map(str.split, listing.splitlines())}
         expect("variants that are listed", set(sizes), set(sets))

@@ -14,7 +14,8 @@ class Group(NamedTuple):
     only_set: tuple = ()  # the variants' bundles, as join.py names them; empty: any
 
 
-CONFIGS = "generated/default.yaml", "tests/consumer/language_model/kernels.yaml", "tests/full.yaml", "tests/wide.yaml"
+CONFIGS = ("generated/default.yaml", "tests/consumer/language_model/kernels.yaml", "tests/full.yaml", "tests/choose/hand_written.yaml",
+           "tests/wide.yaml")
 SHIPPED = ("kiln_default", "lm_kernels")
 WIDE = "kiln_wide"
 NK = (4096, 4096), (14336, 4096), (6912, 6912), (2560, 2560), (6912, 2560), (2560, 6912)
