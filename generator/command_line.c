@@ -188,7 +188,8 @@ static int write_lock(command_line *c, const plan *p, const char *path, const te
     }
     arena_free(piece);
     if (ok && !c->options[OPTION_QUIET])
-        printf("%s%s: %zu variants\n", summary->data, path, p->variant_count - first);
+        printf("%s%s: %zu variant%s\n", summary->data, path, p->variant_count - first,
+               p->variant_count - first == 1 ? "" : "s");
     return ok ? 0 : EXIT_BAD_INPUT;
 }
 
