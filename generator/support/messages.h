@@ -61,6 +61,7 @@
     M(shape_range, "expected 'from' to be at most 'to' for '%s', found %llu and %llu")                                 \
     M(shapes_too_many, "expected at most %d shapes, found more")                                                       \
     M(shape_missing, "expected '%s: NUMBER' in a shape of %s, found no such key")                                      \
+    M(shape_unread, "expected no '%s' in a shape of %s, found one: no variant of the item reads it")                   \
     M(shape_refused, "no variant of %s serves the shape %s on %s: %s")                                                 \
     M(device_unknown, "expected a device, found '%s'; there are %s")                                                   \
     M(device_ambiguous, "expected one device, found '%s', which may be %s")                                            \
