@@ -498,8 +498,7 @@ static const tuned_shape *nearest_shape(const question *q)
     const variant **variants = arena_alloc(q->arena, (q->count + 1) * sizeof *variants);
     for (size_t i = 0; i < q->count; i++)
         variants[i] = q->candidates[i].variant;
-    const tuned_choice tuned =
-        q->count > 1 ? tuned_choice_of(q->arena, q->plan, variants, q->count) : (tuned_choice){0};
+    const tuned_choice tuned = tuned_choice_of(q->arena, q->plan, variants, q->count);
     return call_nearest_shape(q->arena, &q->call, &tuned);
 }
 

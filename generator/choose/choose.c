@@ -437,10 +437,25 @@ static void refuse_unread(const chooser *ch, const shaped_item *item, contract *
     }
 }
 
+static bool has_device(const plan *p, const tuned_file *file)
+{
+    for (size_t i = 0; i < p->shaped_count; i++)
+        for (size_t k = 0; k < p->shaped[i].device_count; k++) {
+            const kiln_device *device = &p->shaped[i].devices[k].device;
+            if (device->sm == file->sm && device->multiprocessors == file->multiprocessors)
+                return true;
+        }
+    return false;
+}
+
 static void choose_anew(chooser *ch)
 {
     const plan *p = ch->plan;
     const int before = ch->d->count;
+    for (size_t i = 0; i < p->tuned_count; i++)
+        if (!has_device(p, p->tuned[i]))
+            warn(ch->d, p->tuned[i]->at, message_tuned_no_device, (unsigned)p->tuned[i]->sm,
+                 (unsigned)p->tuned[i]->multiprocessors);
     for (size_t i = 0; i < p->shaped_count; i++) {
         const size_t first = ch->contract_count;
         for (size_t number = 0; number < contract_count(&p->shaped[i].request); number++) {

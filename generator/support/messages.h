@@ -96,6 +96,8 @@
     M(tuned_size, "expected an integer argument of %s, found '%s'%s")                                                  \
     M(tuned_variant, "expected the id of a variant of %s, found '%s': %s")                                             \
     M(tuned_time_twice, "expected one time of %s at a shape of a device, found another; the first is in %s, line %d")  \
+    M(tuned_emulated, "these times are of the emulated driver, whose times say nothing of a GPU; they count as times of sm_%u")        \
+    M(tuned_no_device, "no item with shapes has a device of sm_%u with %u multiprocessors, so these times choose nothing")        \
     M(tuned_lacking, "%zu time%s of variants that the bundle lacks, which are left out; the first is of %s")           \
     /* kernels */                                                                                                      \
     M(ptx_unreadable, "cannot read the PTX %s: %s%s")                                                                  \
