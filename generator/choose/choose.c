@@ -368,6 +368,12 @@ static bool has_contract(variant *const *variants, size_t count, const request *
     return false;
 }
 
+/* What stands after `kiln choose` for the plan's lock. */
+static const char *choose_words(arena *a, const plan *p)
+{
+    return lock_path(a, p) ? p->config_path : arena_format(a, "%s --output FILE", p->config_path);
+}
+
 /* Whether the lock, or an item without shapes, has a variant of each contract that the items ask for; else diagnostics. */
 static bool serves_items(arena *a, const plan *p, const lock *l, diagnostics *d)
 {
@@ -380,7 +386,7 @@ static bool serves_items(arena *a, const plan *p, const lock *l, diagnostics *d)
                 has_contract(p->variants, p->variant_count, &asked))
                 continue;
             diagnose(d, l->at, message_lock_lacks, contract_name(a, &asked), q->at.line, p->config_path,
-                     p->config_path);
+                     choose_words(a, p));
             ok = false;
         }
     }
@@ -405,7 +411,7 @@ static void take_lock(arena *a, plan *p, const char *path, diagnostics *d)
         return;
     lock_hash(a, p, hash);
     if (strcmp(hash, l.asked) != 0)
-        warn(d, l.at, message_lock_stale, p->config_path);
+        warn(d, l.at, message_lock_stale, choose_words(a, p));
     append(a, p, l.variants, l.count);
 }
 
@@ -494,6 +500,7 @@ void choose_variants(arena *a, plan *p, diagnostics *d, const void *context)
         chooser ch = {.arena = a, .plan = p, .d = d, .options = options};
         choose_anew(&ch);
         if (!options->ignores_lock && d->count == before)
-            warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file", p->config_path);
+            warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file",
+                 choose_words(a, p));
     }
 }
