@@ -65,6 +65,12 @@ static int fail(const char *what)
     return EXIT_BAD_INPUT;
 }
 
+static int fail_usage(const char *what)
+{
+    fail(what);
+    return EXIT_BAD_USAGE;
+}
+
 static int bad_status(const command_line *c)
 {
     return c->diagnostics.has_usage ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
@@ -124,10 +130,8 @@ static int run_generate(command_line *c)
 static int run_export(command_line *c)
 {
     uint32_t jobs;
-    if (!c->options[OPTION_OUTPUT]) {
-        fail("export needs --output DIR");
-        return EXIT_BAD_USAGE;
-    }
+    if (!c->options[OPTION_OUTPUT])
+        return fail_usage("export needs --output DIR");
     if (!read_count(c, OPTION_JOBS, &jobs))
         return EXIT_BAD_USAGE;
     plan *p = read_plan(c);
@@ -225,11 +229,9 @@ static int run_choose(command_line *c)
     text summary = text_new(c->arena);
     if (!read_count(c, OPTION_CANDIDATES, &candidates))
         return EXIT_BAD_USAGE;
-    if (candidates > 0 && !c->options[OPTION_OUTPUT] && !c->options[OPTION_DIFF]) {
-        fail(
+    if (candidates > 0 && !c->options[OPTION_OUTPUT] && !c->options[OPTION_DIFF])
+        return fail_usage(
             "choose --candidates needs --output FILE: the lock beside the configuration is for the bundle that ships");
-        return EXIT_BAD_USAGE;
-    }
     plan *p = read_config(
         c, &(choose_options){.ignores_lock = true, .candidates = candidates, .summary = &summary});
     int status = p ? 0 : bad_status(c);
@@ -240,7 +242,8 @@ static int run_choose(command_line *c)
     } else if (p) {
         const char *path = c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : lock_path(c->arena, p);
         if (!path)
-            status = fail("a configuration from a pipe has no lock file beside it: give --output FILE");
+            status = fail_usage(
+                "choose needs --output FILE: a configuration from a pipe has no lock file beside it");
         else if (c->options[OPTION_DIFF])
             status = print_lock_diff(c, p, path);
         else
@@ -497,7 +500,7 @@ static const struct {
     char letter; /* 0: none */
     const char *value, *about;
 } options[OPTION_COUNT] = {
-    [OPTION_OUTPUT]  = {"output",  'o', "DIR",   "write there; generate: default is beside CONFIG"},
+    [OPTION_OUTPUT]  = {"output",  'o', "PATH",  "write to this folder, or choose: to this file; generate and choose: default is beside CONFIG"},
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
     [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
     [OPTION_DEVICE]  = {"device",  'd', "D",     "a device by words of its name, as 'orin nano', or of a tuned file; an unknown one lists all"},

@@ -163,6 +163,15 @@ const kiln_arg *call_too_large(arena *a, const call *c, const variant *v)
     return NULL;
 }
 
+const kiln_arg *call_too_wide(arena *a, const call *c, const variant *v)
+{
+    for (size_t i = 0; c->family->args[i].name; i++)
+        if (arg_is_size(&c->family->args[i]) && c->args[i] > arg_largest(&c->family->args[i]) &&
+            variant_has_arg(a, v, &c->family->args[i]))
+            return &c->family->args[i];
+    return NULL;
+}
+
 bool call_has_room(const call *c, const terms *t, uint32_t fixed)
 {
     return call_number(c, t->shared_bytes) + fixed <= c->device->max_shared_bytes;

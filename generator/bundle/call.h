@@ -62,6 +62,9 @@ const kiln_arg *call_misaligned(const call *c, const terms *t);
 /* An array that would have 2^63 bytes or more, which launches of the variant refuse; null: none. */
 const kiln_arg *call_too_large(arena *a, const call *c, const variant *v);
 
+/* An integer of the variant's that its type cannot hold; null: none. */
+const kiln_arg *call_too_wide(arena *a, const call *c, const variant *v);
+
 /* Whether the device has the shared memory that the call takes, beside `fixed` bytes of the kernel's own. */
 bool call_has_room(const call *c, const terms *t, uint32_t fixed);
 

@@ -45,15 +45,24 @@ static const char *read_number(arena *a, const kiln_arg *arg, const char *word, 
 {
     char *end = NULL;
     const bool is_real = arg->kind == KILN_ARG_VALUE && (arg->type[0] == 'f' || arg->type[0] == '$');
-    const bool is_narrow = arg->kind == KILN_ARG_VALUE && strstr(arg->type, "32");
+    const uint64_t most = arg_is_size(arg) ? arg_largest(arg) : UINT64_MAX;
     const double real = is_real ? strtod(word, &end) : 0;
     errno = 0;
-    *number = is_real ? 0 : strtoull(word, &end, 0);
+    *number = is_real ? (uint64_t)(real != 0) : strtoull(word, &end, 0);
     const bool is_read = *word >= '0' && *word <= '9' && *end == '\0' && errno == 0;
-    if (!is_read || !(real < 1e300) || (is_narrow && *number > UINT32_MAX))
-        return arena_format(a, "expected a number of at least 0%s for %s, found '%s'",
-                            is_narrow && !is_real ? ", of 32 bits," : "", arg->name, quote_text(a, word));
+    if (!is_read || !(real < 1e300) || *number > most)
+        return arena_format(a, "expected a number from 0%s for %s, found '%s'",
+                            most < UINT64_MAX ? arena_format(a, " to %llu", (unsigned long long)most)
+                            : is_real         ? " on"
+                                              : " to 2^64 - 1",
+                            arg->name, quote_text(a, word));
     return NULL;
+}
+
+/* A boolean as calls in C give it. */
+static const char *bool_word(const char *word)
+{
+    return strcmp(word, "0") == 0 ? "false" : strcmp(word, "1") == 0 ? "true" : word;
 }
 
 static const char *read_value(question *q, const char *value)
@@ -81,12 +90,14 @@ static const char *read_value(question *q, const char *value)
     if (!family_find_param(family, name, &index) || family->params[index].role != KILN_ROLE_CONTRACT)
         return arena_format(a, "there is no argument and no contract parameter '%s'%s", quote_text(a, name),
                             suggest_text(a, name, names.data));
-    if (!param_has_value(&family->params[index], equals + 1))
-        return arena_format(a, "%s is never '%s'; it is %s", name, quote_text(a, equals + 1),
-                            param_values_text(a, &family->params[index]));
+    const kiln_param *param = &family->params[index];
+    const char *word = param->type == KILN_PARAM_BOOL ? bool_word(equals + 1) : equals + 1;
+    if (!param_has_value(param, word))
+        return arena_format(a, "%s is never '%s'; it is %s", name, quote_text(a, word),
+                            param_values_text(a, param));
     if (q->params[index])
         return arena_format(a, "%s is given twice", name);
-    q->params[index] = param_value_of(a, &family->params[index], equals + 1).text;
+    q->params[index] = param_value_of(a, param, word).text;
     return NULL;
 }
 
@@ -432,6 +443,22 @@ static const char *broken_text(const question *q)
     return arena_format(q->arena, "%s%s", rule_text(q, &t, broken, " must be "), hint);
 }
 
+/* An argument that the call sets and that the bundle refuses; null: none. */
+static const kiln_arg *refused_arg(const question *q)
+{
+    const variant **variants = arena_alloc(q->arena, (q->plan->variant_count + 1) * sizeof *variants);
+    size_t count = 0;
+    for (size_t i = 0; i < q->plan->variant_count; i++)
+        if (q->plan->variants[i]->family == q->call.family)
+            variants[count++] = q->plan->variants[i];
+    for (const kiln_arg *arg = q->call.family->args; arg->name; arg++) {
+        const size_t i = (size_t)(arg - q->call.family->args);
+        if (q->origins[i] == ORIGIN_GIVEN && q->args[i] && arg_use_of(q->arena, variants, arg) == ARG_REFUSED)
+            return arg;
+    }
+    return NULL;
+}
+
 /* What is wrong with the call; null: nothing. Puts in what it leaves out. */
 static const char *complete(question *q)
 {
@@ -443,6 +470,9 @@ static const char *complete(question *q)
         return "the configuration does not have this family";
     if (q->options->is_contiguous && !q->call.family->dense)
         return "the family has no strides for --contiguous";
+    const kiln_arg *found = refused_arg(q);
+    if (found)
+        return arena_format(q->arena, "%s must be 0: this bundle does not read it", found->name);
     fill_contract(q, &m);
     if (q->count == 0)
         return other_contracts(q);
@@ -452,6 +482,9 @@ static const char *complete(question *q)
         return arena_format(q->arena, "%s %s missing, as in\n%s%s", m.names.data, m.count > 1 ? "are" : "is",
                             q->options->command, m.words.data);
     fill_sizes(q);
+    if ((found = call_too_wide(q->arena, &q->call, q->candidates[0].variant)))
+        return arena_format(q->arena, "%s would be %llu, more than a %s holds", found->name,
+                            (unsigned long long)q->args[found - q->call.family->args], found->type);
     const char *broken = broken_text(q);
     if (!broken)
         fill_workspace(q);
@@ -465,8 +498,7 @@ static const tuned_shape *nearest_shape(const question *q)
     const variant **variants = arena_alloc(q->arena, (q->count + 1) * sizeof *variants);
     for (size_t i = 0; i < q->count; i++)
         variants[i] = q->candidates[i].variant;
-    const tuned_choice tuned =
-        q->count > 1 ? tuned_choice_of(q->arena, q->plan, variants, q->count) : (tuned_choice){0};
+    const tuned_choice tuned = tuned_choice_of(q->arena, q->plan, variants, q->count);
     return call_nearest_shape(q->arena, &q->call, &tuned);
 }
 
@@ -630,7 +662,8 @@ bool explain_call(text *out, const plan *p, const kiln_family *family, const kil
                   .terms = terms_of(a, family),
                   .candidates = arena_alloc(a, (p->variant_count + 1) * sizeof *q.candidates)};
     for (size_t i = 0; i < arg_count; i++)
-        args[i] = family->args[i].kind == KILN_ARG_VALUE ? 0 : MOST_ALIGNMENT;
+        args[i] =
+            family->args[i].kind == KILN_ARG_VALUE || arg_may_be_null(&family->args[i]) ? 0 : MOST_ALIGNMENT;
     for (size_t i = 0; i < value_count; i++) {
         const char *wrong = read_value(&q, values[i]);
         if (wrong)

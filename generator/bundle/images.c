@@ -24,6 +24,26 @@ bool variant_has_arg(arena *a, const variant *v, const kiln_arg *arg)
     return !arg->when || value_of(a, v, arg->when) != 0;
 }
 
+bool variants_have_arg(arena *a, const variant *const *variants, const kiln_arg *arg)
+{
+    while (*variants && !variant_has_arg(a, *variants, arg))
+        variants++;
+    return *variants != NULL;
+}
+
+arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg)
+{
+    const kiln_family *family = (*variants)->family;
+    const kiln_workspace *w = family->workspace;
+    const char *const of_workspace[] = {w ? w->arg : NULL, w ? w->counters : NULL, w ? w->size : NULL,
+                                        family->workspace_parts};
+    for (size_t i = 0; w && i < sizeof of_workspace / sizeof *of_workspace; i++)
+        if (of_workspace[i] && strcmp(of_workspace[i], arg->name) == 0 &&
+            !variants_have_arg(a, variants, arg_find(family->args, w->arg)))
+            return ARG_IGNORED;
+    return variants_have_arg(a, variants, arg) ? ARG_READ : ARG_REFUSED;
+}
+
 const char *variant_arg_type(const variant *v, const kiln_arg *arg)
 {
     if (arg->type[0] != '$')

@@ -35,6 +35,19 @@ typedef struct image {
 
 /* Whether the variant's kernel takes this argument, and the argument's type with "$name" put in. */
 bool variant_has_arg(arena *a, const variant *v, const kiln_arg *arg);
+
+/* Whether some of one family's variants, up to a null, has it. */
+bool variants_have_arg(arena *a, const variant *const *variants, const kiln_arg *arg);
+
+/* What a bundle does with an argument that a call sets. Those of a workspace go with the workspace. */
+typedef enum arg_use {
+    ARG_READ,    /* by some variant */
+    ARG_IGNORED, /* of a workspace that no variant takes */
+    ARG_REFUSED
+} arg_use;
+
+/* By the variants of one family, up to a null. */
+arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg);
 const char *variant_arg_type(const variant *v, const kiln_arg *arg);
 
 /* Of a pointer: what an element takes. */

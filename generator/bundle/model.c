@@ -258,29 +258,6 @@ static const char *value_when_zero(arena *a, const bundle_family *f, size_t para
     return family_has_value(f, param_index, value) ? value : NULL;
 }
 
-static bool has_arg(arena *a, const bundle_family *f, const kiln_arg *arg)
-{
-    for (size_t i = 0; i < f->variant_count; i++)
-        if (variant_has_arg(a, f->variants[i]->variant, arg))
-            return true;
-    return false;
-}
-
-/* The arguments of a workspace go with the workspace. */
-static void find_readers(arena *a, bundle_family *f, bundle_field *field)
-{
-    const kiln_workspace *w = f->family->workspace;
-    const char *const of_workspace[] = {w ? w->arg : NULL, w ? w->counters : NULL, w ? w->size : NULL,
-                                        f->family->workspace_parts};
-    field->is_read = has_arg(a, f, field->arg);
-    for (size_t i = 0; i < sizeof of_workspace / sizeof *of_workspace; i++)
-        if (w && of_workspace[i] && strcmp(of_workspace[i], field->arg->name) == 0 &&
-            !has_arg(a, f, arg_find(f->family->args, w->arg))) {
-            field->is_ignored = true;
-            field->is_read = false;
-        }
-}
-
 /* A value with a shape is an array of bytes: a struct that a kernel of external PTX takes by value. */
 static void add_arg_field(arena *a, bundle_family *f, const kiln_arg *arg)
 {
@@ -294,7 +271,9 @@ static void add_arg_field(arena *a, bundle_family *f, const kiln_arg *arg)
         field.elements = (uint32_t)strtoul(arg->shape, NULL, 10);
         field.alignment = arg->alignment;
     }
-    find_readers(a, f, &field);
+    const arg_use use = arg_use_of(a, f->common->alike, arg);
+    field.is_read = use == ARG_READ;
+    field.is_ignored = use == ARG_IGNORED;
     add_field(f, field, scalar.bytes);
 }
 
@@ -394,7 +373,7 @@ static bool reads_strides(arena *a, const bundle_family *f)
         const size_t count =
             dense_applies(a, f->family, row, f->common) ? dense_strides(a, f->family, row, &strides) : 0;
         for (size_t i = 0; i < count; i++)
-            if (has_arg(a, f, arg_find(f->family->args, strides[i].arg)))
+            if (variants_have_arg(a, f->common->alike, arg_find(f->family->args, strides[i].arg)))
                 return true;
     }
     return false;
@@ -425,7 +404,7 @@ static bundle_family *family_of(arena *a, bundle_model *m, name_table *names, co
 static bool has_workspace_size(arena *a, const bundle_family *f)
 {
     const kiln_workspace *w = f->family->workspace;
-    return w && has_arg(a, f, arg_find(f->family->args, w->size));
+    return w && variants_have_arg(a, f->common->alike, arg_find(f->family->args, w->size));
 }
 
 static void make_families(arena *a, bundle_model *m)

@@ -256,6 +256,10 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
         return broken->text;
     if (!variant_serves(c->plan, one->variant, asked->device->sm))
         return "no image for this device";
+    const kiln_arg *wide = call_too_wide(c->arena, asked, one->variant);
+    if (wide)
+        return arena_format(c->arena, "%s would be %llu, more than a %s holds", wide->name,
+                            (unsigned long long)asked->args[wide - asked->family->args], wide->type);
     if (call_misaligned(asked, &one->terms))
         return "a pointer is not aligned";
     if (!call_has_room(asked, &one->terms, one->code.static_shared_bytes))

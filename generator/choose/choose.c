@@ -401,11 +401,11 @@ static bool has_contract(variant *const *variants, size_t count, const request *
     return false;
 }
 
-/* "kernels.yaml --targets sm_90": what `kiln choose` has to be told. */
+/* "kernels.yaml --targets sm_90": what stands after `kiln choose` for the plan's lock. */
 static const char *choose_arguments(arena *a, const plan *p)
 {
-    return p->target_option ? arena_format(a, "%s --targets %s", p->config_path, p->target_option)
-                            : p->config_path;
+    return arena_format(a, "%s%s%s%s", p->config_path, p->target_option ? " --targets " : "",
+                        p->target_option ? p->target_option : "", lock_path(a, p) ? "" : " --output FILE");
 }
 
 /* Whether the lock, or an item without shapes, has a variant of each contract that the items ask for; else diagnostics. */
@@ -467,15 +467,61 @@ static void take_lock(arena *a, plan *p, const char *path, diagnostics *d)
     append(a, p, l.variants, count);
 }
 
+/* Diagnostics for sizes that shapes of the item set, and that no candidate reads in any of its contracts. */
+static void refuse_unread(const chooser *ch, const shaped_item *item, contract *const *contracts,
+                          size_t count)
+{
+    const kiln_family *family = item->request.family;
+    size_t variant_count = 0, capacity = 0;
+    const variant **variants = NULL;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < contracts[i]->candidates.count; k++)
+            *(const variant **)arena_push(ch->arena, (void **)&variants, &variant_count, &capacity,
+                                          sizeof *variants) = contracts[i]->candidates.items[k].variant;
+    if (variant_count == 0)
+        return;
+    *(const variant **)arena_push(ch->arena, (void **)&variants, &variant_count, &capacity,
+                                  sizeof *variants) = NULL;
+    for (const kiln_arg *arg = family->args; arg->name; arg++) {
+        const size_t number = (size_t)(arg - family->args);
+        for (size_t i = 0; i < item->shape_count; i++) {
+            const call_shape *s = &item->shapes[i];
+            const bool is_set =
+                           s->expressions[number] || (s->sizes[number] && s->sizes[number] != SHAPE_ANY_SIZE),
+                       is_new = i == 0 || s->at.line != s[-1].at.line || s->at.column != s[-1].at.column;
+            if (is_set && is_new && arg_use_of(ch->arena, variants, arg) == ARG_REFUSED)
+                diagnose(ch->d, s->at, message_shape_unread, arg->name, family->name);
+        }
+    }
+}
+
+static bool has_device(const plan *p, const tuned_file *file)
+{
+    for (size_t i = 0; i < p->shaped_count; i++)
+        for (size_t k = 0; k < p->shaped[i].device_count; k++) {
+            const kiln_device *device = &p->shaped[i].devices[k].device;
+            if (device->sm == file->sm && device->multiprocessors == file->multiprocessors)
+                return true;
+        }
+    return false;
+}
+
 static void choose_anew(chooser *ch)
 {
     const plan *p = ch->plan;
     const int before = ch->d->count;
-    for (size_t i = 0; i < p->shaped_count; i++)
+    for (size_t i = 0; i < p->tuned_count; i++)
+        if (!has_device(p, p->tuned[i]))
+            warn(ch->d, p->tuned[i]->at, message_tuned_no_device, (unsigned)p->tuned[i]->sm,
+                 (unsigned)p->tuned[i]->multiprocessors);
+    for (size_t i = 0; i < p->shaped_count; i++) {
+        const size_t first = ch->contract_count;
         for (size_t number = 0; number < contract_count(&p->shaped[i].request); number++) {
             const request asked = contract_at(&p->shaped[i].request, number);
             choose_contract(ch, &p->shaped[i], &asked);
         }
+        refuse_unread(ch, &p->shaped[i], ch->contracts + first, ch->contract_count - first);
+    }
     for (size_t i = 0; i < p->budget_count && ch->d->count == before; i++)
         keep_within(ch, &p->budgets[i]);
     for (size_t i = 0; i < ch->contract_count; i++) {
@@ -506,6 +552,7 @@ void choose_variants(arena *a, plan *p, diagnostics *d, const void *context)
         chooser ch = {.arena = a, .plan = p, .d = d, .options = options};
         choose_anew(&ch);
         if (!options->ignores_lock && d->count == before)
-            warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file", p->config_path);
+            warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file",
+                 choose_arguments(a, p));
     }
 }

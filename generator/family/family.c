@@ -66,6 +66,12 @@ const char *arg_direction(kiln_arg_kind kind)
     return names[kind];
 }
 
+uint64_t arg_largest(const kiln_arg *arg)
+{
+    const unsigned long bits = strtoul(arg->type + strcspn(arg->type, "0123456789"), NULL, 10);
+    return bits > 0 && bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX;
+}
+
 bool arg_may_be_null(const kiln_arg *arg)
 {
     return arg->kind == KILN_ARG_OPTIONAL_IN || arg->kind == KILN_ARG_OPTIONAL_OUT;

@@ -65,6 +65,9 @@ const char *arg_direction(kiln_arg_kind kind);
 
 bool arg_may_be_null(const kiln_arg *arg);
 
+/* The largest number of an integer's type; 32 bits of either sign count as they lie in memory. */
+uint64_t arg_largest(const kiln_arg *arg);
+
 /* The bytes of the word of the family's groups that the argument's name begins with; 0: it is in none. */
 size_t arg_group_length(const kiln_family *family, const kiln_arg *arg);
 

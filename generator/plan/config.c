@@ -448,7 +448,8 @@ static void read_root(reader *r, const yaml_node *root)
     reader_check_ptx_names(r);
     if (r->d->count == 0 && r->options->choose)
         r->options->choose(r->arena, r->plan, r->d, r->options->choose_context);
-    tuned_bind(r->arena, r->plan, r->d);
+    if (r->d->count == 0) /* an item with an error would leave its variants out */
+        tuned_bind(r->arena, r->plan, r->d);
     plan_check(r->arena, r->plan, r->target_places, r->d);
 }
 

@@ -76,10 +76,11 @@ bool reader_number(const reader *r, const yaml_node *node, const char *key, uint
     return false;
 }
 
-/* As the program that measures takes it: 32 bits of either sign are written as they lie in memory. */
+/* Of as many digits as are read. */
 static uint64_t largest_of(const kiln_arg *arg)
 {
-    return strstr(arg->type, "32") ? UINT32_MAX : strstr(arg->type, "16") ? UINT16_MAX : LARGEST_SIZE;
+    const uint64_t largest = arg_largest(arg);
+    return largest < LARGEST_SIZE ? largest : LARGEST_SIZE;
 }
 
 /* ---- the values of a size ----------------------------------------------------------------------------------------- */

@@ -175,6 +175,7 @@ static void read_entry(tuned_reader *t, const yaml_node *item)
 
 static void read_root(tuned_reader *t, const yaml_node *root)
 {
+    static const char emulated[] = "kiln emulated "; /* what tools/emulator calls its devices */
     const reader *r = t->r;
     uint64_t multiprocessors = 0;
     const yaml_node *capability = yaml_member(root, "compute_capability"),
@@ -192,6 +193,8 @@ static void read_root(tuned_reader *t, const yaml_node *root)
     t->file->multiprocessors = (uint32_t)multiprocessors;
     if (device && reader_is_kind(r, device, YAML_SCALAR, "device", "the name of a device"))
         t->file->device = device->text;
+    if (ok && t->file->device && strncmp(t->file->device, emulated, strlen(emulated)) == 0)
+        warn(r->d, device->at, message_tuned_emulated, (unsigned)t->file->sm);
     if (!ok || !times || !reader_is_kind(r, times, YAML_LIST, "times", "a list of measured shapes"))
         return;
     for (const yaml_node *item = times->first; item; item = item->next)
@@ -210,7 +213,8 @@ static void read_file(reader *r, const yaml_node *node)
     const int before = r->d->count;
     const yaml_node *root = yaml_parse(r->arena, path, data.data, data.length, r->d);
     tuned_reader t = {.r = r, .file = arena_alloc(r->arena, sizeof *t.file)};
-    *t.file = (tuned_file){.asked = node->text, .path = path, .data = data.data, .bytes = data.length};
+    *t.file = (tuned_file){
+        .asked = node->text, .at = node->at, .path = path, .data = data.data, .bytes = data.length};
     *(const tuned_file **)arena_push(r->arena, (void **)&r->plan->tuned, &r->plan->tuned_count,
                                      &r->plan->tuned_capacity, sizeof t.file) = t.file;
     if (!root && r->d->count == before)

@@ -10,6 +10,7 @@
 /* What kiln_add_tune's program writes for one device. */
 typedef struct tuned_file {
     const char *asked, *path; /* as the configuration names it; where it was read */
+    place at;                 /* in the configuration */
     const char *data;
     size_t bytes;
     const char *device; /* its name; null: it does not say */

@@ -1,5 +1,6 @@
 /* Reads whole files, and writes several together: only those whose bytes change, and only over files that
  * kiln wrote. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "files.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -231,16 +233,42 @@ static const char *kind_of(mode_t mode)
     return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* Whether the file may be replaced; otherwise a diagnostic. An empty file or a link loses nothing. */
-static bool may_write(const file_output *f, bool replaces_all, diagnostics *d)
+/* Whether the system made the link, as /dev/stdout and /proc/self/fd/1, whatever it leads to now. */
+static bool is_system_link(arena *a, const char *path)
+{
+    char *folder = realpath(folder_of(a, path), NULL);
+    const bool is_system = folder && (strcmp(folder, "/dev") == 0 || strcmp(folder, "/proc") == 0 ||
+                                      file_begins(folder, "/proc/"));
+    free(folder);
+    return is_system;
+}
+
+/* What is at the path in place of a regular file or a link to one; null: nothing. A link that leads nowhere loses nothing. */
+static const char *other_kind(arena *a, const char *path, const struct stat *own)
+{
+    struct stat end;
+    if (S_ISREG(own->st_mode))
+        return NULL;
+    if (!S_ISLNK(own->st_mode))
+        return kind_of(own->st_mode);
+    if (is_system_link(a, path))
+        return "a link of the system";
+    return stat(path, &end) != 0 || S_ISREG(end.st_mode)
+               ? NULL
+               : arena_format(a, "a link to %s", kind_of(end.st_mode));
+}
+
+/* Whether the file may be replaced; otherwise a diagnostic. An empty file or a link to a file loses nothing. */
+static bool may_write(arena *a, const file_output *f, bool replaces_all, diagnostics *d)
 {
     struct stat status;
-    if (lstat(f->path, &status) != 0 || S_ISLNK(status.st_mode))
+    if (lstat(f->path, &status) != 0)
         return true; /* writing reports a path that leads nowhere */
-    if (!S_ISREG(status.st_mode))
-        diagnose(d, (place){.file = f->path}, "cannot write: %s is in its place", kind_of(status.st_mode));
-    else if (replaces_all || !f->form || status.st_size == 0 || file_is(f->path, f->form, f->mark) ||
-             is_written(f))
+    const char *other = other_kind(a, f->path, &status);
+    if (other)
+        diagnose(d, (place){.file = f->path}, "cannot write: %s is in its place", other);
+    else if (S_ISLNK(status.st_mode) || replaces_all || !f->form || status.st_size == 0 ||
+             file_is(f->path, f->form, f->mark) || is_written(f))
         return true;
     else
         diagnose(d, (place){.file = f->path},
@@ -313,7 +341,7 @@ static bool write_held(arena *a, const file_output *files, size_t count, bool re
     const char **temporary = arena_alloc(a, count * sizeof *temporary);
     bool ok = true;
     for (size_t i = 0; i < count; i++)
-        ok = may_write(&files[i], replaces_all, d) && ok;
+        ok = may_write(a, &files[i], replaces_all, d) && ok;
     for (size_t i = 0; i < count && ok; i++) {
         if (is_written(&files[i]) && !files[i].is_stamp)
             continue;

@@ -48,8 +48,8 @@ void file_add(file_output *f, spool_range range); /* what is in the spool alread
  * left alone. The others are first written under temporary names in their folders and renamed only when all
  * are written, so that a failure leaves the old files. So does a signal that ends the program, after the
  * temporary files are removed. A file that kiln did not write is a diagnostic, unless all may be replaced; so
- * is anything but a regular file, which is not opened. A link is replaced, not followed. False after a
- * diagnostic, which names the file. */
+ * is anything but a regular file, which is not opened, and a link to anything else. A link to a file, or to nowhere,
+ * is replaced, not followed. False after a diagnostic, which names the file. */
 bool files_write(arena *a, const file_output *files, size_t count, bool replaces_all, diagnostics *d);
 
 /* Whether none of the files would replace an input; otherwise diagnostics. */

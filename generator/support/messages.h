@@ -62,6 +62,7 @@
     M(shape_range, "expected 'from' to be at most 'to' for '%s', found %llu and %llu")                                 \
     M(shapes_too_many, "expected at most %d shapes, found more")                                                       \
     M(shape_missing, "expected '%s: NUMBER' in a shape of %s, found no such key")                                      \
+    M(shape_unread, "expected no '%s' in a shape of %s, found one: no variant of the item reads it")                   \
     M(shape_refused, "no variant of %s serves the shape %s on %s: %s")                                                 \
     M(device_unknown, "expected a device, found '%s'; there are %s")                                                   \
     M(device_ambiguous, "expected one device, found '%s', which may be %s")                                            \
@@ -97,6 +98,8 @@
     M(tuned_size, "expected an integer argument of %s, found '%s'%s")                                                  \
     M(tuned_variant, "expected the id of a variant of %s, found '%s': %s")                                             \
     M(tuned_time_twice, "expected one time of %s at a shape of a device, found another; the first is in %s, line %d")  \
+    M(tuned_emulated, "these times are of the emulated driver, whose times say nothing of a GPU; they count as times of sm_%u")        \
+    M(tuned_no_device, "no item with shapes has a device of sm_%u with %u multiprocessors, so these times choose nothing")        \
     M(tuned_lacking, "%zu time%s of variants that the bundle lacks, which are left out; the first is of %s")           \
     /* kernels */                                                                                                      \
     M(ptx_unreadable, "cannot read the PTX %s: %s%s")                                                                  \

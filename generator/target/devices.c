@@ -32,19 +32,18 @@ static bool is_called(const char *device, const char *name)
     return !word;
 }
 
-/* A whole name comes before words of a longer one. ROWS: there is none, or there are several. */
+/* The device that has the words in its name, where those of all others that have them contain its whole name: "agx orin" is the
+ * Jetson AGX Orin, not the Jetson AGX Orin 32GB. ROWS: there is none. */
 static size_t find_row(const char *name)
 {
-    size_t found = ROWS, count = 0;
     for (size_t i = 0; i < ROWS; i++) {
-        if (strcasecmp(rows[i].name, name) == 0)
+        bool is_one = is_called(rows[i].name, name);
+        for (size_t k = 0; k < ROWS && is_one; k++)
+            is_one = !is_called(rows[k].name, name) || is_called(rows[k].name, rows[i].name);
+        if (is_one)
             return i;
-        if (is_called(rows[i].name, name)) {
-            found = i;
-            count++;
-        }
     }
-    return count == 1 ? found : ROWS;
+    return ROWS;
 }
 
 const char *device_find(uint32_t sm, const char *name, kiln_device *out)

@@ -295,6 +295,9 @@ static void test_median(void **state)
     (void)state;
     assert_true(stopwatch_median_us(&t, 4) == 3);
     assert_true(stopwatch_median_us(&t, 3) == 2);
+    assert_int_equal(stopwatch_median_ns(&(task){.samples_us = {1e-9}}, 1), 1);
+    assert_int_equal(stopwatch_median_ns(&(task){.samples_us = {4294967.295}}, 1), UINT32_MAX);
+    assert_int_equal(stopwatch_median_ns(&(task){.samples_us = {4294967.296}}, 1), 0);
 }
 
 int main(void)

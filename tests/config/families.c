@@ -303,6 +303,7 @@ static const kiln_arg product_args[] = {
     {"n", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "columns"},
     {"k", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements of a row of x"},
     {"stride", KILN_ARG_VALUE, "u32", NULL, 0, NULL, "elements between rows of x"},
+    {"offset", KILN_ARG_VALUE, "u32", NULL, 0, "x == f32", "added to y"},
     {"in", KILN_ARG_IN, "$x", "m, stride", 16, NULL, "x"},
     {"out", KILN_ARG_OUT, "f32", "m, n", 16, NULL, "y"},
     {"workspace", KILN_ARG_SCRATCH, "f32", "m, n, split_k", 16, "split_k != 1", "sums of the parts"},
@@ -340,6 +341,8 @@ static void emit_product(ptx_fn *f, const kiln_variant *v)
     ptx_param(f, PTX_U32, "n");
     ptx_val k = ptx_param(f, PTX_U32, "k");
     ptx_param(f, PTX_U32, "stride");
+    if (kiln_is(v, "x", "f32"))
+        ptx_param(f, PTX_U32, "offset");
     ptx_param_ptr(f, kiln_type(v, "x"), "in");
     ptx_val out = ptx_param_ptr(f, PTX_F32, "out");
     if (is_split)

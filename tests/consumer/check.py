@@ -196,6 +196,7 @@ def messages(scratch):
              ("kiln_add_bundle(x CONFIG k.yaml TYPO)", "", "unknown argument 'TYPO'"),
              ("kiln_add_bundle(x CONFIG k.yaml SHARDS)", "", "nothing stands after SHARDS"),
              ("kiln_add_bundle(x CONFIG k.yaml LOCK)", "", "nothing stands after LOCK"),
+             ("kiln_add_bundle(x CONFIG k.yaml LOCK no.lock.yaml)", "bundle: x\n", "no.lock.yaml` writes it"),
              ("kiln_add_bundle(x CONFIG k.yaml PTX y)", "", "there is no y, which PTX names; kiln_add_ptx makes it"),
              ("kiln_add_ptx(x SOURCES k.yaml)", "", "ARCHS is missing"),
              ("kiln_add_ptx(x ARCHS 80)", "", "SOURCES is missing"),

@@ -66,7 +66,7 @@ def explained(folder, kind, rows):
 
 ITEMS = ["  - {family: nf4_gemm, a: [f32, f16], shapes: [{m: [16, 8], n: 64, k: 64}, {m: 8, n: 64, k: 64}]}\n",
          "  - {family: nf4_gemm, a: bf16, shapes: [{m: 8, n: 64, k: 2 * n}]}\n",
-         "  - {family: attention, shapes: [{batch: 1, q_heads: 1, kv_heads: 1, q_length: 9, k_length: 9, pages_size: 32}]}\n"]
+         "  - {family: attention, layout: paged, shapes: [{batch: 1, q_heads: 1, kv_heads: 1, q_length: 9, k_length: 9, pages_size: 32}]}\n"]
 
 
 def shapes_of(folder, items):
@@ -133,7 +133,9 @@ def main():
                 all_times = [time for (at, name), time in times.items() if at == rows and f",x={kind}," in name]
                 least = min(times[rows, name] for name in mine if (rows, name) in times)
                 expect(f"{kind}, {rows} rows: {least} ns of {min(all_times)} are within 1.05", least <= 1.05 * min(all_times), True)
-        expect("what is said of the new lock", run(folder, KILN, "generate", "loop.yaml", "-q").stderr, "")
+        expect("what is said of the new lock, beside where the times are from",
+               re.fullmatch(r"h100.yaml:\S+ warning: these times are of the emulated driver, .*\n",
+                            run(folder, KILN, "generate", "loop.yaml", "-q").stderr) is not None, True)
 
         # By hand: of each type one variant that was not chosen is the fastest by far up to 4 rows, and another one beyond.
         few, many = ({next(name for name in names if f",x={kind}," in name and name not in chosen) for kind in TYPES}

@@ -215,9 +215,14 @@ def program():
         expect("the count", "\n1 measured, 0 measured before, 0 ruled out by rules or the device, 1 failed; " in done.stdout, True)
 
         # What is no regular file stays, and a link's target is written, not the link.
-        for output in "/dev/full", ".":
+        os.mkfifo(folder / "pipe")
+        for name, end in ("to_null", "/dev/null"), ("to_pipe", "pipe"), ("to_nowhere", "nowhere"):
+            (folder / name).symlink_to(end)
+        for output in "/dev/full", ".", "to_null", "to_pipe", "to_nowhere":
             said = run(TUNE, "shapes.yaml", "-o", output, "--driver", DRIVER, cwd=folder, status=1).stderr
-            expect(f"-o {output}", said, f"{output}: error: expected a regular file, or a new one, found a folder, pipe or device\n")
+            expect(f"-o {output}", said, f"{output}: error: expected a regular file, or a new one, found a folder, pipe, device or broken link\n")
+        expect("the links", [(folder / name).is_symlink() for name in ("to_null", "to_pipe", "to_nowhere")], [True] * 3)
+        expect("what is made behind a broken link", (folder / "nowhere").exists(), False)
         (folder / "there").mkdir()
         (folder / "there/real.yaml").write_bytes((folder / "fails.yaml").read_bytes())
         (folder / "link.yaml").symlink_to("there/real.yaml")
@@ -245,7 +250,8 @@ def program():
 
         # Its file in a bundle that has fewer variants: the pick is the one of least time.
         told = make(folder, ["parts.yaml"])
-        expect("what is told", re.fullmatch(r"parts\.yaml:\d+:7: warning: \d+ times of variants that the bundle lacks, which are left out; "
+        expect("what is told", re.fullmatch(r"parts\.yaml:3:10: warning: these times are of the emulated driver, .*\n"
+                                            r"parts\.yaml:\d+:7: warning: \d+ times of variants that the bundle lacks, which are left out; "
                                             r"the first is of rmsnorm_q4k_gemv/\S+\n", told) is not None, True)
         (pick, candidates), = called(folder, ["nf4_gemm m=3 n=64 k=256 workspace_size=9999999"], "sm_90")
         times = {split: parts["{m: 3, n: 64, k: 256}", variant(split)] for split in ("split=1", "split=4")}

@@ -212,8 +212,30 @@ def unread(scratch):
             "-lpthread", "-o", folder / "calls")
         run(folder / "calls", EMULATOR)
         print(f"{name}: {len(refused)} members are refused, {len(ignored)} ignored")
+        for arg in (a for a in family["args"] if "offset" in a):
+            said = explain(folder, name, f"{family['name']} {arg['name']}=1")
+            expect((f"{arg['name']} must be 0: this bundle does not read it" in said) == (arg.get("member", arg["name"]) in refused),
+                   f"{name} {arg['name']}=1: {said}")
         expect(refused, f"{name} reads everything")
         expect(("splits" in ignored) == (name == "dense"), f"{name} ignores {ignored}")
+
+
+def explain(folder, name, call):
+    return subprocess.run([KILN, "explain", f"{folder}/{name}.yaml", *call.split(), "-t", "sm_80"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout
+
+
+@verb
+def explained(scratch):
+    """explain refuses what a launch would: optional pointers are null, and values that are put in fit their types."""
+    generate(scratch, "paged", bundles()["paged"])
+    sizes = "attention q_heads=8 kv_heads=8 q_length=1 --contiguous"
+    for call, wanted in (("batch=2 k_length=100 pages_entries=13 pages_stride=7", "pages.table must have entries"),
+                         ("batch=2 k_length=100 pages_entries=13 pages_stride=7 pages_starts=4", "is launched"),
+                         ("batch=2 k_length=100 pages_entries=14 pages_stride=7", "is launched"),
+                         ("batch=65535 k_length=0x40000000", "pages_entries would be 4397979402240, more than a u32 holds")):
+        said = explain(scratch, "paged", f"{sizes} {call}")
+        expect(wanted in said, f"{call}: {said}")
 
 
 # ---- strides ---------------------------------------------------------------------------------------------------------

@@ -154,7 +154,8 @@ bool results_may_write(const char *path)
 {
     if (is_plain_file(path))
         return out_may_open(path);
-    fprintf(stderr, "%s: error: expected a regular file, or a new one, found a folder, pipe or device\n",
+    fprintf(stderr,
+            "%s: error: expected a regular file, or a new one, found a folder, pipe, device or broken link\n",
             path);
     return false;
 }

@@ -181,6 +181,12 @@ double stopwatch_median_us(task *t, unsigned samples)
     return (t->samples_us[(samples - 1) / 2] + t->samples_us[samples / 2]) / 2;
 }
 
+uint32_t stopwatch_median_ns(task *t, unsigned samples)
+{
+    const double nanoseconds = floor(stopwatch_median_us(t, samples) * 1000 + 0.5);
+    return nanoseconds < 1 ? 1 : nanoseconds > UINT32_MAX ? 0 : (uint32_t)nanoseconds;
+}
+
 /* ---- an empty kernel ----------------------------------------------------------------------------------------------- */
 
 static const char empty_ptx[] =

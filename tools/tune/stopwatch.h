@@ -49,5 +49,7 @@ int stopwatch_measure(stopwatch *w, task *t);
 
 /* Sorts the samples. */
 double stopwatch_median_us(task *t, unsigned samples);
+/* At least 1; 0: 32 bits do not hold it. */
+uint32_t stopwatch_median_ns(task *t, unsigned samples);
 
 #endif

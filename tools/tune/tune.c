@@ -2,7 +2,6 @@
 #include "tune.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,12 +255,6 @@ static void tell_reason(tune *t, const job *j, const char *shape, const char *wh
 
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t median_nanoseconds(task *measured, uint64_t samples)
-{
-    const double nanoseconds = floor(stopwatch_median_us(measured, (unsigned)samples) * 1000 + 0.5);
-    return nanoseconds < 1 ? 1 : nanoseconds > UINT32_MAX ? UINT32_MAX : (uint32_t)nanoseconds;
-}
-
 /* False: the device takes no more work. */
 static bool open_stopwatch(tune *t)
 {
@@ -321,12 +314,15 @@ static bool measure(tune *t, const job *j, const char *shape, problem *p)
     if (result != 0)
         describe_failure(t, kernel, result, error, sizeof error);
     subject_close(&s);
-    if (result == 0) {
-        results_add(&t->results, j->variant->family, shape, j->variant->id,
-                    median_nanoseconds(&measured, t->repeat));
+    const uint32_t nanoseconds = result == 0 ? stopwatch_median_ns(&measured, (unsigned)t->repeat) : 0;
+    if (nanoseconds > 0) {
+        results_add(&t->results, j->variant->family, shape, j->variant->id, nanoseconds);
         t->measured++;
         return true;
     }
+    if (result == 0)
+        snprintf(error, sizeof error,
+                 "a launch takes more than 4.29 seconds, the longest time of a tuned file");
     tell_reason(t, j, shape, error);
     t->failed++;
     return t->device.driver.ctx_synchronize() == 0 || recover(t);

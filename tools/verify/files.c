@@ -49,10 +49,18 @@ void file_hash(const void *bytes, size_t length, char digits[HASH_DIGITS + 1])
              (unsigned long long)hash.low64);
 }
 
+/* A link counts as what it leads to; one that leads nowhere, or to a deleted file, has no name to write to. */
 bool is_plain_file(const char *path)
 {
     struct stat about;
-    return strcmp(path, "-") != 0 && (stat(path, &about) != 0 || S_ISREG(about.st_mode));
+    if (strcmp(path, "-") == 0)
+        return false;
+    if (lstat(path, &about) != 0)
+        return true;
+    char *real = realpath(path, NULL);
+    const bool is_plain = real && stat(real, &about) == 0 && S_ISREG(about.st_mode);
+    free(real);
+    return is_plain;
 }
 
 bool is_same_file(const char *a, const char *b)
