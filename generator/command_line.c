@@ -171,7 +171,8 @@ static size_t first_chosen(const plan *p)
     return i;
 }
 
-static int write_lock(command_line *c, const plan *p, const char *path, const text *summary)
+static int write_lock(command_line *c, const plan *p, const char *path, const text *summary,
+                      uint32_t candidates)
 {
     static const char mark[] = "# Made by `kiln choose ";
     arena *piece = arena_new();
@@ -182,7 +183,7 @@ static int write_lock(command_line *c, const plan *p, const char *path, const te
         file_output f = file_begin(c->arena, piece, path, s);
         f.form = file_begins;
         f.mark = mark;
-        lock_print(&f.text, p, p->variants + first, p->variant_count - first);
+        lock_print(&f.text, p, p->variants + first, p->variant_count - first, candidates);
         file_flush(&f);
         ok = spool_is_whole(s, &c->diagnostics) &&
              files_spare_inputs(c->arena, &f, 1, p->inputs, p->input_count, &c->diagnostics) &&
@@ -191,7 +192,8 @@ static int write_lock(command_line *c, const plan *p, const char *path, const te
     }
     arena_free(piece);
     if (ok && !c->options[OPTION_QUIET])
-        printf("%s%s: %zu variants\n", summary->data, path, p->variant_count - first);
+        printf("%s%s: %zu variant%s\n", summary->data, path, p->variant_count - first,
+               p->variant_count - first == 1 ? "" : "s");
     return ok ? 0 : EXIT_BAD_INPUT;
 }
 
@@ -200,9 +202,14 @@ static int print_lock_diff(command_line *c, plan *p, const char *path)
 {
     lock old = {0};
     const size_t first = first_chosen(p);
-    bool differs = false;
+    char hash[LOCK_HASH_BYTES];
     if (!lock_read(c->arena, p, path, &old, &c->diagnostics))
         return bad_status(c);
+    lock_hash(c->arena, p, hash);
+    bool differs = strcmp(hash, old.asked) != 0 || old.is_edited;
+    if (differs)
+        printf("%s\n", old.is_edited ? "the lock was changed after `kiln choose` wrote it"
+                                     : "the lock was made for other items, limits, targets or tuned files");
     for (size_t i = 0; i < old.count; i++)
         if (!has_id(p->variants, 0, p->variant_count, old.variants[i]->id)) {
             printf("- %s\n", old.variants[i]->id);
@@ -240,7 +247,7 @@ static int run_choose(command_line *c)
         else if (c->options[OPTION_DIFF])
             status = print_lock_diff(c, p, path);
         else
-            status = write_lock(c, p, path, &summary);
+            status = write_lock(c, p, path, &summary, candidates);
     }
     diagnostics_finish(&c->diagnostics);
     return status;

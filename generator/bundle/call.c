@@ -2,6 +2,7 @@
 
 #include <kiln/estimate.h>
 #include <kiln/tuned.h>
+#include <setjmp.h>
 #include <string.h>
 
 #include "family/family.h"
@@ -101,6 +102,19 @@ static uint64_t number_of(void *context, name_kind kind, const char *name, size_
 uint64_t call_number(const call *c, const expression *e)
 {
     return e ? expression_value_of_call(e, number_of, (void *)c) : 0;
+}
+
+bool call_try_number(const call *c, const expression *e, uint64_t *value)
+{
+    jmp_buf failure;
+    if (setjmp(failure) != 0) {
+        family_errors_jump_to(NULL);
+        return false;
+    }
+    family_errors_jump_to(&failure);
+    *value = call_number(c, e);
+    family_errors_jump_to(NULL);
+    return true;
 }
 
 const kiln_rule *call_broken_rule(const call *c, const terms *t, bool of_params)
@@ -220,7 +234,8 @@ kernel_code kernel_code_of(arena *scratch, const plan *p, const variant *v)
     if (last == 0)
         internal_error("%s runs on no target", v->id);
     const ptx_fn *kernel = build_kernel(scratch, v, p->targets[last - 1]);
-    const kernel_code made = {code_of(ptx_count(kernel), &v->shape), ptx_shared_bytes(kernel)};
+    const kernel_code made = {code_of(ptx_count(kernel), &v->shape), ptx_shared_bytes(kernel),
+                              ptx_min_driver(ptx_needs(kernel).version)};
     arena_clear(scratch);
     return made;
 }

@@ -47,6 +47,9 @@ terms terms_bind(arena *a, const terms *t, const variant *v);
 /* The value of a bound expression. */
 uint64_t call_number(const call *c, const expression *e);
 
+/* The same of an expression that a user wrote; false where it subtracts more than there is, or divides by 0. */
+bool call_try_number(const call *c, const expression *e, uint64_t *value);
+
 /* The first rule that the call breaks, of those that ask for parameters or of those that do not; null: none. */
 const kiln_rule *call_broken_rule(const call *c, const terms *t, bool of_params);
 
@@ -81,6 +84,7 @@ uint64_t call_cycles(const call *c, const terms *t, const kiln_code *code);
 typedef struct kernel_code {
     kiln_code code;
     uint32_t static_shared_bytes;
+    uint32_t min_driver;
 } kernel_code;
 kernel_code kernel_code_of(arena *scratch, const plan *p, const variant *v);
 

@@ -64,24 +64,36 @@ const char *contract_name(arena *a, const request *contract)
 
 const char *candidates_point_text(const candidates *c, size_t point)
 {
-    const size_t shapes = c->item->shape_count;
-    const call_shape *s = &c->item->shapes[point % shapes];
+    const size_t shapes = c->shape_count;
+    const call_shape *s = c->shapes[point % shapes];
     return arena_format(c->arena, "%s on %s", call_shape_text(c->arena, c->item->request.family, s),
                         c->devices[point / shapes].name);
 }
 
 /* ---- what the kernels are ----------------------------------------------------------------------------------------- */
 
-static void count_kernels(candidates *c)
+/* Those whose images the oldest driver loads. False after a diagnostic: it loads none. */
+static bool count_kernels(candidates *c, diagnostics *d)
 {
     arena *scratch = arena_new();
     const terms of_family = terms_of(c->arena, c->item->request.family);
+    const uint32_t oldest = c->plan->max_driver;
+    uint32_t least = UINT32_MAX;
+    size_t kept = 0;
     for (size_t i = 0; i < c->count; i++) {
-        candidate *one = &c->items[i];
-        one->terms = terms_bind(c->arena, &of_family, one->variant);
-        one->code = kernel_code_of(scratch, c->plan, one->variant);
+        candidate one = c->items[i];
+        one.terms = terms_bind(c->arena, &of_family, one.variant);
+        one.code = kernel_code_of(scratch, c->plan, one.variant);
+        least = one.code.min_driver < least ? one.code.min_driver : least;
+        if (oldest == 0 || one.code.min_driver <= oldest)
+            c->items[kept++] = one;
     }
     arena_free(scratch);
+    c->count = kept;
+    if (kept == 0)
+        diagnose(d, c->plan->max_driver_at, message_over_driver, cuda_version_text(c->arena, oldest),
+                 arena_format(c->arena, "%s (%s)", c->name, cuda_version_text(c->arena, least)));
+    return kept > 0;
 }
 
 uint64_t candidate_bytes(void *context, size_t index)
@@ -152,15 +164,19 @@ static uint64_t least_size(const call_sizes *s, const call *asked, uint64_t *arg
     return high;
 }
 
-/* What the shape gives as expressions, for a variant. */
-static void put_in_expressions(const call_sizes *s, const call_shape *shape, const variant *v,
-                               const call *asked, uint64_t *args)
+/* What the shape gives as expressions. False: one cannot be counted. */
+static bool put_in_expressions(const call_sizes *s, const call_shape *shape, const call *asked,
+                               uint64_t *args)
 {
-    for (size_t i = 0; i < s->count; i++)
-        if (shape->expressions[i]) {
-            const expression *e = expression_parse(s->c->arena, s->family, shape->expressions[i]);
-            args[i] = call_number(asked, expression_bind(s->c->arena, e, v));
-        }
+    arena *a = s->c->arena;
+    const variant *any = s->c->items[0].variant; /* expressions ask for contract parameters alone */
+    bool ok = true;
+    for (size_t i = 0; i < shape->order_count && ok; i++) {
+        const size_t arg = shape->order[i];
+        const expression *e = expression_parse(a, s->family, shape->expressions[arg]);
+        ok = call_try_number(asked, expression_bind(a, e, any), &args[arg]);
+    }
+    return ok;
 }
 
 static bool names(const call_shape *s, size_t arg)
@@ -168,7 +184,8 @@ static bool names(const call_shape *s, size_t arg)
     return s->sizes[arg] != SHAPE_ANY_SIZE || s->expressions[arg];
 }
 
-/* Of the shape, with the least that the rules allow for what it does not name; null pointers where they may be. */
+/* Of the shape, with the least that the rules allow for what it does not name; null pointers where they may be. Null: an
+ * expression cannot be counted. */
 static uint64_t *args_of_shape(const call_sizes *s, const call_shape *shape, const kiln_device *device)
 {
     uint64_t *args = arena_alloc(s->c->arena, (s->count + 1) * sizeof *args);
@@ -184,7 +201,8 @@ static uint64_t *args_of_shape(const call_sizes *s, const call_shape *shape, con
         else if (is_workspace_size(s->family, arg) && s->c->item->has_workspace)
             args[i] = LARGE_WORKSPACE;
     }
-    put_in_expressions(s, shape, s->c->items[0].variant, &asked, args);
+    if (!put_in_expressions(s, shape, &asked, args))
+        return NULL;
     call_put_usual(s->c->arena, &asked, s->c->items[0].variant, is_named, args);
     for (size_t i = 0; i < s->count; i++) {
         const kiln_arg *arg = &s->family->args[i];
@@ -253,9 +271,10 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
 /* Times of a point: what was measured near it, else estimates. Returns why there is none; null: there is one. */
 static const char *judge_point(candidates *c, const call_sizes *s, const tuned_choice *tuned, size_t point)
 {
-    const call_shape *shape = &c->item->shapes[point % c->item->shape_count];
-    const kiln_device *device = &c->devices[point / c->item->shape_count].device;
-    uint64_t *args = args_of_shape(s, shape, device);
+    const kiln_device *device = &c->devices[point / c->shape_count].device;
+    const uint64_t *args = args_of_shape(s, c->shapes[point % c->shape_count], device);
+    if (!args)
+        return "an expression subtracts more than there is, or divides by 0";
     const call asked = {s->family, device, args};
     const tuned_shape *near = call_nearest_shape(c->arena, &asked, tuned);
     const char *why = NULL;
@@ -263,7 +282,6 @@ static const char *judge_point(candidates *c, const call_sizes *s, const tuned_c
     for (size_t i = 0; i < c->count; i++) {
         uint64_t *time = &c->times[i * c->point_count + point];
         *time = PICK_NEVER;
-        put_in_expressions(s, shape, c->items[i].variant, &asked, args);
         const char *why_not = try_call(c, &c->items[i], &asked, time);
         is_served = is_served || !why_not;
         is_measured = is_measured || (!why_not && near && tuned_nanoseconds(near, c->items[i].variant));
@@ -306,6 +324,28 @@ static bool is_told(const place *told, size_t count, place at)
     return false;
 }
 
+/* Whether the family's rules forbid the shape whichever variant is launched. */
+static bool is_forbidden(const call_sizes *s, const call_shape *shape, const kiln_device *device)
+{
+    const terms *t = &s->c->items[0].terms;
+    const uint64_t *args = args_of_shape(s, shape, device);
+    const call asked = {s->family, device, args};
+    bool is_forbidden = !args;
+    for (size_t i = 0; i < t->rule_count && !is_forbidden; i++)
+        is_forbidden = !t->asks_tuning[i] && !call_number(&asked, t->rules[i]);
+    return is_forbidden;
+}
+
+static void find_shapes(candidates *c, const call_sizes *s)
+{
+    c->shapes = arena_alloc(c->arena, (c->item->shape_count + 1) * sizeof *c->shapes);
+    for (size_t i = 0; i < c->item->shape_count; i++) {
+        const call_shape *shape = &c->item->shapes[i];
+        if (!shape->is_inner || !is_forbidden(s, shape, &c->devices[0].device))
+            c->shapes[c->shape_count++] = shape;
+    }
+}
+
 static bool judge_points(candidates *c, diagnostics *d)
 {
     const call_sizes s = call_sizes_of(c);
@@ -314,22 +354,51 @@ static bool judge_points(candidates *c, diagnostics *d)
         variants[i] = c->items[i].variant;
     const tuned_choice tuned = tuned_choice_of(c->arena, c->plan, variants, c->count);
     bool ok = true;
-    c->point_count = c->item->shape_count * c->device_count;
+    if (c->device_count > 0)
+        find_shapes(c, &s);
+    c->point_count = c->shape_count * c->device_count;
     place *told = arena_alloc(c->arena, (c->point_count + 1) * sizeof *told);
     size_t told_count = 0;
     c->times = arena_alloc(c->arena, (c->count * c->point_count + 1) * sizeof *c->times);
     for (size_t i = 0; i < c->point_count; i++) {
-        const size_t shape = i % c->item->shape_count;
+        const call_shape *shape = c->shapes[i % c->shape_count];
         const char *why = judge_point(c, &s, &tuned, i);
-        if (why && !is_told(told, told_count, c->item->shapes[shape].at))
-            diagnose(d, c->item->shapes[shape].at, message_shape_refused, c->name,
-                     call_shape_text(c->arena, s.family, &c->item->shapes[shape]),
-                     c->devices[i / c->item->shape_count].name, why);
+        if (why && !is_told(told, told_count, shape->at))
+            diagnose(d, shape->at, message_shape_refused, c->name, call_shape_text(c->arena, s.family, shape),
+                     c->devices[i / c->shape_count].name, why);
         if (why)
-            told[told_count++] = c->item->shapes[shape].at;
+            told[told_count++] = shape->at;
         ok = ok && !why;
     }
     return ok;
+}
+
+/* ---- workspaces --------------------------------------------------------------------------------------------------- */
+
+bool candidate_needs_workspace(const candidates *c, size_t index)
+{
+    return needs_workspace(c->arena, c->items[index].variant);
+}
+
+uint64_t candidate_workspace_bytes(candidates *c, size_t index)
+{
+    const kiln_family *family = c->item->request.family;
+    const variant *v = c->items[index].variant;
+    uint64_t most = 0, elements = 0;
+    if (!candidate_needs_workspace(c, index))
+        return 0;
+    const call_sizes s = call_sizes_of(c);
+    const kiln_arg *arg = arg_find(family->args, family->workspace->arg);
+    const expression *e =
+        expression_bind(c->arena, expression_parse(c->arena, family, family->workspace->elements), v);
+    for (size_t i = 0; i < c->point_count; i++) {
+        const kiln_device *device = &c->devices[i / c->shape_count].device;
+        const call asked = {family, device, args_of_shape(&s, c->shapes[i % c->shape_count], device)};
+        if (c->times[index * c->point_count + i] != PICK_NEVER && call_try_number(&asked, e, &elements) &&
+            elements > most)
+            most = elements;
+    }
+    return most * variant_element_bytes(c->arena, v, arg);
 }
 
 /* ---- coverage ----------------------------------------------------------------------------------------------------- */
@@ -460,8 +529,8 @@ static void advise(candidates *c, diagnostics *d)
     for (const kiln_rule *advice = s.family->advice; advice && advice->condition; advice++) {
         const expression *e = expression_bind(
             c->arena, expression_parse(c->arena, s.family, advice->condition), c->items[0].variant);
-        for (size_t i = 0; i < c->item->shape_count; i++) {
-            const call_shape *shape = &c->item->shapes[i];
+        for (size_t i = 0; i < c->shape_count; i++) {
+            const call_shape *shape = c->shapes[i];
             const kiln_device *device = &c->devices[0].device;
             const call asked = {s.family, device, args_of_shape(&s, shape, device)};
             if (!call_number(&asked, e))
@@ -475,8 +544,7 @@ static void advise(candidates *c, diagnostics *d)
 
 bool candidates_judge(candidates *c, diagnostics *d)
 {
-    count_kernels(c);
-    if (!are_complete(c, d) || !find_devices(c, d) || !judge_points(c, d))
+    if (!count_kernels(c, d) || !are_complete(c, d) || !find_devices(c, d) || !judge_points(c, d))
         return false;
     find_needs(c);
     advise(c, d);

@@ -24,6 +24,8 @@ typedef struct candidates {
     size_t count, capacity;
     named_device *devices; /* of the item, those that some candidate runs on */
     size_t device_count;
+    const call_shape **shapes; /* of the item, without those of ranges that a rule forbids */
+    size_t shape_count;
     uint64_t *times; /* [candidate][point]; PICK_NEVER: it cannot be launched there */
     size_t point_count;
     bool *meets; /* [candidate][need] */
@@ -42,6 +44,10 @@ const char *candidates_point_text(const candidates *c, size_t point);
 
 /* "linear format=q4_k x=bf16": a contract, without the parameters at their defaults. */
 const char *contract_name(arena *a, const request *contract);
+
+/* Whether the variant needs a workspace; and the most bytes of it at the points where it can be launched. */
+bool candidate_needs_workspace(const candidates *c, size_t index);
+uint64_t candidate_workspace_bytes(candidates *c, size_t index);
 
 /* Bytes of its images in a bundle. */
 uint64_t candidate_bytes(void *candidates, size_t candidate);

@@ -116,18 +116,51 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
+/* "; a workspace of up to 16 MB, and without one at most 3.20 of the best time" */
+static const char *workspace_text(contract *chosen)
+{
+    candidates *c = &chosen->candidates;
+    const pick_table *t = &chosen->table;
+    const picked *p = &chosen->picked;
+    uint64_t bytes = 0;
+    uint32_t worst = 0;
+    bool serves_without = false;
+    for (size_t i = 0; i < p->count; i++) {
+        const uint64_t own = candidate_workspace_bytes(c, p->items[i]);
+        bytes = own > bytes ? own : bytes;
+        serves_without = serves_without || !candidate_needs_workspace(c, p->items[i]);
+    }
+    for (size_t point = 0; point < t->point_count && bytes > 0; point++) {
+        uint64_t without = PICK_NEVER, best = PICK_NEVER;
+        for (size_t i = 0; i < c->count; i++)
+            best = c->times[i * c->point_count + point] < best ? c->times[i * c->point_count + point] : best;
+        for (size_t i = 0; i < p->count; i++) {
+            const uint64_t time = c->times[p->items[i] * c->point_count + point];
+            without = !candidate_needs_workspace(c, p->items[i]) && time < without ? time : without;
+        }
+        const uint32_t ratio = pick_ratio(without, best);
+        worst = ratio > worst ? ratio : worst;
+    }
+    if (bytes == 0)
+        return "";
+    const char *size = arena_format(c->arena, "; a workspace of up to %u KB, and without one ",
+                                    (unsigned)((bytes + 1023) / 1024));
+    return worst == UINT32_MAX || !serves_without
+               ? arena_format(c->arena, "%s%scalls are refused", size, serves_without ? "some " : "")
+               : arena_format(c->arena, "%sat most %s of the best time", size, ratio_text(c->arena, worst));
+}
+
 static void summarise(const chooser *ch, contract *chosen)
 {
     const candidates *c = &chosen->candidates;
     const picked *p = &chosen->picked;
     text_printf(
         ch->options->summary,
-        "%s: %u of %u variants, %u KB; at most %s of the best time, %s in the mean, at %u shape%s on %u device%s; %s%s\n",
+        "%s: %u of %u variants, %u KB; at most %s of the best time, %s in the mean, at %u shape%s on %u device%s; %s%s%s\n",
         c->name, (unsigned)p->count, (unsigned)c->count, (unsigned)((bytes_of(chosen, p) + 1023) / 1024),
         ratio_text(c->arena, p->worst), ratio_text(c->arena, ratio_of_log2(p->mean)),
-        (unsigned)c->item->shape_count, plural(c->item->shape_count), (unsigned)c->device_count,
-        plural(c->device_count),
-        c->item->only_shapes ? "serves these shapes only" : "serves every legal call",
+        (unsigned)c->shape_count, plural(c->shape_count), (unsigned)c->device_count, plural(c->device_count),
+        c->item->only_shapes ? "serves these shapes only" : "serves every legal call", workspace_text(chosen),
         p->is_partial ? "; not all sets were compared" : "");
 }
 
@@ -368,10 +401,11 @@ static bool has_contract(variant *const *variants, size_t count, const request *
     return false;
 }
 
-/* What stands after `kiln choose` for the plan's lock. */
-static const char *choose_words(arena *a, const plan *p)
+/* "kernels.yaml --targets sm_90": what stands after `kiln choose` for the plan's lock. */
+static const char *choose_arguments(arena *a, const plan *p)
 {
-    return lock_path(a, p) ? p->config_path : arena_format(a, "%s --output FILE", p->config_path);
+    return arena_format(a, "%s%s%s%s", p->config_path, p->target_option ? " --targets " : "",
+                        p->target_option ? p->target_option : "", lock_path(a, p) ? "" : " --output FILE");
 }
 
 /* Whether the lock, or an item without shapes, has a variant of each contract that the items ask for; else diagnostics. */
@@ -386,11 +420,23 @@ static bool serves_items(arena *a, const plan *p, const lock *l, diagnostics *d)
                 has_contract(p->variants, p->variant_count, &asked))
                 continue;
             diagnose(d, l->at, message_lock_lacks, contract_name(a, &asked), q->at.line, p->config_path,
-                     choose_words(a, p));
+                     choose_arguments(a, p));
             ok = false;
         }
     }
     return ok;
+}
+
+/* Whether an item with shapes asks for the variant's contract. */
+static bool is_asked_for(const plan *p, variant *v)
+{
+    for (size_t i = 0; i < p->shaped_count; i++)
+        for (size_t number = 0; number < contract_count(&p->shaped[i].request); number++) {
+            const request asked = contract_at(&p->shaped[i].request, number);
+            if (has_contract(&v, 1, &asked))
+                return true;
+        }
+    return false;
 }
 
 /* Variants that an item without shapes has too are that item's. */
@@ -411,8 +457,14 @@ static void take_lock(arena *a, plan *p, const char *path, diagnostics *d)
         return;
     lock_hash(a, p, hash);
     if (strcmp(hash, l.asked) != 0)
-        warn(d, l.at, message_lock_stale, choose_words(a, p));
-    append(a, p, l.variants, l.count);
+        warn(d, l.at, message_lock_stale, choose_arguments(a, p));
+    if (l.is_edited)
+        warn(d, l.at, message_lock_edited, choose_arguments(a, p));
+    size_t count = 0;
+    for (size_t i = 0; i < l.count; i++)
+        if (is_asked_for(p, l.variants[i]))
+            l.variants[count++] = l.variants[i];
+    append(a, p, l.variants, count);
 }
 
 /* Diagnostics for sizes that shapes of the item set, and that no candidate reads in any of its contracts. */
@@ -501,6 +553,6 @@ void choose_variants(arena *a, plan *p, diagnostics *d, const void *context)
         choose_anew(&ch);
         if (!options->ignores_lock && d->count == before)
             warn(d, p->shaped[0].request.at, message_lock_none, path ? path : "lock file",
-                 choose_words(a, p));
+                 choose_arguments(a, p));
     }
 }

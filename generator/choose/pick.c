@@ -77,7 +77,7 @@ uint64_t pick_log2(uint64_t time, uint64_t best)
 }
 
 /* Rounded up; UINT32_MAX: larger, or the candidate cannot be launched. */
-static uint32_t ratio_of(uint64_t time, uint64_t best)
+uint32_t pick_ratio(uint64_t time, uint64_t best)
 {
     __extension__ typedef unsigned __int128 wide;
     if (time == PICK_NEVER)
@@ -118,7 +118,7 @@ static search search_begin(arena *a, const pick_table *t)
         for (size_t i = 0; i < t->candidate_count; i++)
             best = time_of(t, i, p) < best ? time_of(t, i, p) : best;
         for (size_t i = 0; i < t->candidate_count; i++) {
-            s.ratio[i * t->point_count + p] = ratio_of(time_of(t, i, p), best);
+            s.ratio[i * t->point_count + p] = pick_ratio(time_of(t, i, p), best);
             s.cost[i * t->point_count + p] = pick_log2(time_of(t, i, p), best);
         }
     }

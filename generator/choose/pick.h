@@ -43,6 +43,9 @@ typedef struct picked {
  * mean of times, then the fewest bytes, then the lowest candidates in order. Integers only, so that every build agrees. */
 picked pick(arena *a, const pick_table *t);
 
+/* A ratio of at least 1, rounded up; UINT32_MAX: too large, or a time that is PICK_NEVER. */
+uint32_t pick_ratio(uint64_t time, uint64_t best);
+
 /* log2 of a ratio of at least 1, in units of 1/65536. */
 uint64_t pick_log2(uint64_t time, uint64_t best);
 

@@ -11,7 +11,7 @@ typedef struct request {
     const kiln_family *family;
     place at;
     bool is_legal_only;  /* combinations that break a constraint are left out */
-    bool takes_stranded; /* and those that run on no target */
+    bool takes_stranded; /* those that run on no target are no mistake */
     struct {
         param_value *items;
         size_t count, capacity;

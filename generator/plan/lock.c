@@ -60,6 +60,15 @@ static const char *item_text(arena *a, const shaped_item *item)
     return out.data;
 }
 
+static void write_hash(arena *a, const text *of, char hash[LOCK_HASH_BYTES])
+{
+    const XXH128_hash_t value = XXH3_128bits(of->data, of->length);
+    text out = text_new(a);
+    text_add_hex(&out, value.high64, HASH_DIGITS / 2, false);
+    text_add_hex(&out, value.low64, HASH_DIGITS / 2, false);
+    memcpy(hash, out.data, LOCK_HASH_BYTES);
+}
+
 void lock_hash(arena *a, const plan *p, char hash[LOCK_HASH_BYTES])
 {
     text all = text_new(a);
@@ -82,11 +91,7 @@ void lock_hash(arena *a, const plan *p, char hash[LOCK_HASH_BYTES])
     if (p->is_compressed)
         add_line(a, &rest, "compress");
     add_sorted(&all, &rest);
-    const XXH128_hash_t value = XXH3_128bits(all.data, all.length);
-    text out = text_new(a);
-    text_add_hex(&out, value.high64, HASH_DIGITS / 2, false);
-    text_add_hex(&out, value.low64, HASH_DIGITS / 2, false);
-    memcpy(hash, out.data, LOCK_HASH_BYTES);
+    write_hash(a, &all, hash);
 }
 
 /* ---- files -------------------------------------------------------------------------------------------------------- */
@@ -102,16 +107,25 @@ const char *lock_path(arena *a, const plan *p)
                         arena_string(a, p->config_path, has_extension ? length - own : length));
 }
 
-static bool read_hash(const reader *r, const yaml_node *node, lock *out)
+static bool read_hash(const reader *r, const yaml_node *node)
 {
-    if (!reader_is_kind(r, node, YAML_SCALAR, "asked", "a hash"))
+    if (!reader_is_kind(r, node, YAML_SCALAR, node->key, "a hash"))
         return false;
-    out->at = node->at;
-    out->asked = node->text;
     if (strspn(node->text, "0123456789abcdef") == HASH_DIGITS && !node->text[HASH_DIGITS])
         return true;
-    diagnose(r->d, node->at, message_lock_hash, reader_quote(r, node));
+    diagnose(r->d, node->at, message_lock_hash, node->key, reader_quote(r, node));
     return false;
+}
+
+/* A hash of the variants as ids; orders do not matter. */
+static void hash_variants(arena *a, variant *const *variants, size_t count, char hash[LOCK_HASH_BYTES])
+{
+    line_list ids = {0};
+    text all = text_new(a);
+    for (size_t i = 0; i < count; i++)
+        add_line(a, &ids, variants[i]->id);
+    add_sorted(&all, &ids);
+    write_hash(a, &all, hash);
 }
 
 static void read_items(reader *r, const yaml_node *list)
@@ -149,36 +163,53 @@ bool lock_read_text(arena *a, plan *p, const char *path, const char *data, size_
     const yaml_node *root = yaml_parse(a, path, data, bytes, d);
     if (!root && d->count == before)
         diagnose(d, (place){path, 1, 1}, message_lock_empty);
-    if (!root || !reader_is_kind(&r, root, YAML_MAP, path, "a lock file (asked, kernels)") ||
-        !reader_check_keys(&r, root, "asked kernels", "a lock file"))
+    if (!root || !reader_is_kind(&r, root, YAML_MAP, path, "a lock file (asked, chosen, kernels)") ||
+        !reader_check_keys(&r, root, "asked chosen kernels", "a lock file"))
         return false;
-    const yaml_node *asked = yaml_member(root, "asked"), *kernels = yaml_member(root, "kernels");
+    const yaml_node *asked = yaml_member(root, "asked"), *chosen = yaml_member(root, "chosen"),
+                    *kernels = yaml_member(root, "kernels");
     if (!asked || !kernels)
         diagnose(d, root->at, message_missing_key, asked ? "kernels" : "asked", asked ? "[...]" : "HASH");
-    if (!asked || !kernels || !read_hash(&r, asked, out) ||
+    if (!asked || !kernels || !read_hash(&r, asked) || (chosen && !read_hash(&r, chosen)) ||
         !reader_is_kind(&r, kernels, YAML_LIST, "kernels", "a list of variants"))
         return false;
+    out->at = asked->at;
+    out->asked = asked->text;
     read_items(&r, kernels);
+    char hash[LOCK_HASH_BYTES];
+    hash_variants(a, read.variants, read.variant_count, hash);
+    out->is_edited = chosen && strcmp(hash, chosen->text) != 0;
     r.plan = p;
     reader_add_input(&r, path);
     p->lock_path = path;
     p->lock = data;
     p->lock_bytes = bytes;
     out->variants = read.variants;
-    out->count = read.variant_count;
+    out->count = 0;
+    for (size_t i = 0; i < read.variant_count; i++)
+        if (read.variants[i]->runs_on)
+            out->variants[out->count++] = read.variants[i];
     return d->count == before;
 }
 
-void lock_print(text *out, const plan *p, variant *const *variants, size_t count)
+void lock_print(text *out, const plan *p, variant *const *variants, size_t count, uint32_t candidates)
 {
     char hash[LOCK_HASH_BYTES];
-    const char *slash = strrchr(p->config_path, '/');
-    lock_hash(out->arena, p, hash);
-    text_printf(
-        out,
-        "# Made by `kiln choose %s`, which chose these variants. `kiln generate` takes them from here, so\n"
-        "# commit this file.\nasked: %s\nkernels:\n",
-        slash ? slash + 1 : p->config_path, hash);
+    arena *a = out->arena;
+    const char *slash = strrchr(p->config_path, '/'), *config = slash ? slash + 1 : p->config_path;
+    if (candidates > 0)
+        text_printf(out, "# Made by `kiln choose %s --candidates %u`: variants to measure.\n", config,
+                    (unsigned)candidates);
+    else
+        text_printf(
+            out,
+            "# Made by `kiln choose %s`, which chose these variants. `kiln generate` takes them from here, so\n"
+            "# commit this file.\n",
+            config);
+    lock_hash(a, p, hash);
+    text_printf(out, "asked: %s\n", hash);
+    hash_variants(a, variants, count, hash);
+    text_printf(out, "chosen: %s\nkernels:\n", hash);
     for (size_t i = 0; i < count; i++) {
         const variant *v = variants[i];
         text_printf(out, "  - {family: %s", v->family->name);

@@ -11,6 +11,7 @@ enum { LOCK_HASH_BYTES = 33 };
 typedef struct lock {
     place at;          /* of `asked` */
     const char *asked; /* the hash that it was made for */
+    bool is_edited;    /* its variants are not those that `chosen` was written for; false without it */
     variant **variants;
     size_t count;
 } lock;
@@ -30,7 +31,7 @@ bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d);
 bool lock_read_text(arena *a, plan *p, const char *path, const char *data, size_t bytes, lock *out,
                     diagnostics *d);
 
-/* The text of one. */
-void lock_print(text *out, const plan *p, variant *const *variants, size_t count);
+/* The text of one; `candidates` of each contract besides the chosen variants, 0: none. */
+void lock_print(text *out, const plan *p, variant *const *variants, size_t count, uint32_t candidates);
 
 #endif

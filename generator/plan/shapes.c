@@ -2,7 +2,7 @@
  *     m: 16                      a number
  *     m: [1, 16]                 each of these
  *     m: {from: 1, to: 512}      both ends, powers of two between them, and the edges of tiles
- *     q_row_stride: q_heads * head_dim   an expression over the other sizes and the variant's parameters
+ *     q_row_stride: q_heads * head_dim   an expression over other sizes of the shape and contract parameters
  * Lists multiply. A measured shape has numbers only. */
 #include "shapes.h"
 
@@ -88,7 +88,9 @@ static uint64_t largest_of(const kiln_arg *arg)
 typedef struct size_values {
     uint64_t *numbers; /* ascending from a range, else as listed */
     size_t count, capacity;
+    bool is_range;          /* between the first and the last number */
     const char *expression; /* null: numbers */
+    place at;
 } size_values;
 
 static void add_number(const reader *r, size_values *out, uint64_t number)
@@ -149,6 +151,7 @@ static bool read_range(const reader *r, const kiln_family *family, const kiln_ar
             add_number(r, out, power);
     add_tile_edges(r, family, out, from, to);
     add_number(r, out, to);
+    out->is_range = true;
     qsort(out->numbers, out->count, sizeof *out->numbers, compare_numbers);
     return true;
 }
@@ -158,9 +161,52 @@ static bool read_expression(const reader *r, const variant *like, const kiln_arg
 {
     const char *why = expression_try(r->arena, like, node->text, false);
     out->expression = node->text;
+    out->at = node->at;
+    for (size_t i = 0; !why && i < family_param_count(like->family); i++)
+        if (like->family->params[i].role == KILN_ROLE_TUNING &&
+            expression_uses_param(expression_parse(r->arena, like->family, node->text), i))
+            why = arena_format(r->arena, "kiln chooses %s", like->family->params[i].name);
     if (why)
         diagnose(r->d, node->at, message_shape_expression, arg->name, reader_quote(r, node), why);
     return !why;
+}
+
+/* The arguments that are expressions, each after those that it counts with. False after a diagnostic: an expression counts with
+ * a size that the shape does not name, or with itself. */
+static bool order_expressions(const reader *r, const kiln_family *family, const size_values *values,
+                              const size_t **order, size_t *count)
+{
+    const size_t args = family_arg_count(family);
+    size_t *ordered = arena_alloc(r->arena, (args + 1) * sizeof *ordered), done = 0, wanted = 0;
+    bool *is_known = arena_alloc(r->arena, args + 1);
+    for (size_t i = 0; i < args; i++) {
+        is_known[i] = values[i].count > 0;
+        wanted += values[i].expression != NULL;
+    }
+    for (size_t before = SIZE_MAX; done < wanted && done != before;) {
+        before = done;
+        for (size_t i = 0; i < args; i++) {
+            if (!values[i].expression || is_known[i])
+                continue;
+            bool *is_used = arena_alloc(r->arena, args + 1), is_ready = true;
+            expression_mark_args(expression_parse(r->arena, family, values[i].expression), is_used);
+            for (size_t k = 0; k < args && is_ready; k++)
+                is_ready = !is_used[k] || is_known[k];
+            if (!is_ready)
+                continue;
+            is_known[i] = true;
+            ordered[done++] = i;
+        }
+    }
+    for (size_t i = 0; i < args && done < wanted; i++)
+        if (values[i].expression && !is_known[i]) {
+            diagnose(r->d, values[i].at, message_shape_order, family->args[i].name,
+                     quote_text(r->arena, values[i].expression));
+            return false;
+        }
+    *order = ordered;
+    *count = done;
+    return true;
 }
 
 static bool read_list(const reader *r, const kiln_arg *arg, const yaml_node *list, size_values *out)
@@ -212,8 +258,9 @@ static bool read_values(const reader *r, const kiln_family *family, const varian
 static call_shape new_shape(arena *a, const kiln_family *family, place at)
 {
     const size_t count = family_arg_count(family) + 1;
-    call_shape s = {at, arena_alloc(a, count * sizeof *s.sizes),
-                    arena_alloc(a, count * sizeof *s.expressions)};
+    call_shape s = {.at = at,
+                    .sizes = arena_alloc(a, count * sizeof *s.sizes),
+                    .expressions = arena_alloc(a, count * sizeof *s.expressions)};
     for (size_t i = 0; i < count; i++)
         s.sizes[i] = SHAPE_ANY_SIZE;
     return s;
@@ -221,16 +268,20 @@ static call_shape new_shape(arena *a, const kiln_family *family, place at)
 
 /* Every combination; the last argument changes fastest. */
 static void add_combinations(const reader *r, const kiln_family *family, place at, const size_values *values,
-                             size_t combinations, shape_list *out)
+                             size_t combinations, const size_t *order, size_t order_count, shape_list *out)
 {
     for (size_t number = 0; number < combinations; number++) {
         call_shape s = new_shape(r->arena, family, at);
+        s.order = order;
+        s.order_count = order_count;
         size_t left = number;
         for (size_t i = family_arg_count(family); i-- > 0;) {
             s.expressions[i] = values[i].expression;
             if (values[i].count == 0)
                 continue;
-            s.sizes[i] = values[i].numbers[left % values[i].count];
+            const size_t place_of = left % values[i].count;
+            s.sizes[i] = values[i].numbers[place_of];
+            s.is_inner = s.is_inner || (values[i].is_range && place_of > 0 && place_of + 1 < values[i].count);
             left /= values[i].count;
         }
         *(call_shape *)arena_push(r->arena, (void **)&out->items, &out->count, &out->capacity, sizeof s) = s;
@@ -260,7 +311,10 @@ bool reader_read_shape(const reader *r, const kiln_family *family, const variant
             return false;
         }
     }
+    const size_t *order = NULL;
+    size_t order_count = 0;
+    ok = ok && order_expressions(r, family, values, &order, &order_count);
     if (ok)
-        add_combinations(r, family, map->at, values, combinations, out);
+        add_combinations(r, family, map->at, values, combinations, order, order_count, out);
     return ok;
 }

@@ -10,7 +10,10 @@
 typedef struct call_shape {
     place at;
     uint64_t *sizes;          /* by argument of the family; SHAPE_ANY_SIZE: not named, or an expression */
-    const char **expressions; /* by argument: over the other sizes and the variant's parameters; null: none */
+    const char **expressions; /* by argument: over other sizes of it and contract parameters; null: none */
+    const size_t *order;      /* the arguments that are expressions, each after those that it counts with */
+    size_t order_count;
+    bool is_inner; /* it lies within a range, whose ends are other shapes: left out where a rule forbids it */
 } call_shape;
 
 size_t family_arg_count(const kiln_family *family);

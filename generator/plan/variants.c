@@ -126,9 +126,7 @@ void request_expand(arena *a, request *r, plan *p, diagnostics *d)
             continue;
         taken++;
         variant_fill_shape(a, v, p->targets, p->target_count);
-        if (v->runs_on == 0 && r->takes_stranded)
-            continue;
-        if (v->runs_on == 0 && p->target_count > 0)
+        if (v->runs_on == 0 && p->target_count > 0 && !r->takes_stranded)
             add_stranded(a, &nowhere, v->shape.min_sm, v);
         variant **slot =
             arena_push(a, (void **)&p->variants, &p->variant_count, &p->variant_capacity, sizeof *slot);

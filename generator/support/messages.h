@@ -58,6 +58,7 @@
     M(shape_size_unknown, "expected an integer argument of %s, found '%s'%s")                                          \
     M(shape_number, "expected a number from %llu to %llu for '%s', found %s")                                          \
     M(shape_expression, "expected a number or an expression over sizes and parameters for '%s', found %s: %s")         \
+    M(shape_order, "expected an expression over sizes that the shape names for '%s', found '%s', which counts with others or itself") \
     M(shape_range, "expected 'from' to be at most 'to' for '%s', found %llu and %llu")                                 \
     M(shapes_too_many, "expected at most %d shapes, found more")                                                       \
     M(shape_missing, "expected '%s: NUMBER' in a shape of %s, found no such key")                                      \
@@ -77,14 +78,15 @@
     M(choice_over, "%s: cannot be within %s of the best time at every shape with %u variant%s; with %u: %s at %s") \
     M(choice_coverage, "%s: cannot serve every call on every target with %u variant%s; that takes max_variants: %u%s") \
     M(choice_bytes, "expected at most %llu bytes of images of %s, found %llu in the smallest choice for its shapes") \
-    M(choice_undecided, "%s: too many sets of variants to compare; name fewer shapes, or fewer values of tuning parameters") \
+    M(choice_undecided, "%s: too many sets of variants to compare; name fewer shapes, fewer values of tuning parameters or a larger within") \
     M(choice_slow, "%s: %s: %s")                                                                                    \
     M(lock_none, "no %s: the variants are chosen by this kiln's estimates, which change; `kiln choose %s` writes it")  \
     M(lock_stale, "this lock was made for other items, limits, targets or tuned files; it is used, and `kiln choose %s` renews it")\
-    M(lock_lacks, "this lock has no variant of %s, which the item on line %d of %s asks for; `kiln choose %s` renews it") \
+    M(lock_edited, "this lock was changed after `kiln choose` wrote it, and is used as it is; `kiln choose %s` renews it") \
+    M(lock_lacks, "this lock has no variant of %s that runs on a target, as the item on line %d of %s asks; `kiln choose %s` renews it") \
     M(lock_unreadable, "cannot read the lock file %s: %s")                                                             \
-    M(lock_empty, "expected a lock file (asked, kernels), found an empty file")                                        \
-    M(lock_hash, "expected 32 hexadecimal digits as asked, found %s")                                                  \
+    M(lock_empty, "expected a lock file (asked, chosen, kernels), found an empty file")                                        \
+    M(lock_hash, "expected 32 hexadecimal digits as %s, found %s")                                                  \
     M(lock_shapes, "expected plain variants in a lock file, found '%s'")                                               \
     M(lock_unused, "the configuration has no items with shapes, so --lock has no use")                                 \
     /* tuned files */                                                                                                  \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The lock of a configuration has the same bytes whatever the order of its items, shapes, devices, targets, keys and listed
-values, and a bundle made from it whatever the number of jobs. Limits of bytes are kept by smaller sets.
+values, and a bundle made from it whatever the number of jobs. Limits of bytes and drivers are kept by other sets.
 
 usage: orders.py KILN
 """
@@ -109,10 +109,21 @@ def check_bytes(kiln, folder):
         print(f"{whole}: {limited} bytes, at least {least[1]}")
 
 
+def check_driver(kiln, folder):
+    """The choice leaves out variants that the oldest driver does not load: programmatic dependent launch needs CUDA 11.8."""
+    item = {"family": "linear", "x": "f16", "y": "f16", "shapes": [{"m": 1, "n": 4096, "k": 4096}]}
+    for overlap, status in ("true", 1), (["true", "false"], 0):
+        done, lock = choose(kiln, folder, config([{**item, "overlap": overlap}], ["sm_90"], ["h100"], "max_driver: 11.7\n"))
+        if done.returncode != status or "overlap: true" in lock.read_text():
+            sys.exit(f"overlap {overlap}: the driver of CUDA 11.7 is not kept to: {done.stdout}{done.stderr}")
+    generate(kiln, folder)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         count = check_orders(sys.argv[1], folder)
         check_bytes(sys.argv[1], folder)
+        check_driver(sys.argv[1], folder)
     print(f"{count} variants, the same in every order")
 
 

@@ -107,8 +107,8 @@ class Arguments(Opened):
         self.quantize(n=0, in_=..., scale=..., packed=...)
         with self.assertRaisesRegex(TypeError, "^attention_single_head: missing argument 'seq_len': u32: rows of each matrix"):
             self.k.attention_single_head(q=self.x, k=self.x, v=self.x, out=self.out, type="bf16")
-        with self.assertRaisesRegex(TypeError, r"^attention: missing argument 'q': in, type\[batch, q_length, q_heads, head_dim\] or "
-                                    r"\[sequences_q_rows, q_heads, head_dim\], aligned to 16 bytes: Q$"):
+        with self.assertRaisesRegex(TypeError, r"^attention: missing argument 'q': in, type\[batch, q_length, q_heads, 128\] or "
+                                    r"\[sequences_q_rows, q_heads, 128\], aligned to 16 bytes: Q$"):
             self.k.attention(batch=1, q_heads=1, q_length=1)
 
     def test_values(self):
@@ -214,7 +214,7 @@ class Arguments(Opened):
         for name in [*self.k.families, "attention_single_head"]:
             for parameter in inspect.signature(self.k[name]).parameters:
                 self.assertRegex(self.k[name].__doc__, rf"\n    {parameter}: |\nNot read by [^.]*\b{parameter}\b", name)
-        self.assertIn("group: 32, 128 (not in this bundle: 64, 256, any);", self.k.int4_quantize.__doc__)
+        self.assertIn("group: 128, 32 (not in this bundle: 64, 256, any);", self.k.int4_quantize.__doc__)
         self.assertIn("\nNot read by this bundle, leave them out: group_size.\n", self.k.int4_quantize.__doc__)
         self.assertNotIn("softcap must", self.k.attention.__doc__)
         text = pydoc.plain(pydoc.render_doc(self.k.nf4_unpack))
