@@ -24,7 +24,7 @@ typedef struct pick_table {
 
 typedef enum pick_status {
     PICK_MADE,
-    PICK_TOO_SLOW, /* no set of so few is within the ratio; the set is one of the fewest at the least that one reaches */
+    PICK_TOO_SLOW, /* no set of at most `most` is within the ratio; the set is a smallest one at the least ratio reached */
     PICK_UNCOVERED, /* no set of at most `most` meets the needs; `count` is the least size */
     PICK_UNDECIDED  /* too many sets to compare before one is found */
 } pick_status;
