@@ -9,10 +9,10 @@
 typedef struct call {
     const kiln_family *family;
     const kiln_device *device;
-    const uint64_t *args; /* by argument; of a pointer what its address is a multiple of, 0: null */
+    const uint64_t *args; /* by argument; for a pointer its alignment, 0: null */
 } call;
 
-/* What an estimate is made of, as kiln_work of kiln/estimate.h has it. */
+/* The inputs of an estimate: the members of kiln_work in kiln/estimate.h. */
 enum {
     TERM_BLOCKS,
     TERM_RESIDENT,
@@ -26,61 +26,61 @@ enum {
     TERM_COUNT
 };
 
-/* The expressions of a family that decide about a call; bound to a variant, or not. */
+/* A family's expressions that judge a call, bound to a variant or unbound. */
 typedef struct terms {
     const kiln_family *family;
     const variant *variant; /* null: not bound */
     size_t rule_count;
-    const expression **rules; /* as the family's */
-    const bool *asks;         /* whether the rule asks for parameters, beside each */
-    const bool *asks_tuning;  /* and for those that dispatch chooses */
+    const expression **rules; /* in the family's order */
+    const bool *asks;         /* by rule: whether it uses parameters */
+    const bool *asks_tuning;  /* by rule: whether it uses tuning parameters */
     const expression *shared_bytes;
     const expression *time[TERM_COUNT]; /* null: 0 */
-    uint32_t *alignments;               /* of a variant, by argument: of a pointer that it has; else 0 */
+    uint32_t *alignments;               /* if bound, by argument: of the variant's pointers; else 0 */
 } terms;
 
-/* Parses a family's. */
+/* Parses a family's expressions. */
 terms terms_of(arena *a, const kiln_family *family);
-/* Binds them to a variant of it. */
+/* Binds the expressions to a variant of the family. */
 terms terms_bind(arena *a, const terms *t, const variant *v);
 
 /* The value of a bound expression. */
 uint64_t call_number(const call *c, const expression *e);
 
-/* The same of an expression that a user wrote; false where it subtracts more than there is, or divides by 0. */
+/* The same for an expression that a user wrote; false if it subtracts below 0 or divides by 0. */
 bool call_try_number(const call *c, const expression *e, uint64_t *value);
 
-/* The first rule that the call breaks, of those that ask for parameters or of those that do not; null: none. */
+/* The first rule that the call breaks, among the rules that use parameters or among the others; null: none. */
 const kiln_rule *call_broken_rule(const call *c, const terms *t, bool of_params);
 
-/* What the call lacks for a rule that it breaks, as expression_demand has it. */
+/* The demand that the call fails in a broken rule, as expression_demand words it. */
 const char *call_demand(arena *a, const call *c, const terms *t, const kiln_rule *broken, const char *verb);
 
-/* A pointer that the variant wants aligned to more than it is; null: none. */
+/* A pointer with less alignment than the variant needs; null: none. */
 const kiln_arg *call_misaligned(const call *c, const terms *t);
 
-/* An array that would have 2^63 bytes or more, which launches of the variant refuse; null: none. */
+/* An array of 2^63 bytes or more, for which launches of the variant fail; null: none. */
 const kiln_arg *call_too_large(arena *a, const call *c, const variant *v);
 
-/* An integer of the variant's that its type cannot hold; null: none. */
+/* An integer argument of the variant whose value exceeds its type; null: none. */
 const kiln_arg *call_too_wide(arena *a, const call *c, const variant *v);
 
-/* Whether the device has the shared memory that the call takes, beside `fixed` bytes of the kernel's own. */
+/* Whether the device has the shared memory that the call needs, in addition to the kernel's `fixed` static bytes. */
 bool call_has_room(const call *c, const terms *t, uint32_t fixed);
 
-/* The usual value of a size that the family has one for, else null; and that of all such, but those that are named by argument,
- * with the variant's contract. */
+/* The family's usual value of a size, or null. The second function puts all usual values into `args`, except for the arguments
+ * in `is_named`, with the variant's contract. */
 const kiln_value *family_usual(const kiln_family *family, const kiln_arg *arg);
 void call_put_usual(arena *a, const call *c, const variant *v, const bool *is_named, uint64_t *args);
 
-/* Whether the argument says how large the workspace is; and how large the variant wants it, 0 where it takes none. */
+/* Whether the argument is the workspace's size; and the size that the variant needs, 0 if it needs none. */
 bool is_workspace_size(const kiln_family *family, const kiln_arg *arg);
 uint64_t call_workspace(arena *a, const call *c, const variant *v);
 
-/* Cycles, as dispatch estimates them. */
+/* The cycles that dispatch estimates. */
 uint64_t call_cycles(const call *c, const terms *t, const kiln_code *code);
 
-/* What estimates read of the image for the variant's highest target, and its static shared memory. */
+/* The inputs of estimates from the image for the variant's highest target, and its static shared memory. */
 typedef struct kernel_code {
     kiln_code code;
     uint32_t static_shared_bytes;
@@ -91,8 +91,7 @@ kernel_code kernel_code_of(arena *scratch, const plan *p, const variant *v);
 /* Whether an image of the variant runs on a device of this compute capability. */
 bool variant_serves(const plan *p, const variant *v, uint32_t sm);
 
-/* The nearest shape that some of the variants were measured at; null: none is near, or on another device. `args` are the
- * call's. */
+/* The measured shape nearest to the call; null: none is near, or the shapes were measured on another device. */
 const tuned_shape *call_nearest_shape(arena *a, const call *c, const tuned_choice *tuned);
 
 #endif

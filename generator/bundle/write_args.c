@@ -1,4 +1,4 @@
-/* The argument struct of NAME.h: what each member is in this bundle, in as few lines as that takes.
+/* Writes the argument struct of NAME.h: each member's meaning in this bundle, in as few lines as possible.
  *
  * Members and offsets are the family's, so members that this bundle does not read stay in their places: each run of them is
  * packed under a comment. Adjacent members of one type and one text share a line, and so do selectors with one value each. */
@@ -94,7 +94,7 @@ static void add_alignment(arena *a, text *out, const bundle_family *f, const kil
         text_printf(out, ", aligned to %u bytes", (unsigned)least);
 }
 
-/* Whether NAME_FAMILY_workspace says its size. */
+/* Whether NAME_FAMILY_workspace returns the argument's size. */
 static bool workspace_has(const bundle_family *f, const kiln_arg *arg)
 {
     const kiln_workspace *w = f->workspace;
@@ -121,7 +121,7 @@ const char *arg_about(arena *a, const bundle_family *f, const kiln_arg *arg, boo
     } else if (arg->kind == KILN_ARG_VALUE && is_c && arg->type[0] == '$') {
         text_add(&out, strcmp(type, "f64") == 0 ? "" : arena_format(a, "%s, passed as double", type));
     } else if (arg->kind == KILN_ARG_VALUE) {
-        text_add(&out, is_c && arg->summary ? "" : type); /* the member has it */
+        text_add(&out, is_c && arg->summary ? "" : type); /* the member's comment has the type */
     } else {
         text_printf(&out, "%s%s%s", directions[arg->kind], type,
                     arg->shape && !is_of_workspace ? shape_text(a, f, arg, is_c) : "");
@@ -307,7 +307,7 @@ static size_t end_of_unread(const bundle_family *f, size_t i, size_t end, bool i
     return i;
 }
 
-/* End of the run of members from `i` on with its type and text. */
+/* End of the run of members from `i` on with the type and text of the first. */
 static size_t end_of_same(const lines *l, size_t i, size_t end)
 {
     const bundle_family *f = l->f;

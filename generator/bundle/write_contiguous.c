@@ -12,7 +12,7 @@ static void note_params(const kiln_family *family, const expression *e, bool *is
         is_asked[i] = is_asked[i] || expression_uses_param(e, i);
 }
 
-/* The parameters that rows, and whether their strides are read, depend on. */
+/* Finds the parameters that `dense` rows, and whether the rows' strides are read, depend on. */
 static void find_asked(arena *a, const kiln_family *family, bool *is_asked)
 {
     for (const kiln_dense *row = family->dense; row->args; row++) {

@@ -1,5 +1,5 @@
-/* The call in a family's comment in NAME.h: statements that are C and C++ alike, and what differs between them. A test compiles
- * and runs them. */
+/* Writes the example call in a family's comment in NAME.h: statements that are both C and C++, then the lines that differ. A test
+ * compiles and runs them. */
 #include <inttypes.h>
 #include <string.h>
 

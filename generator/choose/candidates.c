@@ -10,7 +10,7 @@
 
 /* ---- enumeration -------------------------------------------------------------------------------------------------- */
 
-/* An argument that only a variant with scratch memory has: the memory, its counters, and its size. */
+/* Whether the argument is the workspace or its counters. */
 static bool is_of_workspace(const kiln_family *family, const kiln_arg *arg)
 {
     const kiln_workspace *w = family->workspace;
@@ -72,7 +72,7 @@ const char *candidates_point_text(const candidates *c, size_t point)
 
 /* ---- what the kernels are ----------------------------------------------------------------------------------------- */
 
-/* Those whose images the oldest driver loads. False after a diagnostic: it loads none. */
+/* Keeps the candidates whose images the oldest driver loads. False after a diagnostic: it loads none. */
 static bool count_kernels(candidates *c, diagnostics *d)
 {
     arena *scratch = arena_new();
@@ -132,7 +132,7 @@ static call_sizes call_sizes_of(candidates *c)
     return s;
 }
 
-/* Rules about the argument that are broken, whichever variant is launched. */
+/* Counts the broken rules about the argument that hold for every variant. */
 static size_t broken_rules(const call_sizes *s, const call *asked, size_t arg)
 {
     const terms *t = &s->c->items[0].terms;
@@ -142,7 +142,7 @@ static size_t broken_rules(const call_sizes *s, const call *asked, size_t arg)
     return broken;
 }
 
-/* The least value that breaks no rule, by doubling and then halving: rules ask for "at least". 0 where there is none. */
+/* The least value that breaks no rule, by doubling and bisection, as rules give lower bounds. 0 if there is none. */
 static uint64_t least_size(const call_sizes *s, const call *asked, uint64_t *args, size_t arg)
 {
     uint64_t low = 0, high = 1;
@@ -164,12 +164,12 @@ static uint64_t least_size(const call_sizes *s, const call *asked, uint64_t *arg
     return high;
 }
 
-/* What the shape gives as expressions. False: one cannot be counted. */
+/* Evaluates the shape's expressions. False: an expression subtracts below 0 or divides by 0. */
 static bool put_in_expressions(const call_sizes *s, const call_shape *shape, const call *asked,
                                uint64_t *args)
 {
     arena *a = s->c->arena;
-    const variant *any = s->c->items[0].variant; /* expressions ask for contract parameters alone */
+    const variant *any = s->c->items[0].variant; /* expressions use only contract parameters */
     bool ok = true;
     for (size_t i = 0; i < shape->order_count && ok; i++) {
         const size_t arg = shape->order[i];
@@ -184,8 +184,8 @@ static bool names(const call_shape *s, size_t arg)
     return s->sizes[arg] != SHAPE_ANY_SIZE || s->expressions[arg];
 }
 
-/* Of the shape, with the least that the rules allow for what it does not name; null pointers where they may be. Null: an
- * expression cannot be counted. */
+/* The shape's arguments. A size that it does not name gets its usual value or the least that the rules allow; optional pointers
+ * are null. Null: an expression cannot be evaluated. */
 static uint64_t *args_of_shape(const call_sizes *s, const call_shape *shape, const kiln_device *device)
 {
     uint64_t *args = arena_alloc(s->c->arena, (s->count + 1) * sizeof *args);
@@ -223,7 +223,7 @@ static bool is_asked_for(const candidates *c, size_t arg)
     return false;
 }
 
-/* Whether each shape names every size that counts; diagnostics for all that it does not. */
+/* Whether each shape names every size that is asked for; a diagnostic for each missing size. */
 static bool are_complete(const candidates *c, diagnostics *d)
 {
     const kiln_family *family = c->item->request.family;
@@ -247,7 +247,7 @@ static bool are_complete(const candidates *c, diagnostics *d)
 
 /* ---- times -------------------------------------------------------------------------------------------------------- */
 
-/* Why a candidate cannot be launched; null, with its cycles. */
+/* Returns why the candidate cannot be launched; null: it can, in `cycles`. */
 static const char *try_call(const candidates *c, const candidate *one, const call *asked, uint64_t *cycles)
 {
     const kiln_rule *broken = call_broken_rule(asked, &one->terms, false);
@@ -268,7 +268,7 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
     return NULL;
 }
 
-/* Times of a point: what was measured near it, else estimates. Returns why there is none; null: there is one. */
+/* Fills in the times of a point: measured near it, else estimated. Returns why no variant serves it; null: one does. */
 static const char *judge_point(candidates *c, const call_sizes *s, const tuned_choice *tuned, size_t point)
 {
     const kiln_device *device = &c->devices[point / c->shape_count].device;
@@ -315,7 +315,7 @@ static bool find_devices(candidates *c, diagnostics *d)
     return ok;
 }
 
-/* A shape that is refused on one device is often refused on others, and so are others of the same list or range. */
+/* Whether the place has a diagnostic: a shape often fails on several devices, and so do others of its list or range. */
 static bool is_told(const place *told, size_t count, place at)
 {
     for (size_t i = 0; i < count; i++)
@@ -324,7 +324,7 @@ static bool is_told(const place *told, size_t count, place at)
     return false;
 }
 
-/* Whether the family's rules forbid the shape whichever variant is launched. */
+/* Whether the family's rules forbid the shape for every variant. */
 static bool is_forbidden(const call_sizes *s, const call_shape *shape, const kiln_device *device)
 {
     const terms *t = &s->c->items[0].terms;
@@ -419,8 +419,8 @@ static void add_demand(candidates *c, candidate *one, const expression *e)
                                          sizeof e) = e;
 }
 
-/* What a call has to be like for the variant, beyond what every variant of the family asks for. A workspace is what the bundle
- * tells the size of, so one that is large enough counts as given. */
+/* Finds the variant's conditions on a call, beyond those of every variant. A workspace that is given counts as large
+ * enough, since the bundle tells its size. */
 static void find_demands(candidates *c, candidate *one)
 {
     const kiln_family *family = c->item->request.family;
@@ -458,7 +458,7 @@ static void find_demands(candidates *c, candidate *one)
                             one->variant));
 }
 
-/* Whether x serves every call that y does, wherever both run. */
+/* Whether x serves every call that y serves, on targets that both run on. */
 static bool covers(const candidate *x, const candidate *y)
 {
     for (size_t i = 0; i < x->demand_count; i++) {
@@ -471,7 +471,7 @@ static bool covers(const candidate *x, const candidate *y)
     return true;
 }
 
-/* One candidate of each kind: those that serve the same calls are alike. */
+/* Lists one candidate of each kind: candidates of a kind serve the same calls. */
 static size_t find_kinds(const candidates *c, size_t *kinds)
 {
     size_t count = 0;
@@ -495,7 +495,7 @@ static bool has_kind_on(const candidates *c, size_t kind, size_t target_index)
     return false;
 }
 
-/* For every listed target, the calls that candidates of each kind serve there; or any at all, where only the shapes count. */
+/* A need for each listed target and each kind with a candidate there; if only the shapes count, one for each target. */
 static void find_needs(candidates *c)
 {
     size_t *kinds = arena_alloc(c->arena, (c->count + 1) * sizeof *kinds), kind_count = 1;
@@ -522,7 +522,7 @@ static void find_needs(candidates *c)
         }
 }
 
-/* What the family says against the contract, each once, at the first shape of which it holds. */
+/* Warns with the family's advice against the contract, once each, at the first shape for which it holds. */
 static void advise(candidates *c, diagnostics *d)
 {
     const call_sizes s = call_sizes_of(c);

@@ -1,5 +1,5 @@
-/* The variants that an item with shapes may choose from, for one combination of its contract, and what each takes at each of
- * its points: a shape on a device. */
+/* The variants that compete for one contract of an item with shapes, and the time of each at each point: a shape on a
+ * device. */
 #ifndef CHOOSE_CANDIDATES_H
 #define CHOOSE_CANDIDATES_H
 
@@ -10,8 +10,7 @@ typedef struct candidate {
     const variant *variant;
     terms terms;
     kernel_code code;
-    const expression *
-        *demands; /* conditions that a call has to meet to be launched by it, beside those of every variant */
+    const expression **demands; /* its conditions on a call, beyond those that every variant has */
     size_t demand_count;
     uint64_t bytes; /* of its images; PICK_NEVER: not counted yet */
 } candidate;
@@ -33,7 +32,7 @@ typedef struct candidates {
     arena *arena;
 } candidates;
 
-/* Every legal variant of the item with the contract's values, `fixed` by parameter; of the other parameters those of the item. */
+/* Every legal variant of the item with the contract's values; its other parameters take the item's values. */
 candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const request *contract);
 
 /* Fills in times and needs. False after diagnostics: a shape names too little, or no variant serves it. */
@@ -45,7 +44,7 @@ const char *candidates_point_text(const candidates *c, size_t point);
 /* "linear format=q4_k x=bf16": a contract, without the parameters at their defaults. */
 const char *contract_name(arena *a, const request *contract);
 
-/* Whether the variant needs a workspace; and the most bytes of it at the points where it can be launched. */
+/* Whether the variant needs a workspace; and the workspace's most bytes at the points where the variant can be launched. */
 bool candidate_needs_workspace(const candidates *c, size_t index);
 uint64_t candidate_workspace_bytes(candidates *c, size_t index);
 

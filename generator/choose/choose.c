@@ -14,7 +14,7 @@
 
 /* A contract of an item: a combination of values of its contract parameters. */
 typedef struct contract {
-    arena *arena; /* has what follows */
+    arena *arena; /* owns the members below */
     candidates candidates;
     pick_table table;
     picked picked;
@@ -27,7 +27,7 @@ typedef struct chooser {
     const choose_options *options;
     contract **contracts;
     size_t contract_count, contract_capacity;
-    variant **variants; /* that were chosen, in the order of families and values */
+    variant **variants; /* the chosen variants, in the order of families and values */
     size_t count, capacity;
 } chooser;
 
@@ -59,7 +59,7 @@ static bool has_variant(variant *const *variants, size_t count, const char *id)
     return false;
 }
 
-/* As one of the plan's, unless that has it already. */
+/* Adds a copy of the variant to the chosen variants, unless they or the plan have it. */
 static void keep(chooser *ch, const variant *chosen)
 {
     arena *a = ch->arena;
@@ -180,9 +180,9 @@ static void report(const chooser *ch, const candidates *c, const picked *p)
         diagnose(ch->d, at, message_choice_undecided, c->name);
 }
 
-/* A candidate's best rank at any point; 0: it is the fastest there. */
+/* A candidate's best rank at any point; 0: the fastest. */
 typedef struct standing {
-    size_t candidate, rank, points; /* at how many points it has the rank */
+    size_t candidate, rank, points; /* the number of points with that rank */
 } standing;
 
 typedef struct timed {
@@ -208,9 +208,9 @@ static int compare_standings(const void *x, const void *y)
     return a->candidate < b->candidate ? -1 : 1;
 }
 
-/* Keeps `count` candidates, so that every point gets its fastest before any point gets its second, and so on: those that are the
- * fastest at some point, then those that are second at some point; of the same rank those that have it at more points come first.
- * An estimate that is a little wrong at a point then still leaves the fastest variant among those that are measured. */
+/* Keeps `count` candidates: first the fastest of each point, then the second of each point, and so on; within a rank, first the
+ * candidates that have it at the most points. So if an estimate is a little wrong at a point, the variant that is really fastest
+ * there is still measured. */
 static void keep_fastest(chooser *ch, const candidates *c, size_t count)
 {
     arena *a = c->arena;
@@ -233,7 +233,7 @@ static void keep_fastest(chooser *ch, const candidates *c, size_t count)
         keep(ch, c->items[standings[i].candidate].variant);
 }
 
-/* The choice that comes nearest to the ratio, where the item names none. */
+/* Chooses at the least ratio that max_variants allows, for an item without `within`. */
 static void take_nearest(const chooser *ch, contract *chosen)
 {
     const candidates *c = &chosen->candidates;
@@ -292,7 +292,7 @@ static size_t contract_count(const request *q)
     return count;
 }
 
-/* One of them; the last parameter changes fastest. */
+/* The contract of this number; the last parameter changes fastest. */
 static request contract_at(const request *q, size_t number)
 {
     request asked = *q;
@@ -308,7 +308,7 @@ static request contract_at(const request *q, size_t number)
 
 /* ---- max_bytes ---------------------------------------------------------------------------------------------------- */
 
-/* Of the plan's variants, those without shapes; the kernels of one PTX file have its images together. */
+/* Bytes of the plan's own variants; the kernels of one PTX file share its images. */
 static uint64_t plain_bytes(const plan *p, const kiln_family *family)
 {
     uint64_t bytes = 0;
@@ -323,7 +323,7 @@ static uint64_t plain_bytes(const plan *p, const kiln_family *family)
     return bytes;
 }
 
-/* Of what is chosen now, each variant once, although several items may choose it. */
+/* Bytes of the chosen variants; a variant that several items chose counts once. */
 static uint64_t chosen_bytes(const chooser *ch, const kiln_family *family)
 {
     arena *a = arena_new();
@@ -387,7 +387,7 @@ static void keep_within(chooser *ch, const budget *b)
 
 /* ---- items -------------------------------------------------------------------------------------------------------- */
 
-/* Whether some variant has the contract's values. */
+/* Whether any variant has the contract's values. */
 static bool has_contract(variant *const *variants, size_t count, const request *asked)
 {
     for (size_t i = 0; i < count; i++) {
@@ -401,14 +401,14 @@ static bool has_contract(variant *const *variants, size_t count, const request *
     return false;
 }
 
-/* "kernels.yaml --targets sm_90": what stands after `kiln choose` for the plan's lock. */
+/* "kernels.yaml --targets sm_90": the arguments with which `kiln choose` makes the plan's lock. */
 static const char *choose_arguments(arena *a, const plan *p)
 {
     return arena_format(a, "%s%s%s%s", p->config_path, p->target_option ? " --targets " : "",
                         p->target_option ? p->target_option : "", lock_path(a, p) ? "" : " --output FILE");
 }
 
-/* Whether the lock, or an item without shapes, has a variant of each contract that the items ask for; else diagnostics. */
+/* Whether the lock or an item without shapes has a variant for each contract of the items with shapes; else diagnostics. */
 static bool serves_items(arena *a, const plan *p, const lock *l, diagnostics *d)
 {
     bool ok = true;
@@ -439,7 +439,7 @@ static bool is_asked_for(const plan *p, variant *v)
     return false;
 }
 
-/* Variants that an item without shapes has too are that item's. */
+/* Appends the variants, except those that the plan has from an item without shapes. */
 static void append(arena *a, plan *p, variant *const *variants, size_t count)
 {
     const size_t plain = p->variant_count;
@@ -467,7 +467,7 @@ static void take_lock(arena *a, plan *p, const char *path, diagnostics *d)
     append(a, p, l.variants, count);
 }
 
-/* Diagnostics for sizes that shapes of the item set, and that no candidate reads in any of its contracts. */
+/* A diagnostic for each size that the item's shapes name and that no candidate reads in any contract. */
 static void refuse_unread(const chooser *ch, const shaped_item *item, contract *const *contracts,
                           size_t count)
 {

@@ -1,4 +1,4 @@
-/* Variants for items with shapes: the fewest that serve the shapes well and every legal call. */
+/* Chooses variants for items with shapes: the fewest that are fast at the shapes and serve every legal call. */
 #ifndef CHOOSE_CHOOSE_H
 #define CHOOSE_CHOOSE_H
 
@@ -6,14 +6,14 @@
 #include "support/diagnostics.h"
 
 typedef struct choose_options {
-    const char *lock;    /* a lock file to use; null: the one beside the configuration, where there is one */
+    const char *lock;    /* the lock file; null: the one beside the configuration, if it exists */
     bool ignores_lock;   /* chooses anew */
-    uint32_t candidates; /* of each contract, the fastest to keep beside the choice, to be measured */
+    uint32_t candidates; /* of each contract, the fastest to keep besides the choice, to measure */
     text *summary;       /* gets a line for each contract; may be null */
 } choose_options;
 
-/* For config_options: appends the variants of the items with shapes to the plan, from the lock or chosen. `options` is a
- * choose_options. */
+/* Appends the variants for items with shapes to the plan, from the lock or by choosing. A callback of config_options; `options`
+ * is a choose_options. */
 void choose_variants(arena *a, plan *p, diagnostics *d, const void *options);
 
 #endif

@@ -1,6 +1,6 @@
-/* A search by depth. A demand is a need, or a point at which some candidate of the set has to be within the ratio. Each level
- * takes a candidate that meets the unmet demand which the fewest candidates meet; no later branch of the level takes the same
- * candidate, so each set is seen once. */
+/* A depth-first search. A demand is a need, or a point at which some candidate of the set has to be within the ratio. Each level
+ * branches on the unmet demand that the fewest candidates meet: it takes each of these candidates in turn. Later branches of the
+ * level do not take the same candidate again, so each set is visited once. */
 #include "pick.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ typedef struct branch {
 typedef struct search {
     const pick_table *table;
     goal goal;
-    size_t *active; /* candidates that may be taken, ascending */
+    size_t *active; /* candidates that the goal may need, ascending */
     size_t active_count;
     size_t demands, words; /* demands that no other implies; words of a bit for each */
     uint32_t *ratio;       /* [candidate][point], rounded up */
@@ -43,7 +43,7 @@ typedef struct search {
     size_t depth;            /* most candidates of a set */
     size_t taken[PICK_MOST]; /* by level */
     uint64_t *unmet;         /* [level][word] */
-    uint64_t *lowest;        /* [level][point]: the least cost of those taken */
+    uint64_t *lowest;        /* [level][point]: the least cost of the taken candidates */
     uint64_t *blocked;       /* bits of the candidates that meet a demand of count_apart */
     uint64_t steps;          /* work: candidates times demands or points */
     branch *branches;        /* [level][candidate] */
@@ -141,8 +141,8 @@ static bool is_subset(const uint64_t *x, const uint64_t *of, size_t words)
     return true;
 }
 
-/* Takes the demand that lies after those taken, unless one of them implies it: then all that meet that one meet it too. Those
- * that it implies go. */
+/* Adds the demand stored after the others, unless one of them implies it: every candidate that meets that demand meets this
+ * one too. Removes the demands that the new demand implies. */
 static void take_demand(search *s)
 {
     const size_t words = words_of_candidates(s);
@@ -159,7 +159,7 @@ static void take_demand(search *s)
     s->demands = kept;
 }
 
-/* Those that the fewest candidates meet come first. */
+/* Sorts demands by the number of candidates that meet them, fewest first. */
 static void sort_demands(search *s)
 {
     const size_t words = words_of_candidates(s);
@@ -176,7 +176,7 @@ static void sort_demands(search *s)
         }
 }
 
-/* Finds the demands at this ratio, and which candidates meet each. At UINT32_MAX a candidate only has to be launched. */
+/* Finds the demands at this ratio, and which candidates meet each. At UINT32_MAX a point accepts every legal launch. */
 static void set_ratio(search *s, uint32_t ratio)
 {
     const pick_table *t = s->table;
@@ -224,7 +224,7 @@ static uint64_t candidate_bytes_of(const search *s, size_t i)
     return s->table->bytes_of(s->table->context, i);
 }
 
-/* Whether no set that the goal prefers needs y, since x can stand in its place. Of two alike the first stays. */
+/* Whether x can replace y in every set without a loss for the goal. If each can replace the other, the first stays. */
 static bool replaces(const search *s, size_t x, size_t y)
 {
     switch (s->goal) {
@@ -334,7 +334,7 @@ static size_t hardest_demand(const search *s, const uint64_t *unmet)
     return hardest;
 }
 
-/* Unmet demands of which no open candidate meets two: as many candidates are needed at least. */
+/* Counts unmet demands of which no open candidate meets two: a lower bound on the candidates still needed. */
 static size_t count_apart(search *s, const uint64_t *unmet)
 {
     const size_t words = words_of_candidates(s);
@@ -366,7 +366,7 @@ static bool asks_mean(const search *s)
     return s->goal == GOAL_MEAN || s->goal == GOAL_TIES;
 }
 
-/* How much of the mean, or how many unmet demands, the candidate takes away. */
+/* By how much the candidate reduces the sum of costs, or the number of unmet demands. */
 static uint64_t gain_of(const search *s, size_t level, size_t i)
 {
     const size_t points = s->table->point_count;
@@ -386,7 +386,7 @@ static int compare_branches(const void *x, const void *y)
     return order ? order : compare(a->candidate, b->candidate);
 }
 
-/* The open candidates that meet a demand, the largest gain first; how many. */
+/* Lists the open candidates that meet a demand, largest gain first; returns their number. */
 static size_t list_branches(search *s, size_t level, size_t demand, branch *branches)
 {
     const uint64_t *met_by = s->met_by + demand * words_of_candidates(s);
@@ -400,7 +400,7 @@ static size_t list_branches(search *s, size_t level, size_t demand, branch *bran
     return count;
 }
 
-/* The sum of the largest gains, one for each candidate that is yet to be taken: a set gains at most that. */
+/* An upper bound on a set's further gain: the sum of the largest gains, as many as candidates can still be taken. */
 static uint64_t most_gain(const search *s, size_t level)
 {
     const size_t left = s->depth - level;
@@ -419,7 +419,7 @@ static uint64_t most_gain(const search *s, size_t level)
     return sum(largest, left);
 }
 
-/* The fewest bytes that meet so many demands, at the price of the candidate that takes fewest for each. */
+/* A lower bound on the bytes for the unmet demands: the fewest bytes per demand of any candidate, times their number. */
 static uint64_t least_bytes(const search *s, size_t level, size_t unmet_count)
 {
     uint64_t least = PICK_NEVER;
@@ -452,7 +452,7 @@ static bool is_hopeless(search *s, size_t level)
     return more == PICK_NEVER || bytes + more > s->best.bytes;
 }
 
-/* A set that meets all demands: those taken above this level. */
+/* Compares the set taken above this level, which meets all demands, with the best. */
 static void consider(search *s, size_t level)
 {
     set found = {.count = level, .bytes = PICK_NEVER};
@@ -505,7 +505,7 @@ static void descend(search *s, size_t level)
         s->open[branches[k].candidate / WORD_BITS] |= UINT64_C(1) << branches[k].candidate % WORD_BITS;
 }
 
-/* The best set of at most so many at this ratio, which is to be set. s->best is one that is known; where it has none: none. */
+/* Finds the best set of at most `depth` candidates, after set_ratio(ratio). s->best is a known set to improve on, or empty. */
 static bool find_sets(search *s, size_t depth, uint32_t ratio)
 {
     const uint64_t slowest = pick_log2(ratio, PICK_ONE);
@@ -519,7 +519,7 @@ static bool find_sets(search *s, size_t depth, uint32_t ratio)
     return s->best.count > 0;
 }
 
-/* Whether at most so many meet all demands at this ratio; s->best is such a set. */
+/* Whether at most `most` candidates meet all demands at this ratio; s->best is such a set. */
 static bool is_enough(search *s, uint32_t ratio, size_t most)
 {
     set_ratio(s, ratio);
@@ -528,7 +528,7 @@ static bool is_enough(search *s, uint32_t ratio, size_t most)
     return find_sets(s, most, ratio);
 }
 
-/* The fewest that meet all demands at this ratio; most + 1: more than that. */
+/* The size of the smallest set that meets all demands at this ratio; most + 1: there is none of at most `most`. */
 static size_t fewest_at(search *s, uint32_t ratio, size_t most)
 {
     set_ratio(s, ratio);
@@ -561,7 +561,7 @@ static picked result(const search *s, pick_status status)
     return p;
 }
 
-/* The least ratio above `low` at which `most` are enough, by halving; s->best is a set that is enough at some ratio. */
+/* The least ratio above `low` at which `most` candidates suffice, by bisection; s->best is a set that suffices at some ratio. */
 static uint32_t least_ratio(search *s, size_t most, uint32_t low)
 {
     uint32_t high = result(s, PICK_TOO_SLOW).worst;
@@ -591,7 +591,7 @@ picked pick(arena *a, const pick_table *t)
         improve(&s, GOAL_LEAST_BYTES, most, t->within);
         return result(&s, PICK_MADE);
     }
-    if (count <= most) { /* the mean among candidates that no other replaces, then all sets of that mean */
+    if (count <= most) { /* the least mean without replaced candidates, then all sets with that mean */
         improve(&s, GOAL_MEAN, count, t->within);
         improve(&s, GOAL_TIES, count, t->within);
         return result(&s, PICK_MADE);

@@ -16,7 +16,7 @@ typedef struct pick_table {
     const bool *meets;     /* [candidate][need]; a set has to meet each need, by some candidate */
     uint32_t within;       /* ratio to the best time of a point that the set must reach there */
     uint32_t most;         /* candidates in a set, at most PICK_MOST */
-    bool is_least_bytes;   /* the fewest bytes come first, then the order below */
+    bool is_least_bytes;   /* prefers the fewest bytes, then the order below */
     /* Bytes of a candidate, asked for only where sets are otherwise equal. */
     uint64_t (*bytes_of)(void *context, size_t candidate);
     void *context;
@@ -24,8 +24,8 @@ typedef struct pick_table {
 
 typedef enum pick_status {
     PICK_MADE,
-    PICK_TOO_SLOW, /* no set of so few is within the ratio; the set is one of the fewest at the least that one reaches */
-    PICK_UNCOVERED, /* no set of so few meets the needs; `count` is how many it takes */
+    PICK_TOO_SLOW, /* no set of at most `most` is within the ratio; the set is a smallest one at the least ratio reached */
+    PICK_UNCOVERED, /* no set of at most `most` meets the needs; `count` is the least size */
     PICK_UNDECIDED  /* too many sets to compare before one is found */
 } pick_status;
 
@@ -33,17 +33,17 @@ typedef struct picked {
     pick_status status;
     size_t items[PICK_MOST]; /* ascending */
     size_t count;
-    bool is_partial; /* not all sets of as many could be compared */
+    bool is_partial; /* not all sets of this size could be compared */
     uint32_t worst;  /* the largest ratio, rounded up, and its point; UINT32_MAX: larger */
     size_t worst_point;
     uint64_t mean; /* geometric mean of the ratios: its log2, in units of 1/65536 */
 } picked;
 
-/* Of the sets that meet every need and are within the ratio at every point: the fewest candidates, then the least geometric
- * mean of times, then the fewest bytes, then the lowest candidates in order. Integers only, so that every build agrees. */
+/* Picks a set that meets every need and is within the ratio at every point: the fewest candidates, then the least geometric mean
+ * of times, then the fewest bytes, then the lowest candidates in order. Integers only, so that every build agrees. */
 picked pick(arena *a, const pick_table *t);
 
-/* A ratio of at least 1, rounded up; UINT32_MAX: too large, or a time that is PICK_NEVER. */
+/* time / best, at least 1, rounded up; UINT32_MAX: too large, or a time that is PICK_NEVER. */
 uint32_t pick_ratio(uint64_t time, uint64_t best);
 
 /* log2 of a ratio of at least 1, in units of 1/65536. */

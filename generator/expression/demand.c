@@ -1,4 +1,4 @@
-/* What a call has to be like for a condition to hold, in numbers. */
+/* States in numbers what a call has to meet for a condition to hold. */
 #include <string.h>
 
 #include "node.h"
@@ -40,7 +40,7 @@ static const char *comparison(const asked *q, const expression *e)
                         e->operation == OPERATION_ALIGNED ? " bytes" : "");
 }
 
-/* Of && the first that does not hold, since the rest may count on it; of || all that a call decides about. */
+/* For &&, the first operand that does not hold, since the rest may rely on it; for ||, the operands that use arguments. */
 static const char *demand(const asked *q, const expression *e)
 {
     if (e->operation == OPERATION_AND)

@@ -1,4 +1,4 @@
-/* Which of two conditions asks for more. */
+/* Decides whether one condition implies another. */
 #include <string.h>
 
 #include "node.h"
@@ -26,7 +26,7 @@ static bool is_same(const expression *x, const expression *y)
     return true;
 }
 
-/* Numbers whose form shows that x <= y in every call. */
+/* Whether the form of the numbers shows that x <= y in every call. */
 static bool is_at_most(const expression *x, const expression *y)
 {
     uint64_t of_x, of_y;
@@ -43,7 +43,7 @@ static bool is_at_most(const expression *x, const expression *y)
            is_at_most((grows ? x : y)->operands[1], (grows ? y : x)->operands[1]);
 }
 
-/* "a % 32 == 0" of e, "a % 64 == 0" of from; and aligned() alike. */
+/* Whether e is like "a % 32 == 0" and from like "a % 64 == 0"; aligned() likewise. */
 static bool divides(const expression *e, const expression *from)
 {
     uint64_t own, other;

@@ -26,7 +26,7 @@ static int compare_lines(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
-/* Lines in order, each once. */
+/* Adds the lines, sorted and without duplicates. */
 static void add_sorted(text *out, line_list *list)
 {
     if (list->count > 0)
@@ -117,7 +117,7 @@ static bool read_hash(const reader *r, const yaml_node *node)
     return false;
 }
 
-/* A hash of the variants as ids; orders do not matter. */
+/* Hashes the variants' ids; their order does not matter. */
 static void hash_variants(arena *a, variant *const *variants, size_t count, char hash[LOCK_HASH_BYTES])
 {
     line_list ids = {0};
@@ -156,7 +156,7 @@ bool lock_read_text(arena *a, plan *p, const char *path, const char *data, size_
 {
     static const config_options none;
     const int before = d->count;
-    plan read = *p; /* whose variants are the lock's alone */
+    plan read = *p; /* gets only the lock's variants */
     read.variants = NULL;
     read.variant_count = read.variant_capacity = 0;
     reader r = {.arena = a, .d = d, .plan = &read, .options = &none, .takes_stranded = true};

@@ -1,5 +1,5 @@
-/* A lock file: the variants that were chosen for a configuration's items with shapes, as plain items, so that a later kiln with
- * other estimates makes the same bundle. */
+/* A lock file lists the variants chosen for a configuration's items with shapes, as plain items, so that a later kiln with other
+ * estimates makes the same bundle. */
 #ifndef PLAN_LOCK_H
 #define PLAN_LOCK_H
 
@@ -10,28 +10,28 @@ enum { LOCK_HASH_BYTES = 33 };
 
 typedef struct lock {
     place at;          /* of `asked` */
-    const char *asked; /* the hash that it was made for */
-    bool is_edited;    /* its variants are not those that `chosen` was written for; false without it */
+    const char *asked; /* the lock_hash of the configuration that it was made for */
+    bool is_edited;    /* its variants do not match its hash `chosen`; false without that hash */
     variant **variants;
     size_t count;
 } lock;
 
-/* A hash of what the variants are chosen for: the items with shapes, targets, limits of bytes, compression and tuned
- * files. Orders do not matter, nor do the estimates. */
+/* Hashes the inputs of a choice: the items with shapes, targets, limits of bytes, compression and tuned files. Their order and
+ * the estimates do not matter. */
 void lock_hash(arena *a, const plan *p, char hash[LOCK_HASH_BYTES]);
 
-/* Where the lock of a configuration lies: NAME.lock.yaml for NAME.yaml; null: it came through a pipe. */
+/* The path of a configuration's lock: NAME.lock.yaml for NAME.yaml; null: the configuration came through a pipe. */
 const char *lock_path(arena *a, const plan *p);
 
-/* Reads one, and notes in the plan that it did. Variants that run on no target of the plan are left out. False after
+/* Reads a lock, and records in the plan that it was read. Leaves out variants that run on no target of the plan. False after
  * diagnostics. */
 bool lock_read(arena *a, plan *p, const char *path, lock *out, diagnostics *d);
 
-/* The same for a text already in memory. */
+/* Reads a lock from memory. */
 bool lock_read_text(arena *a, plan *p, const char *path, const char *data, size_t bytes, lock *out,
                     diagnostics *d);
 
-/* The text of one; `candidates` of each contract besides the chosen variants, 0: none. */
+/* Prints a lock; `candidates`: how many of each contract it holds besides the chosen variants. */
 void lock_print(text *out, const plan *p, variant *const *variants, size_t count, uint32_t candidates);
 
 #endif

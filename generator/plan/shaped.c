@@ -1,4 +1,4 @@
-/* Items of `kernels` with `shapes`: the calls that variants are chosen for, and on which devices. */
+/* Reads items of `kernels` with `shapes`: the calls and devices to choose variants for, and the limits. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void add_device(const reader *r, shaped_item *item, const char *name, kil
     *added = (named_device){name, device};
 }
 
-/* Words of the name of a device in the table. */
+/* Reads words that name a device in the table. */
 static void read_device(const reader *r, shaped_item *item, const yaml_node *list, const yaml_node *node)
 {
     kiln_device device;
@@ -62,7 +62,7 @@ static void read_devices(const reader *r, shaped_item *item, const yaml_node *li
             read_device(r, item, list, node);
 }
 
-/* The device that stands for each listed target; a target of which there is none has nothing to estimate by. */
+/* Takes the device that stands for each listed target; a target without such a device has no estimates. */
 static void take_usual_devices(const reader *r, shaped_item *item)
 {
     for (size_t i = 0; i < r->plan->target_count; i++) {
@@ -88,7 +88,7 @@ static void read_workspace(const reader *r, shaped_item *item, const yaml_node *
                  suggest_text(r->arena, node->text, "allowed none"));
 }
 
-/* "1.10": one or two digits, and up to three behind the point. */
+/* Reads "1.10": one or two digits, and up to three after the point. */
 static void read_within(const reader *r, shaped_item *item, const yaml_node *node)
 {
     enum { MOST = 99990 };
@@ -141,7 +141,7 @@ static bool has_tuning(const kiln_family *family)
     return false;
 }
 
-/* Every value of a tuning parameter that the item does not name. */
+/* Takes every value of a tuning parameter that the item does not name. */
 static void take_all_values(arena *a, request *q, size_t index)
 {
     const kiln_param *param = &q->family->params[index];
@@ -160,7 +160,7 @@ static void take_all_values(arena *a, request *q, size_t index)
     }
 }
 
-/* In the family's order, so that the order in which an item lists them changes nothing. */
+/* Sorts values into the family's order, so that the item's order changes nothing. */
 static void sort_values(request *q, size_t index)
 {
     const kiln_param *param = &q->family->params[index];

@@ -76,7 +76,7 @@ bool reader_number(const reader *r, const yaml_node *node, const char *key, uint
     return false;
 }
 
-/* Of as many digits as are read. */
+/* The largest size of the argument that fits the digits that are read. */
 static uint64_t largest_of(const kiln_arg *arg)
 {
     const uint64_t largest = arg_largest(arg);
@@ -108,7 +108,7 @@ static int compare_numbers(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-/* A tile of t rows is full with t and one more begins the next: t is any number that a tuning parameter can have. */
+/* Adds t and t + 1 for each number t that a tuning parameter can have: t rows fill a tile, and t + 1 begin the next. */
 static void add_tile_edges(const reader *r, const kiln_family *family, size_values *out, uint64_t from,
                            uint64_t to)
 {
@@ -171,8 +171,8 @@ static bool read_expression(const reader *r, const variant *like, const kiln_arg
     return !why;
 }
 
-/* The arguments that are expressions, each after those that it counts with. False after a diagnostic: an expression counts with
- * a size that the shape does not name, or with itself. */
+/* Orders the arguments that are expressions, each after the sizes that it uses. False after a diagnostic: an expression uses a
+ * size that the shape does not name, or itself. */
 static bool order_expressions(const reader *r, const kiln_family *family, const size_values *values,
                               const size_t **order, size_t *count)
 {
@@ -234,7 +234,7 @@ static bool is_expression(const yaml_node *node)
     return !node->quoted && !yaml_is_null(node) && first != '-' && (is_name || strpbrk(node->text, "*+-/%"));
 }
 
-/* `like` null: a number alone. */
+/* `like` null: only a number is legal. */
 static bool read_values(const reader *r, const kiln_family *family, const variant *like, const kiln_arg *arg,
                         const yaml_node *node, size_values *out)
 {
@@ -266,7 +266,7 @@ static call_shape new_shape(arena *a, const kiln_family *family, place at)
     return s;
 }
 
-/* Every combination; the last argument changes fastest. */
+/* Adds a shape for every combination; the last argument changes fastest. */
 static void add_combinations(const reader *r, const kiln_family *family, place at, const size_values *values,
                              size_t combinations, const size_t *order, size_t order_count, shape_list *out)
 {

@@ -1,7 +1,7 @@
 /* How long a launch takes, estimated: what dispatch compares variants by. Generated functions and `kiln explain` call this
  * one function.
  *
- * UNIT. Clock cycles of a multiprocessor, without what every launch takes alike.
+ * UNIT. Clock cycles of a multiprocessor, without the fixed cost of a launch.
  *
  * MODEL. Thread blocks spread evenly, so the busiest multiprocessor has ceil(blocks / multiprocessors) of them, of which
  * `resident` run at once. A launch takes as long as what it has most of:
@@ -41,16 +41,16 @@ typedef struct kiln_warp_code {
     uint32_t products;   /* on tensor cores: 256 multiply-adds of 16-bit types */
 } kiln_warp_code;
 
-/* Of a kernel: a trip of the main loop, one of the side loops, all else. */
+/* Instructions of a kernel: in a trip of the main loop, in a trip of a side loop, and in the rest. */
 typedef struct kiln_code {
     kiln_warp_code loop, side, rest;
     uint32_t warps;       /* of a thread block */
     uint32_t trip;        /* what a warp does in a trip, in the unit of kiln_work.length */
     uint32_t loop_warps;  /* warps that share the main loop's trips */
-    uint32_t loop_groups; /* of so many warps in a thread block */
+    uint32_t loop_groups; /* groups of loop_warps warps in a thread block */
 } kiln_code;
 
-/* Of a launch. */
+/* The work of a launch. */
 typedef struct kiln_work {
     uint64_t blocks;      /* thread blocks */
     uint64_t resident;    /* those that have room on a multiprocessor */
@@ -60,7 +60,7 @@ typedef struct kiln_work {
     uint64_t wait;        /* cycles per trip that loads are not ahead */
     uint64_t block_bytes; /* that a thread block asks the L2 cache for */
     uint64_t bytes;       /* that the launch reads and writes at least */
-    uint64_t extra;       /* cycles beside */
+    uint64_t extra;       /* additional cycles */
 } kiln_work;
 
 /* At -O2 too: with a constant kiln_code most of an estimate is known when it is compiled. */
@@ -80,7 +80,7 @@ KILN_INLINE uint64_t kiln_warp_slots(const kiln_device *device, const kiln_warp_
     return busiest + (issues + wavefronts + products - busiest) / 4;
 }
 
-/* Of 32 bits, as divisions of 64 take several times as long. */
+/* 32-bit division: 64-bit division takes several times as long. */
 KILN_INLINE uint32_t kiln_divide_up(uint32_t n, uint32_t by)
 {
     return (n + by - 1) / by;

@@ -44,7 +44,7 @@ typedef enum kiln_param_type {
     KILN_PARAM_BOOL  /* true or false */
 } kiln_param_type;
 
-/* What the caller of the family's function has to know, or what only changes how fast it is. */
+/* Whether a parameter matters to the caller or only changes the speed. */
 typedef enum kiln_param_role {
     KILN_ROLE_CONTRACT, /* changes results or layout: the caller names it in the argument struct */
     KILN_ROLE_TUNING    /* dispatch chooses */
@@ -55,14 +55,14 @@ typedef struct kiln_param {
     kiln_param_type type;
     kiln_param_role role;
     const char *words; /* legal values, separated by single spaces: "f32 f64 f16 bf16" */
-    /* Of a contract parameter's words, but for f16 bf16 f32 f64, low high, any, and those of digits, which have theirs: what
-     * stands for each in argument structs, in the order of `words`: "1 2". Callers compile them in: a new word takes a new
-     * one, wherever it stands. */
+    /* The number of each of a contract parameter's words in argument structs, in the order of `words`: "1 2". f16 bf16 f32 f64,
+     * low high, any, and words of digits have fixed numbers and are left out. Callers compile the numbers in: a new word gets
+     * a new number, wherever it is in `words`. */
     const char *numbers;
     uint32_t min, max, step;
     const char *default_value;
-    /* One that the family gained when its variants had names: where it has its default, ids and functions are called as they
-     * were without it, so that keys and calls that programs were compiled with stay. */
+    /* Added after the family's variants got names: ids and functions leave the parameter out where it has its default, so that
+     * programs keep the keys and calls that they were compiled with. */
     bool is_later;
     const char *summary; /* as kiln_arg's */
 } kiln_param;
@@ -76,9 +76,9 @@ typedef enum kiln_arg_kind {
     KILN_ARG_INOUT,
     KILN_ARG_OPTIONAL_IN, /* these two may be null */
     KILN_ARG_OPTIONAL_OUT,
-    KILN_ARG_SCRATCH, /* memory to work in: what is there before does not matter, nor what is after */
-    /* As KILN_ARG_IN, for weights and tables: callers promise that the launches in front of this one do not write it, unless
-     * something waits for them: a copy, an event, the host. So a kernel may read it before ptx_grid_wait. */
+    KILN_ARG_SCRATCH, /* memory to work in, with undefined contents before and after */
+    /* As KILN_ARG_IN, for weights and tables: callers promise that earlier launches do not write it, unless a copy, an
+     * event or the host waits for them. So a kernel may read it before ptx_grid_wait. */
     KILN_ARG_CONSTANT
 } kiln_arg_kind;
 
@@ -109,15 +109,15 @@ typedef struct kiln_rule {
     const char *text;      /* "k must be a multiple of 64" */
 } kiln_rule;
 
-/* What dispatch estimates the time of a variant by, beside the grid and the instructions that the generator counts in the
- * kernel: see kiln/estimate.h. Each over arguments, parameters, device and shape; null: 0, unless said. */
+/* The inputs of dispatch's estimates, in addition to the grid and the instructions that the generator counts in the kernel: see
+ * kiln/estimate.h. Each is over arguments, parameters, device and shape; null: 0, unless noted. */
 typedef struct kiln_time {
     const char *length;      /* of the main loop in a thread block, in the unit of kiln_shape.trip */
     const char *repeats;     /* how often a thread block runs it; null: 1 */
-    const char *side_trips;  /* of those that ptx_side_loop marks */
+    const char *side_trips;  /* trips of the loops that ptx_side_loop marks */
     const char *wait;        /* cycles that a trip waits for memory where no other warp has work */
     const char *block_bytes; /* that a thread block asks the L2 cache for */
-    const char *extra;       /* cycles beside: what joins parts of a sum */
+    const char *extra;       /* additional cycles: the reduction of partial sums */
 } kiln_time;
 
 /* The least that the work needs, in closed form. The emulator's counters are tested against it. */
@@ -133,7 +133,7 @@ typedef struct kiln_alignment {
     const char *bytes; /* over parameters: "4 * vector"; the value is as kiln_arg's alignment */
 } kiln_alignment;
 
-/* Memory that some variants need beside what the caller's arrays hold. */
+/* Memory that some variants need in addition to the caller's arrays. */
 typedef struct kiln_workspace {
     const char *arg,
         *counters;    /* pointers that only some variants have: scratch, and counters that are zero */
@@ -153,16 +153,16 @@ typedef struct kiln_dense {
     const char *when; /* condition over parameters; null: always */
 } kiln_dense;
 
-/* What a call gives to one of the family's arguments. */
+/* The value that a call passes for one of the family's arguments. */
 typedef struct kiln_value {
     const char *arg; /* null ends the list */
     const char
         *value; /* over the call's arguments and integer contract parameters; it must fit the argument */
 } kiln_value;
 
-/* A typed function beside the family's own that asks for less: NAME_FAMILY_single_head. */
+/* An additional typed function with fewer arguments: NAME_FAMILY_single_head. */
 typedef struct kiln_call {
-    const char *name; /* stands behind the family's; null ends the list */
+    const char *name; /* the suffix of the family's name; null ends the list */
     const char *summary;
     const kiln_arg *args; /* ends with a null name; those that the family has too are passed on as they are */
     const kiln_value *values; /* of the family's others; one that is nowhere named is 0 */
@@ -170,16 +170,16 @@ typedef struct kiln_call {
 
 typedef struct kiln_variant kiln_variant;
 
-/* What a variant takes of a multiprocessor, by its parameters alone. The launch, the grid and the kernel read it. */
+/* A variant's resources on a multiprocessor, which depend only on its parameters. The launch, the grid and the kernel read it. */
 typedef struct kiln_shape {
-    uint32_t block[3]; /* threads; 0 is 1, but for the first */
+    uint32_t block[3]; /* threads; 0 is 1, except for the first */
     /* Dynamic shared memory. Where the family has shared_bytes for a call: the most and the least that a legal call asks
      * for. */
     uint32_t shared_bytes, least_shared_bytes;
     /* Targets that it runs on: from the family's min_sm on unless set; max_sm 0: any newer. */
     uint32_t min_sm, max_sm;
     bool is_specific; /* on those of one architecture or family alone: sm_90a, sm_100f */
-    /* That ptxas leaves registers for, as .minnctapersm; 0: as it comes. A target may have its own: kiln_has_sm. */
+    /* Thread blocks that ptxas leaves registers for, .minnctapersm; 0: not set. It may depend on the target: kiln_has_sm. */
     uint32_t blocks_per_multiprocessor;
     /* That ptxas gives a thread, where more thread blocks have room by that than it was asked for: estimates count on them. 0: no
      * more have. */
@@ -222,10 +222,10 @@ typedef struct kiln_family {
     const char *grid[3]; /* thread blocks, over arguments, parameters, device and shape; null: 1 */
     /* Dynamic shared memory where a call's arguments decide, over these, parameters and shape; null: always the shape's. */
     const char *shared_bytes;
-    /* Of the variants with the caller's contract words, whose rules and alignments this call keeps and that the device can
-     * run, the family's function launches the one with the least estimate; of equals the first of the configuration. */
+    /* The family's function launches the variant with the least estimate among the variants with the caller's contract words
+     * whose rules and alignments the call keeps and that the device can run; on a tie, the first in the configuration. */
     kiln_time time;
-    const kiln_workspace *workspace; /* null: none. Else the bundle tells its size: NAME_FAMILY_workspace */
+    const kiln_workspace *workspace; /* null: none. Else NAME_FAMILY_workspace returns its size */
     /* The argument that says how many parts share the work, or null. A bundle in which no variant takes a workspace ignores it,
      * as it ignores the workspace's own arguments. */
     const char *workspace_parts;
@@ -234,11 +234,11 @@ typedef struct kiln_family {
     /* A small legal call, for the generated header: numbers, or for floats C, over contract parameters. Other values are 0
      * there, and pointers variables of their names. Null: the values are variables, too. */
     const kiln_value *example;
-    /* Sizes of a usual call, over arguments and contract parameters, that a shape in a configuration need not name; what else it
-     * does not name is the least that the rules allow. Null: there are none. */
+    /* Sizes of a usual call, over arguments and contract parameters, that a shape in a configuration need not name. Other sizes
+     * that it does not name are the least that the rules allow. Null: there are none. */
     const kiln_value *usual;
-    /* Under which condition over arguments and parameters another contract is faster, and which: told to those who name such a
-     * shape. May be null. */
+    /* Conditions over arguments and parameters under which another contract is faster, and its name: a warning for shapes that
+     * meet the condition. May be null. */
     const kiln_rule *advice;
     kiln_cost cost;
     uint32_t min_sm; /* lowest target that some variant runs on */
