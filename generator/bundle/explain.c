@@ -386,7 +386,7 @@ static const char *why_not_text(const question *q, const terms *t)
     return NULL;
 }
 
-/* Of external PTX there is no estimate: the first that can be launched is. */
+/* External PTX has no estimate: its first variant that can be launched is picked. */
 static void judge(const question *q, candidate *one)
 {
     const terms t = terms_bind(q->arena, &q->terms, one->variant);

@@ -249,7 +249,7 @@ static bool is_shaped(const plan *p, const kiln_family *family)
     return false;
 }
 
-/* Of one file; returns how many the bundle lacks, and the first. */
+/* Binds the times of one file; returns how many are of variants that the bundle lacks, and the first. */
 static size_t bind_file(plan *p, const name_table *ids, const tuned_file *file, const tuned_time **first)
 {
     size_t lacking = 0;

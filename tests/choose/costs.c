@@ -33,7 +33,7 @@ static bool has_values(const plan *p, const variant *v)
     return false;
 }
 
-/* Of the candidates that the plan has. */
+/* Over the candidates that the plan has. */
 static cost cost_of(candidates *c, const plan *p)
 {
     cost of = {.worst = 1};

@@ -254,7 +254,7 @@ typedef struct subset {
     uint64_t cost, bytes;
 } subset;
 
-/* Of a subset that is within the ratio everywhere and meets every need; else its set is 0. */
+/* The best subset that is within the ratio everywhere and meets every need; its set is 0 where there is none. */
 static subset judge_subset(candidates *c, uint32_t set)
 {
     subset s = {.set = set}, none = {0};
