@@ -101,9 +101,9 @@ static const char *read_value(question *q, const char *value)
     return NULL;
 }
 
-/* ---- what is left out -------------------------------------------------------------------------------------------- */
+/* ---- missing values ---------------------------------------------------------------------------------------------- */
 
-/* What a call has to give and does not, and words that give it. */
+/* Sizes and contract parameters that a call must name and does not, and words that name them. */
 typedef struct missing {
     text names, words;
     size_t count;

@@ -55,7 +55,7 @@ def choose(kiln, folder, text, *options):
 
 
 def generate(kiln, folder, *options):
-    """The bytes of what is made from the lock."""
+    """Generates a bundle from the lock; returns the bytes of each file."""
     made = pathlib.Path(folder, "made")
     subprocess.run([kiln, "generate", "app.yaml", "-q", "--output", "made", *options], cwd=folder, check=True)
     return {path.name: path.read_bytes() for path in sorted(made.iterdir())}
@@ -93,7 +93,7 @@ def check_bytes(kiln, folder):
         done, _ = choose(kiln, folder, config(ITEMS, TARGETS, DEVICES, f"max_bytes: {{{whole}: 1000}}\n"))
         least = re.search(r"expected at most 1000 bytes of images of .*, found (\d+) in the smallest choice", done.stderr)
         if done.returncode != 1 or not least or int(least[1]) >= limited:
-            sys.exit(f"{whole}: no smallest choice below {limited} bytes is told: {done.stdout}{done.stderr}")
+            sys.exit(f"{whole}: expected a message with a smallest choice below {limited} bytes: {done.stdout}{done.stderr}")
         for limit in (int(least[1]), (int(least[1]) + limited) // 2, limited):
             done, _ = choose(kiln, folder, config(ITEMS, TARGETS, DEVICES, f"max_bytes: {{{whole}: {limit}}}\n"))
             if done.returncode:

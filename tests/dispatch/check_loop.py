@@ -108,7 +108,7 @@ def main():
             count = sum(f",x={kind}," in name for name in wide)
             expect(f"candidates of {kind}: 6, and those chosen that are none of them", 6 <= count <= 6 + len(chosen), True)
         said = run(folder, KILN, "generate", "loop.yaml", "--lock", "wide.lock.yaml", "-q")
-        expect("what is said of the lock with candidates", said.stderr, "")
+        expect("messages about the lock with candidates", said.stderr, "")
 
         # Measured at the shapes of the configuration, of which each item's contract is asked for.
         tune = TUNE, "--driver", DRIVER, "--repeat", 1, "-o"
@@ -133,7 +133,7 @@ def main():
                 all_times = [time for (at, name), time in times.items() if at == rows and f",x={kind}," in name]
                 least = min(times[rows, name] for name in mine if (rows, name) in times)
                 expect(f"{kind}, {rows} rows: {least} ns of {min(all_times)} are within 1.05", least <= 1.05 * min(all_times), True)
-        expect("what is said of the new lock, beside where the times are from",
+        expect("messages about the new lock, except the source of the times",
                re.fullmatch(r"h100.yaml:\S+ warning: these times are of the emulated driver, .*\n",
                             run(folder, KILN, "generate", "loop.yaml", "-q").stderr) is not None, True)
 

@@ -53,7 +53,7 @@ def explained(kiln, config, device, family, given):
     return made
 
 
-# What is told: what a candidate needs, the time of the first, what was put in, a rule that no variant keeps, no such contract.
+# Calls and the text that `kiln explain` must print for them.
 TOLD = [
     ("nf4_gemm a=f16 m=16 n=4096 k=4096 workspace_size=0", r"\n +-  mma +16 +128 +2 +0 +workspace_size at least 1048576\n"),
     ("nf4_gemm a=f16 m=16 n=4096 k=4096", r"; the first is launched: \d+\.\d\d us, an estimate\n"

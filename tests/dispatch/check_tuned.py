@@ -141,7 +141,7 @@ def picks():
                     expect(f"{call} on {target}: estimates have another first", pick != variant(wanted), True)
         for file, text in FILES.items():
             (folder / file).write_text(text)
-        expect("what is told", make(folder, FILES), "")
+        expect("messages", make(folder, FILES), "")
         for target, calls in ("sm_90", H100), ("sm_80", A100):
             for (call, wanted), (pick, candidates) in zip(calls, called(folder, [call for call, _ in calls], target)):
                 kinds = {kind for kind, _ in candidates.values()} - {"ruled_out"}
@@ -222,7 +222,7 @@ def program():
             said = run(TUNE, "shapes.yaml", "-o", output, "--driver", DRIVER, cwd=folder, status=1).stderr
             expect(f"-o {output}", said, f"{output}: error: expected a regular file, or a new one, found a folder, pipe, device or broken link\n")
         expect("the links", [(folder / name).is_symlink() for name in ("to_null", "to_pipe", "to_nowhere")], [True] * 3)
-        expect("what is made behind a broken link", (folder / "nowhere").exists(), False)
+        expect("a file at the target of a broken link", (folder / "nowhere").exists(), False)
         (folder / "there").mkdir()
         (folder / "there/real.yaml").write_bytes((folder / "fails.yaml").read_bytes())
         (folder / "link.yaml").symlink_to("there/real.yaml")
@@ -250,7 +250,7 @@ def program():
 
         # Its file in a bundle that has fewer variants: the pick is the one of least time.
         told = make(folder, ["parts.yaml"])
-        expect("what is told", re.fullmatch(r"parts\.yaml:3:10: warning: these times are of the emulated driver, .*\n"
+        expect("messages", re.fullmatch(r"parts\.yaml:3:10: warning: these times are of the emulated driver, .*\n"
                                             r"parts\.yaml:\d+:7: warning: \d+ times of variants that the bundle lacks, which are left out; "
                                             r"the first is of rmsnorm_q4k_gemv/\S+\n", told) is not None, True)
         (pick, candidates), = called(folder, ["nf4_gemm m=3 n=64 k=256 workspace_size=9999999"], "sm_90")
