@@ -17,7 +17,7 @@ extern "C" {
 /* Changes whenever a struct of this file, driver.h or kiln.h changes, or a function that generated code calls. kiln_open
  * refuses a bundle of another layout. In every layout kiln_index begins with `bundle` and kiln_bundle with
  * `layout_version`. */
-#define KILN_LAYOUT_VERSION 2
+#define KILN_LAYOUT_VERSION 3
 
 typedef struct kiln_loader kiln_loader; /* kiln.h */
 
@@ -84,6 +84,8 @@ typedef struct kiln_kernel {
     kiln_launch_function launch;   /* checks its arguments and runs */
     kiln_launch_function run;      /* for who has checked what every variant asks: the family's function */
     const kiln_pointers *pointers; /* what it asks of pointers beyond its family; null: nothing */
+    /* The integers that it takes, without strides: "4:m:u32 5:n:u32" are params[4] and params[5]. s: signed. Null: none. */
+    const char *sizes;
     uint32_t block[3];             /* threads; zeros when each launch says how many */
     uint32_t slot; /* where its CUfunction is kept; the module's slot for the module's first kernel */
     /* Most dynamic shared memory that a launch asks for, opted in at load where it has to be, and least. */
