@@ -86,8 +86,8 @@ typedef struct kiln_kernel {
     const kiln_pointers *pointers; /* what it asks of pointers beyond its family; null: nothing */
     /* The integers that it takes, without strides: "4:m:u32 5:n:u32" are params[4] and params[5]. s: signed. Null: none. */
     const char *sizes;
-    uint32_t block[3];             /* threads; zeros when each launch says how many */
-    uint32_t slot; /* where its CUfunction is kept; the module's slot for the module's first kernel */
+    uint32_t block[3]; /* threads; zeros when each launch says how many */
+    uint32_t slot;     /* where its CUfunction is kept; the module's slot for the module's first kernel */
     /* Most dynamic shared memory that a launch asks for, opted in at load where it has to be, and least. */
     uint32_t max_shared_bytes, min_shared_bytes;
     uint32_t static_shared_bytes;       /* what the kernel has beside; 0 for external PTX */

@@ -92,8 +92,8 @@ typedef struct kiln_launch_event {
     const kiln_kernel *kernel;
     const void *const *params; /* as for cuLaunchKernel */
     CUstream stream;
-    const uint64_t *grid;      /* 3: thread blocks */
-    const uint32_t *block;     /* 3: threads */
+    const uint64_t *grid;  /* 3: thread blocks */
+    const uint32_t *block; /* 3: threads */
     uint32_t shared_bytes; /* dynamic shared memory per thread block */
     int is_after;          /* 0 before the launch, 1 after it */
     int driver_result;     /* the CUresult after the launch; 0 before it */
