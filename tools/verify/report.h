@@ -4,8 +4,8 @@
 
 #include "results.h"
 
-/* `json` is where results will be written as JSON, or null: the table makes room where that is standard output. */
-void report_begin(const run_results *all, size_t bundle_variants, const char *json);
+/* `json` and `junit` are where results will be written, or null: where one is standard output, the table goes to stderr. */
+void report_begin(const run_results *all, size_t bundle_variants, const char *json, const char *junit);
 
 /* Of a run, before its table: of how many variants it has a part, and how many an earlier run has run. */
 void report_run(const run_results *all, size_t chosen, const options *o);
