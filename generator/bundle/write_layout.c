@@ -71,6 +71,7 @@ static const row rows[] = {
     MEMBER(kiln_bundle, scratch_bytes),
     STRUCT(kiln_kernel),
     MEMBER(kiln_kernel, key),
+    MEMBER(kiln_kernel, id),
     MEMBER(kiln_kernel, sizes),
     STRUCT(kiln_index_family),
     MEMBER(kiln_index_family, args_bytes),

@@ -2460,7 +2460,7 @@ _Static_assert(sizeof(STRUCT) == 72 && _Alignof(STRUCT) == 8 AT(layout_version, 
     AT(slot_count, 12) AT(scratch_bytes, 16), "not as the manifest says");
 #undef STRUCT
 #define STRUCT kiln_kernel
-_Static_assert(sizeof(STRUCT) == 104 && _Alignof(STRUCT) == 8 AT(key, 0) AT(sizes, 56),
+_Static_assert(sizeof(STRUCT) == 104 && _Alignof(STRUCT) == 8 AT(key, 0) AT(id, 8) AT(sizes, 56),
     "not as the manifest says");
 #undef STRUCT
 #define STRUCT kiln_index_family
@@ -2480,7 +2480,7 @@ const kiln_bundle sample_bundle = {
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
-const uint32_t sample_manifest_crc = 0x014a16df;
+const uint32_t sample_manifest_crc = 0xf6979d5f;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,
