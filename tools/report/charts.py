@@ -1,4 +1,5 @@
 """Drawings, as inline SVG. Colours are classes of page.css."""
+import itertools
 import math
 
 from markup import el, join
@@ -77,8 +78,8 @@ def name_in(family, size, width, height):
 
 
 def treemap(families, width, height, **attributes):
-    """A rectangle per family, and in it one per variant: {family: [(title, lines of its label, bytes)]}. A line that does not fit
-    is left out; pointing at a rectangle names it."""
+    """A rectangle per family, and in it one per variant: {family: [(title, lines of its label, bytes)]}. A label ends before the
+    first line that does not fit; pointing at a rectangle names it."""
     sums = sorted(((sum(size for *_, size in of), family) for family, of in families.items()), key=lambda s: (-s[0], s[1]))
     sums, drawn = [s for s in sums if s[0]], []
     for number, ((size, family), (x, y, w, h)) in enumerate(zip(sums, squarify([s for s, _ in sums], 0, 0, width, height))):
@@ -89,7 +90,7 @@ def treemap(families, width, height, **attributes):
         of = sorted((v for v in families[family] if v[2]), key=lambda v: -v[2])
         for (title, lines, _), (cx, cy, cw, ch) in zip(of, squarify([v[2] for v in of], x, y + head, w, h - head)):
             cx, cy, cw, ch = cx + .5, cy + .5, cw - 1, ch - 1
-            shown = [line for line in lines if fits(line, cw, 14)][:int(ch - 1) // 13] if name else []
+            shown = itertools.takewhile(lambda line: fits(line, cw, 14), lines[:int(ch - 1) // 13] if name else [])
             drawn.append(el("g", el("title", title), rect(cx, cy, cw, ch, class_=f"t{number % 8}"),
                             [label(cx + 4, cy + 12 + 13 * k, line) for k, line in enumerate(shown)]))
         if name:
