@@ -263,7 +263,7 @@ def milliseconds(value):
 
 
 def times_section(report):
-    """Of the image that each device takes of a variant."""
+    """Sums over the image that each device takes of a variant."""
     rows, sums = [], [[] for _ in report.devices]
     for family in report.families:
         cells = []

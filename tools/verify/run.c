@@ -378,7 +378,7 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     return true;
 }
 
-/* In the order of the argument's values. */
+/* Compares as the argument's type does. */
 static bool is_less(const argument *a, uint64_t left, uint64_t right)
 {
     const uint64_t sign = (uint64_t)element_is_signed(a->about->type) << 63;
