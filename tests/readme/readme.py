@@ -250,8 +250,8 @@ def made_files(sources):
 
 
 def pages():
-    folders = "generator", "include", "runtime", "tests", "tools"
-    return [ROOT / "README.md", *sorted(page for folder in folders for page in (ROOT / folder).rglob("*.md"))]
+    folders = ".github", "generator", "include", "runtime", "tests", "tools"
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(page for folder in folders for page in (ROOT / folder).rglob("*.md"))]
 
 
 def wrong(sources):
