@@ -1,4 +1,4 @@
-"""kiln-report: a bundle as one page of HTML that needs nothing else, from its manifest and what was found out about it."""
+"""kiln-report: a bundle as one page of HTML that needs nothing else, from its manifest and what other tools found out about it."""
 import argparse
 import os
 import sys
@@ -9,7 +9,7 @@ import inputs
 import page
 
 EPILOG = """\
-Exit status: 0; 1 what was read is not what it should be; 2 usage; 3 the page cannot be written. The same input gives the
+Exit status: 0; 1 a wrong input; 2 usage; 3 the page cannot be written. The same input gives the
 same bytes. The page is written whole or not at all."""
 
 

@@ -13,7 +13,7 @@ def number(x):
 
 
 def key(shape, text):
-    """Of a legend: a small shape, and what it stands for."""
+    """An entry of a legend: a small shape and its meaning."""
     return el("span", el("svg", shape, width="12", height="12", class_="key", aria_hidden="true"), f" {text}")
 
 

@@ -66,7 +66,7 @@ def runs_on(target, device, is_cubin=False):
 
 
 def rank(target):
-    """What is specific comes first, then what is newest."""
+    """Architecture- and family-specific targets come first, then the newest."""
     number, kind = TARGET.match(target).groups()
     return kind != "", int(number), kind == "a"
 

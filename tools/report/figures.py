@@ -1,4 +1,4 @@
-"""Plain numbers, from what was read: what the page shows, and no markup."""
+"""The page's figures, worked out from the inputs; no markup."""
 import math
 import re
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class Variant(NamedTuple):
     params: dict
     sizes: set         # the names in its cost
     images: list
-    owner: str         # of the images: of external PTX another kernel may be; what is not owned adds no bytes
+    owner: str         # the variant that has the images: external PTX may have several kernels, and bytes count once
     threads: int       # 0: not known
     shared_bytes: int  # the most that a launch may take
     registers: dict    # by target
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Of a launch; tools/emulator/count/count.h defines each."""
+    """A launch's counts; tools/emulator/count/count.h defines each."""
     blocks: int
     instructions: int  # of warps
     wavefronts: int
@@ -85,7 +85,7 @@ class Report:
         return [name for name in of[0] if len({p.get(name) for p in of}) > 1]
 
     def values_of(self, family):
-        """Of parameters that differ: {name: [(value, variants, bytes)]}, the most bytes first."""
+        """{parameter that differs: [(value, variants, bytes)]}, the most bytes first."""
         found = {}
         for name in self.differing(family):
             values = {}
@@ -107,7 +107,7 @@ class Report:
         return devices.occupancy(device, variant.threads, variant.shared_bytes, self.registers_on(variant, device))
 
     def points(self, device):
-        """Of each variant that runs on the device and was counted."""
+        """A point per variant that runs on the device and was counted."""
         for v in self.variants:
             if v.id in self.counts and devices.taken(v.images, device):
                 point = limited(v, device, count_of(self.counts[v.id]))
@@ -192,7 +192,7 @@ def differing(old, new, but=()):
 
 
 def member_changes(old, new, path=""):
-    """Of all members but images: with both values, where they are short."""
+    """Names the members that differ, except images; with both values if they are short."""
     for name in differing(old, new, ["images"]):
         a, b = old.get(name), new.get(name)
         if isinstance(a, dict) and isinstance(b, dict):

@@ -51,7 +51,7 @@ def refuse(word):
 
 
 def parse(text, path, what, line=None):
-    """Of a whole file, or of a line of it."""
+    """Parses a whole file, or one line of it."""
     place = path if line is None else f"{path}:{line}"
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
@@ -191,7 +191,7 @@ WORK = re.compile(r'"warp_instructions":\s*(\d+)')
 
 
 def read_lines(path, digest):
-    """Numbered, one by one: long runs have 100,000. What is hashed is what was read."""
+    """Yields lines with their numbers one by one, since long runs have 100,000, and hashes what it reads."""
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):

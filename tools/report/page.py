@@ -48,7 +48,7 @@ def plural(count, one, many=None):
 
 
 def code(text):
-    """Of an id, which may break behind its slash and commas."""
+    """An id, which may break after its slash and commas."""
     return el("code", breaking(text, "/,"))
 
 
@@ -171,7 +171,8 @@ def range_text(ranges, names=None):
 
 def verification(report):
     return join(el("p", "Each variant ran at the edges of its sizes on inputs that are hard for it, and each element was compared with a "
-                   "reference in float64. The sizes are the smallest and largest that were tried, not each one between them."),
+                   "reference in float64. The sizes are the smallest and largest that were tried, not each one between them; those of a family "
+                   "span its variants."),
                 [of_device(report, v) for v in report.verifications])
 
 
