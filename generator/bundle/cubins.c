@@ -120,6 +120,8 @@ static const image *image_for(const image *images, size_t count, target t)
             (!taken || target_is_preferred(images[i].made_for, taken->made_for)))
             taken = &images[i];
     }
+    if (!taken)
+        internal_error("no PTX image for a listed target");
     return taken;
 }
 
