@@ -197,7 +197,8 @@ typedef enum kiln_fit {
     KILN_FIT = 0,
     KILN_FIT_DEVICE_TOO_OLD = 1, /* made for a newer architecture */
     KILN_FIT_OTHER_DEVICE = 2,   /* architecture- or family-specific, or a cubin, and not for this device */
-    KILN_FIT_DRIVER_TOO_OLD = 3  /* the device could run it, the driver is older than the image needs */
+    KILN_FIT_DRIVER_TOO_OLD = 3, /* the device could run it, the driver is older than the image needs */
+    KILN_FIT_NOT_PTX = 4         /* a cubin, and kiln_options.ptx_only is set */
 } kiln_fit;
 kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image);
 
