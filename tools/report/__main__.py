@@ -8,33 +8,11 @@ import devices
 import figures
 import inputs
 import page
+import program
 
 EPILOG = """\
 Exit status: 0; 1 what was read is not what it should be; 2 usage; 3 the page cannot be written. The same input gives the
 same bytes. The page is written whole or not at all."""
-
-
-class UsageError(Exception):
-    """What the command line is to blame for, found only when inputs are known."""
-
-
-def write_out(text):
-    """Writes to standard output; exits with status 3 if that fails."""
-    try:
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        print(f"kiln-report: cannot write -: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python would report the error again at exit
-        sys.exit(3)
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that reports when its help cannot be written."""
-
-    def print_help(self, file=None):
-        write_out(self.format_help())
 
 
 def size_of(text):
@@ -52,7 +30,7 @@ def device_of(text):
 
 
 def options_of(arguments):
-    parser = Parser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants, occupancy and "
+    parser = program.Parser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants, occupancy and "
                     "least times per GPU, how it was verified, what changed.", epilog=EPILOG,
                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, which kiln generate writes")
@@ -93,32 +71,13 @@ def report_of(o):
     shown = list(dict.fromkeys(o.device)) if o.device else devices.standing_for(manifest["targets"])
     report = figures.Report(manifest, o.manifest, dict(o.size), registers, counts or None, verifications, shown)
     for name in sorted(dict(o.size).keys() - report.names):
-        raise UsageError(f"--size: no cost has a size '{name}'; there are {', '.join(sorted(n for n in report.names if '.' not in n))}")
+        raise program.UsageError(f"--size: no cost has a size '{name}'; there are {', '.join(sorted(n for n in report.names if '.' not in n))}")
     return page.page(report, [(os.path.basename(path), os.path.getsize(path), digest) for path, digest in read], changes)
 
 
 def main():
     o = options_of(sys.argv[1:])
-    try:
-        for path in filter(None, [o.manifest, o.against, o.resources, *o.counts, *o.verify]):
-            if os.path.exists(o.output) and os.path.exists(path) and os.path.samefile(path, o.output):
-                inputs.fail(o.output, "is an input too")
-        text = report_of(o)
-    except inputs.InputError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except UsageError as error:
-        print(f"kiln-report: {error}", file=sys.stderr)
-        return 2
-    if o.output == "-":
-        write_out(text)
-        return 0
-    try:
-        inputs.write_whole(o.output, text)
-    except OSError as error:
-        print(f"kiln-report: cannot write {o.output}: {error.strerror}", file=sys.stderr)
-        return 3
-    return 0
+    return program.run("kiln-report", o.output, [o.manifest, o.against, o.resources, *o.counts, *o.verify], lambda: report_of(o))
 
 
 sys.exit(main())
