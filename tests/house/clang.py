@@ -122,7 +122,10 @@ def main():
     verb, root, *more = sys.argv[1:]
     if (pathlib.Path(root) / ".git").exists() and not shutil.which("git"):
         skip("git is not installed: it tells which files of a clone are ours")
-    sys.exit(check_format(root) if verb == "format" else check_tidy(root, more[0], "--full" in more))
+    try:
+        sys.exit(check_format(root) if verb == "format" else check_tidy(root, more[0], "--full" in more))
+    except subprocess.CalledProcessError as error:
+        skip(f"git does not list the files: {error}")
 
 
 main()
