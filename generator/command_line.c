@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kiln/kiln.h>
 
@@ -579,6 +580,26 @@ static void print_usage(FILE *out)
     fprintf(out, "  kiln --help | --version\n%s", about_status);
 }
 
+/* The last line of --help: where the emulated driver is, in the build folder or installed with this program; else nothing. */
+static void print_emulator(arena *a)
+{
+    static const char *const folders[] = {"../lib/emulator", KILN_EMULATOR_FROM_BIN};
+    char program[4096];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0)
+        return;
+    program[length] = '\0';
+    *strrchr(program, '/') = '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        char *driver = realpath(arena_format(a, "%s/%s/libcuda.so.1", program, folders[i]), NULL);
+        if (driver) {
+            printf("\nemulated driver: %s\n", driver);
+            free(driver);
+            return;
+        }
+    }
+}
+
 static void print_options(unsigned set)
 {
     for (size_t i = 0; i < OPTION_COUNT; i++) {
@@ -722,6 +743,8 @@ static int run(command_line *c, int argc, char **argv)
     const bool is_help = is_one_of(word, "--help", "-h", "help");
     if (argc < 2 || (is_help && argc == 2)) {
         print_usage(argc < 2 ? stderr : stdout);
+        if (is_help)
+            print_emulator(c->arena);
         return argc < 2 ? EXIT_BAD_USAGE : 0;
     }
     if (is_one_of(word, "--version", "-V", "version")) {

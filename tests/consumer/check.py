@@ -279,6 +279,19 @@ def cuda_subfolder(scratch):
         expect(run(scratch / "build" / app, DRIVER) == "success, 42 36 30\n", f"{app} runs")
 
 
+def toolchains(scratch):
+    """A machine, or a C library, on which the runtime cannot work is named when kiln is configured."""
+    no_libc = 'set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\nset(CMAKE_EXE_LINKER_FLAGS_INIT "-nostdlib")\n'
+    narrow = 'set(CMAKE_C_FLAGS_INIT "-U__SIZEOF_POINTER__ -D__SIZEOF_POINTER__=4")\n'
+    for name, text, says in (("no_libc", no_libc, "undefined reference to `dlopen'"),
+                             ("narrow", narrow, "#error kiln needs a 64-bit little-endian machine with 64-bit long and 32-bit int")):
+        file = scratch / f"{name}.cmake"
+        file.write_text(text)
+        output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / name, "-G", "Ninja", f"-DCMAKE_TOOLCHAIN_FILE={file}", fails=True)
+        for part in ("cannot make programs with kiln's runtime, which needs C11 and dlopen on a 64-bit little-endian machine:", says):
+            expect(part in " ".join(output.split()), f"{name}: expected '{part}' in:\n{output}")
+
+
 def missing_package(scratch):
     """What is not installed is named with the command that installs it."""
     output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "build", "-DCMAKE_FIND_ROOT_PATH=/nonexistent",
@@ -287,4 +300,4 @@ def missing_package(scratch):
     expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
 
 
-main((minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, missing_package, cuda_subfolder), sys.argv[5])
+main((minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, toolchains, missing_package, cuda_subfolder), sys.argv[5])

@@ -37,6 +37,7 @@ def install(scratch):
     for text in texts:
         for folder in (scratch, SOURCE_DIR, BUILD_DIR):
             expect(str(folder) not in text.read_text(), f"{text} names {folder}")
+    expect(run(GENERATOR, "--help").splitlines()[-1] == f"emulated driver: {driver()}", "kiln --help has the emulated driver's path")
     config = HERE / "minimal/kernels.yaml"
     variant = run(GENERATOR, "list", config).split()[1]
     output = run(PREFIX / "bin/kiln-profile", config, "--variant", variant, "--target", "sm_90", "--args", "n=4096")
@@ -46,27 +47,38 @@ def install(scratch):
     expect(f"<code>{variant.replace('/', '/<wbr>').replace(',', ',<wbr>')}</code>" in output, "kiln-report shows the bundle")
 
 
-def packages(scratch):
-    """cpack's archive has all that is installed, each Debian package its part, and the programs run from where they land."""
-    need("dpkg-deb", "dpkg-shlibdeps")
-    cpack = pathlib.Path(CMAKE).with_name("cpack")
-    run(cpack, "--config", BUILD_DIR / "CPackConfig.cmake", "-G", "TGZ;DEB", "-B", scratch, cwd=scratch)
-    archive = next(scratch.glob("kiln-*.tar.gz"))
-    shutil.unpack_archive(archive, scratch / "archive")
-    root = next((scratch / "archive").iterdir())
-    files = {p.relative_to(root).as_posix() for p in root.rglob("*") if not p.is_dir()}
-    expect(run(root / "bin/kiln", "--version").startswith("kiln "), "the archive's kiln runs")
-    found = {}
-    for package in scratch.glob("*.deb"):
-        name = run("dpkg-deb", "-f", package, "Package").strip()
-        rows = [line.split() for line in run("dpkg-deb", "-c", package).splitlines()]
-        found[name] = {row[5].removeprefix("./usr/") for row in rows if not row[0].startswith("d")}
-    expect(sorted(found) == ["kiln", "kiln-tools", "libkiln-dev"], f"the packages: {sorted(found)}")
-    expect(set().union(*found.values()) == files and sum(map(len, found.values())) == len(files),
-           f"each file is in one package: {files ^ set().union(*found.values())}")
-    for name, file in (("libkiln-dev", "include/kiln/kiln.h"), ("kiln", "bin/kiln"), ("kiln-tools", "bin/kiln-verify"),
-                       ("libkiln-dev", "share/doc/kiln/LICENSE"), ("libkiln-dev", "share/doc/kiln/NOTICES")):
-        expect(file in found.get(name, ()), f"{name} has {file}")
+def components(scratch):
+    """Each that is installed is found; one that is not is an error with what to do, unless it is optional."""
+    prefix, folder = scratch / "prefix", scratch / "app"
+    shutil.copytree(PREFIX, prefix)
+    folder.mkdir()
+    package = next(prefix.rglob("kilnConfig.cmake")).parent
+
+    def found(words, error="", languages="C"):
+        (folder / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.22)\nproject(app LANGUAGES {languages})\n"
+                                               f"find_package(kiln 0.3 REQUIRED {words})\n"
+                                               "message(STATUS \"tools are here: ${kiln_tools_FOUND}\")\n")
+        output = configure(folder, f"-DCMAKE_PREFIX_PATH={prefix}", fails=bool(error))
+        expect(error in " ".join(output.split()), f"find_package(kiln {words}) of {languages}:\n{output}")
+        return output
+    found("")
+    found("", languages="CXX")
+    expect("tools are here: TRUE" in found("COMPONENTS runtime generator tools"), "tools are found")
+    found("COMPONENTS tools tuning", "component tuning: there is no such component; there are runtime, generator, tools and zstd")
+    (package / "kilnToolsTargets.cmake").unlink()
+    found("COMPONENTS generator")
+    expect("tools are here: FALSE" in found("OPTIONAL_COMPONENTS tools tuning"), "optional tools are not found")
+    tools = "component tools: install the package kiln-tools, or configure kiln with -DKILN_TOOLS=ON and install it again"
+    found("COMPONENTS runtime tools", tools)
+    (package / "kilnGeneratorTargets.cmake").unlink()
+    (package / "kilnZstdTargets.cmake").unlink(missing_ok=True)
+    found("COMPONENTS runtime")
+    found("COMPONENTS generator tools zstd", "component generator: install the package kiln, or configure kiln with -DKILN_GENERATOR=ON "
+          f"and install it again {tools} component zstd: kiln was built without libzstd.a: install libzstd-dev")
+    shutil.rmtree(folder / "build")
+    next(prefix.rglob("libkiln_runtime.a")).write_bytes(b"!<arch>\n")
+    output = found("COMPONENTS runtime", f"do not link with the kiln in {package}, whose runtime is for ")
+    expect("undefined reference to `kiln_version'" in output, f"what the linker said: {output}")
 
 
 def project(scratch, name, *of_minimal):
@@ -205,6 +217,8 @@ def pkg_config(scratch):
     run("make", "-C", folder, env=environment)
     expect(run(folder / "app", driver()) == RESULT, "the program runs")
     expect("up to date" in run("make", "-C", folder, env=environment), "make has nothing to do then")
+    path = run("pkg-config", "--variable=emulator", "kiln", env=environment).strip()
+    expect(pathlib.Path(path.replace("\\ ", " ")).resolve() == driver(), f"the emulated driver's path: {path}")
 
 
 def language_model(scratch):
@@ -589,6 +603,11 @@ def cross(scratch):
     expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
            "the bundle is for the other machine")
 
+    # A project for this machine that finds the other machine's package.
+    shutil.rmtree(library / "build")
+    output = configure(library, options[0], fails=True)
+    expect("whose runtime is for aarch64:" in " ".join(output.split()), f"the wrong machine is named: {output}")
+
     if os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
         run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "tools", "-G", "Ninja", "-DKILN_TOOLS=ON", options[1],
             f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
@@ -607,5 +626,5 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, packages, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
+main((install, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
       cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])

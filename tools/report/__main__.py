@@ -7,29 +7,11 @@ import devices
 import figures
 import inputs
 import page
+import program
 
 EPILOG = """\
 Exit status: 0; 1 a wrong input; 2 usage; 3 the page cannot be written. The same input gives the
 same bytes. The page is written whole or not at all."""
-
-
-def write_out(text):
-    """Writes to standard output; exits with status 3 if that fails."""
-    try:
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        print(f"kiln-report: cannot write -: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python would report the error again at exit
-        sys.exit(3)
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that reports when its help cannot be written."""
-
-    def print_help(self, file=None):
-        write_out(self.format_help())
 
 
 def device_of(text):
@@ -40,7 +22,7 @@ def device_of(text):
 
 
 def options_of(arguments):
-    parser = Parser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants and occupancy, "
+    parser = program.Parser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants and occupancy, "
                     "the sizes for which it was verified, what changed.", epilog=EPILOG,
                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, which kiln generate writes")
@@ -88,23 +70,7 @@ def report_of(o):
 
 def main():
     o = options_of(sys.argv[1:])
-    try:
-        for path in filter(None, [o.manifest, o.against, o.resources, o.times, *o.counts, *o.verify]):
-            if os.path.exists(o.output) and os.path.exists(path) and os.path.samefile(path, o.output):
-                inputs.fail(o.output, "is an input too")
-        text = report_of(o)
-    except inputs.InputError as error:
-        print(error, file=sys.stderr)
-        return 1
-    if o.output == "-":
-        write_out(text)
-        return 0
-    try:
-        inputs.write_whole(o.output, text)
-    except OSError as error:
-        print(f"kiln-report: cannot write {o.output}: {error.strerror}", file=sys.stderr)
-        return 3
-    return 0
+    return program.run("kiln-report", o.output, [o.manifest, o.against, o.resources, o.times, *o.counts, *o.verify], lambda: report_of(o))
 
 
 sys.exit(main())
