@@ -12,6 +12,7 @@
 #include "extents.h"
 #include "family/dense.h"
 #include "pointers.h"
+#include "sizes.h"
 #include "support/messages.h"
 #include "support/names.h"
 #include "support/words.h"
@@ -434,6 +435,7 @@ static void make_families(arena *a, bundle_model *m)
         make_calls(a, &m->families[i]);
         pointers_make(a, &m->families[i]);
         extents_make(a, &m->families[i]);
+        sizes_make(a, &m->families[i]);
         if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0 &&
             has_workspace_size(a, &m->families[i]))
             m->families[i].workspace = m->families[i].family->workspace;

@@ -13,7 +13,7 @@ import shutil
 import sys
 import textwrap
 
-from common import HERE, RESULT, expect, main, need, run
+from common import HERE, RESULT, expect, main, need, run, skip
 
 CMAKE = sys.argv[1]
 SOURCE_DIR, DRIVER, KILN = (pathlib.Path(a).resolve() for a in sys.argv[2:5])
@@ -292,6 +292,27 @@ def toolchains(scratch):
             expect(part in " ".join(output.split()), f"{name}: expected '{part}' in:\n{output}")
 
 
+def nvtx(scratch):
+    """A range per launch inside the program's own, as a library sees them that NVTX loads where a profiler would be."""
+    need("nvcc", "cc")
+    toolkit = pathlib.Path(shutil.which("nvcc")).resolve().parent.parent
+    headers = [folder for folder in (toolkit / "include", *toolkit.glob("targets/*/include")) if (folder / "nvtx3/nvToolsExt.h").exists()]
+    if not headers:
+        skip(f"{toolkit} has no nvtx3/nvToolsExt.h")
+    project = scratch / "project"
+    shutil.copytree(HERE / "nvtx", project)
+    shutil.copy(HERE / "minimal/kernels.yaml", project)
+    configure(project, "-G", "Ninja", *WITH_KILN)
+    build(project)
+    variant = re.search(r'"id": "(nf4_quantize/[^"]+)"', (project / "build/minimal.json").read_text())[1]
+    ranges = scratch / "ranges.so"
+    run("cc", "-shared", "-fPIC", "-isystem", headers[0], HERE / "nvtx_ranges.c", "-o", ranges)
+    output = run("env", f"NVTX_INJECTION64_PATH={ranges}", project / "build/app", DRIVER)
+    launches = "".join(f"    nf4_quantize n={n} grid {(n + 4095) // 4096} block 256 shared 0 {variant}\n    end\n" for n in (64, 128))
+    expect(output == f"step\n{launches}end\nsuccess\n", f"the ranges:\n{output}")
+    expect(run(project / "build/app", DRIVER) == "success\n", "without a profiler")
+
+
 def missing_package(scratch):
     """What is not installed is named with the command that installs it."""
     output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "build", "-DCMAKE_FIND_ROOT_PATH=/nonexistent",
@@ -300,4 +321,4 @@ def missing_package(scratch):
     expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
 
 
-main((minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, toolchains, missing_package, cuda_subfolder), sys.argv[5])
+main((minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, toolchains, missing_package, cuda_subfolder, nvtx), sys.argv[5])

@@ -6,6 +6,10 @@ import sys
 import inputs
 
 
+class UsageError(Exception):
+    """What the command line is to blame for, found only when inputs are known."""
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports when its help cannot be written."""
 
@@ -35,6 +39,9 @@ def run(program, output, read, make):
     except inputs.InputError as error:
         print(error, file=sys.stderr)
         return 1
+    except UsageError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 2
     if output == "-":
         write_out(program, text)
         return 0

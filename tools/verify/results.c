@@ -128,6 +128,11 @@ void results_describe(run_results *all, const device *d, const options *o, size_
     note_targets(all, d);
 }
 
+const char *results_fact_name(run_fact fact)
+{
+    return fact_rows[fact].name;
+}
+
 void results_drop_missing(run_results *all)
 {
     size_t kept = 0;
