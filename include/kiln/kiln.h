@@ -46,7 +46,7 @@ extern "C" {
 
 /* The version of this header: CMake reads these three, and all else that states a version follows. */
 #define KILN_VERSION_MAJOR 0
-#define KILN_VERSION_MINOR 2
+#define KILN_VERSION_MINOR 3
 #define KILN_VERSION_PATCH 0
 
 /* As a number, 1203 for 0.12.3; and as text. */

@@ -8,8 +8,8 @@ import re
 import sys
 import tempfile
 
-TOP_LEVEL = set("""CMakeLists.txt CMakePresets.json LICENSE README.md .clang-format .clang-tidy .gitignore .ci .git
-                   generator runtime include generated tests tools""".split())
+TOP_LEVEL = set("""CMakeLists.txt CMakePresets.json LICENSE README.md CHANGELOG.md .clang-format .clang-tidy .gitattributes
+                   .gitignore .ci .git .github generator runtime include generated tests tools""".split())
 TOP_LEVEL_IGNORED = re.compile(r"build(-.*)?$|\.cache$|compile_commands\.json$")
 
 C_LIBRARY = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign

@@ -221,8 +221,8 @@ def missing_packages(text):
 
 
 def pages():
-    folders = "generator", "include", "runtime", "tests", "tools"
-    return [ROOT / "README.md", *sorted(page for folder in folders for page in (ROOT / folder).rglob("*.md"))]
+    folders = ".github", "generator", "include", "runtime", "tests", "tools"
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(page for folder in folders for page in (ROOT / folder).rglob("*.md"))]
 
 
 def wrong(sources):
