@@ -103,7 +103,7 @@ typedef struct bundle_model {
     uint32_t table_mask;
     uint32_t slot_count;
     uint64_t scratch_bytes; /* that a loader needs to expand the largest image; 0: they are not compressed */
-    uint32_t min_driver;    /* with this driver every PTX image of the bundle loads */
+    uint32_t min_driver;    /* with this driver the runtime and every PTX image of the bundle load */
 } bundle_model;
 
 /* Bakes the plan's variants, into the spool. Null after a diagnostic: a cubin could not be made, or a name is taken. */

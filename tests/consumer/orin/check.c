@@ -20,7 +20,8 @@ static void compare(report *r, double found, double exact, double bound)
 {
     const double error = fabs(found - exact);
     r->count++;
-    r->wrong += !(error <= bound); /* a NaN is wrong */
+    if (!(error <= bound)) /* a NaN is wrong */
+        r->wrong++;
     r->error = fmax(r->error, error);
     r->share = fmax(r->share, error / bound);
 }
