@@ -104,6 +104,21 @@ def explains(folder, *arguments):
         expect(done.stdout.startswith(why), f"with {library} the program says: {done}")
 
 
+def guide(folder):
+    """Its blocks by language, each in order; code is a part of one of the project's files."""
+    blocks = {}
+    for language, code in re.findall(r"^```(\w+)\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S):
+        blocks.setdefault(language, []).append(code)
+    sources = [f.read_text() for f in folder.iterdir() if f.is_file() and f.suffix != ".md"]
+    for code in sum((blocks.get(language, []) for language in ("yaml", "cmake", "c", "cpp", "cuda")), []):
+        expect(any(code in source for source in sources), f"the guide has what no file has:\n{code}")
+    return blocks
+
+
+def shell(folder, commands, fails=False, **environment):
+    return run("bash", "-ec", commands, fails=fails, cwd=folder, env={**os.environ, **environment})
+
+
 # ---- what ninja did -------------------------------------------------------------------------------------------------
 
 
@@ -408,22 +423,29 @@ def external_ptx(scratch):
 
 
 def cuda_sources(scratch, compiler, *options):
-    """CUDA sources: compiled for each architecture, launched, compiled again with a header; no path of this machine."""
+    """CUDA sources: the guide's commands, and what a change compiles again; no path of this machine."""
     folder = project(scratch, "cuda_sources")
     configure(folder, f"-DCOMPILER={compiler}", *options)
-    build(folder)
-    runs(folder, "success, 42 36 30\n")
+    blocks = guide(folder)
+    (build_it, verify), (shown,) = blocks["sh"], blocks["text"]
+    shell(folder, build_it, HOST=str(PREFIX))
+    runs(folder, shown)
     explains(folder)
+    output = shell(folder, verify, HOST=str(PREFIX))
+    expect("\n2 variants: 2 right, 0 executed" in output, f"verification: {output}")
     files = sorted((folder / "build/cuda_kernels").glob("*.ptx"))
     expect(len(files) == 4, f"two sources for two architectures: {files}")
-    for file in [*files, folder / "build/vectors.c", folder / "build/vectors.h", folder / "build/vectors.json"]:
+    for file in [*files, folder / "build/encoder.c", folder / "build/encoder.h", folder / "build/encoder.json"]:
         expect(str(scratch) not in file.read_text() and "/usr" not in file.read_text(), f"{file} has a path of this machine")
     expect("no work to do" in build(folder), "a second build does nothing")
 
     header = folder / "include/common.h"
-    header.write_text(header.read_text().replace("FACTOR 2", "FACTOR 4"))
+    header.write_text(header.read_text().replace("CUBE 0.044715f", "CUBE 0.05f"))
     build(folder)
-    runs(folder, "success, 84 72 60\n")
+    output = run(folder / "build/app", driver(), fails=True)
+    expect(re.search(r"vector=4: .*, wrong", output), f"a changed header: {output}")
+    output = shell(folder, verify, fails=True, HOST=str(PREFIX))
+    expect("\n2 variants: 0 right" in output and "2 wrong" in output, f"a wrong kernel is found: {output}")
     configure(folder, "-DARCHS=90a" if compiler == "nvcc" else "-DARCHS=80")
     output = build(folder, fails=True)
     expect(f"expected a PTX file that runs on sm_75, found sm_{'90a' if compiler == 'nvcc' else 80}" in output, f"a target without PTX: {output}")
@@ -597,21 +619,6 @@ def cross(scratch):
         expect("nf4_unpack/" in output, f"kiln-verify reads the manifest that it carries: {output}")
 
 
-def guide(folder):
-    """Its blocks by language, each in order; code is a part of one of the project's files."""
-    blocks = {}
-    for language, code in re.findall(r"^```(\w+)\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S):
-        blocks.setdefault(language, []).append(code)
-    sources = [f.read_text() for f in folder.iterdir() if f.is_file() and f.suffix != ".md"]
-    for code in sum((blocks.get(language, []) for language in ("yaml", "cmake", "c", "cpp", "cuda")), []):
-        expect(any(code in source for source in sources), f"the guide has what no file has:\n{code}")
-    return blocks
-
-
-def shell(folder, commands, **environment):
-    return run("bash", "-ec", commands, cwd=folder, env={**os.environ, **environment})
-
-
 # The driver of each JetPack, and the device that its board has.
 JETPACKS = ("11.4", "sm_87"), ("12.2", "sm_87"), ("12.6", "sm_87"), ("13.0", "sm_110"), ("13.2", "sm_87"), ("13.2", "sm_110")
 
@@ -654,12 +661,13 @@ def orin(scratch):
     for commands in (install, build_board):
         shell(folder, commands, **paths)
     expect(shell(folder, emulate, **paths) == shown, "the board's program says the same")
-    output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", folder / "build-board/orin_verify", "--driver",
+    output = run("qemu-aarch64", "-R", "80G", "-L", "/usr/aarch64-linux-gnu", folder / "build-board/orin_verify", "--driver",
                  next(board.rglob("libcuda.so.1")), "--filter", "rope", "--max-elements", "1024",
                  env={**os.environ, "KILN_EMU_DEVICE": "sm_87"})
     expect("\n1 variant: 1 right" in output, f"the board's verifier: {output}")
     output = shell(folder, deploy, **paths)
-    expect(sorted(re.findall(r"\[(\S+)\]", output)) == ["libc.so.6", "libm.so.6"], f"what the program needs: {output}")
+    expect(sorted(re.findall(r"\[(\S+)\]", output)) == ["ld-linux-aarch64.so.1", "libc.so.6", "libm.so.6"],
+           f"what the program needs: {output}")
     size, glibc = (folder / "orin-layer").stat().st_size, output.split()[-1]
     page = (folder / "README.md").read_text()
     expect(size < 600_000 and f"gives {glibc}" in page, f"what is put on the board: {size} bytes, {glibc}")
