@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kiln/driver.h>
 #include <kiln/zstd.h>
 
 #include "bake.h"
@@ -639,7 +640,8 @@ const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *
                         .command = command_of(a, p),
                         .plan = p,
                         .spool = s,
-                        .variant_count = p->variant_count};
+                        .variant_count = p->variant_count,
+                        .min_driver = KILN_OLDEST_DRIVER};
     m->variants = arena_alloc(a, p->variant_count * sizeof *m->variants);
     for (size_t i = 0; i < p->variant_count; i++) {
         m->variants[i].variant = p->variants[i];

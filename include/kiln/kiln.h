@@ -179,8 +179,8 @@ struct kiln_loader {
 
 /* Opens a driver library and fills the table; path null means "libcuda.so.1". Calls nothing in it: cuInit and the
  * context are the caller's. An error leaves the table zeroed: after DRIVER_NOT_FOUND dlerror() says why, after DRIVER_SYMBOL
- * missing_symbol, when not null, names the entry point (else it is null). One of KILN_DRIVER_OPTIONAL_FUNCTIONS that an
- * older driver lacks is null. */
+ * missing_symbol, when not null, names the entry point (else it is null): the driver is older than KILN_OLDEST_DRIVER. One of
+ * KILN_DRIVER_OPTIONAL_FUNCTIONS that an older driver lacks is null. */
 kiln_status kiln_driver_load(kiln_driver *driver, const char *path, const char **missing_symbol);
 
 /* Closes the library. No loader may still use the table. */

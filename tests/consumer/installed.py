@@ -116,6 +116,21 @@ def explains(folder, *arguments):
         expect(done.stdout.startswith(why), f"with {library} the program says: {done}")
 
 
+def guide(folder):
+    """Its blocks by language, each in order; code is a part of one of the project's files."""
+    blocks = {}
+    for language, code in re.findall(r"^```(\w+)\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S):
+        blocks.setdefault(language, []).append(code)
+    sources = [f.read_text() for f in folder.iterdir() if f.is_file() and f.suffix != ".md"]
+    for code in sum((blocks.get(language, []) for language in ("yaml", "cmake", "c", "cpp", "cuda")), []):
+        expect(any(code in source for source in sources), f"the guide has what no file has:\n{code}")
+    return blocks
+
+
+def shell(folder, commands, fails=False, **environment):
+    return run("bash", "-ec", commands, fails=fails, cwd=folder, env={**os.environ, **environment})
+
+
 # ---- what ninja did -------------------------------------------------------------------------------------------------
 
 
@@ -422,22 +437,29 @@ def external_ptx(scratch):
 
 
 def cuda_sources(scratch, compiler, *options):
-    """CUDA sources: compiled for each architecture, launched, compiled again with a header; no path of this machine."""
+    """CUDA sources: the guide's commands, and what a change compiles again; no path of this machine."""
     folder = project(scratch, "cuda_sources")
     configure(folder, f"-DCOMPILER={compiler}", *options)
-    build(folder)
-    runs(folder, "success, 42 36 30\n")
+    blocks = guide(folder)
+    (build_it, verify), (shown,) = blocks["sh"], blocks["text"]
+    shell(folder, build_it, HOST=str(PREFIX))
+    runs(folder, shown)
     explains(folder)
+    output = shell(folder, verify, HOST=str(PREFIX))
+    expect("\n2 variants: 2 right, 0 executed" in output, f"verification: {output}")
     files = sorted((folder / "build/cuda_kernels").glob("*.ptx"))
     expect(len(files) == 4, f"two sources for two architectures: {files}")
-    for file in [*files, folder / "build/vectors.c", folder / "build/vectors.h", folder / "build/vectors.json"]:
+    for file in [*files, folder / "build/encoder.c", folder / "build/encoder.h", folder / "build/encoder.json"]:
         expect(str(scratch) not in file.read_text() and "/usr" not in file.read_text(), f"{file} has a path of this machine")
     expect("no work to do" in build(folder), "a second build does nothing")
 
     header = folder / "include/common.h"
-    header.write_text(header.read_text().replace("FACTOR 2", "FACTOR 4"))
+    header.write_text(header.read_text().replace("CUBE 0.044715f", "CUBE 0.05f"))
     build(folder)
-    runs(folder, "success, 84 72 60\n")
+    output = run(folder / "build/app", driver(), fails=True)
+    expect(re.search(r"vector=4: .*, wrong", output), f"a changed header: {output}")
+    output = shell(folder, verify, fails=True, HOST=str(PREFIX))
+    expect("\n2 variants: 0 right" in output and "2 wrong" in output, f"a wrong kernel is found: {output}")
     configure(folder, "-DARCHS=90a" if compiler == "nvcc" else "-DARCHS=80")
     output = build(folder, fails=True)
     expect(f"expected a PTX file that runs on sm_75, found sm_{'90a' if compiler == 'nvcc' else 80}" in output, f"a target without PTX: {output}")
@@ -616,6 +638,67 @@ def cross(scratch):
         expect("nf4_unpack/" in output, f"kiln-verify reads the manifest that it carries: {output}")
 
 
+# The driver of each JetPack, and the device that its board has.
+JETPACKS = ("11.4", "sm_87"), ("12.2", "sm_87"), ("12.6", "sm_87"), ("13.0", "sm_110"), ("13.2", "sm_87"), ("13.2", "sm_110")
+
+
+def jetpacks(folder, app):
+    """The bundle is accepted for each JetPack, and its images load there; an older driver is explained."""
+    config = folder / "kernels.yaml"
+    for version, device in JETPACKS:
+        driver_version = str(round(float(version) * 1000))
+        other = folder / f"jetpack_{version}.yaml"
+        other.write_text(config.read_text().replace("max_driver: 11.4", f"max_driver: {version}"))
+        run(GENERATOR, "generate", other, "--lock", folder / "kernels.lock.yaml", "-q", "-o", folder / "jetpack")
+        bundle = json.loads((folder / "jetpack/orin.json").read_text())
+        drivers = {image["min_driver"] for variant in bundle["variants"] for image in variant["images"]}
+        expect(drivers == {11000} and bundle["min_driver"] == 11000, f"for CUDA {version}: {drivers}")
+        output = run(app, driver(), env={**os.environ, "KILN_EMU_DEVICE": device, "KILN_EMU_DRIVER": driver_version})
+        expect(output.endswith("right\n") and f"driver of CUDA {version};" in output, f"on {device} with CUDA {version}: {output}")
+    output = run(app, driver(), fails=True, env={**os.environ, "KILN_EMU_DEVICE": "sm_87", "KILN_EMU_DRIVER": "10020"})
+    expect("11.0" in output and "10.2" in output, f"with an older driver the program says: {output}")
+
+
+def orin(scratch):
+    """The guide's commands, for this machine and for arm64, whose programs qemu runs."""
+    need("aarch64-linux-gnu-gcc", "qemu-aarch64", "ninja")
+    if not os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
+        skip("there is no libfyaml for arm64")
+    for flags in ("CFLAGS", "CXXFLAGS", "LDFLAGS"):
+        os.environ.pop(flags, None)  # they are the build's, and this is another compiler
+    folder, board = project(scratch, "orin"), scratch / "board prefix"
+    paths = {"KILN": str(SOURCE_DIR), "HOST": str(PREFIX), "BOARD": str(board)}
+    blocks = guide(folder)
+    (install, choose, build_here, build_board, emulate, verify, deploy), (shown,) = blocks["sh"], blocks["text"]
+    for commands in (choose, build_here):
+        output = shell(folder, commands, **paths)
+    expect(output.endswith(shown), f"the program says what the guide shows: {output}")
+    output = shell(folder, verify, **paths)
+    expect(re.search(r"\n8 variants: 8 right, 0 executed", output), f"verification: {output}")
+    jetpacks(folder, folder / "build/orin-layer")
+
+    for commands in (install, build_board):
+        shell(folder, commands, **paths)
+    expect(shell(folder, emulate, **paths) == shown, "the board's program says the same")
+    output = run("qemu-aarch64", "-R", "80G", "-L", "/usr/aarch64-linux-gnu", folder / "build-board/orin_verify", "--driver",
+                 next(board.rglob("libcuda.so.1")), "--filter", "rope", "--max-elements", "1024",
+                 env={**os.environ, "KILN_EMU_DEVICE": "sm_87"})
+    expect("\n1 variant: 1 right" in output, f"the board's verifier: {output}")
+    output = shell(folder, deploy, **paths)
+    expect(sorted(re.findall(r"\[(\S+)\]", output)) == ["ld-linux-aarch64.so.1", "libc.so.6", "libm.so.6"],
+           f"what the program needs: {output}")
+    size, glibc = (folder / "orin-layer").stat().st_size, output.split()[-1]
+    page = (folder / "README.md").read_text()
+    expect(size < 600_000 and f"gives {glibc}" in page, f"what is put on the board: {size} bytes, {glibc}")
+
+    source = folder / "check.c"
+    text = source.read_text()
+    source.write_text(text.replace("packed[at + 8] >> 4", "packed[at + 8] >> 5"))
+    build(folder)
+    output = run(folder / "build/orin-layer", driver(), fails=True)
+    expect("WRONG" in output and "right" not in output, f"a reference that differs: {output}")
+
+
 def by_hand(scratch):
     """The cross project, built for this machine; and what a build without a generator is told."""
     folder = project(scratch, "cross", "kernels.yaml")
@@ -627,4 +710,4 @@ def by_hand(scratch):
 
 
 main((install, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
-      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])

@@ -120,8 +120,9 @@ def contents(_sources, text):
 
 def sizes(sources, _text):
     images = [image for v in sources.variants.values() for image in v["images"]]
-    first, last = (f"{driver // 1000}.{driver % 1000 // 10}" for driver in
-                   (min(i["min_driver"] for i in images), max(i["min_driver"] for i in images)))
+    oldest = int(re.search(r"^#define KILN_OLDEST_DRIVER (\d+)$", (ROOT / "include/kiln/driver.h").read_text(encoding="utf-8"), re.M)[1])
+    drivers = [max(i["min_driver"], oldest) for i in images]  # the runtime refuses an older one
+    first, last = (f"{driver // 1000}.{driver % 1000 // 10}" for driver in (min(drivers), max(drivers)))
     most, without = map(eval_product, re.search(r"^MOST_BYTES, MOST_WITHOUT_HASH = (.+?), (.+?)  #",
                         (ROOT / "tests/runtime/check_symbols.py").read_text(encoding="utf-8"), re.M).groups())
     megabytes = lambda count: f"{count / 1e6:.1f} MB"
@@ -133,7 +134,7 @@ def sizes(sources, _text):
          f"{int(decoder) // 1000} KB more for compressed bundles"),
         ("the default bundle", f"{len(sources.variants)} variants for {len(sources.manifest['targets'])} targets in {len(images)}"
          f" images: {megabytes(sum(i['bytes'] for i in images))} of PTX, {megabytes(bundle)} of C"),
-        ("the first driver that takes its images", f"that of CUDA {first} to {last}, by image"),
+        ("the first driver that runs its kernels", f"that of CUDA {first} to {last}, by image"),
         ("every value of every parameter, `tests/full.yaml`", f"{len(sources.full)} variants")))
 
 
