@@ -1,0 +1,317 @@
+#include "init.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "choose/choose.h"
+#include "config_json.h"
+#include "items.h"
+#include "plan/config.h"
+#include "plan/lock.h"
+#include "program.h"
+#include "support/files.h"
+#include "support/messages.h"
+#include "support/quote.h"
+#include "support/words.h"
+#include "target/target.h"
+
+static const char default_name[] = "appkernels", default_targets[] = "sm_80,sm_87,sm_90,sm_120";
+static const char config_name[] = "kernels.yaml", program_target[] = "app";
+
+typedef struct project {
+    arena *arena;
+    family_list families;
+    const init_options *options;
+    diagnostics *d;
+    const char *name, *targets; /* "sm_80, sm_90" */
+    model_facts facts;
+    init_items items;
+    const plan *plan;
+} project;
+
+/* ---- options ------------------------------------------------------------------------------------------------------ */
+
+/* The bundle's name and the targets are right, as a configuration of any family shows. */
+static bool read_options(project *p)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    const int before = p->d->count;
+    const char *name = p->options->name ? p->options->name : default_name;
+    const place at = {.file = "--name"};
+    if (name[strspn(name, letters)])
+        diagnose(p->d, at, message_bundle_not_identifier,
+                 arena_format(p->arena, "'%s'", quote_text(p->arena, name)));
+    else if (strcmp(name, program_target) == 0)
+        diagnose(p->d, at, "expected another name than %s, which is the program's", program_target);
+    p->d->has_usage = p->d->count > before;
+    if (p->d->has_usage)
+        return false;
+    const char *trial = arena_format(p->arena, "bundle: %s\ntargets: [sm_80]\nkernels:\n  - family: %s\n",
+                                     name, p->families[0]->name);
+    const config_options asked = {.targets = p->options->targets ? p->options->targets : default_targets};
+    const plan *tried = config_read_text(p->arena, p->families, "--name", trial, strlen(trial), &asked, p->d);
+    p->d->has_usage = !tried;
+    if (!tried)
+        return false;
+    text targets = text_new(p->arena);
+    for (size_t i = 0; i < tried->target_count; i++)
+        text_printf(&targets, "%s%s", i > 0 ? ", " : "", target_text(p->arena, tried->targets[i]));
+    p->name = name;
+    p->targets = targets.data;
+    return true;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    return strlen(s) >= strlen(end) && strcmp(s + strlen(s) - strlen(end), end) == 0;
+}
+
+static bool read_model(project *p)
+{
+    const char *model = p->options->model, *format = p->options->format;
+    const place at = {.file = "--format"};
+    const char *formats = model_formats(p->arena, p->families);
+    const int before = p->d->count;
+    if (format && (!model || !ends_with(model, ".json")))
+        diagnose(p->d, at, "expected a config.json for --model beside it: a GGUF file has its formats");
+    else if (format && !words_contain(formats, format))
+        diagnose(p->d, at, "expected a format, found '%s'%s", quote_text(p->arena, format),
+                 suggest_text(p->arena, format, formats));
+    p->d->has_usage = p->d->count > before;
+    if (p->d->has_usage)
+        return false;
+    if (!model) {
+        items_of_example(p->arena, &p->items);
+        return true;
+    }
+    if (!(ends_with(model, ".json") ? model_read_json(p->arena, p->families, model, format, &p->facts, p->d)
+                                    : model_read_gguf(p->arena, model, &p->facts, p->d)))
+        return false;
+    items_of_model(p->arena, &p->facts, &p->items);
+    return true;
+}
+
+/* ---- the configuration -------------------------------------------------------------------------------------------- */
+
+static void add_head(const project *p, text *out)
+{
+    const model_facts *m = &p->facts;
+    bool has_needs = false;
+    text_add(
+        out,
+        "# Written by `kiln init`; it is yours to change. After a change of an item: kiln choose kernels.yaml\n");
+    if (p->options->model)
+        text_printf(
+            out,
+            "# A model of the architecture %s: %u layers of width %u, %u heads of %u elements over %u.\n",
+            m->architecture, (unsigned)m->layer_count, (unsigned)m->width, (unsigned)m->heads,
+            (unsigned)m->head_dim, (unsigned)m->kv_heads);
+    for (size_t i = 0; i < p->items.count; i++)
+        has_needs = has_needs || p->items.items[i].refusal;
+    if (has_needs || m->note_count > 0)
+        text_add(out, "#\n# What the model needs besides these kernels:\n");
+    for (size_t i = 0; i < m->note_count; i++)
+        text_printf(out, "# - %s\n", m->notes[i]);
+    for (size_t i = 0; i < p->items.count; i++)
+        if (p->items.items[i].refusal)
+            text_printf(out, "# - %s (%s), which kiln's %s lacks: %s\n", p->items.items[i].calls[0].what,
+                        p->items.items[i].comment, p->items.items[i].family, p->items.items[i].refusal);
+    text_printf(out, "bundle: %s\ntargets: [%s]\nkernels:\n", p->name, p->targets);
+}
+
+static const char *config_text(const project *p)
+{
+    text out = text_new(p->arena);
+    add_head(p, &out);
+    for (size_t i = 0; i < p->items.count; i++)
+        if (!p->items.items[i].refusal)
+            items_print(&out, &p->items.items[i]);
+    return out.data;
+}
+
+/* What the configuration makes; null, with the diagnostics in *why, where kiln refuses it. */
+static const plan *try_config(const project *p, const char *config, const char **why)
+{
+    char *said = NULL;
+    size_t bytes = 0;
+    diagnostics d = {.out = open_memstream(&said, &bytes)};
+    if (!d.out)
+        internal_error("kiln init has no memory for diagnostics");
+    const choose_options choose = {.ignores_lock = true};
+    const config_options options = {.choose = choose_variants, .choose_context = &choose};
+    const plan *made =
+        config_read_text(p->arena, p->families, config_name, config, strlen(config), &options, &d);
+    fclose(d.out);
+    *why = arena_string(p->arena, said, bytes);
+    free(said);
+    return d.count == 0 ? made : NULL;
+}
+
+/* "kernels.yaml:4:8: error: expected ...": what follows the first "error: ", to the end of the line. */
+static const char *first_error(arena *a, const char *said)
+{
+    static const char mark[] = "error: ";
+    const char *from = strstr(said, mark);
+    from = from ? from + strlen(mark) : said;
+    return arena_string(a, from, strcspn(from, "\n"));
+}
+
+/* Items that kiln refuses become comments. */
+static bool choose(project *p)
+{
+    const char *why;
+    size_t left = p->items.count;
+    p->plan = left > 0 ? try_config(p, config_text(p), &why) : NULL;
+    if (p->plan)
+        return true;
+    for (size_t i = 0; i < p->items.count; i++) {
+        text alone = text_new(p->arena);
+        text_printf(&alone, "bundle: %s\ntargets: [%s]\nkernels:\n", p->name, p->targets);
+        items_print(&alone, &p->items.items[i]);
+        if (try_config(p, alone.data, &why))
+            continue;
+        p->items.items[i].refusal = first_error(p->arena, why);
+        left--;
+    }
+    if (left == 0) {
+        diagnose(p->d, (place){.file = p->options->model ? p->options->model : "--targets"},
+                 "expected a model and targets that kiln has kernels for; %s",
+                 p->items.count > 0 ? p->items.items[0].refusal : "found no matrices");
+        return false;
+    }
+    p->plan = try_config(p, config_text(p), &why);
+    if (!p->plan)
+        internal_error("kiln init wrote items that kiln refuses together: %s", first_error(p->arena, why));
+    return true;
+}
+
+/* ---- files -------------------------------------------------------------------------------------------------------- */
+
+enum { CONFIG, LOCK, CMAKE, PROGRAM, FILES };
+
+static const char *file_name(const project *p, int file)
+{
+    const char *const names[FILES] = {config_name, "kernels.lock.yaml", "CMakeLists.txt",
+                                      p->options->is_cxx ? "main.cpp" : "main.c"};
+    return names[file];
+}
+
+static const char *file_path(const project *p, int file)
+{
+    const char *folder = p->options->folder;
+    return folder ? arena_format(p->arena, "%s/%s", folder, file_name(p, file)) : file_name(p, file);
+}
+
+static bool is_new(const project *p)
+{
+    const int before = p->d->count;
+    for (int i = 0; i < FILES; i++)
+        if (file_exists(file_path(p, i)))
+            diagnose(p->d, (place){.file = file_path(p, i)},
+                     "expected no such file, found one: kiln init replaces none");
+    return p->d->count == before;
+}
+
+/* No file has this form, so none is replaced that has come since. */
+static bool is_replaceable(const char *front, const char *mark)
+{
+    (void)front, (void)mark;
+    return false;
+}
+
+static void print_file(const project *p, int file, text *out)
+{
+    const program_options options = {p->name, p->options->is_cxx};
+    switch (file) {
+    case CONFIG:
+        text_add(out, config_text(p));
+        break;
+    case LOCK:
+        lock_print(out, p->plan, p->plan->variants, p->plan->variant_count, 0);
+        break;
+    case CMAKE:
+        program_print_cmake(out, &options);
+        break;
+    default:
+        program_print(out, &p->items, p->options->model ? &p->facts : NULL, &options);
+    }
+}
+
+static bool write_files(const project *p)
+{
+    arena *piece = arena_new();
+    file_output files[FILES];
+    bool is_made = false;
+    bool ok = !p->options->folder || folder_make(p->options->folder, &is_made, p->d);
+    spool *s = ok ? spool_open(p->arena, p->options->folder ? p->options->folder : ".", p->d) : NULL;
+    if (s) {
+        for (int i = 0; i < FILES; i++) {
+            files[i] = file_begin(p->arena, piece, file_path(p, i), s);
+            files[i].form = is_replaceable;
+            files[i].mark = "";
+            print_file(p, i, &files[i].text);
+            file_flush(&files[i]);
+        }
+        ok = spool_is_whole(s, p->d) && files_write(p->arena, files, FILES, false, p->d);
+        spool_close(s);
+    }
+    if ((!ok || !s) && is_made)
+        rmdir(p->options->folder);
+    arena_free(piece);
+    return ok && s;
+}
+
+/* ---- what to do next ---------------------------------------------------------------------------------------------- */
+
+static const char from_sources[] = "-DKILN_SOURCE_DIR=KILN";
+
+/* "-DCMAKE_PREFIX_PATH=PREFIX" of the kiln that runs, where it is installed. */
+static const char *where_kiln_is(arena *a)
+{
+    char path[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    char *name = strrchr(path, '/');
+    if (name)
+        *name = 0;
+    if (name && ends_with(path, "/bin")) {
+        path[strlen(path) - strlen("/bin")] = 0;
+        if (file_exists(arena_format(a, "%s/include/kiln/kiln.h", path)))
+            return quote_shell(a, arena_format(a, "-DCMAKE_PREFIX_PATH=%s", path));
+    }
+    return from_sources;
+}
+
+static void print_next(const project *p, FILE *out)
+{
+    const char *folder = p->options->folder ? p->options->folder : ".";
+    const char *source = quote_shell(p->arena, folder);
+    const char *build =
+        quote_shell(p->arena, p->options->folder ? arena_format(p->arena, "%s/build", folder) : "build");
+    const char *kiln = where_kiln_is(p->arena);
+    size_t lacking = p->facts.note_count;
+    for (size_t i = 0; i < p->items.count; i++)
+        lacking += p->items.items[i].refusal != NULL;
+    for (int i = 0; i < FILES; i++)
+        fprintf(out, "%s%s", i > 0 ? ", " : "wrote ", file_path(p, i));
+    fprintf(out, ": %zu variants\n", p->plan->variant_count);
+    if (lacking > 0)
+        fprintf(out, "the model needs more than these kernels: see the %zu line%s at the top of %s\n",
+                lacking, lacking == 1 ? "" : "s", file_path(p, CONFIG));
+    fprintf(out,
+            "\nnext, without a GPU:\n  cmake -S %s -B %s %s\n  cmake --build %s\n  cmake --build %s --target emulate\n%s",
+            source, build, kiln, build, build,
+            strcmp(kiln, from_sources) == 0 ? "KILN is the folder of kiln's sources.\n" : "");
+}
+
+bool init_project(arena *a, family_list families, const init_options *options, FILE *out, diagnostics *d)
+{
+    project p = {.arena = a, .families = families, .options = options, .d = d};
+    if (!read_options(&p) || !is_new(&p) || !read_model(&p) || !choose(&p) || !write_files(&p))
+        return false;
+    if (out)
+        print_next(&p, out);
+    return true;
+}
