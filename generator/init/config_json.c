@@ -168,7 +168,6 @@ static void set_matrices(const reader *r, const char *format, const char *type, 
     else
         w[MODEL_DOWN] = (model_matrix){format, m->width, hidden, mlp_bias};
     w[MODEL_OUTPUT] = (model_matrix){format, m->width, q, is_true(r->root, "attention_bias")};
-    m->layers = arena_alloc(r->arena, m->layer_count * sizeof *m->layers);
     for (uint32_t i = 0; i < m->layer_count; i++)
         m->layers[i] = layer;
     if (strcmp(m->family, "linear") == 0)
@@ -249,6 +248,7 @@ static bool read_model(const reader *r, family_list families, const char *asked)
     set_format(r, families, asked, &format);
     if (r->d->count > before)
         return false;
+    m->layers = arena_alloc(r->arena, m->layer_count * sizeof *m->layers);
     if (format)
         set_matrices(r, format, type, hidden, vocabulary);
     note_needs(r, type);

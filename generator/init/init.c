@@ -95,6 +95,27 @@ static bool read_model(project *p)
 
 /* ---- the configuration -------------------------------------------------------------------------------------------- */
 
+/* Whether kiln refuses the item, for a reason that no item before it has. */
+static bool is_first_refusal(const project *p, size_t i)
+{
+    const init_item *items = p->items.items;
+    for (size_t k = 0; k < i && items[i].refusal; k++)
+        if (items[k].refusal && strcmp(items[k].refusal, items[i].refusal) == 0)
+            return false;
+    return items[i].refusal != NULL;
+}
+
+/* "# - blk.0.attn_output; blk.0.ffn_down: linear: expected ...": the item, and the others that are refused for its reason. */
+static void add_refusal(const project *p, size_t i, text *out)
+{
+    const init_item *items = p->items.items;
+    text_printf(out, "# - %s", items[i].calls[0].what);
+    for (size_t k = i + 1; k < p->items.count; k++)
+        if (items[k].refusal && strcmp(items[k].refusal, items[i].refusal) == 0)
+            text_printf(out, "; %s", items[k].calls[0].what);
+    text_printf(out, ": %s: %s\n", items[i].family, items[i].refusal);
+}
+
 static void add_head(const project *p, text *out)
 {
     const model_facts *m = &p->facts;
@@ -105,9 +126,9 @@ static void add_head(const project *p, text *out)
     if (p->options->model)
         text_printf(
             out,
-            "# A model of the architecture %s: %u layers of width %u, %u heads of %u elements over %u.\n",
-            m->architecture, (unsigned)m->layer_count, (unsigned)m->width, (unsigned)m->heads,
-            (unsigned)m->head_dim, (unsigned)m->kv_heads);
+            "# A model of the architecture %s: %u layer%s of width %u, %u heads of %u elements over %u.\n",
+            m->architecture, (unsigned)m->layer_count, m->layer_count == 1 ? "" : "s", (unsigned)m->width,
+            (unsigned)m->heads, (unsigned)m->head_dim, (unsigned)m->kv_heads);
     for (size_t i = 0; i < p->items.count; i++)
         has_needs = has_needs || p->items.items[i].refusal;
     if (has_needs || m->note_count > 0)
@@ -115,9 +136,8 @@ static void add_head(const project *p, text *out)
     for (size_t i = 0; i < m->note_count; i++)
         text_printf(out, "# - %s\n", m->notes[i]);
     for (size_t i = 0; i < p->items.count; i++)
-        if (p->items.items[i].refusal)
-            text_printf(out, "# - %s (%s), which kiln's %s lacks: %s\n", p->items.items[i].calls[0].what,
-                        p->items.items[i].comment, p->items.items[i].family, p->items.items[i].refusal);
+        if (is_first_refusal(p, i))
+            add_refusal(p, i, out);
     text_printf(out, "bundle: %s\ntargets: [%s]\nkernels:\n", p->name, p->targets);
 }
 
@@ -189,29 +209,40 @@ static bool choose(project *p)
 
 /* ---- files -------------------------------------------------------------------------------------------------------- */
 
-enum { CONFIG, LOCK, CMAKE, PROGRAM, FILES };
-
-static const char *file_name(const project *p, int file)
+bool init_make(arena *a, family_list families, const init_options *options, init_texts *made, diagnostics *d)
 {
-    const char *const names[FILES] = {config_name, "kernels.lock.yaml", "CMakeLists.txt",
-                                      p->options->is_cxx ? "main.cpp" : "main.c"};
-    return names[file];
+    project p = {.arena = a, .families = families, .options = options, .d = d};
+    if (!read_options(&p) || !read_model(&p) || !choose(&p))
+        return false;
+    const program_options program = {p.name, options->is_cxx};
+    for (int i = 0; i < INIT_FILES; i++)
+        made->files[i] = text_new(a);
+    text_add(&made->files[INIT_CONFIG], config_text(&p));
+    lock_print(&made->files[INIT_LOCK], p.plan, p.plan->variants, p.plan->variant_count, 0);
+    program_print_cmake(&made->files[INIT_CMAKE], &program);
+    program_print(&made->files[INIT_PROGRAM], &p.items, options->model ? &p.facts : NULL, &program);
+    made->variant_count = p.plan->variant_count;
+    made->lacking_count = p.facts.note_count;
+    for (size_t i = 0; i < p.items.count; i++)
+        made->lacking_count += is_first_refusal(&p, i);
+    return true;
 }
 
-static const char *file_path(const project *p, int file)
+static const char *file_path(arena *a, const init_options *options, int file)
 {
-    const char *folder = p->options->folder;
-    return folder ? arena_format(p->arena, "%s/%s", folder, file_name(p, file)) : file_name(p, file);
+    const char *const names[INIT_FILES] = {config_name, "kernels.lock.yaml", "CMakeLists.txt",
+                                           options->is_cxx ? "main.cpp" : "main.c"};
+    return options->folder ? arena_format(a, "%s/%s", options->folder, names[file]) : names[file];
 }
 
-static bool is_new(const project *p)
+static bool are_new(arena *a, const init_options *options, diagnostics *d)
 {
-    const int before = p->d->count;
-    for (int i = 0; i < FILES; i++)
-        if (file_exists(file_path(p, i)))
-            diagnose(p->d, (place){.file = file_path(p, i)},
+    const int before = d->count;
+    for (int i = 0; i < INIT_FILES; i++)
+        if (file_exists(file_path(a, options, i)))
+            diagnose(d, (place){.file = file_path(a, options, i)},
                      "expected no such file, found one: kiln init replaces none");
-    return p->d->count == before;
+    return d->count == before;
 }
 
 /* No file has this form, so none is replaced that has come since. */
@@ -221,46 +252,27 @@ static bool is_replaceable(const char *front, const char *mark)
     return false;
 }
 
-static void print_file(const project *p, int file, text *out)
-{
-    const program_options options = {p->name, p->options->is_cxx};
-    switch (file) {
-    case CONFIG:
-        text_add(out, config_text(p));
-        break;
-    case LOCK:
-        lock_print(out, p->plan, p->plan->variants, p->plan->variant_count, 0);
-        break;
-    case CMAKE:
-        program_print_cmake(out, &options);
-        break;
-    default:
-        program_print(out, &p->items, p->options->model ? &p->facts : NULL, &options);
-    }
-}
-
-static bool write_files(const project *p)
+static bool write_files(arena *a, const init_options *options, const init_texts *made, diagnostics *d)
 {
     arena *piece = arena_new();
-    file_output files[FILES];
+    file_output files[INIT_FILES];
     bool is_made = false;
-    bool ok = !p->options->folder || folder_make(p->options->folder, &is_made, p->d);
-    spool *s = ok ? spool_open(p->arena, p->options->folder ? p->options->folder : ".", p->d) : NULL;
-    if (s) {
-        for (int i = 0; i < FILES; i++) {
-            files[i] = file_begin(p->arena, piece, file_path(p, i), s);
-            files[i].form = is_replaceable;
-            files[i].mark = "";
-            print_file(p, i, &files[i].text);
-            file_flush(&files[i]);
-        }
-        ok = spool_is_whole(s, p->d) && files_write(p->arena, files, FILES, false, p->d);
-        spool_close(s);
+    bool ok = !options->folder || folder_make(options->folder, &is_made, d);
+    spool *s = ok ? spool_open(a, options->folder ? options->folder : ".", d) : NULL;
+    for (int i = 0; i < INIT_FILES && s; i++) {
+        files[i] = file_begin(a, piece, file_path(a, options, i), s);
+        files[i].form = is_replaceable;
+        files[i].mark = "";
+        text_add_bytes(&files[i].text, made->files[i].data, made->files[i].length);
+        file_flush(&files[i]);
     }
-    if ((!ok || !s) && is_made)
-        rmdir(p->options->folder);
+    ok = s && spool_is_whole(s, d) && files_write(a, files, INIT_FILES, false, d);
+    if (s)
+        spool_close(s);
+    if (!ok && is_made)
+        rmdir(options->folder);
     arena_free(piece);
-    return ok && s;
+    return ok;
 }
 
 /* ---- what to do next ---------------------------------------------------------------------------------------------- */
@@ -284,34 +296,31 @@ static const char *where_kiln_is(arena *a)
     return from_sources;
 }
 
-static void print_next(const project *p, FILE *out)
+static void print_next(arena *a, const init_options *options, const init_texts *made, FILE *out)
 {
-    const char *folder = p->options->folder ? p->options->folder : ".";
-    const char *source = quote_shell(p->arena, folder);
-    const char *build =
-        quote_shell(p->arena, p->options->folder ? arena_format(p->arena, "%s/build", folder) : "build");
-    const char *kiln = where_kiln_is(p->arena);
-    size_t lacking = p->facts.note_count;
-    for (size_t i = 0; i < p->items.count; i++)
-        lacking += p->items.items[i].refusal != NULL;
-    for (int i = 0; i < FILES; i++)
-        fprintf(out, "%s%s", i > 0 ? ", " : "wrote ", file_path(p, i));
-    fprintf(out, ": %zu variants\n", p->plan->variant_count);
-    if (lacking > 0)
+    const char *folder = options->folder ? options->folder : ".";
+    const char *source = quote_shell(a, folder), *kiln = where_kiln_is(a);
+    const char *build = quote_shell(a, options->folder ? arena_format(a, "%s/build", folder) : "build");
+    for (int i = 0; i < INIT_FILES; i++)
+        fprintf(out, "%s%s", i > 0 ? ", " : "wrote ", file_path(a, options, i));
+    fprintf(out, ": %zu variants\n", made->variant_count);
+    if (made->lacking_count > 0)
         fprintf(out, "the model needs more than these kernels: see the %zu line%s at the top of %s\n",
-                lacking, lacking == 1 ? "" : "s", file_path(p, CONFIG));
-    fprintf(out,
-            "\nnext, without a GPU:\n  cmake -S %s -B %s %s\n  cmake --build %s\n  cmake --build %s --target emulate\n%s",
-            source, build, kiln, build, build,
-            strcmp(kiln, from_sources) == 0 ? "KILN is the folder of kiln's sources.\n" : "");
+                made->lacking_count, made->lacking_count == 1 ? "" : "s", file_path(a, options, INIT_CONFIG));
+    fprintf(
+        out,
+        "\nnext, without a GPU:\n  cmake -S %s -B %s %s\n  cmake --build %s\n  cmake --build %s --target emulate\n%s",
+        source, build, kiln, build, build,
+        strcmp(kiln, from_sources) == 0 ? "KILN is the folder of kiln's sources.\n" : "");
 }
 
 bool init_project(arena *a, family_list families, const init_options *options, FILE *out, diagnostics *d)
 {
-    project p = {.arena = a, .families = families, .options = options, .d = d};
-    if (!read_options(&p) || !is_new(&p) || !read_model(&p) || !choose(&p) || !write_files(&p))
+    init_texts made;
+    if (!are_new(a, options, d) || !init_make(a, families, options, &made, d) ||
+        !write_files(a, options, &made, d))
         return false;
     if (out)
-        print_next(&p, out);
+        print_next(a, options, &made, out);
     return true;
 }

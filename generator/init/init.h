@@ -17,6 +17,18 @@ typedef struct init_options {
     bool is_cxx;
 } init_options;
 
+enum { INIT_CONFIG, INIT_LOCK, INIT_CMAKE, INIT_PROGRAM, INIT_FILES };
+
+/* What init_project writes, in memory. */
+typedef struct init_texts {
+    text files[INIT_FILES];
+    size_t variant_count;
+    size_t lacking_count; /* lines on what the model needs besides */
+} init_texts;
+
+/* False after diagnostics. */
+bool init_make(arena *a, family_list families, const init_options *options, init_texts *made, diagnostics *d);
+
 /* All files are written, or none, after diagnostics; a file that is there is never replaced. Says what to do next on `out`,
  * unless that is null. */
 bool init_project(arena *a, family_list families, const init_options *options, FILE *out, diagnostics *d);

@@ -97,6 +97,7 @@ void items_print(text *out, const init_item *item)
 typedef struct product {
     const char *what, *comment;
     const model_matrix *matrices[3];
+    const char *names[3]; /* "blk.0.attn_q" of each */
     size_t count;
     bool is_normed; /* its input is the state: f32, after a norm */
     const char *y, *epilogue;
@@ -134,6 +135,10 @@ static void fill_sizes(const maker *k, const product *p, uint64_t m, init_word s
 static void add_linear(const maker *k, const product *p, bool is_in_prompts)
 {
     const model_matrix *first = p->matrices[0];
+    if (has_bias(p) && strcmp(p->y, "f32") != 0)
+        model_note(
+            k->arena, k->m,
+            "Biases: a product reads them in the type of its result, here f16; convert those of the file.");
     const char *matrices = number(k, p->count);
     const uint64_t decoded = is_in_prompts ? DECODED_ROWS : 1;
     init_word sizes[INIT_MOST_WORDS];
@@ -154,7 +159,7 @@ static void add_linear(const maker *k, const product *p, bool is_in_prompts)
     const init_word quantised[] = {{"m", number(k, LEAST_PROMPT)}, {"k", number(k, first->columns)}, {0}};
     add_call(k, "q8_quantize", "what products of a prompt read: activations in 8 bits",
              (init_word[]){{"type", p->is_normed ? "f32" : "f16"}, {"norm", norm_of(k, p)}, {0}},
-             arena_format(k->arena, "input of %s", p->what), 1, rows, quantised);
+             arena_format(k->arena, "%s: input", p->what), 1, rows, quantised);
     fill_sizes(k, p, LEAST_PROMPT, sizes);
     add_call(k, "linear", arena_format(k->arena, "%s, for a prompt", p->comment),
              (init_word[]){{"format", first->format},
@@ -165,7 +170,7 @@ static void add_linear(const maker *k, const product *p, bool is_in_prompts)
                            {"epilogue", epilogue_of(p)},
                            {"matrices", matrices},
                            {0}},
-             p->what, 1, rows, sizes);
+             arena_format(k->arena, "%s: prompt", p->what), 1, rows, sizes);
 }
 
 static void add_nf4(const maker *k, const char *what, const model_matrix *w)
@@ -191,11 +196,13 @@ static void add_product(const maker *k, const product *p, bool is_in_prompts)
 {
     if (strcmp(k->m->family, "linear") == 0)
         add_linear(k, p, is_in_prompts);
+    else if (has_bias(p))
+        model_note(k->arena, k->m, "Biases: kiln's %s adds none.", k->m->family);
     for (size_t i = 0; i < p->count; i++)
         if (strcmp(k->m->family, "nf4_gemm") == 0)
-            add_nf4(k, p->what, p->matrices[i]);
+            add_nf4(k, p->names[i], p->matrices[i]);
         else if (strcmp(k->m->family, "nvfp4_gemv") == 0)
-            add_nvfp4(k, p->what, p->matrices[i]);
+            add_nvfp4(k, p->names[i], p->matrices[i]);
 }
 
 /* ---- a layer ------------------------------------------------------------------------------------------------------ */
@@ -220,6 +227,8 @@ static void add_roles(const maker *k, uint32_t layer, const model_role *roles, s
                 continue;
             is_done[j] = true;
             names = arena_format(k->arena, "%s%s%s", names, p.count ? ", " : "", model_role_names[roles[j]]);
+            p.names[p.count] =
+                arena_format(k->arena, "blk.%u.%s", (unsigned)layer, model_role_names[roles[j]]);
             p.matrices[p.count++] = w;
         }
         if (p.count == 0)

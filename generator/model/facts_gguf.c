@@ -142,10 +142,12 @@ typedef enum tensor_kind {
     NO_ATTENTION,
 } tensor_kind;
 
-static const char experts[] = "experts: kiln has no product over chosen experts";
+static const char experts[] = "Experts (ffn_gate_inp, ffn_*_exps): kiln has no product over chosen experts.";
 static const char latent[] =
-    "latent attention (MLA): kiln's attention takes head_dim 576 and head_dim_v 512, whose products are not derived here";
-static const char head_norm[] = "a norm of each head of Q and K: kiln has no kernel for it";
+    "Latent attention (attn_q_a, attn_kv_a_mqa, attn_kv_b): kiln's attention takes it with head_dim 576 and "
+    "head_dim_v 512, but its items are not derived here.";
+static const char head_norm[] =
+    "A norm of each head of Q and K (attn_q_norm, attn_k_norm): kiln has no kernel for it.";
 
 /* Tensors of a layer, after "blk.N.". */
 static const struct known_tensor {
@@ -178,7 +180,7 @@ static const struct known_tensor {
     {"ffn_norm.bias", NORM_SHIFT, 0, NULL},
     {"attn_q_norm.weight", NEEDS, 0, head_norm},
     {"attn_k_norm.weight", NEEDS, 0, head_norm},
-    {"attn_sinks.weight", NEEDS, 0, "attention's argument `sinks` takes them"},
+    {"attn_sinks.weight", NEEDS, 0, "Sinks (attn_sinks): set attention's argument sinks."},
     {"ffn_gate_inp.weight", NEEDS, 0, experts},
     {"ffn_gate_exps.weight", NEEDS, 0, experts},
     {"ffn_up_exps.weight", NEEDS, 0, experts},
@@ -248,7 +250,7 @@ static void read_layer_tensor(const reader *r, const gguf_tensor *t, uint32_t la
         case NO_ATTENTION:
             r->m->has_attention = false; /* fallthrough */
         case NEEDS:
-            model_note(r->arena, r->m, "blk.*.%s: %s.", name, known->note);
+            model_note(r->arena, r->m, "%s", known->note);
             break;
         }
         return;
