@@ -261,13 +261,16 @@ bool model_read_json(arena *a, family_list families, const char *path, const cha
 {
     const char *why;
     text file = text_new(a);
+    const int before = d->count;
     *m = (model_facts){.has_attention = true};
     if (!file_read(a, path, MOST_BYTES, &file, &why)) {
         diagnose(d, (place){.file = path}, "cannot read: %s", why);
         return false;
     }
     const yaml_node *root = yaml_parse(a, path, file.data, file.length, d);
-    if (!root)
+    if (!root && d->count == before)
+        diagnose(d, (place){.file = path}, "expected an object with the model's sizes, found an empty file");
+    if (d->count > before)
         return false;
     if (root->kind != YAML_MAP) {
         diagnose(d, root->at, "expected an object with the model's sizes, found no object");

@@ -244,7 +244,8 @@ static void add_hidden(const maker *k, uint32_t layer)
 {
     const model_matrix *all = k->m->layers[layer].matrices, *gate = &all[MODEL_GATE], *up = &all[MODEL_UP],
                        *down = &all[MODEL_DOWN];
-    const product like = {.is_normed = true, .y = "f16", .epilogue = "none", .comment = ": the hidden layer"};
+    const product like = {
+        .is_normed = k->m->has_ffn_norm, .y = "f16", .epilogue = "none", .comment = ": the hidden layer"};
     const bool is_both =
         up->format && !gate->format && down->format && up->rows % 2 == 0 && down->columns == up->rows / 2;
     const bool is_pair =

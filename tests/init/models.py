@@ -1,9 +1,12 @@
 """Model files for the tests of `kiln init`: GGUF headers of several architectures over tensors of zeros, and config.json files.
 
+usage: models.py FOLDER    small files and mutants of them
+
 Sizes are those of real models where that costs nothing; layers are few, and a file's bytes beyond the header are a hole.
 """
 import json
 import pathlib
+import random
 import struct
 import sys
 
@@ -129,6 +132,36 @@ def make(folder, name):
     return path, ["--format", asked] if asked else []
 
 
+TINY = {"all": "q4_0", "embedding": "q8_0"}
+SMALL = {
+    "plain": decoder("llama", 64, 2, 1, 32, 64, 64, 1, TINY),
+    "biased": decoder("qwen2", 64, 2, 1, 32, 64, 64, 2, TINY | {("attn_v", 1): "q4_1"}, bias=("attn_q", "attn_k", "attn_v", "ffn_down")),
+    "normed": decoder("gemma2", 64, 2, 2, 64, 64, 64, 1, TINY, post_norm=True, head_norm=True, keys={"attn_logit_softcapping": 50.0}),
+    "fused": decoder("phi3", 64, 4, 4, 16, 64, 64, 1, TINY | {"head": "f16"}, fused=True),
+    "shifted": decoder("phi2", 64, 4, 4, 16, 64, 64, 1, TINY, no_gate=True, layer_norm=True, parallel=True),
+}
+
+
+def write_mutants(folder):
+    """Small files, and each with a few bytes of its header changed: what fuzzing starts from."""
+    folder, draw = pathlib.Path(folder), random.Random(1)
+    folder.mkdir(exist_ok=True)
+    for name, (keys, tensors) in SMALL.items():
+        path = folder / name
+        write(path, keys, tensors)
+        whole = path.read_bytes()
+        end = whole.rindex(b"weight") + 30
+        for number in range(4):
+            changed = bytearray(whole)
+            for _ in range(draw.randrange(1, 4)):
+                at = draw.randrange(24, end)
+                changed[at] = draw.choice((0, 1, changed[at] ^ 1 << draw.randrange(8), 255))
+            (folder / f"{name}.{number}").write_bytes(changed)
+    for name, (says, _) in JSON.items():
+        text = json.dumps(says)
+        (folder / f"{name}.json").write_text(text)
+        (folder / f"{name}.cut.json").write_text(text.replace("2048", draw.choice(("0", "null", "99999999999", "[1]", "-3", "\"a\"")), 1))
+
+
 if __name__ == "__main__":
-    for wanted in [*GGUF, *JSON]:
-        print(*make(sys.argv[1], wanted))
+    write_mutants(sys.argv[1])
