@@ -503,6 +503,23 @@ def onnxruntime_op(scratch):
     expect([name for name in shown if not name.startswith("_Z")] == ["RegisterCustomOps"], f"what the library shows: {shown}")
 
 
+def pytorch_op(scratch):
+    """The operator and its gradient run on tensors of the CPU, and are compared with PyTorch's own product in float64."""
+    need("c++")
+    need_modules("torch")
+    folder = project(scratch, "pytorch_op")
+    configure(folder, f"-DPython3_EXECUTABLE={sys.executable}")
+    build(folder)
+    report = folder / "report"
+    output = run("env", f"LD_LIBRARY_PATH={driver().parent}", "KILN_EMU_CHECK=all", f"KILN_EMU_REPORT={report}",
+                 sys.executable, folder / "run.py", folder / "build/nf4_ops.so")
+    expect(output.endswith("nf4::linear and its gradient on cpu: in bounds\n"), f"the program says: {output}")
+    expect(launched(report) == {"nf4_quantize_f32_64_low", *(f"nf4_gemm_{kind}" for kind in (
+        "f16_f32_low_mma_8_32_8_compact_2_4", "bf16_f32_low_mma_8_32_8_compact_2_4",
+        "transposed_f16_f32_low_mma_8_8_8_8_compact_any", "transposed_bf16_f32_low_mma_8_8_8_8_compact_any"))},
+        f"what ran: {launched(report)}")
+
+
 def two_bundles(scratch):
     folder = project(scratch, "two_bundles")
     configure(folder)
@@ -660,4 +677,4 @@ def by_hand(scratch):
 
 
 main((install, packages, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
-      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, tensorrt_plugin, onnxruntime_op, pack, python, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, tensorrt_plugin, onnxruntime_op, pytorch_op, pack, python, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
