@@ -94,8 +94,8 @@ static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel
     /* CUDA programming guide, technical specifications per compute capability: the same for all. */
     static const uint32_t most[3] = {0x7fffffff, 0xffff, 0xffff};
     static const char *const too_large[3] = {"grid x is at most 2147483647 thread blocks",
-                                             "grid y is at most 65535 thread blocks",
-                                             "grid z is at most 65535 thread blocks"};
+                                             "grid y and z are at most 65535 thread blocks",
+                                             "grid y and z are at most 65535 thread blocks"};
     for (int i = 0; i < 3; i++) {
         if (grid[i] > most[i])
             return kiln_fail(loader, KILN_ERROR_GRID_TOO_LARGE, kernel->id, too_large[i]);

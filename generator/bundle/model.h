@@ -31,11 +31,13 @@ typedef struct bundle_variant {
     const variant *variant;
     const bundle_family *family;
     const char *function; /* NAME_entry, the public typed function */
-    image *images;
+    image *images;        /* that the bundle has */
     size_t image_count;
+    const image *ptx; /* what they are, or are made of */
+    size_t ptx_count;
     const struct bundle_variant
         *owner;          /* the first variant of its module, which has the images; most are their own */
-    uint32_t min_driver; /* with this driver every PTX image loads */
+    uint32_t min_driver; /* with this driver every PTX image loads; without PTX, every cubin */
     uint32_t block[3];
     uint32_t max_shared_bytes, min_shared_bytes; /* dynamic */
     uint32_t static_shared_bytes;
@@ -106,7 +108,7 @@ typedef struct bundle_model {
     uint32_t table_mask;
     uint32_t slot_count;
     uint64_t scratch_bytes; /* that a loader needs to expand the largest image; 0: they are not compressed */
-    uint32_t min_driver;    /* with this driver every PTX image of the bundle loads */
+    uint32_t min_driver;    /* the oldest that loads the runtime and each image; cubins count only without PTX */
 } bundle_model;
 
 /* Bakes the plan's variants, into the spool. Null after a diagnostic: a cubin could not be made, or a name is taken. */

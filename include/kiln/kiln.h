@@ -61,7 +61,7 @@ extern "C" {
 
 /* The version of this header: CMake reads these three, and all else that states a version follows. */
 #define KILN_VERSION_MAJOR 0
-#define KILN_VERSION_MINOR 2
+#define KILN_VERSION_MINOR 3
 #define KILN_VERSION_PATCH 0
 
 /* As a number, 1203 for 0.12.3; and as text. */
@@ -178,8 +178,8 @@ struct kiln_loader {
 
 /* Opens a driver library and fills the table; path null means "libcuda.so.1". Calls nothing in it: cuInit and the
  * context are the caller's. An error leaves the table zeroed: after DRIVER_NOT_FOUND dlerror() says why, after DRIVER_SYMBOL
- * missing_symbol, when not null, names the entry point (else it is null). One of KILN_DRIVER_OPTIONAL_FUNCTIONS that an
- * older driver lacks is null. */
+ * missing_symbol, when not null, names the entry point (else it is null): the driver is older than KILN_OLDEST_DRIVER. One of
+ * KILN_DRIVER_OPTIONAL_FUNCTIONS that an older driver lacks is null. */
 kiln_status kiln_driver_load(kiln_driver *driver, const char *path, const char **missing_symbol);
 
 /* Closes the library. No loader may still use the table. */
@@ -230,7 +230,8 @@ typedef enum kiln_fit {
     KILN_FIT = 0,
     KILN_FIT_DEVICE_TOO_OLD = 1, /* made for a newer architecture */
     KILN_FIT_OTHER_DEVICE = 2,   /* architecture- or family-specific, or a cubin, and not for this device */
-    KILN_FIT_DRIVER_TOO_OLD = 3  /* the device could run it, the driver is older than the image needs */
+    KILN_FIT_DRIVER_TOO_OLD = 3, /* the device could run it, the driver is older than the image needs */
+    KILN_FIT_NOT_PTX = 4         /* a cubin, and kiln_options.ptx_only is set */
 } kiln_fit;
 kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image);
 

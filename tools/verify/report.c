@@ -38,6 +38,15 @@ void report_begin(const run_results *all, size_t bundle_variants, const char *js
     fprintf(people, "seed     %s\n", facts[FACT_SEED]);
 }
 
+void report_shipped(const manifest *cubins)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < cubins->variant_count; i++)
+        count += cubins->variants[i].cubin_count;
+    fprintf(people, "ships    %zu cubins of ptxas %s, made of the PTX that runs here\n", count,
+            cubins->ptxas);
+}
+
 static void print_head(void)
 {
     fprintf(people, "\n%6s %8s %12s %7s %8s  %s\n", "cases", "refused", "elements", "worst", "seconds",

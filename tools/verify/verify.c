@@ -18,6 +18,7 @@
 #include "progress.h"
 #include "queue.h"
 #include "report.h"
+#include "shipped.h"
 #include "uncompared.h"
 #include "watch.h"
 
@@ -25,6 +26,7 @@ typedef struct program {
     options options;
     const kiln_index *index;
     const manifest *manifest;
+    const manifest *shipped; /* of cubins alone; null: what runs is what ships */
     pool memory;
     device device;
     const manifest_variant **variants; /* that were asked for */
@@ -213,6 +215,8 @@ static int run_all(program *p)
     if (!journal_open(&j, &p->options, &all))
         return VERIFY_EXIT_USAGE;
     report_begin(&all, p->manifest->variant_count, json, junit);
+    if (p->shipped)
+        report_shipped(p->shipped);
     report_run(&all, p->chosen_count, &p->options);
     if (!run_variants(p, &all, &j))
         return VERIFY_EXIT_WRONG;
@@ -272,7 +276,8 @@ static int run_program(program *p)
         fprintf(stderr, "kiln-verify: the bundle has no such variant; --list shows all\n");
         return VERIFY_EXIT_USAGE;
     }
-    if (!check_manifest(p) || !references_check(p->manifest))
+    if (!check_manifest(p) || (p->shipped && !shipped_check(p->shipped, p->index)) ||
+        !references_check(p->manifest))
         return VERIFY_EXIT_WRONG;
     const bool needs_device = p->options.part.of > 1 || p->options.wants_own_images;
     if (p->options.is_listing && !needs_device)
@@ -306,7 +311,10 @@ static int run_command(program *p, int argc, char **argv, const char *manifest_t
         return VERIFY_EXIT_OK;
     }
     p->manifest = manifest_read(&p->memory, manifest_text, manifest_bytes, error, sizeof error);
-    if (!p->manifest) {
+    if (p->manifest && kiln_verify_shipped)
+        p->shipped =
+            manifest_read(&p->memory, kiln_verify_shipped, strlen(kiln_verify_shipped), error, sizeof error);
+    if (!p->manifest || (kiln_verify_shipped && !p->shipped)) {
         fprintf(stderr, "kiln-verify: %s\n", error);
         return VERIFY_EXIT_WRONG;
     }
