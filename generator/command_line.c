@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kiln/kiln.h>
 
@@ -13,6 +14,7 @@
 #include "choose/choose.h"
 #include "family/describe.h"
 #include "family/family.h"
+#include "init/init.h"
 #include "plan/config.h"
 #include "plan/lock.h"
 #include "plan/schema.h"
@@ -34,6 +36,10 @@ typedef enum option_name {
     OPTION_LOCK,
     OPTION_DIFF,
     OPTION_CANDIDATES,
+    OPTION_NAME,
+    OPTION_MODEL,
+    OPTION_FORMAT,
+    OPTION_CXX,
     OPTION_STAMP,
     OPTION_CHECK,
     OPTION_TIMES,
@@ -133,6 +139,20 @@ static int run_generate(command_line *c)
     }
     diagnostics_finish(&c->diagnostics);
     return status;
+}
+
+static int run_init(command_line *c)
+{
+    const init_options options = {.folder = c->name_count > 0 ? c->names[0] : NULL,
+                                  .name = c->options[OPTION_NAME],
+                                  .targets = c->options[OPTION_TARGETS],
+                                  .model = c->options[OPTION_MODEL],
+                                  .format = c->options[OPTION_FORMAT],
+                                  .is_cxx = c->options[OPTION_CXX] != NULL};
+    const bool ok = init_project(c->arena, c->families, &options, c->options[OPTION_QUIET] ? NULL : stdout,
+                                 &c->diagnostics);
+    diagnostics_finish(&c->diagnostics);
+    return ok ? 0 : bad_status(c);
 }
 
 static int run_export(command_line *c)
@@ -519,6 +539,10 @@ static const struct {
     [OPTION_LOCK]    = {"lock",     0,  "FILE",  "the variants chosen for items with shapes; default: NAME.lock.yaml beside CONFIG"},
     [OPTION_DIFF]    = {"diff",     0,  NULL,    "write nothing; print what would change"},
     [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N fastest of each contract, for a bundle to measure"},
+    [OPTION_NAME]    = {"name",     0,  "NAME",  "the bundle's name; default: appkernels"},
+    [OPTION_MODEL]   = {"model",    0,  "FILE",  "for this model: a GGUF file, or a config.json"},
+    [OPTION_FORMAT]  = {"format",   0,  "F",     "of the weights, where a config.json has no quantization_config: q4_k, nf4, ..."},
+    [OPTION_CXX]     = {"cxx",      0,  NULL,    "in C++: main.cpp, not main.c"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
     [OPTION_CHECK]   = {"check",    0,  NULL,    "write nothing; print which files are missing, differ or are left over"},
     [OPTION_TIMES]   = {"times",    0,  NULL,    "print the processor time that the ptxas on the PATH takes of each PTX image"},
@@ -544,6 +568,8 @@ static const struct {
     int (*run)(command_line *);
     const char *synopsis, *about;
 } commands[] = {
+    {"init",     0, 1, BIT(NAME) | BIT(TARGETS) | BIT(MODEL) | BIT(FORMAT) | BIT(CXX) | BIT(QUIET), run_init,
+     "[DIR]",                          "write a new project: kernels.yaml, its lock, CMakeLists.txt, a program"},
     {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(IMAGES) | BIT(PTX) | BIT(LOCK) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(CHECK) | BIT(TIMES) | BIT(FORCE) | BIT(QUIET), run_generate,
      "CONFIG",                         "write the bundle that a configuration asks for"},
     {"choose",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(DIFF) | BIT(CANDIDATES) | BIT(FORCE) | BIT(QUIET), run_choose,
@@ -577,6 +603,26 @@ static void print_usage(FILE *out)
         fprintf(out, "  kiln %-8s %-38s %s\n", commands[i].name, commands[i].synopsis, commands[i].about);
     fprintf(out, "  kiln %-47s %s\n", "help COMMAND", "print a command's options");
     fprintf(out, "  kiln --help | --version\n%s", about_status);
+}
+
+/* The last line of --help: where the emulated driver is, in the build folder or installed with this program; else nothing. */
+static void print_emulator(arena *a)
+{
+    static const char *const folders[] = {"../lib/emulator", KILN_EMULATOR_FROM_BIN};
+    char program[4096];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0)
+        return;
+    program[length] = '\0';
+    *strrchr(program, '/') = '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        char *driver = realpath(arena_format(a, "%s/%s/libcuda.so.1", program, folders[i]), NULL);
+        if (driver) {
+            printf("\nemulated driver: %s\n", driver);
+            free(driver);
+            return;
+        }
+    }
 }
 
 static void print_options(unsigned set)
@@ -697,22 +743,11 @@ static bool is_one_of(const char *word, const char *x, const char *y, const char
     return strcmp(word, x) == 0 || strcmp(word, y) == 0 || strcmp(word, z) == 0;
 }
 
-/* As they were typed; a word that a shell would not take as it is stands in quotes. */
 static const char *line_text(arena *a, int argc, char **argv)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
     text out = text_new(a);
-    for (int i = 0; i < argc; i++) {
-        const bool is_plain = *argv[i] && !argv[i][strspn(argv[i], plain)];
-        text_add(&out, i > 0 ? " " : "");
-        text_add(&out, is_plain ? "" : "'");
-        for (const char *at = argv[i]; *at; at++)
-            if (*at == '\'')
-                text_add(&out, "'\\''");
-            else
-                text_add_char(&out, *at);
-        text_add(&out, is_plain ? "" : "'");
-    }
+    for (int i = 0; i < argc; i++)
+        text_printf(&out, "%s%s", i > 0 ? " " : "", quote_shell(a, argv[i]));
     return out.data;
 }
 
@@ -722,6 +757,8 @@ static int run(command_line *c, int argc, char **argv)
     const bool is_help = is_one_of(word, "--help", "-h", "help");
     if (argc < 2 || (is_help && argc == 2)) {
         print_usage(argc < 2 ? stderr : stdout);
+        if (is_help)
+            print_emulator(c->arena);
         return argc < 2 ? EXIT_BAD_USAGE : 0;
     }
     if (is_one_of(word, "--version", "-V", "version")) {

@@ -235,7 +235,7 @@ kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction
         return kiln_select(&loader->device, kernel->module) != NULL ? KILN_OK : no_image(loader, kernel);
     kiln_slot *slot = &loader->slots[kernel->slot];
     if (__atomic_load_n(&slot->kernel, __ATOMIC_ACQUIRE) != kernel) {
-        acquire_lock(loader, &loader->load_lock);
+        kiln_acquire(loader, &loader->load_lock);
         kiln_status status = load_under_lock(loader, kernel, slot);
         release_lock(&loader->load_lock);
         if (status != KILN_OK)

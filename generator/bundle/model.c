@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kiln/driver.h>
 #include <kiln/zstd.h>
 
 #include "bake.h"
@@ -12,6 +13,7 @@
 #include "extents.h"
 #include "family/dense.h"
 #include "pointers.h"
+#include "sizes.h"
 #include "support/messages.h"
 #include "support/names.h"
 #include "support/words.h"
@@ -434,6 +436,7 @@ static void make_families(arena *a, bundle_model *m)
         make_calls(a, &m->families[i]);
         pointers_make(a, &m->families[i]);
         extents_make(a, &m->families[i]);
+        sizes_make(a, &m->families[i]);
         if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0 &&
             has_workspace_size(a, &m->families[i]))
             m->families[i].workspace = m->families[i].family->workspace;
@@ -637,7 +640,8 @@ const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *
                         .command = command_of(a, p),
                         .plan = p,
                         .spool = s,
-                        .variant_count = p->variant_count};
+                        .variant_count = p->variant_count,
+                        .min_driver = KILN_OLDEST_DRIVER};
     m->variants = arena_alloc(a, p->variant_count * sizeof *m->variants);
     for (size_t i = 0; i < p->variant_count; i++) {
         m->variants[i].variant = p->variants[i];

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <kiln/driver.h>
+
 #include "config_reader.h"
 #include "family/family.h"
 #include "support/files.h"
@@ -415,7 +417,7 @@ static void read_max_bytes(reader *r, const yaml_node *node)
 /* "12.2" */
 static void read_max_driver(reader *r, const yaml_node *node)
 {
-    enum { OLDEST_CUDA = 10, NEWEST_CUDA = 99 };
+    enum { OLDEST_CUDA = KILN_OLDEST_DRIVER / 1000, NEWEST_CUDA = 99 };
     char *end;
     if (!reader_is_kind(r, node, YAML_SCALAR, "max_driver", "a version of CUDA"))
         return;

@@ -48,7 +48,7 @@
     M(bytes_not_integer, "expected a decimal number of bytes for max_bytes, found %s")                                 \
     M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
-    M(driver_not_version, "expected a version of CUDA from 10.0, as 12.2, for max_driver, found %s")                   \
+    M(driver_not_version, "expected a version of CUDA from 11.0, as 12.2, for max_driver, found %s")                   \
     M(over_driver, "expected images that the driver of CUDA %s loads, found some that need a newer one: %s")           \
     /* items with shapes */                                                                                            \
     M(shapes_needed, "expected 'shapes' beside '%s', found none")                 \

@@ -151,7 +151,7 @@ def layout(scratch):
     asserted = {name: (int(size), {m: int(o) for m, o in re.findall(r"AT\(([\w.]+), (\d+)\)", rest)}) for name, size, rest in
                 re.findall(r"#define STRUCT (\w+)\n_Static_assert\(sizeof\(STRUCT\) == (\d+)(.*?)\);\n#undef", text, re.S)}
     expect(asserted == dict(stated(json.loads((scratch / "sample.json").read_text()))), "the C asserts what the manifest states")
-    changed = re.sub(r"(\b(?:a|x|n|library|log|status|cycles|slot_count|key|args_bytes), )(\d+)\)", r"\g<1>1\2)", text)
+    changed = re.sub(r"(\b(?:a|x|n|library|params|log|status|cycles|slot_count|key|args_bytes), )(\d+)\)", r"\g<1>1\2)", text)
     wrong.write_text(re.sub(r"(kiln_slot|kiln_loader)\n_Static_assert\(sizeof\(STRUCT\) == ", r"\g<0>1", changed))
     for compiler in compilers("gcc", "clang", "aarch64-linux-gnu-gcc"):
         command = [compiler, *C_FLAGS, "-fsyntax-only", f"-I{SOURCE_DIR}/include"]

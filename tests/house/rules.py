@@ -8,8 +8,8 @@ import re
 import sys
 import tempfile
 
-TOP_LEVEL = set("""CMakeLists.txt CMakePresets.json LICENSE README.md .clang-format .clang-tidy .gitignore .ci .git
-                   generator runtime include generated tests tools""".split())
+TOP_LEVEL = set("""CMakeLists.txt CMakePresets.json LICENSE README.md CHANGELOG.md .clang-format .clang-tidy .gitattributes
+                   .gitignore .ci .git .github generator runtime include generated tests tools""".split())
 TOP_LEVEL_IGNORED = re.compile(r"build(-.*)?$|\.cache$|compile_commands\.json$")
 
 C_LIBRARY = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
@@ -26,6 +26,7 @@ ROOMS = [
     ("runtime", [r"include/kiln/(kiln|bundle|driver)\.h$", r"runtime/"], FREESTANDING | {"dlfcn", "sched", "stdlib", "xxhash"}),
     ("generator/support", [r"generator/support/"], ANY),
     ("generator/target", [r"include/kiln/kiln\.h$", r"generator/(support|target)/"], ANY),
+    ("generator/model", [r"generator/(support|model)/"], ANY),
     ("generator/ptx", [r"include/kiln/author/ptx\.h$", r"generator/(support|target|ptx)/"], C_LIBRARY),
     ("generator/device", [r"include/kiln/author/ptx\.h$", r"generator/device/"], C_LIBRARY - {"stdio"}),
     ("generator/kernels", [r"include/kiln/author/(ptx|family|families)\.h$", r"generator/(device|kernels)/"], C_LIBRARY - {"stdio"}),
@@ -113,7 +114,7 @@ def self_test():
         ("tools/emulator/exec/a.c", '#include "../count/x.h"', True), ("tools/emulator/driver/a.c", '#include "../check/x.h"', False),
         ("runtime/load.c", '#include "hash.h"', True), ("runtime/verify.c", '#include "hash.h"', False),
         ("generator/ptx/a.c", '#include "plan/plan.h"', True), ("generator/family/a.c", '#include "plan/plan.h"', True),
-        ("generator/bundle/a.c", '#include "plan/plan.h"', False), ("generator/kernels/a.c", "#include <stdio.h>", True),
+        ("generator/model/a.c", '#include "plan/plan.h"', True), ("generator/bundle/a.c", '#include "plan/plan.h"', False), ("generator/kernels/a.c", "#include <stdio.h>", True),
         ("generator/kernels/a.c", "#include <kiln/author/family.h>", False),
         ("generator/kernels/a.c", '#include "device/d.h"', False), ("generator/device/a.c", '#include "d.h"', False),
         ("generator/device/a.c", "#include <kiln/author/family.h>", True), ("generator/device/a.c", '#include "kernels/t.h"', True),

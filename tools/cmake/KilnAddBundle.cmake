@@ -44,7 +44,17 @@ include_guard(GLOBAL)
 
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
-function(kiln_add_bundle)
+# Bundles are written in C, which a project of C++ alone does not have: it is enabled here, in the caller's folder, which a
+# function cannot do. An argument is a list: an empty one is left out.
+macro(kiln_add_bundle)
+    _kiln_add_bundle(${ARGV})
+    if(_kiln_lacks_c)
+        enable_language(C)
+        _kiln_add_bundle(${ARGV})
+    endif()
+endmacro()
+
+function(_kiln_add_bundle)
     set(usage "it is called as kiln_add_bundle(NAME CONFIG file.yaml [LOCK file.lock.yaml] [TARGETS sm_80 ...] \
 [IMAGES ptx|cubin ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES file.c ...] \
 [UNCOMPARED kernel ...]]), or with COMMITTED folder, and then with or without CONFIG")
@@ -71,8 +81,10 @@ function(kiln_add_bundle)
     endif()
     _kiln_set_options()
     _kiln_find_codec(codec)
+    set(_kiln_lacks_c OFF PARENT_SCOPE)
     if(NOT CMAKE_C_COMPILER_LOADED)
-        _kiln_bundle_error("bundles are written in C: project(... LANGUAGES C ...)")
+        set(_kiln_lacks_c ON PARENT_SCOPE)
+        return()
     endif()
     set(folder ${CMAKE_CURRENT_BINARY_DIR})
     if(NOT bundle STREQUAL name)
@@ -152,7 +164,7 @@ macro(_kiln_add_twin)
             list(APPEND same ${option} ${arg_${option}})
         endif()
     endforeach()
-    kiln_add_bundle(${name}_ptx ${same} IMAGES ptx)
+    _kiln_add_bundle(${name}_ptx ${same} IMAGES ptx)
     set_target_properties(${name}_ptx PROPERTIES EXCLUDE_FROM_ALL ON)
 endmacro()
 

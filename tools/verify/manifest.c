@@ -450,6 +450,11 @@ bool manifest_is_pointer(const manifest_arg *a)
     return a->direction != DIRECTION_VALUE;
 }
 
+bool manifest_is_integer(const manifest_arg *a)
+{
+    return !manifest_is_pointer(a) && a->type != ELEMENT_NONE && !element_is_float(a->type);
+}
+
 bool manifest_is_input(const manifest_arg *a)
 {
     return a->direction == DIRECTION_IN || a->direction == DIRECTION_INOUT ||

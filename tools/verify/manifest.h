@@ -146,6 +146,7 @@ bool manifest_is_for(const manifest_shape *shape, const manifest_variant *v);
 int manifest_compare_ids(const void *left, const void *right);
 
 bool manifest_is_pointer(const manifest_arg *a);
+bool manifest_is_integer(const manifest_arg *a); /* a scalar */
 bool manifest_is_input(const manifest_arg *a);
 bool manifest_is_output(const manifest_arg *a);
 

@@ -10,16 +10,21 @@
 #include "uncompared.h"
 #include "verify.h"
 
-/* Where the table goes: standard output, unless that is taken by JSON. */
+/* Where the table goes: standard output, unless results go there. */
 static FILE *people;
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-void report_begin(const run_results *all, size_t bundle_variants, const char *json)
+static bool is_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+void report_begin(const run_results *all, size_t bundle_variants, const char *json, const char *junit)
 {
     const char *const *facts = all->facts;
     const long version = strtol(facts[FACT_DRIVER_VERSION], NULL, 10);
-    people = json && strcmp(json, "-") == 0 ? stderr : stdout;
+    people = is_stdout(json) || is_stdout(junit) ? stderr : stdout;
     fprintf(people, "bundle   %s, %zu variants, made by %s\n", facts[FACT_BUNDLE], bundle_variants,
             facts[FACT_GENERATOR]);
     fprintf(people, "device   %s, sm_%s, driver %ld.%ld\n", facts[FACT_DEVICE], facts[FACT_SM],

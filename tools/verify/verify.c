@@ -12,6 +12,7 @@
 #include "families/inputs.h"
 #include "files.h"
 #include "journal.h"
+#include "junit.h"
 #include "merge.h"
 #include "mutate/trial.h"
 #include "progress.h"
@@ -206,14 +207,14 @@ static bool run_variants(program *p, run_results *all, journal *j)
 
 static int run_all(program *p)
 {
-    const char *json = p->options.json;
+    const char *json = p->options.json, *junit = p->options.junit;
     run_results all;
     journal j;
     results_open(&all, &p->memory, p->manifest, p->variants, p->variant_count);
     results_describe(&all, &p->device, &p->options, p->chosen_count);
     if (!journal_open(&j, &p->options, &all))
         return VERIFY_EXIT_USAGE;
-    report_begin(&all, p->manifest->variant_count, json);
+    report_begin(&all, p->manifest->variant_count, json, junit);
     if (p->shipped)
         report_shipped(p->shipped);
     report_run(&all, p->chosen_count, &p->options);
@@ -225,7 +226,8 @@ static int run_all(program *p)
         status = p->options.part.of > 1 ? VERIFY_EXIT_OK : fail_all_skipped(p, all.count);
     const bool is_written = !json || results_write(&all, json);
     journal_close(&j, is_written);
-    return is_written ? status : VERIFY_EXIT_WRONG;
+    const bool is_told = !junit || junit_write(&all, junit);
+    return is_written && is_told ? status : VERIFY_EXIT_WRONG;
 }
 
 static int run_queue(program *p)
@@ -281,6 +283,7 @@ static int run_program(program *p)
     if (p->options.is_listing && !needs_device)
         return list_variants(p);
     if (!read_real_data(p) || (p->options.json && !out_may_open(p->options.json)) ||
+        (p->options.junit && !out_may_open(p->options.junit)) ||
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
