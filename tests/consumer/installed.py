@@ -520,6 +520,51 @@ def pytorch_op(scratch):
         f"what ran: {launched(report)}")
 
 
+def colcon(scratch):
+    """A ROS 2 workspace: a package with a bundle, and one that gets its library from it."""
+    need("colcon")
+    path = f"/usr/bin:{os.environ['PATH']}"  # ament is in Debian's Python
+    if "--cmake-args" not in run("colcon", "build", "--help"):
+        skip("colcon lacks its extension for CMake (Debian: python3-colcon-cmake, python3-colcon-ros)")
+    if not pathlib.Path("/usr/share/ament_cmake").exists():
+        skip("there is no ament_cmake (Debian: ament-cmake)")
+    workspace = scratch / "workspace"
+    shutil.copytree(HERE / "colcon", workspace / "src")
+    shutil.copy(HERE / "minimal/kernels.yaml", workspace / "src/robot_kernels")
+    shutil.copy(HERE / "minimal/app.c", workspace / "src/robot_app")
+    run("env", f"PATH={path}", f"CMAKE_PREFIX_PATH={PREFIX}", "colcon", "build", cwd=workspace)
+    expect((workspace / "install/robot_kernels/include/minimal.h").exists(), "robot_kernels exports the header")
+    output = run(workspace / "install/robot_app/lib/robot_app/app", driver())
+    expect(output == RESULT, f"the program says: {output}")
+
+
+def source_archive(folder):
+    """kiln-VERSION.tar.gz, as the target `packages` makes it."""
+    sys.path.insert(0, str(SOURCE_DIR / "tools/cmake"))
+    import packages as release
+    version = run(GENERATOR, "--version").split()[1]
+    archive = folder / f"kiln-{version}.tar.gz"
+    archive.write_bytes(release.source_archive(SOURCE_DIR, f"kiln-{version}", 0))
+    return archive
+
+
+def conan(scratch):
+    """Conan makes a package of the source archive, without a remote, and its test package runs."""
+    need("conan", "c++")
+    recipe = scratch / "recipe"
+    shutil.copytree(SOURCE_DIR / "tools/cmake/conan", recipe)  # Conan builds the test package beside it
+    environment = {**os.environ, "CONAN_HOME": str(scratch / "home"), "KILN_ARCHIVE": str(source_archive(scratch)),
+                   "KILN_DRIVER": str(driver())}
+    if shutil.which("ccache"):
+        environment |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(scratch), "CCACHE_NOHASHDIR": "1"}
+    run("conan", "profile", "detect", env=environment)
+    run("conan", "remote", "disable", "*", env=environment)
+    output = run("conan", "create", recipe, env=environment)
+    expect("\nsuccess, scale 8\n" in output, f"the test package runs: {output}")
+    wrong = run("conan", "create", recipe, env={**environment, "KILN_ARCHIVE": "/nowhere/kiln-1.tar.gz"}, fails=True)
+    expect("expected the path of a file kiln-VERSION.tar.gz in KILN_ARCHIVE, found '/nowhere/kiln-1.tar.gz'" in wrong, f"conan says: {wrong}")
+
+
 def two_bundles(scratch):
     folder = project(scratch, "two_bundles")
     configure(folder)
@@ -677,4 +722,4 @@ def by_hand(scratch):
 
 
 main((install, packages, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
-      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, tensorrt_plugin, onnxruntime_op, pytorch_op, pack, python, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, tensorrt_plugin, onnxruntime_op, pytorch_op, colcon, conan, pack, python, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
