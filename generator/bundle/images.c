@@ -300,7 +300,7 @@ void image_spool(arena *scratch, spool *s, const plan *p, const variant *v, imag
         add_array(&out, v, i);
     text_add(&out, ";\n");
     i->array = spool_add(s, out.data, out.length);
-    if ((p->has_cubins && !i->is_cubin) || p->is_exported)
+    if (((p->has_cubins || p->is_timed) && !i->is_cubin) || p->is_exported)
         i->plain = spool_add(s, i->data, i->bytes);
     i->data = NULL;
 }

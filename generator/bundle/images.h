@@ -27,6 +27,7 @@ typedef struct image {
     const char *data; /* the PTX or the cubin; null once it is in the spool */
     size_t bytes;
     image_hash hash;
+    image_hash ptx_hash; /* of a cubin: of the PTX that it was made of */
     size_t stored_bytes; /* what the bundle holds: the data, or its frame where the plan is compressed */
     image_hash stored_hash;
     spool_range array; /* what the bundle holds as C, in the spool */

@@ -37,6 +37,7 @@ def install(scratch):
     for text in texts:
         for folder in (scratch, SOURCE_DIR, BUILD_DIR):
             expect(str(folder) not in text.read_text(), f"{text} names {folder}")
+    expect(run(GENERATOR, "--help").splitlines()[-1] == f"emulated driver: {driver()}", "kiln --help has the emulated driver's path")
     config = HERE / "minimal/kernels.yaml"
     variant = run(GENERATOR, "list", config).split()[1]
     output = run(PREFIX / "bin/kiln-profile", config, "--variant", variant, "--target", "sm_90", "--args", "n=4096")
@@ -46,27 +47,38 @@ def install(scratch):
     expect(f"<code>{variant.replace('/', '/<wbr>').replace(',', ',<wbr>')}</code>" in output, "kiln-report shows the bundle")
 
 
-def packages(scratch):
-    """cpack's archive has all that is installed, each Debian package its part, and the programs run from where they land."""
-    need("dpkg-deb", "dpkg-shlibdeps")
-    cpack = pathlib.Path(CMAKE).with_name("cpack")
-    run(cpack, "--config", BUILD_DIR / "CPackConfig.cmake", "-G", "TGZ;DEB", "-B", scratch, cwd=scratch)
-    archive = next(scratch.glob("kiln-*.tar.gz"))
-    shutil.unpack_archive(archive, scratch / "archive")
-    root = next((scratch / "archive").iterdir())
-    files = {p.relative_to(root).as_posix() for p in root.rglob("*") if not p.is_dir()}
-    expect(run(root / "bin/kiln", "--version").startswith("kiln "), "the archive's kiln runs")
-    found = {}
-    for package in scratch.glob("*.deb"):
-        name = run("dpkg-deb", "-f", package, "Package").strip()
-        rows = [line.split() for line in run("dpkg-deb", "-c", package).splitlines()]
-        found[name] = {row[5].removeprefix("./usr/") for row in rows if not row[0].startswith("d")}
-    expect(sorted(found) == ["kiln", "kiln-tools", "libkiln-dev"], f"the packages: {sorted(found)}")
-    expect(set().union(*found.values()) == files and sum(map(len, found.values())) == len(files),
-           f"each file is in one package: {files ^ set().union(*found.values())}")
-    for name, file in (("libkiln-dev", "include/kiln/kiln.h"), ("kiln", "bin/kiln"), ("kiln-tools", "bin/kiln-verify"),
-                       ("libkiln-dev", "share/doc/kiln/LICENSE"), ("libkiln-dev", "share/doc/kiln/NOTICES")):
-        expect(file in found.get(name, ()), f"{name} has {file}")
+def components(scratch):
+    """Each that is installed is found; one that is not is an error with what to do, unless it is optional."""
+    prefix, folder = scratch / "prefix", scratch / "app"
+    shutil.copytree(PREFIX, prefix)
+    folder.mkdir()
+    package = next(prefix.rglob("kilnConfig.cmake")).parent
+
+    def found(words, error="", languages="C"):
+        (folder / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.22)\nproject(app LANGUAGES {languages})\n"
+                                               f"find_package(kiln 0.3 REQUIRED {words})\n"
+                                               "message(STATUS \"tools are here: ${kiln_tools_FOUND}\")\n")
+        output = configure(folder, f"-DCMAKE_PREFIX_PATH={prefix}", fails=bool(error))
+        expect(error in " ".join(output.split()), f"find_package(kiln {words}) of {languages}:\n{output}")
+        return output
+    found("")
+    found("", languages="CXX")
+    expect("tools are here: TRUE" in found("COMPONENTS runtime generator tools"), "tools are found")
+    found("COMPONENTS tools tuning", "component tuning: there is no such component; there are runtime, generator, tools and zstd")
+    (package / "kilnToolsTargets.cmake").unlink()
+    found("COMPONENTS generator")
+    expect("tools are here: FALSE" in found("OPTIONAL_COMPONENTS tools tuning"), "optional tools are not found")
+    tools = "component tools: install the package kiln-tools, or configure kiln with -DKILN_TOOLS=ON and install it again"
+    found("COMPONENTS runtime tools", tools)
+    (package / "kilnGeneratorTargets.cmake").unlink()
+    (package / "kilnZstdTargets.cmake").unlink(missing_ok=True)
+    found("COMPONENTS runtime")
+    found("COMPONENTS generator tools zstd", "component generator: install the package kiln, or configure kiln with -DKILN_GENERATOR=ON "
+          f"and install it again {tools} component zstd: kiln was built without libzstd.a: install libzstd-dev")
+    shutil.rmtree(folder / "build")
+    next(prefix.rglob("libkiln_runtime.a")).write_bytes(b"!<arch>\n")
+    output = found("COMPONENTS runtime", f"do not link with the kiln in {package}, whose runtime is for ")
+    expect("undefined reference to `kiln_version'" in output, f"what the linker said: {output}")
 
 
 def project(scratch, name, *of_minimal):
@@ -102,6 +114,21 @@ def explains(folder, *arguments):
                          (stub, "driver call failed: cuInit: the CUDA toolkit's stub library (34)")):
         done = subprocess.run([folder / "build/app", *arguments, library], capture_output=True, text=True, check=False)
         expect(done.stdout.startswith(why), f"with {library} the program says: {done}")
+
+
+def guide(folder):
+    """Its blocks by language, each in order; code is a part of one of the project's files."""
+    blocks = {}
+    for language, code in re.findall(r"^```(\w+)\n(.*?)^```", (folder / "README.md").read_text(), re.M | re.S):
+        blocks.setdefault(language, []).append(code)
+    sources = [f.read_text() for f in folder.iterdir() if f.is_file() and f.suffix != ".md"]
+    for code in sum((blocks.get(language, []) for language in ("yaml", "cmake", "c", "cpp", "cuda")), []):
+        expect(any(code in source for source in sources), f"the guide has what no file has:\n{code}")
+    return blocks
+
+
+def shell(folder, commands, fails=False, **environment):
+    return run("bash", "-ec", commands, fails=fails, cwd=folder, env={**os.environ, **environment})
 
 
 # ---- what ninja did -------------------------------------------------------------------------------------------------
@@ -205,6 +232,8 @@ def pkg_config(scratch):
     run("make", "-C", folder, env=environment)
     expect(run(folder / "app", driver()) == RESULT, "the program runs")
     expect("up to date" in run("make", "-C", folder, env=environment), "make has nothing to do then")
+    path = run("pkg-config", "--variable=emulator", "kiln", env=environment).strip()
+    expect(pathlib.Path(path.replace("\\ ", " ")).resolve() == driver(), f"the emulated driver's path: {path}")
 
 
 def language_model(scratch):
@@ -408,22 +437,29 @@ def external_ptx(scratch):
 
 
 def cuda_sources(scratch, compiler, *options):
-    """CUDA sources: compiled for each architecture, launched, compiled again with a header; no path of this machine."""
+    """CUDA sources: the guide's commands, and what a change compiles again; no path of this machine."""
     folder = project(scratch, "cuda_sources")
     configure(folder, f"-DCOMPILER={compiler}", *options)
-    build(folder)
-    runs(folder, "success, 42 36 30\n")
+    blocks = guide(folder)
+    (build_it, verify), (shown,) = blocks["sh"], blocks["text"]
+    shell(folder, build_it, HOST=str(PREFIX))
+    runs(folder, shown)
     explains(folder)
+    output = shell(folder, verify, HOST=str(PREFIX))
+    expect("\n2 variants: 2 right, 0 executed" in output, f"verification: {output}")
     files = sorted((folder / "build/cuda_kernels").glob("*.ptx"))
     expect(len(files) == 4, f"two sources for two architectures: {files}")
-    for file in [*files, folder / "build/vectors.c", folder / "build/vectors.h", folder / "build/vectors.json"]:
+    for file in [*files, folder / "build/encoder.c", folder / "build/encoder.h", folder / "build/encoder.json"]:
         expect(str(scratch) not in file.read_text() and "/usr" not in file.read_text(), f"{file} has a path of this machine")
     expect("no work to do" in build(folder), "a second build does nothing")
 
     header = folder / "include/common.h"
-    header.write_text(header.read_text().replace("FACTOR 2", "FACTOR 4"))
+    header.write_text(header.read_text().replace("CUBE 0.044715f", "CUBE 0.05f"))
     build(folder)
-    runs(folder, "success, 84 72 60\n")
+    output = run(folder / "build/app", driver(), fails=True)
+    expect(re.search(r"vector=4: .*, wrong", output), f"a changed header: {output}")
+    output = shell(folder, verify, fails=True, HOST=str(PREFIX))
+    expect("\n2 variants: 0 right" in output and "2 wrong" in output, f"a wrong kernel is found: {output}")
     configure(folder, "-DARCHS=90a" if compiler == "nvcc" else "-DARCHS=80")
     output = build(folder, fails=True)
     expect(f"expected a PTX file that runs on sm_75, found sm_{'90a' if compiler == 'nvcc' else 80}" in output, f"a target without PTX: {output}")
@@ -451,120 +487,6 @@ def cuda_runtime(scratch):
     expect((done.returncode, done.stdout) == (0, "success, scale 8\n"), f"the program: {done}")
 
 
-def need_header(header, variable, default="/usr"):
-    """Skips where neither the folder that the variable names nor the default one has the header."""
-    roots = os.environ.get(variable, default), "/usr"
-    if not any(list(pathlib.Path(root, "include").glob(pattern)) for root in roots for pattern in (header, f"*-linux-gnu/{header}")):
-        skip(f"there is no {header}: {variable}=FOLDER names the folder that has include/{header}")
-
-
-def launched(report):
-    """The kernels that the emulated driver ran."""
-    return {json.loads(line)["kernel"] for line in report.read_text().splitlines()}
-
-
-def tensorrt_plugin(scratch):
-    """The plugin compiles against TensorRT's headers, and its methods run on the emulated driver without TensorRT."""
-    need("c++")
-    need_header("NvInfer.h", "TENSORRT_ROOT")
-    need_header("cuda_runtime_api.h", "CUDA_PATH", "/usr/local/cuda")
-    folder = project(scratch, "tensorrt_plugin")
-    configure(folder)
-    build(folder)
-    plugin, report = folder / "build/nf4_linear_plugin.so", folder / "report"
-    output = run("env", f"LD_LIBRARY_PATH={driver().parent}", "KILN_EMU_CHECK=all", f"KILN_EMU_REPORT={report}", folder / "build/app", plugin)
-    expect(output == "Nf4Linear: 16 calls of enqueue in 2 contexts, the largest error is in bounds\n", f"the program says: {output}")
-    expect(launched(report) == {"nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_4"}, f"what ran, with a workspace: {launched(report)}")
-    shown = {line.split()[-1] for line in run("nm", "-D", "--defined-only", plugin).splitlines()}
-    expect({"getCreators", "setLoggerFinder"} <= shown and not [name for name in shown if name.startswith(("kiln_", "layers_"))],
-           f"what the plugin shows: {shown}")
-
-
-def need_modules(*modules):
-    for module in modules:
-        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode != 0:
-            skip(f"{sys.executable} has no module {module}")
-
-
-def onnxruntime_op(scratch):
-    """The operator runs in ONNX Runtime's CPU provider, and is compared with NumPy."""
-    need("c++")
-    need_header("onnxruntime_c_api.h", "ONNXRUNTIME_ROOT")
-    need_modules("numpy", "onnx", "onnxruntime")
-    folder = project(scratch, "onnxruntime_op")
-    configure(folder)
-    build(folder)
-    operators, report = folder / "build/nf4_operators.so", folder / "report"
-    output = run("env", f"LD_LIBRARY_PATH={driver().parent}", "KILN_EMU_CHECK=all", f"KILN_EMU_REPORT={report}",
-                 sys.executable, folder / "run.py", operators)
-    expect(output == "Nf4MatMul on CPUExecutionProvider: in bounds\n", f"the model says: {output}")
-    expect(launched(report) == {"nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1"}, f"what ran: {launched(report)}")
-    shown = [line.split()[-1] for line in run("nm", "-D", "--defined-only", operators).splitlines()]
-    expect([name for name in shown if not name.startswith("_Z")] == ["RegisterCustomOps"], f"what the library shows: {shown}")
-
-
-def pytorch_op(scratch):
-    """The operator and its gradient run on tensors of the CPU, and are compared with PyTorch's own product in float64."""
-    need("c++")
-    need_modules("torch")
-    folder = project(scratch, "pytorch_op")
-    configure(folder, f"-DPython3_EXECUTABLE={sys.executable}")
-    build(folder)
-    report = folder / "report"
-    output = run("env", f"LD_LIBRARY_PATH={driver().parent}", "KILN_EMU_CHECK=all", f"KILN_EMU_REPORT={report}",
-                 sys.executable, folder / "run.py", folder / "build/nf4_ops.so")
-    expect(output.endswith("nf4::linear and its gradient on cpu: in bounds\n"), f"the program says: {output}")
-    expect(launched(report) == {"nf4_quantize_f32_64_low", *(f"nf4_gemm_{kind}" for kind in (
-        "f16_f32_low_mma_8_32_8_compact_2_4", "bf16_f32_low_mma_8_32_8_compact_2_4",
-        "transposed_f16_f32_low_mma_8_8_8_8_compact_any", "transposed_bf16_f32_low_mma_8_8_8_8_compact_any"))},
-        f"what ran: {launched(report)}")
-
-
-def colcon(scratch):
-    """A ROS 2 workspace: a package with a bundle, and one that gets its library from it."""
-    need("colcon")
-    path = f"/usr/bin:{os.environ['PATH']}"  # ament is in Debian's Python
-    if "--cmake-args" not in run("colcon", "build", "--help"):
-        skip("colcon lacks its extension for CMake (Debian: python3-colcon-cmake, python3-colcon-ros)")
-    if not pathlib.Path("/usr/share/ament_cmake").exists():
-        skip("there is no ament_cmake (Debian: ament-cmake)")
-    workspace = scratch / "workspace"
-    shutil.copytree(HERE / "colcon", workspace / "src")
-    shutil.copy(HERE / "minimal/kernels.yaml", workspace / "src/robot_kernels")
-    shutil.copy(HERE / "minimal/app.c", workspace / "src/robot_app")
-    run("env", f"PATH={path}", f"CMAKE_PREFIX_PATH={PREFIX}", "colcon", "build", cwd=workspace)
-    expect((workspace / "install/robot_kernels/include/minimal.h").exists(), "robot_kernels exports the header")
-    output = run(workspace / "install/robot_app/lib/robot_app/app", driver())
-    expect(output == RESULT, f"the program says: {output}")
-
-
-def source_archive(folder):
-    """kiln-VERSION.tar.gz, as the target `packages` makes it."""
-    sys.path.insert(0, str(SOURCE_DIR / "tools/cmake"))
-    import packages as release
-    version = run(GENERATOR, "--version").split()[1]
-    archive = folder / f"kiln-{version}.tar.gz"
-    archive.write_bytes(release.source_archive(SOURCE_DIR, f"kiln-{version}", 0))
-    return archive
-
-
-def conan(scratch):
-    """Conan makes a package of the source archive, without a remote, and its test package runs."""
-    need("conan", "c++")
-    recipe = scratch / "recipe"
-    shutil.copytree(SOURCE_DIR / "tools/cmake/conan", recipe)  # Conan builds the test package beside it
-    environment = {**os.environ, "CONAN_HOME": str(scratch / "home"), "KILN_ARCHIVE": str(source_archive(scratch)),
-                   "KILN_DRIVER": str(driver())}
-    if shutil.which("ccache"):
-        environment |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(scratch), "CCACHE_NOHASHDIR": "1"}
-    run("conan", "profile", "detect", env=environment)
-    run("conan", "remote", "disable", "*", env=environment)
-    output = run("conan", "create", recipe, env=environment)
-    expect("\nsuccess, scale 8\n" in output, f"the test package runs: {output}")
-    wrong = run("conan", "create", recipe, env={**environment, "KILN_ARCHIVE": "/nowhere/kiln-1.tar.gz"}, fails=True)
-    expect("expected the path of a file kiln-VERSION.tar.gz in KILN_ARCHIVE, found '/nowhere/kiln-1.tar.gz'" in wrong, f"conan says: {wrong}")
-
-
 def two_bundles(scratch):
     folder = project(scratch, "two_bundles")
     configure(folder)
@@ -587,9 +509,9 @@ def pack(scratch):
     expect("extra_index" not in run("nm", folder / "build/app"), "the program has no kernels of its own")
     source = folder / "build/extra.c"
     text = source.read_text()
-    expect(".layout_version = 2," in text, "where a bundle says its layout")
+    expect(".layout_version = 3," in text, "where a bundle says its layout")
     newer = folder / "newer.c"
-    newer.write_text(text.replace(".layout_version = 2,", ".layout_version = 3,"))
+    newer.write_text(text.replace(".layout_version = 3,", ".layout_version = 4,"))
     run("cc", "-shared", "-fPIC", f"-I{PREFIX}/include", f"-I{folder}/build", newer, *folder.glob("build/extra_?.c"), "-o",
         folder / "newer.so", next(PREFIX.rglob("libkiln_runtime.a")))
     output = run(folder / "build/app", folder / "newer.so", driver(), fails=True)
@@ -703,12 +625,78 @@ def cross(scratch):
     expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
            "the bundle is for the other machine")
 
+    # A project for this machine that finds the other machine's package.
+    shutil.rmtree(library / "build")
+    output = configure(library, options[0], fails=True)
+    expect("whose runtime is for aarch64:" in " ".join(output.split()), f"the wrong machine is named: {output}")
+
     if os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
         run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "tools", "-G", "Ninja", "-DKILN_TOOLS=ON", options[1],
             f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
         run(CMAKE, "--build", scratch / "tools", "--target", "kiln-verify")
         output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", scratch / "tools/bin/kiln-verify", "--list")
         expect("nf4_unpack/" in output, f"kiln-verify reads the manifest that it carries: {output}")
+
+
+# The driver of each JetPack, and the device that its board has.
+JETPACKS = ("11.4", "sm_87"), ("12.2", "sm_87"), ("12.6", "sm_87"), ("13.0", "sm_110"), ("13.2", "sm_87"), ("13.2", "sm_110")
+
+
+def jetpacks(folder, app):
+    """The bundle is accepted for each JetPack, and its images load there; an older driver is explained."""
+    config = folder / "kernels.yaml"
+    for version, device in JETPACKS:
+        driver_version = str(round(float(version) * 1000))
+        other = folder / f"jetpack_{version}.yaml"
+        other.write_text(config.read_text().replace("max_driver: 11.4", f"max_driver: {version}"))
+        run(GENERATOR, "generate", other, "--lock", folder / "kernels.lock.yaml", "-q", "-o", folder / "jetpack")
+        bundle = json.loads((folder / "jetpack/orin.json").read_text())
+        drivers = {image["min_driver"] for variant in bundle["variants"] for image in variant["images"]}
+        expect(drivers == {11000} and bundle["min_driver"] == 11000, f"for CUDA {version}: {drivers}")
+        output = run(app, driver(), env={**os.environ, "KILN_EMU_DEVICE": device, "KILN_EMU_DRIVER": driver_version})
+        expect(output.endswith("right\n") and f"driver of CUDA {version};" in output, f"on {device} with CUDA {version}: {output}")
+    output = run(app, driver(), fails=True, env={**os.environ, "KILN_EMU_DEVICE": "sm_87", "KILN_EMU_DRIVER": "10020"})
+    expect("11.0" in output and "10.2" in output, f"with an older driver the program says: {output}")
+
+
+def orin(scratch):
+    """The guide's commands, for this machine and for arm64, whose programs qemu runs."""
+    need("aarch64-linux-gnu-gcc", "qemu-aarch64", "ninja")
+    if not os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
+        skip("there is no libfyaml for arm64")
+    for flags in ("CFLAGS", "CXXFLAGS", "LDFLAGS"):
+        os.environ.pop(flags, None)  # they are the build's, and this is another compiler
+    folder, board = project(scratch, "orin"), scratch / "board prefix"
+    paths = {"KILN": str(SOURCE_DIR), "HOST": str(PREFIX), "BOARD": str(board)}
+    blocks = guide(folder)
+    (install, choose, build_here, build_board, emulate, verify, deploy), (shown,) = blocks["sh"], blocks["text"]
+    for commands in (choose, build_here):
+        output = shell(folder, commands, **paths)
+    expect(output.endswith(shown), f"the program says what the guide shows: {output}")
+    output = shell(folder, verify, **paths)
+    expect(re.search(r"\n8 variants: 8 right, 0 executed", output), f"verification: {output}")
+    jetpacks(folder, folder / "build/orin-layer")
+
+    for commands in (install, build_board):
+        shell(folder, commands, **paths)
+    expect(shell(folder, emulate, **paths) == shown, "the board's program says the same")
+    output = run("qemu-aarch64", "-R", "80G", "-L", "/usr/aarch64-linux-gnu", folder / "build-board/orin_verify", "--driver",
+                 next(board.rglob("libcuda.so.1")), "--filter", "rope", "--max-elements", "1024",
+                 env={**os.environ, "KILN_EMU_DEVICE": "sm_87"})
+    expect("\n1 variant: 1 right" in output, f"the board's verifier: {output}")
+    output = shell(folder, deploy, **paths)
+    expect(sorted(re.findall(r"\[(\S+)\]", output)) == ["ld-linux-aarch64.so.1", "libc.so.6", "libm.so.6"],
+           f"what the program needs: {output}")
+    size, glibc = (folder / "orin-layer").stat().st_size, output.split()[-1]
+    page = (folder / "README.md").read_text()
+    expect(size < 600_000 and f"gives {glibc}" in page, f"what is put on the board: {size} bytes, {glibc}")
+
+    source = folder / "check.c"
+    text = source.read_text()
+    source.write_text(text.replace("packed[at + 8] >> 4", "packed[at + 8] >> 5"))
+    build(folder)
+    output = run(folder / "build/orin-layer", driver(), fails=True)
+    expect("WRONG" in output and "right" not in output, f"a reference that differs: {output}")
 
 
 def by_hand(scratch):
@@ -721,5 +709,6 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, packages, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
-      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, tensorrt_plugin, onnxruntime_op, pytorch_op, colcon, conan, pack, python, compressed, two_bundles, no_generator, cross, by_hand), sys.argv[4])
+if __name__ == "__main__":
+    main((install, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
+          cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])
