@@ -487,75 +487,6 @@ def cuda_runtime(scratch):
     expect((done.returncode, done.stdout) == (0, "success, scale 8\n"), f"the program: {done}")
 
 
-def need_header(header, variable, default="/usr"):
-    """Skips where neither the folder that the variable names nor the default one has the header."""
-    roots = os.environ.get(variable, default), "/usr"
-    if not any(list(pathlib.Path(root, "include").glob(pattern)) for root in roots for pattern in (header, f"*-linux-gnu/{header}")):
-        skip(f"there is no {header}: {variable}=FOLDER names the folder that has include/{header}")
-
-
-def launched(report):
-    """The kernels that the emulated driver ran."""
-    return {json.loads(line)["kernel"] for line in report.read_text().splitlines()}
-
-
-def tensorrt_plugin(scratch):
-    """The plugin compiles against TensorRT's headers, and its methods run on the emulated driver without TensorRT."""
-    need("c++")
-    need_header("NvInfer.h", "TENSORRT_ROOT")
-    need_header("cuda_runtime_api.h", "CUDA_PATH", "/usr/local/cuda")
-    folder = project(scratch, "tensorrt_plugin")
-    configure(folder)
-    build(folder)
-    plugin, report = folder / "build/nf4_linear_plugin.so", folder / "report"
-    output = run("env", f"LD_LIBRARY_PATH={driver().parent}", "KILN_EMU_CHECK=all", f"KILN_EMU_REPORT={report}", folder / "build/app", plugin)
-    expect(output == "Nf4Linear: 16 calls of enqueue in 2 contexts, the largest error is in bounds\n", f"the program says: {output}")
-    expect(launched(report) == {"nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_4"}, f"what ran, with a workspace: {launched(report)}")
-    shown = {line.split()[-1] for line in run("nm", "-D", "--defined-only", plugin).splitlines()}
-    expect({"getCreators", "setLoggerFinder"} <= shown and not [name for name in shown if name.startswith(("kiln_", "layers_"))],
-           f"what the plugin shows: {shown}")
-
-
-def need_modules(*modules):
-    for module in modules:
-        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode != 0:
-            skip(f"{sys.executable} has no module {module}")
-
-
-def onnxruntime_op(scratch):
-    """The operator runs in ONNX Runtime's CPU provider, and is compared with NumPy."""
-    need("c++")
-    need_header("onnxruntime_c_api.h", "ONNXRUNTIME_ROOT")
-    need_modules("numpy", "onnx", "onnxruntime")
-    folder = project(scratch, "onnxruntime_op")
-    configure(folder)
-    build(folder)
-    operators, report = folder / "build/nf4_operators.so", folder / "report"
-    output = run("env", f"LD_LIBRARY_PATH={driver().parent}", "KILN_EMU_CHECK=all", f"KILN_EMU_REPORT={report}",
-                 sys.executable, folder / "run.py", operators)
-    expect(output == "Nf4MatMul on CPUExecutionProvider: in bounds\n", f"the model says: {output}")
-    expect(launched(report) == {"nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1"}, f"what ran: {launched(report)}")
-    shown = [line.split()[-1] for line in run("nm", "-D", "--defined-only", operators).splitlines()]
-    expect([name for name in shown if not name.startswith("_Z")] == ["RegisterCustomOps"], f"what the library shows: {shown}")
-
-
-def pytorch_op(scratch):
-    """The operator and its gradient run on tensors of the CPU, and are compared with PyTorch's own product in float64."""
-    need("c++")
-    need_modules("torch")
-    folder = project(scratch, "pytorch_op")
-    configure(folder, f"-DPython3_EXECUTABLE={sys.executable}")
-    build(folder)
-    report = folder / "report"
-    output = run("env", f"LD_LIBRARY_PATH={driver().parent}", "KILN_EMU_CHECK=all", f"KILN_EMU_REPORT={report}",
-                 sys.executable, folder / "run.py", folder / "build/nf4_ops.so")
-    expect(output.endswith("nf4::linear and its gradient on cpu: in bounds\n"), f"the program says: {output}")
-    expect(launched(report) == {"nf4_quantize_f32_64_low", *(f"nf4_gemm_{kind}" for kind in (
-        "f16_f32_low_mma_8_32_8_compact_2_4", "bf16_f32_low_mma_8_32_8_compact_2_4",
-        "transposed_f16_f32_low_mma_8_8_8_8_compact_any", "transposed_bf16_f32_low_mma_8_8_8_8_compact_any"))},
-        f"what ran: {launched(report)}")
-
-
 def two_bundles(scratch):
     folder = project(scratch, "two_bundles")
     configure(folder)
@@ -886,6 +817,6 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
-      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, tensorrt_plugin, onnxruntime_op,
-      pytorch_op, pack, python, compressed, cubins, committed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])
+if __name__ == "__main__":
+    main((install, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
+          cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, cubins, committed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])
