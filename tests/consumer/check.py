@@ -13,7 +13,7 @@ import shutil
 import sys
 import textwrap
 
-from common import HERE, RESULT, expect, main, need, run, skip
+from common import HERE, INIT_RESULT, RESULT, expect, main, need, run, skip
 
 CMAKE = sys.argv[1]
 SOURCE_DIR, DRIVER, KILN = (pathlib.Path(a).resolve() for a in sys.argv[2:5])
@@ -202,6 +202,30 @@ def readme_products(scratch):
                            "nf4_gemm_transposed_f16_f32_low_mma_8_8_8_8_compact_any"], f"what ran on {device}: {entries}")
 
 
+def init_c(scratch):
+    """What `kiln init` writes, with kiln's sources elsewhere and a generator that is there."""
+    project = scratch / "a project"
+    run(KILN, "init", project, "--targets", "sm_80")
+    configure(project, "-G", "Ninja", "-DKILN_TOOLS=OFF", *WITH_KILN)
+    output = build(project)
+    expect("warning" not in output, f"the first build warns of nothing:\n{output}")
+    output = run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", "KILN_EMU_DEVICE=sm_80", "KILN_EMU_CHECK=all", project / "build/app")
+    expect(output == INIT_RESULT, f"the program is right: {output}")
+
+
+def init_cxx(scratch):
+    """The same in C++ alone, with kiln as a folder beside it and its tools, by the commands that `kiln init` prints."""
+    project = scratch / "project"
+    output = run(KILN, "init", project, "--cxx", "--targets", "sm_80")
+    (project / "kiln").symlink_to(SOURCE_DIR)
+    commands = re.findall(r"^  (cmake .*)$", output, re.M)
+    expect(len(commands) == 3, f"three commands: {output}")
+    commands[0] = commands[0].replace("-DKILN_SOURCE_DIR=KILN", f"-G Ninja -DCMAKE_C_COMPILER_LAUNCHER={HERE / 'unoptimised'}")
+    for command in commands:
+        output = run("bash", "-c", command)
+    expect(output.endswith(INIT_RESULT), f"the program is right: {output}")
+
+
 ADD_VERIFY = "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddVerify.cmake)\nadd_library(x INTERFACE)\n"
 ADD_TUNE = ADD_VERIFY.replace("Verify", "Tune")
 
@@ -329,4 +353,4 @@ def missing_package(scratch):
     expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
 
 
-main((minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, toolchains, missing_package, cuda_subfolder, nvtx), sys.argv[5])
+main((init_c, init_cxx, minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, toolchains, missing_package, cuda_subfolder, nvtx), sys.argv[5])

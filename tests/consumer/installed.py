@@ -15,7 +15,7 @@ import sys
 import textwrap
 import time
 
-from common import HERE, RESULT, expect, main, need, run, skip
+from common import HERE, INIT_RESULT, RESULT, expect, main, need, run, skip
 
 CMAKE, BUILD_DIR, PREFIX = sys.argv[1], *(pathlib.Path(a).resolve() for a in sys.argv[2:4])
 SOURCE_DIR = HERE.parent.parent
@@ -202,6 +202,25 @@ def find_package(scratch):
 
 
 # ---- other ways in --------------------------------------------------------------------------------------------------
+
+
+def init(scratch):
+    """Projects that `kiln init` writes, by the commands that it prints: in C, in C++ alone, for a model; they verify their bundle."""
+    sys.path.insert(0, str(SOURCE_DIR / "tests/init"))
+    import models
+    model = models.make(scratch, "qwen2")[0]
+    for name, *options in (("in C",), ("in C++", "--cxx"), ("of a model", "--model", model)):
+        folder = scratch / name
+        output = run(GENERATOR, "init", folder, "--targets", "sm_80", *options)
+        commands = re.findall(r"^  (cmake .*)$", output, re.M)
+        expect(len(commands) == 3 and f"-DCMAKE_PREFIX_PATH='{PREFIX}'" in commands[0].replace("'-DCMAKE_PREFIX_PATH=", "-DCMAKE_PREFIX_PATH='"),
+               f"three commands, the first with this prefix: {output}")
+        for command in commands:
+            output = run("bash", "-c", command, env=os.environ | {"CMAKE_GENERATOR": "Ninja"})
+        expect(output.endswith(INIT_RESULT) if "--model" not in options else "\n15 calls, 0 wrong\n" in output, f"{name}: {output}")
+        if "--model" not in options:
+            output = run(folder / "build/appkernels_verify", "--driver", driver(), "--max-elements", "65536")
+            expect(re.search(r"\n(\d+) variants: \1 right, 0 executed", output), f"{name}: verified: {output}")
 
 
 def makefiles(scratch):
@@ -818,5 +837,5 @@ def by_hand(scratch):
 
 
 if __name__ == "__main__":
-    main((install, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
+    main((install, init, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
           cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, cubins, committed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])
