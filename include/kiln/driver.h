@@ -21,6 +21,10 @@ typedef struct CUstream_st *CUstream;
 typedef unsigned long long CUdeviceptr; /* a device address in bytes */
 struct CUlaunchConfig_st;               /* cuda.h: CUlaunchConfig */
 
+/* The first driver with every entry point that is not optional: CUDA 11.0 brought cuDevicePrimaryCtxRelease_v2. As
+ * cuDriverGetVersion reports it. */
+#define KILN_OLDEST_DRIVER 11000
+
 /* One row per entry point: member of kiln_driver, exported (versioned) symbol, parameters. The result is an int.
  * First what every use of the runtime calls: a table filled by hand needs these alone. */
 #define KILN_DRIVER_RUNTIME_FUNCTIONS(X)                                                                     \

@@ -25,7 +25,7 @@ offers 'init generate choose export list show explain diff families schema help 
 offers 'show schema' s
 offers 'init generate choose export list show explain diff families schema help' help ''
 offers '--targets --name --model --format --cxx --quiet --help' init -
-offers '--output --targets --ptx --shards --jobs --lock --stamp --force --quiet --help' generate -
+offers '--output --targets --images --ptx --shards --jobs --lock --stamp --check --times --force --quiet --help' generate -
 offers '--shards --stamp' generate one.yaml --s
 offers '--output --targets --ptx --diff --candidates --force --quiet --help' choose -
 offers 'shaped.yaml' choose --candidates 8 shap

@@ -8,8 +8,8 @@ import re
 import sys
 import tempfile
 
-TOP_LEVEL = set("""CMakeLists.txt CMakePresets.json LICENSE README.md .clang-format .clang-tidy .gitignore .ci .git
-                   generator runtime include generated tests tools""".split())
+TOP_LEVEL = set("""CMakeLists.txt CMakePresets.json LICENSE README.md CHANGELOG.md .clang-format .clang-tidy .gitattributes
+                   .gitignore .ci .git .github generator runtime include generated tests tools""".split())
 TOP_LEVEL_IGNORED = re.compile(r"build(-.*)?$|\.cache$|compile_commands\.json$")
 
 C_LIBRARY = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
@@ -36,7 +36,7 @@ ROOMS = [
                           r"generator/ptx/builder\.h$"], ANY),
     ("generator/external", [r"include/kiln/author/family\.h$", r"generator/(support|target|expression|family|external)/",
                             r"generator/ptx/builder\.h$"], ANY),
-    ("generator/plan", [r"include/kiln/author/family\.h$", r"generator/(support|target|expression|family|external|plan)/"], ANY),
+    ("generator/plan", [r"include/kiln/(author/family|driver)\.h$", r"generator/(support|target|expression|family|external|plan)/"], ANY),
     ("generator", [r"include/kiln/", r"generator/"], ANY),
     ("tools/emulator/support", [r"tools/emulator/support/"], ANY),
     ("tools/emulator/front", [r"tools/emulator/(support|front)/"], ANY),

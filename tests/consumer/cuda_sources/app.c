@@ -1,13 +1,15 @@
-/* Scales eight numbers, reverses them and prints the first three: app [DRIVER]. */
+/* kiln's linear, then a kernel of one's own on the same stream: y = gelu(x * W^T + bias): app [DRIVER]. */
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "vectors.h"
+#include "encoder.h"
 
-enum { N = 8 };
+enum { ROWS = 2, MOST_COLUMNS = 8, K = 32, BLOCK_BYTES = 34 }; /* a Q8_0 block: a scale in f16, 32 bytes */
 
 static kiln_driver driver;
-static kiln_slot slots[VECTORS_SLOTS];
+static kiln_slot slots[ENCODER_SLOTS];
 static kiln_loader loader;
 
 /* Prints why a driver call failed, and says whether it did. */
@@ -47,30 +49,64 @@ static int no_device(const char *path)
            failed("cuCtxSetCurrent", driver.ctx_set_current(context));
 }
 
+static CUdeviceptr upload(const void *data, size_t bytes)
+{
+    CUdeviceptr at = 0;
+    if (failed("cuMemAlloc", driver.mem_alloc(&at, bytes)) ||
+        failed("cuMemcpyHtoD", driver.memcpy_htod(at, data, bytes)))
+        return 0;
+    return at;
+}
+
+/* Row i of W is all (i + 1) / 64, x is all 1/2, and so the product is (i + 1) / 4. */
+static int run(uint32_t columns)
+{
+    static unsigned char weights[MOST_COLUMNS * BLOCK_BYTES];
+    static float x[ROWS * K], bias[MOST_COLUMNS], y[ROWS * MOST_COLUMNS];
+    const kiln_kernel *kernel;
+    double error = 0;
+    for (uint32_t i = 0; i < columns; i++) {
+        memset(weights + i * BLOCK_BYTES, (int)i + 1, BLOCK_BYTES);
+        memcpy(weights + i * BLOCK_BYTES, "\x00\x24", 2); /* 2^-6 */
+        bias[i] = -1;
+    }
+    for (int i = 0; i < ROWS * K; i++)
+        x[i] = 0.5F;
+    const CUdeviceptr product = upload(y, sizeof y);
+    const encoder_linear_args linear = {.in = upload(x, sizeof x),
+                                        .w = upload(weights, sizeof weights),
+                                        .out = product,
+                                        .m = ROWS,
+                                        .n = columns,
+                                        .k = K};
+    const encoder_bias_gelu_args gelu = {.out = upload(y, sizeof y),
+                                         .x = product,
+                                         .bias = upload(bias, sizeof bias),
+                                         .rows = ROWS,
+                                         .columns = columns};
+    CUstream stream = NULL; /* one stream for both: the second launch waits for the first */
+    if (refused(encoder_linear(&loader, stream, &linear)) ||
+        refused(encoder_bias_gelu(&loader, stream, &gelu)) ||
+        refused(encoder_bias_gelu_pick(&loader, &gelu, &kernel)) ||
+        failed("cuMemcpyDtoH", driver.memcpy_dtoh(y, gelu.out, sizeof y)))
+        return 1;
+    for (uint32_t i = 0; i < ROWS * columns; i++) {
+        const double t = (double)(i % columns + 1) / 4 - 1;
+        error =
+            fmax(error, fabs((double)y[i] - t / (1 + exp(-1.5957691216057308 * (t + 0.044715 * t * t * t)))));
+    }
+    printf("%s: %.4f %.4f %.4f, %s\n", kernel->id, (double)y[0], (double)y[1], (double)y[2],
+           error < 1e-6 ? "right" : "wrong");
+    return !(error < 1e-6);
+}
+
 int main(int argc, char **argv)
 {
-    CUdeviceptr x, y;
-    float numbers[N];
-    for (int i = 0; i < N; i++)
-        numbers[i] = (float)i;
-
     if (no_device(argc > 1 ? argv[1] : NULL))
         return 77;
-    if (failed("cuMemAlloc", driver.mem_alloc(&x, sizeof numbers)) ||
-        failed("cuMemAlloc", driver.mem_alloc(&y, sizeof numbers)) ||
-        failed("cuMemcpyHtoD", driver.memcpy_htod(x, numbers, sizeof numbers)))
+    if (refused(kiln_open(&loader, &driver, &encoder_bundle, slots, ENCODER_SLOTS, NULL)) || run(8) || run(6))
         return 1;
-
-    kiln_status status = kiln_open(&loader, &driver, &vectors_bundle, slots, VECTORS_SLOTS, NULL);
-    if (status == KILN_OK)
-        status = vectors_scale(&loader, NULL, &(vectors_scale_args){.y = y, .x = x, .a = 3, .n = N});
-    if (status == KILN_OK)
-        status = vectors_reverse(&loader, NULL, &(vectors_reverse_args){.y = x, .x = y, .n = N});
-    if (refused(status) || failed("cuMemcpyDtoH", driver.memcpy_dtoh(numbers, x, sizeof numbers)))
-        return 1;
-    printf("%s, %g %g %g\n", kiln_status_string(status), (double)numbers[0], (double)numbers[1],
-           (double)numbers[2]);
-    status = kiln_close(&loader);
+    const kiln_status status = kiln_close(&loader);
     driver.device_primary_ctx_release(0);
     kiln_driver_close(&driver);
     return refused(status);

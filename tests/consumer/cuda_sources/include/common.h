@@ -1,12 +1,15 @@
-/* What the sources share: the number of this thread, and the factor. */
+/* What the two kernels share: the number of this thread, and GELU in its tanh form. */
 #ifndef COMMON_H
 #define COMMON_H
 
-#define FACTOR 2.0f
+#define CUBE 0.044715f
 
 #if defined(__clang__) && !defined(__CUDACC__) /* clang without the toolkit's headers */
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
+struct float4 {
+    float x, y, z, w;
+} __attribute__((aligned(16)));
 #endif
 
 static __device__ unsigned thread_number(void)
@@ -16,6 +19,14 @@ static __device__ unsigned thread_number(void)
 #else
     return blockIdx.x * blockDim.x + threadIdx.x;
 #endif
+}
+
+/* x / (1 + e^(-2u)), with u = sqrt(2 / pi) * (x + CUBE * x^3); the power is one of 2. */
+static __device__ float gelu(float x)
+{
+    float power;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(power) : "f"(-2.3022082f * (x + CUBE * x * x * x)));
+    return x / (1 + power);
 }
 
 #endif
