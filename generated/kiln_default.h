@@ -38,7 +38,7 @@
 
 #include <kiln/kiln.h>
 
-#if KILN_LAYOUT_VERSION != 2
+#if KILN_LAYOUT_VERSION != 3
 #error "these kiln headers are of another layout: generate the bundle again with their kiln"
 #endif
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kiln/kiln.h>
 
@@ -13,6 +14,7 @@
 #include "choose/choose.h"
 #include "family/describe.h"
 #include "family/family.h"
+#include "init/init.h"
 #include "plan/config.h"
 #include "plan/lock.h"
 #include "plan/schema.h"
@@ -27,13 +29,20 @@ typedef enum option_name {
     OPTION_TARGET,
     OPTION_TARGETS,
     OPTION_DEVICE,
+    OPTION_IMAGES,
     OPTION_PTX,
     OPTION_SHARDS,
     OPTION_JOBS,
     OPTION_LOCK,
     OPTION_DIFF,
     OPTION_CANDIDATES,
+    OPTION_NAME,
+    OPTION_MODEL,
+    OPTION_FORMAT,
+    OPTION_CXX,
     OPTION_STAMP,
+    OPTION_CHECK,
+    OPTION_TIMES,
     OPTION_FORCE,
     OPTION_QUIET,
     OPTION_IR,
@@ -78,8 +87,8 @@ static int bad_status(const command_line *c)
 
 static plan *read_config(command_line *c, const choose_options *choose)
 {
-    const config_options options = {c->options[OPTION_TARGETS], c->ptx, c->ptx_count, choose_variants,
-                                    choose};
+    const config_options options = {
+        c->options[OPTION_TARGETS], c->options[OPTION_IMAGES], c->ptx, c->ptx_count, choose_variants, choose};
     return config_read(c->arena, c->families, c->names[0], &options, &c->diagnostics);
 }
 
@@ -110,6 +119,9 @@ static bool read_count(const command_line *c, option_name option, uint32_t *coun
 static int run_generate(command_line *c)
 {
     uint32_t shards, jobs;
+    const bool is_check = c->options[OPTION_CHECK], is_timed = c->options[OPTION_TIMES];
+    if (is_check && is_timed)
+        return fail_usage("give --check or --times: a check writes and times nothing");
     if (!read_count(c, OPTION_SHARDS, &shards) || !read_count(c, OPTION_JOBS, &jobs))
         return EXIT_BAD_USAGE;
     plan *p = read_config(c, &(choose_options){.lock = c->options[OPTION_LOCK]});
@@ -118,13 +130,29 @@ static int run_generate(command_line *c)
         p->shards = shards;
         p->jobs = jobs;
         p->replaces_all = c->options[OPTION_FORCE] != NULL;
-        const char *folder =
-            c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT] : folder_of(c->arena, p->config_path);
-        status = bundle_generate(c->arena, p, &c->diagnostics, folder, c->options[OPTION_STAMP],
-                                 c->options[OPTION_QUIET] ? NULL : stdout);
+        p->is_timed = is_timed;
+        const bundle_output out = {.folder = c->options[OPTION_OUTPUT] ? c->options[OPTION_OUTPUT]
+                                                                       : folder_of(c->arena, p->config_path),
+                                   .stamp = c->options[OPTION_STAMP],
+                                   .is_quiet = c->options[OPTION_QUIET]};
+        status = (is_check ? bundle_check : bundle_generate)(c->arena, p, &c->diagnostics, &out);
     }
     diagnostics_finish(&c->diagnostics);
     return status;
+}
+
+static int run_init(command_line *c)
+{
+    const init_options options = {.folder = c->name_count > 0 ? c->names[0] : NULL,
+                                  .name = c->options[OPTION_NAME],
+                                  .targets = c->options[OPTION_TARGETS],
+                                  .model = c->options[OPTION_MODEL],
+                                  .format = c->options[OPTION_FORMAT],
+                                  .is_cxx = c->options[OPTION_CXX] != NULL};
+    const bool ok = init_project(c->arena, c->families, &options, c->options[OPTION_QUIET] ? NULL : stdout,
+                                 &c->diagnostics);
+    diagnostics_finish(&c->diagnostics);
+    return ok ? 0 : bad_status(c);
 }
 
 static int run_export(command_line *c)
@@ -139,8 +167,8 @@ static int run_export(command_line *c)
         return bad_status(c);
     p->jobs = jobs;
     p->replaces_all = c->options[OPTION_FORCE] != NULL;
-    const int status = bundle_export(c->arena, p, &c->diagnostics, c->options[OPTION_OUTPUT],
-                                     c->options[OPTION_QUIET] ? NULL : stdout);
+    const bundle_output out = {.folder = c->options[OPTION_OUTPUT], .is_quiet = c->options[OPTION_QUIET]};
+    const int status = bundle_export(c->arena, p, &c->diagnostics, &out);
     diagnostics_finish(&c->diagnostics);
     return status;
 }
@@ -504,15 +532,22 @@ static const struct {
     [OPTION_TARGET]  = {"target",  't', "T",     "sm_80, sm_90a, ..."},
     [OPTION_TARGETS] = {"targets",  0,  "T,...", "for these targets, not the configuration's"},
     [OPTION_DEVICE]  = {"device",  'd', "D",     "a device by words of its name, as 'orin nano', or of a tuned file; an unknown one lists all"},
+    [OPTION_IMAGES]  = {"images",   0,  "F,...", "these formats, not the configuration's: ptx, cubin, or ptx,cubin"},
     [OPTION_PTX]     = {"ptx",      0,  "NAME=FILE,...", "what 'ptx: NAME' embeds: files of one source; may be repeated"},
     [OPTION_SHARDS]  = {"shards",   0,  "N",     "the families in N files, which compile in parallel"},
-    [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor"},
+    [OPTION_JOBS]    = {"jobs",    'j', "N",     "with N threads, which change no byte; default: one per processor, except for times, which are taken one by one"},
     [OPTION_LOCK]    = {"lock",     0,  "FILE",  "the variants chosen for items with shapes; default: NAME.lock.yaml beside CONFIG"},
     [OPTION_DIFF]    = {"diff",     0,  NULL,    "write nothing; print what would change"},
     [OPTION_CANDIDATES] = {"candidates", 0, "N", "also the N fastest of each contract, for a bundle to measure"},
+    [OPTION_NAME]    = {"name",     0,  "NAME",  "the bundle's name; default: appkernels"},
+    [OPTION_MODEL]   = {"model",    0,  "FILE",  "for this model: a GGUF file, or a config.json"},
+    [OPTION_FORMAT]  = {"format",   0,  "F",     "of the weights, where a config.json has no quantization_config: q4_k, nf4, ..."},
+    [OPTION_CXX]     = {"cxx",      0,  NULL,    "in C++: main.cpp, not main.c"},
     [OPTION_STAMP]   = {"stamp",    0,  "FILE",  "write FILE last; the depfile names it, not the bundle's files"},
+    [OPTION_CHECK]   = {"check",    0,  NULL,    "write nothing; print which files are missing, differ or are left over"},
+    [OPTION_TIMES]   = {"times",    0,  NULL,    "print the processor time that the ptxas on the PATH takes of each PTX image"},
     [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
-    [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors and warnings"},
+    [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors, warnings, stale files and the rows of times"},
     [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
     [OPTION_CONTIGUOUS] = {"contiguous", 0, NULL, "with strides of dense tensors where they are not given"},
     [OPTION_LONG]    = {"long",    'l', NULL,    "with whole ids, and the expressions for rules, launch, cost and time"},
@@ -533,11 +568,13 @@ static const struct {
     int (*run)(command_line *);
     const char *synopsis, *about;
 } commands[] = {
-    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(LOCK) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(FORCE) | BIT(QUIET), run_generate,
+    {"init",     0, 1, BIT(NAME) | BIT(TARGETS) | BIT(MODEL) | BIT(FORMAT) | BIT(CXX) | BIT(QUIET), run_init,
+     "[DIR]",                          "write a new project: kernels.yaml, its lock, CMakeLists.txt, a program"},
+    {"generate", 1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(IMAGES) | BIT(PTX) | BIT(LOCK) | BIT(SHARDS) | BIT(JOBS) | BIT(STAMP) | BIT(CHECK) | BIT(TIMES) | BIT(FORCE) | BIT(QUIET), run_generate,
      "CONFIG",                         "write the bundle that a configuration asks for"},
     {"choose",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(DIFF) | BIT(CANDIDATES) | BIT(FORCE) | BIT(QUIET), run_choose,
      "CONFIG",                         "choose variants for items with shapes: CONFIG's lock file"},
-    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(PTX) | BIT(LOCK) | BIT(JOBS) | BIT(FORCE) | BIT(QUIET), run_export,
+    {"export",   1, 1, BIT(OUTPUT) | BIT(TARGETS) | BIT(IMAGES) | BIT(PTX) | BIT(LOCK) | BIT(JOBS) | BIT(FORCE) | BIT(QUIET), run_export,
      "CONFIG -o DIR",                  "write each image as a file: ENTRY.sm_80.ptx"},
     {"list",     1, 1, BIT(TARGETS) | BIT(PTX) | BIT(LOCK), run_list,
      "CONFIG",                         "print key, id and targets of each variant"},
@@ -557,7 +594,7 @@ enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
 
 static const char about_status[] =
     "\nexit status: 0, 1 bad input, or explain finds nothing to launch, 2 bad usage (a command, an option or its\n"
-    "value), 3 a mistake in a family, or inside kiln, 4 diff found a difference\n";
+    "value), 3 a mistake in a family, or inside kiln, 4 diff found a difference, or generate --check a stale file\n";
 
 static void print_usage(FILE *out)
 {
@@ -566,6 +603,26 @@ static void print_usage(FILE *out)
         fprintf(out, "  kiln %-8s %-38s %s\n", commands[i].name, commands[i].synopsis, commands[i].about);
     fprintf(out, "  kiln %-47s %s\n", "help COMMAND", "print a command's options");
     fprintf(out, "  kiln --help | --version\n%s", about_status);
+}
+
+/* The last line of --help: where the emulated driver is, in the build folder or installed with this program; else nothing. */
+static void print_emulator(arena *a)
+{
+    static const char *const folders[] = {"../lib/emulator", KILN_EMULATOR_FROM_BIN};
+    char program[4096];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0)
+        return;
+    program[length] = '\0';
+    *strrchr(program, '/') = '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        char *driver = realpath(arena_format(a, "%s/%s/libcuda.so.1", program, folders[i]), NULL);
+        if (driver) {
+            printf("\nemulated driver: %s\n", driver);
+            free(driver);
+            return;
+        }
+    }
 }
 
 static void print_options(unsigned set)
@@ -686,22 +743,11 @@ static bool is_one_of(const char *word, const char *x, const char *y, const char
     return strcmp(word, x) == 0 || strcmp(word, y) == 0 || strcmp(word, z) == 0;
 }
 
-/* As they were typed; a word that a shell would not take as it is stands in quotes. */
 static const char *line_text(arena *a, int argc, char **argv)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
     text out = text_new(a);
-    for (int i = 0; i < argc; i++) {
-        const bool is_plain = *argv[i] && !argv[i][strspn(argv[i], plain)];
-        text_add(&out, i > 0 ? " " : "");
-        text_add(&out, is_plain ? "" : "'");
-        for (const char *at = argv[i]; *at; at++)
-            if (*at == '\'')
-                text_add(&out, "'\\''");
-            else
-                text_add_char(&out, *at);
-        text_add(&out, is_plain ? "" : "'");
-    }
+    for (int i = 0; i < argc; i++)
+        text_printf(&out, "%s%s", i > 0 ? " " : "", quote_shell(a, argv[i]));
     return out.data;
 }
 
@@ -711,6 +757,8 @@ static int run(command_line *c, int argc, char **argv)
     const bool is_help = is_one_of(word, "--help", "-h", "help");
     if (argc < 2 || (is_help && argc == 2)) {
         print_usage(argc < 2 ? stderr : stdout);
+        if (is_help)
+            print_emulator(c->arena);
         return argc < 2 ? EXIT_BAD_USAGE : 0;
     }
     if (is_one_of(word, "--version", "-V", "version")) {

@@ -118,7 +118,8 @@ static void put_images(writer *w, const kiln_device *device, const kiln_module *
     static const char fits[][22] = {[KILN_FIT] = " fits",
                                     [KILN_FIT_DEVICE_TOO_OLD] = " is for newer devices",
                                     [KILN_FIT_OTHER_DEVICE] = " is for other devices",
-                                    [KILN_FIT_DRIVER_TOO_OLD] = " needs driver "};
+                                    [KILN_FIT_DRIVER_TOO_OLD] = " needs driver ",
+                                    [KILN_FIT_NOT_PTX] = " is not PTX"};
     put_number(w, "; device sm_", device->sm);
     for (uint32_t i = 0; i < module->image_count; i++) {
         const kiln_image *image = &module->images[i];
@@ -132,8 +133,10 @@ static void put_images(writer *w, const kiln_device *device, const kiln_module *
 
 static void put_target(writer *w, const kiln_image *image)
 {
-    put_number(w, image->format == KILN_IMAGE_CUBIN ? "; cubin sm_" : "; sm_", image->sm);
-    put(w, image->kind == KILN_TARGET_ARCH ? "a" : image->kind == KILN_TARGET_FAMILY ? "f" : "");
+    static const char formats[][12] = {[KILN_IMAGE_PTX] = "; sm_", [KILN_IMAGE_CUBIN] = "; cubin sm_"};
+    static const char kinds[][2] = {[KILN_TARGET_ARCH] = "a", [KILN_TARGET_FAMILY] = "f"};
+    put_number(w, formats[image->format], image->sm);
+    put(w, kinds[image->kind]);
 }
 
 /* Why there is no image: of devices with so little, the generator leaves out the targets. */

@@ -5,7 +5,7 @@
 kiln_status kiln_record(kiln_loader *loader, const kiln_error *error)
 {
     if (loader != NULL) {
-        acquire_lock(loader, &loader->error_lock);
+        kiln_acquire(loader, &loader->error_lock);
         loader->error = *error;
         release_lock(&loader->error_lock);
     }
@@ -38,7 +38,7 @@ kiln_status kiln_last_error(kiln_loader *loader, kiln_error *error)
 {
     if (loader == NULL || error == NULL)
         return KILN_ERROR_NULL_POINTER;
-    acquire_lock(loader, &loader->error_lock);
+    kiln_acquire(loader, &loader->error_lock);
     *error = loader->error;
     release_lock(&loader->error_lock);
     if (error->status == KILN_OK)

@@ -65,16 +65,10 @@ kiln_status kiln_fail_count(kiln_loader *loader, kiln_status status, const char 
 /* The kernel's function, loaded when it is not yet. The loader must be open. */
 kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction *function);
 
-/* Gives way once to the thread that holds a lock. */
-void kiln_wait(const kiln_options *options);
+/* Takes a lock of the loader's; while another thread holds it, calls options.wait. */
+ONCE void kiln_acquire(kiln_loader *loader, uint32_t *lock);
 
 #pragma GCC visibility pop
-
-static inline void acquire_lock(kiln_loader *loader, uint32_t *lock)
-{
-    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) != 0)
-        kiln_wait(&loader->options);
-}
 
 static inline void release_lock(uint32_t *lock)
 {

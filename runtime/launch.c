@@ -18,6 +18,12 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
     launch_config c; /* a kernel without a block of its own has the caller's behind the grid */
     for (int i = 0; i < 3; i++)
         c.block[i] = kernel->block[0] != 0 ? kernel->block[i] : (unsigned)grid[3 + i];
+    kiln_launch_event event;
+    const bool is_traced = loader->options.launch_hook != NULL;
+    if (is_traced) {
+        event = (kiln_launch_event){kernel, params, stream, grid, c.block, (uint32_t)shared_bytes, 0, 0};
+        loader->options.launch_hook(loader->options.launch_hook_context, &event);
+    }
     void **values = (void **)(uintptr_t)params;
     const char *call = "cuLaunchKernel";
     int result;
@@ -38,6 +44,11 @@ kiln_status kiln_launch(kiln_loader *loader, const kiln_kernel *kernel, CUstream
         result = loader->driver->launch_kernel(function, (unsigned)grid[0], (unsigned)grid[1],
                                                (unsigned)grid[2], c.block[0], c.block[1], c.block[2],
                                                (unsigned)shared_bytes, stream, values, NULL);
+    }
+    if (is_traced) {
+        event.is_after = 1;
+        event.driver_result = result;
+        loader->options.launch_hook(loader->options.launch_hook_context, &event);
     }
     return result != 0 ? kiln_fail_call(loader, KILN_ERROR_LAUNCH, kernel->id, call, result) : KILN_OK;
 }
@@ -83,8 +94,8 @@ static kiln_status check_geometry(kiln_loader *loader, const kiln_kernel *kernel
     /* CUDA programming guide, technical specifications per compute capability: the same for all. */
     static const uint32_t most[3] = {0x7fffffff, 0xffff, 0xffff};
     static const char *const too_large[3] = {"grid x is at most 2147483647 thread blocks",
-                                             "grid y is at most 65535 thread blocks",
-                                             "grid z is at most 65535 thread blocks"};
+                                             "grid y and z are at most 65535 thread blocks",
+                                             "grid y and z are at most 65535 thread blocks"};
     for (int i = 0; i < 3; i++) {
         if (grid[i] > most[i])
             return kiln_fail(loader, KILN_ERROR_GRID_TOO_LARGE, kernel->id, too_large[i]);

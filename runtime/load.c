@@ -235,7 +235,7 @@ kiln_status kiln_load(kiln_loader *loader, const kiln_kernel *kernel, CUfunction
         return kiln_select(&loader->device, kernel->module) != NULL ? KILN_OK : no_image(loader, kernel);
     kiln_slot *slot = &loader->slots[kernel->slot];
     if (__atomic_load_n(&slot->kernel, __ATOMIC_ACQUIRE) != kernel) {
-        acquire_lock(loader, &loader->load_lock);
+        kiln_acquire(loader, &loader->load_lock);
         kiln_status status = load_under_lock(loader, kernel, slot);
         release_lock(&loader->load_lock);
         if (status != KILN_OK)
@@ -279,7 +279,7 @@ static kiln_status load_module(kiln_loader *loader, const kiln_kernel *kernel, C
     if (image == NULL)
         return no_image(loader, kernel);
     const kiln_options *options = &loader->options;
-    const char *data = image->data, *detail = "options.check_image refused the image";
+    const char *data = image->data, *detail = "options.check_image refused it";
     kiln_status status = options->check_image != NULL ? options->check_image(image) : KILN_OK;
     if (status == KILN_OK && image->codec != NULL) {
         data = options->scratch;
@@ -320,7 +320,8 @@ static kiln_status no_image(kiln_loader *loader, const kiln_kernel *kernel)
             needed = image->min_driver;
     }
     if (needed == 0)
-        return kiln_fail(loader, KILN_ERROR_NO_IMAGE, kernel->id, NULL);
+        return kiln_fail(loader, KILN_ERROR_NO_IMAGE, kernel->id,
+                         "add its target, or ptx, to the configuration");
     return kiln_fail_count(loader, KILN_ERROR_DRIVER_TOO_OLD, kernel->id, "", needed,
                            loader->device.driver_version);
 }

@@ -7,7 +7,7 @@ kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image)
         return KILN_FIT_OTHER_DEVICE;
     uint32_t has = device->sm, wants = image->sm;
     if (image->format == KILN_IMAGE_CUBIN && device->ptx_only)
-        return KILN_FIT_OTHER_DEVICE;
+        return KILN_FIT_NOT_PTX;
     if (image->format == KILN_IMAGE_CUBIN || image->kind == KILN_TARGET_ARCH) {
         if (has != wants)
             return KILN_FIT_OTHER_DEVICE;

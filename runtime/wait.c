@@ -3,10 +3,13 @@
 
 #include "internal.h"
 
-void kiln_wait(const kiln_options *options)
+void kiln_acquire(kiln_loader *loader, uint32_t *lock)
 {
-    if (options->wait != NULL)
-        options->wait(options->wait_context);
-    else
-        sched_yield();
+    const kiln_options *options = &loader->options;
+    while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) != 0) {
+        if (options->wait != NULL)
+            options->wait(options->wait_context);
+        else
+            sched_yield();
+    }
 }

@@ -110,15 +110,16 @@ fetch_model() {
     }
 }
 
-# The GGUF reference package and NumPy, for the tests that compare with them, in build/python.
+# The GGUF reference package, NumPy and a validator of SPDX, for the tests that compare with them, in build/python.
 try_python_packages() {
-    [ ! -e build/python/gguf ] || return 0
-    try_packages 'with NumPy and gguf' "${pip_packages[@]}" || return 0
+    [ ! -e build/python/gguf ] || [ ! -e build/python/spdx_tools ] || return 0
+    try_packages 'with NumPy, gguf and spdx-tools' "${pip_packages[@]}" || return 0
     mkdir -p build
-    echo "Installing for the tests with NumPy and gguf: PyPI's gguf and what it needs"
+    echo "Installing for the tests: PyPI's gguf, spdx-tools and what they need"
     rm -rf build/python.new
     if timeout 300 python3 -m pip install -q --disable-pip-version-check --root-user-action ignore --only-binary :all: \
-        --target build/python.new gguf==0.19.0 >>build/packages.log 2>&1; then
+        --target build/python.new gguf==0.19.0 spdx-tools==0.8.5 >>build/packages.log 2>&1; then
+        rm -rf build/python
         mv build/python.new build/python
     else
         echo "They could not be installed, so that these tests are skipped; see build/packages.log"

@@ -7,16 +7,27 @@
 
 #include "plan/plan.h"
 
-/* Bakes every variant and writes NAME.c, NAME.h, the plan's shards, NAME_1.c and on, NAME.d and last NAME.json into
- * output_dir. All of them lie in a spool there before the first is written; a file whose bytes would not change is left
- * alone. `stamp`, when not null, is a file that is written after them, whatever changed, and stands for them in NAME.d: make
- * wants one that is newer than the inputs. One line of what there is goes to `summary`, when not null. Returns the exit
- * status: 0, or 1 after a diagnostic. A kernel that fails its check is an error of its family (exit 3). */
-int bundle_generate(arena *a, const plan *p, diagnostics *d, const char *output_dir, const char *stamp,
-                    FILE *summary);
+/* Where a bundle goes, and what is printed on stdout. */
+typedef struct bundle_output {
+    const char *folder;
+    const char *
+        stamp; /* a file that is written last, whatever changed, and stands for the bundle's files in NAME.d: make
+                        * wants one that is newer than the inputs; null: none */
+    bool is_quiet; /* no summary */
+} bundle_output;
 
-/* Writes each image as a file of output_dir, ENTRY.sm_80.ptx or ENTRY.sm_80.cubin; otherwise the same. */
-int bundle_export(arena *a, plan *p, diagnostics *d, const char *output_dir, FILE *summary);
+/* Bakes every variant and writes NAME.c, NAME.h, the plan's shards, NAME_1.c and on, NAME.d and last NAME.json into the
+ * folder. All of them lie in a spool there before the first is written; a file whose bytes would not change is left
+ * alone. With plan->is_timed it also prints what ptxas takes (times.h). Returns the exit status: 0, or 1 after a diagnostic. A kernel that fails its check is an error of its family
+ * (exit 3). */
+int bundle_generate(arena *a, const plan *p, diagnostics *d, const bundle_output *out);
+
+/* Writes nothing: prints each of these files, except NAME.d, that is missing from the folder or differs, and shards that the
+ * plan does not have. Returns 0, EXIT_DIFFERENT, or 1 after a diagnostic. */
+int bundle_check(arena *a, const plan *p, diagnostics *d, const bundle_output *out);
+
+/* Writes each image as a file of the folder, ENTRY.sm_80.ptx or ENTRY.sm_80.cubin; otherwise like bundle_generate. */
+int bundle_export(arena *a, plan *p, diagnostics *d, const bundle_output *out);
 
 /* Prints one variant as PTX, or as the builder's IR, for one target, and on stderr a line where the text's own target is a
  * lower one. False when the variant cannot run on it. */

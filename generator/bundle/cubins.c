@@ -1,4 +1,5 @@
 /* One file in and one out per cubin, and what ptxas says in a third: its messages name a place in the PTX. */
+#define _DEFAULT_SOURCE /* wait4 */
 #include "cubins.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,12 +35,20 @@ static int start(pid_t *process, const char *const *arguments, const char *outpu
     return why;
 }
 
-static bool succeeds(pid_t process)
+static uint64_t microseconds_of(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+/* Waits for the process to end, and tells its processor time. */
+static bool succeeds(pid_t process, uint64_t *microseconds)
 {
     int status;
-    while (waitpid(process, &status, 0) < 0)
+    struct rusage usage;
+    while (wait4(process, &status, 0, &usage) < 0)
         if (errno != EINTR)
             return false;
+    *microseconds = microseconds_of(usage.ru_utime) + microseconds_of(usage.ru_stime);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -61,19 +71,20 @@ static const char *ask_version(arena *a, assembler *s)
 {
     static const char *const arguments[] = {"ptxas", "--version", NULL};
     const char *output = path_of(a, s, 0, "txt"), *why;
+    uint64_t microseconds;
     pid_t process;
     text said;
     const int result = start(&process, arguments, output);
     if (result != 0)
         return strerror(result);
-    if (!succeeds(process) || !file_read(a, output, LARGEST_BYTES, &said, &why))
-        return "it does not tell its version";
-    s->version = release_of(a, said.data);
+    const bool is_told = succeeds(process, &microseconds) && file_read(a, output, LARGEST_BYTES, &said, &why);
+    unlink(output);
+    s->version = is_told ? release_of(a, said.data) : "";
     s->min_driver = (uint32_t)strtoul(s->version, NULL, 10) * 1000;
     return s->min_driver ? NULL : "it does not tell its version";
 }
 
-bool assembler_open(assembler *s, arena *a, spool *ptx, place at, diagnostics *d)
+bool assembler_open(assembler *s, arena *a, spool *ptx, const char *purpose, place at, diagnostics *d)
 {
     const char *parent = temporary_folder();
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -85,7 +96,7 @@ bool assembler_open(assembler *s, arena *a, spool *ptx, place at, diagnostics *d
     }
     const char *why = ask_version(a, s);
     if (why) {
-        diagnose(d, at, message_no_ptxas, why);
+        diagnose(d, at, message_no_ptxas, purpose, why);
         assembler_close(s);
     }
     return !why;
@@ -93,12 +104,6 @@ bool assembler_open(assembler *s, arena *a, spool *ptx, place at, diagnostics *d
 
 void assembler_close(assembler *s)
 {
-    static const char *const extensions[] = {"ptx", "cubin", "txt"};
-    arena *a = arena_new();
-    for (size_t i = 0; i < TARGETS_MOST; i++)
-        for (size_t k = 0; k < 3; k++)
-            unlink(path_of(a, s, i, extensions[k]));
-    arena_free(a);
     rmdir(s->folder);
 }
 
@@ -115,6 +120,8 @@ static const image *image_for(const image *images, size_t count, target t)
             (!taken || target_is_preferred(images[i].made_for, taken->made_for)))
             taken = &images[i];
     }
+    if (!taken)
+        internal_error("no PTX image for a listed target");
     return taken;
 }
 
@@ -152,52 +159,74 @@ static const char *complaint(const assembler *s, arena *a, size_t i)
     return arena_format(a, "%sthe PTX%s", arena_string(a, line, (size_t)(at - line)), at + strlen(file));
 }
 
-static bool take_one(const assembler *s, arena *a, size_t i, pid_t process, target t, const variant *v,
-                     const image *ptx, image *made, diagnostics *d)
+static void remove_files(const assembler *s, arena *a, size_t i)
 {
-    text cubin;
+    static const char *const extensions[] = {"ptx", "cubin", "txt"};
+    for (size_t k = 0; k < 3; k++)
+        unlink(path_of(a, s, i, extensions[k]));
+}
+
+static bool take_one(const assembler *s, arena *a, size_t i, pid_t process, assembly *w, diagnostics *d)
+{
+    text cubin = {0};
     const char *why = NULL;
-    if (!succeeds(process)) {
-        diagnose(d, v->at, message_ptxas_refused, v->id, target_text(a, t), complaint(s, a, i));
+    if (!succeeds(process, &w->microseconds)) {
+        diagnose(d, w->variant->at, message_ptxas_refused, w->variant->id, target_text(a, w->target),
+                 complaint(s, a, i));
         return false;
     }
-    if (!file_read(a, path_of(a, s, i, "cubin"), LARGEST_BYTES, &cubin, &why)) {
-        diagnose(d, v->at, message_ptxas_not_run, v->id, target_text(a, t), why);
+    if (!s->is_timed && !file_read(a, path_of(a, s, i, "cubin"), LARGEST_BYTES, &cubin, &why)) {
+        diagnose(d, w->variant->at, message_ptxas_not_run, w->variant->id, target_text(a, w->target), why);
         return false;
     }
-    *made = (image){.made_for = t,
-                    .min_driver = s->min_driver,
-                    .is_dependent = ptx->is_dependent,
-                    .is_cubin = true,
-                    .data = cubin.data,
-                    .bytes = cubin.length,
-                    .hash = image_hash_of(cubin.data, cubin.length)};
+    w->cubin = (image){.made_for = w->target,
+                       .min_driver = s->min_driver,
+                       .is_dependent = w->ptx->is_dependent,
+                       .is_cubin = true,
+                       .data = cubin.data,
+                       .bytes = cubin.length,
+                       .hash = image_hash_of(cubin.data, cubin.length),
+                       .ptx_hash = w->ptx->hash};
     return true;
+}
+
+bool assemble(const assembler *s, arena *a, assembly *work, size_t count, diagnostics *d)
+{
+    pid_t *processes = arena_alloc(a, (count + 1) * sizeof *processes);
+    size_t started = 0, taken = 0;
+    bool ok = true;
+    while (taken < count && (ok || taken < started)) {
+        if (ok && started < count && started - taken < s->at_once) {
+            assembly *w = &work[started];
+            const char *why = start_one(s, a, started, w->ptx, w->target, &processes[started]);
+            ok = !why;
+            if (why)
+                diagnose(d, w->variant->at, message_ptxas_not_run, w->variant->id, target_text(a, w->target),
+                         why);
+            if (why)
+                remove_files(s, a, started);
+            started += ok;
+            continue;
+        }
+        ok = take_one(s, a, taken, processes[taken], &work[taken], d) && ok;
+        remove_files(s, a, taken++);
+    }
+    return ok;
 }
 
 size_t assemble_variant(const assembler *s, arena *a, const plan *p, const variant *v, const image *images,
                         size_t count, image *cubins, diagnostics *d)
 {
-    target targets[TARGETS_MOST];
-    pid_t processes[TARGETS_MOST];
-    size_t wanted = 0, started = 0, taken = 0;
-    bool ok = true;
+    assembly work[TARGETS_MOST];
+    size_t wanted = 0;
     for (size_t i = 0; i < p->target_count; i++)
-        if (v->runs_on >> i & 1u)
-            targets[wanted++] = p->targets[i];
-    while (taken < wanted && (ok || taken < started)) {
-        if (ok && started < wanted && started - taken < s->at_once) {
-            const image *ptx = image_for(images, count, targets[started]);
-            const char *why = start_one(s, a, started, ptx, targets[started], &processes[started]);
-            ok = !why;
-            if (why)
-                diagnose(d, v->at, message_ptxas_not_run, v->id, target_text(a, targets[started]), why);
-            started += ok;
-            continue;
+        if (v->runs_on >> i & 1u) {
+            const image *ptx = image_for(images, count, p->targets[i]);
+            work[wanted++] = (assembly){.variant = v, .ptx = ptx, .target = p->targets[i]};
         }
-        const image *ptx = image_for(images, count, targets[taken]);
-        ok = take_one(s, a, taken, processes[taken], targets[taken], v, ptx, &cubins[taken], d) && ok;
-        taken++;
-    }
-    return ok ? wanted : 0;
+    if (!assemble(s, a, work, wanted, d))
+        return 0;
+    for (size_t i = 0; i < wanted; i++)
+        cubins[i] = work[i].cubin;
+    return wanted;
 }

@@ -44,6 +44,11 @@ arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg
     return variants_have_arg(a, variants, arg) ? ARG_READ : ARG_REFUSED;
 }
 
+size_t variant_param_count(const variant *v)
+{
+    return v->external ? v->external->param_count : SIZE_MAX;
+}
+
 const char *variant_arg_type(const variant *v, const kiln_arg *arg)
 {
     if (arg->type[0] != '$')
@@ -300,7 +305,7 @@ void image_spool(arena *scratch, spool *s, const plan *p, const variant *v, imag
         add_array(&out, v, i);
     text_add(&out, ";\n");
     i->array = spool_add(s, out.data, out.length);
-    if ((p->has_cubins && !i->is_cubin) || p->is_exported)
+    if (((p->has_cubins || p->is_timed) && !i->is_cubin) || p->is_exported)
         i->plain = spool_add(s, i->data, i->bytes);
     i->data = NULL;
 }

@@ -27,6 +27,7 @@ typedef struct image {
     const char *data; /* the PTX or the cubin; null once it is in the spool */
     size_t bytes;
     image_hash hash;
+    image_hash ptx_hash; /* of a cubin: of the PTX that it was made of */
     size_t stored_bytes; /* what the bundle holds: the data, or its frame where the plan is compressed */
     image_hash stored_hash;
     spool_range array; /* what the bundle holds as C, in the spool */
@@ -49,6 +50,9 @@ typedef enum arg_use {
 /* By the variants of one family, up to a null. */
 arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg);
 const char *variant_arg_type(const variant *v, const kiln_arg *arg);
+
+/* How many of a variant's arguments its kernel takes as parameters: all, except launch geometry after them. */
+size_t variant_param_count(const variant *v);
 
 /* Of a pointer: what an element takes. */
 uint32_t variant_element_bytes(arena *a, const variant *v, const kiln_arg *arg);

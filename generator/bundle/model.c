@@ -13,6 +13,7 @@
 #include "extents.h"
 #include "family/dense.h"
 #include "pointers.h"
+#include "sizes.h"
 #include "support/messages.h"
 #include "support/names.h"
 #include "support/words.h"
@@ -78,11 +79,6 @@ static const char *file_name(const char *path)
 }
 
 /* ---- variants ---------------------------------------------------------------------------------------------------- */
-
-size_t variant_param_count(const variant *v)
-{
-    return v->external ? v->external->param_count : SIZE_MAX;
-}
 
 static void find_shared_bytes(bundle_variant *made)
 {
@@ -161,9 +157,8 @@ static void take_images(arena *a, const bundle_model *m, bundle_variant **owners
 {
     const variant *v = made->variant;
     make_images(a, m, owners, own, made);
-    for (size_t i = 0; i < made->image_count; i++)
-        if (made->images[i].min_driver > made->min_driver)
-            made->min_driver = made->images[i].min_driver;
+    made->ptx = made->images;
+    made->ptx_count = made->image_count;
     made->costs = made->images[made->image_count - 1].costs;
     if (!v->external)
         check_time(v, &made->costs);
@@ -174,20 +169,20 @@ static void take_images(arena *a, const bundle_model *m, bundle_variant **owners
         internal_error("%s runs on none of the bundle's targets", v->id);
 }
 
-/* Behind its PTX images. False after a diagnostic. */
+/* Behind its PTX images, or in their place. False after a diagnostic. */
 static bool add_own_cubins(arena *a, const assembler *s, const plan *p, bundle_variant *v, diagnostics *d)
 {
     arena *scratch = arena_new();
     image cubins[TARGETS_MOST];
-    const size_t count = assemble_variant(s, scratch, p, v->variant, v->images, v->image_count, cubins, d);
-    image *all = arena_alloc(a, (v->image_count + count) * sizeof *all);
-    memcpy(all, v->images, v->image_count * sizeof *all);
+    const size_t kept = p->has_ptx ? v->ptx_count : 0;
+    const size_t count = assemble_variant(s, scratch, p, v->variant, v->ptx, v->ptx_count, cubins, d);
+    v->images = arena_alloc(a, (kept + count) * sizeof *v->images);
+    v->image_count = kept + count;
+    memcpy(v->images, v->ptx, kept * sizeof *v->images);
     for (size_t i = 0; i < count; i++) {
         image_spool(scratch, s->spool, p, v->variant, &cubins[i]);
-        all[v->image_count + i] = cubins[i];
+        v->images[kept + i] = cubins[i];
     }
-    v->images = all;
-    v->image_count += count;
     arena_free(scratch);
     return count > 0;
 }
@@ -195,7 +190,7 @@ static bool add_own_cubins(arena *a, const assembler *s, const plan *p, bundle_v
 static bool add_cubins(arena *a, bundle_model *m, diagnostics *d)
 {
     assembler s;
-    if (!assembler_open(&s, a, m->spool, m->plan->images_at, d))
+    if (!assembler_open(&s, a, m->spool, "cubin", m->plan->images_at, d))
         return false;
     bool ok = true;
     for (size_t i = 0; i < m->variant_count; i++) {
@@ -436,6 +431,7 @@ static void make_families(arena *a, bundle_model *m)
         make_calls(a, &m->families[i]);
         pointers_make(a, &m->families[i]);
         extents_make(a, &m->families[i]);
+        sizes_make(a, &m->families[i]);
         if (strcmp(m->families[i].function, m->families[i].variants[0]->function) != 0 &&
             has_workspace_size(a, &m->families[i]))
             m->families[i].workspace = m->families[i].family->workspace;
@@ -610,9 +606,23 @@ static const char *command_of(arena *a, const plan *p)
         text_printf(&out, " --targets %s", p->target_option);
     for (size_t i = 0; i < p->ptx_name_count; i++)
         text_printf(&out, " --ptx %s=...", p->ptx_names[i]);
+    if (p->image_option)
+        text_printf(&out, " --images %s", p->image_option);
     if (p->shards)
         text_printf(&out, " --shards %u", (unsigned)p->shards);
     return out.data;
+}
+
+static void find_min_drivers(bundle_model *m)
+{
+    for (size_t i = 0; i < m->variant_count; i++) {
+        bundle_variant *v = &m->variants[i];
+        for (size_t k = 0; k < v->image_count; k++)
+            if (v->images[k].is_cubin != m->plan->has_ptx && v->images[k].min_driver > v->min_driver)
+                v->min_driver = v->images[k].min_driver;
+        if (v->min_driver > m->min_driver)
+            m->min_driver = v->min_driver;
+    }
 }
 
 _Static_assert(sizeof((kiln_bundle *)0)->name == 48, "LONGEST_BUNDLE of config.c leaves room for the zero");
@@ -640,11 +650,10 @@ const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *
     for (size_t i = 0; i < p->variant_count; i++) {
         take_images(a, m, owners, made[i], &m->variants[i]);
         m->module_count += m->variants[i].owner == &m->variants[i];
-        if (m->variants[i].min_driver > m->min_driver)
-            m->min_driver = m->variants[i].min_driver;
     }
     if (p->has_cubins && !add_cubins(a, m, d))
         return NULL;
+    find_min_drivers(m);
     make_slots(m);
     make_table(a, m);
     if (p->is_compressed)

@@ -31,11 +31,13 @@ typedef struct bundle_variant {
     const variant *variant;
     const bundle_family *family;
     const char *function; /* NAME_entry, the public typed function */
-    image *images;
+    image *images;        /* that the bundle has */
     size_t image_count;
+    const image *ptx; /* what they are, or are made of */
+    size_t ptx_count;
     const struct bundle_variant
         *owner;          /* the first variant of its module, which has the images; most are their own */
-    uint32_t min_driver; /* with this driver every PTX image loads */
+    uint32_t min_driver; /* with this driver every PTX image loads; without PTX, every cubin */
     uint32_t block[3];
     uint32_t max_shared_bytes, min_shared_bytes; /* dynamic */
     uint32_t static_shared_bytes;
@@ -44,6 +46,7 @@ typedef struct bundle_variant {
     uint32_t slot;
     pointer_table pointers; /* what it asks beside its family; `name` may be another variant's too */
     uint32_t extent_check;  /* the family's check of this number, from 1; 0: no array can be too large */
+    uint32_t sizes;         /* the family's text of this number, from 1; 0: the kernel takes no integers */
 } bundle_variant;
 
 /* One field of a family's argument struct, in the struct's order: the kernel's arguments, then the parameters that the
@@ -80,6 +83,8 @@ struct bundle_family {
     size_t pointer_table_count;
     extent_check *extent_checks;
     size_t extent_check_count;
+    const char **sizes; /* sizes.h */
+    size_t size_count;
     const kiln_workspace *workspace; /* null: there is no NAME_family_workspace */
     bool has_strides;                /* that are read and that NAME_family_set_contiguous fills */
     uint32_t shard;                  /* which of plan->shards files has it, from 0 */
@@ -103,14 +108,11 @@ typedef struct bundle_model {
     uint32_t table_mask;
     uint32_t slot_count;
     uint64_t scratch_bytes; /* that a loader needs to expand the largest image; 0: they are not compressed */
-    uint32_t min_driver;    /* with this driver the runtime and every PTX image of the bundle load */
+    uint32_t min_driver;    /* the oldest that loads the runtime and each image; cubins count only without PTX */
 } bundle_model;
 
 /* Bakes the plan's variants, into the spool. Null after a diagnostic: a cubin could not be made, or a name is taken. */
 const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *d);
-
-/* How many of a variant's arguments its kernel takes as parameters: all, but for launch geometry behind them. */
-size_t variant_param_count(const variant *v);
 
 /* An expression of a family with a variant's parameters put in; v null: as it stands. */
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,

@@ -304,6 +304,7 @@ static void add_image(arena *a, json *j, const image *i, bool is_compressed)
     json_string_member(j, "target", target_text(a, i->made_for));
     if (i->is_cubin) {
         json_string_member(j, "format", "cubin");
+        json_string_member(j, "ptx_xxh3_128", hash_text(a, i->ptx_hash));
     } else {
         json_string_member(j, "ptx_target", target_text(a, i->needs.target));
         json_string_member(j, "ptx_version",

@@ -12,6 +12,7 @@
 #include "c_text.h"
 #include "extents.h"
 #include "pointers.h"
+#include "sizes.h"
 
 static const char *const kind_names[] = {[TARGET_BASE] = "KILN_TARGET_BASE",
                                          [TARGET_ARCH] = "KILN_TARGET_ARCH",
@@ -61,9 +62,12 @@ static void write_field(text *out, const char *name, uint32_t value)
 
 static void write_kernel(text *out, const bundle_variant *v)
 {
-    const char *entry = v->variant->entry, *pointers = "";
+    const char *entry = v->variant->entry, *pointers = "", *sizes = "";
     if (v->pointers.count > 0)
         pointers = arena_format(out->arena, "    .pointers = &%s,\n", v->pointers.name);
+    if (v->sizes > 0)
+        sizes = arena_format(out->arena, "    .sizes = %s_sizes_%u,\n", v->family->family->name,
+                             (unsigned)v->sizes);
     text_printf(out,
                 "\nconst kiln_kernel %s_kernel = {\n"
                 "    .key = 0x%016" PRIx64 ",\n"
@@ -72,11 +76,12 @@ static void write_kernel(text *out, const bundle_variant *v)
                 "    .module = &%s_module,\n"
                 "    .launch = launch_%s,\n"
                 "    .run = run_%s,\n"
-                "%s"
+                "%s%s"
                 "    .block = {%u, %u, %u},\n"
                 "    .slot = %u,\n",
                 v->function, v->variant->key, entry, entry, v->owner->variant->entry, entry, entry, pointers,
-                (unsigned)v->block[0], (unsigned)v->block[1], (unsigned)v->block[2], (unsigned)v->slot);
+                sizes, (unsigned)v->block[0], (unsigned)v->block[1], (unsigned)v->block[2],
+                (unsigned)v->slot);
     write_field(out, "max_shared_bytes", v->max_shared_bytes);
     write_field(out, "min_shared_bytes", v->min_shared_bytes);
     write_field(out, "static_shared_bytes", v->static_shared_bytes);
@@ -167,6 +172,7 @@ static void write_family(source *s, const bundle_family *f)
         write_args_assertion(out, &f->calls[i]);
     pointers_write(s->file->arena, out, f);
     extents_write(out, f);
+    sizes_write(out, f);
     write_family_check(s->file->arena, out, f);
     write_call_function(s->file->arena, out, f);
     for (size_t i = 0; i < f->variant_count; i++)

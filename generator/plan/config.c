@@ -128,29 +128,48 @@ static void read_targets(reader *r, const yaml_node *list)
 
 const char image_formats[] = "ptx cubin";
 
+static void add_image_format(reader *r, const char *word, const char *quoted, place at, const char *first)
+{
+    bool *has = strcmp(word, "cubin") == 0 ? &r->plan->has_cubins : &r->plan->has_ptx;
+    if (!words_contain(image_formats, word))
+        diagnose(r->d, at, message_image_unknown, quoted, suggest_text(r->arena, word, image_formats));
+    else if (*has)
+        diagnose(r->d, at, message_image_twice, word, first);
+    else
+        *has = true;
+}
+
 static void read_images(reader *r, const yaml_node *list)
 {
-    bool has_ptx = false, is_known = true;
     if (!reader_is_kind(r, list, YAML_LIST, "images", "a list of image formats"))
         return;
+    r->plan->images_at = list->at;
+    r->plan->has_ptx = false;
     for (const yaml_node *node = list->first; node; node = node->next) {
         if (!reader_is_kind(r, node, YAML_SCALAR, "images", "an image format"))
             continue;
         const yaml_node *first = reader_earlier(list, node);
-        is_known = is_known && words_contain(image_formats, node->text);
-        if (!words_contain(image_formats, node->text))
-            diagnose(r->d, node->at, message_image_unknown, reader_quote(r, node),
-                     suggest_text(r->arena, node->text, image_formats));
-        else if (first)
-            diagnose(r->d, node->at, message_image_twice, node->text, first->at.line);
-        else if (strcmp(node->text, "cubin") == 0)
-            r->plan->has_cubins = true;
-        else
-            has_ptx = true;
+        add_image_format(r, node->text, reader_quote(r, node), node->at,
+                         first ? arena_format(r->arena, "; the first is on line %d", first->at.line) : "");
     }
-    r->plan->images_at = list->at;
-    if (r->plan->has_cubins && !has_ptx && is_known) /* else a word that was meant may be misspelt */
-        diagnose(r->d, list->at, message_images_without_ptx);
+}
+
+/* The words of --images in place of what the configuration lists. */
+static void read_image_option(reader *r, const char *words)
+{
+    const place at = {.file = "--images (IMAGES in CMake)"};
+    const int before = r->d->count;
+    r->plan->image_option = words;
+    r->plan->images_at = at;
+    r->plan->has_ptx = r->plan->has_cubins = false;
+    const char *w = words, *end;
+    do {
+        end = w + strcspn(w, ",");
+        const char *word = arena_string(r->arena, w, (size_t)(end - w));
+        add_image_format(r, word, arena_format(r->arena, "'%s'", quote_text(r->arena, word)), at, "");
+        w = end + 1;
+    } while (*end);
+    r->d->has_usage = r->d->has_usage || r->d->count > before;
 }
 
 const char image_codecs[] = "zstd";
@@ -447,6 +466,8 @@ static void read_root(reader *r, const yaml_node *root)
         else if (keys[i].example)
             diagnose(r->d, root->at, message_missing_key, keys[i].key, keys[i].example);
     }
+    if (r->options->images)
+        read_image_option(r, r->options->images);
     reader_check_ptx_names(r);
     if (r->d->count == 0 && r->options->choose)
         r->options->choose(r->arena, r->plan, r->d, r->options->choose_context);
@@ -470,6 +491,7 @@ plan *config_read_text(arena *a, family_list families, const char *path, const c
     r.options = options ? options : &none;
     r.is_ptx_used = arena_alloc(a, r.options->ptx_count + 1);
     r.plan->families = families;
+    r.plan->has_ptx = true;
     r.plan->config_path = file_is_stream(path) ? "-" : path;
     r.plan->config = data;
     r.plan->config_bytes = bytes;

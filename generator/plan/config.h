@@ -7,6 +7,7 @@
 /* What a command line adds to a configuration. All zero: nothing. */
 typedef struct config_options {
     const char *targets; /* words joined by commas in place of the configuration's */
+    const char *images;  /* likewise */
     const char *const
         *ptx; /* each "NAME=FILE,...": a module of what `ptx: NAME` embeds, one file per target */
     size_t ptx_count;

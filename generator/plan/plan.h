@@ -52,6 +52,7 @@ typedef struct plan {
     const char **inputs; /* the files that were read, the configuration first; no pipes */
     size_t input_count, input_capacity;
     const char *target_option; /* what --targets said in place of the configuration; null: nothing */
+    const char *image_option;  /* likewise of --images */
     const char **ptx_names;    /* of --ptx, of each item that embeds one */
     size_t ptx_name_count, ptx_name_capacity;
     bool replaces_all; /* also files that kiln did not write */
@@ -72,8 +73,9 @@ typedef struct plan {
     size_t tuned_count, tuned_capacity;
     tuned_shape *tuned_shapes; /* of all files, each of a device once */
     size_t tuned_shape_count, tuned_shape_capacity;
-    bool has_cubins;  /* beside PTX */
-    bool is_exported; /* the images are wanted as they are, not as C alone */
+    bool has_ptx, has_cubins; /* the formats of images; one at least */
+    bool is_timed;            /* ptxas runs over the PTX */
+    bool is_exported;         /* the images are wanted as they are, not as C alone */
     place images_at;
     bool is_compressed;
     place compress_at;

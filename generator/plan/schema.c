@@ -506,7 +506,7 @@ void schema_print(text *out, family_list families)
     json_number_member(&j, "maxLength", LONGEST_BUNDLE);
     json_end(&j);
     add_list(&j, "targets", target_names, "what the images are made for");
-    add_list(&j, "images", image_formats, "ptx, which is the default, and cubin beside it");
+    add_list(&j, "images", image_formats, "ptx, which is the default, cubin, or both");
     begin_property(&j, "compress", NULL, "the images, to be expanded when they load");
     add_enum(&j, image_codecs, false);
     json_end(&j);

@@ -99,14 +99,6 @@ static bool read_output(const file_output *f, spool_take *take, void *context)
     return true;
 }
 
-static uint64_t bytes_of(const file_output *f)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < f->range_count; i++)
-        bytes += f->ranges[i].bytes;
-    return bytes;
-}
-
 static bool reads_as(void *file, const char *data, size_t bytes)
 {
     char block[8192];
@@ -189,13 +181,13 @@ bool file_has_line(const char *front, const char *mark)
     return true;
 }
 
-/* Null if the path is not a regular file. Does not block if a pipe takes its place meanwhile. */
-static FILE *open_regular(const char *path)
+/* Null if there is no regular file at the path. Does not block if a pipe takes its place meanwhile. */
+static FILE *open_regular(const char *path, bool follows_links)
 {
     struct stat status;
-    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode))
+    if ((follows_links ? stat : lstat)(path, &status) != 0 || !S_ISREG(status.st_mode))
         return NULL;
-    const int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | (follows_links ? 0 : O_NOFOLLOW));
     FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
     if (descriptor >= 0 && !file)
         close(descriptor);
@@ -205,7 +197,7 @@ static FILE *open_regular(const char *path)
 bool file_is(const char *path, file_form *form, const char *mark)
 {
     enum { FRONT_BYTES = 64 * 1024 };
-    FILE *file = open_regular(path);
+    FILE *file = open_regular(path, false);
     if (!file)
         return false;
     char front[FRONT_BYTES + 1];
@@ -214,18 +206,25 @@ bool file_is(const char *path, file_form *form, const char *mark)
     return form(front, mark);
 }
 
-/* Whether a regular file already has these bytes. */
-static bool is_written(const file_output *f)
+static bool has_these_bytes(const file_output *f, bool follows_links)
 {
-    struct stat status;
-    if (lstat(f->path, &status) != 0 || status.st_size < 0 || (uint64_t)status.st_size != bytes_of(f))
-        return false;
-    FILE *file = open_regular(f->path);
+    FILE *file = open_regular(f->path, follows_links);
     if (!file)
         return false;
     const bool same = read_output(f, reads_as, file) && fgetc(file) == EOF && !ferror(file);
     fclose(file);
     return same;
+}
+
+/* A link is replaced, so it is not written yet. */
+static bool is_written(const file_output *f)
+{
+    return has_these_bytes(f, false);
+}
+
+bool file_is_current(const file_output *f)
+{
+    return has_these_bytes(f, true);
 }
 
 static const char *kind_of(mode_t mode)

@@ -52,6 +52,9 @@ void file_add(file_output *f, spool_range range); /* what is in the spool alread
  * is replaced, not followed. False after a diagnostic, which names the file. */
 bool files_write(arena *a, const file_output *files, size_t count, bool replaces_all, diagnostics *d);
 
+/* Whether there is a file with these bytes at the path, or at the end of a link. */
+bool file_is_current(const file_output *f);
+
 /* Whether none of the files would replace an input; otherwise diagnostics. */
 bool files_spare_inputs(arena *a, const file_output *files, size_t count, const char *const *inputs,
                         size_t input_count, diagnostics *d);

@@ -37,10 +37,9 @@
     M(target_unknown, "expected a target, found %s%s")                                                                 \
     M(target_twice, "expected each target once, found '%s' again%s")                                                     \
     M(image_unknown, "expected an image format, found %s%s")                                                           \
-    M(image_twice, "expected each image format once, found '%s' again; the first is on line %d")                       \
-    M(images_without_ptx, "expected ptx among the images, found cubin alone: newer devices and the emulated driver need it") \
-    M(no_ptxas, "expected ptxas, of the CUDA toolkit, on the PATH for cubin: %s")                                      \
-    M(no_folder, "expected a folder in %s for cubins, found that none can be made: %s")                                \
+    M(image_twice, "expected each image format once, found '%s' again%s")                                            \
+    M(no_ptxas, "expected ptxas, of the CUDA toolkit, on the PATH for %s: %s")                                         \
+    M(no_folder, "expected a folder in %s for ptxas, found that none can be made: %s")                                 \
     M(ptxas_not_run, "expected %s as a cubin for %s, found no file for ptxas or of it: %s")                            \
     M(ptxas_refused, "expected %s as a cubin for %s, found that ptxas says: %s")                                       \
     M(compress_unknown, "expected zstd for 'compress', found %s%s")                                                    \

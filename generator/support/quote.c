@@ -24,6 +24,22 @@ const char *quote_text(arena *a, const char *from)
     return t.data;
 }
 
+const char *quote_shell(arena *a, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+@%";
+    text out = text_new(a);
+    if (*word && !word[strspn(word, plain)])
+        return word;
+    text_add_char(&out, '\'');
+    for (; *word; word++)
+        if (*word == '\'')
+            text_add(&out, "'\\''");
+        else
+            text_add_char(&out, *word);
+    text_add_char(&out, '\'');
+    return out.data;
+}
+
 const char *list_text(arena *a, const char *words)
 {
     text t = text_new(a);

@@ -7,6 +7,9 @@
 /* A text as the user wrote it, short and on one line: control characters as '?', at most 40 characters. */
 const char *quote_text(arena *a, const char *from);
 
+/* A word as a shell takes it: in single quotes where it has to be. */
+const char *quote_shell(arena *a, const char *word);
+
 /* "x y" -> "x, y". */
 const char *list_text(arena *a, const char *words);
 

@@ -17,7 +17,7 @@ extern "C" {
 /* Changes whenever a struct of this file, driver.h or kiln.h changes, or a function that generated code calls. kiln_open
  * refuses a bundle of another layout. In every layout kiln_index begins with `bundle` and kiln_bundle with
  * `layout_version`. */
-#define KILN_LAYOUT_VERSION 2
+#define KILN_LAYOUT_VERSION 3
 
 typedef struct kiln_loader kiln_loader; /* kiln.h */
 
@@ -84,8 +84,10 @@ typedef struct kiln_kernel {
     kiln_launch_function launch;   /* checks its arguments and runs */
     kiln_launch_function run;      /* for who has checked what every variant asks: the family's function */
     const kiln_pointers *pointers; /* what it asks of pointers beyond its family; null: nothing */
-    uint32_t block[3];             /* threads; zeros when each launch says how many */
-    uint32_t slot; /* where its CUfunction is kept; the module's slot for the module's first kernel */
+    /* The integers that it takes, without strides: "4:m:u32 5:n:u32" are params[4] and params[5]. s: signed. Null: none. */
+    const char *sizes;
+    uint32_t block[3]; /* threads; zeros when each launch says how many */
+    uint32_t slot;     /* where its CUfunction is kept; the module's slot for the module's first kernel */
     /* Most dynamic shared memory that a launch asks for, opted in at load where it has to be, and least. */
     uint32_t max_shared_bytes, min_shared_bytes;
     uint32_t static_shared_bytes;       /* what the kernel has beside; 0 for external PTX */

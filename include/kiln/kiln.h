@@ -11,8 +11,23 @@
  * Threads: every function may be called from any thread at once, except kiln_open, kiln_close and kiln_forget of the same
  * loader.
  * A kernel is loaded on its first use, once, also when threads race for it; the losers call options.wait until it is
- * there. A loader loads one module at a time. After kiln_preload no launch of those kernels loads or waits, so they
- * may run on real-time threads and be captured into CUDA graphs.
+ * there. A loader loads one module at a time. Preloaded kernels can be captured into CUDA graphs.
+ *
+ * Real time: preload every kernel that the calls may choose. Then a call that succeeds takes no lock, allocates nothing,
+ * loads nothing and makes no system call in this library. A test checks it (tests/bundle/realtime_test.c).
+ * - It holds for all generated functions (NAME_FAMILY and its _pick, _candidates and _workspace, NAME_FAMILY_VARIANT, and the
+ *   others), kiln_launch, kiln_preload of loaded kernels, kiln_begin, kiln_check_pointers, kiln_usable, and all functions
+ *   that take no loader, except kiln_driver_load, kiln_driver_close and kiln_describe_driver.
+ * - A call that launches makes one call of the driver: cuLaunchKernel, or cuLaunchKernelEx where options.overlap_launches
+ *   applies. Other calls make none; none asks which context is current. Whatever the driver does in that call is beyond
+ *   this library: it may lock, allocate, and wait for room in a full stream.
+ * - A call that fails takes the loader's error lock while 40 bytes are copied, as kiln_last_error does. If another thread
+ *   holds it, the call waits with options.wait, which yields by default. Under SCHED_FIFO a thread yields only to threads of its
+ *   priority: where threads of several priorities share a processor and a loader, pass an options.wait that sleeps.
+ * - Stack and time are bounded: see below for the stack; a choice takes time in proportion to the family's variants.
+ * - The program's part: lock the memory (mlockall), since a first touch of a page faults, and link with -Wl,-z,now, since a
+ *   function's first call is resolved by the dynamic linker otherwise.
+ * - No function may be called from a signal handler.
  *
  * Errors: a status. kiln_last_error has the details of the loader's most recent failure.
  *
@@ -72,6 +87,18 @@ typedef struct kiln_error {
     size_t log_bytes; /* text in options.log after this failure, without its NUL; 0 for none */
 } kiln_error;
 
+/* One launch, for kiln_options.launch_hook. Only the kernel outlives the call of the hook. trace.h reads the sizes by name. */
+typedef struct kiln_launch_event {
+    const kiln_kernel *kernel;
+    const void *const *params; /* as for cuLaunchKernel */
+    CUstream stream;
+    const uint64_t *grid;  /* 3: thread blocks */
+    const uint32_t *block; /* 3: threads */
+    uint32_t shared_bytes; /* dynamic shared memory per thread block */
+    int is_after;          /* 0 before the launch, 1 after it */
+    int driver_result;     /* the CUresult after the launch; 0 before it */
+} kiln_launch_event;
+
 typedef struct kiln_options {
     void (*wait)(
         void *context); /* called again and again while another thread loads; null: yields the processor */
@@ -91,6 +118,12 @@ typedef struct kiln_options {
      * not write constant arguments (NAME.h says which) unless a copy, an event or the host has waited for
      * these launches. */
     int overlap_launches;
+    /* For tracing: called before and after each launch, on the thread that launches; null: none. A launch is a call of
+     * cuLaunchKernel or cuLaunchKernelEx, also while a graph is captured and when the driver refuses it. No launch: a
+     * call that the runtime refuses, one without work, KILN_NO_LAUNCH, a load, the replay of a graph. The kernel is loaded
+     * before the first of the two calls. A hook may call the driver; with this loader it must not launch, load or close. */
+    void (*launch_hook)(void *context, const kiln_launch_event *event);
+    void *launch_hook_context;
 } kiln_options;
 
 /* What selection, dispatch and launch geometry may depend on. */
@@ -197,11 +230,12 @@ typedef enum kiln_fit {
     KILN_FIT = 0,
     KILN_FIT_DEVICE_TOO_OLD = 1, /* made for a newer architecture */
     KILN_FIT_OTHER_DEVICE = 2,   /* architecture- or family-specific, or a cubin, and not for this device */
-    KILN_FIT_DRIVER_TOO_OLD = 3  /* the device could run it, the driver is older than the image needs */
+    KILN_FIT_DRIVER_TOO_OLD = 3, /* the device could run it, the driver is older than the image needs */
+    KILN_FIT_NOT_PTX = 4         /* a cubin, and kiln_options.ptx_only is set */
 } kiln_fit;
 kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image);
 
-/* The best image for a device, or null: an exact cubin, then architecture- or family-specific PTX, then the newest
+/* The best image for a device, or null: a cubin for exactly this device, then architecture- or family-specific PTX, then the newest
  * base PTX, always of those that fit. */
 const kiln_image *kiln_select(const kiln_device *device, const kiln_module *module);
 

@@ -31,6 +31,8 @@
 
 #include <string.h>
 
+#include <mutex>
+
 #include <kiln/kiln.h>
 
 namespace kiln {
@@ -106,6 +108,24 @@ class driver {
     status check(const char *call, int result) noexcept
     {
         return result == 0 ? KILN_OK : fail(KILN_ERROR_DRIVER, call, result);
+    }
+
+    /* Makes the device's primary context current on this thread, as cudaSetDevice does, and keeps it for as long as the
+     * process lives. For threads that no other library has given a context. */
+    status set_device(int ordinal = 0) noexcept
+    {
+        CUcontext before{}, primary{};
+        int device{};
+        status done = check("cuInit", table_.init(0));
+        if (done)
+            done = check("cuDeviceGet", table_.device_get(&device, ordinal));
+        if (done)
+            done = check("cuCtxGetCurrent", table_.ctx_get_current(&before));
+        if (done)
+            done = check("cuDevicePrimaryCtxRetain", table_.device_primary_ctx_retain(&primary, device));
+        if (done && before != primary)
+            return check("cuCtxSetCurrent", table_.ctx_set_current(primary));
+        return done ? check("cuDevicePrimaryCtxRelease", table_.device_primary_ctx_release(device)) : done;
     }
 
     /* The status of the most recent failure of load or check. */
@@ -282,6 +302,129 @@ class loader {
 
     kiln_loader *at_ = nullptr;
     bool is_open_ = false;
+};
+
+/* Device memory that frees itself. The context that it was allocated in must be current then, and so must the driver be
+ * loaded. */
+class memory {
+  public:
+    memory() noexcept = default;
+    ~memory()
+    {
+        free();
+    }
+    memory(const memory &) = delete;
+    memory &operator=(const memory &) = delete;
+
+    /* As cuMemAlloc, after what it had is freed. No bytes are one, so that the address is never null. */
+    status allocate(driver &driver, size_t bytes) noexcept
+    {
+        free();
+        driver_ = &driver;
+        return driver.check("cuMemAlloc", driver->mem_alloc(&address_, bytes ? bytes : 1));
+    }
+    /* allocate, then a copy of these bytes; allocate, then zeros. */
+    status upload(driver &driver, const void *from, size_t bytes) noexcept
+    {
+        const status allocated = allocate(driver, bytes);
+        return allocated ? driver.check("cuMemcpyHtoD", driver->memcpy_htod(address_, from, bytes))
+                         : allocated;
+    }
+    status zeros(driver &driver, size_t bytes) noexcept
+    {
+        const status allocated = allocate(driver, bytes);
+        return allocated ? driver.check("cuMemsetD8", driver->memset_d8(address_, 0, bytes)) : allocated;
+    }
+    /* Waits for the null stream's work, as cuMemcpyDtoH does. */
+    status download(void *to, size_t bytes) const noexcept
+    {
+        return driver_->check("cuMemcpyDtoH", (*driver_)->memcpy_dtoh(to, address_, bytes));
+    }
+    void free() noexcept
+    {
+        if (address_)
+            (void)(*driver_)->mem_free(address_);
+        address_ = 0;
+    }
+    CUdeviceptr address() const noexcept
+    {
+        return address_;
+    }
+
+  private:
+    driver *driver_ = nullptr;
+    CUdeviceptr address_ = 0;
+};
+
+/* A bundle in a plugin or an operator, which other code's threads call in other code's contexts: one driver, and a loader
+ * for each context, opened when it is first asked for.
+ *
+ *     static kiln::loaders<APPKERNELS_SLOTS> loaders{appkernels_bundle};
+ *     kiln::loader *loader{};
+ *     kiln::status s = loaders.current(loader);
+ *     if (s)
+ *         s = appkernels_nf4_quantize(*loader, stream, args);
+ *
+ * Its contexts have to live as long as it does, as primary contexts do. Its destructor calls nothing in the driver, because
+ * at the end of a process the contexts may be gone: it forgets its loaders. */
+template <size_t Slots, size_t Contexts = 16> class loaders {
+  public:
+    explicit loaders(const kiln_bundle &bundle, const char *driver_path = nullptr) noexcept
+        : bundle_(bundle), driver_path_(driver_path)
+    {
+    }
+    ~loaders()
+    {
+        for (entry &at : entries_)
+            if (at.loader.is_open())
+                at.loader.forget();
+    }
+    loaders(const loaders &) = delete;
+    loaders &operator=(const loaders &) = delete;
+
+    /* Loads the driver if that was not done yet. Any thread may call it. */
+    status load() noexcept
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return driver_->library ? status{} : driver_.load(driver_path_);
+    }
+    /* The loader of the context that is current on this thread. It is set after a failure too, for kiln::describe.
+     * TOO_FEW_SLOTS: there are more than Contexts contexts. NO_CONTEXT; what load and kiln_open fail with. */
+    status current(kiln::loader *&loader) noexcept
+    {
+        CUcontext context{};
+        loader = &entries_[0].loader;
+        status done = load();
+        if (!done)
+            return done;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        done = driver_.check("cuCtxGetCurrent", driver_->ctx_get_current(&context));
+        if (!done)
+            return done;
+        for (entry &at : entries_) {
+            loader = &at.loader;
+            if (!loader->is_open())
+                return loader->open(at.storage, driver_, bundle_);
+            if (at.storage.loader.context == context)
+                return KILN_OK;
+        }
+        return KILN_ERROR_TOO_FEW_SLOTS;
+    }
+    kiln::driver &driver() noexcept
+    {
+        return driver_;
+    }
+
+  private:
+    struct entry {
+        kiln::storage<Slots> storage;
+        kiln::loader loader;
+    };
+    const kiln_bundle &bundle_;
+    const char *const driver_path_;
+    kiln::driver driver_;
+    entry entries_[Contexts];
+    std::mutex mutex_;
 };
 
 /* Writes a line of text about a status that is not ok, with the details that the driver or the loader has,

@@ -151,7 +151,7 @@ def layout(scratch):
     asserted = {name: (int(size), {m: int(o) for m, o in re.findall(r"AT\(([\w.]+), (\d+)\)", rest)}) for name, size, rest in
                 re.findall(r"#define STRUCT (\w+)\n_Static_assert\(sizeof\(STRUCT\) == (\d+)(.*?)\);\n#undef", text, re.S)}
     expect(asserted == dict(stated(json.loads((scratch / "sample.json").read_text()))), "the C asserts what the manifest states")
-    changed = re.sub(r"(\b(?:a|x|n|library|log|status|cycles|slot_count|key|args_bytes), )(\d+)\)", r"\g<1>1\2)", text)
+    changed = re.sub(r"(\b(?:a|x|n|library|params|log|status|cycles|slot_count|key|args_bytes), )(\d+)\)", r"\g<1>1\2)", text)
     wrong.write_text(re.sub(r"(kiln_slot|kiln_loader)\n_Static_assert\(sizeof\(STRUCT\) == ", r"\g<0>1", changed))
     for compiler in compilers("gcc", "clang", "aarch64-linux-gnu-gcc"):
         command = [compiler, *C_FLAGS, "-fsyntax-only", f"-I{SOURCE_DIR}/include"]
@@ -302,6 +302,82 @@ def cubins(scratch):
     for compiler in compilers("gcc", "clang"):
         run(compiler, *C_FLAGS, "-c", f"-I{SOURCE_DIR}/include", "-o", scratch / "sample.o", scratch / "one" / "sample.c")
     expect(data["min_driver"] < 13000, "min_driver is that of PTX")
+
+
+PTXAS = """#!/bin/sh
+# A ptxas that takes its time over a wide kernel, and makes its mark, the target and the PTX of it.
+if [ "$1" = --version ]; then echo "release 13.0, V13.0.88"; exit; fi
+if grep -q 'entry .*_wide' "$4"; then i=0; while [ $i -lt 40000 ]; do i=$((i + 1)); done; fi
+{ printf '\\177ELF%s ' "$1"; cat "$4"; } > "$3"
+"""
+
+
+def false_ptxas(scratch):
+    """An environment with one."""
+    folder = scratch / "toolkit"
+    folder.mkdir()
+    (folder / "ptxas").write_text(PTXAS)
+    (folder / "ptxas").chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+@verb
+def only_cubins(scratch):
+    """Without PTX there is a cubin for each target, with the hash of its PTX; all else is as with PTX."""
+    environment = false_ptxas(scratch)
+    config = scratch / "sample.yaml"
+    config.write_text((HERE / "sample.yaml").read_text().replace("images: [ptx]", "images: [cubin]"))
+    generate(scratch / "cubins", config, env=environment)
+    generate(scratch / "ptx", config, options=("--images", "ptx"))
+    generate(scratch / "both", config, options=("--images", "ptx,cubin"), env=environment)
+    cubins, ptx, both = (json.loads((scratch / name / "sample.json").read_text()) for name in ("cubins", "ptx", "both"))
+    expect(cubins["ptxas"] == both["ptxas"] == "13.0, V13.0.88" and "ptxas" not in ptx, "the version of ptxas")
+    expect((cubins["min_driver"], both["min_driver"]) == (13000, ptx["min_driver"]), "the drivers")
+    for one, text, two in zip(cubins["variants"], ptx["variants"], both["variants"]):
+        images, texts = one.pop("images"), text.pop("images")
+        expect(one == text, f"{one['id']} differs")
+        expect(two["images"] == texts + images, f"{one['id']} has both")
+        expect(all(i["format"] == "cubin" and i["min_driver"] == 13000 for i in images), f"{one['id']}: {images}")
+        usable = cubins["targets"][cubins["targets"].index(texts[0]["target"]):]
+        expect([i["target"] for i in images] == usable, f"{one['id']} has cubins for each target: {images}")
+        for image in images:
+            own = [t for t in texts if cubins["targets"].index(t["target"]) <= cubins["targets"].index(image["target"])][-1]
+            expect(image["ptx_xxh3_128"] == own["xxh3_128"], f"{one['id']} for {image['target']}: the hash of the PTX")
+            expect(image["bytes"] == own["bytes"] + len(f"\x7fELF-arch={image['target']} "), f"{image}: of this PTX")
+    source = (scratch / "cubins/sample.c").read_text()
+    expect("KILN_IMAGE_PTX" not in source and "KILN_IMAGE_CUBIN" in source, "the formats in C")
+    expect("--images ptx" in (scratch / "ptx/sample.h").read_text().splitlines()[0], "how to remake it")
+    generate(scratch / "cubins", config, options=("--check",), env=environment)
+    said = run(GENERATOR, "diff", scratch / "ptx/sample.json", scratch / "cubins/sample.json", status=4)
+    expect("sm_75 is gone" in said and "sm_75 cubin is new" in said, f"kiln diff: {said}")
+
+
+@verb
+def times(scratch):
+    """What ptxas takes: each PTX image, slowest first, and no byte of the bundle changes."""
+    environment = false_ptxas(scratch)
+    generate(scratch / "one")
+    rows = generate(scratch / "two", options=("--times", "--quiet"), env=environment)
+    expect(bytes_of(scratch / "one") == bytes_of(scratch / "two"), "times change the bytes")
+    heading, *lines = [line.split("\t") for line in rows.splitlines()]
+    expect(heading == ["variant", "target", "milliseconds"], f"the heading: {heading}")
+    images = {(v["id"], i["target"]) for v in json.loads((scratch / "one/sample.json").read_text())["variants"] for i in v["images"]}
+    expect(len(lines) == len(images) and {(v, t) for v, t, _ in lines} == images, f"a row for each image: {lines}")
+    taken = [float(ms) for _, _, ms in lines]
+    expect(taken == sorted(taken, reverse=True) and taken[-1] > 0, f"slowest first: {taken}")
+    wide = sum("wide" in v for v, _, _ in lines)
+    expect(wide > 2 and all("wide" in v for v, _, _ in lines[:wide]), f"the slow ones: {lines}")
+    said = generate(scratch / "two", options=("--times", "--jobs", "4", "--images", "cubin"), env=environment).splitlines()
+    expect(said[0].startswith("sample: ") and said[1] == "\t".join(heading), f"what is printed: {said[:2]}")
+    expect({tuple(line.split("\t")[:2]) for line in said[2:-1]} == images, "a bundle without PTX is of the same PTX")
+    total = re.fullmatch(rf"total of {len(images)} images: ([0-9.]+) ms, ptxas 13.0, V13.0.88", said[-1])
+    summed = sum(float(line.split("\t")[2]) for line in said[2:-1])
+    expect(total and abs(float(total[1]) - summed) < 0.06 * len(images), f"the total: {said[-1]}, summed {summed}")
+    (scratch / "toolkit/ptxas").write_text(PTXAS.replace("if grep", 'if grep -q "entry .*_wide" "$4"; then echo "fatal: too wide"; exit 1; fi\nif grep'))
+    before = sorted(os.listdir(scratch))
+    said = generate(scratch / "three", options=("--times",), env=environment, status=1)
+    expect("as a cubin for sm_80, found that ptxas says: fatal: too wide" in said, f"a refusal: {said}")
+    expect(sorted(os.listdir(scratch)) == sorted([*before, "three"]) and not list((scratch / "three").iterdir()), "nothing is written")
 
 
 # ---- determinism -----------------------------------------------------------------------------------------------------

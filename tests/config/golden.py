@@ -169,7 +169,7 @@ def test_readme(kiln):
 def rebuild(kiln):
     """What goes wrong with the page's comparison with a rebuild, of the first page's configuration."""
     first = (HERE.parent.parent / "README.md").read_text()
-    config = textwrap.dedent(re.search(r"^ +```yaml\n(.*?)^ +```", first, re.M | re.S)[1])
+    config = textwrap.dedent(re.search(r"^```yaml\n(.*?)^```", first, re.M | re.S)[1])
     command = re.search(r"^    (kiln generate .* && cmp .*)$", PAGE.read_text(), re.M)[1]
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "kernels.yaml").write_text(config)

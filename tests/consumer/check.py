@@ -13,7 +13,7 @@ import shutil
 import sys
 import textwrap
 
-from common import HERE, RESULT, expect, main, need, run
+from common import HERE, INIT_RESULT, RESULT, expect, main, need, run, skip
 
 CMAKE = sys.argv[1]
 SOURCE_DIR, DRIVER, KILN = (pathlib.Path(a).resolve() for a in sys.argv[2:5])
@@ -143,24 +143,47 @@ def write_readme_project(scratch, steps):
     (scratch / "CMakeLists.txt").write_text(example["cmake"].replace("target_link", app + "target_link", 1))
 
 
-def readme(scratch):
-    """The README's own example, as it stands there: it builds, runs, and verifies its bundle."""
-    steps = (SOURCE_DIR / "README.md").read_text().partition("\n## Four steps\n")[2].partition("\n## ")[0]
-    write_readme_project(scratch, steps)
-    configure(scratch, "-G", "Ninja", f"-DCMAKE_C_COMPILER_LAUNCHER={HERE / 'unoptimised'}")
-    build(scratch)
-    expect(run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", scratch / "build/app") == "success\n", "the example runs")
+def same_lines(block, text):
+    """Whether the block's lines stand in the text one after another, at whatever depth."""
+    return "\n".join(line.strip() for line in block.strip().splitlines()) in "\n".join(line.strip() for line in text.splitlines())
 
-    verify, driver = re.search(r"^ +(KILN_EMU_CHECK=all build/\S+ --driver) build/(\S+)$", steps, re.M).groups()
-    checks, program, option = verify.split()
-    configure(scratch, "-DKILN_TOOLS=ON")
-    build(scratch, "app_verify")
-    output = run("env", checks, scratch / program, option, scratch / "build" / driver)  # app_verify built it too
+
+def readme(scratch):
+    """The first page's project, as it stands there: in C and C++ it prints what the page says, and its bundle verifies."""
+    page = (SOURCE_DIR / "README.md").read_text()
+    folder = HERE / "first_page"
+    blocks = {}
+    for language, code in re.findall(r"^```(\w+)\n(.*?)^```", page, re.M | re.S):
+        blocks.setdefault(language, []).append(code)
+    for language, file in (("yaml", "kernels.yaml"), ("cmake", "CMakeLists.txt"), ("c", "main.c"), ("cpp", "main.cpp")):
+        (block,) = blocks[language]
+        expect(same_lines(block, (folder / file).read_text()), f"README.md's block of {language} is in {folder / file}")
+    for name in "c", "cpp":
+        project = scratch / name
+        shutil.copytree(folder, project)
+        (project / "kiln").symlink_to(SOURCE_DIR)
+        if name == "cpp":
+            lists = project / "CMakeLists.txt"
+            lists.write_text(lists.read_text().replace("LANGUAGES C)", "LANGUAGES CXX)").replace("main.c)", "main.cpp)"))
+        configure(project, "-G", "Ninja", *WITH_KILN, "-DCMAKE_CXX_FLAGS=-std=c++17 -Wall -Wextra -Werror")
+        build(project)
+        output = run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", project / "build/app")
+        expect([output] == blocks["text"], f"the program in {name} prints what the page says: {output}")
+
+    project = scratch / "c"
+    _, verification = blocks["sh"]
+    add_verify = re.search(r"`(kiln_add_verify\(.+?\))`", page)[1]
+    lists = project / "CMakeLists.txt"
+    lists.write_text(f"{lists.read_text()}{add_verify}\n")
+    configure(project, "-DKILN_TOOLS=ON")
+    build(project, "app_verify")
+    checks, device, program, option, driver = verification.splitlines()[1].split()
+    output = run("env", checks, device, project / program, option, project / driver)  # app_verify built the driver too
     expect(re.search(r"\n(\d+) variants: \1 right, 0 executed", output), f"the example verifies its bundle:\n{output}")
-    expect("(default: 1)" in run(scratch / program, "--help"), "one kind of input at each size is the default")
-    configure(scratch, "-DKILN_VERIFY_INPUTS=0")
-    build(scratch, "app_verify")
-    expect("(default: all)" in run(scratch / program, "--help"), "KILN_VERIFY_INPUTS changes the default")
+    expect("(default: 1)" in run(project / program, "--help"), "one kind of input at each size is the default")
+    configure(project, "-DKILN_VERIFY_INPUTS=0")
+    build(project, "app_verify")
+    expect("(default: all)" in run(project / program, "--help"), "KILN_VERIFY_INPUTS changes the default")
 
 
 def readme_products(scratch):
@@ -177,6 +200,30 @@ def readme_products(scratch):
         entries = [json.loads(line)["kernel"] for line in report.read_text().splitlines()]
         expect(entries == ["nf4_quantize_f32_64_low", "nf4_gemm_f16_f32_low_mma_8_32_8_compact_2_1",
                            "nf4_gemm_transposed_f16_f32_low_mma_8_8_8_8_compact_any"], f"what ran on {device}: {entries}")
+
+
+def init_c(scratch):
+    """What `kiln init` writes, with kiln's sources elsewhere and a generator that is there."""
+    project = scratch / "a project"
+    run(KILN, "init", project, "--targets", "sm_80")
+    configure(project, "-G", "Ninja", "-DKILN_TOOLS=OFF", *WITH_KILN)
+    output = build(project)
+    expect("warning" not in output, f"the first build warns of nothing:\n{output}")
+    output = run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", "KILN_EMU_DEVICE=sm_80", "KILN_EMU_CHECK=all", project / "build/app")
+    expect(output == INIT_RESULT, f"the program is right: {output}")
+
+
+def init_cxx(scratch):
+    """The same in C++ alone, with kiln as a folder beside it and its tools, by the commands that `kiln init` prints."""
+    project = scratch / "project"
+    output = run(KILN, "init", project, "--cxx", "--targets", "sm_80")
+    (project / "kiln").symlink_to(SOURCE_DIR)
+    commands = re.findall(r"^  (cmake .*)$", output, re.M)
+    expect(len(commands) == 3, f"three commands: {output}")
+    commands[0] = commands[0].replace("-DKILN_SOURCE_DIR=KILN", f"-G Ninja -DCMAKE_C_COMPILER_LAUNCHER={HERE / 'unoptimised'}")
+    for command in commands:
+        output = run("bash", "-c", command)
+    expect(output.endswith(INIT_RESULT), f"the program is right: {output}")
 
 
 ADD_VERIFY = "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddVerify.cmake)\nadd_library(x INTERFACE)\n"
@@ -219,8 +266,16 @@ def messages(scratch):
              (ADD_VERIFY + "kiln_add_verify(v x UNCOMPARED a/type=f32)", "", "UNCOMPARED lists 'a/type=f32'; a family's or an"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\n", "there is no generator; a cross build"),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR no)", "bundle: x\n", "neither a target nor a program: "),
-             ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)", "bundle: x\n", "bundles are written in C: "),
-             ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\ncompress: zstd\n", "says 'compress: zstd', but there is no kiln::zstd"),
+             ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)", "bundle: x\ncompress: zstd\n",
+              "there is no kiln::zstd, which expands them: install libzstd-dev, with which kiln builds it"),
+             ("kiln_add_bundle(x CONFIG k.yaml IMAGES sass)", "", "IMAGES lists 'sass'; there are ptx and cubin"),
+             ("kiln_add_bundle(x COMMITTED . SHARDS 2)", "", "the files of COMMITTED say how many there are"),
+             ("kiln_add_bundle(x COMMITTED nowhere)", "", "nowhere/x.json, which COMMITTED needs; `kiln generate` writes it"),
+             ("kiln_add_bundle(x COMMITTED nowhere CONFIG k.yaml LOCK l.yaml)", "bundle: y\n", "the two names must be the same, except"),
+             (ADD_VERIFY + "set_target_properties(x PROPERTIES KILN_PTX_BUNDLE x_ptx)\nkiln_add_verify(v x)", "",
+              "the images of x are cubins alone, and the program runs the PTX that they are made of"),
+             ("kiln_add_bundle(x CONFIG \"\" SHARDS 2)", "", "nothing stands after CONFIG"),
+             ("kiln_add_bundle(x CONFIG k.yaml TARGETS \"80;sm90\")", "", "TARGETS lists 'sm90'"),
              ("kiln_add_bundle(x CONFIG none.yaml)", "", "there is no "),
              ("kiln_add_bundle(x CONFIG k.yaml)", "targets: [sm_75]\n", "has no line 'bundle: x'"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: y # why\n", "says 'bundle: y'; the two names must be the"),
@@ -256,6 +311,40 @@ def cuda_subfolder(scratch):
         expect(run(scratch / "build" / app, DRIVER) == "success, 42 36 30\n", f"{app} runs")
 
 
+def toolchains(scratch):
+    """A machine, or a C library, on which the runtime cannot work is named when kiln is configured."""
+    no_libc = 'set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\nset(CMAKE_EXE_LINKER_FLAGS_INIT "-nostdlib")\n'
+    narrow = 'set(CMAKE_C_FLAGS_INIT "-U__SIZEOF_POINTER__ -D__SIZEOF_POINTER__=4")\n'
+    for name, text, says in (("no_libc", no_libc, "undefined reference to `dlopen'"),
+                             ("narrow", narrow, "#error kiln needs a 64-bit little-endian machine with 64-bit long and 32-bit int")):
+        file = scratch / f"{name}.cmake"
+        file.write_text(text)
+        output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / name, "-G", "Ninja", f"-DCMAKE_TOOLCHAIN_FILE={file}", fails=True)
+        for part in ("cannot make programs with kiln's runtime, which needs C11 and dlopen on a 64-bit little-endian machine:", says):
+            expect(part in " ".join(output.split()), f"{name}: expected '{part}' in:\n{output}")
+
+
+def nvtx(scratch):
+    """A range per launch inside the program's own, as a library sees them that NVTX loads where a profiler would be."""
+    need("nvcc", "cc")
+    toolkit = pathlib.Path(shutil.which("nvcc")).resolve().parent.parent
+    headers = [folder for folder in (toolkit / "include", *toolkit.glob("targets/*/include")) if (folder / "nvtx3/nvToolsExt.h").exists()]
+    if not headers:
+        skip(f"{toolkit} has no nvtx3/nvToolsExt.h")
+    project = scratch / "project"
+    shutil.copytree(HERE / "nvtx", project)
+    shutil.copy(HERE / "minimal/kernels.yaml", project)
+    configure(project, "-G", "Ninja", *WITH_KILN)
+    build(project)
+    variant = re.search(r'"id": "(nf4_quantize/[^"]+)"', (project / "build/minimal.json").read_text())[1]
+    ranges = scratch / "ranges.so"
+    run("cc", "-shared", "-fPIC", "-isystem", headers[0], HERE / "nvtx_ranges.c", "-o", ranges)
+    output = run("env", f"NVTX_INJECTION64_PATH={ranges}", project / "build/app", DRIVER)
+    launches = "".join(f"    nf4_quantize n={n} grid {(n + 4095) // 4096} block 256 shared 0 {variant}\n    end\n" for n in (64, 128))
+    expect(output == f"step\n{launches}end\nsuccess\n", f"the ranges:\n{output}")
+    expect(run(project / "build/app", DRIVER) == "success\n", "without a profiler")
+
+
 def missing_package(scratch):
     """What is not installed is named with the command that installs it."""
     output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "build", "-DCMAKE_FIND_ROOT_PATH=/nonexistent",
@@ -264,4 +353,4 @@ def missing_package(scratch):
     expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
 
 
-main((minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, missing_package, cuda_subfolder), sys.argv[5])
+main((init_c, init_cxx, minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, toolchains, missing_package, cuda_subfolder, nvtx), sys.argv[5])

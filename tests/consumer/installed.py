@@ -15,7 +15,7 @@ import sys
 import textwrap
 import time
 
-from common import HERE, RESULT, expect, main, need, run, skip
+from common import HERE, INIT_RESULT, RESULT, expect, main, need, run, skip
 
 CMAKE, BUILD_DIR, PREFIX = sys.argv[1], *(pathlib.Path(a).resolve() for a in sys.argv[2:4])
 SOURCE_DIR = HERE.parent.parent
@@ -37,6 +37,7 @@ def install(scratch):
     for text in texts:
         for folder in (scratch, SOURCE_DIR, BUILD_DIR):
             expect(str(folder) not in text.read_text(), f"{text} names {folder}")
+    expect(run(GENERATOR, "--help").splitlines()[-1] == f"emulated driver: {driver()}", "kiln --help has the emulated driver's path")
     config = HERE / "minimal/kernels.yaml"
     variant = run(GENERATOR, "list", config).split()[1]
     output = run(PREFIX / "bin/kiln-profile", config, "--variant", variant, "--target", "sm_90", "--args", "n=4096")
@@ -46,27 +47,38 @@ def install(scratch):
     expect(f"<code>{variant.replace('/', '/<wbr>').replace(',', ',<wbr>')}</code>" in output, "kiln-report shows the bundle")
 
 
-def packages(scratch):
-    """cpack's archive has all that is installed, each Debian package its part, and the programs run from where they land."""
-    need("dpkg-deb", "dpkg-shlibdeps")
-    cpack = pathlib.Path(CMAKE).with_name("cpack")
-    run(cpack, "--config", BUILD_DIR / "CPackConfig.cmake", "-G", "TGZ;DEB", "-B", scratch, cwd=scratch)
-    archive = next(scratch.glob("kiln-*.tar.gz"))
-    shutil.unpack_archive(archive, scratch / "archive")
-    root = next((scratch / "archive").iterdir())
-    files = {p.relative_to(root).as_posix() for p in root.rglob("*") if not p.is_dir()}
-    expect(run(root / "bin/kiln", "--version").startswith("kiln "), "the archive's kiln runs")
-    found = {}
-    for package in scratch.glob("*.deb"):
-        name = run("dpkg-deb", "-f", package, "Package").strip()
-        rows = [line.split() for line in run("dpkg-deb", "-c", package).splitlines()]
-        found[name] = {row[5].removeprefix("./usr/") for row in rows if not row[0].startswith("d")}
-    expect(sorted(found) == ["kiln", "kiln-tools", "libkiln-dev"], f"the packages: {sorted(found)}")
-    expect(set().union(*found.values()) == files and sum(map(len, found.values())) == len(files),
-           f"each file is in one package: {files ^ set().union(*found.values())}")
-    for name, file in (("libkiln-dev", "include/kiln/kiln.h"), ("kiln", "bin/kiln"), ("kiln-tools", "bin/kiln-verify"),
-                       ("libkiln-dev", "share/doc/kiln/LICENSE"), ("libkiln-dev", "share/doc/kiln/NOTICES")):
-        expect(file in found.get(name, ()), f"{name} has {file}")
+def components(scratch):
+    """Each that is installed is found; one that is not is an error with what to do, unless it is optional."""
+    prefix, folder = scratch / "prefix", scratch / "app"
+    shutil.copytree(PREFIX, prefix)
+    folder.mkdir()
+    package = next(prefix.rglob("kilnConfig.cmake")).parent
+
+    def found(words, error="", languages="C"):
+        (folder / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.22)\nproject(app LANGUAGES {languages})\n"
+                                               f"find_package(kiln 0.3 REQUIRED {words})\n"
+                                               "message(STATUS \"tools are here: ${kiln_tools_FOUND}\")\n")
+        output = configure(folder, f"-DCMAKE_PREFIX_PATH={prefix}", fails=bool(error))
+        expect(error in " ".join(output.split()), f"find_package(kiln {words}) of {languages}:\n{output}")
+        return output
+    found("")
+    found("", languages="CXX")
+    expect("tools are here: TRUE" in found("COMPONENTS runtime generator tools"), "tools are found")
+    found("COMPONENTS tools tuning", "component tuning: there is no such component; there are runtime, generator, tools and zstd")
+    (package / "kilnToolsTargets.cmake").unlink()
+    found("COMPONENTS generator")
+    expect("tools are here: FALSE" in found("OPTIONAL_COMPONENTS tools tuning"), "optional tools are not found")
+    tools = "component tools: install the package kiln-tools, or configure kiln with -DKILN_TOOLS=ON and install it again"
+    found("COMPONENTS runtime tools", tools)
+    (package / "kilnGeneratorTargets.cmake").unlink()
+    (package / "kilnZstdTargets.cmake").unlink(missing_ok=True)
+    found("COMPONENTS runtime")
+    found("COMPONENTS generator tools zstd", "component generator: install the package kiln, or configure kiln with -DKILN_GENERATOR=ON "
+          f"and install it again {tools} component zstd: kiln was built without libzstd.a: install libzstd-dev")
+    shutil.rmtree(folder / "build")
+    next(prefix.rglob("libkiln_runtime.a")).write_bytes(b"!<arch>\n")
+    output = found("COMPONENTS runtime", f"do not link with the kiln in {package}, whose runtime is for ")
+    expect("undefined reference to `kiln_version'" in output, f"what the linker said: {output}")
 
 
 def project(scratch, name, *of_minimal):
@@ -192,6 +204,25 @@ def find_package(scratch):
 # ---- other ways in --------------------------------------------------------------------------------------------------
 
 
+def init(scratch):
+    """Projects that `kiln init` writes, by the commands that it prints: in C, in C++ alone, for a model; they verify their bundle."""
+    sys.path.insert(0, str(SOURCE_DIR / "tests/init"))
+    import models
+    model = models.make(scratch, "qwen2")[0]
+    for name, *options in (("in C",), ("in C++", "--cxx"), ("of a model", "--model", model)):
+        folder = scratch / name
+        output = run(GENERATOR, "init", folder, "--targets", "sm_80", *options)
+        commands = re.findall(r"^  (cmake .*)$", output, re.M)
+        expect(len(commands) == 3 and f"-DCMAKE_PREFIX_PATH='{PREFIX}'" in commands[0].replace("'-DCMAKE_PREFIX_PATH=", "-DCMAKE_PREFIX_PATH='"),
+               f"three commands, the first with this prefix: {output}")
+        for command in commands:
+            output = run("bash", "-c", command, env=os.environ | {"CMAKE_GENERATOR": "Ninja"})
+        expect(output.endswith(INIT_RESULT) if "--model" not in options else "\n15 calls, 0 wrong\n" in output, f"{name}: {output}")
+        if "--model" not in options:
+            output = run(folder / "build/appkernels_verify", "--driver", driver(), "--max-elements", "65536")
+            expect(re.search(r"\n(\d+) variants: \1 right, 0 executed", output), f"{name}: verified: {output}")
+
+
 def makefiles(scratch):
     """The same with make: depfile and options, and nothing for ever."""
     need("make")
@@ -220,6 +251,8 @@ def pkg_config(scratch):
     run("make", "-C", folder, env=environment)
     expect(run(folder / "app", driver()) == RESULT, "the program runs")
     expect("up to date" in run("make", "-C", folder, env=environment), "make has nothing to do then")
+    path = run("pkg-config", "--variable=emulator", "kiln", env=environment).strip()
+    expect(pathlib.Path(path.replace("\\ ", " ")).resolve() == driver(), f"the emulated driver's path: {path}")
 
 
 def language_model(scratch):
@@ -495,9 +528,9 @@ def pack(scratch):
     expect("extra_index" not in run("nm", folder / "build/app"), "the program has no kernels of its own")
     source = folder / "build/extra.c"
     text = source.read_text()
-    expect(".layout_version = 2," in text, "where a bundle says its layout")
+    expect(".layout_version = 3," in text, "where a bundle says its layout")
     newer = folder / "newer.c"
-    newer.write_text(text.replace(".layout_version = 2,", ".layout_version = 3,"))
+    newer.write_text(text.replace(".layout_version = 3,", ".layout_version = 4,"))
     run("cc", "-shared", "-fPIC", f"-I{PREFIX}/include", f"-I{folder}/build", newer, *folder.glob("build/extra_?.c"), "-o",
         folder / "newer.so", next(PREFIX.rglob("libkiln_runtime.a")))
     output = run(folder / "build/app", folder / "newer.so", driver(), fails=True)
@@ -568,6 +601,114 @@ def compressed(scratch):
     expect(run(folder / "app", driver()) == RESULT, "the program that make built runs")
 
 
+PTXAS = """#!/bin/sh
+if [ "$1" = --version ]; then echo "release 13.0, V13.0.88"; exit; fi
+{ printf '\\177ELF%s ' "$1"; cat "$4"; } > "$3"
+"""
+
+
+def cubins(scratch):
+    """A bundle of cubins alone, by a ptxas that is a script: what it is made of is verified, and the tools say what they lack."""
+    folder = project(scratch, "find_package", *MINIMAL)
+    config, lists, app = folder / "kernels.yaml", folder / "CMakeLists.txt", folder / "app.c"
+    config.write_text(config.read_text().replace("images: [ptx]\n", "images:\n  - cubin  # alone, not ptx\n"))
+    lists.write_text(re.sub(r"kiln_add_bundle\(.*", "kiln_add_bundle(minimal CONFIG kernels.yaml VERIFY PACK PYTHON)", lists.read_text()))
+    toolkit = scratch / "toolkit"
+    toolkit.mkdir()
+    (toolkit / "ptxas").write_text(PTXAS)
+    (toolkit / "ptxas").chmod(0o755)
+    environment = os.environ | {"PATH": f"{toolkit}:{os.environ['PATH']}"}
+    configure(folder)
+    build(folder, env=environment)
+    manifest = folder / "build/minimal.json"
+    images = [i for v in json.loads(manifest.read_text())["variants"] for i in v["images"]]
+    expect(images and all(i.get("format") == "cubin" for i in images), f"cubins alone: {images}")
+    for device in "sm_75", "sm_90":
+        output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "2048",
+                     env=os.environ | {"KILN_EMU_DEVICE": device})
+        expect(f"\nships    {len(images)} cubins of ptxas 13.0, V13.0.88, made of the PTX that runs here\n" in output
+               and re.search(r"\n(\d+) variants?: \1 right, 0 executed", output), f"VERIFY on {device}: {output}")
+
+    output = run(folder / "build/app", driver(), fails=True)
+    expect("the image is machine code; the emulated driver takes PTX text only\nload failed: nf4_quantize/" in output,
+           f"the program, which gives the emulated driver a cubin: {output}")
+    app.write_text(app.read_text().replace("slots, MINIMAL_SLOTS, NULL)", "slots, MINIMAL_SLOTS, &options)").replace(
+        "static kiln_loader", "static const kiln_options options = {.ptx_only = 1};\nstatic kiln_loader"))
+    build(folder, env=environment)
+    output = run(folder / "build/app", driver(), fails=True)
+    expect("no image runs on this device: nf4_quantize/" in output and "add its target, or ptx, to the configuration" in output,
+           f"what a device without an image is told: {output}")
+    variant = run(GENERATOR, "list", config).split()[1]
+    profile = (PREFIX / "bin/kiln-profile", "--variant", variant, "--target", "sm_90", "--args", "n=4096")
+    expect("thread instructions" in run(*profile, config), "kiln-profile makes the PTX of a configuration")
+    output = run(*profile, manifest, fails=True)
+    expect("are cubins, and the emulated driver runs PTX" in output, f"kiln-profile of the manifest: {output}")
+    run(PREFIX / "bin/kiln-report", manifest, "-o", folder / "report.html")
+    expect(f"{len(images)} of them cubins" in (folder / "report.html").read_text(), "kiln-report counts them")
+
+    text = manifest.read_text()
+    changed = next(i for i in images if i["target"] == "sm_90")["ptx_xxh3_128"]
+    wrong = "0" * 32
+    at = text.index('"target": "sm_90"')
+    manifest.write_text(text[:at] + text[at:].replace(changed, wrong, 1))
+    build(folder, env=environment)
+    output = run(folder / "build/minimal_verify", "--driver", driver(), fails=True)
+    expect(f"{variant}: the cubin for sm_90 is of other PTX than runs here: ptxas 13.0, V13.0.88 made it of {wrong}, this program "
+           f"has {changed}\n" in output, f"a cubin of other PTX: {output}")
+
+
+def committed(scratch):
+    """Files that are committed build like generated ones, a test compares them with the configuration, and one of another
+    layout is refused; what compressed ones need is told."""
+    folder = project(scratch, "find_package", *MINIMAL)
+    config, lists, made = folder / "kernels.yaml", folder / "CMakeLists.txt", folder / "made"
+    text = lists.read_text()
+    call = "kiln_add_bundle(minimal COMMITTED made {} PACK PYTHON VERIFY)"
+    lists.write_text(re.sub(r"kiln_add_bundle\(.*", "enable_testing()\n" + call.format("CONFIG kernels.yaml"), text))
+    output = " ".join(configure(folder, fails=True).split())
+    expect("made/minimal.json, which COMMITTED needs; `kiln generate` writes it" in output, f"no files: {output}")
+    run(GENERATOR, "generate", config, "--output", made, "--shards", "2", "--quiet")
+    configure(folder)
+    build(folder)
+    runs(folder)
+    expect(re.search(r"\n(\d+) variants?: \1 right", run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "2048")),
+           "VERIFY")
+    expect({p.name for p in (folder / "build").glob("minimal*.*")} >= {"minimal_pack.so", "minimal_python.so", "minimal.json"}, "PACK, PYTHON")
+    expect(sorted(p.name for p in made.iterdir()) == ["minimal.c", "minimal.d", "minimal.h", "minimal.json", "minimal_1.c", "minimal_2.c"],
+           "nothing is written beside the committed files")
+    ctest = pathlib.Path(CMAKE).with_name("ctest"), "--test-dir", folder / "build", "--output-on-failure", "-R", "minimal_check"
+    expect("100% tests passed" in run(*ctest), "the files are current")
+    config.write_text(config.read_text() + "  - {family: nf4_unpack, type: f16}\n")
+    output = run(*ctest, fails=True)
+    expect("made/minimal.json: differs" in output, f"they are stale: {output}")
+    output = run(CMAKE, "--build", folder / "build", "--target", "minimal_check", fails=True)
+    expect("made/minimal.c: differs" in output or "made/minimal_1.c: differs" in output, f"the target tells it too: {output}")
+
+    manifest = made / "minimal.json"
+    said = manifest.read_text()
+    layout = re.search(r'"layout_version": (\d+)', said)[1]
+    manifest.write_text(said.replace(f'"layout_version": {layout}', '"layout_version": 1'))
+    output = " ".join(configure(folder, fails=True).split())
+    expect(f"made/minimal.json is of layout '1', and this kiln's headers are of layout '{layout}': remake it by `kiln generate "
+           f"kernels.yaml --output {made}`" in output, f"another layout: {output}")
+    manifest.write_text(said)
+    lists.write_text(re.sub(r"kiln_add_bundle\(.*", call.format(""), text))
+    configure(folder, "-DKILN_HOST_EXECUTABLE=")
+    expect("minimal_check" not in run(CMAKE, "--build", folder / "build", "--target", "help"), "no check without CONFIG")
+
+    if list(PREFIX.rglob("libkiln_zstd.a")):
+        without = "-DLIBZSTD_LIBRARY=OFF"
+        config.write_text(config.read_text().replace("bundle: minimal\n", "bundle: minimal\ncompress: zstd\n"))
+        run(GENERATOR, "generate", config, "--output", made, "--shards", "2", "--quiet")
+        scratch_bytes = json.loads(manifest.read_text())["scratch_bytes"]
+        for arguments in "COMMITTED made", "CONFIG kernels.yaml":
+            lists.write_text(re.sub(r"kiln_add_bundle\(.*", f"kiln_add_bundle(minimal {arguments})", text))
+            output = " ".join(configure(folder, without, fails=True).split())
+            expect("there is no kiln::zstd, which expands them: install libzstd-dev" in output
+                   and f"will need {scratch_bytes} bytes of scratch memory" in output, f"{arguments} without a decoder: {output}")
+            expect(not list((folder / "build").glob("*_scratch")), "what told the size is removed")
+
+
 def no_generator(scratch):
     """The program of ../minimal with the default bundle's names."""
     folder = project(scratch, "no_generator")
@@ -610,6 +751,11 @@ def cross(scratch):
     build(library)
     expect("file format elf64-littleaarch64" in run("aarch64-linux-gnu-objdump", "-a", library / "build/libminimal.a"),
            "the bundle is for the other machine")
+
+    # A project for this machine that finds the other machine's package.
+    shutil.rmtree(library / "build")
+    output = configure(library, options[0], fails=True)
+    expect("whose runtime is for aarch64:" in " ".join(output.split()), f"the wrong machine is named: {output}")
 
     if os.path.isabs(run("aarch64-linux-gnu-gcc", "-print-file-name=libfyaml.a").strip()):
         run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "tools", "-G", "Ninja", "-DKILN_TOOLS=ON", options[1],
@@ -697,5 +843,6 @@ def by_hand(scratch):
     runs(folder, CROSS_RESULT)
 
 
-main((install, packages, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
-      cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])
+if __name__ == "__main__":
+    main((install, init, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
+          cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, cubins, committed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])

@@ -3,9 +3,9 @@
 
 usage: clang.py format ROOT | clang.py tidy ROOT BUILD [--full]
 
-format names the tracked files that are laid out otherwise. tidy takes those that differ from the last release: the
-newest few, or with --full all that this build compiles. In a clone of one commit nothing tells what is new, and tidy
-takes the runtime. What it finds beyond tidy_known.txt is wrong, and so is what is listed there and no longer found.
+format names the source files that are laid out otherwise. tidy takes those that differ from the last release: the
+newest few, or with --full all that this build compiles. In a clone of one commit and in a source archive nothing tells what is
+new, and tidy takes the runtime. What it finds beyond tidy_known.txt is wrong, and so is what is listed there and no longer found.
 """
 import concurrent.futures
 import json
@@ -14,6 +14,9 @@ import re
 import shutil
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/cmake"))
+from packages import source_files  # noqa: E402
 
 VERSION = 14  # others lay some files out otherwise, and find other things
 NEWEST = 8    # files that tidy takes without --full: up to 6 s each
@@ -44,12 +47,16 @@ def git(root, *arguments):
     return done.stdout.splitlines()
 
 
+def c_files(root):
+    return [file for file in source_files(root) if file.endswith(".c")]
+
+
 def ours(files):
     return [file for file in files if not NOT_OURS.match(file)]
 
 
 def check_format(root):
-    program, files = tool("clang-format"), ours(git(root, "ls-files", "*.c", "*.h"))
+    program, files = tool("clang-format"), ours(file for file in source_files(root) if file.endswith((".c", ".h")))
     done = subprocess.run([program, "--dry-run", "--Werror", *files], cwd=root, capture_output=True, text=True)
     differ = sorted(set(re.findall(r"^(\S+):\d+:\d+: error: code should be clang-formatted", done.stderr, re.M)))
     print(*differ, sep="\n")
@@ -66,9 +73,12 @@ def known_findings(root):
 
 def changed(root):
     """The C files that differ from the last release, the newest first; how many to take; which those are, in words."""
+    runtime = [file for file in c_files(root) if file.startswith("runtime/")]
+    if not (pathlib.Path(root) / ".git").exists():
+        return runtime, None, "of the runtime"
     files = git(root, "diff", "--name-only", "HEAD", "--", "*.c")
     if len(git(root, "rev-list", "--max-count=2", "HEAD")) == 1:
-        return files + git(root, "ls-files", "runtime/*.c"), None, "of the runtime, or changed since the only commit"
+        return files + runtime, None, "of the runtime, or changed since the only commit"
     tags = git(root, "tag", "--merged", "HEAD", "--sort=-creatordate", "--list", "v*")
     commits, since = (f"{tags[0]}..HEAD", f"since {tags[0]}") if tags else ("HEAD", "ever, as there is no release")
     files += git(root, "log", "--format=", "--name-only", commits, "--", "*.c")
@@ -80,7 +90,7 @@ def check_tidy(root, build, full):
     if not database.exists():
         skip(f"no {database}: CMake writes it with CMAKE_EXPORT_COMPILE_COMMANDS, as the presets do")
     compiled = {entry["file"] for entry in json.loads(database.read_text())}
-    files, most, which = (git(root, "ls-files", "*.c"), None, "of ours") if full else changed(root)
+    files, most, which = (c_files(root), None, "of ours") if full else changed(root)
     files = [file for file in ours(dict.fromkeys(files)) if str(pathlib.Path(root) / file) in compiled]
     print(f"clang-tidy over {len(files[:most])} of {len(files)} files {which}")
 
@@ -110,9 +120,12 @@ def judge(file, done, known):
 
 def main():
     verb, root, *more = sys.argv[1:]
-    if not shutil.which("git"):
-        skip("git is not installed: it tells which files are ours")
-    sys.exit(check_format(root) if verb == "format" else check_tidy(root, more[0], "--full" in more))
+    if (pathlib.Path(root) / ".git").exists() and not shutil.which("git"):
+        skip("git is not installed: it tells which files of a clone are ours")
+    try:
+        sys.exit(check_format(root) if verb == "format" else check_tidy(root, more[0], "--full" in more))
+    except subprocess.CalledProcessError as error:
+        skip(f"git does not list the files: {error}")
 
 
 main()

@@ -92,6 +92,36 @@ class Opened(unittest.TestCase):
         return caught.exception
 
 
+class Hook(unittest.TestCase):
+    def test_launches(self):
+        seen = []
+        with kiln.load(MANIFEST, driver=DRIVER, launch_hook=seen.append) as k:
+            x, scale, packed = k.zeros(4 * 1024), k.alloc(4 * 16), k.alloc(512)
+            k.nf4_quantize(in_=x, scale=scale, packed=packed, n=1024)
+            k.nf4_quantize.pick(in_=x, scale=scale, packed=packed, n=1024)
+            with self.assertRaises(kiln.Error):
+                k.nf4_quantize(in_=int(x) + 2, scale=scale, packed=packed, n=1024)
+            picked = k.nf4_quantize.pick(in_=x, scale=scale, packed=packed, n=1024)
+        self.assertEqual([launch.result for launch in seen], [None, 0])
+        before = seen[0]
+        self.assertEqual((before.id, before.sizes, before.shared_bytes, before.stream), (picked, {"n": 1024}, 0, 0))
+        self.assertEqual((before.grid[1:], before.block[1:]), ((1, 1), (1, 1)))
+        self.assertEqual(before._replace(result=0), seen[1])
+
+    def test_refused(self):
+        with self.assertRaisesRegex(TypeError, "^launch_hook: expected a function, found int$"):
+            kiln.load(MANIFEST, driver=DRIVER, launch_hook=3)
+        self.assertFalse(primary_is_active())
+
+    def test_exception(self):
+        """It is reported, and the call goes on."""
+        def hook(launch):
+            raise ValueError(launch.id)
+        with mock.patch("sys.unraisablehook") as told, kiln.load(MANIFEST, driver=DRIVER, launch_hook=hook) as k:
+            k.nf4_quantize(in_=k.zeros(4 * 1024), scale=k.alloc(4 * 16), packed=k.alloc(512), n=1024)
+            self.assertEqual(told.call_count, 2)
+
+
 class Arguments(Opened):
     def test_names(self):
         self.refused(TypeError, "unknown argument 'scales'; did you mean 'scale'?", scales=self.scale)

@@ -20,6 +20,7 @@ NF4 = (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
 draw = random.Random(1)
 called = set()
+launches = []  # what the hook has seen
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
@@ -66,9 +67,23 @@ def expect(what, found, wanted, bound=0.0):
 def call(k, name, /, **keywords):
     """The family's function, and the one of the variant that it picks: what it wrote the second time counts."""
     picked = k[name].pick(**keywords)
+    launches.clear()
     k[name](**keywords)
     k[picked](**keywords)
     called.add(name)
+    check_launches(picked, keywords)
+
+
+def check_launches(picked, keywords):
+    """The hook saw both launches, before and after, with the integers of the call; strides are left out."""
+    if [(launch.id, launch.result) for launch in launches] != 2 * [(picked, None), (picked, 0)]:
+        sys.exit(f"{picked}: the hook saw {launches}")
+    sizes = launches[0].sizes
+    wrong = {name: value for name, value in sizes.items() if value != keywords.get(name, 0)}
+    lacking = {"batch", "n", "m", "k", "l", "rows", "q_heads", "q_length", "k_length"} & set(keywords) - set(sizes)
+    lacking -= {name for name in lacking if not isinstance(keywords[name], int)}
+    if wrong or lacking or any("stride" in name and name != "pages_stride" for name in sizes):
+        sys.exit(f"{picked}: sizes {sizes}, wrong {wrong}, lacking {lacking}")
 
 
 # ---- INT4, NF4 ------------------------------------------------------------------------------------------------------
@@ -236,7 +251,7 @@ def rope(k):
         expect("rope: v", from_bfloats(k.download(v_cache)), zeros + v + zeros * 6)
 
 
-with kiln.load(FOLDER / "kiln_default.json", driver=sys.argv[2]) as bundle:
+with kiln.load(FOLDER / "kiln_default.json", driver=sys.argv[2], launch_hook=launches.append) as bundle:
     for check in int4, nf4, nf4_products, q4k, nvfp4, attention, rope:
         check(bundle)
     if called != set(bundle.families):

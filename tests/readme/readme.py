@@ -4,7 +4,8 @@
 usage: readme.py check | rebase KILN
        readme.py --self-test
   check   says what is stale, which link leads nowhere, which package is missing, and whether the first page is too long
-  rebase  makes anew what stands between "<!-- made: WHAT -->" and "<!-- end -->", and prints the differences
+  rebase  makes anew what stands between "<!-- made: WHAT -->" and "<!-- end -->", and the first page's picture, and prints
+          the differences
 
 WHAT is a function of MADE below, with its words. Its sources: `kiln families --json`, the committed default bundle, and
 tests/counts.
@@ -15,28 +16,33 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import NamedTuple
+import xml.etree.ElementTree as xml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "counts"), str(ROOT / "tools" / "bench")]
 import counts  # noqa: E402
+import picture  # noqa: E402
 import summary  # noqa: E402
 
 MOST_LINES, MOST_WORDS = 250, 2000  # of the first page
+PICTURE = ROOT / "tools" / "report" / "kiln_default.svg"
 REGION = re.compile(r"(<!-- made: (.+?) -->\n).*?(<!-- end -->\n)", re.S)
 CODE = re.compile(r"^( *)```.*?^\1```$", re.M | re.S)
 ELEMENT_TYPES = {"f64", "f32", "f16", "bf16"}
 
-# What the first page counts: a variant of the default bundle, its target, and what an element of it is.
+# What the first page counts: a name, a variant of the default bundle, its target, and what its cost is per.
 COUNTED = [
-    ("int4_quantize/type=f16,mode=sym,group=128,nibbles=low", "sm_75", "element"),
-    ("nf4_unpack/type=f16,group=64,nibbles=low", "sm_80", "element"),
-    ("q4k_dequantize/type=f16", "sm_80", "element"),
-    ("nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1",
+    ("NF4 matrix x vector, f16",
+     "nf4_gemm/a=f16,acc=f32,nibbles=low,strategy=mma,tile_m=1,tile_n=32,k_warps=8,table=compact,stages=2,split_k=1", "sm_80", "weight"),
+    ("RMS norm, GGUF Q4_K matrix x vector, f16", "rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=8192",
      "sm_80", "weight"),
-    ("rmsnorm_q4k_gemv/norm=rms,x=f16,activation=q8,batch=1,y=f16,rows=2,chunk=8192", "sm_80", "weight"),
-    ("nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=8", "sm_90", "weight"),
-    ("attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false", "sm_80",
-     "score"),
+    ("NVFP4 matrix x vector, f16", "nvfp4_gemv/c=f16,decode=software,strategy=simt,lane_codes=32,rows=4,k_warps=8", "sm_90", "weight"),
+    ("Attention, bf16, head_dim 128",
+     "attention/type=bf16,head_dim=128,causal=false,strategy=mma,tile_q=128,tile_k=64,split_k=1,pack_gqa=false", "sm_80", "score"),
+    ("f16 to INT4", "int4_quantize/type=f16,mode=sym,group=128,nibbles=low", "sm_75", "element"),
+    ("NF4 to f16", "nf4_unpack/type=f16,group=64,nibbles=low", "sm_80", "element"),
+    ("GGUF Q4_K to f16", "q4k_dequantize/type=f16", "sm_80", "element"),
 ]
 
 
@@ -137,25 +143,40 @@ def eval_product(text):
     return a * b
 
 
-def costs(sources, _text):
+class Cost(NamedTuple):
+    """Of a kernel at a size, per unit of its work."""
+    name: str
+    target: str
+    size: str
+    unit: str
+    instructions: float  # of threads
+    moved: float         # bytes
+    minimum: float       # bytes, each argument once
+
+
+def counted_costs(sources):
     counted = counts.committed()
 
-    def row(id, target, unit):
+    def cost(name, id, target, unit):
         variant = sources.variants[id]
         params = {name: str(value) for name, value in variant["params"].items()}
         size = list(counts.sizes_of(variant)(params))[0]
         numbers = {name: float(value) if "." in value or "e" in value else int(value) for name, _, value in
                    (pair.partition("=") for pair in size.split(","))}
-        least = sum(evaluate(variant["cost"][kind], numbers) for kind in ("bytes_read", "bytes_written"))
+        minimum = sum(evaluate(variant["cost"][kind], numbers) for kind in ("bytes_read", "bytes_written"))
         instructions, sectors = counted[variant["family"], id, target][:2]
         elements = evaluate(variant["cost"]["elements"], numbers)
         shown = ", ".join(f"{name}={value}" for name, value in numbers.items()
                           if name in ("m", "n", "k", "q_heads", "q_length", "k_length"))
-        return (f"`{variant['entry']}` on {target}", shown, unit, f"{instructions / elements:.2f}",
-                f"{32 * sectors / elements:.3f}", f"{least / elements:.3f}")
+        return Cost(name, target, shown, unit, instructions / elements, 32 * sectors / elements, minimum / elements)
 
-    return table(("kernel", "size", "per", "thread instructions", "bytes moved", "at least"),
-                 [row(*row_of) for row_of in COUNTED], 3)
+    return [cost(*row) for row in COUNTED]
+
+
+def costs(sources, _text):
+    return table(("kernel", "size", "thread instructions", "bytes moved", "minimum"),
+                 [(f"{c.name}, `{c.target}`", c.size, f"{c.instructions:.2f}/{c.unit}", f"{c.moved:.3f}", f"{c.minimum:.3f}")
+                  for c in counted_costs(sources)], 3)
 
 
 def evaluate(expression, numbers):
@@ -164,8 +185,8 @@ def evaluate(expression, numbers):
     return eval(expression.replace("/", "//"), {"__builtins__": {}}, known | numbers)
 
 
-def measured(_sources, _text):
-    return summary.markdown()
+def measured(_sources, _text, *words):
+    return summary.first_page() if words == ("first",) else summary.markdown()
 
 
 MADE = {"measured": measured, "families": families, "parameters": parameters, "contract": contract, "contents": contents, "sizes": sizes,
@@ -221,6 +242,14 @@ def missing_packages(text):
     yield from (f"README.md: the package {package} of tools/prepare.sh is not named" for package in listed if package not in named)
 
 
+def made_files(sources):
+    """(file, its text, what it should be)."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        yield page, text, made(text, sources)
+    yield PICTURE, PICTURE.read_text(encoding="utf-8") if PICTURE.exists() else "", picture.draw(sources.manifest, counted_costs(sources))
+
+
 def pages():
     folders = ".github", "generator", "include", "runtime", "tests", "tools"
     return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(page for folder in folders for page in (ROOT / folder).rglob("*.md"))]
@@ -236,11 +265,11 @@ def wrong(sources):
     if f"Version {version}," not in first:
         yield f"README.md: its status is not that of version {version}"
     for page in pages():
-        text = page.read_text(encoding="utf-8")
-        yield from broken_links(page, text)
-        if made(text, sources) != text:
-            yield f"{page.relative_to(ROOT)}: what is made is stale; ninja rebase_readme makes it anew"
-            yield from difference(text, made(text, sources))
+        yield from broken_links(page, page.read_text(encoding="utf-8"))
+    for file, text, anew in made_files(sources):
+        if anew != text:
+            yield f"{file.relative_to(ROOT)}: what is made is stale; ninja rebase_readme makes it anew"
+            yield from difference(text, anew)
 
 
 def difference(old, new):
@@ -248,12 +277,10 @@ def difference(old, new):
 
 
 def rebase(sources):
-    for page in pages():
-        old = page.read_text(encoding="utf-8")
-        new = made(old, sources)
+    for file, old, new in made_files(sources):
         if new != old:
-            print(page.relative_to(ROOT), *difference(old, new), sep="\n")
-            page.write_text(new, encoding="utf-8")
+            print(file.relative_to(ROOT), *difference(old, new), sep="\n")
+            file.write_text(new, encoding="utf-8")
 
 
 def self_test():
@@ -268,6 +295,13 @@ def self_test():
     assert made("<!-- made: contents -->\nstale\n<!-- end -->\n## B c\n", None) == \
         "<!-- made: contents -->\n- [B c](#b-c)\n<!-- end -->\n## B c\n"
     assert "README.md: the package libfyaml-dev:arm64 of tools/prepare.sh is not named" in list(missing_packages("`gcc`"))
+    variant = {"family": "rope", "images": [{"bytes": 1200}, {"bytes": 800}]}
+    drawn = picture.draw({"variants": [variant, variant]}, [Cost("a < b", "sm_80", "n=1", "element", 1.5, 3, 2)])
+    texts, bars = ([f(e) for e in xml.fromstring(drawn).iter(f"{{http://www.w3.org/2000/svg}}{name}")]
+                   for name, f in (("text", lambda e: e.text), ("rect", lambda e: e.attrib["width"])))
+    assert texts[2:5] == ["RoPE", "4 KB", "2 variants"] and texts[8:11] == \
+        ["a < b", "1.50 per element", "3.000 bytes per element, minimum 2.000"], texts
+    assert bars == ["300.0", "300.0", "150.0"], bars
     assert evaluate("ceil_div(n, 2) + 4 * (k / 64)", {"n": 5, "k": 128}) == 11
 
 

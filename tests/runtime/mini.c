@@ -33,6 +33,8 @@ static const kiln_pointer axpy_pointers_1_rows[] = {
 };
 static const kiln_pointers axpy_pointers_1 = {axpy_pointers_1_texts, axpy_pointers_1_rows, 2};
 
+static const char axpy_sizes_1[] = "3:n:u64";
+
 /* What every variant asks of its arguments. */
 static kiln_status check_axpy(kiln_loader *loader, const mini_axpy_args *a)
 {
@@ -180,6 +182,7 @@ const kiln_kernel mini_axpy_f32_kernel = {
     .module = &axpy_f32_module,
     .launch = launch_axpy_f32,
     .run = run_axpy_f32,
+    .sizes = axpy_sizes_1,
     .block = {256, 1, 1},
     .slot = 0,
     .max_shared_bytes = 0,
@@ -272,6 +275,7 @@ const kiln_kernel mini_axpy_f64_kernel = {
     .module = &axpy_f64_module,
     .launch = launch_axpy_f64,
     .run = run_axpy_f64,
+    .sizes = axpy_sizes_1,
     .block = {256, 1, 1},
     .slot = 1,
     .max_shared_bytes = 0,
@@ -313,7 +317,7 @@ kiln_status mini_axpy(kiln_loader *loader, CUstream stream, const mini_axpy_args
 /* ==== the bundle ==== */
 
 const kiln_bundle mini_bundle = {
-    .layout_version = 2,
+    .layout_version = 3,
     .kernel_count = MINI_KERNELS,
     .module_count = 2,
     .slot_count = MINI_SLOTS,

@@ -182,17 +182,27 @@ static void a_miss_says_why_each_image_was_not_taken(void **state)
     const kiln_kernel misfit = {.id = "x/y=2", .module = &misfits};
     assert_status(kiln_preload(&loader, (const kiln_kernel *[]){&misfit}, 1), KILN_ERROR_NO_IMAGE);
     assert_status(kiln_last_error(&loader, &error), KILN_OK);
-    assert_text(&loader, &error, &misfit,
-                "no image runs on this device: x/y=2; device sm_90; sm_100f is for other devices; "
-                "cubin sm_80 is for other devices");
-    assert_text(&loader, &error, NULL, "no image runs on this device: x/y=2");
-    assert_text(NULL, &error, &misfit, "no image runs on this device: x/y=2");
+    assert_text(
+        &loader, &error, &misfit,
+        "no image runs on this device: x/y=2: add its target, or ptx, to the configuration; device sm_90; "
+        "sm_100f is for other devices; cubin sm_80 is for other devices");
+    assert_text(&loader, &error, NULL,
+                "no image runs on this device: x/y=2: add its target, or ptx, to the configuration");
+    assert_text(NULL, &error, &misfit,
+                "no image runs on this device: x/y=2: add its target, or ptx, to the configuration");
 
     const kiln_kernel large = {.id = "x/y=2", .module = &misfits, .max_shared_bytes = 300000};
     assert_text(
         &loader, &error, &large,
-        "no image runs on this device: x/y=2; device sm_90; sm_100f is for other devices; cubin sm_80 is for "
-        "other devices; takes up to 300000 bytes of shared memory, the device has 232448");
+        "no image runs on this device: x/y=2: add its target, or ptx, to the configuration; device sm_90; "
+        "sm_100f is for other devices; cubin sm_80 is for other devices; takes up to 300000 bytes of shared memory, the device has 232448");
+
+    loader.device.ptx_only = 1;
+    assert_text(
+        &loader, &error, &misfit,
+        "no image runs on this device: x/y=2: add its target, or ptx, to the configuration; device sm_90; "
+        "sm_100f is for other devices; cubin sm_80 is not PTX");
+    loader.device.ptx_only = 0;
 
     /* The bundle written by hand, on the device at hand: both its images fit. */
     error = (kiln_error){.status = KILN_ERROR_NO_IMAGE, .subject = "s", .detail = "d"};

@@ -384,7 +384,8 @@ static void images_that_do_not_fit_are_refused(void **state)
     assert_status(open_mini(NULL), KILN_OK);
     assert_int_equal(kiln_usable(&loader, &mini_axpy_f32_kernel), 0);
     assert_status(mini_axpy_f32(&loader, NULL, &axpy), KILN_ERROR_NO_IMAGE);
-    assert_last_error(KILN_ERROR_NO_IMAGE, "axpy/type=f32", "", 0);
+    assert_last_error(KILN_ERROR_NO_IMAGE, "axpy/type=f32", "add its target, or ptx, to the configuration",
+                      0);
     assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_NO_VARIANT);
     assert_last_error(KILN_ERROR_NO_VARIANT, "axpy", "no variant has this type or runs on this device", 0);
     assert_status(kiln_close(&loader), KILN_OK);
@@ -411,7 +412,7 @@ static void images_are_checked_when_asked_for(void **state)
     (void)state;
     assert_status(open_mini(&(kiln_options){.check_image = refuse}), KILN_OK);
     assert_status(mini_axpy(&loader, NULL, &axpy), KILN_ERROR_CORRUPT_IMAGE);
-    assert_last_error(KILN_ERROR_CORRUPT_IMAGE, "axpy/type=f32", "options.check_image refused the image", 0);
+    assert_last_error(KILN_ERROR_CORRUPT_IMAGE, "axpy/type=f32", "options.check_image refused it", 0);
     assert_int_equal(fake.counts[FAKE_module_load_data_ex], 0);
     assert_status(kiln_close(&loader), KILN_OK);
 

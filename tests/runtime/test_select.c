@@ -89,6 +89,7 @@ static void passes_over_cubins_where_only_ptx_is_wanted(void **state)
     assert_ptr_equal(kiln_select(&device, &module), &images[1]);
     device.ptx_only = 1;
     assert_ptr_equal(kiln_select(&device, &module), &images[0]);
+    assert_int_equal(kiln_image_fit(&device, &images[1]), KILN_FIT_NOT_PTX);
 }
 
 static void keeps_family_images_from_what_has_another_name(void **state)

@@ -28,7 +28,11 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--mutate 5 --json x --resume", 2, "--part, --resume and --no-times are not for --mutate"),
     ("--resume", 2, "--resume goes on with the journal of --json FILE: it needs one, and a plain file"),
     ("--resume --json -", 2, "--resume goes on with the journal of --json FILE: it needs one, and a plain file"),
-    ("--no-times", 2, "--no-times is for --json"),
+    ("--no-times", 2, "--no-times is for --json and --junit"),
+    ("--json x --junit x", 2, "--json and --junit name the same file"),
+    ("--json - --junit -", 2, "--json and --junit name the same file"),
+    ("--mutate 5 --junit x", 2, "--junit is not for --mutate"),
+    ("--junit /nonexistent/x", 2, "cannot write /nonexistent/x"),
     ("merge", 2, "merge: no parts are named; it is called as kiln-verify merge PART.json... [-o FILE]"),
     ("merge -o", 2, "-o needs a value"),
     ("merge --what", 2, "merge: unknown option '--what'"),
@@ -52,8 +56,8 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--data /dev/null", 2, "cannot read /dev/null: it is empty"),
     ("--data /dev/zero", 2, "cannot read /dev/zero: File too large"),
     ("--data /", 2, "cannot read /: Is a directory"),
-    *((f"--queue {other}", 2, "--part, --resume, --json, --mutate and --list are not for it")
-      for other in ("--part 1/2", "--json x", "--json x --resume", "--mutate 5", "--list")),
+    *((f"--queue {other}", 2, "--part, --resume, --json, --junit, --mutate and --list are not for it")
+      for other in ("--part 1/2", "--json x", "--junit x", "--json x --resume", "--mutate 5", "--list")),
     ("--mutate 5 --launch-seconds 5", 2, "--launch-lock and --launch-seconds are not for --mutate"),
     ("--mutate 5 --launch-lock x", 2, "--launch-lock and --launch-seconds are not for --mutate"),
     ("--launch-seconds 0", 2, "--launch-seconds: '0' is not from 1 to 86400"),

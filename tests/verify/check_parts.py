@@ -6,6 +6,7 @@ usage: check_parts.py PROGRAM DRIVER VERIFY EMULATOR SPREAD
 PROGRAM has three kernels, over a DRIVER that is the host. VERIFY has the default bundle. SPREAD is the folder of scripts.
 """
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -78,9 +79,19 @@ def check_bytes(folder):
     expect('"times"' not in whole.read_text(), "--no-times")
     call(PROGRAM, "merge", *parts, "-o", merged)
     expect(merged.read_bytes() == whole.read_bytes(), "the bytes of a merged run without times")
+    check_ranges(folder, whole)
     run("--part", "2/2", "--json", parts[1])
     call(PROGRAM, "merge", *parts, "-o", merged)
     expect(merged.read_bytes() == whole.read_bytes(), "a part without times")
+
+
+def check_ranges(folder, whole):
+    """The smallest and largest values of sizes that launched, as axpy does without elements; of one that is asked for, that alone."""
+    for row in json.loads(whole.read_text())["variants"]:
+        least, most = row["ranges"]["n"]
+        expect(least == (row["id"] != "axpy") and f"n={most}" in row["largest"].split() and 2 <= row["sizes"] <= row["cases"], f"the sizes of {row['id']}", row)
+    run("--json", folder / "one.json", "--size", "n=192")
+    expect([row["ranges"]["n"] for row in json.loads((folder / "one.json").read_text())["variants"]] == [[192, 192]] * 3, "one size")
 
 
 # What is changed in the first of two parts: what is said of it. (by text, its replacement)
@@ -103,6 +114,9 @@ CHANGES = {
     ('"part_variants": ', '"part_variants": -'): "{0}: 'part_variants' is '-{count}', no number",
     ('"bundle": ', '"bund": '): "{0}: 'bundle' is missing",
     ('"variants": [', '"variants": 7, "x": ['): "{0}: 'variants' is not an array",
+    ('"ranges": {', '"ranges": 7, "x": {'): "{0}, axpy: expected an object with 'n'",
+    ('"n": [{least}, ', '"n": ['): "{0}, axpy: 'n' is no range of two numbers",
+    ('"n": [{least}, ', '"n": [-{least}, '): "{0}, axpy: 'n' is '-{least}', no number",
     ("{", "["): "{0}, line 2: ",
 }
 
@@ -116,10 +130,12 @@ def check_changes(folder):
     facts = {"hash": re.search(r'_128": "(\w+)"', texts[0])[1], "version": re.search(r'verifier": "\S+ (.*)"', texts[0])[1],
              "other": re.search(r'"id": "([^"]+)"', texts[1])[1],
              "cases": re.search(r'"cases": (\d+)', texts[0])[1], "count": re.search(r'part_variants": (\d+)', texts[0])[1]}
+    facts["least"] = re.search(r'"n": \[(\d+), ', texts[0])[1]
     facts["bounded"], facts["ratio"] = re.search(r'"id": "([^"]+)", "result": "ok".*"worst_error_over_bound": ([0-9.e-]+)', texts[0]).groups()
     for (text, other), words in CHANGES.items():
         first, second = parts
-        parts[0].write_text(texts[0].replace(text.replace("{ratio}", facts["ratio"]), other.replace("{other}", facts["other"]), 1))
+        text = text.replace("{ratio}", facts["ratio"]).replace("{least}", facts["least"])
+        parts[0].write_text(texts[0].replace(text, other.replace("{other}", facts["other"]).replace("{least}", facts["least"]), 1))
         said = words.format(*parts, **facts)
         if "a second result" in words:
             said = said.replace(str(first), str(second))

@@ -1,8 +1,14 @@
-/* Which part a variant is in, and what is said of the time that is left. */
+/* Which part a variant is in, what is said of the time that is left, and ranges of results that are written and read. */
 #include "test_verify.h"
 
 #include "part.h"
 #include "progress.h"
+#include "results.h"
+#include "verify.h"
+
+/* What the program of a bundle defines. */
+const unsigned kiln_verify_inputs = 1;
+const char kiln_verify_uncompared[] = "";
 
 enum { VARIANTS = 10 };
 static const uint64_t weights[VARIANTS] = {7, 0, 30, 1, 30, 8, 0, 20, 5, 1};
@@ -73,12 +79,41 @@ static void test_time_left(void **state)
     }
 }
 
+/* Below 0 where the type has a sign, and beyond 2^63 where it has none. */
+static void test_ranges(void **state)
+{
+    (void)state;
+    manifest_arg args[] = {{.name = "n", .type = ELEMENT_U64, .direction = DIRECTION_VALUE},
+                           {.name = "x", .type = ELEMENT_F32, .direction = DIRECTION_IN},
+                           {.name = "offset", .type = ELEMENT_I32, .direction = DIRECTION_VALUE}};
+    const manifest_variant v = {.id = "v", .args = args, .arg_count = 3}, *variants[] = {&v};
+    static run_result written = {.sizes = 3, .ranges = {{1, UINT64_MAX}, {0, 0}, {(uint64_t)-7, 5}}}, read;
+    pool memory = {NULL};
+    run_results all = {.memory = &memory, .variants = variants, .results = &written, .count = 1};
+    char text[4096], error[256];
+    for (size_t i = 0; i < RUN_FACTS; i++)
+        all.facts[i] = "1";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    results_write_facts(out, &all);
+    results_write_line(out, &v, &written);
+    fclose(out);
+    assert_non_null(
+        strstr(text, "\"sizes\": 3, \"ranges\": {\"n\": [1, 18446744073709551615], \"offset\": [-7, 5]}"));
+    all.results = &read;
+    results_text from = {.path = "text", .text = text, .length = strlen(text), .is_journal = true};
+    assert_true(results_read(&all, &from, error, sizeof error));
+    assert_int_equal(read.sizes, 3);
+    assert_memory_equal(read.ranges, written.ranges, sizeof read.ranges);
+    pool_free(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_three_parts),
         cmocka_unit_test(test_union),
         cmocka_unit_test(test_time_left),
+        cmocka_unit_test(test_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

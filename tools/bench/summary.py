@@ -17,6 +17,19 @@ class Line(NamedTuple):
     counts: str = "bytes"  # or "operations": the unit of the rate
 
 
+# The rows of the first page, by their names, and what they are called there.
+FIRST_PAGE = {
+    "nf4_quantize f16, 67.1M elements": "quantise 67.1M elements to NF4",
+    "nf4_gemm f16, 14336 x 4096, 1 row": "NF4 weights 14336 x 4096, 1 row",
+    "nf4_gemm f16, 14336 x 4096, 16 rows": "the same, 16 rows",
+    "nf4_gemm f16, 14336 x 4096, 512 rows": "the same, 512 rows",
+    "rmsnorm_q4k_gemv f16, 14336 x 4096": "RMSNorm, then GGUF Q4_K weights 14336 x 4096, 1 row",
+    "nvfp4_gemv f16, 4096 x 7168 x 8": "8 NVFP4 matrices 4096 x 7168, each times a vector",
+    "attention bf16, head_dim 128, causal, batch 4, heads 16/16, 4096 queries, 4096 keys": "attention, causal, 4 prompts of 4096, 16 heads of 128",
+    "attention bf16, head_dim 128, batch 8, heads 32/8, 1 query, 8192 keys": "attention, 8 sequences, 1 query, 8192 keys, heads 32/8",
+}
+
+
 def product(title, variants, n, k, rows, peers):
     return [Line(f"{title}, {n} x {k}, {m} {'row' if m == 1 else 'rows'}", variants, dict(m=m, n=n, k=k),
                  {name: (peer, dict(work, m=m, n=n, k=k)) for name, (peer, work) in peers.items()},
@@ -127,10 +140,30 @@ def clocks(folder):
     return f"{seen[0]}" if len(seen) == 1 else f"{seen[0]} to {seen[-1]}"
 
 
-def markdown(results=RESULTS):
-    """The newest results of `measure` of each device, by the folders' names."""
+def newest_folders(results):
+    """{device: folder} of the newest results of `measure`, by the folders' names."""
     newest = {}
     for folder in sorted(results.glob("*/")):
         if any(row.get("phase") == "times shipped" for row in records.read(folder, "run")) and about(folder):
             newest[about(folder)["first"]["device"]["name"]] = folder
+    return newest
+
+
+def markdown(results=RESULTS):
+    newest = newest_folders(results)
     return "\n".join(of_folder(newest[name]) for name in sorted(newest)) or NOTHING
+
+
+def first_page(device="NVIDIA H100 80GB HBM3", results=RESULTS):
+    """A table of a few rows of one device: kiln's time and the peers'."""
+    folder = newest_folders(results)[device]
+    rows = [row for row in records.read(folder, "times") if "us" in row and "id" in row]
+    peers = [row for row in records.read(folder, "peers") if "peer" in row]
+    lines = {line.name: line for line in LINES}
+    versions = next(row["versions"] for row in records.read(folder, "peers") if "versions" in row)
+    text = "| on an H100, in microseconds | kiln | others (kiln's time over theirs) |\n| --- | ---: | --- |\n"
+    for name, shown in FIRST_PAGE.items():
+        us = microseconds(find(rows, lines[name]))
+        text += f"| {shown} | {number(us)} | {'; '.join(beside(peers, lines[name], us)).replace(' us (', ' (')} |\n"
+    return (f"{text}\n{about(folder)['date']}, driver {about(folder)['kernel_driver']}; PyTorch {versions['torch']}, bitsandbytes "
+            f"{versions['bitsandbytes']}.\n")

@@ -1,5 +1,7 @@
-# kiln_add_bundle(NAME CONFIG file.yaml [LOCK file.lock.yaml] [TARGETS sm_80 ...] [PTX name ...] [SHARDS n]
-#                 [GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
+# kiln_add_bundle(NAME CONFIG file.yaml [LOCK file.lock.yaml] [TARGETS sm_80 ...] [IMAGES ptx|cubin ...] [PTX name ...]
+#                 [SHARDS n] [GENERATOR program] [PACK] [PYTHON]
+#                 [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])
+# kiln_add_bundle(NAME COMMITTED folder [CONFIG file.yaml ...] ...)
 #
 # Makes a static library NAME of the kernels that file.yaml names. Whoever links it gets NAME.h and the kiln runtime.
 # NAME.c, NAME.h, NAME.json (the manifest) and NAME.d are made at build time in the current binary folder, and only
@@ -8,10 +10,13 @@
 #   LOCK       the lock file that `kiln choose` wrote, with the variants of items with shapes; default: file.lock.yaml
 #              beside the configuration, where it is or as soon as it is there
 #   TARGETS    replaces the configuration's targets; 80 is short for sm_80
+#   IMAGES     replaces the configuration's images
 #   PTX        what kiln_add_ptx compiled under these names, each for an item `ptx: name` of the configuration
 #   SHARDS     spreads the families over n files more, NAME_1.c and on, which compile in parallel: a change of one
 #              family recompiles its shard and NAME.c, which is the index then
 #   GENERATOR  the program that writes the bundle, a path or a target: a kiln with families of one's own
+#   COMMITTED  compiles the files that `kiln generate` wrote into this folder, and needs no generator. With CONFIG, where there
+#              is a generator, the target and the test NAME_check compare the files with what it would write
 #   VERIFY     makes the program NAME_verify too, by kiln_add_verify(NAME_verify NAME), with REFERENCES and UNCOMPARED
 #   PACK       makes the shared object NAME_pack.so too, the target NAME_pack, for programs that open it when they run: it
 #              shows NAME_index alone, and brings with it what its functions call of the runtime
@@ -22,9 +27,11 @@
 # and only the generator reads YAML; but the build has to know the files' names before it runs. So the line is compared
 # here, whenever the configuration changes, and has to stand at the start of a line: "bundle: NAME".
 #
-# With LOCK the target may have another name than the bundle, so that a configuration is built twice: with the variants
+# With LOCK or IMAGES the target may have another name than the bundle, so that a configuration is built twice: with the variants
 # that ship, and with candidates to measure. Its files are then in the folder NAME of the current binary folder. Both
 # define the same functions, so a program links one of them.
+#
+# A bundle of cubins alone has a twin, NAME_ptx, of the PTX that they are made of, which kiln_add_verify runs.
 #
 # So is a line "compress: zstd", for which NAME links the decoder of compressed images, kiln::zstd, too.
 #
@@ -37,41 +44,79 @@ include_guard(GLOBAL)
 
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
-function(kiln_add_bundle)
+# Bundles are written in C, which a project of C++ alone does not have: it is enabled here, in the caller's folder, which a
+# function cannot do. An argument is a list: an empty one is left out.
+macro(kiln_add_bundle)
+    _kiln_add_bundle(${ARGV})
+    if(_kiln_lacks_c)
+        enable_language(C)
+        _kiln_add_bundle(${ARGV})
+    endif()
+endmacro()
+
+function(_kiln_add_bundle)
     set(usage "it is called as kiln_add_bundle(NAME CONFIG file.yaml [LOCK file.lock.yaml] [TARGETS sm_80 ...] \
-[PTX name ...] [SHARDS n] [GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES file.c ...] [UNCOMPARED kernel ...]])")
+[IMAGES ptx|cubin ...] [PTX name ...] [SHARDS n] [GENERATOR program] [PACK] [PYTHON] [VERIFY [REFERENCES file.c ...] \
+[UNCOMPARED kernel ...]]), or with COMMITTED folder, and then with or without CONFIG")
     if(ARGC EQUAL 0)
         message(FATAL_ERROR "kiln_add_bundle: the bundle's name is missing; ${usage}")
     endif()
     set(name ${ARGV0})
-    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK;PYTHON" "CONFIG;LOCK;SHARDS;GENERATOR" "TARGETS;PTX;REFERENCES;UNCOMPARED")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "VERIFY;PACK;PYTHON" "CONFIG;LOCK;SHARDS;GENERATOR;COMMITTED"
+        "TARGETS;IMAGES;PTX;REFERENCES;UNCOMPARED")
     _kiln_check_arguments()
-    cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
-    _kiln_find_bundle_name(bundle ${config})
-    _kiln_find_lock(lock ${config})
-    _kiln_find_codec(codec ${config})
+    set(bundle ${name})
+    set(config)
+    set(lock)
+    if(arg_CONFIG)
+        cmake_path(ABSOLUTE_PATH arg_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE config)
+        _kiln_find_bundle_name(bundle ${config})
+        _kiln_find_lock(lock ${config})
+    endif()
     _kiln_find_generator(generator)
+    if(arg_COMMITTED)
+        _kiln_find_committed()
+    else()
+        _kiln_find_formats()
+    endif()
+    _kiln_set_options()
+    _kiln_find_codec(codec)
+    set(_kiln_lacks_c OFF PARENT_SCOPE)
     if(NOT CMAKE_C_COMPILER_LOADED)
-        _kiln_bundle_error("bundles are written in C: project(... LANGUAGES C ...)")
+        set(_kiln_lacks_c ON PARENT_SCOPE)
+        return()
     endif()
     set(folder ${CMAKE_CURRENT_BINARY_DIR})
     if(NOT bundle STREQUAL name)
         string(APPEND folder /${name})
     endif()
-    _kiln_generate()
+    if(arg_COMMITTED)
+        _kiln_check_committed()
+    else()
+        set(files ${folder})
+        _kiln_generate()
+    endif()
 
     add_library(${name} STATIC ${sources})
-    set_source_files_properties(${outputs} PROPERTIES GENERATED ON)
-    add_dependencies(${name} ${name}_kernels)
+    if(NOT arg_COMMITTED)
+        set_source_files_properties(${outputs} PROPERTIES GENERATED ON)
+        add_dependencies(${name} ${name}_kernels)
+    endif()
     target_compile_features(${name} PRIVATE c_std_11)
     target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections) # for --gc-sections: see NAME.h
-    target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${folder}>)
+    target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${files}>)
     target_link_libraries(${name} PUBLIC kiln::runtime ${codec})
     set_target_properties(${name} PROPERTIES
         POSITION_INDEPENDENT_CODE ON
-        PUBLIC_HEADER ${folder}/${bundle}.h
+        PUBLIC_HEADER ${files}/${bundle}.h
         KILN_BUNDLE ${bundle}
-        KILN_MANIFEST ${folder}/${bundle}.json)
+        KILN_MANIFEST ${files}/${bundle}.json)
+    if(NOT formats MATCHES "ptx")
+        set_target_properties(${name} PROPERTIES KILN_PTX_BUNDLE ${name}_ptx)
+        if(config AND generator)
+            _kiln_add_twin()
+        endif()
+    endif()
     if(arg_VERIFY)
         set(lists)
         foreach(list REFERENCES UNCOMPARED)
@@ -89,6 +134,9 @@ function(kiln_add_bundle)
         set_target_properties(${name}_python PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${folder})
         _kiln_find_python_module(module)
         configure_file(${module} ${folder}/kiln.py COPYONLY)
+        if(arg_COMMITTED)
+            configure_file(${files}/${bundle}.json ${folder}/${bundle}.json COPYONLY)
+        endif()
     endif()
 endfunction()
 
@@ -108,9 +156,89 @@ macro(_kiln_add_shared kind symbols)
     endif()
 endmacro()
 
-# The command that makes ${sources} and ${outputs}.
-macro(_kiln_generate)
-    set(sources ${folder}/${bundle}.c)
+# The bundle of PTX, in a folder of its own, that the program of kiln_add_verify runs in place of cubins.
+macro(_kiln_add_twin)
+    set(same CONFIG ${config})
+    foreach(option LOCK TARGETS PTX SHARDS GENERATOR)
+        if(arg_${option})
+            list(APPEND same ${option} ${arg_${option}})
+        endif()
+    endforeach()
+    _kiln_add_bundle(${name}_ptx ${same} IMAGES ptx)
+    set_target_properties(${name}_ptx PROPERTIES EXCLUDE_FROM_ALL ON)
+endmacro()
+
+# The manifest of a bundle that is committed, ${sources}, and what else it says: ${formats}, and ${SHARDS} for a check. Another
+# bundle may be called like a shard, and has a header then.
+macro(_kiln_find_committed)
+    cmake_path(ABSOLUTE_PATH arg_COMMITTED BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE OUTPUT_VARIABLE files)
+    set(manifest ${files}/${bundle}.json)
+    foreach(file ${manifest} ${files}/${bundle}.c ${files}/${bundle}.h)
+        if(NOT EXISTS ${file})
+            _kiln_bundle_error("there is no ${file}, which COMMITTED needs; `kiln generate` writes it")
+        endif()
+    endforeach()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${manifest})
+    file(STRINGS ${manifest} line REGEX "^  \"layout_version\": [0-9]+,$" LIMIT_COUNT 1)
+    string(REGEX MATCH "[0-9]+" has "${line}")
+    set(takes)
+    if(TARGET kiln::runtime)
+        get_target_property(takes kiln::runtime KILN_LAYOUT)
+    endif()
+    if(NOT has EQUAL takes)
+        file(STRINGS ${manifest} line REGEX "^  \"config\": {\"file\": \"[^\"]+\"" LIMIT_COUNT 1)
+        string(REGEX REPLACE "^[^{]*{\"file\": \"([^\"]+)\".*" "\\1" made_of "${line}")
+        _kiln_bundle_error("${manifest} is of layout '${has}', and this kiln's headers are of layout '${takes}': remake it by \
+`kiln generate ${made_of} --output ${files}`")
+    endif()
+    set(formats ptx)
+    file(STRINGS ${manifest} line REGEX "\"ptx_version\":" LIMIT_COUNT 1)
+    if(NOT line)
+        set(formats cubin)
+    endif()
+    set(sources ${files}/${bundle}.c)
+    file(GLOB shards CONFIGURE_DEPENDS ${files}/${bundle}_[1-9].c ${files}/${bundle}_[1-9][0-9].c)
+    set(arg_SHARDS)
+    foreach(shard IN LISTS shards)
+        string(REGEX REPLACE "[.]c$" ".h" header "${shard}")
+        if(NOT EXISTS ${header})
+            list(APPEND sources ${shard})
+            math(EXPR arg_SHARDS "0${arg_SHARDS} + 1")
+        endif()
+    endforeach()
+endmacro()
+
+# The target and the test NAME_check of a committed bundle: fails with exit status 4 if a file is stale.
+macro(_kiln_check_committed)
+    if(generator AND config)
+        set(program ${generator})
+        if(TARGET ${generator})
+            set(program $<TARGET_FILE:${generator}>)
+        endif()
+        set(check ${program} generate ${config} --check --output ${files} ${options})
+        add_custom_target(${name}_check COMMAND ${check} VERBATIM)
+        if(arg_PTX)
+            add_dependencies(${name}_check ${arg_PTX})
+        endif()
+        add_test(NAME ${name}_check COMMAND ${check})
+    endif()
+endmacro()
+
+# ${formats} of the images: "ptx", "cubin" or both.
+macro(_kiln_find_formats)
+    set(formats "${arg_IMAGES}")
+    if(NOT formats)
+        file(READ ${config} text)
+        string(REGEX REPLACE "#[^\n]*" "" text "${text}")
+        string(REGEX MATCH "(^|\n)images:[ \t]*(\\[[^]]*\\]|[^\n]*(\n[ \t]*-[^\n]*)*)" formats "${text}")
+        if(NOT formats MATCHES "cubin")
+            set(formats ptx)
+        endif()
+    endif()
+endmacro()
+
+# The generator's ${options}, and ${ptx_files}.
+macro(_kiln_set_options)
     set(options)
     if(lock)
         list(APPEND options --lock ${lock})
@@ -118,6 +246,10 @@ macro(_kiln_generate)
     if(arg_TARGETS)
         list(JOIN arg_TARGETS "," targets)
         list(APPEND options --targets ${targets})
+    endif()
+    if(arg_IMAGES)
+        list(JOIN arg_IMAGES "," images)
+        list(APPEND options --images ${images})
     endif()
     set(ptx_files)
     foreach(ptx IN LISTS arg_PTX)
@@ -130,6 +262,13 @@ macro(_kiln_generate)
     endforeach()
     if(arg_SHARDS)
         list(APPEND options --shards ${arg_SHARDS})
+    endif()
+endmacro()
+
+# The command that makes ${sources} and ${outputs}.
+macro(_kiln_generate)
+    set(sources ${folder}/${bundle}.c)
+    if(arg_SHARDS)
         foreach(shard RANGE 1 ${arg_SHARDS})
             list(APPEND sources ${folder}/${bundle}_${shard}.c)
         endforeach()
@@ -172,9 +311,17 @@ macro(_kiln_check_arguments)
     if(NOT name MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
         _kiln_bundle_error("the name of a bundle is a C identifier")
     endif()
-    if(NOT arg_CONFIG)
+    if(NOT arg_CONFIG AND NOT arg_COMMITTED)
         _kiln_bundle_error("CONFIG file.yaml is missing")
     endif()
+    if(arg_COMMITTED AND DEFINED arg_SHARDS)
+        _kiln_bundle_error("SHARDS is for bundles that are generated; the files of COMMITTED say how many there are")
+    endif()
+    foreach(format IN LISTS arg_IMAGES)
+        if(NOT format MATCHES "^(ptx|cubin)$")
+            _kiln_bundle_error("IMAGES lists '${format}'; there are ptx and cubin")
+        endif()
+    endforeach()
     foreach(target IN LISTS arg_TARGETS)
         if(NOT target MATCHES "^(sm_|compute_)?[1-9][0-9]+[af]?$")
             _kiln_bundle_error("TARGETS lists '${target}'; a target is written as in sm_80 or 80, sm_90a or 90a")
@@ -208,8 +355,21 @@ macro(_kiln_check_arguments)
     endif()
 endmacro()
 
-# A target or a program, that runs on this machine.
+# A target or a program, that runs on this machine. A committed bundle may do without.
 function(_kiln_find_generator result)
+    if(arg_COMMITTED AND NOT DEFINED arg_GENERATOR AND NOT KILN_HOST_EXECUTABLE)
+        set(is_runnable FALSE)
+        if(TARGET kiln::kiln)
+            get_target_property(is_imported kiln::kiln IMPORTED)
+            if(is_imported OR NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)
+                set(is_runnable TRUE)
+            endif()
+        endif()
+        if(NOT is_runnable)
+            set(${result} "" PARENT_SCOPE)
+            return()
+        endif()
+    endif()
     set(generator kiln::kiln)
     set(wanted "a kiln that runs on this machine: build one there, and set KILN_HOST_EXECUTABLE to its path")
     if(DEFINED arg_GENERATOR)
@@ -244,8 +404,8 @@ function(_kiln_find_bundle_name result config)
     if(NOT line MATCHES "^bundle:[ \t]+[\"']?([A-Za-z_][A-Za-z0-9_]*)[\"']?[ \t\r]*(#.*)?$")
         _kiln_bundle_error("${config} has no line 'bundle: ${name}'")
     endif()
-    if(NOT CMAKE_MATCH_1 STREQUAL name AND NOT arg_LOCK)
-        _kiln_bundle_error("${config} says 'bundle: ${CMAKE_MATCH_1}'; the two names must be the same, except with LOCK")
+    if(NOT CMAKE_MATCH_1 STREQUAL name AND (arg_COMMITTED OR NOT arg_LOCK AND NOT arg_IMAGES))
+        _kiln_bundle_error("${config} says 'bundle: ${CMAKE_MATCH_1}'; the two names must be the same, except with LOCK or IMAGES")
     endif()
     set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
 endfunction()
@@ -279,14 +439,56 @@ function(_kiln_find_python_module result)
 endfunction()
 
 # The library that expands the bundle's images; empty where they are not compressed.
-function(_kiln_find_codec result config)
+function(_kiln_find_codec result)
+    set(line)
+    if(arg_COMMITTED)
+        file(STRINGS ${manifest} line REGEX "^  \"compress\": " LIMIT_COUNT 1)
+    else()
+        file(STRINGS ${config} line REGEX "^compress:" LIMIT_COUNT 1)
+    endif()
     set(codec)
-    file(STRINGS ${config} line REGEX "^compress:" LIMIT_COUNT 1)
     if(line)
         set(codec kiln::zstd)
     endif()
     if(codec AND NOT TARGET ${codec})
-        _kiln_bundle_error("${config} says '${line}', but there is no ${codec}: install libzstd-dev, with which kiln builds it")
+        _kiln_find_scratch_bytes(bytes)
+        if(bytes)
+            set(bytes ". The bundle will need ${bytes} bytes of scratch memory")
+        endif()
+        _kiln_bundle_error("its images are compressed (compress: zstd), but there is no kiln::zstd, which expands them: \
+install libzstd-dev, with which kiln builds it${bytes}")
     endif()
     set(${result} ${codec} PARENT_SCOPE)
+endfunction()
+
+# Of a manifest: of a committed one, or of what a generator makes that is there already; else empty.
+function(_kiln_find_scratch_bytes result)
+    if(NOT arg_COMMITTED)
+        set(program ${generator})
+        if(TARGET ${generator})
+            get_target_property(is_imported ${generator} IMPORTED)
+            set(program)
+            if(is_imported)
+                get_target_property(program ${generator} LOCATION)
+            endif()
+        endif()
+        set(manifest)
+        if(program)
+            set(scratch ${CMAKE_CURRENT_BINARY_DIR}/${name}_scratch)
+            execute_process(COMMAND ${program} generate ${config} --quiet --output ${scratch} ${options}
+                RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+            if(status EQUAL 0)
+                set(manifest ${scratch}/${bundle}.json)
+            endif()
+        endif()
+    endif()
+    set(line)
+    if(manifest)
+        file(STRINGS ${manifest} line REGEX "^  \"scratch_bytes\": [0-9]+,$" LIMIT_COUNT 1)
+    endif()
+    string(REGEX MATCH "[0-9]+" bytes "${line}")
+    if(NOT arg_COMMITTED AND program)
+        file(REMOVE_RECURSE ${scratch})
+    endif()
+    set(${result} "${bytes}" PARENT_SCOPE)
 endfunction()

@@ -3,6 +3,9 @@
 # Makes an executable TARGET that verifies the bundle BUNDLE, a library that kiln_add_bundle made, and with it the emulated
 # driver.
 #
+# A bundle of cubins alone does not run on the emulated driver: the program then runs the PTX of which they are made, and says
+# so. It compares that PTX with the hashes in the manifest of the cubins before it runs any.
+#
 #   REFERENCES  C sources with references of families of one's own and of external PTX: kiln/reference.h says how
 #   UNCOMPARED  families and external kernels, by their functions' names, that may run without a reference; any other that
 #               does fails the program, and so does a name here that is no kernel's, or that has a reference
@@ -38,6 +41,16 @@ without variants")
         endif()
     endforeach()
     list(JOIN arg_UNCOMPARED " " uncompared)
+    set(shipped)
+    get_target_property(twin ${bundle} KILN_PTX_BUNDLE)
+    if(twin)
+        if(NOT TARGET ${twin})
+            message(FATAL_ERROR "${caller}: the images of ${bundle} are cubins alone, and the program runs the PTX that they are \
+made of: kiln_add_bundle(${bundle} ...) needs CONFIG and a generator")
+        endif()
+        get_target_property(shipped ${bundle} KILN_MANIFEST)
+        set(bundle ${twin})
+    endif()
     if(NOT arg_MANIFEST)
         get_target_property(arg_MANIFEST ${bundle} KILN_MANIFEST)
     endif()
@@ -54,9 +67,14 @@ without variants")
     get_property(main GLOBAL PROPERTY KILN_VERIFY_MAIN)
     set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_main.c) # a copy: what it is built from differs from bundle to bundle
     configure_file(${main} ${source} COPYONLY)
-    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${arg_MANIFEST} COMPILE_DEFINITIONS
-        "KILN_VERIFY_INDEX=${prefix}_index;KILN_VERIFY_MANIFEST=\"${name}\";KILN_VERIFY_INPUTS=${KILN_VERIFY_INPUTS};\
+    set(definitions "KILN_VERIFY_INDEX=${prefix}_index;KILN_VERIFY_MANIFEST=\"${name}\";KILN_VERIFY_INPUTS=${KILN_VERIFY_INPUTS};\
 KILN_VERIFY_UNCOMPARED=\"${uncompared}\"")
+    if(shipped)
+        file(RELATIVE_PATH path ${folder} ${shipped})
+        list(APPEND definitions "KILN_VERIFY_SHIPPED=\"${path}\"")
+    endif()
+    set_source_files_properties(${source} PROPERTIES
+        OBJECT_DEPENDS "${arg_MANIFEST};${shipped}" COMPILE_DEFINITIONS "${definitions}")
     add_executable(${target} ${source} ${arg_REFERENCES})
     target_compile_features(${target} PRIVATE c_std_11)
     target_include_directories(${target} PRIVATE ${folder})

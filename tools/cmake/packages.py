@@ -57,7 +57,7 @@ def is_ignored(lines, path, is_folder):
 def write_archive(members, epoch):
     """A .tar.gz of (TarInfo, bytes), sorted by name."""
     packed = io.BytesIO()
-    with gzip.GzipFile("", "wb", 9, packed, mtime=0) as file, tarfile.open(None, "w", file, format=tarfile.GNU_FORMAT) as tar:
+    with gzip.GzipFile("", "wb", 6, packed, mtime=0) as file, tarfile.open(None, "w", file, format=tarfile.GNU_FORMAT) as tar:
         for info, data in sorted(members, key=lambda member: member[0].name):
             info.uid, info.gid, info.uname, info.gname, info.mtime, info.pax_headers = 0, 0, "root", "root", epoch, {}
             tar.addfile(info, io.BytesIO(data))

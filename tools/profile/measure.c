@@ -56,7 +56,7 @@ static const char *own_driver(const profile *p, char path[1200])
 {
     snprintf(path, 1200, "%s/../lib/emulator/libcuda.so.1", p->bin);
     if (access(path, R_OK) != 0)
-        snprintf(path, 1200, "%s/" KILN_INSTALLED_EMULATOR "/libcuda.so.1", p->bin);
+        snprintf(path, 1200, "%s/" KILN_EMULATOR_FROM_BIN "/libcuda.so.1", p->bin);
     return path;
 }
 

@@ -38,7 +38,7 @@ import struct
 import textwrap
 import weakref
 
-__all__ = ["load", "Bundle", "Buffer", "Candidate", "Error", "Status"]
+__all__ = ["load", "Bundle", "Buffer", "Candidate", "Error", "Launch", "Status"]
 
 
 class Status(enum.IntEnum):
@@ -84,8 +84,13 @@ class Error(Exception):
 Candidate = collections.namedtuple("Candidate", "id cycles why_not")
 Candidate.__doc__ = "A variant that dispatch looked at: its id, its estimate, and why it was ruled out, or None."
 
+Launch = collections.namedtuple("Launch", "id sizes grid block shared_bytes stream result")
+Launch.__doc__ = """One launch, for load's launch_hook: the variant's id, its integers by name without strides, thread blocks and
+threads as three numbers each, dynamic shared memory, the stream's handle, and the CUresult, None before the launch."""
 
-def load(manifest, library=None, driver=None, *, device=None, ptx_only=False, overlap_launches=False, check_images=False):
+
+def load(manifest, library=None, driver=None, *, device=None, ptx_only=False, overlap_launches=False, check_images=False,
+         launch_hook=None):
     """Opens the bundle of a manifest, NAME.json. See Bundle.
 
     library           what kiln_add_bundle(NAME ... PYTHON) makes; default: NAME_python.so beside the manifest
@@ -95,8 +100,12 @@ def load(manifest, library=None, driver=None, *, device=None, ptx_only=False, ov
     ptx_only          cubins are passed over: for the emulated driver
     overlap_launches  as in kiln_options
     check_images      compares each image with its hash before it is loaded
+    launch_hook       called with a Launch before and after each launch, on the thread that launches; it must not call
+                      functions of this bundle. An exception in it goes to sys.unraisablehook
     """
-    return Bundle(manifest, library, driver, device, ptx_only, overlap_launches, check_images)
+    options = {"ptx_only": ptx_only, "overlap_launches": overlap_launches, "check_images": check_images,
+               "launch_hook": launch_hook}
+    return Bundle(manifest, library, driver, device, options)
 
 
 # ---- expressions of the manifest ------------------------------------------------------------------------------------
@@ -396,6 +405,7 @@ _RUNTIME = {
     "kiln_describe_error": (_POINTER, _POINTER, _POINTER, ctypes.c_char_p, _SIZE), "kiln_status_string": (_INT,)}
 _RESULTS = {"kiln_driver_close": None, "kiln_describe_error": _SIZE, "kiln_status_string": ctypes.c_char_p}
 _LOG_BYTES = 8192
+_HOOK = ctypes.CFUNCTYPE(None, _POINTER, _POINTER)
 _cores = weakref.WeakSet()
 
 
@@ -491,7 +501,11 @@ class _Core:
         self.log = ctypes.create_string_buffer(_LOG_BYTES)
         self.scratch = ctypes.create_string_buffer(scratch + 16)
         check = ctypes.cast(self.library.kiln_check_image, _POINTER).value if options.pop("check_images") else 0
-        given = {"check_image": check, "log": ctypes.addressof(self.log), "log_bytes": _LOG_BYTES,
+        hook = options.pop("launch_hook")
+        if hook is not None and not callable(hook):
+            raise TypeError(f"launch_hook: expected a function, found {type(hook).__name__}")
+        self.hook = _HOOK(lambda _, event: hook(self._launch(event))) if hook else _HOOK()
+        given = {"launch_hook": ctypes.cast(self.hook, _POINTER).value or 0, "check_image": check, "log": ctypes.addressof(self.log), "log_bytes": _LOG_BYTES,
                  "scratch": -(-ctypes.addressof(self.scratch) // 16) * 16, "scratch_bytes": scratch}
         storage = self._storage("kiln_options")
         for member, value in given.items():
@@ -499,6 +513,25 @@ class _Core:
         for member, value in options.items():
             struct.pack_into("i", storage, self._offset("kiln_options", member), bool(value))
         self.check(self.library.kiln_open(self.loader, self.driver, bundle, self.slots, count, storage))
+
+    def _member(self, struct_name, member, code, address):
+        at = address + self._offset(struct_name, member)
+        return struct.unpack(code, ctypes.string_at(at, struct.calcsize(code)))[0]
+
+    def _launch(self, event):
+        def of_event(member, code="Q"):
+            return self._member("kiln_launch_event", member, code, event)
+        kernel, params = of_event("kernel"), of_event("params")
+        texts = self._member("kiln_kernel", "sizes", "Q", kernel)
+        sizes = {}
+        for text in ctypes.string_at(texts).decode().split() if texts else ():
+            param, name, type_name = text.split(":")
+            value = ctypes.string_at(_U64.from_address(params + 8 * int(param)).value, int(type_name[1:]) // 8)
+            sizes[name] = int.from_bytes(value, "little", signed=type_name[0] == "s")
+        return Launch(ctypes.string_at(self._member("kiln_kernel", "id", "Q", kernel)).decode(), sizes,
+                      struct.unpack("3Q", ctypes.string_at(of_event("grid"), 24)),
+                      struct.unpack("3I", ctypes.string_at(of_event("block"), 12)), of_event("shared_bytes", "I"),
+                      of_event("stream"), of_event("driver_result", "i") if of_event("is_after", "i") else None)
 
     # errors
 
@@ -891,7 +924,7 @@ class Bundle:
     `families` has their names. Keywords are the manifest's names; one that Python keeps for itself has an underscore (in_).
     """
 
-    def __init__(self, manifest, library, driver, device, ptx_only, overlap_launches, check_images):
+    def __init__(self, manifest, library, driver, device, options):
         path = os.fspath(manifest)
         with open(path, "rb") as file:
             contents = file.read()
@@ -909,7 +942,6 @@ class Bundle:
         if not os.path.exists(library):
             raise FileNotFoundError(f"{os.fspath(library)}: there is no such library; "
                                     f"kiln_add_bundle({self.name} ... PYTHON) makes it")
-        options = {"ptx_only": ptx_only, "overlap_launches": overlap_launches, "check_images": check_images}
         self._core = None
         opened = _open_library(os.path.abspath(library), self.name, contents)
         self._core, self._functions = _Core(self.manifest, opened, driver, device, options), {}

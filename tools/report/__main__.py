@@ -1,47 +1,17 @@
-"""kiln-report: a bundle as one page of HTML that needs nothing else, from its manifest and what was found out about it."""
+"""kiln-report: a bundle as one page of HTML that needs nothing else, from its manifest and what other tools found out about it."""
 import argparse
 import os
-import re
 import sys
 
 import devices
 import figures
 import inputs
 import page
+import program
 
 EPILOG = """\
-Exit status: 0; 1 what was read is not what it should be; 2 usage; 3 the page cannot be written. The same input gives the
+Exit status: 0; 1 a wrong input; 2 usage; 3 the page cannot be written. The same input gives the
 same bytes. The page is written whole or not at all."""
-
-
-class UsageError(Exception):
-    """What the command line is to blame for, found only when inputs are known."""
-
-
-def write_out(text):
-    """Writes to standard output; exits with status 3 if that fails."""
-    try:
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        print(f"kiln-report: cannot write -: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python would report the error again at exit
-        sys.exit(3)
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser that reports when its help cannot be written."""
-
-    def print_help(self, file=None):
-        write_out(self.format_help())
-
-
-def size_of(text):
-    found = re.fullmatch(r"((?:\w+\.)?[A-Za-z_]\w*)=(\d{1,18})", text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"expected NAME=NUMBER or FAMILY.NAME=NUMBER, found '{text}'")
-    return found[1], int(found[2])
 
 
 def device_of(text):
@@ -52,8 +22,8 @@ def device_of(text):
 
 
 def options_of(arguments):
-    parser = Parser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants, occupancy and "
-                    "least times per GPU, how it was verified, what changed.", epilog=EPILOG,
+    parser = program.Parser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants and occupancy, "
+                    "the sizes for which it was verified, what changed.", epilog=EPILOG,
                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, which kiln generate writes")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the page; - for standard output")
@@ -64,11 +34,11 @@ def options_of(arguments):
                         help="what kernels execute: lines that the emulated driver wrote to KILN_EMU_REPORT, or of kiln-profile --json, "
                         "which has registers too where there is a ptxas")
     parser.add_argument("--resources", metavar="FILE", help="registers: lines of variant, target, registers, with tabs between")
+    parser.add_argument("--times", metavar="FILE", help="what ptxas takes: lines of variant, target, milliseconds, with tabs between, "
+                        "as kiln generate --times --quiet prints them")
     parser.add_argument("--device", metavar="D", type=device_of, action="append",
-                        help="for occupancy and roofline: words of its name, or a target; once for each (default: those of the "
-                        "bundle's targets)")
-    parser.add_argument("--size", metavar="NAME=N", type=size_of, action="append", default=[],
-                        help="of costs and shared memory; FAMILY.NAME=N for one family alone")
+                        help="for occupancy, times and roofline: words of its name, or a target; once for each (default: those of "
+                        "the bundle's targets)")
     return parser.parse_args(arguments)
 
 
@@ -76,10 +46,13 @@ def report_of(o):
     """The page's text."""
     manifest, digest = inputs.read_manifest(o.manifest)
     read = [(o.manifest, digest)]
-    registers, counts, verifications, changes = {}, {}, [], None
+    registers, counts, times, verifications, changes = {}, {}, {}, [], None
     if o.resources:
         registers, digest = inputs.read_resources(o.resources, manifest)
         read.append((o.resources, digest))
+    if o.times:
+        times, digest = inputs.read_times(o.times, manifest)
+        read.append((o.times, digest))
     for path in o.counts:
         read.append((path, inputs.read_counts(path, manifest, counts, registers)))
     for path in o.verify:
@@ -91,34 +64,13 @@ def report_of(o):
         changes = os.path.basename(o.against), figures.changes(old, manifest)
         read.append((o.against, digest))
     shown = list(dict.fromkeys(o.device)) if o.device else devices.standing_for(manifest["targets"])
-    report = figures.Report(manifest, o.manifest, dict(o.size), registers, counts or None, verifications, shown)
-    for name in sorted(dict(o.size).keys() - report.names):
-        raise UsageError(f"--size: no cost has a size '{name}'; there are {', '.join(sorted(n for n in report.names if '.' not in n))}")
+    report = figures.Report(manifest, registers, counts, times, verifications, shown)
     return page.page(report, [(os.path.basename(path), os.path.getsize(path), digest) for path, digest in read], changes)
 
 
 def main():
     o = options_of(sys.argv[1:])
-    try:
-        for path in filter(None, [o.manifest, o.against, o.resources, *o.counts, *o.verify]):
-            if os.path.exists(o.output) and os.path.exists(path) and os.path.samefile(path, o.output):
-                inputs.fail(o.output, "is an input too")
-        text = report_of(o)
-    except inputs.InputError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except UsageError as error:
-        print(f"kiln-report: {error}", file=sys.stderr)
-        return 2
-    if o.output == "-":
-        write_out(text)
-        return 0
-    try:
-        inputs.write_whole(o.output, text)
-    except OSError as error:
-        print(f"kiln-report: cannot write {o.output}: {error.strerror}", file=sys.stderr)
-        return 3
-    return 0
+    return program.run("kiln-report", o.output, [o.manifest, o.against, o.resources, o.times, *o.counts, *o.verify], lambda: report_of(o))
 
 
 sys.exit(main())

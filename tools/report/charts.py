@@ -1,4 +1,5 @@
 """Drawings, as inline SVG. Colours are classes of page.css."""
+import itertools
 import math
 
 from markup import el, join
@@ -12,7 +13,7 @@ def number(x):
 
 
 def key(shape, text):
-    """Of a legend: a small shape, and what it stands for."""
+    """An entry of a legend: a small shape and its meaning."""
     return el("span", el("svg", shape, width="12", height="12", class_="key", aria_hidden="true"), f" {text}")
 
 
@@ -25,7 +26,7 @@ def label(x, y, text, **attributes):
 
 
 def short_bytes(count):
-    for unit, of in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+    for unit, of in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if count >= of:
             return f"{count / of:.3g} {unit}"
     return f"{count} B"
@@ -76,45 +77,26 @@ def name_in(family, size, width, height):
     return next((n for n in names if fits(n, width, height, BOLD)), None)
 
 
-def treemap(bytes_by, targets, width, height, **attributes):
-    """A rectangle per family, and in it one per target. A label that does not fit is left out; pointing at a rectangle names it."""
-    sums = sorted(((sum(of.values()), family) for family, of in bytes_by.items() if sum(of.values())), key=lambda s: (-s[0], s[1]))
-    total, drawn = sum(s for s, _ in sums) or 1, []
-    for (size, family), (x, y, w, h) in zip(sums, squarify([s for s, _ in sums], 0, 0, width, height)):
+def treemap(families, width, height, **attributes):
+    """A rectangle per family, and in it one per variant: {family: [(title, lines of its label, bytes)]}. A label ends before the
+    first line that does not fit; pointing at a rectangle names it."""
+    sums = sorted(((sum(size for *_, size in of), family) for family, of in families.items()), key=lambda s: (-s[0], s[1]))
+    sums, drawn = [s for s in sums if s[0]], []
+    for number, ((size, family), (x, y, w, h)) in enumerate(zip(sums, squarify([s for s, _ in sums], 0, 0, width, height))):
         x, y, w, h = x + 1, y + 1, max(w - 2, 0), max(h - 2, 0)
         name = name_in(family, size, w, h - 14)
         head = HEAD if name else 0
         drawn.append(rect(x, y, w, h, class_="family"))
-        of = sorted(bytes_by[family].items(), key=lambda t: (-t[1], t[0]))
-        of = [(t, b) for t, b in of if b]
-        for (target, count), (cx, cy, cw, ch) in zip(of, squarify([b for _, b in of], x, y + head, w, h - head)):
+        of = sorted((v for v in families[family] if v[2]), key=lambda v: -v[2])
+        for (title, lines, _), (cx, cy, cw, ch) in zip(of, squarify([v[2] for v in of], x, y + head, w, h - head)):
             cx, cy, cw, ch = cx + .5, cy + .5, cw - 1, ch - 1
-            title = el("title", f"{family}, {target}: {count:,} bytes, {100 * count / total:.1f} %")
-            lines = [t for k, t in enumerate((target, short_bytes(count))) if name and fits(t, cw, ch - 13 * k)]
-            drawn.append(el("g", title, rect(cx, cy, cw, ch, class_=hue(targets, target)),
-                            [label(cx + 4, cy + 12 + 13 * k, t) for k, t in enumerate(lines)]))
+            shown = itertools.takewhile(lambda line: fits(line, cw, 14), lines[:int(ch - 1) // 13] if name else [])
+            drawn.append(el("g", el("title", title), rect(cx, cy, cw, ch, class_=f"t{number % 8}"),
+                            [label(cx + 4, cy + 12 + 13 * k, line) for k, line in enumerate(shown)]))
         if name:
             drawn.append(label(x + 4, y + 12.5, name, class_="name"))
     return el("svg", drawn, viewBox=f"0 0 {width} {height}", role="img",
-              aria_label="bytes by family and target; the table below has the numbers", **attributes)
-
-
-def hue(targets, target):
-    return f"t{targets.index(target) % 8}"
-
-
-# ---- errors -----------------------------------------------------------------------------------------------------------------
-
-def strip(ratios):
-    """A tick per (name, error as a share of its bound), from 0 to the bound; what is beyond stands in red behind it."""
-    ticks = []
-    for name, ratio in sorted(ratios, key=lambda r: r[1]):
-        at = 1 + 90 * min(ratio, 1) if ratio <= 1 else 97
-        ticks.append(el("line", el("title", f"{name}: {ratio:.3f}"), x1=f"{at:.2f}%", x2=f"{at:.2f}%", y1="3", y2="17",
-                        class_="tick" if ratio <= 1 else "tick wrong"))
-    return el("svg", el("line", x1="1%", x2="91%", y1="18", y2="18", class_="axis"),
-              el("line", x1="91%", x2="91%", y1="0", y2="20", class_="bound"), ticks, class_="strip", height="20", width="100%",
-              role="img", aria_label=f"{len(ratios)} errors as shares of their bounds")
+              aria_label="bytes by family and variant; the tables have the numbers", **attributes)
 
 
 # ---- roofline ---------------------------------------------------------------------------------------------------------------
@@ -137,15 +119,17 @@ def decades(low, high):
 
 
 def span_of(charts):
-    """The decades of both axes that hold all charts, so that they compare: of (points, peak, bytes per second)."""
-    at = [p.work / p.bytes for points, _, _ in charts for p in points]
-    ridges = [peak / rate for _, peak, rate in charts]
+    """The decades of both axes that hold all charts, so that they compare: of (device, points)."""
+    at = [p.work / p.bytes for _, points in charts for p in points]
+    devices = [device for device, _ in charts]
+    ridges = [d.slots_per_second / d.bytes_per_second for d in devices]
     x0, x1 = decades(min(at + ridges), 1.2 * max(at + ridges))
-    y0, y1 = decades(min(min(peak, rate * min(at + [peak / rate])) for _, peak, rate in charts), max(c[1] for c in charts))
+    least = min(at + ridges)
+    y0, y1 = decades(min(d.bytes_per_second for d in devices) * least, max(d.slots_per_second for d in devices))
     return x0, x1, y0, y1
 
 
-def roofline(device, points, peak, span, unit):
+def roofline(device, points, span):
     x0, x1, y0, y1 = span
 
     def x(v):
@@ -153,7 +137,7 @@ def roofline(device, points, peak, span, unit):
 
     def y(v):
         return HEIGHT - BOTTOM - (math.log10(v) - y0) / (y1 - y0) * (HEIGHT - TOP - BOTTOM)
-    rate = device.bytes_per_second
+    rate, peak = device.bytes_per_second, device.slots_per_second
     grid = [join(el("line", x1=number(x(10.0 ** e)), x2=number(x(10.0 ** e)), y1=TOP, y2=HEIGHT - BOTTOM, class_="grid"),
                  label(x(10.0 ** e), HEIGHT - BOTTOM + 13, power(e), class_="middle")) for e in range(x0, x1 + 1)]
     grid += [join(el("line", x1=LEFT, x2=WIDTH - RIGHT, y1=number(y(10.0 ** e)), y2=number(y(10.0 ** e)), class_="grid"),
@@ -166,12 +150,12 @@ def roofline(device, points, peak, span, unit):
         at = number(x(p.work / p.bytes)), number(y(min(peak, rate * p.work / p.bytes)))
         seen.setdefault((at, p.variant.family, p.limit), []).append(p)
     for (at, family, limit), same in seen.items():
-        title = f"{same[0].variant.id}: {same[0].work / same[0].bytes:.3g} {unit} per byte, at least {micro(same[0].seconds)} us by {limit}"
+        title = f"{same[0].variant.id}: {same[0].work / same[0].bytes:.3g} issue slots per byte, at least {micro(same[0].seconds)} us by {limit}"
         if len(same) > 1:
             title += f"; and {len(same) - 1} more of {family}"
         grid.append(el("circle", el("title", title), cx=at[0], cy=at[1], r="3.5", class_="memory" if limit == "memory" else "compute"))
-    grid.append(label(2, 12, f"{unit} per second"))
-    grid.append(label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, f"{unit} per byte", class_="middle"))
+    grid.append(label(2, 12, "issue slots per second"))
+    grid.append(label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5, "issue slots per byte", class_="middle"))
     return el("svg", grid, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="roofline", role="img",
               aria_label=f"roofline of {device.name}; the table below has the least times")
 

@@ -32,11 +32,6 @@ class Device(NamedTuple):
         """Warp instructions that all schedulers issue."""
         return SCHEDULERS * self.multiprocessors * self.mhz * 1e6
 
-    @property
-    def multiply_adds_per_second(self):
-        """Of 16-bit types, by mma.sync."""
-        return self.slots_per_second * MULTIPLY_ADDS / self.mma_cycles
-
 
 def read_devices():
     text = pkgutil.get_data("devices", "devices.def").decode("utf-8")
@@ -62,20 +57,28 @@ def standing_for(targets):
     return [next(d for d in DEVICES if d.sm == sm) for sm in sorted(numbers & {d.sm for d in DEVICES})]
 
 
-def runs_on(target, device):
+def runs_on(target, device, is_cubin=False):
     number, kind = TARGET.match(target).groups()
     number = int(number)
-    if kind == "a":
+    if is_cubin or kind == "a":
         return number == device.sm
     return number <= device.sm and (kind != "f" or number // 10 == device.sm // 10)
 
 
+def rank(target):
+    """Architecture- and family-specific targets come first, then the newest."""
+    number, kind = TARGET.match(target).groups()
+    return kind != "", int(number), kind == "a"
+
+
 def preferred(targets, device):
-    """The one of these that the device takes: what is specific comes first, then what is newest. None: it takes none."""
-    def rank(target):
-        number, kind = TARGET.match(target).groups()
-        return kind != "", int(number), kind == "a"
+    """The one of these that the device takes. None: it takes none."""
     return max((t for t in targets if runs_on(t, device)), key=rank, default=None)
+
+
+def taken(images, device):
+    """The image that the runtime picks (runtime/select.c), whatever the driver's version. None: it takes none."""
+    return max((i for i in images if runs_on(i.target, device, i.is_cubin)), key=lambda i: (i.is_cubin, rank(i.target)), default=None)
 
 
 def occupancy(device, threads, shared_bytes, registers):

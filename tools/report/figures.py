@@ -1,16 +1,9 @@
-"""Plain numbers, from what was read: what the page shows, and no markup."""
+"""The page's figures, worked out from the inputs; no markup."""
 import math
+import re
 from typing import NamedTuple
 
 import devices
-import expression
-from inputs import fail
-
-# What sizes are where nobody says: a matrix of 4096 x 4096, a step of a decoder with 16 sequences.
-SIZES = {"m": 16, "nvfp4_gemv.m": 4096, "fp4_quantize.m": 4096, "batch": 16, "l": 1, "q_heads": 32, "kv_heads": 8, "k_heads": 8,
-         "v_heads": 8, "q_length": 1, "sequences_q_rows": 16, "sequences_k_rows": 65536, "pages_count": 4096, "pages_size": 16,
-         "group_size": 64, "rotary_dim": 16}
-OTHER_SIZE, ONLY_SIZE = 4096, 4096 * 4096
 
 
 class Image(NamedTuple):
@@ -24,14 +17,14 @@ class Image(NamedTuple):
 class Variant(NamedTuple):
     id: str
     family: str
-    entry: str
+    params: dict
+    sizes: set         # the names in its cost
     images: list
-    owner: str       # of the images: of external PTX another kernel may be; what is not owned adds no bytes
-    threads: int     # 0: not known
-    shared_bytes: int
-    cost: tuple      # (elements, bytes) at the stated sizes, or None
-    why: str         # there is none
-    registers: dict  # by target
+    owner: str         # the variant that has the images: external PTX may have several kernels, and bytes count once
+    threads: int       # 0: not known
+    shared_bytes: int  # the most that a launch may take
+    registers: dict    # by target
+    times: dict        # by target: milliseconds that ptxas took
 
     @property
     def bytes(self):
@@ -48,7 +41,7 @@ class Point(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Of a launch; tools/emulator/count/count.h defines each."""
+    """A launch's counts; tools/emulator/count/count.h defines each."""
     blocks: int
     instructions: int  # of warps
     wavefronts: int
@@ -63,47 +56,18 @@ def count_of(launch):
 
 
 class Report:
-    """All of it. `counts` is None where nothing was counted."""
-    def __init__(self, manifest, path, sizes, registers, counts, verifications, shown):
-        self.manifest, self.counts, self.verifications, self.devices = manifest, counts, verifications, shown
+    """All of it. `counts` and `times` are empty where nothing was counted or timed."""
+    def __init__(self, manifest, registers, counts, times, verifications, shown):
+        self.manifest, self.counts, self.times, self.verifications, self.devices = manifest, counts, times, verifications, shown
         self.has_registers = bool(registers)
-        self.sizes = {}  # family -> {name: number}, those that its costs name
-        self.names = set()  # of all sizes, with their families and without
-        by_id = {}
-        for (identity, target), count in registers.items():
-            by_id.setdefault(identity, {})[target] = count
-        self.variants = [self.variant(f"{path}: variants[{i}]", v, sizes, by_id.get(v["id"], {}))
-                         for i, v in enumerate(manifest["variants"])]
+        registers, times = by_variant(registers), by_variant(times)
+        self.variants = [variant_of(v, registers.get(v["id"], {}), times.get(v["id"], {})) for v in manifest["variants"]]
         self.families = list(dict.fromkeys(v.family for v in self.variants))
         used = {i.target for v in self.variants for i in v.images}
         self.targets = sorted(used, key=lambda t: (int(devices.TARGET.match(t)[1]), t))
 
-    def variant(self, place, v, sizes, registers):
-        launch, cost = v["launch"], v.get("cost") or {}
-        nodes = {name: parse(text, f"{place}.cost.{name}") for name, text in cost.items() if isinstance(text, str)}
-        rules = [(parse(r["condition"], f"{place}.rules[{k}].condition"), r["text"]) for k, r in enumerate(v.get("rules") or [])]
-        named = set().union(*map(expression.names, nodes.values())) & {a["name"] for a in v["args"] if a["direction"] == "value"}
-        own = self.sizes_of(v["family"], named, nodes.get("elements"), sizes)
-        self.names.update(named, (f"{v['family']}.{name}" for name in named))
-        why, values = broken(rules, own), {}
-        if not why:
-            for name, node in nodes.items():
-                try:
-                    values[name] = expression.evaluate(node, own)
-                except (expression.Wrong, RecursionError) as error:
-                    why = f"{cost[name]}: {error}"
-        known = None
-        if not why and {"elements", "bytes_read", "bytes_written"} <= values.keys():
-            known = values["elements"], values["bytes_read"] + values["bytes_written"]
-            self.sizes.setdefault(v["family"], {}).update((n, own[n]) for n in sorted(named))
-        return Variant(v["id"], v["family"], v["entry"],
-                       [Image(i["target"], i.get("format") == "cubin", stored(i), i["bytes"], i["min_driver"]) for i in v["images"]],
-                       v.get("module") or v["id"], threads_of(launch["block"]), shared_of(launch, own, place), known, why, registers)
-
-    def sizes_of(self, family, named, elements, given):
-        only = {elements} if isinstance(elements, str) else set()
-        return {name: given.get(f"{family}.{name}", given.get(name, SIZES.get(f"{family}.{name}", SIZES.get(
-            name, ONLY_SIZE if name in only else OTHER_SIZE)))) for name in sorted(named)}
+    def of_family(self, family):
+        return [v for v in self.variants if v.family == family]
 
     # ---- bytes ----
 
@@ -115,6 +79,21 @@ class Report:
                 found[v.family][i.target] = found[v.family].get(i.target, 0) + i.bytes
         return found
 
+    def differing(self, family):
+        """The parameters in which its variants differ."""
+        of = [v.params for v in self.of_family(family)]
+        return [name for name in of[0] if len({p.get(name) for p in of}) > 1]
+
+    def values_of(self, family):
+        """{parameter that differs: [(value, variants, bytes)]}, the most bytes first."""
+        found = {}
+        for name in self.differing(family):
+            values = {}
+            for v in self.of_family(family):
+                values.setdefault(v.params.get(name, "-"), []).append(v.bytes)
+            found[name] = sorted(((value, len(of), sum(of)) for value, of in values.items()), key=lambda row: -row[2])
+        return found
+
     # ---- devices ----
 
     def registers_on(self, variant, device):
@@ -123,39 +102,22 @@ class Report:
 
     def occupancy(self, variant, device):
         """None: nothing of it runs there, or its threads are not known."""
-        if not variant.threads or not devices.preferred([i.target for i in variant.images], device):
+        if not variant.threads or not devices.taken(variant.images, device):
             return None
         return devices.occupancy(device, variant.threads, variant.shared_bytes, self.registers_on(variant, device))
 
     def points(self, device):
-        """Of each variant that runs on the device and whose work is known."""
+        """A point per variant that runs on the device and was counted."""
         for v in self.variants:
-            if devices.preferred([i.target for i in v.images], device):
-                point = self.counted(v, device) if self.counts is not None else self.stated(v, device)
-                if point and point.work and point.bytes:
+            if v.id in self.counts and devices.taken(v.images, device):
+                point = limited(v, device, count_of(self.counts[v.id]))
+                if point.work and point.bytes:
                     yield point
 
-    def peak(self, device):
-        """Work per second: issue slots that were counted; or the elements of the costs, of which none takes less than a
-        multiply-add of the tensor cores."""
-        return device.slots_per_second if self.counts is not None else device.multiply_adds_per_second
-
-    def counted(self, v, device):
-        if v.id not in self.counts:
-            return None
-        c = count_of(self.counts[v.id])
-        slots = {"instructions": c.instructions, "shared memory": devices.SCHEDULERS * c.wavefronts,
-                 "tensor cores": c.multiply_adds / devices.MULTIPLY_ADDS * device.mma_cycles}
-        limit = max(slots, key=slots.get)
-        return self.limited(v, device, slots[limit], c.bytes, limit)
-
-    def stated(self, v, device):
-        return self.limited(v, device, *v.cost, "tensor cores") if v.cost else None
-
-    def limited(self, v, device, work, moved, limit):
-        times = {"memory": moved / device.bytes_per_second, limit: work / self.peak(device)}
-        limit = max(times, key=times.get)
-        return Point(v, work, moved, limit, times[limit])
+    def milliseconds(self, variant, device):
+        """What ptxas took for the image that the device takes. None: that is not known, or a cubin, which nothing compiles."""
+        image = devices.taken(variant.images, device)
+        return variant.times.get(image.target) if image and not image.is_cubin else None
 
     # ---- verifications ----
 
@@ -163,38 +125,39 @@ class Report:
         return {row["id"]: row for row in verification["variants"]}
 
 
-def parse(text, place):
-    try:
-        return expression.parse(text)
-    except (expression.Wrong, RecursionError) as error:
-        fail(place, str(error))
+def by_variant(found):
+    """{id: {target: value}}."""
+    result = {}
+    for (identity, target), value in found.items():
+        result.setdefault(identity, {})[target] = value
+    return result
 
 
-def broken(rules, own):
-    """The text of a rule that the sizes break; rules that name anything else (strides, workspaces, the device) do not count."""
-    for condition, text in rules:
-        try:
-            if expression.names(condition) <= own.keys() and not expression.evaluate(condition, own):
-                return text
-        except (expression.Wrong, RecursionError):
-            pass
-    return ""
+def variant_of(v, registers, times):
+    launch, block = v["launch"], v["launch"]["block"]
+    images = [Image(i["target"], i.get("format") == "cubin", stored(i), i["bytes"], i["min_driver"]) for i in v["images"]]
+    costs = " ".join(text for text in (v.get("cost") or {}).values() if isinstance(text, str))
+    return Variant(v["id"], v["family"], v["params"], set(re.findall(r"[A-Za-z_]\w*", costs)), images, v.get("module") or v["id"], math.prod(block),
+                   launch["static_shared_bytes"] + launch["max_shared_bytes"], registers, times)
 
 
-def threads_of(block):
-    return block[0] * block[1] * block[2]
+def limited(v, device, c):
+    """In issue slots, of which a tensor core's product and shared memory's wavefronts take theirs."""
+    slots = {"instructions": c.instructions, "shared memory": devices.SCHEDULERS * c.wavefronts,
+             "tensor cores": c.multiply_adds / devices.MULTIPLY_ADDS * device.mma_cycles}
+    limit = max(slots, key=slots.get)
+    times = {"memory": c.bytes / device.bytes_per_second, limit: slots[limit] / device.slots_per_second}
+    return Point(v, slots[limit], c.bytes, *max(times.items(), key=lambda t: t[1]))
 
 
-def shared_of(launch, own, place):
-    """With what a launch of the stated sizes asks for; where that is not known, the least."""
-    dynamic = launch["min_shared_bytes"]
-    if launch.get("shared_bytes"):
-        node = parse(launch["shared_bytes"], f"{place}.launch.shared_bytes")
-        try:
-            dynamic = expression.evaluate(node, own)
-        except (expression.Wrong, RecursionError):
-            pass
-    return launch["static_shared_bytes"] + dynamic
+def ranges_of(rows):
+    """The smallest and largest values over some variants' results: {argument: (least, most)}."""
+    found = {}
+    for row in rows:
+        for name, (least, most) in (row.get("ranges") or {}).items():
+            before = found.get(name, (least, most))
+            found[name] = min(before[0], least), max(before[1], most)
+    return found
 
 
 # ---- what changed -----------------------------------------------------------------------------------------------------------
@@ -229,7 +192,7 @@ def differing(old, new, but=()):
 
 
 def member_changes(old, new, path=""):
-    """Of all members but images: with both values, where they are short."""
+    """Names the members that differ, except images; with both values if they are short."""
     for name in differing(old, new, ["images"]):
         a, b = old.get(name), new.get(name)
         if isinstance(a, dict) and isinstance(b, dict):

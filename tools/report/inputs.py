@@ -51,7 +51,7 @@ def refuse(word):
 
 
 def parse(text, path, what, line=None):
-    """Of a whole file, or of a line of it."""
+    """Parses a whole file, or one line of it."""
     place = path if line is None else f"{path}:{line}"
     try:
         return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
@@ -115,8 +115,7 @@ MANIFEST = {
     "variants": [{
         "id": str, "key": str, "family": str, "params": dict, "entry": str, "module": Optional(str),
         "args": [{"name": str, "direction": str}],
-        "launch": {"block": [int], "shared_bytes": Optional(str), "min_shared_bytes": int, "static_shared_bytes": int},
-        "rules": Optional([{"condition": str, "text": str}]),
+        "launch": {"block": [int], "max_shared_bytes": int, "static_shared_bytes": int},
         "cost": Optional(COST),
         "images": [{"target": str, "format": Optional(str), "min_driver": int, "bytes": int, "xxh3_128": str,
                     "stored_bytes": Optional(int)}],
@@ -150,7 +149,7 @@ RESULTS = ("ok", "executed, not compared", "skipped", "WRONG")
 VERIFICATION = {
     "bundle": str, "device": str, "sm": int, "emulated": bool, "seed": Optional(int), "checks": Optional(str),
     "variants": [{"id": str, "result": str, "cases": Optional(int), "elements": Optional(int),
-                  "worst_error_over_bound": Optional(float), "largest": Optional(str), "detail": Optional(str)}],
+                  "worst_error_over_bound": Optional(float), "sizes": Optional(int), "ranges": Optional(dict), "detail": Optional(str)}],
     "targets_not_run": Optional([str]),
 }
 
@@ -173,11 +172,14 @@ def read_verification(path, manifest):
             fail(place, f"'{row['id']}' is there twice")
         if row["result"] not in RESULTS:
             fail(place, f"expected as result one of {', '.join(RESULTS)}; found '{row['result']}'")
+        for name, edges in (row.get("ranges") or {}).items():
+            if not isinstance(edges, list) or [type(edge) for edge in edges] != [int, int] or edges[0] > edges[1]:
+                fail(f"{place}.ranges.{name}", f"expected the smallest and the largest value, found {json.dumps(edges)[:60]}")
         seen.add(row["id"])
     return found, digest
 
 
-# ---- counts and registers -------------------------------------------------------------------------------------------
+# ---- counts, registers and times -------------------------------------------------------------------------------------------
 
 ACCESS = {"distinct_sectors": int}
 LAUNCH = {"kernel": str, "grid": [int], "result": int, "warp_instructions": int, "tensor": {"multiply_adds": int},
@@ -189,7 +191,7 @@ WORK = re.compile(r'"warp_instructions":\s*(\d+)')
 
 
 def read_lines(path, digest):
-    """Numbered, one by one: long runs have 100,000. What is hashed is what was read."""
+    """Yields lines with their numbers one by one, since long runs have 100,000, and hashes what it reads."""
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -233,22 +235,34 @@ def read_counts(path, manifest, counts, registers):
     return digest.hexdigest()
 
 
-def read_resources(path, manifest):
-    """Registers by variant and target, as `tests/generated/ptxas.py rebase` writes them."""
+def read_table(path, manifest, column, pattern):
+    """A number by variant and target, from lines with tabs: their first three columns."""
     text, digest = read_text(path)
     heading, *lines = text.splitlines() or [""]
-    columns = heading.split("\t")
-    if columns[:3] != ["variant", "target", "registers"]:
-        fail(f"{path}:1:1", "expected the columns variant, target and registers, with tabs between them")
-    registers = {}
+    if heading.split("\t")[:3] != ["variant", "target", column]:
+        fail(f"{path}:1:1", f"expected the columns variant, target and {column}, with tabs between them")
+    found = {}
     for number, line in enumerate(lines, 2):
         cells = line.split("\t")
-        if len(cells) < 3 or not re.fullmatch(r"\d{1,3}", cells[2]) or not TARGET.match(cells[1]):
-            fail(f"{path}:{number}:1", "expected a variant, a target and a number of registers")
-        registers[cells[0], cells[1]] = int(cells[2])
-    if not any((v["id"], target) in registers for v in manifest["variants"] for target in {t for _, t in registers}):
+        if len(cells) < 3 or not re.fullmatch(pattern, cells[2]) or not TARGET.match(cells[1]):
+            fail(f"{path}:{number}:1", f"expected a variant, a target and a number of {column}, found '{line[:80]}'")
+        if (cells[0], cells[1]) in found:
+            fail(f"{path}:{number}:1", f"'{cells[0]}' for {cells[1]} is there twice")
+        found[cells[0], cells[1]] = float(cells[2])
+    if not {v["id"] for v in manifest["variants"]} & {identity for identity, _ in found}:
         fail(f"{path}:1:1", f"it has no variant of '{manifest['bundle']}'")
-    return registers, digest
+    return found, digest
+
+
+def read_resources(path, manifest):
+    """Registers, as `tests/generated/ptxas.py rebase` writes them."""
+    found, digest = read_table(path, manifest, "registers", r"\d{1,3}")
+    return {key: int(value) for key, value in found.items()}, digest
+
+
+def read_times(path, manifest):
+    """Milliseconds of ptxas, as `kiln generate --times --quiet` writes them."""
+    return read_table(path, manifest, "milliseconds", r"\d{1,9}(\.\d{1,9})?")
 
 
 # ---- the output -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ def escape(value):
     """What does not print (controls, marks that turn the direction of text, halves of characters) is shown as its number."""
     if isinstance(value, Markup):
         return value
-    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in str(value))
+    shown = "".join(c if c.isprintable() or c == "\u00a0" else f"\\u{ord(c):04x}" for c in str(value))
     return Markup(html.escape(shown))
 
 

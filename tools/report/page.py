@@ -21,6 +21,8 @@ def page(report, inputs, changes):
         sections.append(("verification", "Verification", verification(report)))
     if changes:
         sections.append(("changes", "Changes", changes_section(changes[0], changes[1])))
+    if report.times:
+        sections.append(("times", "Compile times", times_section(report)))
     sections += [("roofline", "Roofline", roofline(report)), ("variants", "Variants", variants(report))]
     head = el("head", el("meta", charset="utf-8"), el("meta", name="viewport", content="width=device-width, initial-scale=1"),
               el("meta", http_equiv="Content-Security-Policy", content=f"default-src 'none'; {allowed}"),
@@ -46,7 +48,7 @@ def plural(count, one, many=None):
 
 
 def code(text):
-    """Of an id, which may break behind its slash and commas."""
+    """An id, which may break after its slash and commas."""
     return el("code", breaking(text, "/,"))
 
 
@@ -96,7 +98,7 @@ def summary(report, inputs):
         found = [row["result"] for row in v["variants"]]
         right, wrong = found.count("ok"), found.count("WRONG")
         facts.append((f"Verified on {of_what(v)}",
-                      f"{right:,} of {len(report.variants):,} right" + (f", {wrong:,} WRONG" if wrong else "")))
+                      f"{right:,} of {len(report.variants):,} within bound" + (f", {wrong:,} WRONG" if wrong else "")))
     sources = [(f["file"], f"{f['bytes']:,}", el("code", f"xxh3_128 {f['xxh3_128']}"))
                for f in [m["config"], *(m.get("external_files") or [])]]
     sources += [(name, f"{size:,}", el("code", f"sha256 {digest}")) for name, size, digest in inputs]
@@ -107,38 +109,70 @@ def summary(report, inputs):
 
 # ---- bytes ------------------------------------------------------------------------------------------------------------------
 
+def kilobytes(count):
+    return f"{count / 1000:,.1f}"
+
+
+MOST_ROWS = 30  # of a table that stands open
+
+
 def bytes_section(report):
-    by, targets = report.bytes_by(), report.targets
-    legend = el("p", [charts.key(charts.rect(0, 0, 12, 12, class_=charts.hue(targets, t)), t) for t in targets], class_="legend")
+    by, targets = report.bytes_by(), report.targets if len(report.targets) > 1 else []
     total = sum(sum(of.values()) for of in by.values()) or 1
-    rows = [[row_head(family), *(f"{of[t]:,}" if t in of else "" for t in targets), f"{sum(of.values()):,}",
-             f"{100 * sum(of.values()) / total:.1f} %", f"{sum(v.family == family for v in report.variants):,}"]
-            for family, of in sorted(by.items(), key=lambda f: (-sum(f[1].values()), f[0]))]
-    rows.append([row_head("all"), *(f"{sum(of.get(t, 0) for of in by.values()):,}" for t in targets),
-                 f"{sum(sum(of.values()) for of in by.values()):,}", "100 %", f"{len(report.variants):,}"])
-    return join(el("p", "Each area is what a family's images for a target take in the program. A device takes an image that was "
-                   "made for its target or for an older one."),
-                legend, charts.treemap(by, targets, 1180, 460, class_="treemap wide"),
-                charts.treemap(by, targets, 360, 520, class_="treemap narrow"),
-                table([("family", False), *((t, True) for t in targets), ("all", True), ("share", True), ("variants", True)], rows,
-                      class_="sums"))
+    order = sorted(by, key=lambda f: (-sum(by[f].values()), f))
+    rows = [[row_head(f), *(kilobytes(by[f][t]) if t in by[f] else "" for t in targets), kilobytes(sum(by[f].values())),
+             f"{100 * sum(by[f].values()) / total:.1f} %", f"{len(report.of_family(f)):,}"] for f in order]
+    rows.append([row_head("all"), *(kilobytes(sum(of.get(t, 0) for of in by.values())) for t in targets),
+                 kilobytes(sum(sum(of.values()) for of in by.values())), "100 %", f"{len(report.variants):,}"])
+    heads = [("KB", False), *((t, True) for t in targets), ("all", True), ("share", True), ("variants", True)]
+    families = {f: drawn_variants(report, f, total) for f in order}
+    return join(el("p", "An area per variant, by the bytes of its images, within its family. Labels have the parameters in which the "
+                   "family's variants differ."),
+                charts.treemap(families, 1180, 460, class_="treemap wide"), charts.treemap(families, 360, 520, class_="treemap narrow"),
+                table(heads, rows, class_="sums"), values_table(report, order))
+
+
+def worded(name, value):
+    """f16, tile_m 16, causal, not causal: a word needs no name, unless that is short as in x f16."""
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    return f"{name} {value}" if len(name) == 1 or re.fullmatch(r"\d+|none", str(value)) else str(value)
+
+
+def drawn_variants(report, family, total):
+    names = report.differing(family)
+    return [(f"{v.id}: {v.bytes:,} bytes, {100 * v.bytes / total:.1f} %",
+             [charts.short_bytes(v.bytes), *(worded(name, v.params.get(name, "-")) for name in names)] if names else [], v.bytes)
+            for v in report.variants if v.family == family]
+
+
+def values_table(report, families):
+    """What a list in the configuration costs."""
+    rows = [[row_head(f), name, ", ".join(f"{figures.shown(value)}: {charts.short_bytes(size)} ({count:,})" for value, count, size in values)]
+            for f in families for name, values in report.values_of(f).items()]
+    heads = [("family", False), ("parameter", False), ("value: bytes (variants)", False)]
+    return el("details", el("summary", "What a bundle without a parameter's value would save"),
+              table(heads, rows, class_="values"), open="" if len(rows) <= MOST_ROWS else None) if rows else None
 
 
 # ---- verification -----------------------------------------------------------------------------------------------------------
 
 def share(row):
-    """An error as a share of its bound, in letters; "" where nothing was compared."""
+    """The largest error as a share of its bound."""
     ratio = row.get("worst_error_over_bound")
-    if row["result"] == "WRONG":
-        return "WRONG" if ratio is None else f"WRONG {ratio:.3g}"
-    if row["result"] != "ok" or ratio is None:
-        return row["result"] if row["result"] != "ok" else "ok"
-    return f"{ratio:.3f}" if ratio else "exact"
+    return "-" if ratio is None else f"{ratio:.3g}" if ratio else "exact"
+
+
+def range_text(ranges, names=None):
+    """m 1 to 65, k 64 to 4,096; lines break between them."""
+    return ", ".join((f"{name} {least:,}" + (f" to {most:,}" if most > least else "")).replace(" ", "\u00a0")
+                     for name, (least, most) in ranges.items() if names is None or name in names)
 
 
 def verification(report):
-    return join(el("p", "The largest error of each variant, as a share of the bound that its family states: a tick per variant; the "
-                   "line at the right is the bound. Exact: equal to the last bit, or without an error that was found."),
+    return join(el("p", "Each variant ran at the edges of its sizes on inputs that are hard for it, and each element was compared with a "
+                   "reference in float64. The sizes are the smallest and largest that were tried, not each one between them; those of a family "
+                   "span its variants."),
                 [of_device(report, v) for v in report.verifications])
 
 
@@ -154,14 +188,13 @@ def of_device(report, v):
     by = {word: [r for r in v["variants"] if r["result"] == word] for word in ("skipped", "executed, not compared", "WRONG")}
     rows = []
     for family in report.families:
-        ids = [x.id for x in report.variants if x.family == family]
-        of = [results[i] for i in ids if i in results]
-        ratios = [(r["id"], r["worst_error_over_bound"]) for r in of if r.get("worst_error_over_bound") is not None]
-        worst = max((ratio for _, ratio in ratios), default=None)
-        shown = "-" if worst is None else f"{worst:.3f}" if worst else "exact"
-        rows.append([row_head(family), f"{sum(r['result'] == 'ok' for r in of):,} of {len(ids):,}",
-                     el("td", shown, class_="n wrong" if (worst or 0) > 1 else "n"),
-                     el("td", charts.strip(ratios), class_="strips")])
+        variants = report.of_family(family)
+        of = [results[x.id] for x in variants if x.id in results]
+        right = [r for r in of if r["result"] == "ok"]
+        ranges = figures.ranges_of(right)
+        wrong = sum(r["result"] == "WRONG" for r in of)
+        rows.append([row_head(family), el("td", f"{len(right):,} of {len(variants):,}", class_="n wrong" if wrong else "n"),
+                     range_text(ranges, variants[0].sizes & ranges.keys() or None), f"{sum(r.get('cases') or 0 for r in right):,}"])
     what = of_what(v)
     skipped = v.get("targets_not_run") or []
     return join(el("h3", what),
@@ -171,8 +204,12 @@ def of_device(report, v):
                 named(f"{plural(len(by['skipped']), 'variant')} skipped", [said(r) for r in by["skipped"]]),
                 named(f"{plural(len(by['executed, not compared']), 'variant')} ran without being compared",
                       [said(r) for r in by["executed, not compared"]]),
-                table([("family", False), ("right", True), ("largest", True), ("errors, from 0 to the bound", False)], rows,
-                      class_="errors", aria_label=f"errors on {what}"))
+                table([("family", False), ("within bound", True), ("for sizes", False), ("cases", True)], rows,
+                      aria_label=f"proven on {what}"),
+                el("details", el("summary", "By variant, with all integer arguments and the largest error as a share of its bound"),
+                   table([("variant", False), ("sizes", False), ("cases", True), ("error / bound", True)],
+                         [[el("th", code(r["id"]), scope="row"), range_text(r.get("ranges") or {}), f"{r.get('cases') or 0:,}", share(r)]
+                          for r in v["variants"]], class_="counts")))
 
 
 def ran(v):
@@ -220,42 +257,53 @@ def changes_section(path, c):
                       [join(code(x.id), f": {'; '.join(x.what)}") for x in c.moved], 2000))
 
 
+# ---- compile times -----------------------------------------------------------------------------------------------------------
+
+def milliseconds(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def times_section(report):
+    """Sums over the image that each device takes of a variant."""
+    rows, sums = [], [[] for _ in report.devices]
+    for family in report.families:
+        cells = []
+        for d, of_device_sum in zip(report.devices, sums):
+            own = [t for t in (report.milliseconds(v, d) for v in report.of_family(family)) if t is not None]
+            of_device_sum += own
+            cells.append(join(milliseconds(sum(own)), el("small", f" slowest {milliseconds(max(own))}")) if own else "")
+        if any(cells):
+            rows.append([row_head(family), *cells])
+    rows.append([row_head("all"), *(join(milliseconds(sum(s)), el("small", f" {plural(len(s), 'variant')}")) if s else "" for s in sums)])
+    return join(el("p", "What ptxas took for the PTX that each device takes, on a machine that the file does not name. A driver compiles "
+                   "PTX when a kernel is first used, in a time of about this order; ", option("kiln_preload"), " does it earlier, and cubins "
+                   "need none."),
+                table([("ptxas, ms", False), *((d.name, True) for d in report.devices)], rows, class_="times sums"))
+
+
 # ---- roofline ---------------------------------------------------------------------------------------------------------------
 
 def roofline(report):
+    if not report.counts:
+        return el("p", "Nothing was counted. Run a program on the emulated driver with ", option("KILN_EMU_REPORT=counts.jsonl"), " and give ",
+                  option("--counts counts.jsonl"), " for a roofline of what its kernels executed.")
     drawn = [(d, list(report.points(d))) for d in report.devices]
-    drawn = [(d, points, report.peak(d)) for d, points in drawn if points]
+    drawn = [(d, points) for d, points in drawn if points]
     if not drawn:
-        return el("p", "No variant's cost is known at these sizes on these devices.")
-    is_counted = report.counts is not None
-    unit = "issue slots" if is_counted else "elements"
-    span = charts.span_of([(points, peak, d.bytes_per_second) for d, points, peak in drawn])
-    others = "instructions, shared memory or tensor cores" if is_counted else "tensor cores"
+        return el("p", "No variant that was counted runs on these devices.")
+    span = charts.span_of(drawn)
     drawings = [el("figure", el("figcaption", el("strong", d.name), f" {d.gb_per_s:,} GB/s, {d.multiprocessors} multiprocessors at "
                                                                     f"{d.mhz:,} MHz"),
-                   charts.roofline(d, points, peak, span, unit)) for d, points, peak in drawn]
-    return join(el("p", why_roofline(is_counted)), counted(report) if is_counted else sizes_of(report), without(report),
+                   charts.roofline(d, points, span)) for d, points in drawn]
+    return join(el("p", "Each variant's largest counted launch: across, the issue slots that it takes for a byte that it moves; up, issue "
+                   "slots per second. The roof is what memory, then the schedulers of all multiprocessors, can do. A product takes the "
+                   "slots in which the tensor cores do it, and shared memory those in which it is busy, where that is more. Nothing here "
+                   "is timed: each point stands on the roof."),
+                counted(report),
                 el("p", [charts.key(el("circle", cx="6", cy="6", r="4", class_=kind), f"limited by {what}")
-                         for kind, what in (("memory", "memory"), ("compute", others))], class_="legend"),
-                el("div", drawings, class_="figures"), least_times(report, drawn))
-
-
-def why_roofline(is_counted):
-    if is_counted:
-        return ("Each variant's largest counted launch: across, the issue slots that it takes for a byte that it moves; up, issue slots "
-                "per second. The roof is what memory, then the schedulers of all multiprocessors, can do. A product takes the slots "
-                "in which the tensor cores do it, and shared memory those in which it is busy, where that is more. Nothing here is "
-                "timed: each point stands on the roof.")
-    return join("What the work needs, by the manifest: across, elements (as the family counts them) for a byte that has to be read or "
-                "written; up, elements per second. The roof is what memory, then the tensor cores at a multiply-add for each element, "
-                "can do; a kernel on other instructions does less, or has more to do for an element: give ", option("--counts"),
-                " for what kernels execute. Nothing here is timed: each point stands on the roof.")
-
-
-def sizes_of(report):
-    rows = [[row_head(f), ", ".join(f"{n}={v:,}" for n, v in of.items())] for f, of in report.sizes.items()]
-    return el("details", el("summary", "The sizes that costs and shared memory are of (", option("--size"), " changes them)"),
-              table([("family", False), ("sizes", False)], rows))
+                         for kind, what in (("memory", "memory"), ("compute", "instructions, shared memory or tensor cores"))],
+                   class_="legend"),
+                el("div", drawings, class_="figures"), minimum_times(report, drawn))
 
 
 def counted(report):
@@ -268,25 +316,18 @@ def counted(report):
                 named(f"{plural(len(missing), 'variant')} not counted", [code(i) for i in missing]))
 
 
-def without(report):
-    """Variants without a cost, and why."""
-    lost = [v for v in report.variants if v.cost is None] if report.counts is None else []
-    return named(f"{plural(len(lost), 'variant')} without a cost at these sizes",
-                 [join(code(v.id), f": {v.why or 'the manifest states none'}") for v in lost])
-
-
-def least_times(report, drawn):
+def minimum_times(report, drawn):
     rows = []
     for family in report.families:
         cells = []
-        for _, points, _ in drawn:
+        for _, points in drawn:
             own = [p for p in points if p.variant.family == family]
             times, limits = sorted(p.seconds for p in own), sorted({p.limit for p in own})
             ends = dict.fromkeys(charts.micro(t) for t in times[:1] + times[-1:])
             cells.append(join(" to ".join(ends), el("small", " " + ", ".join(limits)) if own else ""))
         if any(cells):
             rows.append([row_head(family), *cells])
-    return table([("least time, us", False), *((d.name, True) for d, _, _ in drawn)], rows, class_="times")
+    return table([("minimum time, us", False), *((d.name, True) for d, _ in drawn)], rows, class_="times")
 
 
 # ---- variants ---------------------------------------------------------------------------------------------------------------
@@ -314,22 +355,21 @@ def groups_of(heads, *groups):
 
 
 def variants(report):
-    heads = [*FIXED, *([("registers", True)] if report.has_registers else []), *((of_what(v), True) for v in report.verifications),
-             *((d.name, True) for d in report.devices)]
+    heads = [*FIXED, *([("registers", True)] if report.has_registers else []), *([("ptxas, ms", True)] if report.times else []),
+             *((of_what(v), True) for v in report.verifications), *((d.name, True) for d in report.devices)]
     all_results = [report.results(v) for v in report.verifications]
     rows = [row_of(report, v, [result(of.get(v.id)) for of in all_results]) for v in report.variants]
     notes = []
     if not report.has_registers:
         notes.append(join("Registers are not in a manifest (", option("--resources"), " or ", option("--counts"), " adds them), so an "
                           "occupancy is the most that threads and shared memory allow."))
-    notes.append("Driver: the CUDA version of the oldest one that loads all images. Shared memory: what is static, and what a launch "
-                 "of the sizes under Roofline asks for; where these do not tell, the least. Occupancy: warps at once, of those that a "
-                 "multiprocessor has room for. A dash: nothing of it runs there.")
+    notes.append("Driver: the CUDA version of the oldest one that loads all images. Shared memory: the most that a launch takes. "
+                 "Occupancy: warps at once, of those that a multiprocessor has room for. A dash: nothing of it runs there.")
     options = [el("option", "all families", value="")] + [el("option", f) for f in report.families]
     form = el("form", el("label", "Words ", el("input", type="search", id="words", placeholder="bf16 mma sm_90", autocomplete="off")),
               el("label", "Family ", el("select", options, id="family")),
               el("output", plural(len(rows), "variant"), id="shown", aria_live="polite"), id="filter", hidden="")
-    groups = groups_of(heads, ("error / bound", len(report.verifications)), ("occupancy, %", len(report.devices)))
+    groups = groups_of(heads, ("cases within bound", len(report.verifications)), ("occupancy, %", len(report.devices)))
     return join([el("p", n) for n in notes], form, table(heads, rows, groups, id="table", aria_label="variants"))
 
 
@@ -347,13 +387,18 @@ def row_of(report, v, results):
         known = [r for r in registers if r]
         cells.append(cell(max(known), max(known), title=", ".join(f"{d.name}: {r}" for d, r in zip(report.devices, registers) if r))
                      if known else cell("-"))
+    if report.times:
+        slowest = max(v.times.values(), default=None)
+        cells.append(cell("-" if slowest is None else milliseconds(slowest), slowest,
+                          title=", ".join(f"{target}: {time:g}" for target, time in v.times.items()) or None))
     return [*cells, *results, *(bounded(report.occupancy(v, d), r) for d, r in zip(report.devices, registers))]
 
 
 def result(row):
     if row is None:
         return el("td", "not run", class_="n none", data_v="")
-    ratio = row.get("worst_error_over_bound")
-    is_wrong = row["result"] == "WRONG"
-    value = (1e9 if ratio is None else 1e6 + ratio) if is_wrong else ratio if row["result"] == "ok" else None
-    return el("td", share(row), class_="n wrong" if is_wrong else "n", data_v="" if value is None else value, title=row.get("detail"))
+    word, cases = row["result"], row.get("cases") or 0
+    title = row.get("detail") or range_text(row.get("ranges") or {}) or None
+    if word == "WRONG":
+        return cell("WRONG", 2 ** 53, "n wrong", title=title)
+    return cell(f"{cases:,}" if word == "ok" else word, cases if word == "ok" else None, title=title)

@@ -70,6 +70,11 @@ bool is_same_file(const char *a, const char *b)
            first.st_ino == second.st_ino;
 }
 
+bool is_same_output(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0 || (is_plain_file(a) && is_same_file(a, b));
+}
+
 bool fail_write(const char *path)
 {
     fprintf(stderr, "error: cannot write %s: %s\n", path, strerror(errno));

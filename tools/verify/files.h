@@ -34,6 +34,9 @@ bool is_plain_file(const char *path);
 /* Both are there, and one file under two names. */
 bool is_same_file(const char *a, const char *b);
 
+/* That, or the same name: outputs that would overwrite each other. */
+bool is_same_output(const char *a, const char *b);
+
 /* Why with errno; always false. */
 bool fail_write(const char *path);
 

@@ -1,6 +1,7 @@
 /* Reads a manifest. The first mistake ends the reading: a manifest is written by a program. */
 #include "manifest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "reader.h"
@@ -233,15 +234,34 @@ static void read_hash(reader *r, const char *digits, manifest_image *image)
     image->hash_low = reader_parse_number(r, digits + 16, "xxh3_128", 16);
 }
 
-/* Of PTX; cubins have a "format". */
+static void read_cubin(reader *r, fy_node *image, manifest_variant *v)
+{
+    unsigned sm;
+    char kind = '\0';
+    const char *target = reader_get_text_member(r, image, "target");
+    if (sscanf(target, "sm_%u%c", &sm, &kind) < 1 || sm > UINT16_MAX)
+        reader_refuse(r, "no target is called '%s'", target);
+    v->cubins[v->cubin_count] = (manifest_cubin){target, reader_get_text_member(r, image, "ptx_xxh3_128")};
+    v->cubin_images[v->cubin_count++] = (kiln_image){.sm = (uint16_t)sm,
+                                                     .kind = kind == 'a'   ? KILN_TARGET_ARCH
+                                                             : kind == 'f' ? KILN_TARGET_FAMILY
+                                                                           : KILN_TARGET_BASE,
+                                                     .format = KILN_IMAGE_CUBIN};
+}
+
+/* Cubins have a "format". */
 static void read_images(reader *r, fy_node *images, manifest_variant *v)
 {
     size_t count = images ? reader_get_count(r, images, "images") : 0;
     v->images = pool_allocate(r->memory, (count + 1) * sizeof *v->images);
+    v->cubins = pool_allocate(r->memory, (count + 1) * sizeof *v->cubins);
+    v->cubin_images = pool_allocate(r->memory, (count + 1) * sizeof *v->cubin_images);
     for (size_t i = 0; i < count; i++) {
         fy_node *image = fy_node_sequence_get_by_index(images, (int)i);
-        if (reader_find_member(r, image, "format"))
+        if (reader_find_member(r, image, "format")) {
+            read_cubin(r, image, v);
             continue;
+        }
         manifest_image *read = &v->images[v->image_count++];
         read->target = reader_get_text_member(r, image, "target");
         read->bytes = reader_get_number_member(r, image, "bytes");
@@ -354,6 +374,7 @@ static manifest *read_document(reader *r)
         reader_refuse(r, "it is empty");
     m->bundle = reader_get_text_member(r, root, "bundle");
     m->generator = reader_get_text_member(r, root, "generator");
+    m->ptxas = reader_find_text(r, root, "ptxas");
     fy_node *families = reader_get_member(r, root, "families"),
             *variants = reader_get_member(r, root, "variants");
     reader_get_count(r, families, "families");
@@ -427,6 +448,11 @@ int manifest_compare_ids(const void *left, const void *right)
 bool manifest_is_pointer(const manifest_arg *a)
 {
     return a->direction != DIRECTION_VALUE;
+}
+
+bool manifest_is_integer(const manifest_arg *a)
+{
+    return !manifest_is_pointer(a) && a->type != ELEMENT_NONE && !element_is_float(a->type);
 }
 
 bool manifest_is_input(const manifest_arg *a)

@@ -2,6 +2,8 @@
 #ifndef VERIFY_MANIFEST_H
 #define VERIFY_MANIFEST_H
 
+#include <kiln/kiln.h>
+
 #include "files.h"
 #include "formula.h"
 #include "number.h"
@@ -54,6 +56,12 @@ typedef struct manifest_image {
     bool is_compressed;           /* in the bundle; bytes and hash are of the text */
 } manifest_image;
 
+/* Its own bytes are of no interest here. */
+typedef struct manifest_cubin {
+    const char *target; /* "sm_90a" */
+    const char *ptx;    /* the hash of the PTX that it was made of: HASH_DIGITS */
+} manifest_cubin;
+
 /* A stride of arrays without gaps. */
 typedef struct manifest_stride {
     const char *arg;
@@ -86,6 +94,9 @@ typedef struct manifest_variant {
     formula *bytes_read, *bytes_written, *elements; /* null: not stated */
     manifest_image *images;
     size_t image_count;
+    manifest_cubin *cubins;
+    kiln_image *cubin_images; /* the same, for kiln_select: target and format alone */
+    size_t cubin_count;
 } manifest_variant;
 
 /* The values of a contract parameter that a shape is for. */
@@ -113,6 +124,7 @@ typedef struct manifest_shape {
 
 typedef struct manifest {
     const char *bundle, *generator;
+    const char *ptxas;          /* the version that made cubins; null: there are none */
     char hash[HASH_DIGITS + 1]; /* of the text */
     manifest_variant *variants;
     size_t variant_count;
@@ -134,6 +146,7 @@ bool manifest_is_for(const manifest_shape *shape, const manifest_variant *v);
 int manifest_compare_ids(const void *left, const void *right);
 
 bool manifest_is_pointer(const manifest_arg *a);
+bool manifest_is_integer(const manifest_arg *a); /* a scalar */
 bool manifest_is_input(const manifest_arg *a);
 bool manifest_is_output(const manifest_arg *a);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "files.h"
+#include "junit.h"
 #include "report.h"
 #include "results.h"
 #include "verify.h"
@@ -18,6 +19,7 @@ typedef struct merging {
     char **paths; /* of the parts */
     size_t path_count;
     const char *output; /* null: none */
+    const char *junit;  /* null: none */
     bool wants_no_times;
     size_t parts;      /* that the run has; 0: not known yet */
     const char **seen; /* in which file each is; null: in none */
@@ -46,22 +48,29 @@ static void read_arguments(merging *m, int argc, char **argv)
             m->wants_no_times = true;
         else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
             m->output = argv[++i];
+        else if (strcmp(argv[i], "--junit") == 0 && i + 1 < argc)
+            m->junit = argv[++i];
         else if (argv[i][0] == '-')
-            complain(m, strcmp(argv[i], "-o") == 0 ? "%s needs a value" : "merge: unknown option '%s'",
+            complain(m,
+                     strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--junit") == 0
+                         ? "%s needs a value"
+                         : "merge: unknown option '%s'",
                      argv[i]);
         else
             m->paths[m->path_count++] = argv[i];
     }
     if (m->path_count == 0 && m->mistakes == 0)
-        complain(m, "merge: no parts are named; it is called as kiln-verify merge PART.json... [-o FILE]");
+        complain(
+            m,
+            "merge: no parts are named; it is called as kiln-verify merge PART.json... [-o FILE] [--junit FILE]");
 }
 
 /* Who lists the parts by a pattern may have named one of them as the output. */
-static void check_output(merging *m)
+static void check_output(merging *m, const char *option, const char *path)
 {
-    for (size_t i = 0; m->output && is_plain_file(m->output) && i < m->path_count; i++)
-        if (is_same_file(m->output, m->paths[i]))
-            complain(m, "merge: -o %s would overwrite the part %s", m->output, m->paths[i]);
+    for (size_t i = 0; path && is_plain_file(path) && i < m->path_count; i++)
+        if (is_same_file(path, m->paths[i]))
+            complain(m, "merge: %s %s would overwrite the part %s", option, path, m->paths[i]);
 }
 
 /* Of "3/16". */
@@ -154,7 +163,7 @@ static void check_whole(merging *m)
 
 static int report(merging *m, size_t variant_count)
 {
-    report_begin(&m->all, variant_count, m->output);
+    report_begin(&m->all, variant_count, m->output, m->junit);
     report_merged(&m->all, m->parts);
     int status = report_end(&m->all);
     if (status == VERIFY_EXIT_NO_DEVICE) {
@@ -162,7 +171,9 @@ static int report(merging *m, size_t variant_count)
                 m->all.facts[FACT_DEVICE]);
         status = VERIFY_EXIT_WRONG;
     }
-    return m->output && !results_write(&m->all, m->output) ? VERIFY_EXIT_WRONG : status;
+    const bool is_written = !m->output || results_write(&m->all, m->output);
+    const bool is_told = !m->junit || junit_write(&m->all, m->junit);
+    return is_written && is_told ? status : VERIFY_EXIT_WRONG;
 }
 
 int merge_main(int argc, char **argv, const manifest *m, pool *memory)
@@ -173,7 +184,10 @@ int merge_main(int argc, char **argv, const manifest *m, pool *memory)
         variants[i] = &m->variants[i];
     results_open(&g.all, memory, m, variants, m->variant_count);
     read_arguments(&g, argc, argv);
-    check_output(&g);
+    check_output(&g, "-o", g.output);
+    check_output(&g, "--junit", g.junit);
+    if (g.output && g.junit && is_same_output(g.output, g.junit))
+        complain(&g, "merge: -o and --junit name the same file");
     for (size_t i = 0; i < g.path_count && g.mistakes < MOST_MISTAKES; i++)
         read_part(&g, g.paths[i]);
     if (g.mistakes == 0)

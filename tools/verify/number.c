@@ -54,6 +54,11 @@ bool element_is_float(element_type type)
     return TYPES[type].exponent != 0;
 }
 
+bool element_is_signed(element_type type)
+{
+    return TYPES[type].is_signed;
+}
+
 uint64_t element_bits(element_type type, const void *base, uint64_t index)
 {
     const unsigned char *at = (const unsigned char *)base + index * TYPES[type].bytes;

@@ -23,6 +23,7 @@ element_type element_parse(const char *name);
 const char *element_name(element_type type);
 size_t element_bytes(element_type type);
 bool element_is_float(element_type type);
+bool element_is_signed(element_type type); /* an integer below 0 is one of its values */
 
 /* The bits of element `index` of an array at `base`, zero-extended. */
 uint64_t element_bits(element_type type, const void *base, uint64_t index);

@@ -23,7 +23,7 @@ void options_print_help(void)
         snprintf(inputs, sizeof inputs, "%u", kiln_verify_inputs);
     printf(
         "usage: kiln-verify [OPTION]...\n"
-        "       kiln-verify merge PART.json... [-o FILE] [--no-times]\n"
+        "       kiln-verify merge PART.json... [-o FILE] [--junit FILE] [--no-times]\n"
         "Runs every kernel of a bundle at the sizes around its edges, on hard inputs, and compares "
         "what comes out\n"
         "with a float64 reference.\n"
@@ -57,6 +57,7 @@ void options_print_help(void)
         "  --json FILE         write the results as JSON too; - is standard output. While they run, finished "
         "variants stand in\n"
         "                      FILE.journal\n"
+        "  --junit FILE        write the results as JUnit XML too, for CI servers; - is standard output\n"
         "  --no-times          without times: two runs write the same bytes\n"
         "  --resume            go on with FILE.journal: what it has is not run again; without it, from the "
         "beginning\n"
@@ -121,6 +122,7 @@ static const struct option_row {
     {"--mutate-least", OPTION_NUMBER, offsetof(options, least), 0, 100, false},
     {"--jobs", OPTION_NUMBER, offsetof(options, jobs), 1, 256, false},
     {"--json", OPTION_TEXT, offsetof(options, json), 0, 0, false},
+    {"--junit", OPTION_TEXT, offsetof(options, junit), 0, 0, false},
     {"--no-times", OPTION_FLAG, offsetof(options, wants_no_times), 0, 0, false},
     {"--resume", OPTION_FLAG, offsetof(options, resumes), 0, 0, false},
     {"--overlap", OPTION_FLAG, offsetof(options, overlaps), 0, 0, true},
@@ -229,14 +231,18 @@ static bool check_together(const options *o)
         return complain(
             "--part, --resume and --no-times are not for --mutate: which mutants there are depends on "
             "all variants together");
-    if (o->is_queue && (o->part.of > 1 || o->resumes || o->json || o->mutants || o->is_listing))
+    if (o->mutants && o->junit)
+        return complain("--junit is not for --mutate: mutants are no tests of the bundle");
+    if (o->is_queue && (o->part.of > 1 || o->resumes || o->json || o->junit || o->mutants || o->is_listing))
         return complain(
-            "--queue reads what runs and writes what came out by itself: --part, --resume, --json, "
+            "--queue reads what runs and writes what came out by itself: --part, --resume, --json, --junit, "
             "--mutate and --list are not for it");
     if (o->mutants && (o->launch_lock || o->launch_seconds))
         return complain("--launch-lock and --launch-seconds are not for --mutate");
-    if (o->wants_no_times && !o->json)
-        return complain("--no-times is for --json");
+    if (o->wants_no_times && !o->json && !o->junit)
+        return complain("--no-times is for --json and --junit");
+    if (o->json && o->junit && is_same_output(o->json, o->junit))
+        return complain("--json and --junit name the same file");
     if (o->resumes && (!o->json || !is_plain_file(o->json)))
         return complain("--resume goes on with the journal of --json FILE: it needs one, and a plain file");
     return true;

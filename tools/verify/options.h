@@ -16,6 +16,7 @@ typedef struct options {
     const char *driver; /* null: libcuda.so.1 */
     const char *filter; /* null: every variant */
     const char *json;   /* null: none */
+    const char *junit;  /* null: none */
     const char *data;   /* null: none; once it is read its hash */
     part_share part;
     uint64_t device;         /* DEVICE_UNNAMED: the first */

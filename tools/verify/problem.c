@@ -53,8 +53,7 @@ bool problem_has_parameter(const problem *p, const char *name, const char *value
 
 bool problem_is_size(const argument *a)
 {
-    return !manifest_is_pointer(a->about) && a->about->type != ELEMENT_NONE &&
-           !element_is_float(a->about->type);
+    return manifest_is_integer(a->about);
 }
 
 /* ---- expressions ------------------------------------------------------------------------------------------------ */

@@ -10,16 +10,21 @@
 #include "uncompared.h"
 #include "verify.h"
 
-/* Where the table goes: standard output, unless that is taken by JSON. */
+/* Where the table goes: standard output, unless results go there. */
 static FILE *people;
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-void report_begin(const run_results *all, size_t bundle_variants, const char *json)
+static bool is_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+void report_begin(const run_results *all, size_t bundle_variants, const char *json, const char *junit)
 {
     const char *const *facts = all->facts;
     const long version = strtol(facts[FACT_DRIVER_VERSION], NULL, 10);
-    people = json && strcmp(json, "-") == 0 ? stderr : stdout;
+    people = is_stdout(json) || is_stdout(junit) ? stderr : stdout;
     fprintf(people, "bundle   %s, %zu variants, made by %s\n", facts[FACT_BUNDLE], bundle_variants,
             facts[FACT_GENERATOR]);
     fprintf(people, "device   %s, sm_%s, driver %ld.%ld\n", facts[FACT_DEVICE], facts[FACT_SM],
@@ -31,6 +36,15 @@ void report_begin(const run_results *all, size_t bundle_variants, const char *js
     else
         fprintf(people, "checks   guard bytes around every buffer; every case twice\n");
     fprintf(people, "seed     %s\n", facts[FACT_SEED]);
+}
+
+void report_shipped(const manifest *cubins)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < cubins->variant_count; i++)
+        count += cubins->variants[i].cubin_count;
+    fprintf(people, "ships    %zu cubins of ptxas %s, made of the PTX that runs here\n", count,
+            cubins->ptxas);
 }
 
 static void print_head(void)

@@ -4,8 +4,11 @@
 
 #include "results.h"
 
-/* `json` is where results will be written as JSON, or null: the table makes room where that is standard output. */
-void report_begin(const run_results *all, size_t bundle_variants, const char *json);
+/* `json` and `junit` are where results will be written, or null: where one is standard output, the table goes to stderr. */
+void report_begin(const run_results *all, size_t bundle_variants, const char *json, const char *junit);
+
+/* After it, if the bundle that ships has cubins alone: how many, and which ptxas made them. */
+void report_shipped(const manifest *cubins);
 
 /* Of a run, before its table: of how many variants it has a part, and how many an earlier run has run. */
 void report_run(const run_results *all, size_t chosen, const options *o);

@@ -128,6 +128,11 @@ void results_describe(run_results *all, const device *d, const options *o, size_
     note_targets(all, d);
 }
 
+const char *results_fact_name(run_fact fact)
+{
+    return fact_rows[fact].name;
+}
+
 void results_drop_missing(run_results *all)
 {
     size_t kept = 0;
@@ -218,6 +223,26 @@ static void write_largest(FILE *out, const run_result *r)
     fprintf(out, ", \"largest_elements\": %" PRIu64, r->largest_elements);
 }
 
+static void write_ranges(FILE *out, const manifest_variant *v, const run_result *r)
+{
+    const char *between = "";
+    fprintf(out, ", \"sizes\": %" PRIu64 ", \"ranges\": {", r->sizes);
+    for (size_t i = 0; r->sizes && i < v->arg_count && i < MAX_ARGS; i++) {
+        const element_type type = v->args[i].type;
+        const value_range range = r->ranges[i];
+        if (!manifest_is_integer(&v->args[i]))
+            continue;
+        fputs(between, out);
+        json_string(out, v->args[i].name);
+        if (element_is_signed(type))
+            fprintf(out, ": [%" PRId64 ", %" PRId64 "]", (int64_t)range.least, (int64_t)range.most);
+        else
+            fprintf(out, ": [%" PRIu64 ", %" PRIu64 "]", range.least, range.most);
+        between = ", ";
+    }
+    fputc('}', out);
+}
+
 static void write_result(FILE *out, const manifest_variant *v, const run_result *r)
 {
     json_member(out, "id", v->id);
@@ -229,6 +254,7 @@ static void write_result(FILE *out, const manifest_variant *v, const run_result 
             r->cases, r->launches, r->refusals, r->elements, r->has_bounds ? "true" : "false");
     write_ratio(out, r->elements, r->worst_ratio);
     write_largest(out, r);
+    write_ranges(out, v, r);
     if (r->detail[0]) {
         fputs(", ", out);
         json_member(out, "detail", r->detail);
@@ -364,6 +390,29 @@ static double read_real(reader *r, const char *text, const char *name)
     return value;
 }
 
+static uint64_t read_edge(reader *r, fy_node *range, int which, const manifest_arg *a)
+{
+    const char *text = reader_get_text(r, fy_node_sequence_get_by_index(range, which), a->name);
+    const bool is_negative = *text == '-' && element_is_signed(a->type);
+    const uint64_t value = reader_parse_number(r, text + is_negative, a->name, 10);
+    return is_negative ? -value : value;
+}
+
+static void read_ranges(reader *r, fy_node *node, const manifest_variant *v, run_result *result)
+{
+    fy_node *ranges = reader_get_member(r, node, "ranges");
+    result->sizes = reader_get_number_member(r, node, "sizes");
+    for (size_t i = 0; result->sizes && i < v->arg_count && i < MAX_ARGS; i++) {
+        const manifest_arg *a = &v->args[i];
+        if (!manifest_is_integer(a))
+            continue;
+        fy_node *range = reader_get_member(r, ranges, a->name);
+        if (reader_get_count(r, range, a->name) != 2)
+            reader_refuse(r, "'%s' is no range of two numbers", a->name);
+        result->ranges[i] = (value_range){read_edge(r, range, 0, a), read_edge(r, range, 1, a)};
+    }
+}
+
 static void read_result(reader *r, fy_node *node, const run_results *all)
 {
     const char *id = r->where = reader_get_text_member(r, node, "id");
@@ -388,6 +437,7 @@ static void read_result(reader *r, fy_node *node, const run_results *all)
                       ratio ? ratio : "null");
     result->largest_elements = reader_get_number_member(r, node, "largest_elements");
     snprintf(result->largest, sizeof result->largest, "%s", reader_get_text_member(r, node, "largest"));
+    read_ranges(r, node, all->variants[result - all->results], result);
     const char *detail = reader_find_text(r, node, "detail"), *seconds = reader_find_text(r, node, "seconds");
     snprintf(result->detail, sizeof result->detail, "%s", detail ? detail : "");
     result->seconds = seconds ? read_real(r, seconds, "seconds") : 0;

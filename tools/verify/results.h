@@ -51,6 +51,9 @@ void results_open(run_results *all, pool *memory, const manifest *m, const manif
 /* The other facts, of a run that has so many variants in all parts, and the targets. */
 void results_describe(run_results *all, const device *d, const options *o, size_t chosen);
 
+/* Its name in the results: "manifest_xxh3_128". */
+const char *results_fact_name(run_fact fact);
+
 /* Leaves out the variants that have not run. */
 void results_drop_missing(run_results *all);
 

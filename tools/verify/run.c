@@ -378,6 +378,26 @@ static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
     return true;
 }
 
+/* Compares as the argument's type does. */
+static bool is_less(const argument *a, uint64_t left, uint64_t right)
+{
+    const uint64_t sign = (uint64_t)element_is_signed(a->about->type) << 63;
+    return (left ^ sign) < (right ^ sign);
+}
+
+static void note_ranges(runner *r)
+{
+    const bool is_first = r->result->sizes++ == 0;
+    for (size_t i = 0; i < r->problem.arg_count; i++) {
+        const argument *a = &r->problem.args[i];
+        value_range *range = &r->result->ranges[i];
+        if (is_first || is_less(a, a->integer, range->least))
+            range->least = a->integer;
+        if (is_first || is_less(a, range->most, a->integer))
+            range->most = a->integer;
+    }
+}
+
 static void note_largest(runner *r)
 {
     const uint64_t elements = problem_elements(&r->problem);
@@ -453,9 +473,11 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
         fine = run_size(r, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
         found->launching += fine && launches;
-        if (fine && launches)
+        if (fine && launches) {
+            note_ranges(r);
             note_largest(r);
-        fine = fine && (!launches || check_refusals(r));
+            fine = check_refusals(r);
+        }
     }
     found->is_over_limit = found->is_over_limit || plan.is_over_limit;
     if (plan.obstacle)

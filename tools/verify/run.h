@@ -14,6 +14,11 @@ typedef enum run_verdict {
     RUN_WRONG     /* `detail` says what */
 } run_verdict;
 
+/* The values of an integer argument that were tried; below 0 as int64_t, where its type has a sign. */
+typedef struct value_range {
+    uint64_t least, most;
+} value_range;
+
 typedef struct run_result {
     bool has_run;
     run_verdict verdict;
@@ -21,8 +26,10 @@ typedef struct run_result {
     uint64_t elements;                  /* compared with the reference */
     double worst_ratio; /* largest error as a share of its bound, to six digits; infinite where that is 0 */
     bool has_bounds;    /* some element was compared with a bound that is not 0 */
-    uint64_t largest_elements; /* of all buffers of the largest size that ran; 0: none */
-    char largest[256];         /* that size, "m=65 k=4096" */
+    uint64_t largest_elements;    /* of all buffers of the largest size that ran; 0: none */
+    char largest[256];            /* that size, "m=65 k=4096" */
+    uint64_t sizes;               /* that launched and were right */
+    value_range ranges[MAX_ARGS]; /* over those sizes, by argument; of integers only */
     double seconds;
     char detail[4096];
 } run_result;

@@ -94,8 +94,7 @@ static bool has_asked_value(const size_plan *plan)
 static bool fits_type(const argument *a)
 {
     const element_type type = a->about->type;
-    const bool has_sign = number_decode(type, number_encode(type, -1)) < 0;
-    const double value = has_sign ? (double)(int64_t)a->integer : (double)a->integer;
+    const double value = element_is_signed(type) ? (double)(int64_t)a->integer : (double)a->integer;
     return number_decode(type, number_encode(type, value)) == value;
 }
 

@@ -12,11 +12,13 @@
 #include "families/inputs.h"
 #include "files.h"
 #include "journal.h"
+#include "junit.h"
 #include "merge.h"
 #include "mutate/trial.h"
 #include "progress.h"
 #include "queue.h"
 #include "report.h"
+#include "shipped.h"
 #include "uncompared.h"
 #include "watch.h"
 
@@ -24,6 +26,7 @@ typedef struct program {
     options options;
     const kiln_index *index;
     const manifest *manifest;
+    const manifest *shipped; /* of cubins alone; null: what runs is what ships */
     pool memory;
     device device;
     const manifest_variant **variants; /* that were asked for */
@@ -204,14 +207,16 @@ static bool run_variants(program *p, run_results *all, journal *j)
 
 static int run_all(program *p)
 {
-    const char *json = p->options.json;
+    const char *json = p->options.json, *junit = p->options.junit;
     run_results all;
     journal j;
     results_open(&all, &p->memory, p->manifest, p->variants, p->variant_count);
     results_describe(&all, &p->device, &p->options, p->chosen_count);
     if (!journal_open(&j, &p->options, &all))
         return VERIFY_EXIT_USAGE;
-    report_begin(&all, p->manifest->variant_count, json);
+    report_begin(&all, p->manifest->variant_count, json, junit);
+    if (p->shipped)
+        report_shipped(p->shipped);
     report_run(&all, p->chosen_count, &p->options);
     if (!run_variants(p, &all, &j))
         return VERIFY_EXIT_WRONG;
@@ -221,7 +226,8 @@ static int run_all(program *p)
         status = p->options.part.of > 1 ? VERIFY_EXIT_OK : fail_all_skipped(p, all.count);
     const bool is_written = !json || results_write(&all, json);
     journal_close(&j, is_written);
-    return is_written ? status : VERIFY_EXIT_WRONG;
+    const bool is_told = !junit || junit_write(&all, junit);
+    return is_written && is_told ? status : VERIFY_EXIT_WRONG;
 }
 
 static int run_queue(program *p)
@@ -270,12 +276,14 @@ static int run_program(program *p)
         fprintf(stderr, "kiln-verify: the bundle has no such variant; --list shows all\n");
         return VERIFY_EXIT_USAGE;
     }
-    if (!check_manifest(p) || !references_check(p->manifest))
+    if (!check_manifest(p) || (p->shipped && !shipped_check(p->shipped, p->index)) ||
+        !references_check(p->manifest))
         return VERIFY_EXIT_WRONG;
     const bool needs_device = p->options.part.of > 1 || p->options.wants_own_images;
     if (p->options.is_listing && !needs_device)
         return list_variants(p);
     if (!read_real_data(p) || (p->options.json && !out_may_open(p->options.json)) ||
+        (p->options.junit && !out_may_open(p->options.junit)) ||
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
@@ -303,7 +311,10 @@ static int run_command(program *p, int argc, char **argv, const char *manifest_t
         return VERIFY_EXIT_OK;
     }
     p->manifest = manifest_read(&p->memory, manifest_text, manifest_bytes, error, sizeof error);
-    if (!p->manifest) {
+    if (p->manifest && kiln_verify_shipped)
+        p->shipped =
+            manifest_read(&p->memory, kiln_verify_shipped, strlen(kiln_verify_shipped), error, sizeof error);
+    if (!p->manifest || (kiln_verify_shipped && !p->shipped)) {
         fprintf(stderr, "kiln-verify: %s\n", error);
         return VERIFY_EXIT_WRONG;
     }

@@ -22,6 +22,9 @@ extern const unsigned kiln_verify_inputs;
 /* Likewise: names of kernels that may run without being compared, separated by spaces. */
 extern const char kiln_verify_uncompared[];
 
+/* Likewise: the manifest of the bundle that ships, if it has cubins alone and `index` the PTX that they are made of; else null. */
+extern const char *const kiln_verify_shipped;
+
 /* The manifest is the text of NAME.json. Returns the exit status. */
 int kiln_verify_main(int argc, char **argv, const kiln_index *index, const char *manifest,
                      size_t manifest_bytes);

@@ -1,6 +1,7 @@
 /* The main function of a bundle's verification program. The build defines KILN_VERIFY_INDEX (the bundle's index),
  * KILN_VERIFY_MANIFEST (the manifest's file name, found through the include path, so that no path is kept) and
- * KILN_VERIFY_INPUTS and KILN_VERIFY_UNCOMPARED (see verify.h). A program that does something else with bundle and manifest defines
+ * KILN_VERIFY_INPUTS and KILN_VERIFY_UNCOMPARED (see verify.h); and where the bundle that ships has no PTX, KILN_VERIFY_SHIPPED, its
+ * manifest's path, found likewise. A program that does something else with bundle and manifest defines
  * KILN_VERIFY_ENTRY. */
 #include "verify.h"
 
@@ -15,16 +16,22 @@ extern const kiln_index KILN_VERIFY_INDEX;
 const unsigned kiln_verify_inputs = KILN_VERIFY_INPUTS;
 const char kiln_verify_uncompared[] = KILN_VERIFY_UNCOMPARED;
 
-__asm__(".pushsection .rodata\n"
-        "kiln_verify_manifest_begin:\n"
-        ".incbin \"" KILN_VERIFY_MANIFEST "\"\n"
-        "kiln_verify_manifest_end:\n"
-        ".byte 0\n"
-        ".popsection\n");
+#define TEXT(name, file)                                                                                     \
+    __asm__(".pushsection .rodata\n" name "_begin:\n.incbin \"" file "\"\n" name                             \
+            "_end:\n.byte 0\n.popsection\n")
 
 /* Hidden: through the table of addresses that other symbols take, an assembler for arm64 gives both the same address. */
+TEXT("kiln_verify_manifest", KILN_VERIFY_MANIFEST);
 __attribute__((visibility("hidden"))) extern const char kiln_verify_manifest_begin[],
     kiln_verify_manifest_end[];
+
+#ifdef KILN_VERIFY_SHIPPED
+TEXT("kiln_verify_shipped", KILN_VERIFY_SHIPPED);
+__attribute__((visibility("hidden"))) extern const char kiln_verify_shipped_begin[];
+const char *const kiln_verify_shipped = kiln_verify_shipped_begin;
+#else
+const char *const kiln_verify_shipped = NULL;
+#endif
 
 int main(int argc, char **argv)
 {

@@ -70,6 +70,8 @@ static kiln_status axpy_extents_1(kiln_loader *loader, const sample_axpy_args *a
     return is_large ? axpy_bytes_1(loader, a) : KILN_OK;
 }
 
+static const char axpy_sizes_1[] = "0:n:u64";
+
 /* What every variant asks of its arguments. */
 static kiln_status check_axpy(kiln_loader *loader, const sample_axpy_args *a)
 {
@@ -229,6 +231,7 @@ const kiln_kernel sample_axpy_kernel = {
     .module = &axpy_module,
     .launch = launch_axpy,
     .run = run_axpy,
+    .sizes = axpy_sizes_1,
     .block = {256, 1, 1},
     .slot = 0,
     .flags = KILN_KERNEL_DEPENDENT,
@@ -378,6 +381,10 @@ static kiln_status blend_extents_5(kiln_loader *loader, const sample_blend_args 
     const int is_large = (a->rows | a->stride) >> 29 != 0;
     return is_large ? blend_bytes_5(loader, a) : KILN_OK;
 }
+
+static const char blend_sizes_1[] = "4:rows:u32 5:stride:u64";
+
+static const char blend_sizes_2[] = "5:rows:u32 6:stride:u64";
 
 /* What every variant asks of its arguments. */
 static kiln_status check_blend(kiln_loader *loader, const sample_blend_args *a)
@@ -563,6 +570,7 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_narrow_kernel = {
     .launch = launch_blend_f32_f32_64_noclamp_narrow,
     .run = run_blend_f32_f32_64_noclamp_narrow,
     .pointers = &blend_pointers_1,
+    .sizes = blend_sizes_1,
     .block = {64, 2, 1},
     .slot = 1,
     .max_shared_bytes = 256,
@@ -725,6 +733,7 @@ const kiln_kernel sample_blend_f32_f32_64_noclamp_wide_kernel = {
     .launch = launch_blend_f32_f32_64_noclamp_wide,
     .run = run_blend_f32_f32_64_noclamp_wide,
     .pointers = &blend_pointers_2,
+    .sizes = blend_sizes_1,
     .block = {256, 2, 1},
     .slot = 2,
     .max_shared_bytes = 131072,
@@ -883,6 +892,7 @@ const kiln_kernel sample_blend_f32_f32_128_noclamp_narrow_kernel = {
     .launch = launch_blend_f32_f32_128_noclamp_narrow,
     .run = run_blend_f32_f32_128_noclamp_narrow,
     .pointers = &blend_pointers_1,
+    .sizes = blend_sizes_1,
     .block = {64, 2, 1},
     .slot = 3,
     .max_shared_bytes = 512,
@@ -1045,6 +1055,7 @@ const kiln_kernel sample_blend_f32_f32_128_noclamp_wide_kernel = {
     .launch = launch_blend_f32_f32_128_noclamp_wide,
     .run = run_blend_f32_f32_128_noclamp_wide,
     .pointers = &blend_pointers_2,
+    .sizes = blend_sizes_1,
     .block = {256, 2, 1},
     .slot = 4,
     .max_shared_bytes = 131072,
@@ -1202,6 +1213,7 @@ const kiln_kernel sample_blend_f16_f32_64_noclamp_narrow_kernel = {
     .launch = launch_blend_f16_f32_64_noclamp_narrow,
     .run = run_blend_f16_f32_64_noclamp_narrow,
     .pointers = &blend_pointers_1,
+    .sizes = blend_sizes_1,
     .block = {64, 2, 1},
     .slot = 5,
     .max_shared_bytes = 256,
@@ -1364,6 +1376,7 @@ const kiln_kernel sample_blend_f16_f32_64_noclamp_wide_kernel = {
     .launch = launch_blend_f16_f32_64_noclamp_wide,
     .run = run_blend_f16_f32_64_noclamp_wide,
     .pointers = &blend_pointers_2,
+    .sizes = blend_sizes_1,
     .block = {256, 2, 1},
     .slot = 6,
     .max_shared_bytes = 131072,
@@ -1522,6 +1535,7 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_narrow_kernel = {
     .launch = launch_blend_f16_f32_128_noclamp_narrow,
     .run = run_blend_f16_f32_128_noclamp_narrow,
     .pointers = &blend_pointers_1,
+    .sizes = blend_sizes_1,
     .block = {64, 2, 1},
     .slot = 7,
     .max_shared_bytes = 512,
@@ -1684,6 +1698,7 @@ const kiln_kernel sample_blend_f16_f32_128_noclamp_wide_kernel = {
     .launch = launch_blend_f16_f32_128_noclamp_wide,
     .run = run_blend_f16_f32_128_noclamp_wide,
     .pointers = &blend_pointers_2,
+    .sizes = blend_sizes_1,
     .block = {256, 2, 1},
     .slot = 8,
     .max_shared_bytes = 131072,
@@ -1838,6 +1853,7 @@ const kiln_kernel sample_blend_f64_f64_64_clamp_narrow_kernel = {
     .launch = launch_blend_f64_f64_64_clamp_narrow,
     .run = run_blend_f64_f64_64_clamp_narrow,
     .pointers = &blend_pointers_3,
+    .sizes = blend_sizes_2,
     .block = {64, 2, 1},
     .slot = 9,
     .max_shared_bytes = 256,
@@ -2175,6 +2191,8 @@ static kiln_status parts_extents_1(kiln_loader *loader, const sample_parts_args 
     return is_large ? parts_bytes_1(loader, a) : KILN_OK;
 }
 
+static const char parts_sizes_1[] = "0:n:u64 3:workspace_size:u64";
+
 /* What every variant asks of its arguments. */
 static kiln_status rules_parts(kiln_loader *loader, const sample_parts_args *a)
 {
@@ -2272,6 +2290,7 @@ const kiln_kernel sample_parts_2_kernel = {
     .launch = launch_parts_2,
     .run = run_parts_2,
     .pointers = &parts_pointers_1,
+    .sizes = parts_sizes_1,
     .block = {1, 1, 1},
     .slot = 10,
 };
@@ -2419,13 +2438,18 @@ _Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8 AT(library, 0) AT(
     "not as the manifest says");
 #undef STRUCT
 #define STRUCT kiln_options
-_Static_assert(sizeof(STRUCT) == 64 && _Alignof(STRUCT) == 8 AT(wait, 0) AT(wait_context, 8)
+_Static_assert(sizeof(STRUCT) == 80 && _Alignof(STRUCT) == 8 AT(wait, 0) AT(wait_context, 8)
     AT(check_image, 16) AT(log, 24) AT(log_bytes, 32) AT(scratch, 40) AT(scratch_bytes, 48) AT(ptx_only, 56)
-    AT(overlap_launches, 60), "not as the manifest says");
+    AT(overlap_launches, 60) AT(launch_hook, 64) AT(launch_hook_context, 72), "not as the manifest says");
 #undef STRUCT
 #define STRUCT kiln_error
 _Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(status, 0) AT(driver_result, 4) AT(subject, 8)
     AT(detail, 16) AT(needed, 24) AT(present, 28) AT(log_bytes, 32), "not as the manifest says");
+#undef STRUCT
+#define STRUCT kiln_launch_event
+_Static_assert(sizeof(STRUCT) == 56 && _Alignof(STRUCT) == 8 AT(kernel, 0) AT(params, 8) AT(stream, 16)
+    AT(grid, 24) AT(block, 32) AT(shared_bytes, 40) AT(is_after, 44) AT(driver_result, 48),
+    "not as the manifest says");
 #undef STRUCT
 #define STRUCT kiln_candidate
 _Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8 AT(kernel, 0) AT(cycles, 8) AT(why_not, 16),
@@ -2436,7 +2460,8 @@ _Static_assert(sizeof(STRUCT) == 72 && _Alignof(STRUCT) == 8 AT(layout_version, 
     AT(slot_count, 12) AT(scratch_bytes, 16), "not as the manifest says");
 #undef STRUCT
 #define STRUCT kiln_kernel
-_Static_assert(sizeof(STRUCT) == 96 && _Alignof(STRUCT) == 8 AT(key, 0), "not as the manifest says");
+_Static_assert(sizeof(STRUCT) == 104 && _Alignof(STRUCT) == 8 AT(key, 0) AT(id, 8) AT(sizes, 56),
+    "not as the manifest says");
 #undef STRUCT
 #define STRUCT kiln_index_family
 _Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(args_bytes, 20), "not as the manifest says");
@@ -2445,17 +2470,17 @@ _Static_assert(sizeof(STRUCT) == 40 && _Alignof(STRUCT) == 8 AT(args_bytes, 20),
 _Static_assert(sizeof(STRUCT) == 24 && _Alignof(STRUCT) == 8, "not as the manifest says");
 #undef STRUCT
 #define STRUCT kiln_loader
-_Static_assert(sizeof(STRUCT) == 192 && _Alignof(STRUCT) == 8, "not as the manifest says");
+_Static_assert(sizeof(STRUCT) == 208 && _Alignof(STRUCT) == 8, "not as the manifest says");
 #undef STRUCT
 
 const kiln_bundle sample_bundle = {
-    .layout_version = 2,
+    .layout_version = 3,
     .kernel_count = SAMPLE_KERNELS,
     .module_count = 11,
     .slot_count = SAMPLE_SLOTS,
     .name = "sample",
 };
-const uint32_t sample_manifest_crc = 0xfd23203f;
+const uint32_t sample_manifest_crc = 0xbc1d9656;
 
 static const kiln_kernel *const kernels[] = {
     &sample_axpy_kernel,

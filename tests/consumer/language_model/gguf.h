@@ -77,16 +77,33 @@ enum {
     GGUF_Q5_0 = 6,
     GGUF_Q5_1 = 7,
     GGUF_Q8_0 = 8,
+    GGUF_Q8_1 = 9,
     GGUF_Q2_K = 10,
     GGUF_Q3_K = 11,
     GGUF_Q4_K = 12,
     GGUF_Q5_K = 13,
     GGUF_Q6_K = 14,
+    GGUF_Q8_K = 15,
+    GGUF_IQ2_XXS = 16,
+    GGUF_IQ2_XS = 17,
+    GGUF_IQ3_XXS = 18,
+    GGUF_IQ1_S = 19,
     GGUF_IQ4_NL = 20,
+    GGUF_IQ3_S = 21,
+    GGUF_IQ2_S = 22,
     GGUF_IQ4_XS = 23,
+    GGUF_I8 = 24,
+    GGUF_I16 = 25,
+    GGUF_I32 = 26,
+    GGUF_I64 = 27,
+    GGUF_F64 = 28,
+    GGUF_IQ1_M = 29,
     GGUF_BF16 = 30,
+    GGUF_TQ1_0 = 34,
     GGUF_TQ2_0 = 35,
     GGUF_MXFP4 = 39,
+    GGUF_NVFP4 = 40,
+    GGUF_Q1_0 = 41,
 };
 
 typedef struct gguf_type {
@@ -95,6 +112,9 @@ typedef struct gguf_type {
     uint32_t block_values; /* numbers in a block; dims[0] of a tensor is a multiple of it */
     uint32_t block_bytes;
 } gguf_type;
+
+/* "Q4_0" or "q4_0"; NULL where there is none of that name. */
+const gguf_type *gguf_find_type(const char *name);
 
 typedef struct gguf_tensor {
     char name[65]; /* printable ASCII */

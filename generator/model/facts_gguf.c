@@ -1,0 +1,319 @@
+/* A GGUF header -> facts: what the keys say, then what the tensors are. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facts.h"
+#include "gguf.h"
+
+enum { MOST_SHOWN = 64 };
+
+typedef struct reader {
+    arena *arena;
+    const gguf_file *file;
+    model_facts *m;
+} reader;
+
+/* ---- keys --------------------------------------------------------------------------------------------------------- */
+
+typedef enum effect {
+    NUMBER,  /* one of the facts, at `place` */
+    REAL,    /* the same, a float */
+    NOTHING, /* changes no kernel */
+    NEEDED,  /* the note, where the value is not `usual` */
+} effect;
+
+/* Keys that begin with the architecture's name. Any other such key is a note, since it may change the model. */
+static const struct known_key {
+    const char *name;
+    effect effect;
+    size_t place;
+    const char *usual, *note;
+} known_keys[] = {
+    {"attention.head_count", NUMBER, offsetof(model_facts, heads), NULL, NULL},
+    {"attention.head_count_kv", NUMBER, offsetof(model_facts, kv_heads), NULL, NULL},
+    {"attention.key_length", NUMBER, offsetof(model_facts, head_dim), NULL, NULL},
+    {"attention.value_length", NUMBER, offsetof(model_facts, head_dim_v), NULL, NULL},
+    {"attention.sliding_window", NUMBER, offsetof(model_facts, window), NULL, NULL},
+    {"context_length", NUMBER, offsetof(model_facts, context), NULL, NULL},
+    {"embedding_length", NUMBER, offsetof(model_facts, width), NULL, NULL},
+    {"rope.dimension_count", NUMBER, offsetof(model_facts, rotary_dim), NULL, NULL},
+    {"attention.layer_norm_rms_epsilon", REAL, offsetof(model_facts, eps), NULL, NULL},
+    {"attention.layer_norm_epsilon", REAL, offsetof(model_facts, eps), NULL, NULL},
+    {"attn_logit_softcapping", REAL, offsetof(model_facts, softcap), NULL, NULL},
+    {"rope.freq_base", REAL, offsetof(model_facts, rope_base), NULL, NULL},
+    {"block_count", NOTHING, 0, NULL, NULL},
+    {"feed_forward_length", NOTHING, 0, NULL, NULL},
+    {"vocab_size", NOTHING, 0, NULL, NULL},
+    {"tensor_data_layout", NOTHING, 0, NULL, NULL},
+    {"rope.scaling.original_context_length", NOTHING, 0, NULL, NULL},
+    {"rope.scaling.finetuned", NOTHING, 0, NULL, NULL},
+    {"expert_count", NEEDED, 0, "0", "a product over chosen experts, which kiln lacks"},
+    {"expert_used_count", NEEDED, 0, "0", "a product over chosen experts, which kiln lacks"},
+    {"use_parallel_residual", NEEDED, 0, "false", "attention and the hidden layer read the same state"},
+    {"final_logit_softcapping", NEEDED, 0, "0", "logits become c * tanh(logit / c), which kiln lacks"},
+    {"attention.max_alibi_bias", NEEDED, 0, "0", "ask attention for 'score: alibi'"},
+    {"attention.clamp_kqv", NEEDED, 0, "0", "Q, K and V are clamped, which kiln lacks"},
+    {"attention.causal", NEEDED, 0, "true", "ask attention for 'causal: false'"},
+    {"rope.scaling.type", NEEDED, 0, "none", "fill rope's frequencies accordingly"},
+    {"rope.scaling.factor", NEEDED, 0, "1", "fill rope's frequencies accordingly"},
+    {"rope.scale_linear", NEEDED, 0, "1", "fill rope's frequencies accordingly"},
+};
+
+/* Quotes and ends of lines do not reach the configuration. */
+static const char *printable(const reader *r, const char *s, size_t size)
+{
+    char *copy = arena_string(r->arena, s, size < MOST_SHOWN ? size : MOST_SHOWN);
+    for (char *c = copy; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    return copy;
+}
+
+static void take_number(const reader *r, const struct known_key *known, const char *key)
+{
+    gguf_error error;
+    uint32_t value;
+    if (gguf_get_u32(r->file, key, &value, &error))
+        *(uint64_t *)((char *)r->m + known->place) = value;
+    else /* an array: it differs from layer to layer */
+        model_note(r->arena, r->m, "%s; the tensors alone are read.", error.text);
+}
+
+static void take_real(const reader *r, const struct known_key *known, const char *key)
+{
+    gguf_error error;
+    float value;
+    if (gguf_get_f32(r->file, key, &value, &error))
+        *(double *)((char *)r->m + known->place) = value > 0 && value <= 1e30f ? (double)value : 0;
+    else
+        model_note(r->arena, r->m, "%s.", error.text);
+}
+
+static void read_key(const reader *r, const char *key, const char *name, uint64_t index)
+{
+    char value[MOST_SHOWN];
+    gguf_show_value(r->file, index, value, sizeof value);
+    for (size_t i = 0; i < sizeof known_keys / sizeof known_keys[0]; i++) {
+        const struct known_key *known = &known_keys[i];
+        if (strcmp(known->name, name) != 0)
+            continue;
+        if (known->effect == NUMBER)
+            take_number(r, known, key);
+        else if (known->effect == REAL)
+            take_real(r, known, key);
+        else if (known->effect == NEEDED && strcmp(value, known->usual) != 0)
+            model_note(r->arena, r->m, "%s is %s: %s.", key, printable(r, value, strlen(value)), known->note);
+        return;
+    }
+    model_note(r->arena, r->m, "%s is %s: kiln does not know what that changes.", key,
+               printable(r, value, strlen(value)));
+}
+
+static bool read_keys(const reader *r, diagnostics *d)
+{
+    gguf_string architecture;
+    gguf_error error;
+    if (!gguf_get_string(r->file, "general.architecture", &architecture, &error)) {
+        diagnose(d, (place){.file = gguf_path(r->file)}, "%s", error.text);
+        return false;
+    }
+    model_set_architecture(r->arena, r->m, printable(r, architecture.bytes, architecture.size));
+    const size_t length = strlen(r->m->architecture);
+    for (uint64_t i = 0; i < gguf_key_count(r->file); i++) {
+        const gguf_string name = gguf_key_at(r->file, i);
+        if (name.size <= length + 1 || name.bytes[length] != '.' ||
+            memcmp(name.bytes, r->m->architecture, length) != 0)
+            continue;
+        const char *key = printable(r, name.bytes, name.size);
+        read_key(r, key, strlen(key) > length ? key + length + 1 : "", i);
+    }
+    return true;
+}
+
+/* ---- tensors ------------------------------------------------------------------------------------------------------ */
+
+typedef enum tensor_kind {
+    MATRIX,
+    BIAS,
+    NORM,       /* sets the bool at `place` */
+    NORM_SHIFT, /* LayerNorm's beta */
+    NEEDS,      /* the note */
+    NO_ATTENTION,
+} tensor_kind;
+
+static const char experts[] = "Experts (ffn_gate_inp, ffn_*_exps): kiln has no product over chosen experts.";
+static const char latent[] =
+    "Latent attention (attn_q_a, attn_kv_a_mqa, attn_kv_b): kiln's attention takes it with head_dim 576 and "
+    "head_dim_v 512, but its items are not derived here.";
+static const char head_norm[] =
+    "A norm of each head of Q and K (attn_q_norm, attn_k_norm): kiln has no kernel for it.";
+
+/* Tensors of a layer, after "blk.N.". */
+static const struct known_tensor {
+    const char *name;
+    tensor_kind kind;
+    size_t place; /* model_role, or offset of a bool */
+    const char *note;
+} layer_tensors[] = {
+    {"attn_qkv.weight", MATRIX, MODEL_QKV, NULL},
+    {"attn_q.weight", MATRIX, MODEL_Q, NULL},
+    {"attn_k.weight", MATRIX, MODEL_K, NULL},
+    {"attn_v.weight", MATRIX, MODEL_V, NULL},
+    {"attn_output.weight", MATRIX, MODEL_OUTPUT, NULL},
+    {"ffn_gate.weight", MATRIX, MODEL_GATE, NULL},
+    {"ffn_up.weight", MATRIX, MODEL_UP, NULL},
+    {"ffn_down.weight", MATRIX, MODEL_DOWN, NULL},
+    {"attn_qkv.bias", BIAS, MODEL_QKV, NULL},
+    {"attn_q.bias", BIAS, MODEL_Q, NULL},
+    {"attn_k.bias", BIAS, MODEL_K, NULL},
+    {"attn_v.bias", BIAS, MODEL_V, NULL},
+    {"attn_output.bias", BIAS, MODEL_OUTPUT, NULL},
+    {"ffn_gate.bias", BIAS, MODEL_GATE, NULL},
+    {"ffn_up.bias", BIAS, MODEL_UP, NULL},
+    {"ffn_down.bias", BIAS, MODEL_DOWN, NULL},
+    {"attn_norm.weight", NORM, offsetof(model_facts, has_attention_norm), NULL},
+    {"ffn_norm.weight", NORM, offsetof(model_facts, has_ffn_norm), NULL},
+    {"post_attention_norm.weight", NORM, offsetof(model_facts, has_attention_post_norm), NULL},
+    {"post_ffw_norm.weight", NORM, offsetof(model_facts, has_ffn_post_norm), NULL},
+    {"attn_norm.bias", NORM_SHIFT, 0, NULL},
+    {"ffn_norm.bias", NORM_SHIFT, 0, NULL},
+    {"attn_q_norm.weight", NEEDS, 0, head_norm},
+    {"attn_k_norm.weight", NEEDS, 0, head_norm},
+    {"attn_sinks.weight", NEEDS, 0, "Sinks (attn_sinks): set attention's argument sinks."},
+    {"ffn_gate_inp.weight", NEEDS, 0, experts},
+    {"ffn_gate_exps.weight", NEEDS, 0, experts},
+    {"ffn_up_exps.weight", NEEDS, 0, experts},
+    {"ffn_down_exps.weight", NEEDS, 0, experts},
+    {"ffn_gate_shexp.weight", NEEDS, 0, experts},
+    {"ffn_up_shexp.weight", NEEDS, 0, experts},
+    {"ffn_down_shexp.weight", NEEDS, 0, experts},
+    {"attn_q_a.weight", NO_ATTENTION, 0, latent},
+    {"attn_q_b.weight", NO_ATTENTION, 0, latent},
+    {"attn_kv_a_mqa.weight", NO_ATTENTION, 0, latent},
+    {"attn_kv_b.weight", NO_ATTENTION, 0, latent},
+    {"attn_k_b.weight", NO_ATTENTION, 0, latent},
+    {"attn_v_b.weight", NO_ATTENTION, 0, latent},
+};
+
+static const char *lower_case(arena *a, const char *name)
+{
+    char *copy = arena_string(a, name, strlen(name));
+    for (char *c = copy; *c; c++)
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
+    return copy;
+}
+
+static void take_matrix(const reader *r, const gguf_tensor *t, model_matrix *matrix)
+{
+    if (t->dims[2] != 1 || t->dims[3] != 1) {
+        model_note(r->arena, r->m, "%s has more than two dimensions: kiln does not know what it is for.",
+                   t->name);
+        return;
+    }
+    matrix->format = lower_case(r->arena, t->type->name);
+    matrix->rows = t->dims[1];
+    matrix->columns = t->dims[0];
+}
+
+/* "blk.7.attn_q.weight": 7, and what follows it; null: no layer's. */
+static const char *layer_of(const char *name, uint32_t *layer)
+{
+    char *end;
+    if (strncmp(name, "blk.", 4) != 0 || name[4] < '0' || name[4] > '9')
+        return NULL;
+    const unsigned long number = strtoul(name + 4, &end, 10);
+    *layer = number < MODEL_MOST_LAYERS ? (uint32_t)number : MODEL_MOST_LAYERS;
+    return *end == '.' ? end + 1 : NULL;
+}
+
+/* Names are printable ASCII. */
+static void read_layer_tensor(const reader *r, const gguf_tensor *t, uint32_t layer, const char *name)
+{
+    for (size_t i = 0; i < sizeof layer_tensors / sizeof layer_tensors[0]; i++) {
+        const struct known_tensor *known = &layer_tensors[i];
+        if (strcmp(known->name, name) != 0)
+            continue;
+        switch (known->kind) {
+        case MATRIX:
+            take_matrix(r, t, &r->m->layers[layer].matrices[known->place]);
+            break;
+        case BIAS:
+            r->m->layers[layer].matrices[known->place].has_bias = true;
+            break;
+        case NORM:
+            *(bool *)((char *)r->m + known->place) = true;
+            break;
+        case NORM_SHIFT:
+            r->m->norm = MODEL_NORM_LAYER;
+            break;
+        case NO_ATTENTION:
+            r->m->has_attention = false; /* fallthrough */
+        case NEEDS:
+            model_note(r->arena, r->m, "%s", known->note);
+            break;
+        }
+        return;
+    }
+    model_note(r->arena, r->m, "blk.*.%s: kiln does not know what this tensor is for.", name);
+}
+
+static void read_tensor(const reader *r, const gguf_tensor *t)
+{
+    uint32_t layer;
+    const char *name = layer_of(t->name, &layer);
+    if (name && layer < MODEL_MOST_LAYERS)
+        read_layer_tensor(r, t, layer, name);
+    else if (name)
+        model_note(r->arena, r->m, "Layers from %d on are left out.", MODEL_MOST_LAYERS);
+    else if (strcmp(t->name, "token_embd.weight") == 0)
+        take_matrix(r, t, &r->m->embedding);
+    else if (strcmp(t->name, "output.weight") == 0)
+        take_matrix(r, t, &r->m->head);
+    else if (strcmp(t->name, "output.bias") == 0)
+        r->m->head.has_bias = true;
+    else if (strcmp(t->name, "output_norm.bias") == 0)
+        r->m->norm = MODEL_NORM_LAYER;
+    else if (strncmp(t->name, "rope_", 5) == 0)
+        model_note(r->arena, r->m, "%s: divide rope's frequencies by its elements.", t->name);
+    else if (strcmp(t->name, "output_norm.weight") != 0)
+        model_note(r->arena, r->m, "%s: kiln does not know what this tensor is for.", t->name);
+}
+
+static void read_tensors(const reader *r)
+{
+    uint32_t layer;
+    for (uint64_t i = 0; i < gguf_tensor_count(r->file); i++)
+        if (layer_of(gguf_tensor_at(r->file, i)->name, &layer) && layer < MODEL_MOST_LAYERS &&
+            layer >= r->m->layer_count)
+            r->m->layer_count = layer + 1;
+    r->m->layers = arena_alloc(r->arena, (r->m->layer_count + 1) * sizeof *r->m->layers);
+    for (uint64_t i = 0; i < gguf_tensor_count(r->file); i++)
+        read_tensor(r, gguf_tensor_at(r->file, i));
+}
+
+bool model_read_gguf(arena *a, const char *path, model_facts *m, diagnostics *d)
+{
+    gguf_error error;
+    gguf_file *file = gguf_open(path, &error);
+    *m = (model_facts){.family = "linear", .has_attention = true};
+    if (!file) {
+        diagnose(d, (place){.file = path}, "%s", error.text);
+        return false;
+    }
+    const reader r = {a, file, m};
+    const bool ok = read_keys(&r, d);
+    if (ok) {
+        const char *layer_norm = arena_format(a, "%s.attention.layer_norm_epsilon", m->architecture);
+        m->norm = gguf_has(file, layer_norm) ? MODEL_NORM_LAYER : MODEL_NORM_RMS;
+        read_tensors(&r);
+        if (!m->head.format) { /* the embedding's rows are the head's */
+            const bool has_bias = m->head.has_bias;
+            m->head = m->embedding;
+            m->head.has_bias = has_bias;
+        }
+        model_complete(a, m);
+    }
+    gguf_close(file);
+    return ok;
+}

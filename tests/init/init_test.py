@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""`kiln init`: what it writes for models, that it runs, and what it refuses.
+
+usage: init_test.py KILN goldens | rebase
+       init_test.py KILN mistakes
+       init_test.py KILN types
+       init_test.py KILN run RUNTIME DRIVER MODEL...
+
+goldens.txt has the kernels.yaml for each model of models.py, and for a project without one. `run` builds and runs the programs
+for models of models.py, and for SmolLM2.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "lm")]
+import cases  # noqa: E402
+import models  # noqa: E402
+import tokenizer_check  # noqa: E402
+
+KILN = pathlib.Path(sys.argv[1]).resolve()
+GOLDENS = HERE / "goldens.txt"
+ROOT = HERE.parents[1]
+FAST = ["--targets", "sm_80"]
+failed = []
+
+
+def expect(condition, message):
+    if not condition:
+        failed.append(message)
+        print("FAILED:", message)
+
+
+def run(*command, status=0, **options):
+    done = subprocess.run([str(c) for c in command], text=True, capture_output=True, check=False, **options)
+    if done.returncode != status:
+        sys.exit(f"FAILED: {' '.join(map(str, command))}: expected exit status {status}, found {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def init(folder, *options, **keywords):
+    return run(KILN, "init", folder, *FAST, *options, **keywords)
+
+
+# ---- goldens ------------------------------------------------------------------------------------------------------------
+
+
+def make_goldens(folder):
+    """{NAME.yaml: its bytes}, after a look at the other files: the lock is the one that `kiln choose` writes, and warns of nothing."""
+    made = {}
+    for name in ["example", *models.GGUF, *models.JSON]:
+        project = folder / f"of {name}"
+        path, options = models.make(folder, name) if name != "example" else (None, [])
+        init(project, *(["--model", path] if path else []), *options)
+        config = project / "kernels.yaml"
+        made[f"{name}.yaml"] = config.read_bytes()
+        said = run(KILN, "choose", config, "--diff")
+        others = [line for line in said.stderr.splitlines() if not re.search("warning: .* of the best time at .*; max_variants allows more", line)]
+        expect(not said.stdout and not others, f"{name}: kiln choose would change the lock: {said}")
+        said = run(KILN, "list", config)
+        expect(said.stderr == "", f"{name}: a warning: {said.stderr}")
+    return made
+
+
+def goldens(folder):
+    comment, expected = cases.read(GOLDENS)
+    made = make_goldens(folder)
+    for name in sorted({*expected, *made}):
+        expect(expected.get(name) == made.get(name), f"{name}: not the golden; init_test.py rebase, then read the difference")
+    print(f"{len(made)} configurations as in {GOLDENS.name}")
+
+
+def rebase(folder):
+    comment = cases.read(GOLDENS)[0] if GOLDENS.exists() else "# What `kiln init` writes for the models of models.py. Refreshed by the target rebase_init.\n"
+    cases.write(GOLDENS, comment, make_goldens(folder))
+
+
+# ---- mistakes -----------------------------------------------------------------------------------------------------------
+
+
+def mistakes(folder):
+    """Each is told with its place; nothing is written."""
+    gguf, _ = models.make(folder, "qwen2")
+    json_file = folder / "config.json"
+    llama = '{"model_type": "llama", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2'
+    short = folder / "short.gguf"
+    short.write_bytes(gguf.read_bytes()[:100])
+    empty = folder / "empty.gguf"
+    models.write(empty, {"general.architecture": "llama"}, {})
+    untyped = folder / "untyped.gguf"
+    models.write(untyped, {"general.architecture": 7}, {})
+    cases_of_json = [
+        ("", [], "config.json: error: expected an object with the model's sizes, found an empty file"),
+        ("[1, 2]", [], "config.json:1:1: error: expected an object with the model's sizes, found no object"),
+        ("{\n  \"hidden_size\": 64,\n  \"hidden_size\": 65}", [], r"config.json:3:4: error: expected each key once, found 'hidden_size' again"),
+        ("{\"hidden_size\": 64", [], r"config.json:2:1: error: not valid YAML: missing comma"),
+        (llama + "}", ["--format", "q4_k"], "config.json:1:1: error: expected 'vocab_size: NUMBER', found no such key"),
+        (llama + ', "vocab_size": "many"}', ["--format", "q4_k"],
+         r"config.json:1:\d+: error: expected a whole number of at most 9 digits for 'vocab_size', found 'many'"),
+        (llama + ', "vocab_size": 100, "rms_norm_eps": -1}', ["--format", "q4_k"],
+         r"config.json:1:\d+: error: expected a number from 0 to 1e30 for 'rms_norm_eps', found '-1'"),
+        (llama.replace("2,", "2000,", 1) + ', "vocab_size": 100}', ["--format", "q4_k"],
+         r"config.json:1:\d+: error: expected at most 1024 for 'num_hidden_layers', found '2000'"),
+        (llama + ', "vocab_size": 100}', [], "config.json:1:1: error: expected a quantization_config, found none: name the format of "
+         "the weights, --format q4_0, .*, nf4, nvfp4"),
+        (llama + ', "vocab_size": 100}', ["--format", "q4k"], "--format: error: expected a format, found 'q4k'; did you mean 'q4_k'?"),
+    ]
+    for number, (text, options, says) in enumerate(cases_of_json):
+        json_file.write_text(text)
+        told(folder / "project", ["--model", json_file, *options], says, f"JSON {number}")
+    for options, says in (
+            (["--model", folder / "none.gguf"], "none.gguf: error: cannot be opened: No such file or directory"),
+            (["--model", short], "short.gguf: error: byte "),
+            (["--model", empty], "empty.gguf: error: expected a model and targets that kiln has kernels for; found no matrices"),
+            (["--model", untyped], "untyped.gguf: error: key 'general.architecture': expected string, found u32"),
+            (["--model", gguf, "--format", "q4_k"], "--format: error: expected a config.json for --model beside it"),
+            (["--format", "q4_k"], "--format: error: expected a config.json for --model beside it"),
+            (["--name", "a-b"], "--name: error: expected a C identifier .letters, digits, _. as bundle, found 'a-b'"),
+            (["--name", "app"], "--name: error: expected another name than app, which is the program's"),
+            (["--name", "class"], "error: expected a C identifier as bundle, found 'class', a word of C or C"),
+    ):
+        told(folder / "project", options, says, options)
+    done = subprocess.run([KILN, "init", folder / "project", "--targets", "sm90"], text=True, capture_output=True, check=False)
+    expect(done.returncode == 2 and "expected a target, found 'sm90'; did you mean 'sm_90'?" in done.stderr, f"a target: {done}")
+
+    existing = folder / "existing"
+    existing.mkdir()
+    (existing / "main.c").write_text("mine")
+    done = subprocess.run([KILN, "init", existing, *FAST], text=True, capture_output=True, check=False)
+    expect(done.returncode == 1 and done.stderr == f"{existing}/main.c: error: expected no such file, found one: kiln init replaces none\n",
+           f"a file that is there: {done}")
+    expect([p.name for p in existing.iterdir()] == ["main.c"] and (existing / "main.c").read_text() == "mine", "nothing is written beside it")
+    init(existing, "--cxx", "--name", "mine")  # main.cpp is another file
+    init(existing, "--cxx", status=1)
+    expect("bundle: mine\n" in (existing / "kernels.yaml").read_text(), "--name")
+    here = folder / "here"
+    here.mkdir()
+    run(KILN, "init", "-q", *FAST, cwd=here)
+    expect({p.name for p in here.iterdir()} == {"kernels.yaml", "kernels.lock.yaml", "CMakeLists.txt", "main.c"}, "the current folder")
+
+
+def told(project, options, says, what):
+    done = subprocess.run([str(c) for c in (KILN, "init", project, *FAST, *options)], text=True, capture_output=True, check=False)
+    expect(done.returncode in (1, 2) and re.search(says, done.stderr) and not done.stdout, f"{what}: expected {says}, found {done}")
+    expect(not project.exists(), f"{what}: nothing is written")
+
+
+# ---- types --------------------------------------------------------------------------------------------------------------
+
+
+def types(folder):
+    """Any type of ggml is read, and is a comment where kiln lacks it."""
+    for kind in models.TYPES:
+        keys, tensors = models.decoder("llama", 256, 4, 4, 64, 256, 256, 0, {"all": "q4_0", "embedding": kind, "head": "q4_0"})
+        models.write(folder / "typed.gguf", keys, tensors)
+        project = folder / f"typed {kind}"
+        init(project, "--model", folder / "typed.gguf")
+        config = (project / "kernels.yaml").read_text()
+        expect((f"format: {kind}\n" in config) != (f"token_embd: gguf_rows: expected a value of format, found '{kind}'" in config),
+               f"{kind}: an item, or a comment:\n{config}")
+
+
+# ---- programs -----------------------------------------------------------------------------------------------------------
+
+
+def launched(folder, runtime, driver, name, *options):
+    """Builds and runs; a program prints a line for each call, and its numbers are finite."""
+    project = folder / f"run {name}"
+    init(project, *options)
+    run(KILN, "generate", project / "kernels.yaml", "-q")
+    flags = ["-O0", *os.environ.get("CFLAGS", "").split(), f"-I{ROOT}/include"]
+    run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", *flags, project / "main.c", project / "appkernels.c", runtime, "-lm",
+        "-ldl", "-o", project / "app")
+    environment = os.environ | {"LD_LIBRARY_PATH": str(pathlib.Path(driver).parent), "KILN_EMU_DEVICE": "sm_80", "KILN_EMU_CHECK": "all"}
+    output = run(project / "app", env=environment).stdout
+    lines = output.splitlines()
+    print(f"{name}:\n{output}")
+    squares = [float(line.rpartition(" ")[2]) for line in lines[:-1]]
+    expect(lines[-1] == f"{len(squares)} calls, 0 wrong" and len(squares) > 1 and all(0 < x < 1e30 for x in squares), f"{name}: {output}")
+    rows = (project / "main.c").read_text().count("\n    {\"")
+    expect(len(squares) == rows, f"{name}: each of {rows} calls is launched: {output}")
+    return output
+
+
+def launch_all(folder):
+    runtime, driver, *names = sys.argv[3:]
+    for name in names:
+        if name == "smollm2":
+            path, options = tokenizer_check.model(), []
+        else:
+            path, options = models.make(folder, name)
+        launched(folder, runtime, driver, name, "--model", path, *options)
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    {"goldens": goldens, "rebase": rebase, "mistakes": mistakes, "types": types, "run": launch_all}[sys.argv[2]](pathlib.Path(scratch))
+sys.exit(1 if failed else 0)

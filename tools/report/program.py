@@ -1,0 +1,53 @@
+"""What kiln-report and kiln-sbom do alike: usage, exit statuses, and output that is written whole or not at all."""
+import argparse
+import os
+import sys
+
+import inputs
+
+
+class UsageError(Exception):
+    """What the command line is to blame for, found only when inputs are known."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that reports when its help cannot be written."""
+
+    def print_help(self, file=None):
+        write_out(self.prog, self.format_help())
+
+
+def write_out(program, text):
+    """Writes to standard output; exits with status 3 if that fails."""
+    try:
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        print(f"{program}: cannot write -: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python would report the error again at exit
+        sys.exit(3)
+
+
+def run(program, output, read, make):
+    """Writes make()'s text to output, which may be none of the files that are read. The exit status."""
+    try:
+        for path in filter(None, read):
+            if os.path.exists(output) and os.path.exists(path) and os.path.samefile(path, output):
+                inputs.fail(output, "is an input too")
+        text = make()
+    except inputs.InputError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except UsageError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 2
+    if output == "-":
+        write_out(program, text)
+        return 0
+    try:
+        inputs.write_whole(output, text)
+    except OSError as error:
+        print(f"{program}: cannot write {output}: {error.strerror}", file=sys.stderr)
+        return 3
+    return 0
