@@ -816,7 +816,7 @@ def orin(scratch):
     expect(shell(folder, emulate, **paths) == shown, "the board's program says the same")
     output = run("qemu-aarch64", "-R", "80G", "-L", "/usr/aarch64-linux-gnu", folder / "build-board/orin_verify", "--driver",
                  next(board.rglob("libcuda.so.1")), "--filter", "rope", "--max-elements", "1024",
-                 env={**os.environ, "KILN_EMU_DEVICE": "sm_87"})
+                 env={**os.environ, "KILN_EMU_DEVICE": "sm_87", "KILN_EMU_THREADS": "1"})
     expect("\n1 variant: 1 right" in output, f"the board's verifier: {output}")
     output = shell(folder, deploy, **paths)
     expect(sorted(re.findall(r"\[(\S+)\]", output)) == ["ld-linux-aarch64.so.1", "libc.so.6", "libm.so.6"],
