@@ -235,7 +235,7 @@ typedef enum kiln_fit {
 } kiln_fit;
 kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image);
 
-/* The best image for a device, or null: an exact cubin, then architecture- or family-specific PTX, then the newest
+/* The best image for a device, or null: a cubin for exactly this device, then architecture- or family-specific PTX, then the newest
  * base PTX, always of those that fit. */
 const kiln_image *kiln_select(const kiln_device *device, const kiln_module *module);
 

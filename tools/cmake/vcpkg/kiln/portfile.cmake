@@ -1,0 +1,20 @@
+# kiln from its source archive, which lies beside this file: copy this folder, put kiln-VERSION.tar.gz into it, and call
+# `vcpkg install kiln --overlay-ports=FOLDER`. vcpkg has no libfyaml: the generator takes the system's (Debian: libfyaml-dev).
+set(archive ${CMAKE_CURRENT_LIST_DIR}/kiln-${VERSION}.tar.gz)
+if(NOT EXISTS ${archive})
+    message(FATAL_ERROR "expected kiln's source archive at ${archive}")
+endif()
+vcpkg_extract_source_archive(source ARCHIVE ${archive})
+vcpkg_check_features(OUT_FEATURE_OPTIONS features FEATURES tools KILN_TOOLS)
+vcpkg_cmake_configure(SOURCE_PATH ${source} OPTIONS -DKILN_TESTS=OFF ${features})
+vcpkg_cmake_install()
+vcpkg_fixup_pkgconfig()
+
+set(programs kiln)
+if("tools" IN_LIST FEATURES)
+    list(APPEND programs kiln-verify kiln-profile kiln-report)
+endif()
+vcpkg_copy_tools(TOOL_NAMES ${programs} AUTO_CLEAN)
+vcpkg_cmake_config_fixup(PACKAGE_NAME kiln CONFIG_PATH lib/cmake/kiln)
+file(REMOVE_RECURSE ${CURRENT_PACKAGES_DIR}/debug/include ${CURRENT_PACKAGES_DIR}/debug/share)
+vcpkg_install_copyright(FILE_LIST ${source}/LICENSE)
