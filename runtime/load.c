@@ -320,7 +320,8 @@ static kiln_status no_image(kiln_loader *loader, const kiln_kernel *kernel)
             needed = image->min_driver;
     }
     if (needed == 0)
-        return kiln_fail(loader, KILN_ERROR_NO_IMAGE, kernel->id, "add its target, or ptx, to the configuration");
+        return kiln_fail(loader, KILN_ERROR_NO_IMAGE, kernel->id,
+                         "add its target, or ptx, to the configuration");
     return kiln_fail_count(loader, KILN_ERROR_DRIVER_TOO_OLD, kernel->id, "", needed,
                            loader->device.driver_version);
 }

@@ -44,6 +44,11 @@ arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg
     return variants_have_arg(a, variants, arg) ? ARG_READ : ARG_REFUSED;
 }
 
+size_t variant_param_count(const variant *v)
+{
+    return v->external ? v->external->param_count : SIZE_MAX;
+}
+
 const char *variant_arg_type(const variant *v, const kiln_arg *arg)
 {
     if (arg->type[0] != '$')

@@ -51,6 +51,9 @@ typedef enum arg_use {
 arg_use arg_use_of(arena *a, const variant *const *variants, const kiln_arg *arg);
 const char *variant_arg_type(const variant *v, const kiln_arg *arg);
 
+/* How many of a variant's arguments its kernel takes as parameters: all, except launch geometry after them. */
+size_t variant_param_count(const variant *v);
+
 /* Of a pointer: what an element takes. */
 uint32_t variant_element_bytes(arena *a, const variant *v, const kiln_arg *arg);
 

@@ -80,11 +80,6 @@ static const char *file_name(const char *path)
 
 /* ---- variants ---------------------------------------------------------------------------------------------------- */
 
-size_t variant_param_count(const variant *v)
-{
-    return v->external ? v->external->param_count : SIZE_MAX;
-}
-
 static void find_shared_bytes(bundle_variant *made)
 {
     made->max_shared_bytes = made->variant->shape.shared_bytes;

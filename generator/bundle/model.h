@@ -114,9 +114,6 @@ typedef struct bundle_model {
 /* Bakes the plan's variants, into the spool. Null after a diagnostic: a cubin could not be made, or a name is taken. */
 const bundle_model *model_build(arena *a, const plan *p, spool *s, diagnostics *d);
 
-/* How many of a variant's arguments its kernel takes as parameters: all, but for launch geometry behind them. */
-size_t variant_param_count(const variant *v);
-
 /* An expression of a family with a variant's parameters put in; v null: as it stands. */
 const expression *bind_text(arena *a, const kiln_family *family, const char *expression_text,
                             const variant *v);

@@ -118,11 +118,10 @@ typedef struct kiln_options {
      * not write constant arguments (NAME.h says which) unless a copy, an event or the host has waited for
      * these launches. */
     int overlap_launches;
-    /* Called before and after each launch, on the thread that launches: for tracing. Null: a launch takes two
-     * predictable branches more. A launch is what reaches the driver, also one that a graph captures and one that fails. A refused call, a
-     * call without work, one with KILN_NO_LAUNCH, a load and the replay of a graph are none. The kernel is loaded before
-     * the first call. A hook must not launch, load or close with the same loader; it may call any other function of this
-     * header, and the driver. */
+    /* For tracing: called before and after each launch, on the thread that launches; null: none. A launch is a call of
+     * cuLaunchKernel or cuLaunchKernelEx, also while a graph is captured and when the driver refuses it. No launch: a
+     * call that the runtime refuses, one without work, KILN_NO_LAUNCH, a load, the replay of a graph. The kernel is loaded
+     * before the first of the two calls. A hook may call the driver; with this loader it must not launch, load or close. */
     void (*launch_hook)(void *context, const kiln_launch_event *event);
     void *launch_hook_context;
 } kiln_options;
@@ -236,7 +235,7 @@ typedef enum kiln_fit {
 } kiln_fit;
 kiln_fit kiln_image_fit(const kiln_device *device, const kiln_image *image);
 
-/* The best image for a device, or null: an exact cubin, then architecture- or family-specific PTX, then the newest
+/* The best image for a device, or null: a cubin for exactly this device, then architecture- or family-specific PTX, then the newest
  * base PTX, always of those that fit. */
 const kiln_image *kiln_select(const kiln_device *device, const kiln_module *module);
 

@@ -9,12 +9,11 @@
  *     }
  *
  * Strides of arrays are left out. These functions are in the program that includes this header, not in the runtime. They call
- * nothing but snprintf, strlen, memcpy and memcmp.
+ * nothing but functions of string.h, so real-time threads may call them.
  */
 #ifndef KILN_TRACE_H
 #define KILN_TRACE_H
 
-#include <stdio.h>
 #include <string.h>
 
 #include <kiln/kiln.h>
@@ -65,37 +64,70 @@ static inline int kiln_find_size(const kiln_launch_event *event, const char *nam
     return 0;
 }
 
+/* A line that counts all of its bytes and keeps those that have room; private. */
+typedef struct kiln_line {
+    char *text;
+    size_t bytes, length;
+} kiln_line;
+
+static inline void kiln_add_bytes(kiln_line *line, const char *text, size_t bytes)
+{
+    for (; bytes > 0; bytes--, text++, line->length++)
+        if (line->length < line->bytes)
+            line->text[line->length] = *text;
+}
+
+static inline void kiln_add_number(kiln_line *line, const char *before, uint64_t number, int is_signed)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    const int is_negative = is_signed && number >> 63 != 0;
+    if (is_negative)
+        number = 0 - number;
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    kiln_add_bytes(line, before, strlen(before));
+    kiln_add_bytes(line, "-", (size_t)is_negative);
+    kiln_add_bytes(line, digits + at, sizeof digits - at);
+}
+
+static inline void kiln_add_three(kiln_line *line, const char *before, uint64_t x, uint64_t y, uint64_t z)
+{
+    kiln_add_number(line, before, x, 0);
+    if (y != 1 || z != 1)
+        kiln_add_number(line, "x", y, 0);
+    if (z != 1)
+        kiln_add_number(line, "x", z, 0);
+}
+
 /* Writes the launch as one line, NUL-terminated and cut to `bytes`: the family, the sizes, the grid and the block without
  * trailing ones ("4x2"), the bytes of dynamic shared memory and the variant's id; after a launch that failed also the driver's
  * result. Returns the length of the whole line without its NUL, as snprintf does. */
 static inline size_t kiln_describe_launch(const kiln_launch_event *event, char *text, size_t bytes)
 {
     const char *id = event->kernel->id;
-    size_t length = 0;
-    kiln_size size;
-    if (text == NULL)
-        bytes = 0;
-#define KILN_ADD(...)                                                                                        \
-    (length += (size_t)snprintf(length < bytes ? text + length : NULL, length < bytes ? bytes - length : 0,  \
-                                __VA_ARGS__))
-    KILN_ADD("%.*s", (int)strcspn(id, "/"), id);
-    for (const char *at = event->kernel->sizes; at != NULL;) {
-        at = kiln_next_size(event, at, &size);
-        KILN_ADD(size.is_signed ? " %.*s=%lld" : " %.*s=%llu", size.name_bytes, size.name,
-                 (unsigned long long)size.value);
-    }
     const uint64_t *grid = event->grid;
     const uint32_t *block = event->block;
-    const char *const formats[] = {" %s %llu", " %s %llux%llu", " %s %llux%llux%llu"};
-    KILN_ADD(formats[grid[2] != 1 ? 2 : grid[1] != 1], "grid", (unsigned long long)grid[0],
-             (unsigned long long)grid[1], (unsigned long long)grid[2]);
-    KILN_ADD(formats[block[2] != 1 ? 2 : block[1] != 1], "block", (unsigned long long)block[0],
-             (unsigned long long)block[1], (unsigned long long)block[2]);
-    KILN_ADD(" shared %lu %s", (unsigned long)event->shared_bytes, id);
+    kiln_line line = {text, text != NULL ? bytes : 0, 0};
+    kiln_size size;
+    kiln_add_bytes(&line, id, strcspn(id, "/"));
+    for (const char *at = event->kernel->sizes; at != NULL;) {
+        at = kiln_next_size(event, at, &size);
+        kiln_add_bytes(&line, " ", 1);
+        kiln_add_bytes(&line, size.name, (size_t)size.name_bytes);
+        kiln_add_number(&line, "=", size.value, size.is_signed);
+    }
+    kiln_add_three(&line, " grid ", grid[0], grid[1], grid[2]);
+    kiln_add_three(&line, " block ", block[0], block[1], block[2]);
+    kiln_add_number(&line, " shared ", event->shared_bytes, 0);
+    kiln_add_bytes(&line, " ", 1);
+    kiln_add_bytes(&line, id, strlen(id));
     if (event->driver_result != 0)
-        KILN_ADD(": driver result %d", event->driver_result);
-#undef KILN_ADD
-    return length;
+        kiln_add_number(&line, ": driver result ", (uint64_t)(int64_t)event->driver_result, 1);
+    if (line.bytes > 0)
+        text[line.length < line.bytes ? line.length : line.bytes - 1] = '\0';
+    return line.length;
 }
 
 #ifdef __cplusplus

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <kiln/trace.h>
+
 #include "fake_driver.h"
 #include "test.h"
 
@@ -32,7 +34,7 @@ enum { THREADS = 8, ROUNDS = 1000 };
 #endif
 
 static _Thread_local bool is_watched;
-static int allocations, waits, launches, overlapping;
+static int allocations, waits, launches, overlapping, described;
 
 /* Under a sanitizer the allocator and the system calls are the sanitizer's: only locks and driver calls are looked at. */
 #ifndef IS_SANITIZED
@@ -68,6 +70,16 @@ static int count_overlapping(const struct CUlaunchConfig_st *config, CUfunction 
     return function == NULL;
 }
 
+static void describe(void *context, const kiln_launch_event *event)
+{
+    char line[256];
+    uint64_t size;
+    (void)context;
+    const int has_size = kiln_find_size(event, "rows", &size) || kiln_find_size(event, "n", &size);
+    if (kiln_describe_launch(event, line, sizeof line) < sizeof line && has_size)
+        __atomic_add_fetch(&described, 1, __ATOMIC_RELAXED);
+}
+
 static kiln_driver driver;
 static kiln_loader loader;
 static kiln_slot slots[SAMPLE_SLOTS];
@@ -92,7 +104,7 @@ static void open_sample(const kiln_options *options)
     driver = fake_table;
     driver.launch_kernel = count_launch;
     driver.launch_kernel_ex = count_overlapping;
-    allocations = waits = launches = overlapping = 0;
+    allocations = waits = launches = overlapping = described = 0;
     kiln_forget(&loader);
     assert_status(kiln_open(&loader, &driver, &sample_bundle, slots, SAMPLE_SLOTS, options), KILN_OK);
 }
@@ -105,7 +117,7 @@ static void preload(void)
 
 /* ---- what is called ------------------------------------------------------------------------------------------------- */
 
-enum { LAUNCHES = 7, OVERLAPPING = 2 }; /* of call_all */
+enum { LAUNCHES = 6, OVERLAPPING = 3 }; /* of call_all */
 
 /* Each kind of function that kiln.h names; the first failure, or KILN_OK. */
 static kiln_status call_all(void)
@@ -133,7 +145,7 @@ static kiln_status call_all(void)
     TRY(sample_blend_f32_f32_64_noclamp_wide(&loader, NULL, &blend));
     TRY(sample_blend_pick(&loader, &blend, &kernel));
     TRY(sample_blend_candidates(&loader, &blend, candidates, SAMPLE_KERNELS, &count));
-    TRY(kiln_launch(&loader, &sample_blend_f32_f32_64_noclamp_narrow_kernel, NULL, grid, 0, params));
+    TRY(kiln_launch(&loader, &sample_axpy_kernel, NULL, grid, 0, params));
     TRY(sample_blend(&loader, KILN_NO_LAUNCH, &blend));
     TRY(sample_parts_workspace(&loader, &parts, &bytes, &counters));
     parts.workspace_size = bytes / 4;
@@ -168,7 +180,7 @@ static void preloaded_calls_only_launch(void **state)
     (void)state;
     pthread_t threads[THREADS];
     kiln_status results[THREADS];
-    open_sample(&(kiln_options){.wait = count_wait, .overlap_launches = 1});
+    open_sample(&(kiln_options){.wait = count_wait, .overlap_launches = 1, .launch_hook = describe});
     preload();
     const fake_driver before = fake;
     for (int i = 0; i < THREADS; i++)
@@ -179,6 +191,7 @@ static void preloaded_calls_only_launch(void **state)
     }
     assert_int_equal(launches, THREADS * ROUNDS * LAUNCHES);
     assert_int_equal(overlapping, THREADS * ROUNDS * OVERLAPPING);
+    assert_int_equal(described, 2 * (launches + overlapping));
     assert_memory_equal(&fake, &before, sizeof fake); /* no other call of the driver */
     assert_int_equal(waits, 0);
     assert_int_equal(loader.load_lock, 1); /* as it was left */
@@ -250,7 +263,7 @@ static void preloaded_calls_make_no_system_call(void **state)
 #ifdef IS_SANITIZED
     skip();
 #endif
-    open_sample(NULL);
+    open_sample(&(kiln_options){.launch_hook = describe});
     preload();
     const int result = call_without_system_calls();
     if (result == NO_SECCOMP)

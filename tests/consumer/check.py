@@ -13,7 +13,7 @@ import shutil
 import sys
 import textwrap
 
-from common import HERE, RESULT, expect, main, need, run, skip
+from common import HERE, INIT_RESULT, RESULT, expect, main, need, run, skip
 
 CMAKE = sys.argv[1]
 SOURCE_DIR, DRIVER, KILN = (pathlib.Path(a).resolve() for a in sys.argv[2:5])
@@ -202,6 +202,30 @@ def readme_products(scratch):
                            "nf4_gemm_transposed_f16_f32_low_mma_8_8_8_8_compact_any"], f"what ran on {device}: {entries}")
 
 
+def init_c(scratch):
+    """What `kiln init` writes, with kiln's sources elsewhere and a generator that is there."""
+    project = scratch / "a project"
+    run(KILN, "init", project, "--targets", "sm_80")
+    configure(project, "-G", "Ninja", "-DKILN_TOOLS=OFF", *WITH_KILN)
+    output = build(project)
+    expect("warning" not in output, f"the first build warns of nothing:\n{output}")
+    output = run("env", f"LD_LIBRARY_PATH={DRIVER.parent}", "KILN_EMU_DEVICE=sm_80", "KILN_EMU_CHECK=all", project / "build/app")
+    expect(output == INIT_RESULT, f"the program is right: {output}")
+
+
+def init_cxx(scratch):
+    """The same in C++ alone, with kiln as a folder beside it and its tools, by the commands that `kiln init` prints."""
+    project = scratch / "project"
+    output = run(KILN, "init", project, "--cxx", "--targets", "sm_80")
+    (project / "kiln").symlink_to(SOURCE_DIR)
+    commands = re.findall(r"^  (cmake .*)$", output, re.M)
+    expect(len(commands) == 3, f"three commands: {output}")
+    commands[0] = commands[0].replace("-DKILN_SOURCE_DIR=KILN", f"-G Ninja -DCMAKE_C_COMPILER_LAUNCHER={HERE / 'unoptimised'}")
+    for command in commands:
+        output = run("bash", "-c", command)
+    expect(output.endswith(INIT_RESULT), f"the program is right: {output}")
+
+
 ADD_VERIFY = "include(${KILN_SOURCE_DIR}/tools/cmake/KilnAddVerify.cmake)\nadd_library(x INTERFACE)\n"
 ADD_TUNE = ADD_VERIFY.replace("Verify", "Tune")
 
@@ -242,9 +266,16 @@ def messages(scratch):
              (ADD_VERIFY + "kiln_add_verify(v x UNCOMPARED a/type=f32)", "", "UNCOMPARED lists 'a/type=f32'; a family's or an"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\n", "there is no generator; a cross build"),
              ("kiln_add_bundle(x CONFIG k.yaml GENERATOR no)", "bundle: x\n", "neither a target nor a program: "),
+             ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)", "bundle: x\ncompress: zstd\n",
+              "there is no kiln::zstd, which expands them: install libzstd-dev, with which kiln builds it"),
+             ("kiln_add_bundle(x CONFIG k.yaml IMAGES sass)", "", "IMAGES lists 'sass'; there are ptx and cubin"),
+             ("kiln_add_bundle(x COMMITTED . SHARDS 2)", "", "the files of COMMITTED say how many there are"),
+             ("kiln_add_bundle(x COMMITTED nowhere)", "", "nowhere/x.json, which COMMITTED needs; `kiln generate` writes it"),
+             ("kiln_add_bundle(x COMMITTED nowhere CONFIG k.yaml LOCK l.yaml)", "bundle: y\n", "the two names must be the same, except"),
+             (ADD_VERIFY + "set_target_properties(x PROPERTIES KILN_PTX_BUNDLE x_ptx)\nkiln_add_verify(v x)", "",
+              "the images of x are cubins alone, and the program runs the PTX that they are made of"),
              ("kiln_add_bundle(x CONFIG \"\" SHARDS 2)", "", "nothing stands after CONFIG"),
              ("kiln_add_bundle(x CONFIG k.yaml TARGETS \"80;sm90\")", "", "TARGETS lists 'sm90'"),
-             ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: x\ncompress: zstd\n", "says 'compress: zstd', but there is no kiln::zstd"),
              ("kiln_add_bundle(x CONFIG none.yaml)", "", "there is no "),
              ("kiln_add_bundle(x CONFIG k.yaml)", "targets: [sm_75]\n", "has no line 'bundle: x'"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: y # why\n", "says 'bundle: y'; the two names must be the"),
@@ -322,4 +353,4 @@ def missing_package(scratch):
     expect(says in " ".join(output.split()), f"expected '{says}' in:\n{output}")
 
 
-main((minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, toolchains, missing_package, cuda_subfolder, nvtx), sys.argv[5])
+main((init_c, init_cxx, minimal_ninja, minimal_make, locks_ninja, locks_make, readme, readme_products, messages, toolchains, missing_package, cuda_subfolder, nvtx), sys.argv[5])

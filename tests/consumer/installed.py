@@ -15,7 +15,7 @@ import sys
 import textwrap
 import time
 
-from common import HERE, RESULT, expect, main, need, run, skip
+from common import HERE, INIT_RESULT, RESULT, expect, main, need, run, skip
 
 CMAKE, BUILD_DIR, PREFIX = sys.argv[1], *(pathlib.Path(a).resolve() for a in sys.argv[2:4])
 SOURCE_DIR = HERE.parent.parent
@@ -202,6 +202,25 @@ def find_package(scratch):
 
 
 # ---- other ways in --------------------------------------------------------------------------------------------------
+
+
+def init(scratch):
+    """Projects that `kiln init` writes, by the commands that it prints: in C, in C++ alone, for a model; they verify their bundle."""
+    sys.path.insert(0, str(SOURCE_DIR / "tests/init"))
+    import models
+    model = models.make(scratch, "qwen2")[0]
+    for name, *options in (("in C",), ("in C++", "--cxx"), ("of a model", "--model", model)):
+        folder = scratch / name
+        output = run(GENERATOR, "init", folder, "--targets", "sm_80", *options)
+        commands = re.findall(r"^  (cmake .*)$", output, re.M)
+        expect(len(commands) == 3 and f"-DCMAKE_PREFIX_PATH='{PREFIX}'" in commands[0].replace("'-DCMAKE_PREFIX_PATH=", "-DCMAKE_PREFIX_PATH='"),
+               f"three commands, the first with this prefix: {output}")
+        for command in commands:
+            output = run("bash", "-c", command, env=os.environ | {"CMAKE_GENERATOR": "Ninja"})
+        expect(output.endswith(INIT_RESULT) if "--model" not in options else "\n15 calls, 0 wrong\n" in output, f"{name}: {output}")
+        if "--model" not in options:
+            output = run(folder / "build/appkernels_verify", "--driver", driver(), "--max-elements", "65536")
+            expect(re.search(r"\n(\d+) variants: \1 right, 0 executed", output), f"{name}: verified: {output}")
 
 
 def makefiles(scratch):
@@ -582,6 +601,114 @@ def compressed(scratch):
     expect(run(folder / "app", driver()) == RESULT, "the program that make built runs")
 
 
+PTXAS = """#!/bin/sh
+if [ "$1" = --version ]; then echo "release 13.0, V13.0.88"; exit; fi
+{ printf '\\177ELF%s ' "$1"; cat "$4"; } > "$3"
+"""
+
+
+def cubins(scratch):
+    """A bundle of cubins alone, by a ptxas that is a script: what it is made of is verified, and the tools say what they lack."""
+    folder = project(scratch, "find_package", *MINIMAL)
+    config, lists, app = folder / "kernels.yaml", folder / "CMakeLists.txt", folder / "app.c"
+    config.write_text(config.read_text().replace("images: [ptx]\n", "images:\n  - cubin  # alone, not ptx\n"))
+    lists.write_text(re.sub(r"kiln_add_bundle\(.*", "kiln_add_bundle(minimal CONFIG kernels.yaml VERIFY PACK PYTHON)", lists.read_text()))
+    toolkit = scratch / "toolkit"
+    toolkit.mkdir()
+    (toolkit / "ptxas").write_text(PTXAS)
+    (toolkit / "ptxas").chmod(0o755)
+    environment = os.environ | {"PATH": f"{toolkit}:{os.environ['PATH']}"}
+    configure(folder)
+    build(folder, env=environment)
+    manifest = folder / "build/minimal.json"
+    images = [i for v in json.loads(manifest.read_text())["variants"] for i in v["images"]]
+    expect(images and all(i.get("format") == "cubin" for i in images), f"cubins alone: {images}")
+    for device in "sm_75", "sm_90":
+        output = run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "2048",
+                     env=os.environ | {"KILN_EMU_DEVICE": device})
+        expect(f"\nships    {len(images)} cubins of ptxas 13.0, V13.0.88, made of the PTX that runs here\n" in output
+               and re.search(r"\n(\d+) variants?: \1 right, 0 executed", output), f"VERIFY on {device}: {output}")
+
+    output = run(folder / "build/app", driver(), fails=True)
+    expect("the image is machine code; the emulated driver takes PTX text only\nload failed: nf4_quantize/" in output,
+           f"the program, which gives the emulated driver a cubin: {output}")
+    app.write_text(app.read_text().replace("slots, MINIMAL_SLOTS, NULL)", "slots, MINIMAL_SLOTS, &options)").replace(
+        "static kiln_loader", "static const kiln_options options = {.ptx_only = 1};\nstatic kiln_loader"))
+    build(folder, env=environment)
+    output = run(folder / "build/app", driver(), fails=True)
+    expect("no image runs on this device: nf4_quantize/" in output and "add its target, or ptx, to the configuration" in output,
+           f"what a device without an image is told: {output}")
+    variant = run(GENERATOR, "list", config).split()[1]
+    profile = (PREFIX / "bin/kiln-profile", "--variant", variant, "--target", "sm_90", "--args", "n=4096")
+    expect("thread instructions" in run(*profile, config), "kiln-profile makes the PTX of a configuration")
+    output = run(*profile, manifest, fails=True)
+    expect("are cubins, and the emulated driver runs PTX" in output, f"kiln-profile of the manifest: {output}")
+    run(PREFIX / "bin/kiln-report", manifest, "-o", folder / "report.html")
+    expect(f"{len(images)} of them cubins" in (folder / "report.html").read_text(), "kiln-report counts them")
+
+    text = manifest.read_text()
+    changed = next(i for i in images if i["target"] == "sm_90")["ptx_xxh3_128"]
+    wrong = "0" * 32
+    at = text.index('"target": "sm_90"')
+    manifest.write_text(text[:at] + text[at:].replace(changed, wrong, 1))
+    build(folder, env=environment)
+    output = run(folder / "build/minimal_verify", "--driver", driver(), fails=True)
+    expect(f"{variant}: the cubin for sm_90 is of other PTX than runs here: ptxas 13.0, V13.0.88 made it of {wrong}, this program "
+           f"has {changed}\n" in output, f"a cubin of other PTX: {output}")
+
+
+def committed(scratch):
+    """Files that are committed build like generated ones, a test compares them with the configuration, and one of another
+    layout is refused; what compressed ones need is told."""
+    folder = project(scratch, "find_package", *MINIMAL)
+    config, lists, made = folder / "kernels.yaml", folder / "CMakeLists.txt", folder / "made"
+    text = lists.read_text()
+    call = "kiln_add_bundle(minimal COMMITTED made {} PACK PYTHON VERIFY)"
+    lists.write_text(re.sub(r"kiln_add_bundle\(.*", "enable_testing()\n" + call.format("CONFIG kernels.yaml"), text))
+    output = " ".join(configure(folder, fails=True).split())
+    expect("made/minimal.json, which COMMITTED needs; `kiln generate` writes it" in output, f"no files: {output}")
+    run(GENERATOR, "generate", config, "--output", made, "--shards", "2", "--quiet")
+    configure(folder)
+    build(folder)
+    runs(folder)
+    expect(re.search(r"\n(\d+) variants?: \1 right", run(folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "2048")),
+           "VERIFY")
+    expect({p.name for p in (folder / "build").glob("minimal*.*")} >= {"minimal_pack.so", "minimal_python.so", "minimal.json"}, "PACK, PYTHON")
+    expect(sorted(p.name for p in made.iterdir()) == ["minimal.c", "minimal.d", "minimal.h", "minimal.json", "minimal_1.c", "minimal_2.c"],
+           "nothing is written beside the committed files")
+    ctest = pathlib.Path(CMAKE).with_name("ctest"), "--test-dir", folder / "build", "--output-on-failure", "-R", "minimal_check"
+    expect("100% tests passed" in run(*ctest), "the files are current")
+    config.write_text(config.read_text() + "  - {family: nf4_unpack, type: f16}\n")
+    output = run(*ctest, fails=True)
+    expect("made/minimal.json: differs" in output, f"they are stale: {output}")
+    output = run(CMAKE, "--build", folder / "build", "--target", "minimal_check", fails=True)
+    expect("made/minimal.c: differs" in output or "made/minimal_1.c: differs" in output, f"the target tells it too: {output}")
+
+    manifest = made / "minimal.json"
+    said = manifest.read_text()
+    layout = re.search(r'"layout_version": (\d+)', said)[1]
+    manifest.write_text(said.replace(f'"layout_version": {layout}', '"layout_version": 1'))
+    output = " ".join(configure(folder, fails=True).split())
+    expect(f"made/minimal.json is of layout '1', and this kiln's headers are of layout '{layout}': remake it by `kiln generate "
+           f"kernels.yaml --output {made}`" in output, f"another layout: {output}")
+    manifest.write_text(said)
+    lists.write_text(re.sub(r"kiln_add_bundle\(.*", call.format(""), text))
+    configure(folder, "-DKILN_HOST_EXECUTABLE=")
+    expect("minimal_check" not in run(CMAKE, "--build", folder / "build", "--target", "help"), "no check without CONFIG")
+
+    if list(PREFIX.rglob("libkiln_zstd.a")):
+        without = "-DLIBZSTD_LIBRARY=OFF"
+        config.write_text(config.read_text().replace("bundle: minimal\n", "bundle: minimal\ncompress: zstd\n"))
+        run(GENERATOR, "generate", config, "--output", made, "--shards", "2", "--quiet")
+        scratch_bytes = json.loads(manifest.read_text())["scratch_bytes"]
+        for arguments in "COMMITTED made", "CONFIG kernels.yaml":
+            lists.write_text(re.sub(r"kiln_add_bundle\(.*", f"kiln_add_bundle(minimal {arguments})", text))
+            output = " ".join(configure(folder, without, fails=True).split())
+            expect("there is no kiln::zstd, which expands them: install libzstd-dev" in output
+                   and f"will need {scratch_bytes} bytes of scratch memory" in output, f"{arguments} without a decoder: {output}")
+            expect(not list((folder / "build").glob("*_scratch")), "what told the size is removed")
+
+
 def no_generator(scratch):
     """The program of ../minimal with the default bundle's names."""
     folder = project(scratch, "no_generator")
@@ -638,23 +765,30 @@ def cross(scratch):
         expect("nf4_unpack/" in output, f"kiln-verify reads the manifest that it carries: {output}")
 
 
-# The driver of each JetPack, and the device that its board has.
-JETPACKS = ("11.4", "sm_87"), ("12.2", "sm_87"), ("12.6", "sm_87"), ("13.0", "sm_110"), ("13.2", "sm_87"), ("13.2", "sm_110")
+# CUDA of each JetPack, a driver that imitates it (the emulated one knows 13.1 at most), and the board.
+JETPACKS = (("11.4", 11040, "sm_87"), ("12.2", 12020, "sm_87"), ("12.6", 12060, "sm_87"), ("13.0", 13000, "sm_110"),
+            ("13.2", 13010, "sm_87"), ("13.2", 13010, "sm_110"))
 
 
 def jetpacks(folder, app):
     """The bundle is accepted for each JetPack, and its images load there; an older driver is explained."""
     config = folder / "kernels.yaml"
-    for version, device in JETPACKS:
-        driver_version = str(round(float(version) * 1000))
-        other = folder / f"jetpack_{version}.yaml"
-        other.write_text(config.read_text().replace("max_driver: 11.4", f"max_driver: {version}"))
+    for cuda, version, device in JETPACKS:
+        other = folder / f"jetpack_{cuda}.yaml"
+        other.write_text(config.read_text().replace("max_driver: 11.4", f"max_driver: {cuda}"))
         run(GENERATOR, "generate", other, "--lock", folder / "kernels.lock.yaml", "-q", "-o", folder / "jetpack")
         bundle = json.loads((folder / "jetpack/orin.json").read_text())
         drivers = {image["min_driver"] for variant in bundle["variants"] for image in variant["images"]}
-        expect(drivers == {11000} and bundle["min_driver"] == 11000, f"for CUDA {version}: {drivers}")
-        output = run(app, driver(), env={**os.environ, "KILN_EMU_DEVICE": device, "KILN_EMU_DRIVER": driver_version})
-        expect(output.endswith("right\n") and f"driver of CUDA {version};" in output, f"on {device} with CUDA {version}: {output}")
+        expect(drivers == {11000} and bundle["min_driver"] == 11000, f"for CUDA {cuda}: {drivers}")
+        output = run(app, driver(), env={**os.environ, "KILN_EMU_DEVICE": device, "KILN_EMU_DRIVER": str(version)})
+        expect(output.endswith("right\n") and f", {device}, driver of CUDA" in output, f"on {device} with CUDA {cuda}: {output}")
+    if shutil.which("ptxas"):
+        major = int(re.search(r"release (\d+)", run("ptxas", "--version"))[1])
+        other.write_text(config.read_text() + "images: [ptx, cubin]\n")
+        run(GENERATOR, "generate", other, "--lock", folder / "kernels.lock.yaml", "-q", "-o", folder / "jetpack")
+        images = sum((v["images"] for v in json.loads((folder / "jetpack/orin.json").read_text())["variants"]), [])
+        drivers = sorted({image["min_driver"] for image in images})
+        expect(len(images) == 16 and drivers == sorted({11000, 1000 * major}), f"with cubins: {drivers}, {len(images)} images")
     output = run(app, driver(), fails=True, env={**os.environ, "KILN_EMU_DEVICE": "sm_87", "KILN_EMU_DRIVER": "10020"})
     expect("11.0" in output and "10.2" in output, f"with an older driver the program says: {output}")
 
@@ -682,7 +816,7 @@ def orin(scratch):
     expect(shell(folder, emulate, **paths) == shown, "the board's program says the same")
     output = run("qemu-aarch64", "-R", "80G", "-L", "/usr/aarch64-linux-gnu", folder / "build-board/orin_verify", "--driver",
                  next(board.rglob("libcuda.so.1")), "--filter", "rope", "--max-elements", "1024",
-                 env={**os.environ, "KILN_EMU_DEVICE": "sm_87"})
+                 env={**os.environ, "KILN_EMU_DEVICE": "sm_87", "KILN_EMU_THREADS": "1"})
     expect("\n1 variant: 1 right" in output, f"the board's verifier: {output}")
     output = shell(folder, deploy, **paths)
     expect(sorted(re.findall(r"\[(\S+)\]", output)) == ["ld-linux-aarch64.so.1", "libc.so.6", "libm.so.6"],
@@ -710,5 +844,5 @@ def by_hand(scratch):
 
 
 if __name__ == "__main__":
-    main((install, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
-          cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])
+    main((install, init, components, find_package, makefiles, pkg_config, language_model, cxx, reexport, own_family, external_ptx,
+          cuda_sources_nvcc, cuda_sources_clang, cuda_runtime, pack, python, compressed, cubins, committed, two_bundles, no_generator, cross, orin, by_hand), sys.argv[4])

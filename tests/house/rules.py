@@ -36,7 +36,7 @@ ROOMS = [
                           r"generator/ptx/builder\.h$"], ANY),
     ("generator/external", [r"include/kiln/author/family\.h$", r"generator/(support|target|expression|family|external)/",
                             r"generator/ptx/builder\.h$"], ANY),
-    ("generator/plan", [r"include/kiln/author/family\.h$", r"generator/(support|target|expression|family|external|plan)/"], ANY),
+    ("generator/plan", [r"include/kiln/(author/family|driver)\.h$", r"generator/(support|target|expression|family|external|plan)/"], ANY),
     ("generator", [r"include/kiln/", r"generator/"], ANY),
     ("tools/emulator/support", [r"tools/emulator/support/"], ANY),
     ("tools/emulator/front", [r"tools/emulator/(support|front)/"], ANY),

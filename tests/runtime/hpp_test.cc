@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 
 #include <kiln/kiln.hpp>
+#include <kiln/trace.h>
 
 extern "C" {
 #include "fake_driver.h"
@@ -148,6 +149,30 @@ void forgets()
     CHECK(loader.open(memory, fake_table, mini_bundle).ok());
 }
 
+/* A hook is a lambda that captures nothing, and its context what it works on. */
+void traces()
+{
+    struct seen {
+        char line[128];
+        uint64_t n;
+        int calls;
+    } all{};
+    fake_reset();
+    kiln_options options{};
+    options.launch_hook_context = &all;
+    options.launch_hook = [](void *context, const kiln_launch_event *event) {
+        seen &s = *static_cast<seen *>(context);
+        s.calls++;
+        CHECK(kiln_find_size(event, "n", &s.n) == 1);
+        kiln_describe_launch(event, s.line, sizeof s.line);
+    };
+    kiln::loader loader;
+    CHECK(loader.open(memory, fake_table, mini_bundle, &options).ok());
+    CHECK(kiln::status{mini_axpy(loader, nullptr, args)}.ok());
+    CHECK(all.calls == 2 && all.n == args.n);
+    CHECK(std::strncmp(all.line, "axpy n=", 7) == 0);
+}
+
 /* Device memory has what was written, and frees what it had before. */
 void keeps_memory(const char *path)
 {
@@ -207,4 +232,5 @@ int main(int argc, char **argv)
     errors();
     causes();
     forgets();
+    traces();
 }

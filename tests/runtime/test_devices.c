@@ -24,6 +24,14 @@ static int count_load(CUmodule *module, const void *image, unsigned count, int *
     return real_load(module, image, count, options, values);
 }
 
+static int traced[2]; /* calls of the hook before and after launches, in all loaders */
+
+static void count_launch(void *context, const kiln_launch_event *event)
+{
+    (void)context;
+    __atomic_add_fetch(&traced[event->is_after], 1, __ATOMIC_RELAXED);
+}
+
 /* Entry points that the table does not have. */
 static int (*ctx_create)(CUcontext *, unsigned, int);
 static int (*ctx_destroy)(CUcontext);
@@ -135,14 +143,17 @@ static void *work(void *given)
 /* Two on each device: the primary context and one more. */
 static void open_places(void)
 {
+    const kiln_options options = {.launch_hook = count_launch};
+    traced[0] = traced[1] = 0;
     for (int p = 0; p < CONTEXTS; p++) {
         if (p < DEVICES)
             DO(driver.device_primary_ctx_retain(&places[p].context, p));
         else
             DO(ctx_create(&places[p].context, 0, p % DEVICES));
         DO(driver.ctx_set_current(places[p].context));
-        assert_status(kiln_open(&places[p].loader, &driver, &mini_bundle, places[p].slots, MINI_SLOTS, NULL),
-                      KILN_OK);
+        assert_status(
+            kiln_open(&places[p].loader, &driver, &mini_bundle, places[p].slots, MINI_SLOTS, &options),
+            KILN_OK);
         assert_int_equal(places[p].loader.device.sm, p % DEVICES ? 80 : 90);
     }
 }
@@ -176,6 +187,8 @@ static void threads_race_in_contexts_on_two_devices(void **state)
             assert_int_equal(jobs[i].wrong, 0);
         }
         assert_int_equal(loads, CONTEXTS * MINI_KERNELS); /* once each */
+        assert_int_equal(traced[0], THREADS * LAUNCHES);
+        assert_int_equal(traced[1], THREADS * LAUNCHES);
         close_places();
     }
     pthread_barrier_destroy(&start);
@@ -223,6 +236,7 @@ static void preloaded_kernels_are_captured_into_a_graph(void **state)
     assert_status(launch_both(&j, stream), KILN_OK);
     DO(end_capture(stream, &graph));
     loads_forbidden = 0;
+    assert_int_equal(traced[0], 2); /* what was captured, and nothing else */
     DO(driver.memcpy_dtoh(y, j.y, sizeof y));
     assert_memory_equal(y, zero, sizeof y); /* nothing has run yet */
 
@@ -230,6 +244,8 @@ static void preloaded_kernels_are_captured_into_a_graph(void **state)
     for (int launch = 0; launch < 3; launch++)
         DO(graph_launch(exec, stream));
     DO(stream_synchronize(stream));
+    assert_int_equal(traced[0], 2);
+    assert_int_equal(traced[1], 2);
     DO(driver.memcpy_dtoh(y, j.y, sizeof y));
     for (int i = 0; i < ELEMENTS; i++)
         assert_true(y[i] == (float)(3 * 2 * i));

@@ -47,7 +47,8 @@ static const char *manifest_in(profile *p, const char *folder)
 static const char *generate(profile *p)
 {
     int status;
-    const char *const argv[] = {join(p, p->bin, "kiln"), "generate", p->input, "--output", p->folder, NULL};
+    const char *const argv[] = {
+        join(p, p->bin, "kiln"), "generate", p->input, "--images", "ptx", "--output", p->folder, NULL};
     run_program(p, argv, false, &status);
     if (status == 127)
         die(3, "there is no %s", argv[0]);
@@ -171,6 +172,10 @@ static const manifest_image *find_image(profile *p, const manifest_variant *v)
             best = &v->images[i];
     if (best)
         return best;
+    if (v->image_count == 0 && v->cubin_count > 0)
+        die(1,
+            "the images of %s are cubins, and the emulated driver runs PTX: profile the bundle's configuration",
+            v->id);
     fprintf(stderr, "kiln-profile: no image of %s runs on %s; it has", v->id, p->target);
     for (size_t i = 0; i < v->image_count; i++)
         fprintf(stderr, "%s %s", i ? "," : "", v->images[i].target);
