@@ -18,7 +18,10 @@
 #include "target/target.h"
 
 static const char default_name[] = "appkernels", default_targets[] = "sm_80,sm_87,sm_90,sm_120";
-static const char config_name[] = "kernels.yaml", program_target[] = "app";
+static const char config_name[] = "kernels.yaml";
+/* Targets of the project, of its kiln and of CMake. */
+static const char other_targets[] =
+    "app emulate verify emulator all clean help install test package edit_cache rebuild_cache m";
 
 typedef struct project {
     arena *arena;
@@ -43,8 +46,8 @@ static bool read_options(project *p)
     if (name[strspn(name, letters)])
         diagnose(p->d, at, message_bundle_not_identifier,
                  arena_format(p->arena, "'%s'", quote_text(p->arena, name)));
-    else if (strcmp(name, program_target) == 0)
-        diagnose(p->d, at, "expected another name than %s, which is the program's", program_target);
+    else if (words_contain(other_targets, name))
+        diagnose(p->d, at, "expected the name of no other target, found '%s'", name);
     p->d->has_usage = p->d->count > before;
     if (p->d->has_usage)
         return false;

@@ -110,6 +110,19 @@ static void read_key(const reader *r, const char *key, const char *name, uint64_
                printable(r, value, strlen(value)));
 }
 
+/* A file that has a part of the tensors. */
+static void note_split(const reader *r, const gguf_string *name, uint64_t index)
+{
+    char value[MOST_SHOWN];
+    if (!gguf_string_is(*name, "split.count"))
+        return;
+    gguf_show_value(r->file, index, value, sizeof value);
+    if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+        model_note(r->arena, r->m,
+                   "split.count is %s: the file is one of several, and its tensors alone are read.",
+                   printable(r, value, strlen(value)));
+}
+
 static bool read_keys(const reader *r, diagnostics *d)
 {
     gguf_string architecture;
@@ -122,6 +135,7 @@ static bool read_keys(const reader *r, diagnostics *d)
     const size_t length = strlen(r->m->architecture);
     for (uint64_t i = 0; i < gguf_key_count(r->file); i++) {
         const gguf_string name = gguf_key_at(r->file, i);
+        note_split(r, &name, i);
         if (name.size <= length + 1 || name.bytes[length] != '.' ||
             memcmp(name.bytes, r->m->architecture, length) != 0)
             continue;

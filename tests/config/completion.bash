@@ -24,7 +24,7 @@ cd "$(dirname "$0")/accepted" || exit 1
 offers 'init generate choose export list show explain diff families schema help --help --version' ''
 offers 'show schema' s
 offers 'init generate choose export list show explain diff families schema help' help ''
-offers '--name --targets --model --format --cxx --quiet --help' init -
+offers '--targets --name --model --format --cxx --quiet --help' init -
 offers '--output --targets --images --ptx --shards --jobs --lock --stamp --check --times --force --quiet --help' generate -
 offers '--shards --stamp' generate one.yaml --s
 offers '--output --targets --ptx --diff --candidates --force --quiet --help' choose -

@@ -153,6 +153,7 @@ TENSORS = [  # name, what becomes of it, and what stderr says
     ("rope_freqs.weight", "F32", "tensor rope_freqs.weight: this program does not have Llama 3's scaling"),
     ("blk.0.ffn_norm.weight", "F16", "tensor blk.0.ffn_norm.weight: expected F32, found F16"),
     ("blk.1.ffn_down.weight", "F16", "tensor blk.1.ffn_down.weight: F16 is not among the formats of linear"),
+    ("blk.1.ffn_down.weight", "TQ1_0", "tensor blk.1.ffn_down.weight: TQ1_0 is not among the formats of linear"),
     ("token_embd.weight", "BF16", "tensor token_embd.weight: BF16 is not among the formats of"),
     ("blk.1.ffn_up.weight", "Q8_0", "tensor blk.1.ffn_gate.weight: expected the format of ffn_up"),
 ]
