@@ -10,14 +10,9 @@
  *     kiln::storage<APPKERNELS_SLOTS> storage;
  *     kiln::loader loader;
  *
- *     CUcontext context{};
- *     kiln::status s = driver.load();                       libcuda.so.1; then a context, as in C
+ *     kiln::status s = driver.load();                       libcuda.so.1
  *     if (s)
- *         s = driver.check("cuInit", driver->init(0));
- *     if (s)
- *         s = driver.check("cuDevicePrimaryCtxRetain", driver->device_primary_ctx_retain(&context, 0));
- *     if (s)
- *         s = driver.check("cuCtxSetCurrent", driver->ctx_set_current(context));
+ *         s = driver.set_device();                          the primary context of device 0
  *     if (s)
  *         s = loader.open(storage, driver, appkernels_bundle);
  *     if (s)

@@ -90,8 +90,8 @@ def check_alone(source_dir):
     compile_text(source_dir, include("tests/runtime/mini.h"))  # the form of a generated one
 
 
-def check_cxx(source_dir):
-    """kiln.hpp without exceptions and run-time type information: hpp_test.cc, which runs over the scripted driver."""
+def check_cxx(source_dir, emulator=None):
+    """kiln.hpp without exceptions and run-time type information: hpp_test.cc, which runs over the scripted driver and the emulated one."""
     runtime = source_dir / "tests/runtime"
     sources = [*sorted((source_dir / "runtime").glob("*.c")), runtime / "mini.c", runtime / "fake_driver.c"]
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +103,7 @@ def check_cxx(source_dir):
             for standard in "c++17", "c++20":
                 command = [compiler, f"-std={standard}", *WARNINGS, "-fno-exceptions", "-fno-rtti", "-I", source_dir / "include"]
                 run([*command, runtime / "hpp_test.cc", *objects, "-ldl", "-o", f"{folder}/hpp"])
-                run([f"{folder}/hpp"])
+                run([f"{folder}/hpp", *filter(None, [emulator])])
                 forgotten = "#include <kiln/kiln.hpp>\nkiln::status g();\nvoid f() { g(); }\n"
                 said = subprocess.run([*command, "-xc++", "-fsyntax-only", "-"], input=forgotten, text=True, capture_output=True)
                 assert said.returncode != 0 and "nodiscard" in said.stderr, said.stderr
@@ -143,7 +143,7 @@ def check_cuda(source_dir):
 
 def main():
     mode, source_dir = sys.argv[1], pathlib.Path(sys.argv[2])
-    return {"alone": check_alone, "cuda": check_cuda, "cxx": check_cxx}[mode](source_dir)
+    return {"alone": check_alone, "cuda": check_cuda, "cxx": check_cxx}[mode](source_dir, *sys.argv[3:])
 
 
 sys.exit(main())

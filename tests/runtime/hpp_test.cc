@@ -1,8 +1,11 @@
-/* kiln.hpp over the scripted driver: what closes when, what moves, and what a status says. */
+/* kiln.hpp over the scripted driver: what closes when, what moves, and what a status says. With the emulated driver, hpp_test
+ * libcuda.so.1, also device memory, and loaders by context. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
+
+#include <dlfcn.h>
 
 #include <kiln/kiln.hpp>
 #include <kiln/trace.h>
@@ -170,10 +173,60 @@ void traces()
     CHECK(std::strncmp(all.line, "axpy n=", 7) == 0);
 }
 
+/* Device memory has what was written, and frees what it had before. */
+void keeps_memory(const char *path)
+{
+    kiln::driver driver;
+    CHECK(driver.load(path) && driver.set_device() && driver.set_device());
+    kiln::memory kept;
+    const char text[] = "from the host";
+    char back[sizeof text];
+    CHECK(kept.address() == 0);
+    CHECK(kept.upload(driver, text, sizeof text) && kept.download(back, sizeof back) &&
+          std::strcmp(back, text) == 0);
+    CHECK(kept.zeros(driver, sizeof text) && kept.download(back, sizeof back) && back[0] == 0 &&
+          back[12] == 0);
+    CHECK(kept.allocate(driver, 0) && kept.address() != 0);
+    CHECK(kept.allocate(driver, ~size_t{} / 2) == KILN_ERROR_DRIVER && kept.address() == 0);
+    CHECK(driver.set_device(99) == KILN_ERROR_DRIVER &&
+          std::strstr(driver.describe(back), "driver call") == back);
+}
+
+/* Each context has a loader, which stays the same; without a context there is an error. */
+void loads_by_context(const char *path)
+{
+    char text[128];
+    kiln::loader *at{}, *other{};
+    kiln::loaders<MINI_SLOTS, 2> nowhere{mini_bundle, "/nowhere/libcuda.so.1"};
+    CHECK(nowhere.current(at) == KILN_ERROR_DRIVER_NOT_FOUND && at);
+    CHECK(std::strcmp(kiln::describe(text, nowhere.driver().failure(), nowhere.driver(), *at),
+                      "driver library not found: /nowhere/libcuda.so.1") == 0);
+
+    kiln::loaders<MINI_SLOTS, 2> loaders{mini_bundle, path};
+    kiln::driver &driver = loaders.driver();
+    CHECK(loaders.load() && loaders.load() && driver.check("cuInit", driver->init(0)));
+    CHECK(driver.check("cuCtxSetCurrent", driver->ctx_set_current(nullptr)) &&
+          loaders.current(at) == KILN_ERROR_NO_CONTEXT);
+    CHECK(driver.set_device() && loaders.current(at) && loaders.current(other) && at == other &&
+          at->is_open());
+    CUcontext primary{}, created[2]{};
+    CHECK(driver.check("cuCtxGetCurrent", driver->ctx_get_current(&primary)));
+    const auto create =
+        reinterpret_cast<int (*)(CUcontext *, unsigned, int)>(dlsym(driver->library, "cuCtxCreate_v2"));
+    CHECK(create(&created[0], 0, 0) == 0 && loaders.current(other) && at != other && other->is_open());
+    CHECK(create(&created[1], 0, 0) == 0 && loaders.current(other) == KILN_ERROR_TOO_FEW_SLOTS);
+    CHECK(driver.check("cuCtxSetCurrent", driver->ctx_set_current(primary)) && loaders.current(other) &&
+          at == other);
+}
+
 } // namespace
 
-int main()
+int main(int argc, char **argv)
 {
+    if (argc > 1) {
+        keeps_memory(argv[1]);
+        loads_by_context(argv[1]);
+    }
     closes();
     context();
     errors();

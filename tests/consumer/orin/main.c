@@ -10,7 +10,7 @@
 
 enum { REPLAYED = 3 };
 
-static const sizes small = {.width = 512, .hidden = 1024, .q_heads = 16, .context = 64};
+static const sizes small = {.width = 256, .hidden = 512, .q_heads = 16, .context = 64};
 static const sizes full = {.width = 4096, .hidden = 14336, .q_heads = 32, .context = 2048};
 
 /* The numbers of the token at this position, and a random embedding in front of the first layer. */
