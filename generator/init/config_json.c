@@ -231,6 +231,19 @@ static void note_needs(const reader *r, const char *type)
         r->m->has_attention = false;
 }
 
+/* hidden_act: the gate's activation. */
+static void set_gate(const reader *r)
+{
+    const char *name = word_of(r->root, member(r, "hidden_act") ? "hidden_act" : "hidden_activation");
+    if (words_contain("silu swish", name))
+        r->m->gate = "swiglu";
+    else if (words_contain("gelu_pytorch_tanh gelu_new gelu_fast", name))
+        r->m->gate = "geglu";
+    else if (*name)
+        model_note(r->arena, r->m, "hidden_act is %s: kiln's gates have SiLU, or GELU's tanh form.",
+                   quote_text(r->arena, name));
+}
+
 static bool read_model(const reader *r, family_list families, const char *asked)
 {
     model_facts *m = r->m;
@@ -251,6 +264,7 @@ static bool read_model(const reader *r, family_list families, const char *asked)
     m->layers = arena_alloc(r->arena, m->layer_count * sizeof *m->layers);
     if (format)
         set_matrices(r, format, type, hidden, vocabulary);
+    set_gate(r);
     note_needs(r, type);
     model_complete(r->arena, m);
     return true;

@@ -157,7 +157,7 @@ static void add_linear(const maker *k, const product *p, bool is_in_prompts)
         return;
     const init_word rows = {"m", range(k, LEAST_PROMPT, k->prompt)};
     const init_word quantised[] = {{"m", number(k, LEAST_PROMPT)}, {"k", number(k, first->columns)}, {0}};
-    add_call(k, "q8_quantize", "what products of a prompt read: activations in 8 bits",
+    add_call(k, "q8_quantize", "activations in 8 bits, which products for a prompt read",
              (init_word[]){{"type", p->is_normed ? "f32" : "f16"}, {"norm", norm_of(k, p)}, {0}},
              arena_format(k->arena, "%s: input", p->what), 1, rows, quantised);
     fill_sizes(k, p, LEAST_PROMPT, sizes);
@@ -266,7 +266,8 @@ static void add_hidden(const maker *k, uint32_t layer)
     if (gate->format || up->format)
         model_note(
             k->arena, k->m,
-            "The hidden layer's activation is yours: kiln has it only with gate and up of one format, without biases.");
+            "The activation of the hidden layer: kiln has it only in a product of gate and up that have one "
+            "format and no biases.");
     add_roles(k, layer, (model_role[]){MODEL_GATE, MODEL_UP}, 2, &like);
 }
 
@@ -374,7 +375,7 @@ void items_of_model(arena *a, model_facts *m, init_items *items)
     const uint64_t prompt = m->context < MOST_PROMPT ? m->context : MOST_PROMPT;
     const maker k = {a, m, items, prompt >= LEAST_PROMPT ? prompt : 0};
     if (m->norm == MODEL_NORM_LAYER)
-        model_note(a, m, "LayerNorm: kiln's products have RMSNorm only, so their input is normed by you.");
+        model_note(a, m, "LayerNorm: kiln has only RMSNorm. Apply LayerNorm before these products.");
     if (m->has_attention_post_norm || m->has_ffn_post_norm)
         model_note(a, m, "A norm between a product and its sum with the state: kiln has no kernel for it.");
     add_embedding(&k);
@@ -385,7 +386,7 @@ void items_of_model(arena *a, model_facts *m, init_items *items)
         add_rotation(&k);
         add_attention(&k);
     } else {
-        model_note(a, m, "Attention: its heads are not known.");
+        model_note(a, m, "Attention: the file does not say how many heads it has.");
     }
 }
 

@@ -13,15 +13,16 @@ const char *const model_role_names[MODEL_ROLES] = {
     [MODEL_UP] = "ffn_up",    [MODEL_DOWN] = "ffn_down",
 };
 
-/* Source: llama_model_rope_type and the graphs of llama.cpp. */
+/* Source: llama_model_rope_type and the graphs of llama.cpp; names with '_' are those of config.json. */
 static const char rotates_neighbours[] =
     "llama llama4 deci baichuan starcoder internlm2 minicpm xverse command-r cohere2 olmo arctic deepseek deepseek2 "
     "chatglm glm4 granite granitemoe smollm3 ernie4_5 arcee";
 static const char rotates_halves[] =
     "falcon grok dbrx stablelm bitnet qwen qwen2 qwen2moe qwen3 qwen3moe olmo2 olmoe phi2 phi3 phimoe plamo gemma "
-    "gemma2 gemma3 starcoder2 openelm gptneox orion nemotron exaone exaone4 minicpm3 gpt-oss";
+    "gemma2 gemma3 starcoder2 openelm gptneox orion nemotron exaone exaone4 minicpm3 gpt-oss "
+    "mistral mixtral phi gemma3_text qwen2_moe qwen3_moe gpt_neox";
 static const char rotates_nothing[] = "gpt2 mpt bloom refact jais";
-static const char has_gelu_gate[] = "gemma gemma2 gemma3";
+static const char has_gelu_gate[] = "gemma gemma2 gemma3 gemma3_text";
 
 void model_note(arena *a, model_facts *m, const char *format, ...)
 {

@@ -105,7 +105,7 @@ GGUF = {
 }
 LLAMA_JSON = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 5632,
               "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 32000,
-              "max_position_embeddings": 2048, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "rope_scaling": None,
+              "max_position_embeddings": 2048, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "rope_scaling": None, "hidden_act": "silu",
               "torch_dtype": "bfloat16", "tie_word_embeddings": False}
 QWEN2_JSON = LLAMA_JSON | {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "sliding_window": 32768,
                            "use_sliding_window": False}
