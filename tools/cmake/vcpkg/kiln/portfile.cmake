@@ -7,7 +7,7 @@ if(NOT count EQUAL 1)
 endif()
 vcpkg_extract_source_archive(source ARCHIVE ${archive})
 vcpkg_check_features(OUT_FEATURE_OPTIONS features FEATURES tools KILN_TOOLS)
-vcpkg_cmake_configure(SOURCE_PATH ${source} OPTIONS -DKILN_TESTS=OFF ${features})
+vcpkg_cmake_configure(SOURCE_PATH ${source} OPTIONS -DKILN_TESTS=OFF -DKILN_ZSTD=OFF ${features})
 vcpkg_cmake_install()
 vcpkg_fixup_pkgconfig()
 
