@@ -108,7 +108,7 @@ typedef struct bundle_model {
     uint32_t table_mask;
     uint32_t slot_count;
     uint64_t scratch_bytes; /* that a loader needs to expand the largest image; 0: they are not compressed */
-    uint32_t min_driver;    /* the oldest that loads the runtime and each image; cubins count only without PTX */
+    uint32_t min_driver; /* the oldest that loads the runtime and each image; cubins count only without PTX */
 } bundle_model;
 
 /* Bakes the plan's variants, into the spool. Null after a diagnostic: a cubin could not be made, or a name is taken. */

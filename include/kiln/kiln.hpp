@@ -299,8 +299,8 @@ class loader {
     bool is_open_ = false;
 };
 
-/* Device memory that frees itself. The context that it was allocated in must be current then, and so must the driver be
- * loaded. */
+/* Device memory that frees itself. Then the driver must still be loaded, and the context that the memory belongs to must be
+ * current. */
 class memory {
   public:
     memory() noexcept = default;
@@ -311,26 +311,27 @@ class memory {
     memory(const memory &) = delete;
     memory &operator=(const memory &) = delete;
 
-    /* As cuMemAlloc, after what it had is freed. No bytes are one, so that the address is never null. */
+    /* Frees what it had, then allocates as cuMemAlloc does. 0 bytes count as 1, so that the address is not null. */
     status allocate(driver &driver, size_t bytes) noexcept
     {
         free();
         driver_ = &driver;
         return driver.check("cuMemAlloc", driver->mem_alloc(&address_, bytes ? bytes : 1));
     }
-    /* allocate, then a copy of these bytes; allocate, then zeros. */
+    /* Allocates, and copies these bytes from the host. */
     status upload(driver &driver, const void *from, size_t bytes) noexcept
     {
         const status allocated = allocate(driver, bytes);
         return allocated ? driver.check("cuMemcpyHtoD", driver->memcpy_htod(address_, from, bytes))
                          : allocated;
     }
+    /* Allocates, and sets all bytes to 0. */
     status zeros(driver &driver, size_t bytes) noexcept
     {
         const status allocated = allocate(driver, bytes);
         return allocated ? driver.check("cuMemsetD8", driver->memset_d8(address_, 0, bytes)) : allocated;
     }
-    /* Waits for the null stream's work, as cuMemcpyDtoH does. */
+    /* Copies to the host, as cuMemcpyDtoH does: after the null stream's work. */
     status download(void *to, size_t bytes) const noexcept
     {
         return driver_->check("cuMemcpyDtoH", (*driver_)->memcpy_dtoh(to, address_, bytes));
@@ -351,8 +352,8 @@ class memory {
     CUdeviceptr address_ = 0;
 };
 
-/* A bundle in a plugin or an operator, which other code's threads call in other code's contexts: one driver, and a loader
- * for each context, opened when it is first asked for.
+/* A bundle inside a plugin or an operator, which a framework calls on its own threads and in its own contexts: one driver, and a
+ * loader for each context, opened on first use.
  *
  *     static kiln::loaders<APPKERNELS_SLOTS> loaders{appkernels_bundle};
  *     kiln::loader *loader{};
@@ -360,8 +361,8 @@ class memory {
  *     if (s)
  *         s = appkernels_nf4_quantize(*loader, stream, args);
  *
- * Its contexts have to live as long as it does, as primary contexts do. Its destructor calls nothing in the driver, because
- * at the end of a process the contexts may be gone: it forgets its loaders. */
+ * The contexts must live as long as this object, as primary contexts do. The destructor calls no driver function, because at
+ * the end of a process the contexts may be gone: it forgets its loaders. */
 template <size_t Slots, size_t Contexts = 16> class loaders {
   public:
     explicit loaders(const kiln_bundle &bundle, const char *driver_path = nullptr) noexcept
@@ -377,14 +378,14 @@ template <size_t Slots, size_t Contexts = 16> class loaders {
     loaders(const loaders &) = delete;
     loaders &operator=(const loaders &) = delete;
 
-    /* Loads the driver if that was not done yet. Any thread may call it. */
+    /* Loads the driver, once. Any thread may call it. */
     status load() noexcept
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         return driver_->library ? status{} : driver_.load(driver_path_);
     }
-    /* The loader of the context that is current on this thread. It is set after a failure too, for kiln::describe.
-     * TOO_FEW_SLOTS: there are more than Contexts contexts. NO_CONTEXT; what load and kiln_open fail with. */
+    /* Gives the loader of the context that is current on this thread. Any thread may call it. After a failure `loader` is set
+     * too, for kiln::describe. TOO_FEW_SLOTS: more than Contexts contexts; NO_CONTEXT; the failures of load and kiln_open. */
     status current(kiln::loader *&loader) noexcept
     {
         CUcontext context{};

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from common import HERE, RESULT, expect, main, need, run, skip
-from installed import GENERATOR, PREFIX, SOURCE_DIR, build, configure, driver, project
+from installed import CMAKE, GENERATOR, PREFIX, SOURCE_DIR, build, configure, driver, project
 
 
 def need_header(header, variable, default="/usr"):
@@ -128,4 +128,28 @@ def conan(scratch):
     expect("expected the path of a file kiln-VERSION.tar.gz in KILN_ARCHIVE, found '/nowhere/kiln-1.tar.gz'" in wrong, f"conan says: {wrong}")
 
 
-main((tensorrt_plugin, onnxruntime_op, pytorch_op, colcon, conan), sys.argv[4])
+def vcpkg(scratch):
+    """vcpkg builds its port of the source archive, and a project finds what it installed."""
+    need("vcpkg")
+    if not os.environ.get("VCPKG_ROOT"):
+        skip("VCPKG_ROOT names no folder of vcpkg")
+    ports = scratch / "ports"
+    shutil.copytree(SOURCE_DIR / "tools/cmake/vcpkg", ports)
+    shutil.copy(source_archive(scratch), ports / "kiln")
+    (ports / "xxhash").mkdir()  # the system's, so that vcpkg fetches nothing
+    (ports / "xxhash/vcpkg.json").write_text('{ "name": "xxhash", "version": "0" }')
+    (ports / "xxhash/portfile.cmake").write_text("set(VCPKG_POLICY_EMPTY_PACKAGE enabled)\n")
+    folders = [f"--x-{name}-root={scratch / name}" for name in ("buildtrees", "packages", "install")]
+    run("env", "VCPKG_FORCE_SYSTEM_BINARIES=1", "vcpkg", "install", "kiln", "--classic", f"--overlay-ports={ports}", *folders,
+        "--binarysource=clear", "--downloads-root", scratch / "downloads")
+    folder = project(scratch, "find_package", "app.c", "kernels.yaml")
+    lists = folder / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace(" GENERATOR ${GENERATOR} VERIFY", ""))
+    prefix = next((scratch / "install").glob("*/share/kiln")).parents[1]
+    run(CMAKE, "-S", folder, "-B", folder / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    build(folder)
+    output = run(folder / "build/app", driver())
+    expect(output == RESULT, f"the program says: {output}")
+
+
+main((tensorrt_plugin, onnxruntime_op, pytorch_op, colcon, conan, vcpkg), sys.argv[4])

@@ -3,8 +3,8 @@
 
 usage: release.py CMAKE BUILD_DIR FOLDER VERB
 
-The verb `packages` makes them from BUILD_DIR, unpacks the source archive in FOLDER and makes them there again; `archive` runs
-quick tests of what was unpacked.
+The verb `packages` makes them twice in FOLDER: from this source folder, and from the source archive as another person would.
+`archive` runs quick tests of what was unpacked. Neither build is optimised: that takes minutes and changes nothing here.
 """
 import os
 import pathlib
@@ -19,21 +19,22 @@ SOURCE_DIR = HERE.parent.parent
 CACHE = dict(re.findall(r"^(\w+):\w+=(.*)$", (BUILD_DIR / "CMakeCache.txt").read_text(), re.M))
 VERSION = CACHE["CMAKE_PROJECT_VERSION"]
 NAME = f"kiln-{VERSION}"
-OTHER_BUILD = FOLDER / "another build"
-SAME = "CMAKE_BUILD_TYPE", "CMAKE_C_COMPILER", "CMAKE_C_FLAGS", "KILN_TOOLS", "KILN_ZSTD", "KILN_WERROR"  # options of both builds
+BUILD, OTHER_BUILD = FOLDER / "build", FOLDER / "another build"
+OPTIONS = ("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", *(f"-D{name}={CACHE[name]}" for name in
+           ("CMAKE_C_COMPILER", "CMAKE_C_FLAGS", "KILN_TOOLS", "KILN_ZSTD")))
 QUICK = r"^(config|house|readme|sbom)\."
 
 
 def elsewhere(*command):
     """Runs it as another person would: without git's folder, in another time zone and locale, with another umask."""
-    other = {**os.environ, "GIT_DIR": "/nowhere", "TZ": "Pacific/Kiritimati", "LC_ALL": "C.UTF-8", "USER": "nobody"}
+    other = {**os.environ, "GIT_DIR": "/nowhere", "TZ": "Pacific/Kiritimati", "LC_ALL": "C.UTF-8"}
     return run("sh", "-c", 'umask 077; exec "$@"', "sh", *command, env=other)
 
 
-def contents(made):
+def contents(made, scratch):
     """The binary archive has all that is installed, each Debian package its part, and the programs run from where they lie."""
-    shutil.unpack_archive(next(made.glob(f"{NAME}-*.tar.gz")), made / "archive")
-    root = next((made / "archive").iterdir())
+    shutil.unpack_archive(next(made.glob(f"{NAME}-*.tar.gz")), scratch / "archive")
+    root = next((scratch / "archive").iterdir())
     files = {p.relative_to(root).as_posix() for p in root.rglob("*") if not p.is_dir()}
     expect(run(root / "bin/kiln", "--version") == f"kiln {VERSION}\n", "the archive's kiln runs")
     found = {}
@@ -43,10 +44,10 @@ def contents(made):
         found[name] = {row[5].removeprefix("./usr/") for row in rows if not row[0].startswith("d")}
         regular = [row for row in rows if row[0].startswith("-")]
         expect({row[1] for row in rows} == {"root/root"}, f"{package.name}: all is root's")
-        run("dpkg-deb", "-R", package, made / name)
-        sums = (made / name / "DEBIAN/md5sums").read_text().splitlines()
+        run("dpkg-deb", "-R", package, scratch / name)
+        sums = (scratch / name / "DEBIAN/md5sums").read_text().splitlines()
         expect(len(sums) == len(regular) and sums == sorted(sums, key=lambda line: line[34:]), f"{package.name}: sums of all files")
-        run("md5sum", "--check", "--quiet", "DEBIAN/md5sums", cwd=made / name)
+        run("md5sum", "--check", "--quiet", "DEBIAN/md5sums", cwd=scratch / name)
     expect(sorted(found) == ["kiln", "kiln-tools", "libkiln-dev"], f"the packages: {sorted(found)}")
     expect(set().union(*found.values()) == files and sum(map(len, found.values())) == len(files),
            f"each file is in one package: {files ^ set().union(*found.values())}")
@@ -57,22 +58,22 @@ def contents(made):
 
 def packages(scratch):
     need("dpkg-deb", "dpkg-shlibdeps")
-    made, made_again = scratch / "packages", OTHER_BUILD / "packages"
-    run(sys.executable, "-B", SOURCE_DIR / "tools/cmake/packages.py", SOURCE_DIR, BUILD_DIR, pathlib.Path(CMAKE).with_name("cpack"),
-        VERSION, made)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    made, made_again = BUILD / "packages", OTHER_BUILD / "packages"
+    run(CMAKE, "-S", SOURCE_DIR, "-B", BUILD, *OPTIONS, "-DKILN_TESTS=OFF")
+    run(CMAKE, "--build", BUILD, "--target", "packages")
     run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=made)
     expected = sorted(file.name for file in made.iterdir())
     expect(len(expected) == 6 and f"{NAME}.tar.gz" in expected and "SHA256SUMS" in expected, f"the packages: {expected}")
 
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
     elsewhere("tar", "-xzf", made / f"{NAME}.tar.gz", "-C", FOLDER)
-    elsewhere(CMAKE, "-S", FOLDER / NAME, "-B", OTHER_BUILD, "-G", "Ninja", *(f"-D{name}={CACHE[name]}" for name in SAME))
+    elsewhere(CMAKE, "-S", FOLDER / NAME, "-B", OTHER_BUILD, *OPTIONS)
     elsewhere(CMAKE, "--build", OTHER_BUILD, "--target", "packages")
     expect(sorted(file.name for file in made_again.iterdir()) == expected, "the same packages again")
     for name in expected:
         expect((made / name).read_bytes() == (made_again / name).read_bytes(), f"{name} has the same bytes from another folder")
-    contents(made)
+    contents(made, scratch)
 
 
 def archive(_scratch):

@@ -1,7 +1,7 @@
 /* Reads a manifest. The first mistake ends the reading: a manifest is written by a program. */
 #include "manifest.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reader.h"
@@ -236,16 +236,16 @@ static void read_hash(reader *r, const char *digits, manifest_image *image)
 
 static void read_cubin(reader *r, fy_node *image, manifest_variant *v)
 {
-    unsigned sm;
-    char kind = '\0';
     const char *target = reader_get_text_member(r, image, "target");
-    if (sscanf(target, "sm_%u%c", &sm, &kind) < 1 || sm > UINT16_MAX)
+    char *kind = "";
+    const unsigned long sm = strncmp(target, "sm_", 3) == 0 ? strtoul(target + 3, &kind, 10) : 0;
+    if (sm == 0 || sm > UINT16_MAX)
         reader_refuse(r, "no target is called '%s'", target);
     v->cubins[v->cubin_count] = (manifest_cubin){target, reader_get_text_member(r, image, "ptx_xxh3_128")};
     v->cubin_images[v->cubin_count++] = (kiln_image){.sm = (uint16_t)sm,
-                                                     .kind = kind == 'a'   ? KILN_TARGET_ARCH
-                                                             : kind == 'f' ? KILN_TARGET_FAMILY
-                                                                           : KILN_TARGET_BASE,
+                                                     .kind = *kind == 'a'   ? KILN_TARGET_ARCH
+                                                             : *kind == 'f' ? KILN_TARGET_FAMILY
+                                                                            : KILN_TARGET_BASE,
                                                      .format = KILN_IMAGE_CUBIN};
 }
 

@@ -1,6 +1,7 @@
 /* Multiplies NF4 weights on the GPU, or on the emulated driver, and prints an element beside its exact value. */
 #include <stdio.h>
 #include <stdlib.h>
+
 #include "appkernels.h"
 
 enum { N = 64, K = 1024 };
@@ -65,6 +66,8 @@ int main(void)
         exact += (x[k] = (float)k) * w[k];
     open_device();
 
+    /* As narrow as a column of the first page. */
+    /* clang-format off */
     check(kiln_open(&loader, &driver,
         &appkernels_bundle, slots,
         APPKERNELS_SLOTS, NULL));
@@ -84,10 +87,9 @@ int main(void)
     check(appkernels_nf4_gemm(
         &loader, NULL, &g));
 
-    need("cuMemcpyDtoH", driver.memcpy_dtoh(
-        y, g.out, N*4));
-    printf("y[0] = %g, exactly %g\n",
-           y[0], exact);
+    /* clang-format on */
+    need("cuMemcpyDtoH", driver.memcpy_dtoh(y, g.out, N * 4));
+    printf("y[0] = %g, exactly %g\n", y[0], exact);
 
     check(kiln_close(&loader));
     return (double)y[0] != exact;

@@ -1,16 +1,18 @@
 // Multiplies NF4 weights on the GPU, or on the emulated driver, and prints an element beside its exact value.
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 #include <kiln/kiln.hpp>
 #include "appkernels.h"
 
+constexpr int N = 64, K = 1024;
+static float w[N * K], x[K], y[N];
+
 int main()
 {
-    constexpr int N = 64, K = 1024;
     kiln::driver driver;
     kiln::storage<APPKERNELS_SLOTS> storage; // the caller owns all storage
-    kiln::loader loader;                      // closes itself
+    kiln::loader loader;                     // closes itself
+    kiln::memory weights, packed, scale, in, out;
 
     auto check = [&](kiln::status status) {
         char text[512];
@@ -19,49 +21,37 @@ int main()
         std::puts(kiln::describe(text, status, driver, loader));
         std::exit(1);
     };
-    auto need = [&](const char *call, int result) { check(driver.check(call, result)); };
-    auto upload = [&](const std::vector<float> &from, size_t bytes) {
-        CUdeviceptr to{};
-        need("cuMemAlloc", driver->mem_alloc(&to, bytes));
-        need("cuMemcpyHtoD", driver->memcpy_htod(to, from.data(), bytes));
-        return to;
-    };
 
-    std::vector<float> w(N * K), x(K), y(N);
     double exact = 0;
     for (int i = 0; i < N * K; i++)
         w[i] = static_cast<float>(i % 3 - 1); // NF4 holds -1, 0 and 1 exactly
     for (int k = 0; k < K; k++)
         exact += (x[k] = static_cast<float>(k)) * w[k];
-
-    CUcontext context{};
     check(driver.load()); // libcuda.so.1
-    need("cuInit", driver->init(0));
-    need("cuDevicePrimaryCtxRetain", driver->device_primary_ctx_retain(&context, 0));
-    need("cuCtxSetCurrent", driver->ctx_set_current(context));
+    check(driver.set_device());
 
     check(loader.open(storage, driver,
                       appkernels_bundle));
 
+    check(weights.upload(driver, w, N*K*4));
+    check(packed.allocate(driver, N*K/2));
+    check(scale.allocate(driver, N*K/64*4));
     appkernels_nf4_quantize_args q{};
-    q.in = upload(w, N*K*4), q.n = N*K;
-    q.packed = upload(w, N*K/2);
-    q.scale = upload(w, N*K/64*4);
-    check(appkernels_nf4_quantize(
-        loader, nullptr, q));
+    q.in = weights.address(), q.n = N*K;
+    q.packed = packed.address();
+    q.scale = scale.address();
+    check(appkernels_nf4_quantize(loader, nullptr, q));
 
+    check(in.upload(driver, x, K*4));
+    check(out.allocate(driver, N*4));
     appkernels_nf4_gemm_args g{};
-    g.in = upload(x, K*4), g.m = 1;
+    g.in = in.address(), g.m = 1;
     g.packed = q.packed, g.n = N;
     g.scale = q.scale, g.k = K;
-    g.out = upload(y, N*4);
-    check(appkernels_nf4_gemm(
-        loader, nullptr, g));
+    g.out = out.address();
+    check(appkernels_nf4_gemm(loader, nullptr, g));
 
-    need("cuMemcpyDtoH", driver->memcpy_dtoh(
-        y.data(), g.out, N*4));
-    std::printf("y[0] = %g, exactly %g\n",
-                y[0], exact);
-
+    check(out.download(y, sizeof y));
+    std::printf("y[0] = %g, exactly %g\n", y[0], exact);
     return y[0] != exact;
 }

@@ -7,6 +7,7 @@
  */
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <NvInfer.h>
@@ -42,9 +43,11 @@ struct Weights {
     std::vector<int8_t> packed;
     std::vector<float> scale;
     kiln::memory device_packed, device_scale; /* allocated by the first attachToContext */
+    std::mutex mutex;                         /* execution contexts may be created by several threads */
 
     bool upload(const kiln::loader &loader)
     {
+        const std::lock_guard<std::mutex> lock(mutex);
         kiln::driver &driver = loaders.driver();
         return device_scale.address() ||
                (check(device_packed.upload(driver, packed.data(), packed.size()), loader) &&

@@ -1,4 +1,4 @@
-"""A Conan 2 recipe of kiln, from its source archive: KILN_ARCHIVE=/path/kiln-0.3.0.tar.gz conan create tools/cmake/conan
+"""A Conan 2 recipe of kiln, from its source archive: KILN_ARCHIVE=/path/kiln-VERSION.tar.gz conan create tools/cmake/conan
 
 The archive becomes part of the recipe, so another archive makes another revision. The package finds kiln's own kilnConfig.cmake:
 find_package(kiln) gives kiln_add_bundle, as everywhere.

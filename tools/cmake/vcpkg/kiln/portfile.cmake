@@ -1,8 +1,9 @@
 # kiln from its source archive, which lies beside this file: copy this folder, put kiln-VERSION.tar.gz into it, and call
 # `vcpkg install kiln --overlay-ports=FOLDER`. vcpkg has no libfyaml: the generator takes the system's (Debian: libfyaml-dev).
-set(archive ${CMAKE_CURRENT_LIST_DIR}/kiln-${VERSION}.tar.gz)
-if(NOT EXISTS ${archive})
-    message(FATAL_ERROR "expected kiln's source archive at ${archive}")
+file(GLOB archive ${CMAKE_CURRENT_LIST_DIR}/kiln-*.tar.gz)
+list(LENGTH archive count)
+if(NOT count EQUAL 1)
+    message(FATAL_ERROR "expected one file kiln-VERSION.tar.gz in ${CMAKE_CURRENT_LIST_DIR}, found ${count}: ${archive}")
 endif()
 vcpkg_extract_source_archive(source ARCHIVE ${archive})
 vcpkg_check_features(OUT_FEATURE_OPTIONS features FEATURES tools KILN_TOOLS)
