@@ -48,13 +48,15 @@ void sizes_make(arena *a, bundle_family *f)
 {
     f->sizes = arena_alloc(a, f->variant_count * sizeof *f->sizes);
     for (size_t i = 0; i < f->variant_count; i++) {
-        const char *own = sizes_of(a, f, f->variants[i]->variant);
+        arena *piece = arena_new();
+        const char *own = sizes_of(piece, f, f->variants[i]->variant);
         size_t same = 0;
         while (same < f->size_count && strcmp(f->sizes[same], own) != 0)
             same++;
         if (same == f->size_count && *own)
-            f->sizes[f->size_count++] = own;
+            f->sizes[f->size_count++] = arena_format(a, "%s", own);
         f->variants[i]->sizes = *own ? (uint32_t)same + 1 : 0;
+        arena_free(piece);
     }
 }
 
