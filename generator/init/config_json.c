@@ -284,7 +284,7 @@ bool model_read_json(arena *a, family_list families, const char *path, const cha
     const yaml_node *root = yaml_parse(a, path, file.data, file.length, d);
     if (!root && d->count == before)
         diagnose(d, (place){.file = path}, "expected an object with the model's sizes, found an empty file");
-    if (d->count > before)
+    if (!root || d->count > before)
         return false;
     if (root->kind != YAML_MAP) {
         diagnose(d, root->at, "expected an object with the model's sizes, found no object");
