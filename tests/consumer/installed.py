@@ -618,8 +618,8 @@ def cubins(scratch):
     (toolkit / "ptxas").write_text(PTXAS)
     (toolkit / "ptxas").chmod(0o755)
     environment = os.environ | {"PATH": f"{toolkit}:{os.environ['PATH']}"}
-    configure(folder)
-    build(folder, env=environment)
+    configure(folder, env=environment)
+    build(folder)
     manifest = folder / "build/minimal.json"
     images = [i for v in json.loads(manifest.read_text())["variants"] for i in v["images"]]
     expect(images and all(i.get("format") == "cubin" for i in images), f"cubins alone: {images}")
@@ -628,6 +628,33 @@ def cubins(scratch):
                      env=os.environ | {"KILN_EMU_DEVICE": device})
         expect(f"\nships    {len(images)} cubins of ptxas 13.0, V13.0.88, made of the PTX that runs here\n" in output
                and re.search(r"\n(\d+) variants?: \1 right, 0 executed", output), f"VERIFY on {device}: {output}")
+
+    verify = folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "256"
+    for device, version, why in ("sm_86", "13010", "; device sm_86; cubin sm_75 is for other devices"), (
+            "sm_90", "12080", "cubin sm_90 needs driver 13.0"):
+        environment_of = os.environ | {"KILN_EMU_DEVICE": device, "KILN_EMU_DRIVER": version}
+        output = run(*verify, "--junit", folder / "junit.xml", fails=True, env=environment_of)
+        expect("ships no image for this device: no image runs on this device: nf4_" in output and why in output
+               and re.search(r"\n(\d+) variants?: 0 right, 0 executed but not compared, 0 skipped, \1 wrong", output),
+               f"no cubin for {device} with driver {version}: {output}")
+        report = (folder / "junit.xml").read_text()
+        expect(re.search(r'<testsuites[^>]* tests="(\d+)" failures="\1"', report) and "ships no image" in report, f"as JUnit: {report}")
+        output = run(*verify, "--own-images", fails=True, env=environment_of)
+        expect("nothing was verified: the bundle ships no image for" in output, f"own images: {output}")
+
+    # Another ptxas on the PATH makes the cubins again, and that of the build alone does not count.
+    other = scratch / "another toolkit"
+    other.mkdir()
+    (other / "ptxas").write_text(PTXAS.replace("13.0, V13.0.88", "12.6, V12.6.1"))
+    (other / "ptxas").chmod(0o755)
+    found = os.environ | {"PATH": f"{other}:{os.environ['PATH']}"}
+    for path, version in (found, "12.6, V12.6.1"), (environment, "13.0, V13.0.88"):
+        configure(folder, env=path)
+        build(folder)
+        made = manifest.read_text()
+        expect(json.loads(made)["ptxas"] == version, f"made by the ptxas that was found when configured: {json.loads(made)['ptxas']}")
+        build(folder, env=found)
+        expect(manifest.read_text() == made, "and by no other")
 
     output = run(folder / "build/app", driver(), fails=True)
     expect("the image is machine code; the emulated driver takes PTX text only\nload failed: nf4_quantize/" in output,

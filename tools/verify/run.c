@@ -11,6 +11,7 @@
 #include "compare.h"
 #include "execute.h"
 #include "reference.h"
+#include "shipped.h"
 
 /* In elements: above the first, sizes take fewer inputs; up to the second, they try other ways to call. The second is large
  * enough for dispatch to pick tensor cores. */
@@ -644,13 +645,32 @@ static bool is_usable(device *d, const problem *p, const kiln_kernel *kernel, ru
     return false;
 }
 
+/* Where the PTX of a variant runs, its cubin has to. */
+static bool check_shipped(const device *d, const kiln_kernel *kernel, const manifest *shipped,
+                          run_result *result)
+{
+    kiln_module images;
+    kiln_loader product = d->loader;
+    product.device.ptx_only = 0;
+    if (!shipped || (shipped_images(shipped, kernel->id, &images) && kiln_select(&product.device, &images)))
+        return true;
+    kiln_kernel ships = *kernel;
+    ships.module = &images;
+    const kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = kernel->id, .detail = ""};
+    char why[1024];
+    kiln_describe_error(&product, &none, &ships, why, sizeof why);
+    conclude(result, RUN_WRONG, "ships no image for this device: %s", why);
+    return false;
+}
+
 /* Whether the kernel is the manifest's, and this program and this device can run it; if not, the result says why. A null
  * row: there is no reference. */
 static bool may_begin(device *d, const problem *p, const kiln_kernel *kernel, const family_row *row,
-                      run_result *result)
+                      const manifest *shipped, run_result *result)
 {
     return check_identity(p->variant, kernel, result) && check_arguments(p->variant, result) &&
-           is_usable(d, p, kernel, result) && check_reference(p->variant, row, result);
+           is_usable(d, p, kernel, result) && check_shipped(d, kernel, shipped, result) &&
+           check_reference(p->variant, row, result);
 }
 
 /* ---- the variant ------------------------------------------------------------------------------------------------- */
@@ -688,7 +708,7 @@ uint64_t run_weigh(device *d, const manifest *m, const manifest_variant *v, cons
                 .row = family_find(v->family),
                 .weight = &weight};
     if (problem_open(&r.problem, v, &d->loader.device, result.detail, sizeof result.detail) &&
-        may_begin(d, &r.problem, kernel, r.row, &result))
+        may_begin(d, &r.problem, kernel, r.row, options->shipped, &result))
         run_sizes(&r, NULL);
     problem_close(&r.problem);
     return weight;
@@ -709,7 +729,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     *result = (run_result){.has_run = true, .verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
-    else if (may_begin(d, &r.problem, kernel, r.row, result))
+    else if (may_begin(d, &r.problem, kernel, r.row, options->shipped, result))
         run_sizes(&r, progress);
     if (result->verdict == RUN_OK &&
         result->elements == 0) /* of kernels that write nothing, or expect says nothing */

@@ -42,6 +42,8 @@ typedef struct run_options {
     uint64_t inputs;   /* at each size, in turn; at most MOST_INPUTS, which is all of them */
     bool may_add;      /* more, where there are fewer sizes than inputs, so that each is tried */
     const char *input; /* only the one of this name; null: any */
+    const manifest
+        *shipped; /* the cubins that ship in place of the PTX that runs; null: what runs is what ships */
 } run_options;
 
 /* False: the context is lost. `progress` is called before each case; may be null. */
