@@ -45,10 +45,27 @@ static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
     return false;
 }
 
-/* Likewise of the driver that has to load them. */
+/* Whether the oldest driver loads the cubins, whose toolkit decides that; a warning if it can take PTX instead. */
+static bool are_cubins_loaded(arena *a, const bundle_model *m, diagnostics *d)
+{
+    const plan *p = m->plan;
+    if (!p->max_driver || m->cubin_driver <= p->max_driver)
+        return true;
+    const char *oldest = cuda_version_text(a, p->max_driver), *newest = cuda_version_text(a, m->cubin_driver),
+               *release = arena_string(a, m->ptxas, strcspn(m->ptxas, ","));
+    if (p->has_ptx)
+        warn(d, p->max_driver_at, message_cubins_unused, oldest, release, newest);
+    else
+        diagnose(d, p->max_driver_at, message_over_driver_cubins, oldest, release, newest);
+    return p->has_ptx;
+}
+
+/* Likewise of the driver that has to load the images. */
 static bool is_loaded(arena *a, const bundle_model *m, diagnostics *d)
 {
     enum { SHOWN = 4 };
+    if (!are_cubins_loaded(a, m, d))
+        return false;
     const plan *p = m->plan;
     text newer = text_new(a);
     size_t count = 0;

@@ -201,6 +201,7 @@ static bool add_cubins(arena *a, bundle_model *m, diagnostics *d)
         v->image_count = v->owner->image_count;
     }
     m->ptxas = s.version;
+    m->cubin_driver = s.min_driver;
     assembler_close(&s);
     return ok;
 }
