@@ -16,6 +16,7 @@
 #include "sizes.h"
 #include "support/messages.h"
 #include "support/names.h"
+#include "support/quote.h"
 #include "support/words.h"
 #include "target/target.h"
 
@@ -602,7 +603,7 @@ static void find_scratch_bytes(bundle_model *m)
 static const char *command_of(arena *a, const plan *p)
 {
     text out = text_new(a);
-    text_printf(&out, "kiln generate %s", file_name(p->config_path));
+    text_printf(&out, "kiln generate %s", quote_shell(a, file_name(p->config_path)));
     if (p->target_option)
         text_printf(&out, " --targets %s", p->target_option);
     for (size_t i = 0; i < p->ptx_name_count; i++)

@@ -10,6 +10,7 @@
 #include "support/files.h"
 #include "support/messages.h"
 #include "support/names.h"
+#include "support/quote.h"
 #include "target/target.h"
 
 /* A contract of an item: a combination of values of its contract parameters. */
@@ -404,8 +405,9 @@ static bool has_contract(variant *const *variants, size_t count, const request *
 /* "kernels.yaml --targets sm_90": the arguments with which `kiln choose` makes the plan's lock. */
 static const char *choose_arguments(arena *a, const plan *p)
 {
-    return arena_format(a, "%s%s%s%s", p->config_path, p->target_option ? " --targets " : "",
-                        p->target_option ? p->target_option : "", lock_path(a, p) ? "" : " --output FILE");
+    return arena_format(a, "%s%s%s%s", quote_shell(a, p->config_path), p->target_option ? " --targets " : "",
+                        p->target_option ? quote_shell(a, p->target_option) : "",
+                        lock_path(a, p) ? "" : " --output FILE");
 }
 
 /* Whether the lock or an item without shapes has a variant for each contract of the items with shapes; else diagnostics. */

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -657,7 +658,7 @@ def cubins(scratch):
         expect(manifest.read_text() == made, "and by no other")
 
     output = run(folder / "build/app", driver(), fails=True)
-    expect("the image is machine code; the emulated driver takes PTX text only\nload failed: nf4_quantize/" in output,
+    expect("the emulated driver takes PTX only: with kiln, set ptx_only of kiln_options\nload failed: nf4_quantize/" in output,
            f"the program, which gives the emulated driver a cubin: {output}")
     app.write_text(app.read_text().replace("slots, MINIMAL_SLOTS, NULL)", "slots, MINIMAL_SLOTS, &options)").replace(
         "static kiln_loader", "static const kiln_options options = {.ptx_only = 1};\nstatic kiln_loader"))
@@ -717,7 +718,7 @@ def committed(scratch):
     manifest.write_text(said.replace(f'"layout_version": {layout}', '"layout_version": 1'))
     output = " ".join(configure(folder, fails=True).split())
     expect(f"made/minimal.json is of layout '1', and this kiln's headers are of layout '{layout}': remake it by `kiln generate "
-           f"kernels.yaml --output {made}`" in output, f"another layout: {output}")
+           f"kernels.yaml --output {shlex.quote(str(made))}`" in output, f"another layout: {output}")
     manifest.write_text(said)
     lists.write_text(re.sub(r"kiln_add_bundle\(.*", call.format(""), text))
     configure(folder, "-DKILN_HOST_EXECUTABLE=")
@@ -762,6 +763,8 @@ def cross(scratch):
         os.environ.pop(flags, None)  # they are the build's, and this is another compiler
     options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", f"-DCMAKE_TOOLCHAIN_FILE={folder}/aarch64.cmake")
     expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "what to do is said")
+    output = " ".join(configure(folder, *options, "-DKILN_HOST_EXECUTABLE=/bin/true", fails=True).split())
+    expect("KILN_HOST_EXECUTABLE is no kiln that runs on this machine: `/bin/true --version`" in output, f"another program: {output}")
     configure(folder, *options, f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
     build(folder)
     output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", folder / "build/app")
@@ -769,6 +772,9 @@ def cross(scratch):
 
     # A package for the other machine, which by default has no generator, found by a project for that machine.
     run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "kiln", "-G", "Ninja", options[1])
+    packages = (scratch / "kiln/CPackConfig.cmake").read_text()
+    expect('set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE "arm64")' in packages, "Debian's name of the machine that packages are for")
+    expect('set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libkiln-dev' in packages, "kiln-tools needs no generator that is not built")
     run(CMAKE, "--build", scratch / "kiln")
     run(CMAKE, "--install", scratch / "kiln", "--prefix", scratch / "aarch64")
     library = project(scratch, "reexport/library", "kernels.yaml")
@@ -852,11 +858,21 @@ def orin(scratch):
     page = (folder / "README.md").read_text()
     expect(size < 600_000 and f"gives `{glibc}`" in page, f"what is put on the board: {size} bytes, {glibc}")
 
+    if shutil.which("ptxas"):
+        config = folder / "kernels.yaml"
+        config.write_text(config.read_text() + "images: [ptx, cubin]\n")
+        output = build(folder)
+        expect("warning: the driver of CUDA 11.4 ignores the cubins of ptxas" in output, f"cubins that JetPack 5 does not load: {output}")
+        on_orin = os.environ | {"KILN_EMU_DEVICE": "sm_87"}
+        expect(run(folder / "build/orin-layer", "--ptx", driver(), env=on_orin) == shown, "with cubins beside the PTX")
+        output = run(folder / "build/orin-layer", driver(), fails=True, env=on_orin)
+        expect("set ptx_only of kiln_options" in output, f"a cubin for the emulated driver: {output}")
+
     source = folder / "check.c"
     text = source.read_text()
     source.write_text(text.replace("packed[at + 8] >> 4", "packed[at + 8] >> 5"))
     build(folder)
-    output = run(folder / "build/orin-layer", driver(), fails=True)
+    output = run(folder / "build/orin-layer", "--ptx", driver(), fails=True)
     expect("WRONG" in output and "right" not in output, f"a reference that differs: {output}")
 
 
