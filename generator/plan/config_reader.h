@@ -19,7 +19,7 @@ typedef struct reader {
     bool *is_ptx_used; /* beside options->ptx */
     size_t budget_capacity;
     bool has_wrong_target; /* what the others do not serve is no other mistake */
-    bool takes_stranded; /* variants that run on no target are taken too, not refused */
+    bool takes_stranded;   /* variants that run on no target are taken too, not refused */
     name_table
         family_names; /* of families to their first variants: of external PTX; behind `kernels` of all */
 } reader;
