@@ -302,14 +302,15 @@ def cuda_subfolder(scratch):
     shutil.copytree(scratch / "x", scratch / "y")
     y = scratch / "y"
     for file in (y / "CMakeLists.txt", y / "kernels.yaml", y / "app.c"):
-        file.write_text(file.read_text().replace("vectors", "others").replace("VECTORS", "OTHERS").replace(
+        file.write_text(file.read_text().replace("encoder", "other").replace("ENCODER", "OTHER").replace(
             "cuda_kernels", "other_kernels").replace("first_app", "second_app"))
     (scratch / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(both LANGUAGES C)\n"
                                             "add_subdirectory(${KILN_SOURCE_DIR} kiln)\nadd_subdirectory(x)\nadd_subdirectory(y)\n")
     configure(scratch, "-G", "Ninja", "-DARCHS=75", *WITH_KILN)
     for app in ("x/first_app", "y/second_app"):
         build(scratch, pathlib.Path(app).name)
-        expect(run(scratch / "build" / app, DRIVER) == "success, 42 36 30\n", f"{app} runs")
+        output = run(scratch / "build" / app, DRIVER)
+        expect(output.count(", right\n") == 2, f"{app} is right: {output}")
 
 
 def toolchains(scratch):
