@@ -3,9 +3,13 @@
 
 usage: check_options.py VERIFY
 """
+import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 
+KEPT = "cannot write main.c: kiln-verify did not write this file, so it stays: write elsewhere, or replace it with --force"
 CASES = [  # arguments, exit status, words on stderr or stdout
     ("--help", 0, "usage: kiln-verify"),
     ("--list", 0, "reference"),
@@ -52,6 +56,13 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--mutate 5 --mutants 2,", 2, "--mutants: '2,' is no list of numbers with commas between"),
     ("--mutate 5 --mutants 2;3", 2, "--mutants: '2;3' is no list of numbers with commas between"),
     ("--filter no_such_variant", 2, "no such variant"),
+    ("--json main.c", 2, KEPT),
+    ("--junit main.c", 2, KEPT),
+    ("--mutate 5 --json main.c", 2, KEPT),
+    ("merge part.json -o main.c", 2, KEPT),
+    ("merge part.json --junit main.c", 2, KEPT),
+    ("--json main.c --force --driver no_such_driver.so", 1, "no_such_driver.so"),
+    ("--json empty --driver no_such_driver.so", 1, "no_such_driver.so"),
     ("--data no_such_file", 2, "cannot read no_such_file: No such file or directory"),
     ("--data /dev/null", 2, "cannot read /dev/null: it is empty"),
     ("--data /dev/zero", 2, "cannot read /dev/zero: File too large"),
@@ -69,14 +80,21 @@ CASES = [  # arguments, exit status, words on stderr or stdout
 
 def main():
     failed = 0
+    os.chdir(sys.argv[2])
+    pathlib.Path("main.c").write_text("int main(void) {}\n")
+    pathlib.Path("empty").write_text("")
     for arguments, status, words in CASES:
         run = subprocess.run([sys.argv[1], *arguments.split()], capture_output=True, text=True)
         good = run.returncode == status and words in run.stderr + run.stdout
         failed += not good
         if not good:
             print(f"{arguments}: exit status {run.returncode}, wanted {status}; wanted \"{words}\" in\n{run.stderr}{run.stdout}")
+    if pathlib.Path("main.c").read_text() != "int main(void) {}\n":
+        failed += print("main.c has changed") is None
     print(f"{len(CASES) - failed} passed, {failed} failed")
     sys.exit(failed != 0)
 
 
-main()
+with tempfile.TemporaryDirectory() as folder:
+    sys.argv = [sys.argv[0], os.path.abspath(sys.argv[1]), folder]
+    main()

@@ -23,7 +23,7 @@ void options_print_help(void)
         snprintf(inputs, sizeof inputs, "%u", kiln_verify_inputs);
     printf(
         "usage: kiln-verify [OPTION]...\n"
-        "       kiln-verify merge PART.json... [-o FILE] [--junit FILE] [--no-times]\n"
+        "       kiln-verify merge PART.json... [-o FILE] [--junit FILE] [--no-times] [--force]\n"
         "Runs every kernel of a bundle at the sizes around its edges, on hard inputs, and compares "
         "what comes out\n"
         "with a float64 reference.\n"
@@ -58,6 +58,7 @@ void options_print_help(void)
         "variants stand in\n"
         "                      FILE.journal\n"
         "  --junit FILE        write the results as JUnit XML too, for CI servers; - is standard output\n"
+        "  --force             replace files of other programs in the place of FILE\n"
         "  --no-times          without times: two runs write the same bytes\n"
         "  --resume            go on with FILE.journal: what it has is not run again; without it, from the "
         "beginning\n"
@@ -123,6 +124,7 @@ static const struct option_row {
     {"--jobs", OPTION_NUMBER, offsetof(options, jobs), 1, 256, false},
     {"--json", OPTION_TEXT, offsetof(options, json), 0, 0, false},
     {"--junit", OPTION_TEXT, offsetof(options, junit), 0, 0, false},
+    {"--force", OPTION_FLAG, offsetof(options, replaces_all), 0, 0, false},
     {"--no-times", OPTION_FLAG, offsetof(options, wants_no_times), 0, 0, false},
     {"--resume", OPTION_FLAG, offsetof(options, resumes), 0, 0, false},
     {"--overlap", OPTION_FLAG, offsetof(options, overlaps), 0, 0, true},

@@ -344,6 +344,8 @@ static void write_times(FILE *out, const run_results *all)
     fputs(all->count ? "\n  }" : "}", out);
 }
 
+const out_form results_form = {"{\n  \"bundle\": ", "\n  \"verifier\": "};
+
 bool results_write(const run_results *all, const char *path)
 {
     out_file f;
