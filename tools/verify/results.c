@@ -62,7 +62,7 @@ static void set_fact(run_results *all, run_fact fact, const char *format, ...)
 void results_open(run_results *all, pool *memory, const manifest *m, const manifest_variant *const *variants,
                   size_t count)
 {
-    *all = (run_results){.memory = memory, .count = count};
+    *all = (run_results){.memory = memory, .manifest = m, .count = count};
     all->variants = pool_allocate(memory, (count + 1) * sizeof *all->variants);
     all->results = pool_allocate(memory, (count + 1) * sizeof *all->results);
     memcpy(all->variants, variants, count * sizeof *variants);

@@ -37,6 +37,7 @@ typedef struct target_list {
 
 typedef struct run_results {
     pool *memory;
+    const manifest *manifest;
     const char *facts[RUN_FACTS];
     const manifest_variant **variants; /* by id, ascending */
     run_result *results;               /* of each */
