@@ -28,7 +28,7 @@ static void add_lines(text *out, const char *const *lines, const program_options
         {"@ZERO@", options->is_cxx ? "{}" : "{0}"},
         {"@LANGUAGE@", options->is_cxx ? "CXX" : "C"},
         {"@SUFFIX@", options->is_cxx ? "cpp" : "c"},
-        {"@STANDARD@", options->is_cxx ? "cxx_std_17" : "c_std_11"},
+        {"@STANDARD@", options->is_cxx ? "cxx_std_20" : "c_std_11"},
         {"@ROWS@", rows},
     };
     const char *at = NULL;
