@@ -154,7 +154,7 @@
     M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \
     M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \
     M(entry_collision, "expected names that differ, found %s for both %s and %s")                                      \
-    M(variant_without_target, "expected a target that %s%s runs on (it %s), found none in 'targets'")                  \
+    M(variant_without_target, "no target in 'targets' can run %s%s; it %s")                                             \
     M(target_without_variant, "expected a variant of %s that runs on %s, found none: %s %s; leave the target out%s")
 /* clang-format on */
 

@@ -27,7 +27,7 @@ typedef struct run_result {
     double worst_ratio; /* largest error as a share of its bound, to six digits; infinite where that is 0 */
     bool has_bounds;    /* some element was compared with a bound that is not 0 */
     uint64_t largest_elements;    /* of all buffers of the largest size that ran; 0: none */
-    char largest[256];            /* that size, "m=65 k=4096" */
+    char largest[SIZES_BYTES];    /* that size, "m=65 k=4096" */
     uint64_t sizes;               /* that launched and were right */
     value_range ranges[MAX_ARGS]; /* over those sizes, by argument; of integers only */
     double seconds;

@@ -276,6 +276,13 @@ static int run_on_device(program *p)
     return p->options.is_listing ? list_variants(p) : run_all(p);
 }
 
+static bool may_write(const options *o)
+{
+    const out_form *json = o->mutants ? &trials_form : &results_form;
+    return (!o->json || out_may_open(o->json, o->replaces_all ? NULL : json)) &&
+           (!o->junit || out_may_open(o->junit, o->replaces_all ? NULL : &junit_form));
+}
+
 static int run_program(program *p)
 {
     char error[1024];
@@ -290,8 +297,7 @@ static int run_program(program *p)
     const bool needs_device = p->options.part.of > 1 || p->options.wants_own_images;
     if (p->options.is_listing && !needs_device)
         return list_variants(p);
-    if (!read_real_data(p) || (p->options.json && !out_may_open(p->options.json)) ||
-        (p->options.junit && !out_may_open(p->options.junit)) ||
+    if (!read_real_data(p) || !may_write(&p->options) ||
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
