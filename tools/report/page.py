@@ -398,7 +398,7 @@ def result(row):
     if row is None:
         return el("td", "not run", class_="n none", data_v="")
     word, cases = row["result"], row.get("cases") or 0
-    title = row.get("detail") or range_text(row.get("ranges") or {}) or None
+    title = "; ".join(filter(None, [range_text(row.get("ranges") or {}) if word == "ok" else "", row.get("detail")])) or None
     if word == "WRONG":
         return cell("WRONG", 2 ** 53, "n wrong", title=title)
     return cell(f"{cases:,}" if word == "ok" else word, cases if word == "ok" else None, title=title)
