@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 
 from common import HERE, RESULT, expect, main, need, run, skip
 from installed import CMAKE, GENERATOR, PREFIX, SOURCE_DIR, build, configure, driver, project
@@ -95,7 +96,9 @@ def colcon(scratch):
     shutil.copytree(HERE / "colcon", workspace / "src")
     shutil.copy(HERE / "minimal/kernels.yaml", workspace / "src/robot_kernels")
     shutil.copy(HERE / "minimal/app.c", workspace / "src/robot_app")
-    run("env", f"PATH={path}", f"CMAKE_PREFIX_PATH={PREFIX}", "colcon", "build", cwd=workspace)
+    with tarfile.open(source_archive(scratch)) as kiln:  # packages that use kiln find it in the workspace too: no cycle
+        kiln.extractall(workspace / "src")
+    run("env", f"PATH={path}", f"CMAKE_PREFIX_PATH={PREFIX}", "colcon", "build", "--packages-skip", "kiln", cwd=workspace)
     expect((workspace / "install/robot_kernels/include/minimal.h").exists(), "robot_kernels exports the header")
     output = run(workspace / "install/robot_app/lib/robot_app/app", driver())
     expect(output == RESULT, f"the program says: {output}")
