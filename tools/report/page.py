@@ -341,7 +341,7 @@ def bounded(percent, is_known):
     if percent is None:
         return cell("-")
     shade = f"n o{min(int(percent // 25), 3)}"
-    return cell("no room" if not percent else f"{'' if is_known else '≤ '}{percent:.0f}", f"{percent:.3f}", shade)
+    return cell("not at its largest sizes" if not percent else f"{'' if is_known else '≤ '}{percent:.0f}", f"{percent:.3f}", shade)
 
 
 FIXED = [("variant", False), ("bytes", True), ("images for", False), ("driver", True), ("threads", True), ("shared bytes", True)]
