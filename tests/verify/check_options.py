@@ -38,6 +38,8 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("merge --what", 2, "merge: unknown option '--what'"),
     ("merge no_such_part.json", 2, "cannot read no_such_part.json: No such file or directory"),
     ("--size k=1 --size n=2", 2, "--size: 'n=2' is a second one: one argument can be held"),
+    ("--size colums=4", 2, "--size: no variant has 'colums'; there are n"),
+    ("--input nope", 2, "--input: no variant has 'nope'; there are normal, "),
     ("--json /nonexistent/x", 2, "cannot write /nonexistent/x"),
     ("--size k", 2, "--size: 'k' is not NAME=N"),
     ("--size =1", 2, "is not NAME=N"),

@@ -243,7 +243,8 @@ def read_table(path, manifest, column, pattern):
     heading, *lines = text.splitlines() or [""]
     if heading.split("\t")[:3] != ["variant", "target", column]:
         fail(f"{path}:1:1", f"expected the columns variant, target and {column}, with tabs between them")
-    known, targets, found = {v["id"] for v in manifest["variants"]}, {i["target"] for v in manifest["variants"] for i in v["images"]}, {}
+    known, found = {v["id"] for v in manifest["variants"]}, {}
+    targets = {*manifest["targets"], *(i["target"] for v in manifest["variants"] for i in v["images"])}
     for number, line in enumerate(lines, 2):
         cells = line.split("\t")
         if len(cells) < 3 or not re.fullmatch(pattern, cells[2]) or not TARGET.match(cells[1]):

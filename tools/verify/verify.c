@@ -268,6 +268,47 @@ static int run_on_device(program *p)
     return p->options.is_listing ? list_variants(p) : run_all(p);
 }
 
+/* Names, each once, until there is no room. */
+static void add_name(char *list, size_t bytes, const char *name)
+{
+    char padded[256];
+    const size_t used = strlen(list);
+    snprintf(padded, sizeof padded, " %s,", name);
+    if (!strstr(list, padded))
+        snprintf(list + used, bytes - used, "%s", padded);
+}
+
+static bool refuse_name(const char *what, const char *found, char *list)
+{
+    const size_t length = strlen(list);
+    list[length - (length > 0)] = '\0';
+    fprintf(stderr, "kiln-verify: %s: no variant has '%s'; there are%s\n", what, found, list);
+    return false;
+}
+
+/* Whether some variant has the argument of --size, and the input of --input. */
+static bool check_names(const program *p)
+{
+    const char *size = p->options.run.limits.only.name, *input = p->options.run.input;
+    char sizes[2048] = "", inputs[2048] = "";
+    bool has_size = !*size, has_input = !input;
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const manifest_variant *v = p->variants[i];
+        for (size_t k = 0; k < v->arg_count; k++) {
+            if (!manifest_is_integer(&v->args[k]))
+                continue;
+            has_size = has_size || strcmp(v->args[k].name, size) == 0;
+            add_name(sizes, sizeof sizes, v->args[k].name);
+        }
+        for (const input_pattern *n = family_patterns(family_find(v->family)); n->name; n++) {
+            has_input = has_input || strcmp(n->name, input) == 0;
+            add_name(inputs, sizeof inputs, n->name);
+        }
+    }
+    return (has_size || refuse_name("--size", size, sizes)) &&
+           (has_input || refuse_name("--input", input, inputs));
+}
+
 static int run_program(program *p)
 {
     char error[1024];
@@ -282,7 +323,7 @@ static int run_program(program *p)
     const bool needs_device = p->options.part.of > 1 || p->options.wants_own_images;
     if (p->options.is_listing && !needs_device)
         return list_variants(p);
-    if (!read_real_data(p) || (p->options.json && !out_may_open(p->options.json)) ||
+    if (!read_real_data(p) || !check_names(p) || (p->options.json && !out_may_open(p->options.json)) ||
         (p->options.junit && !out_may_open(p->options.junit)) ||
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
