@@ -110,7 +110,7 @@
     M(ptx_no_entry, "expected PTX with an .entry, found none")                                                         \
     M(ptx_extern, "expected PTX that is whole, found '%s', declared .extern: no driver has it, so link it in before")  \
     M(ptx_differs, "expected %s as in %s, found %s")                                                                   \
-    M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s")                           \
+    M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s; another source is an item, or a --ptx, of its own") \
     M(ptx_without_target, "expected a PTX file that runs on %s, found %s; leave the target out or list a file for it") \
     M(license, "expected an SPDX license expression, as MIT or Apache-2.0 OR MIT, for 'license', found '%s'")           \
     M(ptx_entry_twice, "expected each .entry once, found %s again; the first is on line %d")                             \

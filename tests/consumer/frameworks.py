@@ -96,12 +96,13 @@ def colcon(scratch):
     shutil.copytree(HERE / "colcon", workspace / "src")
     shutil.copy(HERE / "minimal/kernels.yaml", workspace / "src/robot_kernels")
     shutil.copy(HERE / "minimal/app.c", workspace / "src/robot_app")
-    with tarfile.open(source_archive(scratch)) as kiln:  # packages that use kiln find it in the workspace too: no cycle
-        kiln.extractall(workspace / "src")
-    run("env", f"PATH={path}", f"CMAKE_PREFIX_PATH={PREFIX}", "colcon", "build", "--packages-skip", "kiln", cwd=workspace)
+    run("env", f"PATH={path}", f"CMAKE_PREFIX_PATH={PREFIX}", "colcon", "build", cwd=workspace)
     expect((workspace / "install/robot_kernels/include/minimal.h").exists(), "robot_kernels exports the header")
     output = run(workspace / "install/robot_app/lib/robot_app/app", driver())
     expect(output == RESULT, f"the program says: {output}")
+    with tarfile.open(source_archive(scratch)) as kiln:
+        kiln.extractall(workspace / "src")
+    run("env", f"PATH={path}", "colcon", "build", "--packages-skip-regex", ".*", cwd=workspace)  # kiln's source depends on no package
 
 
 def source_archive(folder):
