@@ -400,6 +400,18 @@ static bool divides_by_name(const expression *e)
     return false;
 }
 
+/* Whether some aligned() asks for what no pointer is a multiple of. */
+static bool aligns_oddly(const expression *e)
+{
+    const uint64_t bytes = e->operation == OPERATION_ALIGNED ? e->operands[1]->value : 1;
+    if (bytes == 0 || (bytes & (bytes - 1)) != 0)
+        return true;
+    for (int i = 0; i < expression_operations[e->operation].operands; i++)
+        if (aligns_oddly(e->operands[i]))
+            return true;
+    return false;
+}
+
 static void try_all(parser *p, const variant *v, bool is_list)
 {
     do {
@@ -408,6 +420,8 @@ static void try_all(parser *p, const variant *v, bool is_list)
             MISTAKE(p, "threads, shared_bytes and blocks_per_multiprocessor are for families");
         if (divides_by_name(expression_bind(p->arena, e, v)))
             MISTAKE(p, "a divisor has to be a number, so that it is not zero");
+        if (aligns_oddly(expression_bind(p->arena, e, v)))
+            MISTAKE(p, "aligned() takes a power of two");
     } while (is_list && accept(p, ","));
     if (*p->at)
         MISTAKE(p, "unexpected \"%s\"", p->at);

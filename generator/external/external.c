@@ -164,10 +164,14 @@ static void add_described(external_build *m, const char *name, const ptx_file_pa
         kind = strcmp(said.direction, arg_direction((kiln_arg_kind)i)) == 0 ? i : kind;
     uint32_t alignment = 1;
     if (!is_read || kind == KILN_ARG_VALUE || !words_contain(ELEMENT_TYPES, said.type) || p->bytes != 8 ||
-        p->is_array || p->type[0] == 'f' || (said.alignment && !take_alignment(said.alignment, &alignment))) {
+        p->is_array || p->type[0] == 'f') {
         diagnose(m->d, about.at, message_entry_arg, name, (unsigned)p->bytes,
                  p->is_array ? "a struct" : p->type, expected_description(p),
                  quote_text(m->arena, about.text));
+        return;
+    }
+    if (said.alignment && !take_alignment(said.alignment, &alignment)) {
+        diagnose(m->d, about.at, message_entry_alignment, name, quote_text(m->arena, said.alignment));
         return;
     }
     kiln_arg *arg = external_add_arg(m, name, said.type, NULL);
@@ -364,6 +368,30 @@ static void take_targets(external_build *m, variant *v, const external_module *m
                  arena_format(m->arena, "is for %s", target_text(m->arena, module->files[0]->made_for)));
 }
 
+/* Whether a variant runs wherever another one does: on all of its targets, with no newer driver and the same shared memory. */
+static bool runs_wherever(const external_build *m, size_t v, size_t other, const target *targets)
+{
+    const external_variant *a = &m->q->variants[v], *b = &m->q->variants[other];
+    const char *shared = a->launch.shared_bytes.text, *of_other = b->launch.shared_bytes.text;
+    if ((m->variants[other].runs_on & ~m->variants[v].runs_on) != 0)
+        return false;
+    for (uint32_t i = 0, on = m->variants[other].runs_on; on >> i; i++)
+        if ((on >> i & 1) && external_file_for(a->module, targets[i])->version >
+                                 external_file_for(b->module, targets[i])->version)
+            return false;
+    return !shared || (of_other && strcmp(shared, of_other) == 0);
+}
+
+/* A variant without a condition takes every call, so that none after it is dispatched to. */
+static void check_reached(const external_build *m, size_t v, const target *targets)
+{
+    for (size_t i = 0; i < v && m->variants[v].runs_on; i++)
+        if (!m->q->variants[i].when.text && runs_wherever(m, i, v, targets)) {
+            warn(m->d, m->q->variants[v].at, message_variant_unreached, m->variants[v].id, m->variants[i].id);
+            return;
+        }
+}
+
 static const char *summary_of(const external_build *m)
 {
     const char *first = arena_format(m->arena, "the kernel %s of %s", m->entry->name,
@@ -428,6 +456,7 @@ variant *external_make(arena *a, const external_request *q, family_list families
         variant_name(a, &m.variants[i]);
         m.variants[i].symbol = own->entry->name;
         take_targets(&m, &m.variants[i], own->module, targets, target_count);
+        check_reached(&m, i, targets);
     }
     return d->count == before ? m.variants : NULL;
 }

@@ -112,7 +112,7 @@
     M(ptx_no_entry, "expected PTX with an .entry, found none")                                                         \
     M(ptx_extern, "expected PTX that is whole, found '%s', declared .extern: no driver has it, so link it in before")  \
     M(ptx_differs, "expected %s as in %s, found %s")                                                                   \
-    M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s")                           \
+    M(ptx_same_target, "expected PTX files for different targets, found %s in %s and in %s; another source is an item, or a --ptx, of its own") \
     M(ptx_without_target, "expected a PTX file that runs on %s, found %s; leave the target out or list a file for it") \
     M(license, "expected an SPDX license expression, as MIT or Apache-2.0 OR MIT, for 'license', found '%s'")           \
     M(ptx_entry_twice, "expected each .entry once, found %s again; the first is on line %d")                             \
@@ -126,6 +126,7 @@
     M(entry_twice, "expected names that differ, found '%s' for %s and for %s; list all that are wanted in 'entries', one with another 'name'") \
     M(entry_args, "expected as many arguments as %s has parameters, %u, found %u")                                     \
     M(entry_arg, "expected for '%s' (%u bytes, %s) %s, found '%s'")                                                    \
+    M(entry_alignment, "expected for '%s' a power of two from 1 to 1024 after 'aligned', found '%s'")                    \
     M(entry_pointers, "expected at most %d pointers with a shape in %s, found %zu; give the others as u64")             \
     M(entry_arg_twice, "expected each argument once, found '%s' twice in %s%s")                                        \
     M(entry_dimensions, "expected at most three dimensions for '%s', found more")                                      \
@@ -136,6 +137,7 @@
     M(variant_param, "expected for a value a name that is free in C and in expressions, found '%s'")                   \
     M(variant_value, "expected letters, digits and single _ between them, at most %d, for '%s', found '%s'")           \
     M(variant_launch, "expected a '%s' for each of several variants, found none here: callers do not know which one runs")\
+    M(variant_unreached, "no call is dispatched to %s: %s, which comes before and has no 'when', takes all on its targets")  \
     M(variants_many, "expected at most %d variants of a kernel, found more")                                           \
     M(variant_params, "expected at most %d values of a variant, found more")                                           \
     M(name_taken, "expected names that are free, found %s_%s for %s and for %s")                                       \

@@ -85,8 +85,8 @@ typedef struct kiln_reference {
     /* Ends with a null name. Null: normal, uniform, huge beside tiny, equal, alternating, zero and denormal numbers. */
     const kiln_pattern *patterns;
 
-    /* Notes the sizes to try. Null: edges of the launch geometry, small numbers and powers of two, one size at a time and
-     * together, as far as the rules allow. */
+    /* Notes the sizes to try. Null: edges of the launch geometry, bounds of rules, small numbers and powers of two, one size
+     * at a time and together, as far as the rules and --max-elements allow. */
     void (*plan)(kiln_size_plan *plan);
 
     /* Notes more of them, which are tried with a grid for one multiprocessor whatever the limit of elements: what a grid for

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 
 from common import HERE, RESULT, expect, main, need, run, skip
 from installed import CMAKE, GENERATOR, PREFIX, SOURCE_DIR, build, configure, driver, project
@@ -99,6 +100,9 @@ def colcon(scratch):
     expect((workspace / "install/robot_kernels/include/minimal.h").exists(), "robot_kernels exports the header")
     output = run(workspace / "install/robot_app/lib/robot_app/app", driver())
     expect(output == RESULT, f"the program says: {output}")
+    with tarfile.open(source_archive(scratch)) as kiln:
+        kiln.extractall(workspace / "src")
+    run("env", f"PATH={path}", "colcon", "build", "--packages-skip-regex", ".*", cwd=workspace)  # kiln's source depends on no package
 
 
 def source_archive(folder):

@@ -188,6 +188,14 @@ kernels:
 """
 
 
+VARIANTS = """  - ptx:
+      - {file: conflict.ptx, values: {part: 1}, when: n > 1}
+      - {file: conflict.ptx, values: {part: 2}}
+    args: [n]
+    grid: n
+"""
+
+
 def check_shared(c):
     """Wavefronts over ideal, in a kernel of external PTX: 32 lanes that store to and load from one bank."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -199,6 +207,17 @@ def check_shared(c):
         shared = json.loads(run.stdout)["shared"] if run.returncode == 0 else {}
         for kind in ("write", "read") if shared else ():
             c.expect(shared[kind]["wavefronts_over_ideal"] == 32, f"{kind}: {shared[kind]}")
+
+
+def check_variants(c):
+    """Several variants of external PTX behind one function share the image of their file."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        (folder / "conflict.ptx").write_text(CONFLICT)
+        (folder / "kernels.yaml").write_text(CONFLICT_CONFIG.partition("  - ")[0] + VARIANTS)
+        for part in ("1", "2"):
+            run = c.run(folder / "kernels.yaml", "--variant", f"conflict/part={part}", "--target", "sm_75", "--args", "n=2", "--json")
+            c.expect(run.returncode == 0, f"part={part}: {run.stderr}")
 
 
 def check_wrong_manifest(c, folder):
@@ -328,6 +347,7 @@ def main():
     check_table(c, folder, p)
     check_readme(c, readme)
     check_shared(c)
+    check_variants(c)
     check_wrong_manifest(c, folder)
     check_sample(c, sample)
     check_refusals(c, config, folder)

@@ -601,20 +601,25 @@ def check_mistakes():
                f"v: variants[0].ranges.n: error: expected the smallest and the largest value, found {json.dumps(edges)}")
               for edges in (3, [1], [2, 1], ["1", "2"], [1, 2.5])),
             ("a", '{"variants": 3, "bundle": "a", "layout_version": 1}', "a: the whole: error: it has no 'generator'"),
+            ("a", changed("bundle", to="other"), "a: bundle: error: it is of 'other', the manifest is of 'kiln_default'"),
             ("c", "", "c:1:1: error: it has no launch of a kernel of 'kiln_default'"),
             ("c", '\n{"kernel": 3}', "c:2: kernel: error: expected a text, found 3"),
             ("c", '{"kernel": "x"}\n{"kernel": "x", "kernel": "y"}', "c:2: error: 'kernel' is there twice in an object"),
             ("c", '{"kernel": "x"}\n{"x"', "c:2:5: error: not JSON, as a line of counts is: Expecting ':' delimiter"),
             ("c", "{}", "c:1:1: error: not counts of a launch: KILN_EMU_REPORT of the emulated driver, or kiln-profile --json, has them"),
             ("r", "id\tx", "r:1:1: error: expected the columns variant, target and registers, with tabs between them"),
-            ("r", "variant\ttarget\tregisters\na\tsm_80\t32", "r:1:1: error: it has no variant of 'kiln_default'"),
+            ("r", "variant\ttarget\tregisters\na\tsm_80\t32",
+             "r:2:1: error: the manifest has no variant 'a': the file is of another build of the bundle"),
+            ("r", f"variant\ttarget\tregisters\n{first}\tsm_70\t32",
+             "r:2:1: error: the manifest has no image for sm_70: the file is of another build of the bundle"),
+            ("r", "variant\ttarget\tregisters", "r:1:1: error: it has no variant of 'kiln_default'"),
             ("r", "variant\ttarget\tregisters\na\tsm_80\tmany", "r:2:1: error: expected a variant, a target and a number of registers, found 'a\\u0009sm_80\\u0009many'"),
             ("t", "", "t:1:1: error: expected the columns variant, target and milliseconds, with tabs between them"),
             ("t", "variant\ttarget\tms", "t:1:1: error: expected the columns variant, target and milliseconds, with tabs between them"),
             ("t", f"{times}\n{first}\tsm_80\t-1", f"t:2:1: error: expected a variant, a target and a number of milliseconds, found '{first}\\u0009sm_80\\u0009-1'"),
             ("t", f"{times}\n{first}\tsm_80\t1\ntotal 3\n", "t:3:1: error: expected a variant, a target and a number of milliseconds, found 'total 3'"),
             ("t", f"{times}\n{first}\tsm_80\t1\n{first}\tsm_80\t2.5\n", f"t:3:1: error: '{first}' for sm_80 is there twice"),
-            ("t", f"{times}\nx\tsm_80\t1\n", "t:1:1: error: it has no variant of 'kiln_default'"),
+            ("t", f"{times}\nx\tsm_80\t1\n", "t:2:1: error: the manifest has no variant 'x': the file is of another build of the bundle"),
         ]
         options = {"v": "--verify", "a": "--against", "c": "--counts", "r": "--resources", "t": "--times"}
         pathlib.Path("good").write_text(json.dumps(MANIFEST))
@@ -627,12 +632,15 @@ def check_mistakes():
 
 
 def check_usage(folder):
+    pathlib.Path("both").write_text(json.dumps({"bundle": "kiln_default", "device": "d", "sm": 90, "emulated": True, "variants": []}))
     devices = "expected a device, found 'jetson'; there are Jetson AGX Orin, Jetson AGX Orin 32GB, "
     for arguments, status, message in (
             (["good"], 2, "the following arguments are required: -o/--output"),
             (["-o", "page"], 2, "the following arguments are required: MANIFEST"),
             (["good", "-o", "page", "--device", "jetson"], 2, devices),
             (["none", "-o", "page"], 1, "none: error: cannot be read: No such file or directory"),
+            (["good", "-o", "page", "--verify", "both", "--verify", "both"], 1, "both: error: the same verification is given twice"),
+            (["good", "-o", "page", "--times", "t", "--times", "u"], 2, "argument --times: expected one file, found 't' and 'u'"),
             (["good", "-o", "good"], 1, "good: error: is an input too"),
             (["good", "-o", "no/page"], 3, "kiln-report: cannot write no/page: No such file or directory"),
             (["good", "-o", "page"], 3, "kiln-report: cannot write page: kiln-report did not write this file, so it stays: write elsewhere, or "
@@ -667,7 +675,7 @@ def check_tools():
         said = subprocess.run([profile, ROOT + "/generated", "--variant", other, "--target", "sm_90", "--args", "n=8192", "--driver", emulator,
                                "--json"], check=True, capture_output=True, text=True).stdout
         pathlib.Path("profile").write_text(said)
-        done = run(ROOT + "/generated/kiln_default.json", "--verify", "v.json", "--counts", "counts", "--counts", "profile", "--device", "h100",
+        done = run(ROOT + "/generated/kiln_default.json", "--verify", "v.json", "--counts", "counts", "--counts", "profile", "--counts", "counts", "--device", "h100",
                    "-o", "-")
         expect("it is made", (done.returncode, done.stderr), (0, ""))
         for name in ("v.json", "counts"):  # replaced by their own kind only

@@ -43,6 +43,8 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("merge no_such_part.json", 2, "cannot read no_such_part.json: No such file or directory"),
     ("--size k=1 --size k=2", 2, "--size: 'k=2' names a size that has a value already"),
     (" ".join(f"--size s{i}=1" for i in range(17)), 2, "--size: 's16=1' is one too many"),
+    ("--size colums=4", 2, "--size: no variant has 'colums'; there are n"),
+    ("--input nope", 2, "--input: no variant has 'nope'; there are normal, "),
     ("--json /nonexistent/x", 2, "cannot write /nonexistent/x"),
     ("--size k", 2, "--size: 'k' is not NAME=N"),
     ("--size =1", 2, "is not NAME=N"),

@@ -202,45 +202,38 @@ static size_t join_literals(const char *at, char *text)
     return n;
 }
 
-/* What stands behind `symbol` in NAME.c or, of a bundle in shards, in NAME_1.c and on; null where it stands in none. */
-static const char *find_symbol(profile *p, const char *manifest_path, const char *symbol, size_t *length)
+/* Finds the image by its hash, whatever its variable is called: in NAME.c or, of a bundle in shards, in NAME_1.c and on. */
+static const char *read_image(profile *p, const char *manifest_path, const manifest_variant *v)
 {
     enum { SHARDS_MOST = 99 };
-    char path[4096];
+    char path[4096], ending[32];
     const int base = (int)(strlen(manifest_path) - strlen(".json"));
+    if (p->image->is_compressed)
+        die(1, "the images of %s are compressed: profile a bundle that is configured without 'compress'",
+            v->id);
+    snprintf(ending, sizeof ending, "_%s[] =\n", p->image->target);
     for (int shard = 0; shard <= SHARDS_MOST; shard++) {
+        size_t length;
         if (shard == 0)
             snprintf(path, sizeof path, "%.*s.c", base, manifest_path);
         else
             snprintf(path, sizeof path, "%.*s_%d.c", base, manifest_path, shard);
         if (shard > 0 && access(path, R_OK) != 0)
-            return NULL;
-        const char *at = strstr(read_file(p, path, length), symbol);
-        if (at)
-            return at + strlen(symbol);
+            break;
+        const char *at = read_file(p, path, &length);
+        char *ptx = pool_allocate(&p->memory, length + 1);
+        while ((at = strstr(at, ending))) {
+            at += strlen(ending);
+            const kiln_image image = {.data = ptx,
+                                      .bytes = join_literals(at, ptx),
+                                      .hash_high = p->image->hash_high,
+                                      .hash_low = p->image->hash_low};
+            if (image.bytes == p->image->bytes && kiln_check_image(&image) == KILN_OK)
+                return ptx;
+        }
     }
-    return NULL;
-}
-
-static const char *read_image(profile *p, const char *manifest_path, const manifest_variant *v)
-{
-    char symbol[512];
-    size_t length = 0;
-    if (p->image->is_compressed)
-        die(1, "the images of %s are compressed: profile a bundle that is configured without 'compress'",
-            v->id);
-    snprintf(symbol, sizeof symbol, "static const char %s_%s[] =\n", v->module ? v->module : v->entry,
-             p->image->target);
-    const char *at = find_symbol(p, manifest_path, symbol, &length);
-    char *ptx = pool_allocate(&p->memory, length + 1);
-    const kiln_image image = {.data = ptx,
-                              .bytes = at ? join_literals(at, ptx) : 0,
-                              .hash_high = p->image->hash_high,
-                              .hash_low = p->image->hash_low};
-    if (image.bytes != p->image->bytes || kiln_check_image(&image) != KILN_OK)
-        die(1, "the sources beside %s do not have the image of %s for %s that the manifest names",
-            manifest_path, v->id, p->image->target);
-    return ptx;
+    die(1, "the sources beside %s do not have the image of %s for %s that the manifest names", manifest_path,
+        v->id, p->image->target);
 }
 
 const manifest_variant *find_variant(profile *p)

@@ -21,6 +21,14 @@ def device_of(text):
     return found
 
 
+class Once(argparse.Action):
+    """A file that is named once."""
+    def __call__(self, parser, namespace, values, option_string=None):
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"argument {option_string}: expected one file, found '{getattr(namespace, self.dest)}' and '{values}'")
+        setattr(namespace, self.dest, values)
+
+
 def options_of(arguments):
     parser = program.Parser("kiln-report", description="Shows a bundle as one page of HTML: its bytes, variants and occupancy, "
                     "the sizes for which it was verified, what changed.", epilog=EPILOG,
@@ -29,12 +37,12 @@ def options_of(arguments):
     program.add_output(parser, "the page")
     parser.add_argument("--verify", metavar="FILE", action="append", default=[],
                         help="what kiln-verify --json FILE wrote; once for each device")
-    parser.add_argument("--against", metavar="MANIFEST", help="an older manifest: what changed since")
+    parser.add_argument("--against", metavar="MANIFEST", action=Once, help="an older manifest: what changed since")
     parser.add_argument("--counts", metavar="FILE", action="append", default=[],
                         help="what kernels execute: lines that the emulated driver wrote to KILN_EMU_REPORT, or of kiln-profile --json, "
                         "which has registers too where there is a ptxas")
-    parser.add_argument("--resources", metavar="FILE", help="registers: lines of variant, target, registers, with tabs between")
-    parser.add_argument("--times", metavar="FILE", help="what ptxas takes: lines of variant, target, milliseconds, with tabs between, "
+    parser.add_argument("--resources", metavar="FILE", action=Once, help="registers: lines of variant, target, registers, with tabs between")
+    parser.add_argument("--times", metavar="FILE", action=Once, help="what ptxas takes: lines of variant, target, milliseconds, with tabs between, "
                         "as kiln generate --times --quiet prints them")
     parser.add_argument("--device", metavar="D", type=device_of, action="append",
                         help="for occupancy, times and roofline: words of its name, or a target; once for each (default: those of "
@@ -57,10 +65,14 @@ def report_of(o):
         read.append((path, inputs.read_counts(path, manifest, counts, registers)))
     for path in o.verify:
         found, digest = inputs.read_verification(path, manifest)
+        if digest in (before for _, before in read):
+            inputs.fail(path, "the same verification is given twice")
         verifications.append(found)
         read.append((path, digest))
     if o.against:
         old, digest = inputs.read_manifest(o.against)
+        if old["bundle"] != manifest["bundle"]:
+            inputs.fail(f"{o.against}: bundle", f"it is of '{old['bundle']}', the manifest is of '{manifest['bundle']}'")
         changes = os.path.basename(o.against), figures.changes(old, manifest)
         read.append((o.against, digest))
     shown = list(dict.fromkeys(o.device)) if o.device else devices.standing_for(manifest["targets"])

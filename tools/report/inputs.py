@@ -211,7 +211,9 @@ def read_counts(path, manifest, counts, registers):
         kernel, work = KERNEL.search(line), WORK.search(line)
         is_profile = '"report"' in line
         before = counts.get(entries.get(kernel[1])) if kernel else None
-        if not line.strip() or (before and work and int(work[1]) <= before["warp_instructions"] and not is_profile):
+        is_less = before and work and int(work[1]) <= before["warp_instructions"] and not is_profile
+        found_any = found_any or bool(is_less)
+        if not line.strip() or is_less:
             continue
         found, place = parse(line, path, "a line of counts", number), f"{path}:{number}"
         if is_profile:
@@ -241,15 +243,20 @@ def read_table(path, manifest, column, pattern):
     heading, *lines = text.splitlines() or [""]
     if heading.split("\t")[:3] != ["variant", "target", column]:
         fail(f"{path}:1:1", f"expected the columns variant, target and {column}, with tabs between them")
-    found = {}
+    known, found = {v["id"] for v in manifest["variants"]}, {}
+    targets = {*manifest["targets"], *(i["target"] for v in manifest["variants"] for i in v["images"])}
     for number, line in enumerate(lines, 2):
         cells = line.split("\t")
         if len(cells) < 3 or not re.fullmatch(pattern, cells[2]) or not TARGET.match(cells[1]):
             fail(f"{path}:{number}:1", f"expected a variant, a target and a number of {column}, found '{line[:80]}'")
+        if cells[0] not in known:
+            fail(f"{path}:{number}:1", f"the manifest has no variant '{cells[0]}': the file is of another build of the bundle")
+        if cells[1] not in targets:
+            fail(f"{path}:{number}:1", f"the manifest has no image for {cells[1]}: the file is of another build of the bundle")
         if (cells[0], cells[1]) in found:
             fail(f"{path}:{number}:1", f"'{cells[0]}' for {cells[1]} is there twice")
         found[cells[0], cells[1]] = float(cells[2])
-    if not {v["id"] for v in manifest["variants"]} & {identity for identity, _ in found}:
+    if not found:
         fail(f"{path}:1:1", f"it has no variant of '{manifest['bundle']}'")
     return found, digest
 

@@ -342,7 +342,7 @@ def bounded(percent, is_known):
     if percent is None:
         return cell("-")
     shade = f"n o{min(int(percent // 25), 3)}"
-    return cell("no room" if not percent else f"{'' if is_known else '≤ '}{percent:.0f}", f"{percent:.3f}", shade)
+    return cell("not at its largest sizes" if not percent else f"{'' if is_known else '≤ '}{percent:.0f}", f"{percent:.3f}", shade)
 
 
 FIXED = [("variant", False), ("bytes", True), ("images for", False), ("driver", True), ("threads", True), ("shared bytes", True)]
@@ -399,7 +399,7 @@ def result(row):
     if row is None:
         return el("td", "not run", class_="n none", data_v="")
     word, cases = row["result"], row.get("cases") or 0
-    title = row.get("detail") or range_text(row.get("ranges") or {}) or None
+    title = "; ".join(filter(None, [range_text(row.get("ranges") or {}) if word == "ok" else "", row.get("detail")])) or None
     if word == "WRONG":
         return cell("WRONG", 2 ** 53, "n wrong", title=title)
     return cell(f"{cases:,}" if word == "ok" else word, cases if word == "ok" else None, title=title)

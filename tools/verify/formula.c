@@ -463,6 +463,31 @@ bool formula_aligns(const formula *f, const char *name)
     return aligns(f->root, name);
 }
 
+static bool has_bound(node_kind kind)
+{
+    return kind == NODE_REMAINDER || (kind >= NODE_LESS && kind <= NODE_NOT_EQUAL);
+}
+
+static void note_bounds(const evaluation *e, const node *n, const char *name,
+                        void (*note)(void *to, uint64_t bound), void *to)
+{
+    uint64_t bound;
+    for (int i = 0; n && i < 3; i++)
+        note_bounds(e, n->operand[i], name, note, to);
+    for (int i = 0; n && has_bound(n->kind) && i < 2; i++) {
+        if (is_name(n->operand[i], name) && number_of(e, n->operand[1 - i], &bound))
+            note(to, bound);
+    }
+}
+
+void formula_note_bounds(const formula *f, const char *name, formula_lookup *lookup, const void *context,
+                         void (*note)(void *to, uint64_t bound), void *to)
+{
+    char error[256];
+    const evaluation e = {f, lookup, context, error, sizeof error};
+    note_bounds(&e, f->root, name, note, to);
+}
+
 const char *formula_text(const formula *f)
 {
     return f->text;

@@ -40,6 +40,11 @@ bool formula_mentions(const formula *f, const char *name);
 /* Whether it asks for the alignment of a pointer. */
 bool formula_aligns(const formula *f, const char *name);
 
+/* Calls `note` with each number that the name is compared with or divided by for a remainder: 64 and 4 for n in
+ * "n <= 64 && n % 4 == 0". The other names have their present values. */
+void formula_note_bounds(const formula *f, const char *name, formula_lookup *lookup, const void *context,
+                         void (*note)(void *to, uint64_t bound), void *to);
+
 const char *formula_text(const formula *f);
 
 #endif

@@ -182,6 +182,13 @@ problem_status problem_measure(problem *p, const manifest_rule **broken, char *e
     return holds ? PROBLEM_EMPTY : PROBLEM_LEGAL;
 }
 
+void problem_note_bounds(const problem *p, const argument *a, void (*note)(void *to, uint64_t bound),
+                         void *to)
+{
+    for (size_t i = 0; i < p->variant->rule_count; i++)
+        formula_note_bounds(p->variant->rules[i].condition, a->about->name, look_up, p, note, to);
+}
+
 /* ---- addresses -------------------------------------------------------------------------------------------------- */
 
 static bool has_legal_addresses(const problem *p)

@@ -85,6 +85,10 @@ bool problem_evaluate(const problem *p, const formula *f, uint64_t *value, char 
  * (may be null). */
 problem_status problem_measure(problem *p, const manifest_rule **broken, char *error, size_t error_bytes);
 
+/* Calls `note` with the numbers that the rules compare an argument with, or divide it by for a remainder. */
+void problem_note_bounds(const problem *p, const argument *a, void (*note)(void *to, uint64_t bound),
+                         void *to);
+
 /* The bytes that each pointer's address has to be a multiple of, powers of two: what its declaration says, or more where
  * the rules ask for more with these scalars. */
 void problem_least_alignments(problem *p, uint64_t alignments[MAX_ARGS]);

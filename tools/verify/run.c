@@ -429,6 +429,7 @@ typedef struct sizes_found {
     uint64_t launching;   /* those that had work */
     bool is_over_limit;   /* one that had work had too many elements */
     const char *obstacle; /* to the last that was not taken */
+    char not_tried[512];  /* see size_plan */
 } sizes_found;
 
 static size_t count_launching(const size_plan *plan)
@@ -483,6 +484,7 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     found->is_over_limit = found->is_over_limit || plan.is_over_limit;
     if (plan.obstacle)
         found->obstacle = plan.obstacle;
+    memcpy(found->not_tried, plan.not_tried, sizeof found->not_tried);
     size_plan_close(&plan);
     return fine;
 }
@@ -555,8 +557,12 @@ static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
         fine = run_sizes_within(r, &limits, false, progress, &found);
         if (fine && only->count && found.launching == 0)
             fine = run_sizes_within(r, &limits, true, progress, &found);
-        if (found.launching)
-            return fine && run_few(r, progress);
+        if (found.launching) {
+            fine = fine && run_few(r, progress);
+            if (fine)
+                snprintf(r->result->detail, sizeof r->result->detail, "%s", found.not_tried);
+            return fine;
+        }
         if (only->count && r->result->cases) /* all of them without work */
             break;
         limits.max_elements *= 2;

@@ -8,7 +8,7 @@
 #include "sizes.h"
 
 typedef enum run_verdict {
-    RUN_OK,       /* compared with the reference, all right */
+    RUN_OK,       /* compared with the reference, all right; `detail` may name sizes that were not tried */
     RUN_EXECUTED, /* no reference: executed under all checks, not compared */
     RUN_SKIPPED,  /* this device cannot run it, or it has no size that was asked for: `detail` says why */
     RUN_WRONG     /* `detail` says what */

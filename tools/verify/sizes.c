@@ -126,6 +126,23 @@ static bool fits_types(const problem *p)
     return true;
 }
 
+/* The first broken rule about an argument that is asked for; else `broken`. */
+static const manifest_rule *find_broken(const size_plan *plan, const manifest_rule *broken)
+{
+    const manifest_variant *v = plan->problem->variant;
+    char error[256];
+    uint64_t holds;
+    for (size_t i = 0; i < v->rule_count; i++) {
+        const formula *rule = v->rules[i].condition;
+        bool is_asked = false;
+        for (size_t k = 0; k < plan->limits.only.count && !is_asked; k++)
+            is_asked = formula_mentions(rule, plan->limits.only.items[k].name);
+        if (is_asked && problem_evaluate(plan->problem, rule, &holds, error, sizeof error) && !holds)
+            return &v->rules[i];
+    }
+    return broken;
+}
+
 /* Null: none. */
 static const char *find_obstacle(const size_plan *plan)
 {
@@ -135,7 +152,7 @@ static const char *find_obstacle(const size_plan *plan)
         return "it does not fit the argument's type";
     switch (problem_measure(plan->problem, &broken, error, sizeof error)) {
     case PROBLEM_ILLEGAL:
-        return broken->text;
+        return find_broken(plan, broken)->text;
     case PROBLEM_BROKEN:
         return "an expression of the manifest cannot be evaluated for it";
     default:
@@ -335,7 +352,12 @@ static void edges_of(const size_plan *plan, argument *a, edge_list *list)
     edges_add(list, plan->limits.max_elements / 4 | 1);
     edges_add(list, 100003);
     if (plan->limits.big)
-        edges_add(list, plan->limits.big | 1);
+        edges_add(list, plan->limits.big / 2 | 1);
+}
+
+static void note_bound(void *list, uint64_t bound)
+{
+    edges_add_around(list, bound);
 }
 
 /* The smallest value from `from` on with which the rules hold; false: none of the next 4096, or `from` itself where that
@@ -378,31 +400,90 @@ static bool find_base(size_plan *plan)
                 return true;
         }
     }
+    is_base(plan, from[0]);
     plan->obstacle = find_obstacle(plan);
     return false;
+}
+
+static void set_scalars(problem *p, const uint64_t values[MAX_ARGS])
+{
+    for (size_t i = 0; i < p->arg_count; i++)
+        p->args[i].integer = values[i];
+}
+
+/* Each size as small as the rules allow, one after another. */
+static void find_least(const size_plan *plan, const uint64_t base[MAX_ARGS], uint64_t least[MAX_ARGS])
+{
+    problem *p = plan->problem;
+    char error[256];
+    set_scalars(p, base);
+    for (size_t i = 0; i < p->arg_count; i++) {
+        argument *a = &p->args[i];
+        if (problem_is_size(a) && !is_asked_for(plan, a)) {
+            a->integer = 1;
+            while (a->integer < base[i] && problem_measure(p, NULL, error, sizeof error) != PROBLEM_LEGAL)
+                a->integer++;
+        }
+        least[i] = a->integer;
+    }
+}
+
+/* False: there is an obstacle, or the rules allow none of the next sizes. */
+static bool add_edge(size_plan *plan, argument *a, uint64_t value, const uint64_t others[MAX_ARGS])
+{
+    set_scalars(plan->problem, others);
+    if (!make_legal(plan, a, value))
+        return false;
+    size_plan_add(plan);
+    return !plan->obstacle;
+}
+
+/* Around the bounds that rules put to an argument. Notes the last that is not against a rule and was not tried. */
+static void add_bounds(size_plan *plan, argument *a, const uint64_t base[MAX_ARGS],
+                       const uint64_t least[MAX_ARGS])
+{
+    problem *p = plan->problem;
+    char error[256], last[160] = "";
+    edge_list bounds = {{0}, 0};
+    set_scalars(p, least);
+    problem_note_bounds(p, a, note_bound, &bounds);
+    for (size_t i = 0; i < bounds.count; i++) {
+        if (!add_edge(plan, a, bounds.values[i], base) && !add_edge(plan, a, bounds.values[i], least) &&
+            fits_types(p) && problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
+            snprintf(last, sizeof last, "%s=%llu (%s)", a->about->name, (unsigned long long)a->integer,
+                     plan->obstacle);
+    }
+    const size_t used = strlen(plan->not_tried);
+    if (last[0])
+        snprintf(plan->not_tried + used, sizeof plan->not_tried - used, "%s%s",
+                 used ? ", " : "bounds of its rules that were not tried: ", last);
 }
 
 void size_plan_fill(size_plan *plan, uint64_t seed)
 {
     problem *p = plan->problem;
-    uint64_t base[MAX_ARGS] = {0};
+    uint64_t base[MAX_ARGS] = {0}, least[MAX_ARGS] = {0};
     edge_list edges[MAX_ARGS] = {{{0}, 0}};
     if (!find_base(plan))
         return;
     for (size_t i = 0; i < p->arg_count; i++)
         base[i] = p->args[i].integer;
     size_plan_add(plan);
+    find_least(plan, base, least);
     for (size_t i = 0; i < p->arg_count; i++) {
         argument *a = &p->args[i];
         if (!problem_is_size(a))
             continue;
+        set_scalars(p, base);
         edges_of(plan, a, &edges[i]);
         for (size_t e = 0; e < edges[i].count; e++) {
-            if (make_legal(plan, a, edges[i].values[e]))
-                size_plan_add(plan);
+            if (!add_edge(plan, a, edges[i].values[e], base))
+                add_edge(plan, a, edges[i].values[e], least);
         }
-        a->integer = base[i];
+        if (!is_asked_for(plan, a))
+            add_bounds(plan, a, base, least);
     }
+    set_scalars(p, base);
     random_stream s = random_open(seed, p->variant->family);
     for (uint64_t round = 0; round < 64; round++) { /* several sizes at an edge at once */
         for (size_t i = 0; i < p->arg_count; i++) {

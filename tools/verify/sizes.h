@@ -53,6 +53,7 @@ typedef struct kiln_size_plan {
     bool is_over_limit; /* some problem with work was not noted as it has too many elements */
     const char
         *obstacle; /* why the last problem that was not noted was not; null: it was, or is noted already */
+    char not_tried[512]; /* the sizes at rules' bounds that were not noted, and why; empty: all were */
     pool memory;
 } size_plan;
 
@@ -92,7 +93,8 @@ void edges_add_around(edge_list *list, uint64_t value); /* value - 1, value, val
  * the grid stops growing; the other scalars are as they are. */
 void edges_add_tiles(edge_list *list, problem *p, argument *a);
 
-/* For a family without a plan of its own: all sizes vary around a base, one at a time, and together. */
+/* For a family without a plan of its own: all sizes vary around a base, one at a time, and together. The bounds of rules
+ * are among them. A size that has too many elements beside the base is tried beside the least that the others can be. */
 void size_plan_fill(size_plan *plan, uint64_t seed);
 
 #endif

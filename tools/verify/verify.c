@@ -283,6 +283,52 @@ static bool may_write(const options *o)
            (!o->junit || out_may_open(o->junit, o->replaces_all ? NULL : &junit_form));
 }
 
+static bool has_name(const char *list, const char *name)
+{
+    char padded[256];
+    snprintf(padded, sizeof padded, " %s,", name);
+    return strstr(list, padded) != NULL;
+}
+
+/* Names, each once, until there is no room. */
+static void add_name(char *list, size_t bytes, const char *name)
+{
+    const size_t used = strlen(list);
+    if (!has_name(list, name))
+        snprintf(list + used, bytes - used, " %s,", name);
+}
+
+static bool refuse_name(const char *what, const char *found, char *list)
+{
+    const size_t length = strlen(list);
+    list[length - (length > 0)] = '\0';
+    fprintf(stderr, "kiln-verify: %s: no variant has '%s'; there are%s\n", what, found, list);
+    return false;
+}
+
+/* Whether some variant has the argument of --size, and the input of --input. */
+static bool check_names(const program *p)
+{
+    const asked_sizes *only = &p->options.run.limits.only;
+    const char *input = p->options.run.input;
+    char sizes[2048] = "", inputs[2048] = "";
+    bool has_input = !input;
+    for (size_t i = 0; i < p->variant_count; i++) {
+        const manifest_variant *v = p->variants[i];
+        for (size_t k = 0; k < v->arg_count; k++) {
+            if (!manifest_is_integer(&v->args[k]))
+                continue;
+            add_name(sizes, sizeof sizes, v->args[k].name);
+        }
+        for (const input_pattern *n = family_patterns(family_find(v->family)); n->name; n++) {
+            has_input = has_input || strcmp(n->name, input) == 0;
+            add_name(inputs, sizeof inputs, n->name);
+        }
+    }
+    return (has_size || refuse_name("--size", size, sizes)) &&
+           (has_input || refuse_name("--input", input, inputs));
+}
+
 static int run_program(program *p)
 {
     char error[1024];
@@ -297,7 +343,7 @@ static int run_program(program *p)
     const bool needs_device = p->options.part.of > 1 || p->options.wants_own_images;
     if (p->options.is_listing && !needs_device)
         return list_variants(p);
-    if (!read_real_data(p) || !may_write(&p->options) ||
+    if (!read_real_data(p) || !check_names(p) || !may_write(&p->options) ||
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Sizes of kernels without a plan: bounds of their rules are among them, and a bound that is too large is named.
+
+usage: check_edges.py DRIVER PROGRAM
+
+PROGRAM has the kernel of edges.ptx twice: "wide" may be called with columns that it does not write, "narrow" may not.
+"""
+import json
+import os
+import subprocess
+import sys
+
+NOT_TRIED, MANY = "bounds of its rules that were not tried:", "the buffers together have more elements than can be tried"
+CASES = (  # a filter, options; the result, words of the detail, the largest columns that ran
+    ("wide", "", "WRONG", "rows=2 columns=65535, ", 1024),
+    ("wide", "--max-elements 4096", "executed, not compared", f"{NOT_TRIED} rows=65535 ({MANY}), columns=65536 ({MANY})", 1025),
+    ("narrow", "", "executed, not compared", f"{NOT_TRIED} rows=10000000 ({MANY})", 1500),
+    ("narrow", "--size columns=1025", "skipped", "not applicable where columns is 1025: columns % 4 == 0 must hold", None),
+    ("narrow", "--size columns=1504", "skipped", "not applicable where columns is 1504: columns <= 1500 must hold", None),
+)
+
+
+def main():
+    failed = 0
+    driver, program = sys.argv[1:]
+    for name, options, result, words, columns in CASES:
+        done = subprocess.run([program, "--driver", driver, "--json", "-", "--filter", name, "--inputs", "1", *options.split()], text=True,
+                              env=dict(os.environ, KILN_EMU_CHECK="memory"), capture_output=True, check=False)
+        row, = json.loads(done.stdout)["variants"]
+        ranges = row.get("ranges") or {}
+        good = row["result"] == result and words in row.get("detail", "") and ranges.get("columns", [0, None])[1] == columns
+        failed += not good
+        print(f"{'ok  ' if good else 'FAIL'} {name} {options}: {row}")
+    sys.exit(failed != 0)
+
+
+main()
