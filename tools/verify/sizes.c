@@ -400,7 +400,7 @@ static bool find_base(size_plan *plan)
                 return true;
         }
     }
-    is_base(plan, from[0]);
+    is_base(plan, 2);
     plan->obstacle = find_obstacle(plan);
     return false;
 }
@@ -419,7 +419,7 @@ static void find_least(const size_plan *plan, const uint64_t base[MAX_ARGS], uin
     set_scalars(p, base);
     for (size_t i = 0; i < p->arg_count; i++) {
         argument *a = &p->args[i];
-        if (problem_is_size(a) && !is_asked_for(plan, a)) {
+        if (problem_is_size(a) && !asked_of(plan, a)) {
             a->integer = 1;
             while (a->integer < base[i] && problem_measure(p, NULL, error, sizeof error) != PROBLEM_LEGAL)
                 a->integer++;
@@ -480,7 +480,7 @@ void size_plan_fill(size_plan *plan, uint64_t seed)
             if (!add_edge(plan, a, edges[i].values[e], base))
                 add_edge(plan, a, edges[i].values[e], least);
         }
-        if (!is_asked_for(plan, a))
+        if (!asked_of(plan, a))
             add_bounds(plan, a, base, least);
     }
     set_scalars(p, base);
