@@ -181,22 +181,58 @@ static const char *first_error(arena *a, const char *said)
     return arena_string(a, from, strcspn(from, "\n"));
 }
 
+/* Null, or why kiln refuses an item. */
+static const char *refusal_of(const project *p, const init_item *item)
+{
+    const char *why;
+    text alone = text_new(p->arena);
+    text_printf(&alone, "bundle: %s\ntargets: [%s]\nkernels:\n", p->name, p->targets);
+    items_print(&alone, item);
+    return try_config(p, alone.data, &why) ? NULL : first_error(p->arena, why);
+}
+
+/* Leaves an item the calls that kiln takes; each of the others becomes an item of its own, refused. */
+static void split_refused(project *p, size_t i)
+{
+    const init_item whole = p->items.items[i];
+    init_item taken = whole;
+    taken.calls = NULL;
+    taken.call_count = taken.call_capacity = 0;
+    taken.refusal = NULL;
+    for (size_t k = 0; k < whole.call_count; k++) {
+        init_item one = whole;
+        one.calls = arena_copy(p->arena, &whole.calls[k], sizeof *whole.calls);
+        one.call_count = one.call_capacity = 1;
+        one.refusal = refusal_of(p, &one);
+        init_items *all = &p->items;
+        if (one.refusal)
+            *(init_item *)arena_push(p->arena, (void **)&all->items, &all->count, &all->capacity,
+                                     sizeof *all->items) = one;
+        else
+            *(init_call *)arena_push(p->arena, (void **)&taken.calls, &taken.call_count, &taken.call_capacity,
+                                     sizeof *taken.calls) = whole.calls[k];
+    }
+    if (taken.call_count > 0 && taken.call_count < whole.call_count)
+        p->items.items[i] = taken;
+    else /* all are refused, or each is taken alone: the item's reason stays */
+        p->items.count -= whole.call_count - taken.call_count;
+}
+
 /* Items that kiln refuses become comments. */
 static bool choose(project *p)
 {
     const char *why;
-    size_t left = p->items.count;
+    const size_t count = p->items.count;
+    size_t left = count;
     p->plan = left > 0 ? try_config(p, config_text(p), &why) : NULL;
     if (p->plan)
         return true;
-    for (size_t i = 0; i < p->items.count; i++) {
-        text alone = text_new(p->arena);
-        text_printf(&alone, "bundle: %s\ntargets: [%s]\nkernels:\n", p->name, p->targets);
-        items_print(&alone, &p->items.items[i]);
-        if (try_config(p, alone.data, &why))
-            continue;
-        p->items.items[i].refusal = first_error(p->arena, why);
-        left--;
+    for (size_t i = 0; i < count; i++) {
+        p->items.items[i].refusal = refusal_of(p, &p->items.items[i]);
+        if (p->items.items[i].refusal && p->items.items[i].call_count > 1)
+            split_refused(p, i);
+        if (p->items.items[i].refusal)
+            left--;
     }
     if (left == 0) {
         diagnose(p->d, (place){.file = p->options->model ? p->options->model : "--targets"},
