@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "choose/choose.h"
@@ -47,7 +48,7 @@ static bool read_options(project *p)
         diagnose(p->d, at, message_bundle_not_identifier,
                  arena_format(p->arena, "'%s'", quote_text(p->arena, name)));
     else if (words_contain(other_targets, name))
-        diagnose(p->d, at, "expected the name of no other target, found '%s'", name);
+        diagnose(p->d, at, "'%s' is a target of the project already; choose another name", name);
     p->d->has_usage = p->d->count > before;
     if (p->d->has_usage)
         return false;
@@ -274,11 +275,47 @@ static const char *file_path(arena *a, const init_options *options, int file)
     return options->folder ? arena_format(a, "%s/%s", options->folder, names[file]) : names[file];
 }
 
+/* Whether there is anything at the path, even a link to nowhere. */
+static bool is_there(const char *path)
+{
+    struct stat s;
+    return lstat(path, &s) == 0;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Whether the folder is there, or can be made in one that is. */
+static bool check_folder(arena *a, const init_options *options, diagnostics *d)
+{
+    if (!options->folder)
+        return true;
+    size_t length = strlen(options->folder);
+    while (length > 1 && options->folder[length - 1] == '/')
+        length--;
+    const char *path = arena_string(a, options->folder, length), *parent = folder_of(a, path);
+    const place at = {.file = *path ? path : "DIR"};
+    const int before = d->count;
+    if (!*path)
+        diagnose(d, at, "expected the name of a folder, found an empty one");
+    else if (strchr(path, ';'))
+        diagnose(d, at, "expected a folder without ';' in its name, which ends an element of CMake's lists");
+    else if (is_there(path) && !is_folder(path))
+        diagnose(d, at, "expected a folder, found something else of this name");
+    else if (!is_there(path) && !is_folder(parent))
+        diagnose(d, at, "cannot make the folder: expected a folder '%s' to make it in, found none",
+                 quote_text(a, parent));
+    return d->count == before;
+}
+
 static bool are_new(arena *a, const init_options *options, diagnostics *d)
 {
     const int before = d->count;
     for (int i = 0; i < INIT_FILES; i++)
-        if (file_exists(file_path(a, options, i)))
+        if (is_there(file_path(a, options, i)))
             diagnose(d, (place){.file = file_path(a, options, i)},
                      "expected no such file, found one: kiln init replaces none");
     return d->count == before;
@@ -356,8 +393,8 @@ static void print_next(arena *a, const init_options *options, const init_texts *
 bool init_project(arena *a, family_list families, const init_options *options, FILE *out, diagnostics *d)
 {
     init_texts made;
-    if (!are_new(a, options, d) || !init_make(a, families, options, &made, d) ||
-        !write_files(a, options, &made, d))
+    if (!check_folder(a, options, d) || !are_new(a, options, d) ||
+        !init_make(a, families, options, &made, d) || !write_files(a, options, &made, d))
         return false;
     if (out)
         print_next(a, options, &made, out);

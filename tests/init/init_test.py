@@ -146,7 +146,7 @@ def mistakes(folder):
             (["--model", gguf, "--format", "q4_k"], "--format: error: expected a config.json for --model beside it"),
             (["--format", "q4_k"], "--format: error: expected a config.json for --model beside it"),
             (["--name", "a-b"], "--name: error: expected a C identifier .letters, digits, _. as bundle, found 'a-b'"),
-            (["--name", "app"], "--name: error: expected the name of no other target, found 'app'"),
+            (["--name", "app"], "--name: error: 'app' is a target of the project already; choose another name"),
             (["--name", "class"], "error: expected a C identifier as bundle, found 'class', a word of C or C"),
     ):
         told(folder / "project", options, says, options)
@@ -178,6 +178,21 @@ def mistakes(folder):
     init(existing, "--cxx", "--name", "mine")  # main.cpp is another file
     init(existing, "--cxx", status=1)
     expect("bundle: mine\n" in (existing / "kernels.yaml").read_text(), "--name")
+    (existing / "afile").write_text("")
+    dangling = folder / "dangling"
+    dangling.mkdir()
+    (dangling / "main.c").symlink_to("nowhere")
+    for path, says in (
+            ("", "DIR: error: expected the name of a folder, found an empty one"),
+            (folder / "a;b", "a;b: error: expected a folder without ';' in its name"),
+            (existing / "afile", "afile: error: expected a folder, found something else of this name"),
+            (folder / "missing/project/", "project: error: cannot make the folder: expected a folder '.*missing' to make it in, found none"),
+            (dangling, "main.c: error: expected no such file, found one: kiln init replaces none"),
+    ):
+        done = subprocess.run([KILN, "init", path, *FAST], text=True, capture_output=True, check=False)
+        expect(done.returncode == 1 and re.search(says, done.stderr), f"{path}: expected {says}, found {done}")
+    expect([p.name for p in dangling.iterdir()] == ["main.c"] and (dangling / "main.c").is_symlink(), "a link to nowhere is a file that is there")
+    expect(not (folder / "a;b").exists() and not (folder / "missing").exists(), "no folder is made")
     here = folder / "here"
     here.mkdir()
     run(KILN, "init", "-q", *FAST, cwd=here)
