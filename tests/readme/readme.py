@@ -134,7 +134,7 @@ def sizes(sources, _text):
          f"{int(decoder) // 1000} KB more for compressed bundles"),
         ("the default bundle", f"{len(sources.variants)} variants for {len(sources.manifest['targets'])} targets in {len(images)}"
          f" images: {megabytes(sum(i['bytes'] for i in images))} of PTX, {megabytes(bundle)} of C"),
-        ("the first driver that runs its kernels", f"that of CUDA {first} to {last}, by image"),
+        ("the oldest driver that runs its kernels", f"that of CUDA {first} to {last}, by image"),
         ("every value of every parameter, `tests/full.yaml`", f"{len(sources.full)} variants")))
 
 
