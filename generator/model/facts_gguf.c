@@ -224,8 +224,7 @@ static const char experts[] =
 static const char latent[] =
     "Latent attention (attn_q_a, attn_kv_a_mqa, attn_kv_b): kiln's attention takes it with head_dim 576 and "
     "head_dim_v 512, but its items are not derived here.";
-static const char head_norm[] =
-    "A norm of each head of Q and K (attn_q_norm, attn_k_norm): kiln has no kernel for it.";
+static const char head_norm[] = "A norm of Q and of K (attn_q_norm, attn_k_norm): kiln has no kernel for it.";
 
 /* Tensors of a layer, after "blk.N.". */
 static const struct known_tensor {
