@@ -552,20 +552,20 @@ static void set_latent(reader *r, const sizes *s, const char *format, model_laye
 {
     model_facts *m = r->m;
     const unsigned long long width = m->width, heads = m->heads, q = heads * (s->head_nope + s->head_rope);
+    const unsigned long long latent = s->kv_rank + s->head_rope;
     text shapes = text_new(r->arena);
     if (s->q_rank > 0)
         text_printf(&shapes, "q_a_proj %llu x %llu, q_b_proj %llu x %llu", (unsigned long long)s->q_rank,
                     width, q, (unsigned long long)s->q_rank);
     else
         text_printf(&shapes, "q_proj %llu x %llu", q, width);
-    text_printf(&shapes, ", kv_a_proj_with_mqa %llu x %llu, kv_b_proj %llu x %llu",
-                (unsigned long long)(s->kv_rank + s->head_rope), width,
-                heads * (unsigned long long)(s->head_nope + s->head_v), (unsigned long long)s->kv_rank);
+    text_printf(&shapes, ", kv_a_proj_with_mqa %llu x %llu, kv_b_proj %llu x %llu", latent, width,
+                heads * (s->head_nope + s->head_v), (unsigned long long)s->kv_rank);
     model_note(
         r->arena, m,
         "Latent attention: kiln's attention takes it with head_dim %llu and head_dim_v %llu, but its items "
         "are missing here, and those of its products (rows x columns): %s.",
-        (unsigned long long)(s->kv_rank + s->head_rope), (unsigned long long)s->kv_rank, shapes.data);
+        latent, (unsigned long long)s->kv_rank, shapes.data);
     m->has_attention = false;
     if (s->head_v > 0)
         layer->matrices[MODEL_OUTPUT] = (model_matrix){format, width, heads * s->head_v, false};

@@ -422,7 +422,7 @@ static bool complete(const reader *r)
     m->rotary_dim = m->rotary_dim ? m->rotary_dim : m->head_dim;
     if ((strcmp(m->architecture, "gemma2") == 0 && m->layer_count == 46) ||
         (strcmp(m->architecture, "gemma3") == 0 && m->layer_count == 62))
-        m->query_scalar = (double)(m->width / m->heads);
+        m->query_scalar = (double)m->width / (double)m->heads;
     return true;
 }
 
