@@ -1202,8 +1202,9 @@ kiln_status kiln_default_nvfp4_gemv_bf16_software_simt_16_1_1(kiln_loader *loade
  * window_left must be at most 2^29; window_right must be at most 2^29, and with causal at most 1;
  * first_keys must be at most 2^30; sequences.q_rows must be at least q_length, and without
  * sequences.q_offsets batch * q_length (where layout != dense); pages.size must be a multiple of 8, from 8
- * to 2^30 (where layout == paged); pages.table must have entries for k_length keys of each sequence, with
- * pages.starts of one (where layout == paged); pages.count must be at least 1 (where layout == paged).
+ * to 2^30 (where layout == paged); pages.table must have entries for k_length keys of every sequence, or
+ * with pages.starts of one sequence (where layout == paged); pages.count must be at least 1 (where layout
+ * == paged).
  * C: kiln_default_attention_args args = {0};  C++: kiln_default_attention_args args = {};
  * Both: args.q = q; args.k = k; args.v = v; args.out = out; args.batch = 1; args.q_heads = 8;
  * args.kv_heads = 2; args.q_length = 64; args.k_length = 256; args.scale = 1 / sqrt(128);
@@ -1233,15 +1234,20 @@ typedef struct kiln_default_attention_args {
     uint32_t k_length;         /* rows of K and V of the longest sequence */
     double scale;              /* f32, passed as double: factor of scores, usually 1 / sqrt(head_dim) */
     uint32_t q_row_stride, k_row_stride, v_row_stride, out_row_stride; /* elements from row to row */
-    /* elements from batch to batch (of K and V in pages: from page to page), and from head to head */
-    uint64_t q_batch_stride, q_head_stride, k_batch_stride, k_head_stride, v_batch_stride, v_head_stride,
-        out_batch_stride, out_head_stride;
+    uint64_t q_batch_stride;   /* elements from batch to batch */
+    uint64_t q_head_stride;    /* elements from head to head */
+    uint64_t k_batch_stride;   /* elements from batch to batch, of pages from page to page */
+    uint64_t k_head_stride;    /* elements from head to head */
+    uint64_t v_batch_stride;   /* elements from batch to batch, of pages from page to page */
+    uint64_t v_head_stride;    /* elements from head to head */
+    uint64_t out_batch_stride; /* elements from batch to batch */
+    uint64_t out_head_stride;  /* elements from head to head */
     CUdeviceptr workspace;     /* scratch, f32, aligned to 16 bytes: partial results of one launch */
     CUdeviceptr tile_counters; /* in and out, u32: all 0 before a launch, which leaves them 0 */
     uint64_t workspace_size;   /* elements of workspace; 0: none, and the keys are not split */
     /* a query sees fewer keys than this before or after its own; 0: all */
     struct { uint32_t left, right; } window;
-    uint32_t first_keys;       /* first keys, as many, that a query sees in spite of window.left */
+    uint32_t first_keys;       /* how many of the first keys a query sees, whatever window.left is */
     int32_t causal_offset;     /* query i's own key is i + k_length - q_length + causal_offset */
     CUdeviceptr sinks;         /* in, may be null, f32[q_heads]: a score that joins the sum of each row */
     uint32_t splits;           /* parts that the keys are cut into, 1 to 256; 0: as suits the device */

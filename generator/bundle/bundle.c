@@ -45,10 +45,27 @@ static bool is_within(const bundle_model *m, const budget *b, diagnostics *d)
     return false;
 }
 
-/* Likewise of the driver that has to load them. */
+/* Whether the oldest driver loads the cubins, whose toolkit decides that; a warning if it can take PTX instead. */
+static bool are_cubins_loaded(arena *a, const bundle_model *m, diagnostics *d)
+{
+    const plan *p = m->plan;
+    if (!p->max_driver || m->cubin_driver <= p->max_driver)
+        return true;
+    const char *oldest = cuda_version_text(a, p->max_driver), *newest = cuda_version_text(a, m->cubin_driver),
+               *release = arena_string(a, m->ptxas, strcspn(m->ptxas, ","));
+    if (p->has_ptx)
+        warn(d, p->max_driver_at, message_cubins_unused, oldest, release, newest);
+    else
+        diagnose(d, p->max_driver_at, message_over_driver_cubins, oldest, release, newest);
+    return p->has_ptx;
+}
+
+/* Likewise of the driver that has to load the images. */
 static bool is_loaded(arena *a, const bundle_model *m, diagnostics *d)
 {
     enum { SHOWN = 4 };
+    if (!are_cubins_loaded(a, m, d))
+        return false;
     const plan *p = m->plan;
     text newer = text_new(a);
     size_t count = 0;
@@ -211,7 +228,7 @@ static const char *old_shard(arena *a, const plan *p, const char *folder, uint32
 }
 
 /* Prints each file that is not what would be written; returns how many there are. */
-static size_t print_stale(arena *a, const plan *p, const bundle_files *all)
+static size_t print_stale(arena *a, const plan *p, const bundle_files *all, size_t *left)
 {
     size_t count = 0;
     for (size_t i = 0; i < all->count; i++) {
@@ -222,7 +239,8 @@ static size_t print_stale(arena *a, const plan *p, const bundle_files *all)
         count++;
     }
     uint32_t shard = p->shards;
-    for (const char *path; (path = old_shard(a, p, all->folder, &shard)) != NULL; count++)
+    *left = 0;
+    for (const char *path; (path = old_shard(a, p, all->folder, &shard)) != NULL; ++*left)
         printf("%s: %s\n", path, left_over);
     return count;
 }
@@ -348,13 +366,16 @@ int bundle_check(arena *a, const plan *p, diagnostics *d, const bundle_output *o
         return EXIT_BAD_INPUT;
     bundle_files all = {.arena = a, .spool = s, .folder = out->folder};
     const bundle_model *m = make(a, p, s, d, NULL, &all);
-    const size_t stale = m ? print_stale(a, p, &all) : 0;
+    size_t left = 0;
+    const size_t stale = m ? print_stale(a, p, &all, &left) : 0;
     spool_close(s);
-    if (m && !out->is_quiet && stale > 0)
-        printf("%s is stale in %s: the same command without --check remakes it\n", m->name, out->folder);
+    if (m && !out->is_quiet && stale + left > 0)
+        printf("%s is stale in %s: %s%s\n", m->name, out->folder,
+               stale > 0 ? "the same command without --check remakes it" : "remove the shards that are left",
+               stale > 0 && left > 0 ? "; remove the shards that are left" : "");
     else if (m && !out->is_quiet)
         printf("%s is current in %s\n", m->name, out->folder);
-    return !m ? EXIT_BAD_INPUT : stale > 0 ? EXIT_DIFFERENT : 0;
+    return !m ? EXIT_BAD_INPUT : stale + left > 0 ? EXIT_DIFFERENT : 0;
 }
 
 bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, FILE *out)

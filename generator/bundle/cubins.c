@@ -75,10 +75,11 @@ static const char *ask_version(arena *a, assembler *s)
     pid_t process;
     text said;
     const int result = start(&process, arguments, output);
+    const bool is_told =
+        result == 0 && succeeds(process, &microseconds) && file_read(a, output, LARGEST_BYTES, &said, &why);
+    unlink(output); /* it is there even if no program was found */
     if (result != 0)
         return strerror(result);
-    const bool is_told = succeeds(process, &microseconds) && file_read(a, output, LARGEST_BYTES, &said, &why);
-    unlink(output);
     s->version = is_told ? release_of(a, said.data) : "";
     s->min_driver = (uint32_t)strtoul(s->version, NULL, 10) * 1000;
     return s->min_driver ? NULL : "it does not tell its version";

@@ -182,8 +182,48 @@ static void add_value(text *out, const yaml_node *node)
     text_add(out, "]");
 }
 
+/* " n=4096 type=f16,bf16": the members of a map, those of maps in it among them. */
+static void add_named_values(text *out, const yaml_node *map)
+{
+    for (const yaml_node *i = map->first; i; i = i->next) {
+        if (i->kind == YAML_MAP) {
+            add_named_values(out, i);
+            continue;
+        }
+        text_printf(out, " %s=", i->key);
+        if (i->kind == YAML_SCALAR)
+            text_add(out, i->text);
+        for (const yaml_node *k = i->kind == YAML_LIST ? i->first : NULL; k; k = k->next)
+            text_printf(out, "%s%s", k->text ? k->text : "", k->next ? "," : "");
+    }
+}
+
+/* The elements of one list that the other lacks, a line for each of the first. */
+static void add_lacking(text *out, char sign, const yaml_node *list, const yaml_node *other)
+{
+    enum { SHOWN = 12 };
+    size_t count = 0;
+    for (const yaml_node *i = list ? list->first : NULL; i; i = i->next) {
+        const yaml_node *same = other ? other->first : NULL;
+        while (same && !is_same(i, same))
+            same = same->next;
+        if (same || count++ >= SHOWN)
+            continue;
+        text_printf(out, "%c shape", sign);
+        add_named_values(out, i);
+        text_add(out, "\n");
+    }
+    if (count > SHOWN)
+        text_printf(out, "%c and %zu shapes more\n", sign, count - SHOWN);
+}
+
 static void add_key(text *out, const char *key, const yaml_node *before, const yaml_node *after)
 {
+    if (strcmp(key, "shapes") == 0) {
+        add_lacking(out, '-', before, after);
+        add_lacking(out, '+', after, before);
+        return;
+    }
     const bool has_lines = strcmp(key, "families") == 0 || strcmp(key, "variants") == 0;
     const bool is_of_layout = strcmp(key, "structs") == 0; /* layout_version has told */
     if (has_lines || is_of_layout || is_same(before, after))
@@ -305,7 +345,25 @@ static void add_families(text *out, const manifest *old, const manifest *new)
     }
 }
 
-/* "; sm_80 5012 -> 5100 bytes", or that the image is new, gone, packed differently, or has other needs. Moved
+/* What differs of images with the same bytes: "needs another driver: 12.0 -> 13.0". */
+static void add_needs(text *out, const yaml_node *old, const yaml_node *new)
+{
+    const char *separator = "";
+    for (const yaml_node *i = old->first; i; i = i->next) {
+        const char *was = i->text, *is = text_of(new, i->key);
+        if (strcmp(i->key, "target") == 0 || !was || strcmp(was, is) == 0)
+            continue;
+        const unsigned long from = strtoul(was, NULL, 10), to = strtoul(is, NULL, 10);
+        if (strcmp(i->key, "min_driver") == 0)
+            text_printf(out, "%sneeds another driver: %lu.%lu -> %lu.%lu", separator, from / 1000,
+                        from % 1000 / 10, to / 1000, to % 1000 / 10);
+        else
+            text_printf(out, "%shas other %s: %s -> %s", separator, i->key, was, is);
+        separator = ", ";
+    }
+}
+
+/* "; sm_80 5012 -> 5100 bytes", or that the image is new, gone, packed differently, or needs another driver. Moved
  * images are left out. */
 static void add_image(text *out, const yaml_node *old, const yaml_node *new)
 {
@@ -320,7 +378,7 @@ static void add_image(text *out, const yaml_node *old, const yaml_node *new)
     else if (!has_same(old, new, "stored_xxh3_128"))
         text_printf(out, "is recompressed, %s -> %s bytes", stored_bytes(old), stored_bytes(new));
     else
-        text_printf(out, "has other needs, %s -> %s bytes", text_of(old, "bytes"), text_of(new, "bytes"));
+        add_needs(out, old, new);
 }
 
 static bool is_same_but_target(const yaml_node *x, const yaml_node *y)
@@ -337,10 +395,12 @@ static void add_images(text *out, const yaml_node *old, const yaml_node *new)
     for (const yaml_node *i = old ? old->first : NULL; i; i = i->next) {
         const yaml_node *now = same_image(new, i), *moved = moved_image(old, i, new);
         if (moved)
-            text_printf(out, "; %s%s moved to %s, %s bytes%s", text_of(i, "target"),
-                        *text_of(i, "format") ? " cubin" : "", text_of(moved, "target"), text_of(i, "bytes"),
-                        is_same_but_target(i, moved) ? "" : ", and has other needs");
-        else if (!is_same(i, now))
+            text_printf(out, "; %s%s moved to %s, %s bytes", text_of(i, "target"),
+                        *text_of(i, "format") ? " cubin" : "", text_of(moved, "target"), text_of(i, "bytes"));
+        if (moved && !is_same_but_target(i, moved)) {
+            text_add(out, ", ");
+            add_needs(out, i, moved);
+        } else if (!moved && !is_same(i, now))
             add_image(out, i, now);
     }
     for (const yaml_node *i = new ? new->first : NULL; i; i = i->next)

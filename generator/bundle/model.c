@@ -16,6 +16,7 @@
 #include "sizes.h"
 #include "support/messages.h"
 #include "support/names.h"
+#include "support/quote.h"
 #include "support/words.h"
 #include "target/target.h"
 
@@ -201,6 +202,7 @@ static bool add_cubins(arena *a, bundle_model *m, diagnostics *d)
         v->image_count = v->owner->image_count;
     }
     m->ptxas = s.version;
+    m->cubin_driver = s.min_driver;
     assembler_close(&s);
     return ok;
 }
@@ -601,7 +603,7 @@ static void find_scratch_bytes(bundle_model *m)
 static const char *command_of(arena *a, const plan *p)
 {
     text out = text_new(a);
-    text_printf(&out, "kiln generate %s", file_name(p->config_path));
+    text_printf(&out, "kiln generate %s", quote_shell(a, file_name(p->config_path)));
     if (p->target_option)
         text_printf(&out, " --targets %s", p->target_option);
     for (size_t i = 0; i < p->ptx_name_count; i++)

@@ -98,7 +98,8 @@ typedef struct bundle_model {
     const char *name, *upper_name;
     const char *command; /* that makes the bundle; the configuration file without its folder */
     const plan *plan;
-    const char *ptxas; /* the version that made cubins; null: there are none */
+    const char *ptxas;     /* the version that made cubins; null: there are none */
+    uint32_t cubin_driver; /* the oldest that loads them */
     spool *spool;
     bundle_variant *variants; /* configuration order; one slot each */
     size_t variant_count, module_count;

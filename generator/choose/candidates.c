@@ -48,6 +48,28 @@ candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const
     return c;
 }
 
+bool contract_has(const request *contract, const variant *v)
+{
+    bool is_of = v->family == contract->family;
+    for (size_t i = 0; is_of && i < family_param_count(contract->family); i++)
+        is_of = contract->family->params[i].role != KILN_ROLE_CONTRACT ||
+                strcmp(v->values[i].text, contract->values[i].items[0].text) == 0;
+    return is_of;
+}
+
+candidates candidates_among(arena *a, const plan *p, const shaped_item *item, const request *contract,
+                            variant *const *variants, size_t count)
+{
+    candidates c = {.plan = p, .item = item, .name = contract_name(a, contract), .arena = a};
+    const terms of_family = terms_of(a, contract->family);
+    for (size_t i = 0; i < count; i++)
+        if (contract_has(contract, variants[i]))
+            *(candidate *)arena_push(a, (void **)&c.items, &c.count, &c.capacity,
+                                     sizeof *c.items) = (candidate){
+                .variant = variants[i], .terms = terms_bind(a, &of_family, variants[i]), .bytes = PICK_NEVER};
+    return c;
+}
+
 const char *contract_name(arena *a, const request *contract)
 {
     text out = text_new(a);
@@ -245,6 +267,8 @@ static bool are_complete(const candidates *c, diagnostics *d)
     return ok;
 }
 
+static const char expression_fails[] = "an expression subtracts more than there is, or divides by 0";
+
 /* ---- times -------------------------------------------------------------------------------------------------------- */
 
 /* Returns why the candidate cannot be launched; null: it can, in `cycles`. */
@@ -268,13 +292,46 @@ static const char *try_call(const candidates *c, const candidate *one, const cal
     return NULL;
 }
 
+/* The rule that keeps every candidate from the call; null: some candidate keeps its rules. */
+static const kiln_rule *rule_against_all(const candidates *c, const call *asked)
+{
+    const kiln_rule *first = NULL;
+    for (size_t i = 0; i < c->count; i++) {
+        const kiln_rule *broken = call_broken_rule(asked, &c->items[i].terms, false);
+        broken = broken ? broken : call_broken_rule(asked, &c->items[i].terms, true);
+        if (!broken)
+            return NULL;
+        first = first ? first : broken;
+    }
+    return first;
+}
+
+bool candidates_keep_rules(candidates *c, diagnostics *d)
+{
+    const call_sizes s = call_sizes_of(c);
+    const named_device *on = &c->item->devices[0];
+    bool ok = are_complete(c, d);
+    for (size_t i = 0; i < c->item->shape_count && ok; i++) {
+        const call_shape *shape = &c->item->shapes[i];
+        const uint64_t *args = args_of_shape(&s, shape, &on->device);
+        const call asked = {s.family, &on->device, args};
+        const kiln_rule *broken = args ? rule_against_all(c, &asked) : NULL;
+        if (shape->is_inner || (args && !broken))
+            continue;
+        diagnose(d, shape->at, message_shape_refused, c->name, call_shape_text(c->arena, s.family, shape),
+                 on->name, args ? broken->text : expression_fails);
+        ok = false;
+    }
+    return ok;
+}
+
 /* Fills in the times of a point: measured near it, else estimated. Returns why no variant serves it; null: one does. */
 static const char *judge_point(candidates *c, const call_sizes *s, const tuned_choice *tuned, size_t point)
 {
     const kiln_device *device = &c->devices[point / c->shape_count].device;
     const uint64_t *args = args_of_shape(s, c->shapes[point % c->shape_count], device);
     if (!args)
-        return "an expression subtracts more than there is, or divides by 0";
+        return expression_fails;
     const call asked = {s->family, device, args};
     const tuned_shape *near = call_nearest_shape(c->arena, &asked, tuned);
     const char *why = NULL;

@@ -38,6 +38,17 @@ candidates candidates_of(arena *a, const plan *p, const shaped_item *item, const
 /* Fills in times and needs. False after diagnostics: a shape names too little, or no variant serves it. */
 bool candidates_judge(candidates *c, diagnostics *d);
 
+/* The variants with the contract's values among these, which were chosen earlier. Only their rules are known. */
+candidates candidates_among(arena *a, const plan *p, const shaped_item *item, const request *contract,
+                            variant *const *variants, size_t count);
+
+/* Whether some candidate may serve each shape that the item names, by their rules; sizes between the ends of ranges are not
+ * checked. Otherwise diagnostics. */
+bool candidates_keep_rules(candidates *c, diagnostics *d);
+
+/* Whether the variant has the contract's values. */
+bool contract_has(const request *contract, const variant *v);
+
 /* "m=64 n=4096 k=4096 on H100" */
 const char *candidates_point_text(const candidates *c, size_t point);
 

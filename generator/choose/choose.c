@@ -10,6 +10,7 @@
 #include "support/files.h"
 #include "support/messages.h"
 #include "support/names.h"
+#include "support/quote.h"
 #include "target/target.h"
 
 /* A contract of an item: a combination of values of its contract parameters. */
@@ -116,6 +117,52 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
+/* "68 KB", "1.5 MB", "136 MB" */
+static const char *amount_text(arena *a, uint64_t bytes)
+{
+    const unsigned long long kib = (bytes + 1023) / 1024, tenths = (kib * 10 + 1023) / 1024;
+    if (kib < 1024)
+        return arena_format(a, "%llu KB", kib);
+    return tenths < 100 && tenths % 10 ? arena_format(a, "%llu.%llu MB", tenths / 10, tenths % 10)
+                                       : arena_format(a, "%llu MB", (tenths + 9) / 10);
+}
+
+static uint64_t best_time(const contract *chosen, const bool *is_left_out, size_t point)
+{
+    const candidates *c = &chosen->candidates;
+    uint64_t best = PICK_NEVER;
+    for (size_t i = 0; i < chosen->picked.count; i++) {
+        const uint64_t time = c->times[chosen->picked.items[i] * c->point_count + point];
+        best = !is_left_out[i] && time < best ? time : best;
+    }
+    return best;
+}
+
+/* "; 1 of them serves only calls beside the shapes: only_these_shapes drops it, 68 KB": variants without which no shape would
+ * be slower. */
+static const char *spare_text(contract *chosen)
+{
+    candidates *c = &chosen->candidates;
+    const picked *p = &chosen->picked;
+    bool *is_spare = arena_alloc(c->arena, p->count + 1), *none = arena_alloc(c->arena, p->count + 1);
+    uint64_t bytes = 0;
+    unsigned count = 0;
+    for (size_t i = 0; i < p->count && !c->item->only_shapes; i++) {
+        is_spare[i] = true;
+        for (size_t point = 0; point < c->point_count && is_spare[i]; point++)
+            is_spare[i] = best_time(chosen, is_spare, point) == best_time(chosen, none, point);
+        count += is_spare[i];
+        bytes += is_spare[i] ? candidate_bytes(c, p->items[i]) : 0;
+    }
+    return count == 0
+               ? ""
+               : arena_format(c->arena,
+                              "; %u of them serve%s only calls beside the shapes: only_these_shapes drops "
+                              "%s, %s",
+                              count, count == 1 ? "s" : "", count == 1 ? "it" : "them",
+                              amount_text(c->arena, bytes));
+}
+
 /* "; a workspace of up to 16 MB, and without one at most 3.20 of the best time" */
 static const char *workspace_text(contract *chosen)
 {
@@ -143,8 +190,8 @@ static const char *workspace_text(contract *chosen)
     }
     if (bytes == 0)
         return "";
-    const char *size = arena_format(c->arena, "; a workspace of up to %u KB, and without one ",
-                                    (unsigned)((bytes + 1023) / 1024));
+    const char *size =
+        arena_format(c->arena, "; a workspace of up to %s, and without one ", amount_text(c->arena, bytes));
     return worst == UINT32_MAX || !serves_without
                ? arena_format(c->arena, "%s%scalls are refused", size, serves_without ? "some " : "")
                : arena_format(c->arena, "%sat most %s of the best time", size, ratio_text(c->arena, worst));
@@ -156,12 +203,14 @@ static void summarise(const chooser *ch, contract *chosen)
     const picked *p = &chosen->picked;
     text_printf(
         ch->options->summary,
-        "%s: %u of %u variants, %u KB; at most %s of the best time, %s in the mean, at %u shape%s on %u device%s; %s%s%s\n",
-        c->name, (unsigned)p->count, (unsigned)c->count, (unsigned)((bytes_of(chosen, p) + 1023) / 1024),
-        ratio_text(c->arena, p->worst), ratio_text(c->arena, ratio_of_log2(p->mean)),
-        (unsigned)c->shape_count, plural(c->shape_count), (unsigned)c->device_count, plural(c->device_count),
-        c->item->only_shapes ? "serves these shapes only" : "serves every legal call", workspace_text(chosen),
-        p->is_partial ? "; not all sets were compared" : "");
+        "%s: %u of %u variants, %s; at most %s of the best time%s, %s in the mean, at %u shape%s on %u device%s; "
+        "%s%s%s%s\n",
+        c->name, (unsigned)p->count, (unsigned)c->count, amount_text(c->arena, bytes_of(chosen, p)),
+        ratio_text(c->arena, p->worst), c->item->has_workspace ? "" : " without a workspace",
+        ratio_text(c->arena, ratio_of_log2(p->mean)), (unsigned)c->shape_count, plural(c->shape_count),
+        (unsigned)c->device_count, plural(c->device_count),
+        c->item->only_shapes ? "serves these shapes only" : "serves every legal call", spare_text(chosen),
+        workspace_text(chosen), p->is_partial ? "; not all sets were compared" : "");
 }
 
 /* The diagnostic for a choice that was not made. */
@@ -391,11 +440,7 @@ static void keep_within(chooser *ch, const budget *b)
 static bool has_contract(variant *const *variants, size_t count, const request *asked)
 {
     for (size_t i = 0; i < count; i++) {
-        bool is_of = variants[i]->family == asked->family;
-        for (size_t k = 0; is_of && k < family_param_count(asked->family); k++)
-            is_of = asked->family->params[k].role != KILN_ROLE_CONTRACT ||
-                    strcmp(variants[i]->values[k].text, asked->values[k].items[0].text) == 0;
-        if (is_of)
+        if (contract_has(asked, variants[i]))
             return true;
     }
     return false;
@@ -404,24 +449,29 @@ static bool has_contract(variant *const *variants, size_t count, const request *
 /* "kernels.yaml --targets sm_90": the arguments with which `kiln choose` makes the plan's lock. */
 static const char *choose_arguments(arena *a, const plan *p)
 {
-    return arena_format(a, "%s%s%s%s", p->config_path, p->target_option ? " --targets " : "",
-                        p->target_option ? p->target_option : "", lock_path(a, p) ? "" : " --output FILE");
+    return arena_format(a, "%s%s%s%s", quote_shell(a, p->config_path), p->target_option ? " --targets " : "",
+                        p->target_option ? quote_shell(a, p->target_option) : "",
+                        lock_path(a, p) ? "" : " --output FILE");
 }
 
-/* Whether the lock or an item without shapes has a variant for each contract of the items with shapes; else diagnostics. */
+/* Whether the lock or an item without shapes has a variant for each contract of the items with shapes, and one that keeps its
+ * rules for each shape; else diagnostics. */
 static bool serves_items(arena *a, const plan *p, const lock *l, diagnostics *d)
 {
     bool ok = true;
+    const size_t count = l->count + p->variant_count;
+    variant **all = arena_alloc(a, (count + 1) * sizeof(variant *));
+    for (size_t i = 0; i < count; i++)
+        all[i] = i < l->count ? l->variants[i] : p->variants[i - l->count];
     for (size_t i = 0; i < p->shaped_count; i++) {
         const request *q = &p->shaped[i].request;
         for (size_t number = 0; number < contract_count(q); number++) {
             const request asked = contract_at(q, number);
-            if (has_contract(l->variants, l->count, &asked) ||
-                has_contract(p->variants, p->variant_count, &asked))
-                continue;
-            diagnose(d, l->at, message_lock_lacks, contract_name(a, &asked), q->at.line, p->config_path,
-                     choose_arguments(a, p));
-            ok = false;
+            candidates c = candidates_among(a, p, &p->shaped[i], &asked, all, count);
+            if (c.count == 0)
+                diagnose(d, l->at, message_lock_lacks, contract_name(a, &asked), q->at.line, p->config_path,
+                         choose_arguments(a, p));
+            ok = c.count > 0 && candidates_keep_rules(&c, d) && ok;
         }
     }
     return ok;

@@ -35,6 +35,32 @@ typedef struct project {
     const plan *plan;
 } project;
 
+/* What the configuration makes; null, with the diagnostics in *why, where kiln refuses it. */
+static const plan *try_read(const project *p, const char *config, const config_options *options,
+                            const char **why)
+{
+    char *said = NULL;
+    size_t bytes = 0;
+    diagnostics d = {.out = open_memstream(&said, &bytes)};
+    if (!d.out)
+        internal_error("kiln init has no memory for diagnostics");
+    const plan *made =
+        config_read_text(p->arena, p->families, config_name, config, strlen(config), options, &d);
+    fclose(d.out);
+    *why = arena_string(p->arena, said, bytes);
+    free(said);
+    return d.count == 0 ? made : NULL;
+}
+
+/* "kernels.yaml:4:8: error: expected ...": what follows the first "error: ", to the end of the line. */
+static const char *first_error(arena *a, const char *said)
+{
+    static const char mark[] = "error: ";
+    const char *from = strstr(said, mark);
+    from = from ? from + strlen(mark) : said;
+    return arena_string(a, from, strcspn(from, "\n"));
+}
+
 /* ---- options ------------------------------------------------------------------------------------------------------ */
 
 /* The bundle's name and the targets are right, as a configuration of any family shows. */
@@ -55,7 +81,11 @@ static bool read_options(project *p)
     const char *trial = arena_format(p->arena, "bundle: %s\ntargets: [sm_80]\nkernels:\n  - family: %s\n",
                                      name, p->families[0]->name);
     const config_options asked = {.targets = p->options->targets ? p->options->targets : default_targets};
-    const plan *tried = config_read_text(p->arena, p->families, "--name", trial, strlen(trial), &asked, p->d);
+    const char *said;
+    const plan *tried = try_read(p, trial, &asked, &said);
+    for (; !tried && *said; said = strchr(said, '\n') + 1)
+        diagnose(p->d, (place){.file = strncmp(said, "--targets", 9) == 0 ? "--targets" : "--name"}, "%s",
+                 first_error(p->arena, said));
     p->d->has_usage = !tried;
     if (!tried)
         return false;
@@ -155,31 +185,11 @@ static const char *config_text(const project *p)
     return out.data;
 }
 
-/* What the configuration makes; null, with the diagnostics in *why, where kiln refuses it. */
 static const plan *try_config(const project *p, const char *config, const char **why)
 {
-    char *said = NULL;
-    size_t bytes = 0;
-    diagnostics d = {.out = open_memstream(&said, &bytes)};
-    if (!d.out)
-        internal_error("kiln init has no memory for diagnostics");
     const choose_options choose = {.ignores_lock = true};
     const config_options options = {.choose = choose_variants, .choose_context = &choose};
-    const plan *made =
-        config_read_text(p->arena, p->families, config_name, config, strlen(config), &options, &d);
-    fclose(d.out);
-    *why = arena_string(p->arena, said, bytes);
-    free(said);
-    return d.count == 0 ? made : NULL;
-}
-
-/* "kernels.yaml:4:8: error: expected ...": what follows the first "error: ", to the end of the line. */
-static const char *first_error(arena *a, const char *said)
-{
-    static const char mark[] = "error: ";
-    const char *from = strstr(said, mark);
-    from = from ? from + strlen(mark) : said;
-    return arena_string(a, from, strcspn(from, "\n"));
+    return try_read(p, config, &options, why);
 }
 
 /* Null, or why kiln refuses an item. */
@@ -385,7 +395,7 @@ static void print_next(arena *a, const init_options *options, const init_texts *
                 made->lacking_count, made->lacking_count == 1 ? "" : "s", file_path(a, options, INIT_CONFIG));
     fprintf(
         out,
-        "\nnext, without a GPU:\n  cmake -S %s -B %s %s\n  cmake --build %s\n  cmake --build %s --target emulate\n%s",
+        "\nnext, without a GPU:\n  cmake -S %s -B %s %s\n  cmake --build %s\n  cmake --build %s --target emulate verify\n%s",
         source, build, kiln, build, build,
         strcmp(kiln, from_sources) == 0 ? "KILN is the folder of kiln's sources.\n" : "");
 }

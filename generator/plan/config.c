@@ -86,6 +86,7 @@ static void add_target(reader *r, const char *word, const char *quoted, place at
     target t;
     if (!target_parse(word, &t)) {
         diagnose(r->d, at, message_target_unknown, quoted, target_suggest_text(r->arena, word));
+        r->has_wrong_target = true;
         return;
     }
     for (size_t i = 0; i < r->plan->target_count; i++)

@@ -18,7 +18,8 @@ typedef struct reader {
     const config_options *options;
     bool *is_ptx_used; /* beside options->ptx */
     size_t budget_capacity;
-    bool takes_stranded; /* variants that run on no target are taken too, not refused */
+    bool has_wrong_target; /* what the others do not serve is no other mistake */
+    bool takes_stranded;   /* variants that run on no target are taken too, not refused */
     name_table
         family_names; /* of families to their first variants: of external PTX; behind `kernels` of all */
 } reader;

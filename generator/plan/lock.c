@@ -196,7 +196,8 @@ void lock_print(text *out, const plan *p, variant *const *variants, size_t count
 {
     char hash[LOCK_HASH_BYTES];
     arena *a = out->arena;
-    const char *slash = strrchr(p->config_path, '/'), *config = slash ? slash + 1 : p->config_path;
+    const char *slash = strrchr(p->config_path, '/'),
+               *config = quote_shell(a, slash ? slash + 1 : p->config_path);
     if (candidates > 0)
         text_printf(out, "# Made by `kiln choose %s --candidates %u`: variants to measure.\n", config,
                     (unsigned)candidates);

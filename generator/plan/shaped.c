@@ -48,7 +48,7 @@ static void read_device(const reader *r, shaped_item *item, const yaml_node *lis
         diagnose(r->d, node->at, message_device_ambiguous, quoted, called);
     else if (!name)
         diagnose(r->d, node->at, message_device_unknown, quoted, device_names(r->arena, NULL));
-    else if (!is_served(r->plan, device.sm))
+    else if (!is_served(r->plan, device.sm) && !r->has_wrong_target)
         diagnose(r->d, node->at, message_device_unserved, name, (unsigned)device.sm);
     else
         add_device(r, item, name, device);

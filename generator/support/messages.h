@@ -40,7 +40,7 @@
     M(image_twice, "expected each image format once, found '%s' again%s")                                            \
     M(no_ptxas, "expected ptxas, of the CUDA toolkit, on the PATH for %s: %s")                                         \
     M(no_folder, "expected a folder in %s for ptxas, found that none can be made: %s")                                 \
-    M(ptxas_not_run, "expected %s as a cubin for %s, found no file for ptxas or of it: %s")                            \
+    M(ptxas_not_run, "expected %s as a cubin for %s, found that ptxas wrote none: %s")                            \
     M(ptxas_refused, "expected %s as a cubin for %s, found that ptxas says: %s")                                       \
     M(compress_unknown, "expected zstd for 'compress', found %s%s")                                                    \
     M(compress_missing, "expected a kiln that was built with libzstd for 'compress', found one without; build it where libzstd-dev is") \
@@ -48,8 +48,10 @@
     M(bytes_not_integer, "expected a decimal number of bytes for max_bytes, found %s")                                 \
     M(budget_unknown, "expected 'bundle' or a family that kernels has, found %s%s")                                    \
     M(over_budget, "expected at most %llu bytes of images of %s, found %llu; the largest are of %s, %llu bytes")       \
-    M(driver_not_version, "expected a version of CUDA from 11.0, as 12.2, for max_driver, found %s")                   \
+    M(driver_not_version, "expected a CUDA version such as 12.2, at least 11.0, for max_driver, found %s")                   \
     M(over_driver, "expected images that the driver of CUDA %s loads, found some that need a newer one: %s")           \
+    M(over_driver_cubins, "expected images that the driver of CUDA %s loads, found cubins of ptxas %s, which need the driver of CUDA %s; add ptx to images, or use an older ptxas") \
+    M(cubins_unused, "the driver of CUDA %s ignores the cubins of ptxas %s, which need the driver of CUDA %s, and compiles the PTX; an older ptxas makes cubins for it") \
     /* items with shapes */                                                                                            \
     M(shapes_needed, "expected 'shapes' beside '%s', found none")                 \
     M(shapes_combinations, "expected no 'combinations' beside 'shapes', which chooses among the legal ones")     \
@@ -152,7 +154,7 @@
     M(variant_twice, "expected each variant once, found %s again; the first is on line %d")                            \
     M(key_collision, "expected keys that differ, found %016llx for both %s and %s")                                    \
     M(entry_collision, "expected names that differ, found %s for both %s and %s")                                      \
-    M(variant_without_target, "expected a target that %s%s runs on (it %s), found none in 'targets'")                  \
+    M(variant_without_target, "no target in 'targets' can run %s%s; it %s")                                             \
     M(target_without_variant, "expected a variant of %s that runs on %s, found none: %s %s; leave the target out%s")
 /* clang-format on */
 

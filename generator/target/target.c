@@ -38,6 +38,9 @@ bool target_parse(const char *name, target *out)
 const char *target_suggest_text(arena *a, const char *word)
 {
     enum { OLDEST = 75, NEWEST = 121 };
+    if (strncmp(word, "sm_101", 6) == 0 &&
+        (word[6] == '\0' || strcmp(word + 6, "a") == 0 || strcmp(word + 6, "f") == 0))
+        return arena_format(a, "; CUDA 13.0 renamed it to 'sm_110%s'", word + 6);
     const char *meant = arena_format(a, "sm_%s", word + strcspn(word, "0123456789")); /* by 80, compute_80 */
     if (words_contain(target_names, meant))
         return arena_format(a, "; did you mean '%s'?", meant);

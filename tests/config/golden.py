@@ -56,15 +56,19 @@ def is_config(file):
 
 def run_error(kiln, folder, name):
     """What it says, and what it wrote, which is nothing. Where a toolkit is asked for there is a false one, else none."""
-    toolkits = {"ptxas_refused": "fake_toolkit", "ptxas_not_run": "idle_toolkit"}
+    toolkits = {"ptxas_refused": "fake_toolkit", "ptxas_not_run": "idle_toolkit",
+                "over_driver_cubins": "toolkit", "cubins_unused": "toolkit"}
     environment = {"PATH": str(HERE / toolkits[name]) if name in toolkits else folder, **LEAK_OPTIONS}
     if name == "no_folder":
         environment["TMPDIR"] = "/nowhere"
     if name == "compress_missing":
         kiln += "_without_zstd"
     with tempfile.TemporaryDirectory() as output:
+        scratch = pathlib.Path(output, "tmp")
+        scratch.mkdir()
         done = subprocess.run([kiln, "generate", name + ".yaml", "--output", output], cwd=folder, capture_output=True,
-                              env=environment)
+                              env={"TMPDIR": str(scratch), **environment})
+        scratch.rmdir()  # nothing is left in it
         written = "".join(f"[wrote {path.name}]\n" for path in sorted(pathlib.Path(output).iterdir()))
     return f"{done.stdout.decode()}{done.stderr.decode()}{written}[exit {done.returncode}]\n"
 

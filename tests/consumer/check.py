@@ -303,7 +303,7 @@ def cuda_subfolder(scratch):
     y = scratch / "y"
     for file in (y / "CMakeLists.txt", y / "kernels.yaml", y / "app.c"):
         file.write_text(file.read_text().replace("encoder", "other").replace("ENCODER", "OTHER").replace(
-            "cuda_kernels", "other_kernels").replace("first_app", "second_app"))
+            "cuda_kernels", "other_sources").replace("first_app", "second_app"))
     (scratch / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.22)\nproject(both LANGUAGES C)\n"
                                             "add_subdirectory(${KILN_SOURCE_DIR} kiln)\nadd_subdirectory(x)\nadd_subdirectory(y)\n")
     configure(scratch, "-G", "Ninja", "-DARCHS=75", *WITH_KILN)

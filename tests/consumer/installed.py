@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -618,8 +619,8 @@ def cubins(scratch):
     (toolkit / "ptxas").write_text(PTXAS)
     (toolkit / "ptxas").chmod(0o755)
     environment = os.environ | {"PATH": f"{toolkit}:{os.environ['PATH']}"}
-    configure(folder)
-    build(folder, env=environment)
+    configure(folder, env=environment)
+    build(folder)
     manifest = folder / "build/minimal.json"
     images = [i for v in json.loads(manifest.read_text())["variants"] for i in v["images"]]
     expect(images and all(i.get("format") == "cubin" for i in images), f"cubins alone: {images}")
@@ -629,8 +630,35 @@ def cubins(scratch):
         expect(f"\nships    {len(images)} cubins of ptxas 13.0, V13.0.88, made of the PTX that runs here\n" in output
                and re.search(r"\n(\d+) variants?: \1 right, 0 executed", output), f"VERIFY on {device}: {output}")
 
+    verify = folder / "build/minimal_verify", "--driver", driver(), "--max-elements", "256"
+    for device, version, why in ("sm_86", "13010", "; device sm_86; cubin sm_75 is for other devices"), (
+            "sm_90", "12080", "cubin sm_90 needs driver 13.0"):
+        environment_of = os.environ | {"KILN_EMU_DEVICE": device, "KILN_EMU_DRIVER": version}
+        output = run(*verify, "--junit", folder / "junit.xml", fails=True, env=environment_of)
+        expect("ships no image for this device: no image runs on this device: nf4_" in output and why in output
+               and re.search(r"\n(\d+) variants?: 0 right, 0 executed but not compared, 0 skipped, \1 wrong", output),
+               f"no cubin for {device} with driver {version}: {output}")
+        report = (folder / "junit.xml").read_text()
+        expect(re.search(r'<testsuites[^>]* tests="(\d+)" failures="\1"', report) and "ships no image" in report, f"as JUnit: {report}")
+        output = run(*verify, "--own-images", fails=True, env=environment_of)
+        expect("nothing was verified: the bundle ships no image for" in output, f"own images: {output}")
+
+    # Another ptxas on the PATH makes the cubins again, and that of the build alone does not count.
+    other = scratch / "another toolkit"
+    other.mkdir()
+    (other / "ptxas").write_text(PTXAS.replace("13.0, V13.0.88", "12.6, V12.6.1"))
+    (other / "ptxas").chmod(0o755)
+    found = os.environ | {"PATH": f"{other}:{os.environ['PATH']}"}
+    for path, version in (found, "12.6, V12.6.1"), (environment, "13.0, V13.0.88"):
+        configure(folder, env=path)
+        build(folder)
+        made = manifest.read_text()
+        expect(json.loads(made)["ptxas"] == version, f"made by the ptxas that was found when configured: {json.loads(made)['ptxas']}")
+        build(folder, env=found)
+        expect(manifest.read_text() == made, "and by no other")
+
     output = run(folder / "build/app", driver(), fails=True)
-    expect("the image is machine code; the emulated driver takes PTX text only\nload failed: nf4_quantize/" in output,
+    expect("the emulated driver takes PTX only: with kiln, set ptx_only of kiln_options\nload failed: nf4_quantize/" in output,
            f"the program, which gives the emulated driver a cubin: {output}")
     app.write_text(app.read_text().replace("slots, MINIMAL_SLOTS, NULL)", "slots, MINIMAL_SLOTS, &options)").replace(
         "static kiln_loader", "static const kiln_options options = {.ptx_only = 1};\nstatic kiln_loader"))
@@ -690,7 +718,7 @@ def committed(scratch):
     manifest.write_text(said.replace(f'"layout_version": {layout}', '"layout_version": 1'))
     output = " ".join(configure(folder, fails=True).split())
     expect(f"made/minimal.json is of layout '1', and this kiln's headers are of layout '{layout}': remake it by `kiln generate "
-           f"kernels.yaml --output {made}`" in output, f"another layout: {output}")
+           f"kernels.yaml --output {shlex.quote(str(made))}`" in output, f"another layout: {output}")
     manifest.write_text(said)
     lists.write_text(re.sub(r"kiln_add_bundle\(.*", call.format(""), text))
     configure(folder, "-DKILN_HOST_EXECUTABLE=")
@@ -735,6 +763,8 @@ def cross(scratch):
         os.environ.pop(flags, None)  # they are the build's, and this is another compiler
     options = (f"-DKILN_SOURCE_DIR={SOURCE_DIR}", f"-DCMAKE_TOOLCHAIN_FILE={folder}/aarch64.cmake")
     expect(WHAT_TO_DO in " ".join(configure(folder, *options, fails=True).split()), "what to do is said")
+    output = " ".join(configure(folder, *options, "-DKILN_HOST_EXECUTABLE=/bin/true", fails=True).split())
+    expect("KILN_HOST_EXECUTABLE is no kiln that runs on this machine: `/bin/true --version`" in output, f"another program: {output}")
     configure(folder, *options, f"-DKILN_HOST_EXECUTABLE={GENERATOR}")
     build(folder)
     output = run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", folder / "build/app")
@@ -742,6 +772,9 @@ def cross(scratch):
 
     # A package for the other machine, which by default has no generator, found by a project for that machine.
     run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / "kiln", "-G", "Ninja", options[1])
+    packages = (scratch / "kiln/CPackConfig.cmake").read_text()
+    expect('set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE "arm64")' in packages, "Debian's name of the machine that packages are for")
+    expect('set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libkiln-dev' in packages, "kiln-tools needs no generator that is not built")
     run(CMAKE, "--build", scratch / "kiln")
     run(CMAKE, "--install", scratch / "kiln", "--prefix", scratch / "aarch64")
     library = project(scratch, "reexport/library", "kernels.yaml")
@@ -825,11 +858,21 @@ def orin(scratch):
     page = (folder / "README.md").read_text()
     expect(size < 600_000 and f"gives `{glibc}`" in page, f"what is put on the board: {size} bytes, {glibc}")
 
+    if shutil.which("ptxas"):
+        config = folder / "kernels.yaml"
+        config.write_text(config.read_text() + "images: [ptx, cubin]\n")
+        output = build(folder)
+        expect("warning: the driver of CUDA 11.4 ignores the cubins of ptxas" in output, f"cubins that JetPack 5 does not load: {output}")
+        on_orin = os.environ | {"KILN_EMU_DEVICE": "sm_87"}
+        expect(run(folder / "build/orin-layer", "--ptx", driver(), env=on_orin) == shown, "with cubins beside the PTX")
+        output = run(folder / "build/orin-layer", driver(), fails=True, env=on_orin)
+        expect("set ptx_only of kiln_options" in output, f"a cubin for the emulated driver: {output}")
+
     source = folder / "check.c"
     text = source.read_text()
     source.write_text(text.replace("packed[at + 8] >> 4", "packed[at + 8] >> 5"))
     build(folder)
-    output = run(folder / "build/orin-layer", driver(), fails=True)
+    output = run(folder / "build/orin-layer", "--ptx", driver(), fails=True)
     expect("WRONG" in output and "right" not in output, f"a reference that differs: {output}")
 
 

@@ -340,7 +340,7 @@ static void test_machine_code(void **state)
     (void)state;
     CUmodule m;
     assert_int_equal(load_text("\177ELF...", &m), CUDA_ERROR_NO_BINARY_FOR_GPU);
-    assert_contains(test_log, "PTX text only");
+    assert_contains(test_log, "takes PTX only: with kiln, set ptx_only of kiln_options");
 }
 
 #define RIGHT                                                                                                \

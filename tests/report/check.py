@@ -635,11 +635,16 @@ def check_usage(folder):
             (["none", "-o", "page"], 1, "none: error: cannot be read: No such file or directory"),
             (["good", "-o", "good"], 1, "good: error: is an input too"),
             (["good", "-o", "no/page"], 3, "kiln-report: cannot write no/page: No such file or directory"),
+            (["good", "-o", "page"], 3, "kiln-report: cannot write page: kiln-report did not write this file, so it stays: write elsewhere, or "
+                                        "replace it with --force"),
             (["good", "-o", "."], 3, "kiln-report: cannot write .: Is a directory")):
         got, said = run_here(arguments)
         expect(f"{arguments}", (got, message in said), (status, True))
     expect("the page is as it was", pathlib.Path("page").read_text(), "as before")
     expect("nothing is left", [p.name for p in pathlib.Path(folder).iterdir() if p.name.startswith("page.")], [])
+    for again in ([], ["--force"]):
+        pathlib.Path("page").write_text("" if not again else "as before")
+        expect("an empty file, or --force", (run_here(["good", "-o", "page", *again]), run_here(["good", "-o", "page"])), ((0, ""), (0, "")))
     expect("what a device is not", run_here(["good", "-o", os.devnull]), (0, ""))
     expect("it stays", stat.S_ISCHR(os.stat(os.devnull).st_mode), True)
     expect("help", run("--help").stdout.startswith("usage: kiln-report "), True)
@@ -665,6 +670,17 @@ def check_tools():
         done = run(ROOT + "/generated/kiln_default.json", "--verify", "v.json", "--counts", "counts", "--counts", "profile", "--device", "h100",
                    "-o", "-")
         expect("it is made", (done.returncode, done.stderr), (0, ""))
+        for name in ("v.json", "counts"):  # replaced by their own kind only
+            pathlib.Path("main.c").write_text("int main(void) {}\n")
+            option = ["--json", "main.c"] if name == "v.json" else []
+            again = subprocess.run([verify, "--driver", emulator, "--filter", one, "--size", "n=64", *option], check=False, capture_output=True,
+                                   text=True, env={**os.environ, "KILN_EMU_REPORT": "main.c", "KILN_EMU_DEVICE": "sm_90"})
+            said_kept = "kiln-verify did not write this file" if option else "KILN_EMU_REPORT: main.c is no report of an earlier run, so it stays"
+            expect(f"main.c for {name}", (again.returncode, again.stderr.count(said_kept), pathlib.Path("main.c").read_text()),
+                   (2 if option else 0, 1, "int main(void) {}\n"))
+            own = subprocess.run([verify, "--driver", emulator, "--filter", one, "--size", "n=64", "--json", "w.json"], check=False,
+                                 stdout=subprocess.DEVNULL, env={**os.environ, "KILN_EMU_REPORT": "counts2", "KILN_EMU_DEVICE": "sm_90"})
+            expect("files of an earlier run", own.returncode, 0)
         page = check_well_made(done.stdout)
         expect("what ran", [r["variant"].text for r in rows_of(page.one("table", id="table")) if r["kiln emulated sm_90"].text != "not run"], [one])
         least, most = next(v["ranges"]["n"] for v in json.loads(pathlib.Path("v.json").read_text())["variants"] if v["id"] == one)

@@ -121,6 +121,11 @@ def same_bytes(folder):
     expect("in another folder", sbom(folder / "elsewhere/both.json", TZ="Pacific/Kiritimati", LC_ALL="C").stdout, first)
     done = sbom(folder / "both.json", folder / "both.spdx.json")
     expect("to a file", (done.returncode, done.stdout, (folder / "both.spdx.json").read_text()), (0, "", first))
+    (folder / "main.c").write_text("int main(void) {}")
+    done = sbom(folder / "both.json", folder / "main.c")
+    expect("another program's file", (done.returncode, "kiln-sbom did not write this file, so it stays" in done.stderr), (3, True))
+    expect("which stays", (folder / "main.c").read_text(), "int main(void) {}")
+    expect("to the same file", sbom(folder / "both.json", folder / "both.spdx.json").returncode, 0)
     dated = json.loads(sbom(folder / "both.json", SOURCE_DATE_EPOCH="1700000000").stdout)
     expect("SOURCE_DATE_EPOCH", dated["creationInfo"]["created"], "2023-11-14T22:13:20Z")
     spaces = {json.loads(first)["documentNamespace"], dated["documentNamespace"]}

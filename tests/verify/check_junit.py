@@ -106,7 +106,7 @@ def check_refused(folder):
         done = merge(*arguments)
         expect(done.returncode == 2 and text in done.stderr and part.read_text() == before, text, done.stderr)
     done = merge(part, "--junit", folder / "no/such")
-    expect(done.returncode == 1 and "cannot write" in done.stderr, "a file that cannot be written", done.stderr)
+    expect(done.returncode == 2 and "cannot write" in done.stderr, "a file that cannot be written", done.stderr)
     done = run(PROGRAM, "--junit", "/dev/full")
     expect(done.returncode == 1 and "cannot write /dev/full" in done.stderr, "a full disk", done.stderr)
     expect(sorted(p.name for p in folder.iterdir()) == ["1.json"], "what is left", list(folder.iterdir()))

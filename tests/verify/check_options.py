@@ -3,9 +3,13 @@
 
 usage: check_options.py VERIFY
 """
+import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 
+KEPT = "cannot write main.c: kiln-verify did not write this file, so it stays: write elsewhere, or replace it with --force"
 CASES = [  # arguments, exit status, words on stderr or stdout
     ("--help", 0, "usage: kiln-verify"),
     ("--list", 0, "reference"),
@@ -37,7 +41,8 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("merge -o", 2, "-o needs a value"),
     ("merge --what", 2, "merge: unknown option '--what'"),
     ("merge no_such_part.json", 2, "cannot read no_such_part.json: No such file or directory"),
-    ("--size k=1 --size n=2", 2, "--size: 'n=2' is a second one: one argument can be held"),
+    ("--size k=1 --size k=2", 2, "--size: 'k=2' names a size that has a value already"),
+    (" ".join(f"--size s{i}=1" for i in range(17)), 2, "--size: 's16=1' is one too many"),
     ("--json /nonexistent/x", 2, "cannot write /nonexistent/x"),
     ("--size k", 2, "--size: 'k' is not NAME=N"),
     ("--size =1", 2, "is not NAME=N"),
@@ -52,6 +57,13 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--mutate 5 --mutants 2,", 2, "--mutants: '2,' is no list of numbers with commas between"),
     ("--mutate 5 --mutants 2;3", 2, "--mutants: '2;3' is no list of numbers with commas between"),
     ("--filter no_such_variant", 2, "no such variant"),
+    ("--json main.c", 2, KEPT),
+    ("--junit main.c", 2, KEPT),
+    ("--mutate 5 --json main.c", 2, KEPT),
+    ("merge part.json -o main.c", 2, KEPT),
+    ("merge part.json --junit main.c", 2, KEPT),
+    ("--json main.c --force --driver no_such_driver.so", 1, "no_such_driver.so"),
+    ("--json empty --driver no_such_driver.so", 1, "no_such_driver.so"),
     ("--data no_such_file", 2, "cannot read no_such_file: No such file or directory"),
     ("--data /dev/null", 2, "cannot read /dev/null: it is empty"),
     ("--data /dev/zero", 2, "cannot read /dev/zero: File too large"),
@@ -69,14 +81,21 @@ CASES = [  # arguments, exit status, words on stderr or stdout
 
 def main():
     failed = 0
+    os.chdir(sys.argv[2])
+    pathlib.Path("main.c").write_text("int main(void) {}\n")
+    pathlib.Path("empty").write_text("")
     for arguments, status, words in CASES:
         run = subprocess.run([sys.argv[1], *arguments.split()], capture_output=True, text=True)
         good = run.returncode == status and words in run.stderr + run.stdout
         failed += not good
         if not good:
             print(f"{arguments}: exit status {run.returncode}, wanted {status}; wanted \"{words}\" in\n{run.stderr}{run.stdout}")
+    if pathlib.Path("main.c").read_text() != "int main(void) {}\n":
+        failed += print("main.c has changed") is None
     print(f"{len(CASES) - failed} passed, {failed} failed")
     sys.exit(failed != 0)
 
 
-main()
+with tempfile.TemporaryDirectory() as folder:
+    sys.argv = [sys.argv[0], os.path.abspath(sys.argv[1]), folder]
+    main()

@@ -90,7 +90,11 @@ def check_ranges(folder, whole):
     for row in json.loads(whole.read_text())["variants"]:
         least, most = row["ranges"]["n"]
         expect(least == (row["id"] != "axpy") and f"n={most}" in row["largest"].split() and 2 <= row["sizes"] <= row["cases"], f"the sizes of {row['id']}", row)
-    run("--json", folder / "one.json", "--size", "n=192")
+    done = run("--json", folder / "one.json", "--size", "n=192")
+    said = "\nshapes   1 of 2 of the configuration are within the sizes that ran: axpy 0 of 1; --size runs others\n"
+    expect(said in done.stdout, said, done.stdout)
+    done = run("--filter", "nf4_quantize")
+    expect("\nshapes   1 of 1 of the configuration are within the sizes that ran\n" in done.stdout, "all shapes", done.stdout)
     expect([row["ranges"]["n"] for row in json.loads((folder / "one.json").read_text())["variants"]] == [[192, 192]] * 3, "one size")
 
 

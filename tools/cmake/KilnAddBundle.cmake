@@ -35,6 +35,9 @@
 #
 # So is a line "compress: zstd", for which NAME links the decoder of compressed images, kiln::zstd, too.
 #
+# Cubins are made by the first ptxas on the PATH of cmake when it configures; another one there makes them again. Where it finds none,
+# the PATH of the build counts.
+#
 # The generator is the kiln that this build makes, or that find_package found. A cross build cannot run one for the other
 # machine: set KILN_HOST_EXECUTABLE to a kiln of the machine that builds, or import one as kiln::kiln.
 #
@@ -74,12 +77,17 @@ function(_kiln_add_bundle)
         _kiln_find_lock(lock ${config})
     endif()
     _kiln_find_generator(generator)
+    set(program ${generator}) # in a command
+    if(TARGET "${generator}")
+        set(program $<TARGET_FILE:${generator}>)
+    endif()
     if(arg_COMMITTED)
         _kiln_find_committed()
     else()
         _kiln_find_formats()
     endif()
     _kiln_set_options()
+    _kiln_find_ptxas()
     _kiln_find_codec(codec)
     set(_kiln_lacks_c OFF PARENT_SCOPE)
     if(NOT CMAKE_C_COMPILER_LOADED)
@@ -188,6 +196,8 @@ macro(_kiln_find_committed)
     if(NOT has EQUAL takes)
         file(STRINGS ${manifest} line REGEX "^  \"config\": {\"file\": \"[^\"]+\"" LIMIT_COUNT 1)
         string(REGEX REPLACE "^[^{]*{\"file\": \"([^\"]+)\".*" "\\1" made_of "${line}")
+        _kiln_quote(made_of ${made_of})
+        _kiln_quote(files ${files})
         _kiln_bundle_error("${manifest} is of layout '${has}', and this kiln's headers are of layout '${takes}': remake it by \
 `kiln generate ${made_of} --output ${files}`")
     endif()
@@ -211,11 +221,7 @@ endmacro()
 # The target and the test NAME_check of a committed bundle: fails with exit status 4 if a file is stale.
 macro(_kiln_check_committed)
     if(generator AND config)
-        set(program ${generator})
-        if(TARGET ${generator})
-            set(program $<TARGET_FILE:${generator}>)
-        endif()
-        set(check ${program} generate ${config} --check --output ${files} ${options})
+        set(check ${with_ptxas} ${program} generate ${config} --check --output ${files} ${options})
         add_custom_target(${name}_check COMMAND ${check} VERBATIM)
         if(arg_PTX)
             add_dependencies(${name}_check ${arg_PTX})
@@ -233,6 +239,24 @@ macro(_kiln_find_formats)
         string(REGEX MATCH "(^|\n)images:[ \t]*(\\[[^]]*\\]|[^\n]*(\n[ \t]*-[^\n]*)*)" formats "${text}")
         if(NOT formats MATCHES "cubin")
             set(formats ptx)
+        endif()
+    endif()
+endmacro()
+
+# For cubins ${ptxas}, and ${with_ptxas}, which makes it the first on the PATH of the command that follows. PATH at the time of the build
+# is what make and ninja do not look at.
+macro(_kiln_find_ptxas)
+    unset(ptxas)
+    set(with_ptxas)
+    if(formats MATCHES "cubin")
+        find_program(ptxas ptxas PATHS ENV PATH NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH NO_CACHE)
+        if(ptxas)
+            cmake_path(GET ptxas PARENT_PATH toolkit)
+            file(REAL_PATH ${toolkit} toolkit) # /usr/local/cuda is a link
+            set(ptxas ${toolkit}/ptxas)
+            set(with_ptxas sh -c [[PATH="$0:$PATH" exec "$@"]] ${toolkit})
+        else()
+            set(ptxas)
         endif()
     endif()
 endmacro()
@@ -283,12 +307,12 @@ macro(_kiln_generate)
         set(made OUTPUT ${witness} BYPRODUCTS ${outputs})
         set(inputs ${config} ${folder}/${bundle}.options)
         list(APPEND options --stamp ${witness})
-        file(CONFIGURE OUTPUT ${folder}/${bundle}.options CONTENT "${generator} ${options}\n" @ONLY)
+        file(CONFIGURE OUTPUT ${folder}/${bundle}.options CONTENT "${generator} ${options} ${ptxas}\n" @ONLY)
     endif()
     add_custom_command(
         ${made} DEPFILE ${folder}/${bundle}.d
-        COMMAND ${generator} generate ${config} --quiet --output ${folder} ${options}
-        DEPENDS ${inputs} ${lock} ${ptx_files} ${generator}
+        COMMAND ${with_ptxas} ${program} generate ${config} --quiet --output ${folder} ${options}
+        DEPENDS ${inputs} ${lock} ${ptx_files} ${ptxas} ${generator}
         COMMENT "Generating the kernels of ${name}"
         VERBATIM)
     add_custom_target(${name}_kernels DEPENDS ${witness})
@@ -296,6 +320,15 @@ macro(_kiln_generate)
         add_dependencies(${name}_kernels ${arg_PTX})
     endif()
 endmacro()
+
+# A path as a shell takes it, in a command to copy.
+function(_kiln_quote result path)
+    if(path MATCHES "[^A-Za-z0-9_./+,:=@%-]")
+        string(REPLACE "'" "'\\''" path "${path}")
+        set(path "'${path}'")
+    endif()
+    set(${result} "${path}" PARENT_SCOPE)
+endfunction()
 
 function(_kiln_bundle_error text) # in quotes: a list would lose its semicolons
     message(FATAL_ERROR "kiln_add_bundle(${name}): ${text}")
@@ -377,6 +410,7 @@ function(_kiln_find_generator result)
         set(wanted "a program that runs on this machine")
     elseif(KILN_HOST_EXECUTABLE)
         set(generator ${KILN_HOST_EXECUTABLE})
+        _kiln_try_host_executable()
     endif()
     if(TARGET ${generator})
         get_target_property(is_imported ${generator} IMPORTED)
@@ -393,6 +427,22 @@ function(_kiln_find_generator result)
     endif()
     set(${result} ${generator} PARENT_SCOPE)
 endfunction()
+
+# Runs ${KILN_HOST_EXECUTABLE} once for each path that it has: it says "kiln 0.3.0", and no other minor version makes what these headers take.
+macro(_kiln_try_host_executable)
+    if(NOT TARGET "${generator}" AND EXISTS "${generator}" AND NOT IS_DIRECTORY "${generator}")
+        get_property(tried GLOBAL PROPERTY KILN_HOST_TRIED)
+        if(NOT tried STREQUAL generator)
+            execute_process(COMMAND ${generator} --version RESULT_VARIABLE status OUTPUT_VARIABLE says ERROR_VARIABLE says)
+            if(NOT says MATCHES "^kiln ([0-9]+[.][0-9]+)[.][0-9]+")
+                string(STRIP "${says}" says)
+                _kiln_bundle_error("KILN_HOST_EXECUTABLE is no kiln that runs on this machine: `${generator} --version` gives \
+'${status}' and says '${says}'")
+            endif()
+            set_property(GLOBAL PROPERTY KILN_HOST_TRIED ${generator})
+        endif()
+    endif()
+endmacro()
 
 # What the configuration says after "bundle:".
 function(_kiln_find_bundle_name result config)
@@ -419,6 +469,8 @@ function(_kiln_find_lock result config)
         cmake_path(ABSOLUTE_PATH lock BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
         get_source_file_property(is_made ${lock} GENERATED)
         if(NOT EXISTS ${lock} AND NOT is_made)
+            _kiln_quote(config ${config})
+            _kiln_quote(lock ${lock})
             _kiln_bundle_error("there is no ${lock}; `kiln choose ${config} -o ${lock}` writes it. To build kiln itself first, leave this call out")
         endif()
     elseif(shapes)

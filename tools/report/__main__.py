@@ -26,7 +26,7 @@ def options_of(arguments):
                     "the sizes for which it was verified, what changed.", epilog=EPILOG,
                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, which kiln generate writes")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the page; - for standard output")
+    program.add_output(parser, "the page")
     parser.add_argument("--verify", metavar="FILE", action="append", default=[],
                         help="what kiln-verify --json FILE wrote; once for each device")
     parser.add_argument("--against", metavar="MANIFEST", help="an older manifest: what changed since")
@@ -70,7 +70,7 @@ def report_of(o):
 
 def main():
     o = options_of(sys.argv[1:])
-    return program.run("kiln-report", o.output, [o.manifest, o.against, o.resources, o.times, *o.counts, *o.verify], lambda: report_of(o))
+    return program.run("kiln-report", o, page.FORM, [o.manifest, o.against, o.resources, o.times, *o.counts, *o.verify], lambda: report_of(o))
 
 
 sys.exit(main())

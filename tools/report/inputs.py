@@ -267,6 +267,16 @@ def read_times(path, manifest):
 
 # ---- the output -----------------------------------------------------------------------------------------------------
 
+def is_kept(path, form):
+    """Whether another program wrote the file at the path. The form is how this program's files begin, and a text within their
+    first 4096 bytes."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        front = file.read(4096).decode("utf-8", "replace")
+    return front != "" and not (front.startswith(form[0]) and form[1] in front)
+
+
 def write_whole(path, text):
     """All of it or nothing: beside the file, then in its place. What is no file (a terminal, a pipe) is written to."""
     path = os.path.realpath(path)

@@ -8,6 +8,7 @@ import charts
 import figures
 from markup import Markup, el, join
 
+FORM = ("<!doctype html>\n<html ", ": what is in it</title>")  # for inputs.is_kept
 MOST_NAMED, MOST_OPEN = 40, 12  # of a list; one that is short enough stands open, as a closed one does not print
 
 

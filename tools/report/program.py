@@ -29,8 +29,15 @@ def write_out(program, text):
         sys.exit(3)
 
 
-def run(program, output, read, make):
-    """Writes make()'s text to output, which may be none of the files that are read. The exit status."""
+def add_output(parser, what):
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help=f"{what}; - for standard output")
+    parser.add_argument("--force", action="store_true", help="replace FILE even if another program wrote it")
+
+
+def run(program, o, form, read, make):
+    """Writes make()'s text to the output, which may be none of the files that are read, nor a file of another form (see
+    inputs.is_kept) without --force. The exit status."""
+    output = o.output
     try:
         for path in filter(None, read):
             if os.path.exists(output) and os.path.exists(path) and os.path.samefile(path, output):
@@ -46,6 +53,10 @@ def run(program, output, read, make):
         write_out(program, text)
         return 0
     try:
+        if not o.force and inputs.is_kept(output, form):
+            print(f"{program}: cannot write {output}: {program} did not write this file, so it stays: write elsewhere, or replace it "
+                  "with --force", file=sys.stderr)
+            return 3
         inputs.write_whole(output, text)
     except OSError as error:
         print(f"{program}: cannot write {output}: {error.strerror}", file=sys.stderr)

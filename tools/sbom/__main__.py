@@ -17,6 +17,7 @@ Exit status: 0; 1 what was read is not what it should be; 2 usage; 3 the documen
 same bytes: the document's time is SOURCE_DATE_EPOCH, or 1970-01-01 where that is not set."""
 
 NONE = "NOASSERTION"
+FORM = ("{\n  \"spdxVersion\": ", "\"Tool: kiln-sbom")  # of a document, for inputs.is_kept
 KILN_COPYRIGHT = "Copyright (c) 2026 the kiln authors"
 SOURCES = {"lock": inputs.Optional(inputs.SOURCE), "tuned": inputs.Optional([inputs.SOURCE]), "ptxas": inputs.Optional(str),
            "license": inputs.Optional(str),
@@ -157,10 +158,10 @@ def main():
     parser = program.Parser("kiln-sbom", description="Writes a bundle's bill of materials: an SPDX 2.3 document in JSON.",
                             epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("manifest", metavar="MANIFEST", help="NAME.json, with NAME.c and NAME.h beside it")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the document, NAME.spdx.json; - for standard output")
+    program.add_output(parser, "the document, NAME.spdx.json")
     o = parser.parse_args()
     stem = os.path.splitext(o.manifest)[0]
-    return program.run("kiln-sbom", o.output, [o.manifest, stem + ".c", stem + ".h"], lambda: document(o.manifest))
+    return program.run("kiln-sbom", o, FORM, [o.manifest, stem + ".c", stem + ".h"], lambda: document(o.manifest))
 
 
 sys.exit(main())

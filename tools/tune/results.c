@@ -153,7 +153,7 @@ static void print_results(FILE *out, const results *r, bool *is_written)
 bool results_may_write(const char *path)
 {
     if (is_plain_file(path))
-        return out_may_open(path);
+        return out_may_open(path, NULL); /* results_read takes tuned files only */
     fprintf(stderr,
             "%s: error: expected a regular file, or a new one, found a folder, pipe, device or broken link\n",
             path);

@@ -118,9 +118,30 @@ bool out_close(out_file *f)
     return false;
 }
 
-bool out_may_open(const char *path)
+static bool is_of_form(const char *path, const out_form *form)
+{
+    char front[4096 + 1];
+    FILE *in = is_plain_file(path) ? fopen(path, "rb") : NULL;
+    if (!in)
+        return true; /* nothing is lost */
+    front[fread(front, 1, sizeof front - 1, in)] = '\0';
+    const bool is_empty = ftell(in) == 0;
+    fclose(in);
+    return is_empty ||
+           (strncmp(front, form->begins, strlen(form->begins)) == 0 && strstr(front, form->holds));
+}
+
+bool out_may_open(const char *path, const out_form *form)
 {
     out_file f;
+    if (form && !is_of_form(path, form)) {
+        fprintf(
+            stderr,
+            "error: cannot write %s: kiln-verify did not write this file, so it stays: write elsewhere, or "
+            "replace it with --force\n",
+            path);
+        return false;
+    }
     if (!out_open(&f, path))
         return false;
     if (f.out != stdout)

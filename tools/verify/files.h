@@ -25,8 +25,14 @@ typedef struct out_file {
 bool out_open(out_file *f, const char *path);
 bool out_close(out_file *f);
 
-/* Whether out_open would do; false after a message. */
-bool out_may_open(const char *path);
+/* How a program's files are recognised: by their beginning, and by a text within their first 4 KB. */
+typedef struct out_form {
+    const char *begins, *holds;
+} out_form;
+
+/* Whether out_open can write the file, and may: a file that is there must be empty or of the form. A null form means any.
+ * False after a message. */
+bool out_may_open(const char *path, const out_form *form);
 
 /* Whether it is, or would be, a plain file. */
 bool is_plain_file(const char *path);

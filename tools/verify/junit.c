@@ -160,6 +160,8 @@ static void write_suite(FILE *out, const run_results *all, const char *family)
     fputs("  </testsuite>\n", out);
 }
 
+const out_form junit_form = {"<?xml ", "\n<testsuites name=\"kiln-verify "};
+
 bool junit_write(const run_results *all, const char *path)
 {
     out_file f;

@@ -242,11 +242,13 @@ static void read_cubin(reader *r, fy_node *image, manifest_variant *v)
     if (sm == 0 || sm > UINT16_MAX)
         reader_refuse(r, "no target is called '%s'", target);
     v->cubins[v->cubin_count] = (manifest_cubin){target, reader_get_text_member(r, image, "ptx_xxh3_128")};
-    v->cubin_images[v->cubin_count++] = (kiln_image){.sm = (uint16_t)sm,
-                                                     .kind = *kind == 'a'   ? KILN_TARGET_ARCH
-                                                             : *kind == 'f' ? KILN_TARGET_FAMILY
-                                                                            : KILN_TARGET_BASE,
-                                                     .format = KILN_IMAGE_CUBIN};
+    v->cubin_images[v->cubin_count++] =
+        (kiln_image){.sm = (uint16_t)sm,
+                     .kind = *kind == 'a'   ? KILN_TARGET_ARCH
+                             : *kind == 'f' ? KILN_TARGET_FAMILY
+                                            : KILN_TARGET_BASE,
+                     .min_driver = (uint32_t)reader_get_number_member(r, image, "min_driver"),
+                     .format = KILN_IMAGE_CUBIN};
 }
 
 /* Cubins have a "format". */

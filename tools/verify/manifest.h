@@ -95,7 +95,7 @@ typedef struct manifest_variant {
     manifest_image *images;
     size_t image_count;
     manifest_cubin *cubins;
-    kiln_image *cubin_images; /* the same, for kiln_select: target and format alone */
+    kiln_image *cubin_images; /* the same, for kiln_select */
     size_t cubin_count;
 } manifest_variant;
 

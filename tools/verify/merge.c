@@ -20,7 +20,7 @@ typedef struct merging {
     size_t path_count;
     const char *output; /* null: none */
     const char *junit;  /* null: none */
-    bool wants_no_times;
+    bool wants_no_times, replaces_all;
     size_t parts;      /* that the run has; 0: not known yet */
     const char **seen; /* in which file each is; null: in none */
     size_t mistakes;
@@ -46,6 +46,8 @@ static void read_arguments(merging *m, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--no-times") == 0)
             m->wants_no_times = true;
+        else if (strcmp(argv[i], "--force") == 0)
+            m->replaces_all = true;
         else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
             m->output = argv[++i];
         else if (strcmp(argv[i], "--junit") == 0 && i + 1 < argc)
@@ -66,11 +68,14 @@ static void read_arguments(merging *m, int argc, char **argv)
 }
 
 /* Who lists the parts by a pattern may have named one of them as the output. */
-static void check_output(merging *m, const char *option, const char *path)
+static void check_output(merging *m, const char *option, const char *path, const out_form *form)
 {
+    const size_t mistakes = m->mistakes;
     for (size_t i = 0; path && is_plain_file(path) && i < m->path_count; i++)
         if (is_same_file(path, m->paths[i]))
             complain(m, "merge: %s %s would overwrite the part %s", option, path, m->paths[i]);
+    if (path && m->mistakes == mistakes)
+        m->mistakes += !out_may_open(path, m->replaces_all ? NULL : form);
 }
 
 /* Of "3/16". */
@@ -184,8 +189,8 @@ int merge_main(int argc, char **argv, const manifest *m, pool *memory)
         variants[i] = &m->variants[i];
     results_open(&g.all, memory, m, variants, m->variant_count);
     read_arguments(&g, argc, argv);
-    check_output(&g, "-o", g.output);
-    check_output(&g, "--junit", g.junit);
+    check_output(&g, "-o", g.output, &results_form);
+    check_output(&g, "--junit", g.junit, &junit_form);
     if (g.output && g.junit && is_same_output(g.output, g.junit))
         complain(&g, "merge: -o and --junit name the same file");
     for (size_t i = 0; i < g.path_count && g.mistakes < MOST_MISTAKES; i++)

@@ -23,7 +23,7 @@ void options_print_help(void)
         snprintf(inputs, sizeof inputs, "%u", kiln_verify_inputs);
     printf(
         "usage: kiln-verify [OPTION]...\n"
-        "       kiln-verify merge PART.json... [-o FILE] [--junit FILE] [--no-times]\n"
+        "       kiln-verify merge PART.json... [-o FILE] [--junit FILE] [--no-times] [--force]\n"
         "Runs every kernel of a bundle at the sizes around its edges, on hard inputs, and compares "
         "what comes out\n"
         "with a float64 reference.\n"
@@ -45,7 +45,7 @@ void options_print_help(void)
         "  --input NAME        only this one, as reports name it, at every size\n"
         "  --big N             one more size near N, whatever --max-elements says\n"
         "  --size NAME=N       only sizes at which this argument is N: those that are tried anyhow, or else\n"
-        "                      the smallest of these with N in the argument's place\n"
+        "                      the smallest of these with N in the argument's place; several hold together\n"
         "  --full              every input at every size, and more sizes\n"
         "  --data FILE         raw little-endian float32 numbers of a real model, as one more input\n"
         "  --mutate N          change a word of the kernels' PTX, N times, each time another one, and tell "
@@ -58,6 +58,7 @@ void options_print_help(void)
         "variants stand in\n"
         "                      FILE.journal\n"
         "  --junit FILE        write the results as JUnit XML too, for CI servers; - is standard output\n"
+        "  --force             replace files of other programs in the place of FILE\n"
         "  --no-times          without times: two runs write the same bytes\n"
         "  --resume            go on with FILE.journal: what it has is not run again; without it, from the "
         "beginning\n"
@@ -99,7 +100,7 @@ typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_PART,
 static const struct option_row {
     const char *name;
     option_kind kind;
-    size_t place; /* in the options: a bool, a string, a uint64_t, a part_share, a size_value */
+    size_t place; /* in the options: a bool, a string, a uint64_t, a part_share, asked_sizes */
     uint64_t least, most;
     bool is_told; /* results depend on it, and say so */
 } option_rows[] = {
@@ -123,6 +124,7 @@ static const struct option_row {
     {"--jobs", OPTION_NUMBER, offsetof(options, jobs), 1, 256, false},
     {"--json", OPTION_TEXT, offsetof(options, json), 0, 0, false},
     {"--junit", OPTION_TEXT, offsetof(options, junit), 0, 0, false},
+    {"--force", OPTION_FLAG, offsetof(options, replaces_all), 0, 0, false},
     {"--no-times", OPTION_FLAG, offsetof(options, wants_no_times), 0, 0, false},
     {"--resume", OPTION_FLAG, offsetof(options, resumes), 0, 0, false},
     {"--overlap", OPTION_FLAG, offsetof(options, overlaps), 0, 0, true},
@@ -176,16 +178,21 @@ static bool is_number_list(const char *text)
 }
 
 /* "k=12288" */
-static bool read_size(const struct option_row *row, const char *text, size_value *size)
+static bool read_size(const struct option_row *row, const char *text, asked_sizes *asked)
 {
+    size_value size = {.value = 0};
     size_t length = strcspn(text, "=");
-    if (text[length] != '=' || length == 0 || length >= sizeof size->name)
+    if (text[length] != '=' || length == 0 || length >= sizeof size.name)
         return refuse(row->name, text, "is not NAME=N");
-    if (size->name[0])
-        return refuse(row->name, text, "is a second one: one argument can be held");
-    memcpy(size->name, text, length);
-    size->name[length] = '\0';
-    return read_number(row, text + length + 1, &size->value);
+    memcpy(size.name, text, length);
+    if (asked_find(asked, size.name))
+        return refuse(row->name, text, "names a size that has a value already");
+    if (asked->count == MOST_ASKED)
+        return refuse(row->name, text, "is one too many");
+    if (!read_number(row, text + length + 1, &size.value))
+        return false;
+    asked->items[asked->count++] = size;
+    return true;
 }
 
 static bool read_value(options *o, const struct option_row *row, const char *text)
@@ -296,14 +303,18 @@ static void write_word(FILE *out, const char *text)
 static void write_option(FILE *out, const options *o, const struct option_row *row)
 {
     const char *place = (const char *)o + row->place;
-    const size_value *size = (const void *)place;
+    const asked_sizes *asked = (const void *)place;
+    if (row->kind == OPTION_SIZE) {
+        for (size_t i = 0; i < asked->count; i++)
+            fprintf(out, "%s%s %s=%llu", ftell(out) ? " " : "", row->name, asked->items[i].name,
+                    (unsigned long long)asked->items[i].value);
+        return;
+    }
     fprintf(out, "%s%s", ftell(out) ? " " : "", row->name);
     if (row->kind != OPTION_FLAG)
         fputc(' ', out);
     if (row->kind == OPTION_NUMBER)
         fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)(const void *)place);
-    else if (row->kind == OPTION_SIZE)
-        fprintf(out, "%s=%llu", size->name, (unsigned long long)size->value);
     else if (row->kind == OPTION_TEXT)
         write_word(out, *(const char *const *)(const void *)place);
 }

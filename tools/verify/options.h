@@ -26,7 +26,7 @@ typedef struct options {
     uint64_t jobs;           /* processes that run mutants at once; 0: one per processor */
     const char *launch_lock; /* null: none */
     uint64_t launch_seconds; /* 0: no limit */
-    bool is_listing, is_queue, overlaps, wants_help, wants_own_images, wants_no_times, resumes;
+    bool is_listing, is_queue, overlaps, wants_help, wants_own_images, wants_no_times, resumes, replaces_all;
     uint64_t given; /* a bit per row of the table of options: it was on the command line */
     run_options run;
 } options;

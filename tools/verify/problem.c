@@ -281,7 +281,7 @@ void problem_describe(const problem *p, char *text, size_t bytes)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < p->arg_count && used < bytes; i++) {
+    for (size_t i = 0; i < p->arg_count; i++) {
         const argument *a = &p->args[i];
         const char *gap = used ? " " : "";
         int written = 0;
@@ -293,6 +293,10 @@ void problem_describe(const problem *p, char *text, size_t bytes)
                                a->is_null ? "null" : "given");
         else if (!manifest_is_pointer(a->about))
             written = snprintf(text + used, bytes - used, "%s%s=%.9g", gap, a->about->name, a->real);
+        if (used + (size_t)written >= bytes) { /* names are long: whole sizes only */
+            text[used] = '\0';
+            return;
+        }
         used += (size_t)written;
     }
 }

@@ -9,7 +9,8 @@
 
 enum {
     MAX_ARGS = 64,
-    MOST_ALIGNMENT = 1 << 16 /* bytes; the most that rules are tried with */
+    SIZES_BYTES = 64 * MAX_ARGS, /* of problem_describe's texts */
+    MOST_ALIGNMENT = 1 << 16     /* bytes; the most that rules are tried with */
 };
 
 /* What is known of an output. */

@@ -27,7 +27,7 @@ static void expect_either(trial *t, const CUdeviceptr addresses[MAX_ARGS], kiln_
                           kiln_status other, const char *what)
 {
     argument_struct arguments;
-    char sizes[256];
+    char sizes[SIZES_BYTES];
     if (t->detail[0])
         return;
     argument_struct_fill(&arguments, t->problem, addresses);

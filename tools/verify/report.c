@@ -173,6 +173,63 @@ static void report_not_run(const target_list *n)
             strtoul(n->names[0] + strlen("sm_"), NULL, 10), n->names[0]);
 }
 
+/* Whether the numbers that the shape names lie in the ranges of the variant's sizes that were right. */
+static bool is_in_ranges(const manifest_shape *s, const manifest_variant *v, const run_result *r)
+{
+    for (size_t i = 0; i < v->arg_count && r->sizes; i++)
+        for (size_t k = 0; k < s->size_count; k++) {
+            const manifest_size *size = &s->sizes[k];
+            const bool is_named =
+                strcmp(size->name, v->args[i].name) == 0 && !size->formula && !size->is_usual;
+            if (is_named && (size->number < r->ranges[i].least || size->number > r->ranges[i].most))
+                return false;
+        }
+    return r->sizes > 0;
+}
+
+typedef struct shape_tally {
+    size_t within, all;
+} shape_tally;
+
+/* Shapes of the configuration that some variant is for, of one family or, for null, of all. */
+static shape_tally tally_shapes(const run_results *all, const char *family)
+{
+    shape_tally t = {0, 0};
+    for (size_t i = 0; i < all->manifest->shape_count; i++) {
+        const manifest_shape *s = &all->manifest->shapes[i];
+        bool is_served = false, is_within = false;
+        for (size_t k = 0; k < all->count && (!family || strcmp(family, s->family) == 0); k++) {
+            const bool is_for = manifest_is_for(s, all->variants[k]);
+            is_served = is_served || is_for;
+            is_within = is_within || (is_for && is_in_ranges(s, all->variants[k], &all->results[k]));
+        }
+        t.all += is_served;
+        t.within += is_within;
+    }
+    return t;
+}
+
+/* How far what ran is from what was configured; by family where a shape is outside. */
+static void report_shapes(const run_results *all)
+{
+    const shape_tally t = tally_shapes(all, NULL);
+    const char *gap = ": ";
+    if (t.all == 0)
+        return;
+    fprintf(people, "shapes   %zu of %zu of the configuration are within the sizes that ran", t.within,
+            t.all);
+    for (size_t i = 0; i < all->count; i++) {
+        const char *family = all->variants[i]->family;
+        const shape_tally own =
+            results_is_new_family(all, i) ? tally_shapes(all, family) : (shape_tally){0, 0};
+        if (own.within == own.all)
+            continue;
+        fprintf(people, "%s%s %zu of %zu", gap, family, own.within, own.all);
+        gap = ", ";
+    }
+    fputs(t.within < t.all ? "; --size runs others\n" : "\n", people);
+}
+
 int report_end(const run_results *all)
 {
     size_t tally[4] = {0};
@@ -194,6 +251,7 @@ int report_end(const run_results *all)
     if (seconds > 0)
         fprintf(people, ", %.1f s", seconds);
     fputc('\n', people);
+    report_shapes(all);
     report_not_run(&all->not_run);
     report_unused(all);
     const size_t missing = report_uncompared(all);

@@ -62,7 +62,7 @@ static void set_fact(run_results *all, run_fact fact, const char *format, ...)
 void results_open(run_results *all, pool *memory, const manifest *m, const manifest_variant *const *variants,
                   size_t count)
 {
-    *all = (run_results){.memory = memory, .count = count};
+    *all = (run_results){.memory = memory, .manifest = m, .count = count};
     all->variants = pool_allocate(memory, (count + 1) * sizeof *all->variants);
     all->results = pool_allocate(memory, (count + 1) * sizeof *all->results);
     memcpy(all->variants, variants, count * sizeof *variants);
@@ -343,6 +343,8 @@ static void write_times(FILE *out, const run_results *all)
     }
     fputs(all->count ? "\n  }" : "}", out);
 }
+
+const out_form results_form = {"{\n  \"bundle\": ", "\n  \"verifier\": "};
 
 bool results_write(const run_results *all, const char *path)
 {

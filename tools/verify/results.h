@@ -2,6 +2,7 @@
 #ifndef VERIFY_RESULTS_H
 #define VERIFY_RESULTS_H
 
+#include "files.h"
 #include "options.h"
 
 /* What results of one run have in common; its parts, all but the last two. */
@@ -36,6 +37,7 @@ typedef struct target_list {
 
 typedef struct run_results {
     pool *memory;
+    const manifest *manifest;
     const char *facts[RUN_FACTS];
     const manifest_variant **variants; /* by id, ascending */
     run_result *results;               /* of each */
@@ -58,6 +60,7 @@ const char *results_fact_name(run_fact fact);
 void results_drop_missing(run_results *all);
 
 /* False after a message. */
+extern const out_form results_form;
 bool results_write(const run_results *all, const char *path);
 
 /* A journal has one line of the facts, and one of each result. */

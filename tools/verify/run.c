@@ -11,6 +11,7 @@
 #include "compare.h"
 #include "execute.h"
 #include "reference.h"
+#include "shipped.h"
 
 /* In elements: above the first, sizes take fewer inputs; up to the second, they try other ways to call. The second is large
  * enough for dispatch to pick tensor cores. */
@@ -73,7 +74,7 @@ typedef struct one_case {
 
 static bool fail_case(runner *r, const one_case *c, const char *what)
 {
-    char sizes[256];
+    char sizes[SIZES_BYTES];
     problem_describe(&r->problem, sizes, sizeof sizes);
     conclude(r->result, RUN_WRONG, "%s%s, input \"%s\"%s%s, seed %llu:\n      %s", sizes,
              r->on_one_multiprocessor ? ", a grid for one multiprocessor" : "", c->pattern->name,
@@ -516,47 +517,47 @@ enum { MOST_DOUBLINGS = 6, MOST_DOUBLINGS_ASKED = 14 };
 
 static bool fail_sizes(runner *r, const sizes_found *found)
 {
-    const size_value *only = &r->options->limits.only;
-    const unsigned long long value = only->value;
-    if (!only->name[0])
+    char where[MOST_ASKED * 64];
+    asked_describe(&r->options->limits.only, where, sizeof where);
+    if (!where[0])
         conclude(r->result, RUN_WRONG, "no sizes were found that its rules allow");
     else if (found->is_over_limit)
         conclude(r->result, RUN_SKIPPED,
-                 "too large: where %s is %llu all buffers together have more than %llu elements, %d times "
+                 "too large: where %s all buffers together have more than %llu elements, %d times "
                  "--max-elements, which raises that limit",
-                 only->name, value,
-                 (unsigned long long)r->options->limits.max_elements << MOST_DOUBLINGS_ASKED,
+                 where, (unsigned long long)r->options->limits.max_elements << MOST_DOUBLINGS_ASKED,
                  1 << MOST_DOUBLINGS_ASKED);
     else if (!found->obstacle || r->result->cases)
-        conclude(r->result, RUN_SKIPPED, "where %s is %llu it has nothing to do", only->name, value);
+        conclude(r->result, RUN_SKIPPED, "where %s it has nothing to do", where);
     else
-        conclude(r->result, RUN_SKIPPED, "not applicable where %s is %llu: %s", only->name, value,
-                 found->obstacle);
+        conclude(r->result, RUN_SKIPPED, "not applicable where %s: %s", where, found->obstacle);
     return false;
 }
 
 static bool run_sizes(runner *r, void (*progress)(const char *, uint64_t))
 {
-    const size_value *only = &r->options->limits.only;
+    const asked_sizes *only = &r->options->limits.only;
     size_limits limits = r->options->limits;
     sizes_found found = {0};
     bool fine = true;
-    const argument *asked = problem_find(&r->problem, only->name);
-    if (only->name[0] && !(asked && problem_is_size(asked))) {
-        conclude(r->result, RUN_SKIPPED, "it has no size %s", only->name);
+    for (size_t i = 0; i < only->count; i++) {
+        const argument *a = problem_find(&r->problem, only->items[i].name);
+        if (a && problem_is_size(a))
+            continue;
+        conclude(r->result, RUN_SKIPPED, "it has no size %s", only->items[i].name);
         return false;
     }
     if (r->options->input && !has_input(r, r->options->input)) {
         conclude(r->result, RUN_SKIPPED, "it has no input \"%s\"", r->options->input);
         return false;
     }
-    for (int i = 0; fine && i <= (asked ? MOST_DOUBLINGS_ASKED : MOST_DOUBLINGS); i++) {
+    for (int i = 0; fine && i <= (only->count ? MOST_DOUBLINGS_ASKED : MOST_DOUBLINGS); i++) {
         fine = run_sizes_within(r, &limits, false, progress, &found);
-        if (fine && asked && found.launching == 0)
+        if (fine && only->count && found.launching == 0)
             fine = run_sizes_within(r, &limits, true, progress, &found);
         if (found.launching)
             return fine && run_few(r, progress);
-        if (asked && r->result->cases) /* all of them without work */
+        if (only->count && r->result->cases) /* all of them without work */
             break;
         limits.max_elements *= 2;
     }
@@ -644,13 +645,32 @@ static bool is_usable(device *d, const problem *p, const kiln_kernel *kernel, ru
     return false;
 }
 
+/* Where the PTX of a variant runs, its cubin has to. */
+static bool check_shipped(const device *d, const kiln_kernel *kernel, const manifest *shipped,
+                          run_result *result)
+{
+    kiln_module images;
+    kiln_loader product = d->loader;
+    product.device.ptx_only = 0;
+    if (!shipped || (shipped_images(shipped, kernel->id, &images) && kiln_select(&product.device, &images)))
+        return true;
+    kiln_kernel ships = *kernel;
+    ships.module = &images;
+    const kiln_error none = {.status = KILN_ERROR_NO_IMAGE, .subject = kernel->id, .detail = ""};
+    char why[1024];
+    kiln_describe_error(&product, &none, &ships, why, sizeof why);
+    conclude(result, RUN_WRONG, "ships no image for this device: %s", why);
+    return false;
+}
+
 /* Whether the kernel is the manifest's, and this program and this device can run it; if not, the result says why. A null
  * row: there is no reference. */
 static bool may_begin(device *d, const problem *p, const kiln_kernel *kernel, const family_row *row,
-                      run_result *result)
+                      const manifest *shipped, run_result *result)
 {
     return check_identity(p->variant, kernel, result) && check_arguments(p->variant, result) &&
-           is_usable(d, p, kernel, result) && check_reference(p->variant, row, result);
+           is_usable(d, p, kernel, result) && check_shipped(d, kernel, shipped, result) &&
+           check_reference(p->variant, row, result);
 }
 
 /* ---- the variant ------------------------------------------------------------------------------------------------- */
@@ -688,7 +708,7 @@ uint64_t run_weigh(device *d, const manifest *m, const manifest_variant *v, cons
                 .row = family_find(v->family),
                 .weight = &weight};
     if (problem_open(&r.problem, v, &d->loader.device, result.detail, sizeof result.detail) &&
-        may_begin(d, &r.problem, kernel, r.row, &result))
+        may_begin(d, &r.problem, kernel, r.row, options->shipped, &result))
         run_sizes(&r, NULL);
     problem_close(&r.problem);
     return weight;
@@ -709,7 +729,7 @@ bool run_variant(device *d, const manifest *m, const manifest_variant *v, const 
     *result = (run_result){.has_run = true, .verdict = r.row ? RUN_OK : RUN_EXECUTED};
     if (!problem_open(&r.problem, v, &d->loader.device, result->detail, sizeof result->detail))
         result->verdict = RUN_SKIPPED;
-    else if (may_begin(d, &r.problem, kernel, r.row, result))
+    else if (may_begin(d, &r.problem, kernel, r.row, options->shipped, result))
         run_sizes(&r, progress);
     if (result->verdict == RUN_OK &&
         result->elements == 0) /* of kernels that write nothing, or expect says nothing */

@@ -27,7 +27,7 @@ typedef struct run_result {
     double worst_ratio; /* largest error as a share of its bound, to six digits; infinite where that is 0 */
     bool has_bounds;    /* some element was compared with a bound that is not 0 */
     uint64_t largest_elements;    /* of all buffers of the largest size that ran; 0: none */
-    char largest[256];            /* that size, "m=65 k=4096" */
+    char largest[SIZES_BYTES];    /* that size, "m=65 k=4096" */
     uint64_t sizes;               /* that launched and were right */
     value_range ranges[MAX_ARGS]; /* over those sizes, by argument; of integers only */
     double seconds;
@@ -42,6 +42,8 @@ typedef struct run_options {
     uint64_t inputs;   /* at each size, in turn; at most MOST_INPUTS, which is all of them */
     bool may_add;      /* more, where there are fewer sizes than inputs, so that each is tried */
     const char *input; /* only the one of this name; null: any */
+    const manifest
+        *shipped; /* the cubins that ship in place of the PTX that runs; null: what runs is what ships */
 } run_options;
 
 /* False: the context is lost. `progress` is called before each case; may be null. */

@@ -10,4 +10,7 @@
  * the device takes of `index`. False after a message with variant and target. */
 bool shipped_check(const manifest *cubins, const kiln_index *index);
 
+/* The images that ship of a variant; false: there are none of this name. */
+bool shipped_images(const manifest *cubins, const char *id, kiln_module *images);
+
 #endif

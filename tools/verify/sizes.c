@@ -1,6 +1,7 @@
 /* Which sizes a variant is tried at. */
 #include "sizes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,28 +65,45 @@ static bool fits_device(problem *p)
            shared_bytes + p->variant->static_shared_bytes <= p->device->max_shared_bytes;
 }
 
-/* Whether limits.only asks for a value of this argument. */
-static bool is_asked_for(const size_plan *plan, const argument *a)
+const size_value *asked_find(const asked_sizes *asked, const char *name)
 {
-    return plan->limits.only.name[0] && problem_is_size(a) &&
-           strcmp(a->about->name, plan->limits.only.name) == 0;
+    for (size_t i = 0; i < asked->count; i++)
+        if (strcmp(asked->items[i].name, name) == 0)
+            return &asked->items[i];
+    return NULL;
+}
+
+void asked_describe(const asked_sizes *asked, char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < asked->count && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s is %llu", i ? " and " : "",
+                                 asked->items[i].name, (unsigned long long)asked->items[i].value);
+}
+
+/* What limits.only asks for of this argument; null: nothing. */
+static const size_value *asked_of(const size_plan *plan, const argument *a)
+{
+    return problem_is_size(a) ? asked_find(&plan->limits.only, a->about->name) : NULL;
 }
 
 uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t otherwise)
 {
-    return plan->is_replacing && strcmp(plan->limits.only.name, name) == 0 ? plan->limits.only.value
-                                                                           : otherwise;
+    const size_value *asked = plan->is_replacing ? asked_find(&plan->limits.only, name) : NULL;
+    return asked ? asked->value : otherwise;
 }
 
-/* False: some argument has another value than the one that is asked for. */
+/* False: some argument has another value than it is asked to have. */
 static bool has_asked_value(const size_plan *plan)
 {
     for (size_t i = 0; i < plan->problem->arg_count; i++) {
         argument *a = &plan->problem->args[i];
-        if (!is_asked_for(plan, a))
-            continue;
-        a->integer = size_plan_value(plan, a->about->name, a->integer);
-        return a->integer == plan->limits.only.value;
+        const size_value *asked = asked_of(plan, a);
+        if (asked && plan->is_replacing)
+            a->integer = asked->value;
+        if (asked && a->integer != asked->value)
+            return false;
     }
     return true;
 }
@@ -307,8 +325,8 @@ static void edges_of(const size_plan *plan, argument *a, edge_list *list)
 {
     static const uint64_t some[] = {0,   1,   2,   3,   31,  32,  33,   63,   64,  65,
                                     127, 128, 129, 255, 256, 257, 1000, 1001, 1024};
-    if (is_asked_for(plan, a)) {
-        edges_add(list, plan->limits.only.value);
+    if (asked_of(plan, a)) {
+        edges_add(list, asked_of(plan, a)->value);
         return;
     }
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
@@ -326,7 +344,7 @@ static bool make_legal(const size_plan *plan, argument *a, uint64_t from)
 {
     problem *p = plan->problem;
     char error[256];
-    const uint64_t most = is_asked_for(plan, a) ? 1 : 4096;
+    const uint64_t most = asked_of(plan, a) ? 1 : 4096;
     for (uint64_t value = from; value < from + most; value++) {
         a->integer = value;
         problem_status status = problem_measure(p, NULL, error, sizeof error);
@@ -341,19 +359,21 @@ static bool is_base(const size_plan *plan, uint64_t value)
     problem *p = plan->problem;
     char error[256];
     for (size_t i = 0; i < p->arg_count; i++) {
-        if (problem_is_size(&p->args[i]))
-            p->args[i].integer = is_asked_for(plan, &p->args[i]) ? plan->limits.only.value : value;
+        argument *a = &p->args[i];
+        if (problem_is_size(a))
+            a->integer = asked_of(plan, a) ? asked_of(plan, a)->value : value;
     }
     return problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
 }
 
-/* A base on which the rules hold: all sizes equal, as small as that can be, or from the one that is asked for on. */
+/* A base on which the rules hold: all sizes equal, as small as that can be, or from one that is asked for on. */
 static bool find_base(size_plan *plan)
 {
     enum { MOST = 65536 };
-    uint64_t from[] = {2, plan->limits.only.value};
-    for (int i = 0; i < (plan->limits.only.name[0] ? 2 : 1); i++) {
-        for (uint64_t value = from[i]; value <= from[i] + MOST; value++) {
+    const asked_sizes *only = &plan->limits.only;
+    for (size_t i = 0; i <= only->count; i++) {
+        const uint64_t from = i == 0 ? 2 : only->items[i - 1].value;
+        for (uint64_t value = from; value <= from + MOST; value++) {
             if (is_base(plan, value))
                 return true;
         }

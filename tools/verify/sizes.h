@@ -6,9 +6,21 @@
 
 /* An argument's value. */
 typedef struct size_value {
-    char name[32]; /* empty: of none */
+    char name[32];
     uint64_t value;
 } size_value;
+
+enum { MOST_ASKED = 16 };
+typedef struct asked_sizes {
+    size_value items[MOST_ASKED];
+    size_t count;
+} asked_sizes;
+
+/* Null: nothing is asked for of this argument. */
+const size_value *asked_find(const asked_sizes *asked, const char *name);
+
+/* "k is 4096 and n is 11008" */
+void asked_describe(const asked_sizes *asked, char *text, size_t bytes);
 
 enum { DEFAULT_ELEMENTS = 1 << 18 }; /* of max_elements */
 
@@ -16,7 +28,7 @@ typedef struct size_limits {
     uint64_t max_elements; /* of all buffers of a problem together */
     uint64_t max_problems; /* per variant */
     uint64_t big;          /* when not 0: one more size near this */
-    size_value only;       /* sizes with this alone: see size_plan */
+    asked_sizes only;      /* only sizes with these values: see size_plan */
     bool is_full;          /* every input at every size, and every size with every other */
 } size_limits;
 
@@ -27,8 +39,8 @@ typedef struct size_rest {
     size_t count;
 } size_rest;
 
-/* A growing list of problems' scalars. Where limits.only asks for a value, those that have it are noted; once is_replacing
- * is set, all, with that value in the place of theirs. */
+/* A growing list of problems' scalars. Where limits.only asks for values, those that have them are noted; once is_replacing
+ * is set, all, with those values in the place of theirs. */
 typedef struct kiln_size_plan {
     problem *problem; /* scratch: its scalars are what size_plan_add notes */
     size_limits limits;
@@ -54,7 +66,7 @@ void size_plan_add(size_plan *plan);
 /* The same, whatever max_elements says, up to its default: of sizes without which a part of the kernel does not run. */
 void size_plan_add_always(size_plan *plan);
 
-/* What the argument will be for size_plan_add: `otherwise`, or the value in its place. For plans that derive scalars from
+/* What the argument will be for size_plan_add: `otherwise`, or the value asked for. For plans that derive scalars from
  * others, as strides from lengths. */
 uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t otherwise);
 

@@ -66,9 +66,12 @@ static void choose_variants(program *p)
 
 static bool has_own_image(const program *p, const manifest_variant *v)
 {
-    const kiln_device *here = &p->device.loader.device;
-    const kiln_image *taken = kiln_select(here, kiln_find(p->index, v->key)->module);
-    return taken && taken->sm == here->sm;
+    kiln_device here = p->device.loader.device;
+    kiln_module images = *kiln_find(p->index, v->key)->module;
+    if (p->shipped && shipped_images(p->shipped, v->id, &images))
+        here.ptx_only = 0;
+    const kiln_image *taken = kiln_select(&here, &images);
+    return taken && taken->sm == here.sm;
 }
 
 static void keep_own_images(program *p)
@@ -222,6 +225,11 @@ static int run_all(program *p)
         return VERIFY_EXIT_WRONG;
     results_drop_missing(&all);
     int status = report_end(&all);
+    if (p->shipped && p->chosen_count == 0) {
+        fprintf(stderr, "kiln-verify: nothing was verified: the bundle ships no image for %s\n",
+                p->device.name);
+        status = VERIFY_EXIT_WRONG;
+    }
     if (status == VERIFY_EXIT_NO_DEVICE)
         status = p->options.part.of > 1 ? VERIFY_EXIT_OK : fail_all_skipped(p, all.count);
     const bool is_written = !json || results_write(&all, json);
@@ -268,6 +276,13 @@ static int run_on_device(program *p)
     return p->options.is_listing ? list_variants(p) : run_all(p);
 }
 
+static bool may_write(const options *o)
+{
+    const out_form *json = o->mutants ? &trials_form : &results_form;
+    return (!o->json || out_may_open(o->json, o->replaces_all ? NULL : json)) &&
+           (!o->junit || out_may_open(o->junit, o->replaces_all ? NULL : &junit_form));
+}
+
 static int run_program(program *p)
 {
     char error[1024];
@@ -282,8 +297,7 @@ static int run_program(program *p)
     const bool needs_device = p->options.part.of > 1 || p->options.wants_own_images;
     if (p->options.is_listing && !needs_device)
         return list_variants(p);
-    if (!read_real_data(p) || (p->options.json && !out_may_open(p->options.json)) ||
-        (p->options.junit && !out_may_open(p->options.junit)) ||
+    if (!read_real_data(p) || !may_write(&p->options) ||
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
     setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
@@ -314,6 +328,7 @@ static int run_command(program *p, int argc, char **argv, const char *manifest_t
     if (p->manifest && kiln_verify_shipped)
         p->shipped =
             manifest_read(&p->memory, kiln_verify_shipped, strlen(kiln_verify_shipped), error, sizeof error);
+    p->options.run.shipped = p->shipped;
     if (!p->manifest || (kiln_verify_shipped && !p->shipped)) {
         fprintf(stderr, "kiln-verify: %s\n", error);
         return VERIFY_EXIT_WRONG;

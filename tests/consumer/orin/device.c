@@ -70,11 +70,11 @@ static bool open_context(device *d)
            called(d, "cuStreamCreate", d->stream_create(&d->stream, 0));
 }
 
-bool device_open(device *d, const char *path)
+bool device_open(device *d, const char *path, bool ptx_only)
 {
     static char jit_log[8192];
     const kiln_options options = {
-        .check_image = kiln_check_image, .log = jit_log, .log_bytes = sizeof jit_log};
+        .check_image = kiln_check_image, .log = jit_log, .log_bytes = sizeof jit_log, .ptx_only = ptx_only};
     return open_driver(d, path) && open_context(d) &&
            device_launched(d,
                            kiln_open(&d->loader, &d->driver, &orin_bundle, d->slots, ORIN_SLOTS, &options));

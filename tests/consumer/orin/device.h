@@ -41,8 +41,9 @@ typedef struct device {
     int version; /* that the driver reports: 1000 * major + 10 * minor of CUDA */
 } device;
 
-/* Opens device 0 of the driver at `path`; null: libcuda.so.1. `d` must be all zeros. */
-bool device_open(device *d, const char *path);
+/* Opens device 0 of the driver at `path`; null: libcuda.so.1. `d` must be all zeros. With ptx_only no cubin is loaded, as the
+ * emulated driver needs it. */
+bool device_open(device *d, const char *path, bool ptx_only);
 void device_close(device *d);
 
 /* Device memory of at least one byte; with `data` a copy of it, otherwise zeros. 0 on failure. */

@@ -55,12 +55,20 @@ int main(int argc, char **argv)
 {
     static device d;
     static model m;
-    const bool is_full = argc > 1 && strcmp(argv[1], "--full") == 0;
-    if (argc > 2 + is_full || (!is_full && argc > 1 && argv[1][0] == '-')) {
-        fputs("usage: orin-layer [--full] [DRIVER]\n", stderr);
+    bool is_full = false, ptx_only = false;
+    int at = 1;
+    for (; at < argc; at++)
+        if (strcmp(argv[at], "--full") == 0)
+            is_full = true;
+        else if (strcmp(argv[at], "--ptx") == 0)
+            ptx_only = true;
+        else
+            break;
+    if (argc > at + 1 || (at < argc && argv[at][0] == '-')) {
+        fputs("usage: orin-layer [--full] [--ptx] [DRIVER]\n", stderr);
         return 2;
     }
-    const bool ok = device_open(&d, argv[1 + is_full]) && run(&m, &d, is_full ? &full : &small);
+    const bool ok = device_open(&d, argv[at], ptx_only) && run(&m, &d, is_full ? &full : &small);
     if (ok)
         puts("right");
     model_close(&m);

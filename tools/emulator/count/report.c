@@ -1,12 +1,14 @@
 /* The report of a launch: one JSON object per line in the file that KILN_EMU_REPORT names, which the process's first
    launch empties. KILN_EMU_REPORT_LINES=1 adds every instruction that was executed, with its line of the PTX text. A launch
    that failed has its result and no counters, since how far its blocks came is chance. */
+#define _POSIX_C_SOURCE 200809L /* S_ISREG */
 #include "count.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const kind_names[EMU_ACCESS_KINDS] = {"read", "write", "atomic"};
 
@@ -267,9 +269,11 @@ static void write_lines(FILE *f, const emu_counts *c)
 
 /* ---- the file ------------------------------------------------------------------------------------------------------ */
 
+#define LINE_BEGINS "{\"launch\":"
+
 static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
 {
-    fprintf(f, "{\"launch\":%" PRIu64 ",\"kernel\":", l->serial);
+    fprintf(f, LINE_BEGINS "%" PRIu64 ",\"kernel\":", l->serial);
     write_string(f, l->program->kernel->name);
     fprintf(f, ",\"device\":\"sm_%u\"", l->device_number);
     write_triple(f, "grid", l->grid);
@@ -288,11 +292,38 @@ static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
     fputs("}\n", f);
 }
 
+/* Whether the file is new, or empty, or a report. */
+static bool may_replace(const char *path)
+{
+    char front[sizeof LINE_BEGINS] = "";
+    struct stat about;
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0)
+        return true;
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return true; /* writing says why */
+    front[fread(front, 1, sizeof front - 1, f)] = '\0';
+    fclose(f);
+    return strcmp(front, LINE_BEGINS) == 0;
+}
+
 void emu_write_report(const emu_launch *l, const char *path)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool is_begun;
+    static bool is_begun, is_refused;
     pthread_mutex_lock(&lock);
+    if (!is_begun && !is_refused && !may_replace(path)) {
+        is_refused = true;
+        fprintf(
+            stderr,
+            "kiln emulator: KILN_EMU_REPORT: %s is no report of an earlier run, so it stays; no report is "
+            "written\n",
+            path);
+    }
+    if (is_refused) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
     FILE *f = fopen(path, is_begun ? "a" : "w");
     if (f) {
         write_launch(f, l->counts, l);

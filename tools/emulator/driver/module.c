@@ -372,7 +372,9 @@ static CUresult load_image(CUcontext context, CUmodule *module, const char *imag
     emu_log log = {0}, notes = {0};
     CUresult r = CUDA_ERROR_NO_BINARY_FOR_GPU;
     if (is_machine_code(image))
-        emu_log_append(&log, "the image is machine code; the emulated driver takes PTX text only\n");
+        emu_log_append(
+            &log,
+            "the image is machine code; the emulated driver takes PTX only: with kiln, set ptx_only of kiln_options\n");
     else
         r = load_module(context, image, &log, &notes, module);
     give_log(jit->info_log, jit->info_room, jit->info_size, notes.text, notes.size);

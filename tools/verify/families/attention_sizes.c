@@ -106,10 +106,11 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
         [FAR_QUERIES] = LENGTHS_BY_OFFSETS, [ONE_VALUE] = LENGTHS_BY_OFFSETS,
         [ONE_ROW] = LENGTHS_BY_OFFSETS,     [COUNTED] = LENGTHS_BY_OFFSETS};
     layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING || where == COUNTED ? GAPS : where;
-    if (plan->is_replacing && strncmp(plan->limits.only.name, "out_", strlen("out_")) == 0) {
-        plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
-        return;
-    }
+    for (size_t i = 0; plan->is_replacing && i < plan->limits.only.count; i++)
+        if (strncmp(plan->limits.only.items[i].name, "out_", strlen("out_")) == 0) {
+            plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
+            return;
+        }
     n.batch = size_plan_value(plan, "batch", n.batch);
     n.q_heads = size_plan_value(plan, "q_heads", n.q_heads);
     n.kv_heads = size_plan_value(plan, "kv_heads", n.kv_heads);

@@ -242,6 +242,8 @@ static void write_all(FILE *out, const trials *t, const manifest *m, const devic
     fputs("\n  ]\n}\n", out);
 }
 
+const out_form trials_form = {"{\n  \"bundle\": ", "\n  \"not_loaded\": "};
+
 bool trials_write_json(const trials *t, const manifest *m, const device *d, const options *o)
 {
     out_file f;

@@ -2,6 +2,7 @@
 #ifndef VERIFY_MUTATE_TRIAL_H
 #define VERIFY_MUTATE_TRIAL_H
 
+#include "../files.h"
 #include "../options.h"
 #include "draw.h"
 
@@ -41,6 +42,7 @@ int mutants_run(device *d, const manifest *m, const manifest_variant *const *var
 void trials_report(const trials *t, const options *o);
 
 /* False after a message on stderr. */
+extern const out_form trials_form;
 bool trials_write_json(const trials *t, const manifest *m, const device *d, const options *o);
 
 /* Killed of those that count, in percent: 100 when none counts. */
