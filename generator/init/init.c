@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "choose/choose.h"
@@ -73,7 +74,7 @@ static bool read_options(project *p)
         diagnose(p->d, at, message_bundle_not_identifier,
                  arena_format(p->arena, "'%s'", quote_text(p->arena, name)));
     else if (words_contain(other_targets, name))
-        diagnose(p->d, at, "expected the name of no other target, found '%s'", name);
+        diagnose(p->d, at, "'%s' is a target of the project already; choose another name", name);
     p->d->has_usage = p->d->count > before;
     if (p->d->has_usage)
         return false;
@@ -191,22 +192,58 @@ static const plan *try_config(const project *p, const char *config, const char *
     return try_read(p, config, &options, why);
 }
 
+/* Null, or why kiln refuses an item. */
+static const char *refusal_of(const project *p, const init_item *item)
+{
+    const char *why;
+    text alone = text_new(p->arena);
+    text_printf(&alone, "bundle: %s\ntargets: [%s]\nkernels:\n", p->name, p->targets);
+    items_print(&alone, item);
+    return try_config(p, alone.data, &why) ? NULL : first_error(p->arena, why);
+}
+
+/* Leaves an item the calls that kiln takes; each of the others becomes an item of its own, refused. */
+static void split_refused(project *p, size_t i)
+{
+    const init_item whole = p->items.items[i];
+    init_item taken = whole;
+    taken.calls = NULL;
+    taken.call_count = taken.call_capacity = 0;
+    taken.refusal = NULL;
+    for (size_t k = 0; k < whole.call_count; k++) {
+        init_item one = whole;
+        one.calls = arena_copy(p->arena, &whole.calls[k], sizeof *whole.calls);
+        one.call_count = one.call_capacity = 1;
+        one.refusal = refusal_of(p, &one);
+        init_items *all = &p->items;
+        if (one.refusal)
+            *(init_item *)arena_push(p->arena, (void **)&all->items, &all->count, &all->capacity,
+                                     sizeof *all->items) = one;
+        else
+            *(init_call *)arena_push(p->arena, (void **)&taken.calls, &taken.call_count, &taken.call_capacity,
+                                     sizeof *taken.calls) = whole.calls[k];
+    }
+    if (taken.call_count > 0 && taken.call_count < whole.call_count)
+        p->items.items[i] = taken;
+    else /* all are refused, or each is taken alone: the item's reason stays */
+        p->items.count -= whole.call_count - taken.call_count;
+}
+
 /* Items that kiln refuses become comments. */
 static bool choose(project *p)
 {
     const char *why;
-    size_t left = p->items.count;
+    const size_t count = p->items.count;
+    size_t left = count;
     p->plan = left > 0 ? try_config(p, config_text(p), &why) : NULL;
     if (p->plan)
         return true;
-    for (size_t i = 0; i < p->items.count; i++) {
-        text alone = text_new(p->arena);
-        text_printf(&alone, "bundle: %s\ntargets: [%s]\nkernels:\n", p->name, p->targets);
-        items_print(&alone, &p->items.items[i]);
-        if (try_config(p, alone.data, &why))
-            continue;
-        p->items.items[i].refusal = first_error(p->arena, why);
-        left--;
+    for (size_t i = 0; i < count; i++) {
+        p->items.items[i].refusal = refusal_of(p, &p->items.items[i]);
+        if (p->items.items[i].refusal && p->items.items[i].call_count > 1)
+            split_refused(p, i);
+        if (p->items.items[i].refusal)
+            left--;
     }
     if (left == 0) {
         diagnose(p->d, (place){.file = p->options->model ? p->options->model : "--targets"},
@@ -248,11 +285,47 @@ static const char *file_path(arena *a, const init_options *options, int file)
     return options->folder ? arena_format(a, "%s/%s", options->folder, names[file]) : names[file];
 }
 
+/* Whether there is anything at the path, even a link to nowhere. */
+static bool is_there(const char *path)
+{
+    struct stat s;
+    return lstat(path, &s) == 0;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Whether the folder is there, or can be made in one that is. */
+static bool check_folder(arena *a, const init_options *options, diagnostics *d)
+{
+    if (!options->folder)
+        return true;
+    size_t length = strlen(options->folder);
+    while (length > 1 && options->folder[length - 1] == '/')
+        length--;
+    const char *path = arena_string(a, options->folder, length), *parent = folder_of(a, path);
+    const place at = {.file = *path ? path : "DIR"};
+    const int before = d->count;
+    if (!*path)
+        diagnose(d, at, "expected the name of a folder, found an empty one");
+    else if (strchr(path, ';'))
+        diagnose(d, at, "expected a folder without ';' in its name, which ends an element of CMake's lists");
+    else if (is_there(path) && !is_folder(path))
+        diagnose(d, at, "expected a folder, found something else of this name");
+    else if (!is_there(path) && !is_folder(parent))
+        diagnose(d, at, "cannot make the folder: expected a folder '%s' to make it in, found none",
+                 quote_text(a, parent));
+    return d->count == before;
+}
+
 static bool are_new(arena *a, const init_options *options, diagnostics *d)
 {
     const int before = d->count;
     for (int i = 0; i < INIT_FILES; i++)
-        if (file_exists(file_path(a, options, i)))
+        if (is_there(file_path(a, options, i)))
             diagnose(d, (place){.file = file_path(a, options, i)},
                      "expected no such file, found one: kiln init replaces none");
     return d->count == before;
@@ -330,8 +403,8 @@ static void print_next(arena *a, const init_options *options, const init_texts *
 bool init_project(arena *a, family_list families, const init_options *options, FILE *out, diagnostics *d)
 {
     init_texts made;
-    if (!are_new(a, options, d) || !init_make(a, families, options, &made, d) ||
-        !write_files(a, options, &made, d))
+    if (!check_folder(a, options, d) || !are_new(a, options, d) ||
+        !init_make(a, families, options, &made, d) || !write_files(a, options, &made, d))
         return false;
     if (out)
         print_next(a, options, &made, out);

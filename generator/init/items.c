@@ -99,7 +99,8 @@ typedef struct product {
     const model_matrix *matrices[3];
     const char *names[3]; /* "blk.0.attn_q" of each */
     size_t count;
-    bool is_normed; /* its input is the state: f32, after a norm */
+    bool reads_state; /* its input is f32 */
+    bool is_normed;   /* after a norm */
     const char *y, *epilogue;
 } product;
 
@@ -147,7 +148,7 @@ static void add_linear(const maker *k, const product *p, bool is_in_prompts)
              (init_word[]){{"format", first->format},
                            {"norm", norm_of(k, p)},
                            {"activation", "exact"},
-                           {"x", p->is_normed ? "f32" : "f16"},
+                           {"x", p->reads_state ? "f32" : "f16"},
                            {"y", p->y},
                            {"epilogue", epilogue_of(p)},
                            {"matrices", matrices},
@@ -158,7 +159,7 @@ static void add_linear(const maker *k, const product *p, bool is_in_prompts)
     const init_word rows = {"m", range(k, LEAST_PROMPT, k->prompt)};
     const init_word quantised[] = {{"m", number(k, LEAST_PROMPT)}, {"k", number(k, first->columns)}, {0}};
     add_call(k, "q8_quantize", "activations in 8 bits, which products for a prompt read",
-             (init_word[]){{"type", p->is_normed ? "f32" : "f16"}, {"norm", norm_of(k, p)}, {0}},
+             (init_word[]){{"type", p->reads_state ? "f32" : "f16"}, {"norm", norm_of(k, p)}, {0}},
              arena_format(k->arena, "%s: input", p->what), 1, rows, quantised);
     fill_sizes(k, p, LEAST_PROMPT, sizes);
     add_call(k, "linear", arena_format(k->arena, "%s, for a prompt", p->comment),
@@ -244,13 +245,16 @@ static void add_hidden(const maker *k, uint32_t layer)
 {
     const model_matrix *all = k->m->layers[layer].matrices, *gate = &all[MODEL_GATE], *up = &all[MODEL_UP],
                        *down = &all[MODEL_DOWN];
-    const product like = {
-        .is_normed = k->m->has_ffn_norm, .y = "f16", .epilogue = "none", .comment = ": the hidden layer"};
+    const product like = {.reads_state = true,
+                          .is_normed = k->m->has_ffn_norm,
+                          .y = "f16",
+                          .epilogue = "none",
+                          .comment = ": the hidden layer"};
     const bool is_both =
         up->format && !gate->format && down->format && up->rows % 2 == 0 && down->columns == up->rows / 2;
     const bool is_pair =
         gate->format && up->format && are_multiplied_at_once(gate, up) && gate->rows == up->rows;
-    if (strcmp(k->m->family, "linear") == 0 && !up->has_bias && (is_both || is_pair)) {
+    if (strcmp(k->m->family, "linear") == 0 && k->m->gate && !up->has_bias && (is_both || is_pair)) {
         model_matrix *half = arena_copy(k->arena, up, sizeof *up);
         half->rows = is_both ? up->rows / 2 : up->rows;
         product p = like;
@@ -263,30 +267,40 @@ static void add_hidden(const maker *k, uint32_t layer)
         add_product(k, &p, true);
         return;
     }
-    if (gate->format || up->format)
+    if (strcmp(k->m->family, "linear") != 0) {
+        if (k->m->gate && gate->format)
+            model_note(k->arena, k->m, "%s(gate) * up: kiln's kernels for %s do not have it.",
+                       strcmp(k->m->gate, "geglu") == 0 ? "GELU" : "SiLU",
+                       strcmp(k->m->family, "nf4_gemm") == 0 ? "NF4" : "NVFP4");
+    } else if (gate->format || up->format) {
         model_note(
             k->arena, k->m,
             "The activation of the hidden layer: kiln has it only in a product of gate and up that have one "
             "format and no biases.");
+    }
     add_roles(k, layer, (model_role[]){MODEL_GATE, MODEL_UP}, 2, &like);
 }
 
-/* A product whose result joins the state. */
-static void add_last(const maker *k, uint32_t layer, model_role role, bool has_post_norm)
+/* A product whose result joins the state, if nothing changes it before. */
+static void add_last(const maker *k, uint32_t layer, model_role role, bool is_changed)
 {
     const product like = {.y = "f32",
-                          .epilogue = has_post_norm ? "none" : "residual",
-                          .comment = has_post_norm ? "" : ": added to the state"};
+                          .epilogue = is_changed ? "none" : "residual",
+                          .comment = is_changed ? "" : ": added to the state"};
     add_roles(k, layer, &role, 1, &like);
 }
 
 static void add_layer(const maker *k, uint32_t layer)
 {
-    const product in = {.is_normed = k->m->has_attention_norm, .y = "f16", .epilogue = "none", .comment = ""};
+    const product in = {.reads_state = true,
+                        .is_normed = k->m->has_attention_norm,
+                        .y = "f16",
+                        .epilogue = "none",
+                        .comment = ""};
     add_roles(k, layer, (model_role[]){MODEL_QKV, MODEL_Q, MODEL_K, MODEL_V}, 4, &in);
-    add_last(k, layer, MODEL_OUTPUT, k->m->has_attention_post_norm);
+    add_last(k, layer, MODEL_OUTPUT, k->m->has_attention_post_norm || k->m->has_scaled_results);
     add_hidden(k, layer);
-    add_last(k, layer, MODEL_DOWN, k->m->has_ffn_post_norm);
+    add_last(k, layer, MODEL_DOWN, k->m->has_ffn_post_norm || k->m->has_scaled_results);
 }
 
 /* ---- what is not a product ---------------------------------------------------------------------------------------- */
@@ -294,6 +308,10 @@ static void add_layer(const maker *k, uint32_t layer)
 static void add_embedding(const maker *k)
 {
     const model_matrix *w = &k->m->embedding;
+    if (k->m->has_scaled_embedding)
+        model_note(k->arena, k->m,
+                   "The embedding's rows are multiplied by sqrt(%s): kiln has no kernel for it.",
+                   number(k, k->m->width));
     if (strcmp(k->m->family, "linear") != 0) {
         model_note(k->arena, k->m, "The embedding's rows: kiln looks up rows of GGUF's formats only.");
         return;
@@ -314,6 +332,7 @@ static void add_head(const maker *k)
                        .comment = "the head",
                        .matrices = {&k->m->head},
                        .count = 1,
+                       .reads_state = true,
                        .is_normed = true,
                        .y = "f32",
                        .epilogue = "none"};
@@ -328,6 +347,12 @@ static void add_rotation(const maker *k)
         model_note(
             k->arena, k->m,
             "Positions are not rotated: append K and V to the cache with rope and rotary_dim 0, or by a copy.");
+        return;
+    }
+    if (m->rotary_dim % 16 != 0) {
+        model_note(k->arena, k->m,
+                   "Positions: kiln's rope rotates a multiple of 16 elements of a head, not %s.",
+                   number(k, m->rotary_dim));
         return;
     }
     if (!has_equal_rows)
@@ -354,7 +379,7 @@ static void add_attention(const maker *k)
     if (m->window > 0)
         model_note(
             k->arena, k->m,
-            "A sliding window of %s keys: set window.left of attention's arguments in the layers that have it.",
+            "A sliding window: set 'window.left' to %s in the layers that have it (the query's own key counts).",
             number(k, m->window));
     add_call(
         k, "attention", "a token, or a prompt, over the cache",
@@ -378,6 +403,9 @@ void items_of_model(arena *a, model_facts *m, init_items *items)
         model_note(a, m, "LayerNorm: kiln has only RMSNorm. Apply LayerNorm before these products.");
     if (m->has_attention_post_norm || m->has_ffn_post_norm)
         model_note(a, m, "A norm between a product and its sum with the state: kiln has no kernel for it.");
+    if (m->has_attention_norm && !m->has_ffn_norm && !m->has_ffn_post_norm)
+        model_note(a, m,
+                   "The hidden layer has no norm of its own: it reads what the products of attention read.");
     add_embedding(&k);
     for (uint32_t layer = 0; layer < m->layer_count; layer++)
         add_layer(&k, layer);
@@ -385,7 +413,7 @@ void items_of_model(arena *a, model_facts *m, init_items *items)
     if (m->has_attention) {
         add_rotation(&k);
         add_attention(&k);
-    } else {
+    } else if (m->heads == 0) {
         model_note(a, m, "Attention: the file does not say how many heads it has.");
     }
 }

@@ -131,9 +131,13 @@ static const char *rope_text(const writer *w, const init_item *item)
 static const char *attention_text(const writer *w, const init_item *item)
 {
     const char *head_dim_v = param_of(item, "head_dim_v");
-    return arena_format(w->arena, "%s, %s, ",
-                        strcmp(head_dim_v, "0") == 0 ? param_of(item, "head_dim") : head_dim_v,
-                        real_text(w, w->m->softcap));
+    const model_facts *m = w->m;
+    const double query_scalar = m->scale > 0          ? 1
+                                : m->query_scalar > 0 ? m->query_scalar
+                                                      : (double)m->head_dim;
+    return arena_format(
+        w->arena, "%s, %s, %s, %s, ", strcmp(head_dim_v, "0") == 0 ? param_of(item, "head_dim") : head_dim_v,
+        real_text(w, m->softcap), real_text(w, m->scale > 0 ? m->scale : 1), real_text(w, query_scalar));
 }
 
 static const char *nf4_text(const writer *w, const init_item *item)

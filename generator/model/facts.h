@@ -34,7 +34,7 @@ typedef struct model_layer {
 
 typedef enum model_norm { MODEL_NORM_NONE, MODEL_NORM_RMS, MODEL_NORM_LAYER } model_norm;
 
-enum { MODEL_MOST_LAYERS = 1024 };
+enum { MODEL_MOST_LAYERS = 1024, MODEL_USUAL_CONTEXT = 2048 };
 
 /* A number is 0 where the file does not say it. */
 typedef struct model_facts {
@@ -46,25 +46,23 @@ typedef struct model_facts {
     uint32_t layer_count;
     model_matrix embedding, head;
     uint64_t width, heads, kv_heads, head_dim, head_dim_v, rotary_dim, context, window;
-    double eps, rope_base, softcap; /* softcap: of attention's scores */
-    const char *rope_pairs;         /* "halves" or "neighbours"; null: positions are not rotated */
-    const char *gate;               /* "swiglu" or "geglu" */
+    double eps, rope_base;
+    double softcap, scale,
+        query_scalar;       /* attention's scores are multiplied by scale, or 1 / sqrt(query_scalar) */
+    const char *rope_pairs; /* "halves" or "neighbours"; null: positions are not rotated */
+    const char *gate;       /* "swiglu" or "geglu"; null: none that kiln has */
     model_norm norm;
     bool has_attention_norm, has_ffn_norm;           /* before the products */
     bool has_attention_post_norm, has_ffn_post_norm; /* before the sum with the state */
-    bool has_attention;                              /* false: none that kiln's attention computes */
-    const char **notes; /* what the model needs beside these: a line each, printable */
+    bool has_scaled_embedding;                       /* its rows are multiplied by sqrt(width) */
+    bool has_scaled_results; /* of attention and the hidden layer, before the sum with the state */
+    bool has_attention;      /* false: none that kiln's attention computes */
+    const char **notes;      /* what the model needs beside these: a line each, printable */
     size_t note_count, note_capacity;
 } model_facts;
 
 /* Adds a line, unless it is there. */
 __attribute__((format(printf, 3, 4))) void model_note(arena *a, model_facts *m, const char *format, ...);
-
-/* What the name of an architecture, as GGUF files have it, says: rope_pairs and gate. An unknown one is a note. */
-void model_set_architecture(arena *a, model_facts *m, const char *name);
-
-/* Fills in what follows from the rest: sizes of heads from matrices, and notes for what does not fit together. */
-void model_complete(arena *a, model_facts *m);
 
 /* Reads a GGUF file's header; tensors overrule keys. False after a diagnostic. */
 bool model_read_gguf(arena *a, const char *path, model_facts *m, diagnostics *d);

@@ -5,22 +5,63 @@
 
 #include "facts.h"
 #include "gguf.h"
+#include "support/words.h"
 
-enum { MOST_SHOWN = 64 };
+enum { MOST_SHOWN = 64, MOST_SIZE = 1 << 20 };
 
 typedef struct reader {
     arena *arena;
     const gguf_file *file;
     model_facts *m;
+    diagnostics *d;
 } reader;
+
+__attribute__((format(printf, 2, 3))) static bool refuse(const reader *r, const char *format, ...)
+{
+    va_list arguments;
+    text t = text_new(r->arena);
+    va_start(arguments, format);
+    text_vprintf(&t, format, arguments);
+    va_end(arguments);
+    diagnose(r->d, (place){.file = gguf_path(r->file)}, "key '%s.%s", r->m->architecture, t.data);
+    return false;
+}
+
+/* ---- architectures ------------------------------------------------------------------------------------------------ */
+
+/* Source: llama_model_rope_type and the graphs of llama.cpp. */
+static const char rotates_neighbours[] =
+    "llama llama4 deci baichuan starcoder internlm2 minicpm xverse command-r cohere2 olmo arctic deepseek deepseek2 "
+    "chatglm glm4 granite granitemoe smollm3 ernie4_5 arcee";
+static const char rotates_halves[] =
+    "falcon grok dbrx stablelm bitnet qwen qwen2 qwen2moe qwen3 qwen3moe olmo2 olmoe phi2 phi3 phimoe plamo gemma "
+    "gemma2 gemma3 starcoder2 openelm gptneox orion nemotron exaone exaone4 minicpm3 gpt-oss";
+static const char rotates_nothing[] = "gpt2 mpt bloom refact jais";
+static const char has_gelu_gate[] = "gemma gemma2 gemma3";
+
+static void set_architecture(const reader *r, const char *name)
+{
+    model_facts *m = r->m;
+    m->architecture = name;
+    m->gate = words_contain(has_gelu_gate, name) ? "geglu" : "swiglu";
+    m->rope_pairs = words_contain(rotates_neighbours, name) ? "neighbours" : "halves";
+    m->has_scaled_embedding = words_contain(has_gelu_gate, name);
+    if (words_contain(rotates_nothing, name))
+        m->rope_pairs = NULL;
+    else if (!words_contain(rotates_neighbours, name) && !words_contain(rotates_halves, name))
+        model_note(
+            r->arena, m,
+            "The architecture '%s' is unknown to kiln: a SiLU gate and rotated halves of heads are assumed.",
+            name);
+}
 
 /* ---- keys --------------------------------------------------------------------------------------------------------- */
 
 typedef enum effect {
-    NUMBER,  /* one of the facts, at `place` */
-    REAL,    /* the same, a float */
-    NOTHING, /* changes no kernel */
-    NEEDED,  /* the note, where the value is not `usual` */
+    NUMBER,  /* one of the facts, at `place`, from `least` to `most` */
+    REAL,    /* the same, a float; least 1: above 0 */
+    NOTHING, /* changes no kernel; a number from `least` to `most`, unless that is 0 */
+    NEEDED,  /* where the value is not `usual`, the note, and the bool at `place` unless that is 0 */
 } effect;
 
 /* Keys that begin with the architecture's name. Any other such key is a note, since it may change the model. */
@@ -28,36 +69,42 @@ static const struct known_key {
     const char *name;
     effect effect;
     size_t place;
+    uint32_t least, most;
     const char *usual, *note;
 } known_keys[] = {
-    {"attention.head_count", NUMBER, offsetof(model_facts, heads), NULL, NULL},
-    {"attention.head_count_kv", NUMBER, offsetof(model_facts, kv_heads), NULL, NULL},
-    {"attention.key_length", NUMBER, offsetof(model_facts, head_dim), NULL, NULL},
-    {"attention.value_length", NUMBER, offsetof(model_facts, head_dim_v), NULL, NULL},
-    {"attention.sliding_window", NUMBER, offsetof(model_facts, window), NULL, NULL},
-    {"context_length", NUMBER, offsetof(model_facts, context), NULL, NULL},
-    {"embedding_length", NUMBER, offsetof(model_facts, width), NULL, NULL},
-    {"rope.dimension_count", NUMBER, offsetof(model_facts, rotary_dim), NULL, NULL},
-    {"attention.layer_norm_rms_epsilon", REAL, offsetof(model_facts, eps), NULL, NULL},
-    {"attention.layer_norm_epsilon", REAL, offsetof(model_facts, eps), NULL, NULL},
-    {"attn_logit_softcapping", REAL, offsetof(model_facts, softcap), NULL, NULL},
-    {"rope.freq_base", REAL, offsetof(model_facts, rope_base), NULL, NULL},
-    {"block_count", NOTHING, 0, NULL, NULL},
-    {"feed_forward_length", NOTHING, 0, NULL, NULL},
-    {"vocab_size", NOTHING, 0, NULL, NULL},
-    {"tensor_data_layout", NOTHING, 0, NULL, NULL},
-    {"rope.scaling.original_context_length", NOTHING, 0, NULL, NULL},
-    {"rope.scaling.finetuned", NOTHING, 0, NULL, NULL},
-    {"expert_count", NEEDED, 0, "0", "a product over chosen experts, which kiln lacks"},
-    {"expert_used_count", NEEDED, 0, "0", "a product over chosen experts, which kiln lacks"},
-    {"use_parallel_residual", NEEDED, 0, "false", "attention and the hidden layer read the same state"},
-    {"final_logit_softcapping", NEEDED, 0, "0", "logits become c * tanh(logit / c), which kiln lacks"},
-    {"attention.max_alibi_bias", NEEDED, 0, "0", "ask attention for 'score: alibi'"},
-    {"attention.clamp_kqv", NEEDED, 0, "0", "Q, K and V are clamped, which kiln lacks"},
-    {"attention.causal", NEEDED, 0, "true", "ask attention for 'causal: false'"},
-    {"rope.scaling.type", NEEDED, 0, "none", "fill rope's frequencies accordingly"},
-    {"rope.scaling.factor", NEEDED, 0, "1", "fill rope's frequencies accordingly"},
-    {"rope.scale_linear", NEEDED, 0, "1", "fill rope's frequencies accordingly"},
+    {"attention.head_count", NUMBER, offsetof(model_facts, heads), 1, MOST_SIZE, NULL, NULL},
+    {"attention.head_count_kv", NUMBER, offsetof(model_facts, kv_heads), 1, MOST_SIZE, NULL, NULL},
+    {"attention.key_length", NUMBER, offsetof(model_facts, head_dim), 1, MOST_SIZE, NULL, NULL},
+    {"attention.value_length", NUMBER, offsetof(model_facts, head_dim_v), 1, MOST_SIZE, NULL, NULL},
+    {"attention.sliding_window", NUMBER, offsetof(model_facts, window), 0, UINT32_MAX, NULL, NULL},
+    {"context_length", NUMBER, offsetof(model_facts, context), 1, UINT32_MAX, NULL, NULL},
+    {"embedding_length", NUMBER, offsetof(model_facts, width), 1, MOST_SIZE, NULL, NULL},
+    {"rope.dimension_count", NUMBER, offsetof(model_facts, rotary_dim), 1, MOST_SIZE, NULL, NULL},
+    {"attention.layer_norm_rms_epsilon", REAL, offsetof(model_facts, eps), 1, 0, NULL, NULL},
+    {"attention.layer_norm_epsilon", REAL, offsetof(model_facts, eps), 1, 0, NULL, NULL},
+    {"attention.scale", REAL, offsetof(model_facts, scale), 1, 0, NULL, NULL},
+    {"attn_logit_softcapping", REAL, offsetof(model_facts, softcap), 0, 0, NULL, NULL},
+    {"rope.freq_base", REAL, offsetof(model_facts, rope_base), 1, 0, NULL, NULL},
+    {"block_count", NOTHING, 0, 1, MODEL_MOST_LAYERS, NULL, NULL},
+    {"feed_forward_length", NOTHING, 0, 0, 0, NULL, NULL},
+    {"vocab_size", NOTHING, 0, 0, 0, NULL, NULL},
+    {"tensor_data_layout", NOTHING, 0, 0, 0, NULL, NULL},
+    {"rope.scaling.original_context_length", NOTHING, 0, 0, 0, NULL, NULL},
+    {"rope.scaling.finetuned", NOTHING, 0, 0, 0, NULL, NULL},
+    {"expert_count", NOTHING, 0, 0, 0, NULL, NULL}, /* its tensors are a note */
+    {"expert_used_count", NOTHING, 0, 0, 0, NULL, NULL},
+    {"logit_scale", NEEDED, 0, 0, 0, "1", "logits are multiplied by it"},
+    {"embedding_scale", NEEDED, 0, 0, 0, "1", "the embedding's rows are multiplied by it"},
+    {"residual_scale", NEEDED, offsetof(model_facts, has_scaled_results), 0, 0, "1",
+     "the results of attention and of the hidden layer are multiplied by it before the sum with the state"},
+    {"use_parallel_residual", NEEDED, 0, 0, 0, "false", "attention and the hidden layer read the same state"},
+    {"final_logit_softcapping", NEEDED, 0, 0, 0, "0", "logits become c * tanh(logit / c), which kiln lacks"},
+    {"attention.max_alibi_bias", NEEDED, 0, 0, 0, "0", "ask attention for 'score: alibi'"},
+    {"attention.clamp_kqv", NEEDED, 0, 0, 0, "0", "Q, K and V are clamped, which kiln lacks"},
+    {"attention.causal", NEEDED, 0, 0, 0, "true", "ask attention for 'causal: false'"},
+    {"rope.scaling.type", NEEDED, 0, 0, 0, "none", "fill rope's frequencies accordingly"},
+    {"rope.scaling.factor", NEEDED, 0, 0, 0, "1", "fill rope's frequencies accordingly"},
+    {"rope.scale_linear", NEEDED, 0, 0, 0, "1", "fill rope's frequencies accordingly"},
 };
 
 /* Quotes and ends of lines do not reach the configuration. */
@@ -70,27 +117,38 @@ static const char *printable(const reader *r, const char *s, size_t size)
     return copy;
 }
 
-static void take_number(const reader *r, const struct known_key *known, const char *key)
+static bool take_number(const reader *r, const struct known_key *known, const char *key)
 {
     gguf_error error;
     uint32_t value;
-    if (gguf_get_u32(r->file, key, &value, &error))
-        *(uint64_t *)((char *)r->m + known->place) = value;
-    else /* an array: it differs from layer to layer */
+    if (!gguf_get_u32(r->file, key, &value, &error)) { /* an array: it differs from layer to layer */
         model_note(r->arena, r->m, "%s; the tensors alone are read.", error.text);
+        return true;
+    }
+    if (value < known->least || value > known->most)
+        return refuse(r, "%s': expected a number from %u to %u, found %u", known->name,
+                      (unsigned)known->least, (unsigned)known->most, (unsigned)value);
+    if (known->effect == NUMBER)
+        *(uint64_t *)((char *)r->m + known->place) = value;
+    return true;
 }
 
-static void take_real(const reader *r, const struct known_key *known, const char *key)
+static bool take_real(const reader *r, const struct known_key *known, const char *key)
 {
     gguf_error error;
     float value;
-    if (gguf_get_f32(r->file, key, &value, &error))
-        *(double *)((char *)r->m + known->place) = value > 0 && value <= 1e30f ? (double)value : 0;
-    else
+    if (!gguf_get_f32(r->file, key, &value, &error)) {
         model_note(r->arena, r->m, "%s.", error.text);
+        return true;
+    }
+    if (!(value >= (known->least > 0 ? 1e-30f : 0) && value <= 1e30f))
+        return refuse(r, "%s': expected a number %s, at most 1e30, found %.9g", known->name,
+                      known->least > 0 ? "above 0" : "from 0 on", (double)value);
+    *(double *)((char *)r->m + known->place) = (double)value;
+    return true;
 }
 
-static void read_key(const reader *r, const char *key, const char *name, uint64_t index)
+static bool read_key(const reader *r, const char *key, const char *name, uint64_t index)
 {
     char value[MOST_SHOWN];
     gguf_show_value(r->file, index, value, sizeof value);
@@ -98,16 +156,20 @@ static void read_key(const reader *r, const char *key, const char *name, uint64_
         const struct known_key *known = &known_keys[i];
         if (strcmp(known->name, name) != 0)
             continue;
-        if (known->effect == NUMBER)
-            take_number(r, known, key);
-        else if (known->effect == REAL)
-            take_real(r, known, key);
-        else if (known->effect == NEEDED && strcmp(value, known->usual) != 0)
+        if (known->effect == REAL)
+            return take_real(r, known, key);
+        if (known->most > 0)
+            return take_number(r, known, key);
+        const bool is_needed = known->effect == NEEDED && strcmp(value, known->usual) != 0;
+        if (is_needed && known->place > 0)
+            *(bool *)((char *)r->m + known->place) = true;
+        if (is_needed)
             model_note(r->arena, r->m, "%s is %s: %s.", key, printable(r, value, strlen(value)), known->note);
-        return;
+        return true;
     }
     model_note(r->arena, r->m, "%s is %s: kiln does not know what that changes.", key,
                printable(r, value, strlen(value)));
+    return true;
 }
 
 /* A file that has a part of the tensors. */
@@ -123,15 +185,16 @@ static void note_split(const reader *r, const gguf_string *name, uint64_t index)
                    printable(r, value, strlen(value)));
 }
 
-static bool read_keys(const reader *r, diagnostics *d)
+static bool read_keys(const reader *r)
 {
     gguf_string architecture;
     gguf_error error;
     if (!gguf_get_string(r->file, "general.architecture", &architecture, &error)) {
-        diagnose(d, (place){.file = gguf_path(r->file)}, "%s", error.text);
+        diagnose(r->d, (place){.file = gguf_path(r->file)}, "%s", error.text);
         return false;
     }
-    model_set_architecture(r->arena, r->m, printable(r, architecture.bytes, architecture.size));
+    set_architecture(r, printable(r, architecture.bytes, architecture.size));
+    bool ok = true;
     const size_t length = strlen(r->m->architecture);
     for (uint64_t i = 0; i < gguf_key_count(r->file); i++) {
         const gguf_string name = gguf_key_at(r->file, i);
@@ -140,9 +203,9 @@ static bool read_keys(const reader *r, diagnostics *d)
             memcmp(name.bytes, r->m->architecture, length) != 0)
             continue;
         const char *key = printable(r, name.bytes, name.size);
-        read_key(r, key, strlen(key) > length ? key + length + 1 : "", i);
+        ok = read_key(r, key, strlen(key) > length ? key + length + 1 : "", i) && ok;
     }
-    return true;
+    return ok;
 }
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------ */
@@ -156,12 +219,12 @@ typedef enum tensor_kind {
     NO_ATTENTION,
 } tensor_kind;
 
-static const char experts[] = "Experts (ffn_gate_inp, ffn_*_exps): kiln has no product over chosen experts.";
+static const char experts[] =
+    "Experts (ffn_gate_inp, ffn_*_exps): their products are missing here; kiln has no kernel that chooses experts.";
 static const char latent[] =
     "Latent attention (attn_q_a, attn_kv_a_mqa, attn_kv_b): kiln's attention takes it with head_dim 576 and "
     "head_dim_v 512, but its items are not derived here.";
-static const char head_norm[] =
-    "A norm of each head of Q and K (attn_q_norm, attn_k_norm): kiln has no kernel for it.";
+static const char head_norm[] = "A norm of Q and of K (attn_q_norm, attn_k_norm): kiln has no kernel for it.";
 
 /* Tensors of a layer, after "blk.N.". */
 static const struct known_tensor {
@@ -306,6 +369,63 @@ static void read_tensors(const reader *r)
         read_tensor(r, gguf_tensor_at(r->file, i));
 }
 
+/* ---- heads -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t rows_of(const model_facts *m, model_role role)
+{
+    return m->layer_count > 0 && m->layers[0].matrices[role].format ? m->layers[0].matrices[role].rows : 0;
+}
+
+/* The size of a head from a matrix of `heads` heads; where the keys say another, the matrix is right. */
+static bool set_head_dim(const reader *r, uint64_t *head_dim, uint64_t rows, uint64_t heads, const char *what,
+                         const char *key)
+{
+    if (rows == 0 || heads == 0)
+        return true;
+    if (rows % heads != 0)
+        return refuse(r, "%s': expected a divisor of %s %llu, found %llu", key, what,
+                      (unsigned long long)rows, (unsigned long long)heads);
+    *head_dim = rows / heads;
+    return true;
+}
+
+/* Fills in sizes of heads from matrices. llama.cpp scales the scores of the largest Gemma 2 and 3 by their width. */
+static bool complete(const reader *r)
+{
+    static const char heads_key[] = "attention.head_count", kv_heads_key[] = "attention.head_count_kv";
+    model_facts *m = r->m;
+    m->context = m->context ? m->context : MODEL_USUAL_CONTEXT;
+    if (m->heads == 0)
+        m->has_attention = false;
+    if (!m->has_attention)
+        return true;
+    m->kv_heads = m->kv_heads ? m->kv_heads : m->heads;
+    if (!set_head_dim(r, &m->head_dim, m->head_dim || rows_of(m, MODEL_Q) ? 0 : m->width, m->heads,
+                      "embedding_length", heads_key) ||
+        !set_head_dim(r, &m->head_dim, rows_of(m, MODEL_Q), m->heads, "attn_q's rows,", heads_key))
+        return false;
+    m->head_dim_v = m->head_dim_v ? m->head_dim_v : m->head_dim;
+    if (m->head_dim > 0 && rows_of(m, MODEL_K) % m->head_dim == 0 && rows_of(m, MODEL_K) > 0)
+        m->kv_heads = rows_of(m, MODEL_K) / m->head_dim;
+    if (!set_head_dim(r, &m->head_dim_v, rows_of(m, MODEL_V), m->kv_heads, "attn_v's rows,", kv_heads_key))
+        return false;
+    if (m->heads % m->kv_heads != 0)
+        return refuse(r, "%s': expected a divisor of the %llu heads of Q, found %llu", kv_heads_key,
+                      (unsigned long long)m->heads, (unsigned long long)m->kv_heads);
+    if (m->head_dim == 0 || m->head_dim_v == 0)
+        return refuse(
+            r,
+            "embedding_length': expected a width, or tensors, to derive the size of a head from, found neither");
+    if (m->rotary_dim > m->head_dim)
+        return refuse(r, "rope.dimension_count': expected at most the %llu elements of a head, found %llu",
+                      (unsigned long long)m->head_dim, (unsigned long long)m->rotary_dim);
+    m->rotary_dim = m->rotary_dim ? m->rotary_dim : m->head_dim;
+    if ((strcmp(m->architecture, "gemma2") == 0 && m->layer_count == 46) ||
+        (strcmp(m->architecture, "gemma3") == 0 && m->layer_count == 62))
+        m->query_scalar = (double)m->width / (double)m->heads;
+    return true;
+}
+
 bool model_read_gguf(arena *a, const char *path, model_facts *m, diagnostics *d)
 {
     gguf_error error;
@@ -315,8 +435,8 @@ bool model_read_gguf(arena *a, const char *path, model_facts *m, diagnostics *d)
         diagnose(d, (place){.file = path}, "%s", error.text);
         return false;
     }
-    const reader r = {a, file, m};
-    const bool ok = read_keys(&r, d);
+    const reader r = {a, file, m, d};
+    bool ok = read_keys(&r);
     if (ok) {
         const char *layer_norm = arena_format(a, "%s.attention.layer_norm_epsilon", m->architecture);
         m->norm = gguf_has(file, layer_norm) ? MODEL_NORM_LAYER : MODEL_NORM_RMS;
@@ -326,7 +446,7 @@ bool model_read_gguf(arena *a, const char *path, model_facts *m, diagnostics *d)
             m->head = m->embedding;
             m->head.has_bias = has_bias;
         }
-        model_complete(a, m);
+        ok = complete(&r);
     }
     gguf_close(file);
     return ok;

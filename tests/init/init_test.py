@@ -25,6 +25,12 @@ import tokenizer_check  # noqa: E402
 KILN = pathlib.Path(sys.argv[1]).resolve()
 GOLDENS = HERE / "goldens.txt"
 ROOT = HERE.parents[1]
+# What a program has that no configuration says: times, elements of V, softcap, scale and query_scalar of attention; rope's base.
+PROGRAM_ROWS = {
+    "gemma2_q4_0": ['{"attention", 2, 128, 50, 1, 144, {'],
+    "granite_q4_0": ['{"attention", 22, 64, 0, 0.015625, 1, {', '{"rope", 22, 5000000, {'],
+    "llama_q4_k": ['{"attention", 22, 64, 0, 1, 64, {', '{"rope", 22, 10000, {'],
+}
 FAST = ["--targets", "sm_80"]
 failed = []
 
@@ -58,6 +64,8 @@ def make_goldens(folder):
         init(project, *(["--model", path] if path else []), *options)
         config = project / "kernels.yaml"
         made[f"{name}.yaml"] = config.read_bytes()
+        for row in PROGRAM_ROWS.get(name, ()):
+            expect(row in (project / "main.c").read_text(), f"{name}: main.c has {row}")
         said = run(KILN, "list", config)
         expect(said.stderr == "", f"{name}: a warning: {said.stderr}")
         if name not in ("example", "odd"):
@@ -102,15 +110,31 @@ def mistakes(folder):
         ("{\"hidden_size\": 64", [], r"config.json:2:1: error: not valid YAML: missing comma"),
         (llama + "}", ["--format", "q4_k"], "config.json:1:1: error: expected 'vocab_size: NUMBER', found no such key"),
         (llama + ', "vocab_size": "many"}', ["--format", "q4_k"],
-         r"config.json:1:\d+: error: expected a whole number of at most 9 digits for 'vocab_size', found 'many'"),
+         r"config.json:1:\d+: error: expected a whole number of at most 9 digits for 'vocab_size', found the text 'many'"),
         (llama + ', "vocab_size": 100, "rms_norm_eps": -1}', ["--format", "q4_k"],
-         r"config.json:1:\d+: error: expected a number from 0 to 1e30 for 'rms_norm_eps', found '-1'"),
+         r"config.json:1:\d+: error: expected a number above 0, at most 1e30 for 'rms_norm_eps', found '-1'"),
         (llama.replace("2,", "2000,", 1) + ', "vocab_size": 100}', ["--format", "q4_k"],
          r"config.json:1:\d+: error: expected at most 1024 for 'num_hidden_layers', found '2000'"),
         (llama + ', "vocab_size": 100}', [], "config.json:1:1: error: expected a quantization_config, found none: name the format of "
          "the weights, --format q4_0, .*, nf4, nvfp4"),
         (llama + ', "vocab_size": 100}', ["--format", "q4k"], "--format: error: expected a format, found 'q4k'; did you mean 'q4_k'?"),
     ]
+    for more, says in (
+            ('"vocab_size": null', "expected a number for 'vocab_size', found null"),
+            ('"vocab_size": 9, "num_key_value_heads": 0', "expected a number from 1 on for 'num_key_value_heads', found '0'"),
+            ('"vocab_size": 9, "num_key_value_heads": 3', "expected a divisor of num_attention_heads 2 for 'num_key_value_heads', found 3"),
+            ('"vocab_size": 9, "head_dim": 0', "expected a number from 1 on for 'head_dim', found '0'"),
+            ('"vocab_size": 9, "rope_scaling": 2', "expected an object for 'rope_scaling', found '2'"),
+            ('"vocab_size": 9, "partial_rotary_factor": 2', "expected at most 1 for 'partial_rotary_factor', found 2"),
+            ('"vocab_size": 9, "quantization_config": "nf4"', "expected an object for 'quantization_config', found the text 'nf4'"),
+            ('"vocab_size": 9, "quantization_config": [1]', "expected an object for 'quantization_config', found a list"),
+            ('"vocab_size": 9, "quantization_config": {}', "expected 'quant_method: METHOD' in quantization_config, found no such key"),
+            ('"vocab_size": 9, "quantization_config": {"load_in_4bit": false, "load_in_8bit": false, "bnb_4bit_quant_type": "nf4"}',
+             "expected a quantization_config that quantises, found load_in_4bit and load_in_8bit false"),
+    ):
+        cases_of_json.append((f"{llama}, {more}}}", [], rf"config.json:1:\d+: error: {says}"))
+    cases_of_json.append((llama.replace('heads": 2', 'heads": 3') + ', "vocab_size": 9}', ["--format", "q4_0"],
+                          r"config.json:1:\d+: error: expected a divisor of hidden_size 64 for 'num_attention_heads', found 3"))
     for number, (text, options, says) in enumerate(cases_of_json):
         json_file.write_text(text)
         told(folder / "project", ["--model", json_file, *options], says, f"JSON {number}")
@@ -122,10 +146,25 @@ def mistakes(folder):
             (["--model", gguf, "--format", "q4_k"], "--format: error: expected a config.json for --model beside it"),
             (["--format", "q4_k"], "--format: error: expected a config.json for --model beside it"),
             (["--name", "a-b"], "--name: error: expected a C identifier .letters, digits, _. as bundle, found 'a-b'"),
-            (["--name", "app"], "--name: error: expected the name of no other target, found 'app'"),
+            (["--name", "app"], "--name: error: 'app' is a target of the project already; choose another name"),
             (["--name", "class"], "--name: error: expected a C identifier as bundle, found 'class', a word of C or C"),
     ):
         told(folder / "project", options, says, options)
+    nan = float("nan")
+    for key, value, says in (
+            ("block_count", 0, "expected a number from 1 to 1024, found 0"),
+            ("attention.head_count", 0, "expected a number from 1 to 1048576, found 0"),
+            ("attention.head_count", 3, "expected a divisor of attn_q's rows, 64, found 3"),
+            ("attention.head_count_kv", 0, "expected a number from 1 to 1048576, found 0"),
+            ("embedding_length", 1 << 31, "expected a number from 1 to 1048576, found 2147483648"),
+            ("rope.dimension_count", 64, "expected at most the 32 elements of a head, found 64"),
+            ("rope.freq_base", nan, "expected a number above 0, at most 1e30, found nan"),
+            ("rope.freq_base", -1.0, "expected a number above 0, at most 1e30, found -1"),
+            ("attention.layer_norm_rms_epsilon", 0.0, "expected a number above 0, at most 1e30, found 0"),
+    ):
+        changed = folder / "changed.gguf"
+        models.write(changed, *models.decoder("llama", 64, 2, 1, 32, 64, 64, 1, models.TINY, keys={key: value}))
+        told(folder / "project", ["--model", changed], f"changed.gguf: error: key 'llama.{key}': {says}", (key, value))
     done = subprocess.run([KILN, "init", folder / "project", "--targets", "sm90"], text=True, capture_output=True, check=False)
     expect(done.returncode == 2 and done.stderr == "--targets: error: expected a target, found 'sm90'; did you mean 'sm_90'?\n",
            f"a target: {done}")
@@ -140,6 +179,21 @@ def mistakes(folder):
     init(existing, "--cxx", "--name", "mine")  # main.cpp is another file
     init(existing, "--cxx", status=1)
     expect("bundle: mine\n" in (existing / "kernels.yaml").read_text(), "--name")
+    (existing / "afile").write_text("")
+    dangling = folder / "dangling"
+    dangling.mkdir()
+    (dangling / "main.c").symlink_to("nowhere")
+    for path, says in (
+            ("", "DIR: error: expected the name of a folder, found an empty one"),
+            (folder / "a;b", "a;b: error: expected a folder without ';' in its name"),
+            (existing / "afile", "afile: error: expected a folder, found something else of this name"),
+            (folder / "missing/project/", "project: error: cannot make the folder: expected a folder '.*missing' to make it in, found none"),
+            (dangling, "main.c: error: expected no such file, found one: kiln init replaces none"),
+    ):
+        done = subprocess.run([KILN, "init", path, *FAST], text=True, capture_output=True, check=False)
+        expect(done.returncode == 1 and re.search(says, done.stderr), f"{path}: expected {says}, found {done}")
+    expect([p.name for p in dangling.iterdir()] == ["main.c"] and (dangling / "main.c").is_symlink(), "a link to nowhere is a file that is there")
+    expect(not (folder / "a;b").exists() and not (folder / "missing").exists(), "no folder is made")
     here = folder / "here"
     here.mkdir()
     run(KILN, "init", "-q", *FAST, cwd=here)

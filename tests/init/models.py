@@ -101,7 +101,7 @@ GGUF = {
     "mixtral": decoder("llama", 4096, 32, 8, 128, 14336, 32000, 1, {"all": "q3_k", "attn_output": "iq3_s"}, experts=2,
                        keys={"expert_count": 8, "expert_used_count": 2}),
     "odd": decoder("tomorrow", 640, 5, 5, 128, 1280, 4096, 1, {"all": "mxfp4", "embedding": "q8_1"},
-                   keys={"logit_scale": 0.125}),
+                   keys={"odd_scale": 0.125}),
 }
 LLAMA_JSON = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048, "intermediate_size": 5632,
               "num_hidden_layers": 22, "num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 32000,
@@ -114,6 +114,31 @@ JSON = {  # name: (what the file says, what --format says)
     "qwen2_nf4": (QWEN2_JSON | {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True,
                                                         "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}}, None),
     "llama_nvfp4": (LLAMA_JSON | {"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}}, None),
+    # Gemma 2 27B: the scale of attention is not that of head_dim
+    "gemma2_q4_0": (LLAMA_JSON | {"model_type": "gemma2", "hidden_size": 4608, "num_attention_heads": 32, "num_key_value_heads": 16,
+                                  "num_hidden_layers": 2, "head_dim": 128, "query_pre_attn_scalar": 144, "sliding_window": 4096,
+                                  "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "hidden_act": "gelu"}, "q4_0"),
+    "gpt_oss_mxfp4": (LLAMA_JSON | {"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "num_attention_heads": 64,
+                                    "num_key_value_heads": 8, "head_dim": 64, "num_local_experts": 32, "experts_per_token": 4,
+                                    "swiglu_limit": 7.0, "attention_bias": True, "sliding_window": 128,
+                                    "layer_types": ["sliding_attention", "full_attention"],
+                                    "rope_scaling": {"rope_type": "yarn", "factor": 32.0}, "quantization_config": {
+                                        "quant_method": "mxfp4", "modules_to_not_convert": [
+                                            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}}, None),
+    "granite_q4_0": (LLAMA_JSON | {"model_type": "granite", "attention_multiplier": 0.015625, "embedding_multiplier": 12.0,
+                                   "residual_multiplier": 0.22, "logits_scaling": 8.0, "rope_theta": None,
+                                   "rope_parameters": {"rope_type": "llama3", "rope_theta": 5000000.0}}, "q4_0"),
+    "deepseek_v2_q4_0": (LLAMA_JSON | {"model_type": "deepseek_v2", "num_hidden_layers": 3, "num_attention_heads": 16,
+                                       "num_key_value_heads": 16, "kv_lora_rank": 512, "q_lora_rank": None, "qk_nope_head_dim": 128,
+                                       "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 64, "n_shared_experts": 2,
+                                       "moe_intermediate_size": 1408, "first_k_dense_replace": 1, "moe_layer_freq": 1}, "q4_0"),
+    "olmo2_q8_0": (LLAMA_JSON | {"model_type": "olmo2"}, "q8_0"),
+    "glm4_q8_0": (LLAMA_JSON | {"model_type": "glm4", "attention_bias": True, "partial_rotary_factor": 0.5}, "q8_0"),
+    # a module of each kind that is not quantised, and keys that no kiln knows
+    "llama_nvfp4_ignore": (LLAMA_JSON | {"num_hidden_layers": 3, "later": [1, 2], "factor": 0.5, "quantization_config": {
+        "quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "ignore": [
+            "lm_head", "re:.*self_attn.*", "model.layers.0.mlp.down_proj", "model.layers.2", "other"]}}, None),
+    "ffn300_q4_0": (LLAMA_JSON | {"intermediate_size": 300}, "q4_0"),
     "llama_gptq": (LLAMA_JSON | {"quantization_config": {"quant_method": "gptq", "bits": 4}}, None),
 }
 
