@@ -283,19 +283,14 @@ static bool may_write(const options *o)
            (!o->junit || out_may_open(o->junit, o->replaces_all ? NULL : &junit_form));
 }
 
-static bool has_name(const char *list, const char *name)
-{
-    char padded[256];
-    snprintf(padded, sizeof padded, " %s,", name);
-    return strstr(list, padded) != NULL;
-}
-
 /* Names, each once, until there is no room. */
 static void add_name(char *list, size_t bytes, const char *name)
 {
+    char padded[256];
     const size_t used = strlen(list);
-    if (!has_name(list, name))
-        snprintf(list + used, bytes - used, " %s,", name);
+    snprintf(padded, sizeof padded, " %s,", name);
+    if (!strstr(list, padded))
+        snprintf(list + used, bytes - used, "%s", padded);
 }
 
 static bool refuse_name(const char *what, const char *found, char *list)
@@ -306,7 +301,18 @@ static bool refuse_name(const char *what, const char *found, char *list)
     return false;
 }
 
-/* Whether some variant has the argument of --size, and the input of --input. */
+/* Whether some variant has this integer argument. */
+static bool has_size(const program *p, const char *name)
+{
+    for (size_t i = 0; i < p->variant_count; i++)
+        for (size_t k = 0; k < p->variants[i]->arg_count; k++)
+            if (manifest_is_integer(&p->variants[i]->args[k]) &&
+                strcmp(p->variants[i]->args[k].name, name) == 0)
+                return true;
+    return false;
+}
+
+/* Whether some variant has the arguments of --size, and the input of --input. */
 static bool check_names(const program *p)
 {
     const asked_sizes *only = &p->options.run.limits.only;
@@ -315,18 +321,18 @@ static bool check_names(const program *p)
     bool has_input = !input;
     for (size_t i = 0; i < p->variant_count; i++) {
         const manifest_variant *v = p->variants[i];
-        for (size_t k = 0; k < v->arg_count; k++) {
-            if (!manifest_is_integer(&v->args[k]))
-                continue;
-            add_name(sizes, sizeof sizes, v->args[k].name);
-        }
+        for (size_t k = 0; k < v->arg_count; k++)
+            if (manifest_is_integer(&v->args[k]))
+                add_name(sizes, sizeof sizes, v->args[k].name);
         for (const input_pattern *n = family_patterns(family_find(v->family)); n->name; n++) {
             has_input = has_input || strcmp(n->name, input) == 0;
             add_name(inputs, sizeof inputs, n->name);
         }
     }
-    return (has_size || refuse_name("--size", size, sizes)) &&
-           (has_input || refuse_name("--input", input, inputs));
+    for (size_t i = 0; i < only->count; i++)
+        if (!has_size(p, only->items[i].name))
+            return refuse_name("--size", only->items[i].name, sizes);
+    return has_input || refuse_name("--input", input, inputs);
 }
 
 static int run_program(program *p)
