@@ -1,4 +1,4 @@
-/* JSON is read as YAML 1.2, of which it is a part. */
+/* Reads a Hugging Face config.json. JSON is a subset of YAML 1.2, so the YAML reader parses it. */
 #include "config_json.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static const model_type types[] = {
 
 typedef struct reader {
     arena *arena;
-    const yaml_node *root; /* or its text_config, of a model that sees and hears too */
+    const yaml_node *root; /* or its text_config, in a multimodal model */
     const yaml_node *top;
     model_facts *m;
     diagnostics *d;

@@ -35,7 +35,7 @@ typedef struct project {
     const plan *plan;
 } project;
 
-/* What the configuration makes; null, with the diagnostics in *why, where kiln refuses it. */
+/* Reads the configuration and chooses variants. Returns null, with the diagnostics in *why, if it has errors. */
 static const plan *try_read(const project *p, const char *config, const config_options *options,
                             const char **why)
 {
@@ -63,7 +63,7 @@ static const char *first_error(arena *a, const char *said)
 
 /* ---- options ------------------------------------------------------------------------------------------------------ */
 
-/* The bundle's name and the targets are right, as a configuration of any family shows. */
+/* Checks the bundle's name and the targets, by reading a trial configuration of one item. */
 static bool read_options(project *p)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -331,7 +331,7 @@ static bool are_new(arena *a, const init_options *options, diagnostics *d)
     return d->count == before;
 }
 
-/* No file has this form, so none is replaced that has come since. */
+/* Never true: a file that was created after the check for existing files is not replaced either. */
 static bool is_replaceable(const char *front, const char *mark)
 {
     (void)front, (void)mark;

@@ -54,7 +54,7 @@ static const char *shape_text(const maker *k, init_word first, const init_word *
     return t.data;
 }
 
-/* Adds a call to the item of these parameters, which it makes where there is none. `first`: the size that varies. */
+/* Adds a call to the item with these parameters, and creates the item if needed. `first`: the size that varies. */
 static void add_call(const maker *k, const char *family, const char *comment, const init_word *params,
                      const char *what, uint32_t times, init_word first, const init_word *sizes)
 {
@@ -132,7 +132,7 @@ static void fill_sizes(const maker *k, const product *p, uint64_t m, init_word s
     sizes[count] = (init_word){0};
 }
 
-/* Products of GGUF's blocks: exact for a token, of activations in 8 bits for a prompt. */
+/* Adds products with GGUF weights: `activation: exact` for up to 8 tokens, activations in 8 bits (x: s8) for prompts. */
 static void add_linear(const maker *k, const product *p, bool is_in_prompts)
 {
     const model_matrix *first = p->matrices[0];
@@ -213,7 +213,7 @@ static bool are_multiplied_at_once(const model_matrix *x, const model_matrix *y)
     return strcmp(x->format, y->format) == 0 && x->columns == y->columns && x->has_bias == y->has_bias;
 }
 
-/* Some roles of a layer, those that one launch can take together. */
+/* Adds the products of these roles; matrices that can share a launch become one product. */
 static void add_roles(const maker *k, uint32_t layer, const model_role *roles, size_t count,
                       const product *like)
 {

@@ -88,7 +88,7 @@ static const char *real_text(const writer *w, double value)
     return arena_format(w->arena, "%s", number);
 }
 
-/* "256, 144, 0, ": a block's elements and bytes, and the exponent that it begins with; 0: it begins otherwise. */
+/* "256, 144, 0, ": a block's elements and bytes, and its first byte where that is an exponent (MXFP4); 0: random. */
 static const char *block_text(const writer *w, const init_item *item)
 {
     const gguf_type *type = gguf_find_type(param_of(item, "format"));

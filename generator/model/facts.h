@@ -1,5 +1,5 @@
-/* What a model file says about a model, as far as its kernels depend on it. Files are untrusted: whatever a reader fills in
- * here has bounds, and whether kiln has a kernel for it is decided elsewhere. */
+/* The properties of a model that its kernels depend on, read from a model file. Files are untrusted: readers bound every value
+ * that they store here. Other code decides whether kiln has a kernel for it. */
 #ifndef MODEL_FACTS_H
 #define MODEL_FACTS_H
 

@@ -107,7 +107,7 @@ static const struct known_key {
     {"rope.scale_linear", NEEDED, 0, 0, 0, "1", "fill rope's frequencies accordingly"},
 };
 
-/* Quotes and ends of lines do not reach the configuration. */
+/* Cut to MOST_SHOWN bytes; every byte outside printable ASCII becomes '?', so no line end reaches the configuration. */
 static const char *printable(const reader *r, const char *s, size_t size)
 {
     char *copy = arena_string(r->arena, s, size < MOST_SHOWN ? size : MOST_SHOWN);

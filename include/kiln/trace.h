@@ -8,8 +8,8 @@
  *             puts(line); // axpy n=1000 grid 4 block 256 shared 0 axpy/type=f32
  *     }
  *
- * Strides of arrays are left out. These functions are in the program that includes this header, not in the runtime. They call
- * nothing but functions of string.h, so real-time threads may call them.
+ * Strides of arrays are left out. The functions are static inline, so they are compiled into your program; the runtime library
+ * does not have them. They call only functions of string.h, so real-time threads may call them.
  */
 #ifndef KILN_TRACE_H
 #define KILN_TRACE_H

@@ -44,7 +44,7 @@ def source_files(root):
 
 
 def is_ignored(lines, path, is_folder):
-    """A line with a slash at its end is for folders, one with another slash is for paths from the root."""
+    """A pattern that ends in a slash matches folders only; a pattern with any other slash matches paths from the root."""
     def matches(line):
         pattern = line.rstrip("/")
         name = path if "/" in pattern else path.rpartition("/")[2]

@@ -47,7 +47,7 @@ def license_of(value, place):
 
 
 def joined(licenses):
-    """All of them apply; when one is not known, nothing is known of the whole."""
+    """Joins licences with AND. If any is unknown, the result is NOASSERTION."""
     licenses = list(dict.fromkeys(licenses))
     if NONE in licenses or not licenses:
         return NONE

@@ -23,7 +23,7 @@
 
 enum { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, KINDS };
 
-/* Of keys. */
+/* Types of keys, by GGUF's number. */
 static const struct {
     const char *name;
     uint32_t bytes; /* 0: its length stands before it */
@@ -34,7 +34,7 @@ static const struct {
     [F64] = {"f64", 8},
 };
 
-/* Of tensors; source: ggml-common.h. */
+/* Types of tensors; source: ggml-common.h. */
 static const gguf_type types[] = {
     /* number, name, values, bytes */
     {GGUF_F32, "F32", 1, 4},
@@ -75,8 +75,8 @@ static const gguf_type types[] = {
 
 enum { MOST_KEY_BYTES = 65535, MOST_TENSOR_NAME_BYTES = 64, MOST_DIMS = 4, DEFAULT_ALIGNMENT = 32 };
 
-/* The smallest that one can be, by which a count is known to be too large before memory is taken for it: a name of one
- * byte, a type and a byte; a name of one byte, one dim, a type and an offset. */
+/* Smallest encodings, used to reject an impossible count before allocating. Key: one-byte name, type, one-byte value.
+ * Tensor: one-byte name, one dim, type, offset. */
 enum { LEAST_KEY_BYTES = 8 + 1 + 4 + 1, LEAST_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8 };
 
 typedef struct gguf_key {
@@ -154,7 +154,7 @@ void gguf_close(gguf_file *file)
 
 /* ---- The header, as a stream of numbers and strings ---- */
 
-/* As many of the bytes from `at` on as the file has; *cause is an errno, or 0 where it ended. */
+/* Reads up to `bytes` bytes from `at` and returns how many. After a short read, *cause is the errno, or 0 at the end of file. */
 static size_t read_at(const gguf_file *file, uint64_t at, void *into, size_t bytes, int *cause)
 {
     size_t done = 0;
@@ -316,8 +316,7 @@ static bool read_file(gguf_file *file, gguf_error *error)
            place_tensors(file, error) && sort_tensors(file, error);
 }
 
-/* An array of at least one, so that NULL means that memory ran out. The counts are of a file's size: their products with
- * the size of a row are checked by calloc. */
+/* Allocates at least one row, so that NULL means out of memory even for count 0. calloc checks the product for overflow. */
 static bool allocate(void **rows, uint64_t count, size_t row_bytes, const char *what, gguf_error *error)
 {
     *rows = count < SIZE_MAX ? calloc((size_t)count + 1, row_bytes) : NULL;
@@ -362,8 +361,8 @@ static bool read_key(gguf_file *file, gguf_key *key, gguf_error *error)
     return read_value(file, key, error);
 }
 
-/* The value's bytes, one item's or an array's. Items are read for what not every value of their bytes can be: strings and
- * bools; of the others the place is enough. */
+/* Reads a value, or all items of an array. Strings and bools are validated, since not every byte pattern is legal; for the
+ * other types the position is recorded and the bytes are skipped. */
 static bool read_value(gguf_file *file, gguf_key *key, gguf_error *error)
 {
     uint32_t kind = key->kind == ARRAY ? key->item_kind : key->kind;
@@ -622,7 +621,7 @@ static bool read_tensors(gguf_file *file, gguf_error *error)
     return true;
 }
 
-/* All but whether its bytes are in the file: where they begin is known after the last tensor. */
+/* Reads and checks one tensor's header. place_tensors checks its bytes, whose start is known only after the last header. */
 static bool read_tensor(gguf_file *file, gguf_tensor *tensor, gguf_error *error)
 {
     uint64_t name, name_bytes;
