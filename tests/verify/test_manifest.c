@@ -131,7 +131,7 @@ static void test_mistakes(void **state)
         {"\"args_bytes\": 48", "\"args_bytes\": 40",
          "manifest, nf4_quantize/type=f32,group=64,nibbles=low: 'nibbles' lies outside the argument struct"},
         {"\"direction\": \"inout\"", "\"direction\": \"both\"", NULL},
-        {"\"family\": \"axpy\"", "\"family\": \"axpb\"", "manifest, axpy: no family 'axpb' is described"},
+        {"\"family\": \"axpy\",\n", "\"family\": \"axpb\",\n", "manifest, axpy: no family 'axpb' is described"},
         {"\"words\": \"f32 f64", "\"words\": \"f16 f64",
          "manifest, nf4_quantize/type=f32,group=64,nibbles=low: 'f32' is not one of the parameter's words"},
         {"\"args_bytes\": 48,", "", NULL},
