@@ -466,8 +466,8 @@ static bool read_rope(reader *r, sizes *s)
         one = one ? one : local ? local : rope;
         const char *type = word_of(one, *word_of(one, "rope_type") ? "rope_type" : "type");
         if (!words_contain("default", *type ? type : "default"))
-            model_note(r->arena, r->m, "%s is %s: fill rope's frequencies accordingly.", keys[i],
-                       quote_text(r->arena, type));
+            model_note(r->arena, r->m, "%s is %s: fill rope's frequencies and set its magnitude accordingly.",
+                       keys[i], quote_text(r->arena, type));
         if (yaml_member(one, "mrope_section"))
             model_note(r->arena, r->m,
                        "%s has mrope_section: positions have three parts; in text they are equal.", keys[i]);

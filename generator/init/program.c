@@ -99,7 +99,9 @@ static const char *block_text(const writer *w, const init_item *item)
 /* 'f': f32, 'h': f16, 'c': codes */
 static char letter_of(const char *type)
 {
-    return strcmp(type, "f32") == 0 ? 'f' : strcmp(type, "s8") == 0 ? 'c' : 'h';
+    if (strcmp(type, "f32") == 0)
+        return 'f';
+    return strcmp(type, "s8") == 0 ? 'c' : 'h';
 }
 
 static const char *reads_text(const writer *w, const init_item *item)

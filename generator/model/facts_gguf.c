@@ -102,9 +102,11 @@ static const struct known_key {
     {"attention.max_alibi_bias", NEEDED, 0, 0, 0, "0", "ask attention for 'score: alibi'"},
     {"attention.clamp_kqv", NEEDED, 0, 0, 0, "0", "Q, K and V are clamped, which kiln lacks"},
     {"attention.causal", NEEDED, 0, 0, 0, "true", "ask attention for 'causal: false'"},
-    {"rope.scaling.type", NEEDED, 0, 0, 0, "none", "fill rope's frequencies accordingly"},
-    {"rope.scaling.factor", NEEDED, 0, 0, 0, "1", "fill rope's frequencies accordingly"},
-    {"rope.scale_linear", NEEDED, 0, 0, 0, "1", "fill rope's frequencies accordingly"},
+    {"rope.scaling.type", NEEDED, 0, 0, 0, "none",
+     "fill rope's frequencies and set its magnitude accordingly"},
+    {"rope.scaling.factor", NEEDED, 0, 0, 0, "1",
+     "fill rope's frequencies and set its magnitude accordingly"},
+    {"rope.scale_linear", NEEDED, 0, 0, 0, "1", "fill rope's frequencies and set its magnitude accordingly"},
 };
 
 /* Cut to MOST_SHOWN bytes; every byte outside printable ASCII becomes '?', so no line end reaches the configuration. */

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-NOT_TRIED, MANY = "bounds of its rules that were not tried:", "the buffers together have more elements than can be tried"
+NOT_TRIED, MANY = "bounds of its rules that were not tried:", "the buffers together have more elements than --max-elements"
 CASES = (  # a filter, options; the result, words of the detail, the largest columns that ran
     ("wide", "", "WRONG", "rows=2 columns=65535, ", 1024),
     ("wide", "--max-elements 4096", "executed, not compared", f"{NOT_TRIED} rows=65535 ({MANY}), columns=65536 ({MANY})", 1025),

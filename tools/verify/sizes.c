@@ -233,7 +233,7 @@ void size_plan_add(size_plan *plan)
     if (fits_limit(plan, row))
         note_row(plan, row);
     else
-        plan->obstacle = "the buffers together have more elements than can be tried";
+        plan->obstacle = "the buffers together have more elements than --max-elements";
 }
 
 void size_plan_add_always(size_plan *plan)
