@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # -8 ... 7.75 in steps of 0.25, so the scale is 8; bytes 0, 8, 16 and 24 have the codes of -1 and -0.97, -0.5 and -0.47,
 # 0 and 0.03, 0.5 and 0.53.
 RESULT = "minimal: success, scale 8, codes 00 22 77 dc\n"
-# Of the program that `kiln init` writes: the weights and the product with their roundings, which a host can count.
+# What the program of `kiln init` prints: rounding of the weights, and the error of the product, both computed on the host.
 INIT_RESULT = """weights: 262144, of which 4 bits each and 4096 scales remain; none moved by more than 0.1517
 C[4][512]: first element 11.5625, largest error 0.017, 0.15 of the bound
 right

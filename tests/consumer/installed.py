@@ -685,7 +685,7 @@ def cubins(scratch):
 
 def committed(scratch):
     """Files that are committed build like generated ones, a test compares them with the configuration, and one of another
-    layout is refused; what compressed ones need is told."""
+    layout is refused; a missing decoder is an error that gives the scratch bytes."""
     folder = project(scratch, "find_package", *MINIMAL)
     config, lists, made = folder / "kernels.yaml", folder / "CMakeLists.txt", folder / "made"
     text = lists.read_text()

@@ -93,7 +93,7 @@ def rebase(folder):
 
 
 def mistakes(folder):
-    """Each is told with its place; nothing is written."""
+    """Each mistake is an error with its place, and nothing is written."""
     gguf, _ = models.make(folder, "qwen2")
     json_file = folder / "config.json"
     llama = '{"model_type": "llama", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2'

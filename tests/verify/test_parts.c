@@ -1,4 +1,4 @@
-/* Which part a variant is in, what is said of the time that is left, and ranges of results that are written and read. */
+/* Tests the choice of parts, the text of the time left, and ranges of results, written and read again. */
 #include "test_verify.h"
 
 #include "part.h"
