@@ -663,7 +663,7 @@ def cubins(scratch):
     build(folder, env=environment)
     output = run(folder / "build/app", driver(), fails=True)
     expect("no image runs on this device: nf4_quantize/" in output and "add its target, or ptx, to the configuration" in output,
-           f"what a device without an image is told: {output}")
+           f"the error on a device without an image: {output}")
     variant = run(GENERATOR, "list", config).split()[1]
     profile = (PREFIX / "bin/kiln-profile", "--variant", variant, "--target", "sm_90", "--args", "n=4096")
     expect("thread instructions" in run(*profile, config), "kiln-profile makes the PTX of a configuration")

@@ -268,7 +268,7 @@ def wrong(sources):
         yield from broken_links(page, page.read_text(encoding="utf-8"))
     for file, text, anew in made_files(sources):
         if anew != text:
-            yield f"{file.relative_to(ROOT)}: what is made is stale; ninja rebase_readme makes it anew"
+            yield f"{file.relative_to(ROOT)}: a made part is stale; ninja rebase_readme remakes it"
             yield from difference(text, anew)
 
 

@@ -109,7 +109,7 @@ def check_refused(folder):
     expect(done.returncode == 2 and "cannot write" in done.stderr, "a file that cannot be written", done.stderr)
     done = run(PROGRAM, "--junit", "/dev/full")
     expect(done.returncode == 1 and "cannot write /dev/full" in done.stderr, "a full disk", done.stderr)
-    expect(sorted(p.name for p in folder.iterdir()) == ["1.json"], "what is left", list(folder.iterdir()))
+    expect(sorted(p.name for p in folder.iterdir()) == ["1.json"], "the files in the folder", list(folder.iterdir()))
 
 
 for check in (check_runs, check_bytes, check_refused):
