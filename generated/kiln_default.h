@@ -1026,8 +1026,7 @@ kiln_status kiln_default_rmsnorm_q4k_gemv_rms_bf16_q8_1_bf16_2_8192(kiln_loader 
  * Accuracy, and what becomes of NaN and infinity: `kiln families linear`.
  * When m == 0 || n == 0 there is nothing to do: KILN_OK without a launch.
  * Rules, else KILN_ERROR_BAD_ARGUMENT: k must be a multiple of the format's block: 32 or 256 elements; k
- * must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24; n is 0 only where n_2 and n_3
- * are.
+ * must be from 32 to 2^20; m must be at most 65535; n must be at most 2^24.
  * C: kiln_default_linear_args args = {0};  C++: kiln_default_linear_args args = {};
  * Both: args.in = in; args.w = w; args.out = out; args.m = 4; args.n = 256; args.k = 1024;
  * args.format = KILN_DEFAULT_LINEAR_FORMAT_Q4_K; args.norm = KILN_DEFAULT_LINEAR_NORM_NONE;
@@ -1108,17 +1107,17 @@ kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_8_32
                                                                                      CUstream stream,
                                                                                      const kiln_default_linear_args *args);
 
-/* linear/format=q4_k,norm=none,activation=half,x=bf16,y=bf16,epilogue=none,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=64,tile_n=32,k_warps=4,stages=2 */
-extern const kiln_kernel kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_64_32_4_2_kernel;
-kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_64_32_4_2(kiln_loader *loader,
+/* linear/format=q4_k,norm=none,activation=half,x=bf16,y=bf16,epilogue=none,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=16,tile_n=64,k_warps=2,stages=2 */
+extern const kiln_kernel kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_16_64_2_2_kernel;
+kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_16_64_2_2(kiln_loader *loader,
                                                                                       CUstream stream,
                                                                                       const kiln_default_linear_args *args);
 
-/* linear/format=q4_k,norm=none,activation=half,x=bf16,y=bf16,epilogue=none,strategy=tiles,vectors=1,rows=2,chunk=65536,tile_m=128,tile_n=128,k_warps=2,stages=2 */
-extern const kiln_kernel kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_128_128_2_2_kernel;
-kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_128_128_2_2(kiln_loader *loader,
-                                                                                          CUstream stream,
-                                                                                          const kiln_default_linear_args *args);
+/* linear/format=q4_k,norm=none,activation=half,x=bf16,y=bf16,epilogue=none,strategy=tiles,vectors=1,rows=2,chunk=65536,tile_m=64,tile_n=128,k_warps=2,stages=4 */
+extern const kiln_kernel kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_64_128_2_4_kernel;
+kiln_status kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_64_128_2_4(kiln_loader *loader,
+                                                                                         CUstream stream,
+                                                                                         const kiln_default_linear_args *args);
 
 /* nvfp4_gemv: multiply NVFP4 matrices by a vector each. Source: NVFP4: e2m1 codes (OCP MX 1.0) in blocks
  * of 16 with e4m3 scales.
@@ -1553,8 +1552,8 @@ KILN_CALL(kiln_default_linear_q4_k_none_half_f16_f16_none_mma_1_2_65536_8_32_4_2
 KILN_CALL(kiln_default_linear_q4_k_none_half_f16_f16_none_mma_1_2_65536_16_64_2_2, kiln_default_linear_args)
 KILN_CALL(kiln_default_linear_q4_k_none_half_f16_f16_none_tiles_1_2_65536_64_128_2_4_twice, kiln_default_linear_args)
 KILN_CALL(kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_8_32_4_2, kiln_default_linear_args)
-KILN_CALL(kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_64_32_4_2, kiln_default_linear_args)
-KILN_CALL(kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_128_128_2_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_half_bf16_bf16_none_mma_1_2_65536_16_64_2_2, kiln_default_linear_args)
+KILN_CALL(kiln_default_linear_q4_k_none_half_bf16_bf16_none_tiles_1_2_65536_64_128_2_4, kiln_default_linear_args)
 KILN_CALL(kiln_default_nvfp4_gemv, kiln_default_nvfp4_gemv_args)
 KILN_PICK(kiln_default_nvfp4_gemv_pick, kiln_default_nvfp4_gemv_args)
 KILN_CANDIDATES(kiln_default_nvfp4_gemv_candidates, kiln_default_nvfp4_gemv_args)

@@ -46,6 +46,7 @@ typedef enum option_name {
     OPTION_FORCE,
     OPTION_QUIET,
     OPTION_IR,
+    OPTION_SOURCE,
     OPTION_CONTIGUOUS,
     OPTION_LONG,
     OPTION_JSON,
@@ -391,9 +392,13 @@ static int run_show(command_line *c)
         return fail_variant(c, p);
     if (!lists_target(p, t))
         return fail_target(c, p);
-    if (c->options[OPTION_IR] && v->external)
-        return fail(arena_format(c->arena, "%s is external PTX, which has no IR", v->id));
-    if (!bundle_show(c->arena, p, v, t, c->options[OPTION_IR] != NULL, stdout))
+    const show_form form = c->options[OPTION_IR]       ? SHOW_IR
+                           : c->options[OPTION_SOURCE] ? SHOW_SOURCE
+                                                       : SHOW_PTX;
+    if (form != SHOW_PTX && v->external)
+        return fail(arena_format(c->arena, "%s is external PTX, which has no %s", v->id,
+                                 form == SHOW_IR ? "IR" : "kernel source"));
+    if (!bundle_show(c->arena, p, v, t, form, stdout))
         return fail(arena_format(c->arena, "%s does not run on %s", v->id, c->options[OPTION_TARGET]));
     return 0;
 }
@@ -549,6 +554,7 @@ static const struct {
     [OPTION_FORCE]   = {"force",   'f', NULL,    "replace files that kiln did not write too"},
     [OPTION_QUIET]   = {"quiet",   'q', NULL,    "print nothing but errors, warnings, stale files and the rows of times"},
     [OPTION_IR]      = {"ir",       0,  NULL,    "as the builder has it, not as PTX"},
+    [OPTION_SOURCE]  = {"source",   0,  NULL,    "append the source line that emitted each instruction"},
     [OPTION_CONTIGUOUS] = {"contiguous", 0, NULL, "with strides of dense tensors where they are not given"},
     [OPTION_LONG]    = {"long",    'l', NULL,    "with whole ids, and the expressions for rules, launch, cost and time"},
     [OPTION_JSON]    = {"json",     0,  NULL,    "for programs"},
@@ -578,7 +584,7 @@ static const struct {
      "CONFIG -o DIR",                  "write each image as a file: ENTRY.sm_80.ptx"},
     {"list",     1, 1, BIT(TARGETS) | BIT(PTX) | BIT(LOCK), run_list,
      "CONFIG",                         "print key, id and targets of each variant"},
-    {"show",     2, 2, BIT(TARGET) | BIT(PTX) | BIT(LOCK) | BIT(IR), run_show,
+    {"show",     2, 2, BIT(TARGET) | BIT(PTX) | BIT(LOCK) | BIT(IR) | BIT(SOURCE), run_show,
      "CONFIG ID -t T",                 "print a variant's kernel; ID is its id or key"},
     {"explain",  2, KILN_MAX_ARGS + KILN_MAX_PARAMS + 2, BIT(TARGET) | BIT(DEVICE) | BIT(PTX) | BIT(LOCK) | BIT(CONTIGUOUS) | BIT(LONG), run_explain,
      "CONFIG FAMILY -t T|-d D NAME=VALUE...", "print which variant a call launches, and the estimates"},

@@ -125,7 +125,7 @@ static void put_images(writer *w, const kiln_device *device, const kiln_module *
         const kiln_image *image = &module->images[i];
         put_target(w, image);
         const kiln_fit fit = kiln_image_fit(device, image);
-        put(w, fits[fit]);
+        put(w, fits[(unsigned)fit]); /* the cast saves a sign extension that clang emits for KILN_AS_INT */
         if (fit == KILN_FIT_DRIVER_TOO_OLD)
             put_version(w, "", image->min_driver);
     }

@@ -378,12 +378,12 @@ int bundle_check(arena *a, const plan *p, diagnostics *d, const bundle_output *o
     return !m ? EXIT_BAD_INPUT : stale + left > 0 ? EXIT_DIFFERENT : 0;
 }
 
-bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, FILE *out)
+bool bundle_show(arena *a, const plan *p, const variant *v, target t, show_form form, FILE *out)
 {
     (void)p;
     if (v->external) {
         const ptx_file *file = external_file_for(v->external->module, t);
-        if (!file || ir)
+        if (!file || form != SHOW_PTX)
             return false;
         fwrite(file->ptx, 1, file->bytes, out);
         if (target_compare(file->made_for, t) != 0)
@@ -394,11 +394,11 @@ bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, F
     if (!variant_runs_on(v, t))
         return false;
     const ptx_fn *kernel = build_kernel(a, v, t);
-    if (ir) {
+    if (form == SHOW_IR) {
         ptx_dump(kernel, out);
         return true;
     }
-    const image made = print_kernel(a, kernel, t);
+    const image made = print_kernel(a, kernel, t, form == SHOW_SOURCE);
     const char *needs = target_text(a, made.needs.target);
     fputs(made.data, out);
     if (strcmp(needs, target_text(a, t)) != 0)

@@ -29,8 +29,10 @@ int bundle_check(arena *a, const plan *p, diagnostics *d, const bundle_output *o
 /* Writes each image as a file of the folder, ENTRY.sm_80.ptx or ENTRY.sm_80.cubin; otherwise like bundle_generate. */
 int bundle_export(arena *a, plan *p, diagnostics *d, const bundle_output *out);
 
-/* Prints one variant as PTX, or as the builder's IR, for one target, and on stderr a line where the text's own target is a
- * lower one. False when the variant cannot run on it. */
-bool bundle_show(arena *a, const plan *p, const variant *v, target t, bool ir, FILE *out);
+typedef enum show_form { SHOW_PTX, SHOW_SOURCE, SHOW_IR } show_form;
+
+/* Prints one variant for one target: as PTX, as PTX with the source line of each instruction, or as the builder's IR. A line on
+ * stderr says if the text is for a lower target. False: the variant cannot run on this target. */
+bool bundle_show(arena *a, const plan *p, const variant *v, target t, show_form form, FILE *out);
 
 #endif

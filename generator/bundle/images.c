@@ -169,7 +169,7 @@ kiln_code code_of(ptx_costs costs, const kiln_shape *shape)
                        .loop_groups = warps / loop_warps};
 }
 
-image print_kernel(arena *a, const ptx_fn *kernel, target t)
+image print_kernel(arena *a, const ptx_fn *kernel, target t, bool has_places)
 {
     image made = {.made_for = t,
                   .needs = ptx_needs(kernel),
@@ -179,7 +179,7 @@ image print_kernel(arena *a, const ptx_fn *kernel, target t)
     made.min_driver = ptx_min_driver(made.needs.version);
     text ptx = text_new(a);
     ptx_print_header(&ptx, made.needs);
-    ptx_print_body(&ptx, kernel);
+    ptx_print_body(&ptx, kernel, has_places);
     made.data = ptx.data;
     made.bytes = ptx.length;
     made.hash = image_hash_of(made.data, made.bytes);
@@ -212,7 +212,7 @@ size_t bake_images(arena *a, arena *scratch, spool *s, const plan *p, const vari
             ptx_fits(newest_base->needs.target, t))
             continue;
         target_range alike;
-        kept[count] = print_kernel(scratch, build_alike(scratch, v, t, &alike), t);
+        kept[count] = print_kernel(scratch, build_alike(scratch, v, t, &alike), t, false);
         const bool is_folded = newest_base && same_text(newest_base, &kept[count]);
         if (!is_folded && s)
             image_spool(scratch, s, p, v, &kept[count]);

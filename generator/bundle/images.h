@@ -64,7 +64,7 @@ uint32_t variant_arg_alignment(arena *a, const variant *v, const kiln_arg *arg);
 ptx_fn *build_kernel(arena *a, const variant *v, target t);
 
 /* The kernel as one text, header first. */
-image print_kernel(arena *a, const ptx_fn *kernel, target t);
+image print_kernel(arena *a, const ptx_fn *kernel, target t, bool has_places);
 
 /* What estimates read of a kernel: what was counted in it, and its shape. */
 kiln_code code_of(ptx_costs costs, const kiln_shape *shape);

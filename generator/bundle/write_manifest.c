@@ -17,12 +17,26 @@
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
+/* Readers of the manifest could not evaluate an expression with an argument that the variant lacks. Not for external PTX, whose
+ * variants have all arguments, maybe more than KILN_MAX_ARGS. */
+static void refuse_missing_args(arena *a, const expression *e, const char *expression_text, const variant *v)
+{
+    bool is_named[KILN_MAX_ARGS] = {false};
+    expression_mark_args(e, is_named);
+    for (const kiln_arg *arg = v->family->args; arg->name; arg++)
+        if (is_named[arg - v->family->args] && !variant_has_arg(a, v, arg))
+            family_error("%s: '%s' names %s, which the variant lacks", v->id, expression_text, arg->name);
+}
+
 static const char *bound(arena *a, const kiln_family *family, const char *expression_text, const variant *v)
 {
     if (!expression_text)
         return NULL;
     text out = text_new(a);
-    expression_print(&out, bind_text(a, family, expression_text, v));
+    const expression *e = bind_text(a, family, expression_text, v);
+    if (v && !v->external)
+        refuse_missing_args(a, e, expression_text, v);
+    expression_print(&out, e);
     return out.data;
 }
 
@@ -250,6 +264,20 @@ static void add_family(arena *a, json *j, const bundle_family *f)
 
 /* ---- variants ---------------------------------------------------------------------------------------------------- */
 
+/* What its shape gives the family's expressions, such as those of its time. */
+static void add_shape_numbers(arena *a, json *j, const variant *v)
+{
+    const char *cursor = v->family->numbers;
+    size_t length, i = 0;
+    if (!cursor)
+        return;
+    json_key(j, "numbers");
+    json_begin_inline_object(j);
+    for (const char *w; (w = words_next(&cursor, &length)); i++)
+        json_number_member(j, arena_string(a, w, length), v->shape.numbers[i]);
+    json_end(j);
+}
+
 static void add_launch(arena *a, json *j, const bundle_variant *bv)
 {
     const kiln_family *family = bv->variant->family;
@@ -277,6 +305,7 @@ static void add_launch(arena *a, json *j, const bundle_variant *bv)
         json_string(j, bound(a, family, family->grid[i] ? family->grid[i] : "1", bv->variant));
     json_end(j);
     json_end(j);
+    add_shape_numbers(a, j, bv->variant);
 }
 
 static void add_rules(arena *a, json *j, const bundle_family *f, const variant *v)

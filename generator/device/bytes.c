@@ -11,11 +11,11 @@ byte_order bytes_order(ptx_fn *f, ptx_val pointer, uint32_t alignment, uint32_t 
         return order;
     ptx_val address = ptx_address(f, pointer);
     ptx_val low = address.type == PTX_U64 ? ptx_cvt(f, PTX_U32, address) : address;
-    ptx_val behind = ptx_and(f, low, ptx_u32(WORD - 1));
-    order.selector[0] = ptx_mad(f, behind, ptx_u32(BYTE_FURTHER), ptx_u32(IN_PLACE));
+    ptx_val behind = ptx_and(f, low, WORD - 1);
+    order.selector[0] = ptx_mad(f, behind, BYTE_FURTHER, IN_PLACE);
     order.selector[1] = order.selector[0];
     if (phase > 0)
-        order.selector[1] = ptx_add(f, order.selector[0], ptx_u32(BYTE_FURTHER * phase));
+        order.selector[1] = ptx_add(f, order.selector[0], BYTE_FURTHER * phase);
     return order;
 }
 
@@ -58,7 +58,7 @@ void bytes_load(ptx_fn *f, const byte_order *order, ptx_val rounded, uint32_t al
         load_aligned(f, rounded, alignment, byte, count, words);
         return;
     }
-    ptx_val whole[MOST_WORDS + 1];
+    ptx_val whole[MOST_WORDS + 1] = {{0}};
     uint32_t phase = byte % WORD;
     load_aligned(f, rounded, WORD, byte - phase, count + 1, whole);
     for (uint32_t i = 0; i < count; i++)

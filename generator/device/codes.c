@@ -17,18 +17,18 @@ const small_float small_float_e4m3 = {.fraction_bits = 3, .least_exponent = -6, 
 ptx_val small_float_round(ptx_fn *f, const small_float *to, ptx_val x)
 {
     const float raise = ldexpf(1, 23 - (int)to->fraction_bits);
-    ptx_val magnitude = ptx_min(f, ptx_abs(f, x), ptx_f32(to->largest));
-    ptx_val normal = ptx_max(f, magnitude, ptx_f32(ldexpf(1, to->least_exponent)));
-    ptx_val exponent = ptx_and(f, ptx_as(f, PTX_U32, normal), ptx_u32(0x7f800000));
+    ptx_val magnitude = ptx_min(f, ptx_abs(f, x), to->largest);
+    ptx_val normal = ptx_max(f, magnitude, ldexpf(1, to->least_exponent));
+    ptx_val exponent = ptx_and(f, ptx_as(f, PTX_U32, normal), 0x7f800000);
     ptx_val power = ptx_as(f, PTX_F32, exponent);
-    ptx_val sum = ptx_fma(f, power, ptx_f32(raise), magnitude);
-    return ptx_fma(f, power, ptx_f32(-raise), sum);
+    ptx_val sum = ptx_fma(f, power, raise, magnitude);
+    return ptx_fma(f, power, -raise, sum);
 }
 
 /* Multiplied so that its least normal number is that of f32, a number has its code in the highest bits of f32's. */
 ptx_val small_float_code(ptx_fn *f, const small_float *of, ptx_val rounded)
 {
-    ptx_val moved = ptx_mul(f, rounded, ptx_f32(ldexpf(1, -126 - of->least_exponent)));
+    ptx_val moved = ptx_mul(f, rounded, ldexpf(1, -126 - of->least_exponent));
     return ptx_as(f, PTX_U32, moved);
 }
 
@@ -37,19 +37,19 @@ ptx_val small_float_code(ptx_fn *f, const small_float *of, ptx_val rounded)
 /* One byte of each of four words, which prmt finds in two of them by `selector`. */
 static ptx_val pick(ptx_fn *f, const ptx_val words[CODES], uint32_t selector)
 {
-    ptx_val low = ptx_prmt(f, words[0], words[1], ptx_u32(selector));
-    ptx_val high = ptx_prmt(f, words[2], words[3], ptx_u32(selector));
-    return ptx_prmt(f, low, high, ptx_u32(0x5410));
+    ptx_val low = ptx_prmt(f, words[0], words[1], selector);
+    ptx_val high = ptx_prmt(f, words[2], words[3], selector);
+    return ptx_prmt(f, low, high, 0x5410);
 }
 
 /* In the highest byte. small_float's code is 20 bits up, below a bit for the sign that it does not have. */
 static ptx_val e4m3_software(ptx_fn *f, ptx_val x)
 {
     ptx_val rounded = small_float_round(f, &small_float_e4m3, x);
-    ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e4m3, rounded), ptx_u32(4));
+    ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e4m3, rounded), 4);
     ptx_val sign = ptx_as(f, PTX_U32, x);
-    ptx_val signed_code = ptx_lop3(f, sign, ptx_u32(0x80000000), code, 0xEA); /* (a & b) | c */
-    return ptx_select(f, ptx_ordered(f, x, x), signed_code, ptx_u32(0x7f000000));
+    ptx_val signed_code = ptx_lop3(f, sign, 0x80000000, code, 0xEA); /* (a & b) | c */
+    return ptx_select(f, ptx_ordered(f, x, x), signed_code, 0x7f000000);
 }
 
 ptx_val codes_e4m3(ptx_fn *f, bool has_sm_89, const ptx_val x[CODES])
@@ -70,8 +70,8 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES])
 {
     ptx_val words[CODES];
     for (uint32_t i = 0; i < CODES; i++) {
-        ptx_val code = ptx_min(f, ptx_cvt_rni(f, PTX_S32, x[i]), ptx_s32(127));
-        words[i] = ptx_as(f, PTX_U32, ptx_max(f, code, ptx_s32(-128)));
+        ptx_val code = ptx_min(f, ptx_cvt_rni(f, PTX_S32, x[i]), 127);
+        words[i] = ptx_as(f, PTX_U32, ptx_max(f, code, -128));
     }
     return pick(f, words, LOWEST_BYTES);
 }
@@ -95,7 +95,7 @@ static ptx_val times(ptx_fn *f, ptx_type type, ptx_val x, uint32_t bits)
 static ptx_val spread(ptx_fn *f, ptx_val word, uint32_t above, bool apart, int i)
 {
     static const uint32_t selectors[2][2] = {{0x4140, 0x4342}, {0x4240, 0x4341}};
-    return ptx_prmt(f, word, ptx_u32(above * 0x01010101U), ptx_u32(selectors[apart][i]));
+    return ptx_prmt(f, word, above * 0x01010101U, selectors[apart][i]);
 }
 
 /* F16: below 2^(10 - down) a code is in the last bits of a number. BF16 has room for seven bits; the eighth is worth -128. */
@@ -108,8 +108,8 @@ static ptx_val int8_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool a
         return ptx_sub(f, raised, both(f, PTX_F16, above << 8 | 0x80));
     }
     ptx_val raised = spread(f, word, BF16_LAST_BIT_IS_1, apart, i);
-    ptx_val low = ptx_as(f, PTX_BF16X2, ptx_and(f, raised, ptx_u32(0xff7fff7f)));
-    ptx_val sign = ptx_as(f, PTX_BF16X2, ptx_and(f, raised, ptx_u32(0xff80ff80)));
+    ptx_val low = ptx_as(f, PTX_BF16X2, ptx_and(f, raised, 0xff7fff7f));
+    ptx_val sign = ptx_as(f, PTX_BF16X2, ptx_and(f, raised, 0xff80ff80));
     return ptx_fma(f, sign, both(f, PTX_BF16, MINUS_1), low);
 }
 
@@ -122,9 +122,9 @@ static ptx_val e4m3_pair(ptx_fn *f, const codes_values *of, ptx_val word, bool a
         uint32_t down, bits, raise, overflow;
     } to[2] = {{1, 0x3f803f80, 0x5c00, 0x5880}, {4, 0x07f007f0, 0x7b80, 0x7b10}};
     const int n = of->type == PTX_BF16;
-    ptx_val high = ptx_prmt(f, word, ptx_u32(0), ptx_u32(above[apart][i]));
-    ptx_val bits = ptx_and(f, ptx_shr(f, high, ptx_u32(to[n].down)), ptx_u32(to[n].bits));
-    bits = ptx_lop3(f, high, ptx_u32(0x80008000), bits, 0xEA); /* (a & b) | c */
+    ptx_val high = ptx_prmt(f, word, 0, above[apart][i]);
+    ptx_val bits = ptx_and(f, ptx_shr(f, high, to[n].down), to[n].bits);
+    bits = ptx_lop3(f, high, 0x80008000, bits, 0xEA); /* (a & b) | c */
     ptx_val value = times(f, of->type, ptx_as(f, n ? PTX_BF16X2 : PTX_F16X2, bits), to[n].raise);
     ptx_val none = times(f, of->type, value, to[n].overflow);
     return ptx_fma(f, none, both(f, of->type, 0), value);
@@ -134,7 +134,7 @@ static void e4m3_pairs_sm_89(ptx_fn *f, const codes_values *of, ptx_val word, bo
 {
     ptx_val halves[2], x[2];
     if (apart)
-        word = ptx_prmt(f, word, ptx_u32(0), ptx_u32(0x3120));
+        word = ptx_prmt(f, word, 0, 0x3120);
     ptx_unpack(f, PTX_B16, 2, halves, word);
     for (int i = 0; i < 2; i++) {
         pairs[i] = ptx_f16x2_from_e4m3x2(f, halves[i]);
@@ -152,7 +152,7 @@ void codes_pairs(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, pt
         return;
     }
     if (!of->is_e4m3 && of->type == PTX_F16)
-        word = ptx_xor(f, word, ptx_u32(0x80808080)); /* from 0 on */
+        word = ptx_xor(f, word, 0x80808080); /* from 0 on */
     for (int i = 0; i < 2; i++)
         pairs[i] = (of->is_e4m3 ? e4m3_pair : int8_pair)(f, of, word, apart, i);
 }

@@ -10,7 +10,7 @@ void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_va
         tail_load(f, PTX_U32, 4, words, from, in_bounds, hints);
         ptx_store_vec(f, 4, to, words, PTX_PLAIN);
     } else if (in_bounds) {
-        ptx_val bytes = ptx_select(f, *in_bounds, ptx_u32(UNIT_BYTES), ptx_u32(0));
+        ptx_val bytes = ptx_select(f, *in_bounds, ptx_u32(UNIT_BYTES), 0);
         ptx_cp_async_zfill(f, to, from, UNIT_BYTES, bytes, PTX_CG);
     } else {
         ptx_cp_async(f, to, from, UNIT_BYTES, PTX_CG);
@@ -20,7 +20,7 @@ void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_va
 void copy_word(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds)
 {
     if (has_sm_80) {
-        ptx_cp_async_zfill(f, to, from, 4, ptx_select(f, *in_bounds, ptx_u32(4), ptx_u32(0)), PTX_CA);
+        ptx_cp_async_zfill(f, to, from, 4, ptx_select(f, *in_bounds, ptx_u32(4), 0), PTX_CA);
         return;
     }
     ptx_val word;
@@ -31,18 +31,18 @@ void copy_word(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_va
 void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left)
 {
     if (has_sm_80) {
-        ptx_val some = ptx_min(f, ptx_max(f, left, ptx_s32(0)), ptx_s32(UNIT_BYTES));
+        ptx_val some = ptx_min(f, ptx_max(f, left, 0), UNIT_BYTES);
         ptx_cp_async_zfill(f, to, from, UNIT_BYTES, ptx_as(f, PTX_U32, some), PTX_CG);
         return;
     }
-    PTX_IF (f, ptx_ge(f, left, ptx_s32(UNIT_BYTES))) {
+    PTX_IF (f, ptx_ge(f, left, UNIT_BYTES)) {
         copy_unit(f, has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
     }
     PTX_ELSE (f) {
         /* Fewer than 16 bytes, and zeros behind them. */
         ptx_val zeros[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
         ptx_store_vec(f, 4, to, zeros, PTX_PLAIN);
-        PTX_FOR (f, i, ptx_s32(0), left, ptx_s32(1)) {
+        PTX_FOR (f, i, 0, left, 1) {
             ptx_val byte = ptx_load(f, ptx_at(f, ptx_cast_ptr(f, from, PTX_U8), i));
             ptx_store(f, ptx_at(f, ptx_cast_ptr(f, to, PTX_U8), i), byte);
         }

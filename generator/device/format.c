@@ -78,16 +78,16 @@ static void decode_products(ptx_fn *f, const format_lane *lane, ptx_val factor, 
         uint32_t i = first + part,
                  down = is_scale && lane->rule == FORMAT_RAISED ? decode_raise(lane, part) : 0;
         if (lane->rule == FORMAT_EXACT) {
-            ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
-            ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(0x1p23f + (float)bias));
+            ptx_val raised = ptx_prmt(f, bytes, DECODE_RAISED, 0x7440 + i);
+            ptx_val number = ptx_sub(f, ptx_as(f, PTX_F32, raised), 0x1p23f + (float)bias);
             products[part] = ptx_mul(f, number, factor);
             continue;
         }
         if (down > 0)
-            scaled = ptx_mul(f, factor, ptx_f32(1.0f / (float)(1u << down)));
+            scaled = ptx_mul(f, factor, 1.0f / (float)(1u << down));
         if (part == 0 || down > 0)
-            minus_raised = ptx_mul(f, scaled, ptx_f32(-(0x1p15f + (float)bias)));
-        ptx_val raised = ptx_prmt(f, bytes, ptx_u32(RAISED_EIGHT), ptx_u32(0x7404 + (i << 4)));
+            minus_raised = ptx_mul(f, scaled, -(0x1p15f + (float)bias));
+        ptx_val raised = ptx_prmt(f, bytes, RAISED_EIGHT, 0x7404 + (i << 4));
         products[part] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scaled, minus_raised);
     }
 }
@@ -97,8 +97,7 @@ static ptx_val decode_shift(ptx_fn *f, ptx_val word, int shift)
 {
     if (shift == 0)
         return word;
-    return shift > 0 ? ptx_shr(f, word, ptx_u32((uint32_t)shift))
-                     : ptx_shl(f, word, ptx_u32((uint32_t)-shift));
+    return shift > 0 ? ptx_shr(f, word, (uint32_t)shift) : ptx_shl(f, word, (uint32_t)-shift);
 }
 
 /* ---- blocks of 32 ------------------------------------------------------------------------------------------------- */
@@ -124,25 +123,25 @@ static void numbers_before(ptx_fn *f, const format_lane *lane, const format_plac
 
 static void split_nibbles(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
-    quads[0] = ptx_and(f, u->word[0], ptx_u32(NIBBLES));
+    quads[0] = ptx_and(f, u->word[0], NIBBLES);
     const bool is_up = decode_raise(lane, 1) == 4;
-    ptx_val high = is_up ? u->word[0] : ptx_shr(f, u->word[0], ptx_u32(4));
-    quads[1] = ptx_and(f, high, ptx_u32(is_up ? (uint32_t)NIBBLES << 4 : NIBBLES));
+    ptx_val high = is_up ? u->word[0] : ptx_shr(f, u->word[0], 4);
+    quads[1] = ptx_and(f, high, is_up ? (uint32_t)NIBBLES << 4 : NIBBLES);
 }
 
 /* Four neighbouring bits to bit 4 of each byte. They are at `at`, 0 or 4: bit i there times 2^(4 - at + 7i) is bit 4 + 8i; no
  * two of the products of bits and terms meet. */
 static ptx_val spread(ptx_fn *f, ptx_val bits, uint32_t at)
 {
-    ptx_val four = ptx_and(f, bits, ptx_u32(0xfu << at));
-    return ptx_mul(f, four, ptx_u32(0x02040810u >> at));
+    ptx_val four = ptx_and(f, bits, 0xfu << at);
+    return ptx_mul(f, four, 0x02040810u >> at);
 }
 
 /* shift: 4 * the lane's unit. */
 static void init_fives(ptx_fn *f, format_lane *lane)
 {
     if (lane->unit.type != PTX_NONE)
-        lane->shift = ptx_shl(f, lane->unit, ptx_u32(2));
+        lane->shift = ptx_shl(f, lane->unit, 2);
 }
 
 static void split_fives(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
@@ -155,7 +154,7 @@ static void split_fives(ptx_fn *f, const format_lane *lane, const format_unit *u
         uint32_t bit = 4 * u->number + 16 * q;
         ptx_val near = decode_shift(f, high, (int)(bit / 8 * 8));
         ptx_val fifth = spread(f, near, bit % 8);
-        quads[q] = ptx_lop3(f, fifth, ptx_u32(0x10101010), quads[q], 0xEA);
+        quads[q] = ptx_lop3(f, fifth, 0x10101010, quads[q], 0xEA);
     }
 }
 
@@ -194,7 +193,7 @@ static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_
     for (uint32_t q = 0; q < count; q++) {
         uint32_t up = decode_raise(lane, q);
         ptx_val low = decode_shift(f, word, (int)(bits * q - up));
-        quads[q] = ptx_and(f, low, ptx_u32(mask << up));
+        quads[q] = ptx_and(f, low, mask << up);
     }
 }
 
@@ -202,21 +201,21 @@ static void split_word(ptx_fn *f, const format_lane *lane, ptx_val word, uint32_
  * `last`: those of the nibbles. */
 static void init_q4k(ptx_fn *f, format_lane *lane)
 {
-    ptx_val odd_bit = ptx_and(f, lane->group, ptx_u32(1));
-    ptx_val is_odd = ptx_ne(f, odd_bit, ptx_u32(0));
-    lane->shift = ptx_and(f, lane->group, ptx_u32(2));
-    ptx_val is_late = ptx_ne(f, lane->shift, ptx_u32(0));
-    lane->select = ptx_select(f, is_odd, ptx_u32(0x7632), ptx_u32(0x5410));
-    lane->first = ptx_select(f, is_late, ptx_u32(0x30303030), ptx_u32(0x3f3f3f3f));
-    lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), ptx_u32(0));
+    ptx_val odd_bit = ptx_and(f, lane->group, 1);
+    ptx_val is_odd = ptx_ne(f, odd_bit, 0);
+    lane->shift = ptx_and(f, lane->group, 2);
+    ptx_val is_late = ptx_ne(f, lane->shift, 0);
+    lane->select = ptx_select(f, is_odd, ptx_u32(0x7632), 0x5410);
+    lane->first = ptx_select(f, is_late, ptx_u32(0x30303030), 0x3f3f3f3f);
+    lane->last = ptx_select(f, is_late, ptx_u32(NIBBLES), 0);
 }
 
 /* And turn: left, from bit 2g to bit 4 of each byte. */
 static void init_q5k(ptx_fn *f, format_lane *lane)
 {
     init_q4k(f, lane);
-    ptx_val bit = ptx_shl(f, lane->group, ptx_u32(1));
-    lane->turn = ptx_sub(f, ptx_u32(4), bit);
+    ptx_val bit = ptx_shl(f, lane->group, 1);
+    lane->turn = ptx_sub(f, 4, bit);
 }
 
 static void split_q4k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
@@ -229,7 +228,7 @@ static void split_q5k(ptx_fn *f, const format_lane *lane, const format_unit *u, 
     split_q4k(f, lane, u, quads);
     ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->turn);
     for (uint32_t q = 0; q < 2; q++)
-        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), ptx_u32(0x10101010), quads[q], 0xEA);
+        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), 0x10101010, quads[q], 0xEA);
 }
 
 static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
@@ -238,7 +237,7 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val word[4], d[2];
     decode_load(f, lane, place, header, 0, 4, word);
     ptx_val low = ptx_prmt(f, word[1], word[2], lane->select);
-    ptx_val high_nibbles = ptx_shr(f, word[3], ptx_u32(4));
+    ptx_val high_nibbles = ptx_shr(f, word[3], 4);
     ptx_val last = ptx_prmt(f, word[3], high_nibbles, lane->select);
     ptx_val shifted = ptx_shr(f, low, lane->shift);
     ptx_val first = ptx_and(f, shifted, lane->first);
@@ -251,8 +250,8 @@ static void numbers_q4k(ptx_fn *f, const format_lane *lane, const format_place *
 /* select: every second of eight bytes, from `o` on. */
 static void init_sixteens(ptx_fn *f, format_lane *lane)
 {
-    ptx_val odd_bit = ptx_and(f, lane->group, ptx_u32(1));
-    lane->select = ptx_mad(f, odd_bit, ptx_u32(0x1111), ptx_u32(0x6420));
+    ptx_val odd_bit = ptx_and(f, lane->group, 1);
+    lane->select = ptx_mad(f, odd_bit, 0x1111, 0x6420);
 }
 
 /* A byte of each of the group's four sub-blocks, out of the eight of its half. */
@@ -267,16 +266,16 @@ static void split_q6k(ptx_fn *f, const format_lane *lane, const format_unit *u, 
 {
     (void)lane;
     for (uint32_t q = 0; q < 4; q++) {
-        ptx_val low = ptx_and(f, decode_shift(f, u->word[q % 2], q < 2 ? 0 : 4), ptx_u32(NIBBLES));
+        ptx_val low = ptx_and(f, decode_shift(f, u->word[q % 2], q < 2 ? 0 : 4), NIBBLES);
         ptx_val high = decode_shift(f, u->word[2], 2 * (int)q - 4);
-        quads[q] = ptx_lop3(f, high, ptx_u32(0x30303030), low, 0xEA);
+        quads[q] = ptx_lop3(f, high, 0x30303030, low, 0xEA);
     }
 }
 
 static void numbers_q6k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
 {
     ptx_val bytes = load_four_scales(f, lane, place, 3);
-    ptx_val biased = ptx_xor(f, bytes, ptx_u32(0x80808080));
+    ptx_val biased = ptx_xor(f, bytes, 0x80808080);
     ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 208));
     decode_products(f, lane, d, biased, 0, 128, true, of->scale);
 }
@@ -289,8 +288,8 @@ static void split_q2k(ptx_fn *f, const format_lane *lane, const format_unit *u, 
 static void numbers_q2k(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
 {
     ptx_val bytes = load_four_scales(f, lane, place, 1), d[2];
-    ptx_val low = ptx_and(f, bytes, ptx_u32(NIBBLES));
-    ptx_val high = ptx_and(f, ptx_shr(f, bytes, ptx_u32(4)), ptx_u32(NIBBLES));
+    ptx_val low = ptx_and(f, bytes, NIBBLES);
+    ptx_val high = ptx_and(f, ptx_shr(f, bytes, 4), NIBBLES);
     decode_halves(f, bytes_load_low(f, &place->order, place->block, 80), d);
     decode_products(f, lane, d[0], low, 0, 0, true, of->scale);
     decode_products(f, lane, ptx_neg(f, d[1]), high, 0, 0, false, of->minimum);
@@ -307,10 +306,10 @@ static void numbers_tq2(ptx_fn *f, const format_lane *lane, const format_place *
 static void init_q3k(ptx_fn *f, format_lane *lane)
 {
     init_sixteens(f, lane);
-    ptx_val half = ptx_shr(f, lane->group, ptx_u32(1));
-    lane->shift = ptx_shl(f, half, ptx_u32(2));
-    lane->turn = ptx_sub(f, ptx_u32(2), lane->shift);
-    lane->first = ptx_sub(f, ptx_u32(4), lane->shift);
+    ptx_val half = ptx_shr(f, lane->group, 1);
+    lane->shift = ptx_shl(f, half, 2);
+    lane->turn = ptx_sub(f, 2, lane->shift);
+    lane->first = ptx_sub(f, 4, lane->shift);
 }
 
 static void split_q3k(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
@@ -318,7 +317,7 @@ static void split_q3k(ptx_fn *f, const format_lane *lane, const format_unit *u, 
     split_q2k(f, lane, u, quads);
     ptx_val high = ptx_shf_l(f, u->word[1], u->word[1], lane->turn);
     for (uint32_t q = 0; q < 4; q++)
-        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), ptx_u32(0x04040404), quads[q], 0xEA);
+        quads[q] = ptx_lop3(f, decode_shift(f, high, (int)q), 0x04040404, quads[q], 0xEA);
 }
 
 /* Sub-blocks o, o + 2 of a half have their high bits in bytes o and o + 2 of the last word, o + 4 and o + 6 two bits above. */
@@ -327,10 +326,10 @@ static void numbers_q3k(ptx_fn *f, const format_lane *lane, const format_place *
     ptx_val word[3];
     decode_load(f, lane, place, 2, 0, 3, word);
     ptx_val low = ptx_prmt(f, word[0], word[1], lane->select);
-    ptx_val high = ptx_prmt(f, word[2], ptx_shr(f, word[2], ptx_u32(2)), lane->select);
-    ptx_val low_bits = ptx_and(f, ptx_shr(f, low, lane->shift), ptx_u32(NIBBLES));
+    ptx_val high = ptx_prmt(f, word[2], ptx_shr(f, word[2], 2), lane->select);
+    ptx_val low_bits = ptx_and(f, ptx_shr(f, low, lane->shift), NIBBLES);
     ptx_val turned = ptx_shf_l(f, high, high, lane->first);
-    ptx_val bytes = ptx_lop3(f, turned, ptx_u32(0x30303030), low_bits, 0xEA);
+    ptx_val bytes = ptx_lop3(f, turned, 0x30303030, low_bits, 0xEA);
     ptx_val d = decode_low_half(f, bytes_load_low(f, &place->order, place->block, 108));
     decode_products(f, lane, d, bytes, 0, 32, true, of->scale);
 }
@@ -378,16 +377,16 @@ static void init_mxfp4(ptx_fn *f, format_lane *lane)
 /* Bytes of a word's nibbles 0 to 3 and 4 to 7: those of both quads in turn. */
 static void sort_quads(ptx_fn *f, const ptx_val four[2], ptx_val quads[2])
 {
-    quads[0] = ptx_prmt(f, four[0], four[1], ptx_u32(0x6420));
-    quads[1] = ptx_prmt(f, four[0], four[1], ptx_u32(0x7531));
+    quads[0] = ptx_prmt(f, four[0], four[1], 0x6420);
+    quads[1] = ptx_prmt(f, four[0], four[1], 0x7531);
 }
 
 /* prmt picks one of eight bytes by three bits of a nibble; another one picks by the fourth between two of these. */
 static void split_iq4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
-    ptx_val in_eight = ptx_and(f, u->word[0], ptx_u32(0x77777777));
-    ptx_val which = ptx_shr(f, u->word[0], ptx_u32(1));
-    ptx_val between = ptx_lop3(f, which, ptx_u32(0x44444444), ptx_u32(0x32103210), 0xEA);
+    ptx_val in_eight = ptx_and(f, u->word[0], 0x77777777);
+    ptx_val which = ptx_shr(f, u->word[0], 1);
+    ptx_val between = ptx_lop3(f, which, 0x44444444, 0x32103210, 0xEA);
     ptx_val four[2];
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val index = decode_shift(f, in_eight, 16 * (int)i);
@@ -403,7 +402,7 @@ static void split_iq4(ptx_fn *f, const format_lane *lane, const format_unit *u, 
  * bit inverted, need only be joined. */
 static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u, ptx_val quads[])
 {
-    ptx_val inverted = ptx_xor(f, u->word[0], ptx_u32(0x88888888)), four[2];
+    ptx_val inverted = ptx_xor(f, u->word[0], 0x88888888), four[2];
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val index = decode_shift(f, u->word[0], 16 * (int)i);
         ptx_val other = decode_shift(f, inverted, 16 * (int)i);
@@ -418,8 +417,8 @@ static void split_mxfp4(ptx_fn *f, const format_lane *lane, const format_unit *u
 static void init_iq4xs(ptx_fn *f, format_lane *lane)
 {
     init_iq4(f, lane);
-    lane->shift = ptx_shl(f, lane->group, ptx_u32(2));
-    lane->turn = ptx_mad(f, lane->group, ptx_u32(2), ptx_u32(12));
+    lane->shift = ptx_shl(f, lane->group, 2);
+    lane->turn = ptx_mad(f, lane->group, 2, 12);
 }
 
 static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place *place, format_scales *of)
@@ -428,8 +427,8 @@ static void numbers_iq4xs(ptx_fn *f, const format_lane *lane, const format_place
     decode_load(f, lane, place, 1, 0, 2, word);
     ptx_val low = ptx_shr(f, word[1], lane->shift);
     ptx_val high = ptx_shr(f, word[0], lane->turn);
-    ptx_val low_bits = ptx_and(f, low, ptx_u32(0xf));
-    ptx_val bits = ptx_lop3(f, high, ptx_u32(0x30), low_bits, 0xEA);
+    ptx_val low_bits = ptx_and(f, low, 0xf);
+    ptx_val bits = ptx_lop3(f, high, 0x30, low_bits, 0xEA);
     decode_products(f, lane, decode_low_half(f, word[0]), bits, 0, 32, true, of->scale);
 }
 
@@ -438,10 +437,10 @@ static void numbers_mxfp4(ptx_fn *f, const format_lane *lane, const format_place
 {
     (void)lane;
     ptx_val word = bytes_load_low(f, &place->order, place->block, 0);
-    ptx_val e = ptx_and(f, word, ptx_u32(0xff));
-    ptx_val is_denormal = ptx_lt(f, e, ptx_u32(2));
+    ptx_val e = ptx_and(f, word, 0xff);
+    ptx_val is_denormal = ptx_lt(f, e, 2);
     ptx_val denormal = ptx_shl(f, ptx_u32(0x00200000), e);
-    ptx_val normal = ptx_mad(f, e, ptx_u32(1u << 23), ptx_u32(0u - (1u << 23)));
+    ptx_val normal = ptx_mad(f, e, 1u << 23, 0u - (1u << 23));
     of->scale[0] = ptx_as(f, PTX_F32, ptx_select(f, is_denormal, denormal, normal));
 }
 
@@ -508,11 +507,11 @@ ptx_val format_group_element(ptx_fn *f, const weight_format *w, ptx_val group)
     if (w->groups == 1)
         return ptx_u32(0);
     if (w->parts < 4)
-        return ptx_mul(f, group, ptx_u32(format_group_elements(w)));
-    ptx_val half = ptx_shr(f, group, ptx_u32(1));
-    ptx_val odd = ptx_and(f, group, ptx_u32(1));
-    ptx_val first = ptx_shl(f, half, ptx_u32(7));
-    return ptx_mad(f, odd, ptx_u32(16), first);
+        return ptx_mul(f, group, format_group_elements(w));
+    ptx_val half = ptx_shr(f, group, 1);
+    ptx_val odd = ptx_and(f, group, 1);
+    ptx_val first = ptx_shl(f, half, 7);
+    return ptx_mad(f, odd, 16, first);
 }
 
 uint32_t format_row_element(const weight_format *w, uint32_t group)
@@ -535,8 +534,7 @@ static void add_term(ptx_fn *f, format_lane *lane, uint32_t run, ptx_val count, 
     if (step == 0)
         return;
     ptx_val *offset = &lane->offset[run];
-    *offset = offset->type == PTX_NONE ? ptx_mul(f, count, ptx_u32(step))
-                                       : ptx_mad(f, count, ptx_u32(step), *offset);
+    *offset = offset->type == PTX_NONE ? ptx_mul(f, count, step) : ptx_mad(f, count, step, *offset);
     lane->alignment[run] = lower(lane->alignment[run], step);
 }
 
@@ -556,9 +554,9 @@ static void find_offset(ptx_fn *f, format_lane *lane, uint32_t run)
     }
     add_term(f, lane, run, lane->group, r->group);
     if (r->half > 0)
-        add_term(f, lane, run, ptx_shr(f, lane->group, ptx_u32(1)), r->half);
+        add_term(f, lane, run, ptx_shr(f, lane->group, 1), r->half);
     if (r->odd > 0)
-        add_term(f, lane, run, ptx_and(f, lane->group, ptx_u32(1)), r->odd);
+        add_term(f, lane, run, ptx_and(f, lane->group, 1), r->odd);
     if (lane->unit.type != PTX_NONE && r->kind == RUN_UNITS)
         add_term(f, lane, run, lane->unit, 4);
 }
@@ -659,11 +657,11 @@ void format_codes(ptx_fn *f, const format_lane *lane, const format_place *place,
 
 void format_floats(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val x[4])
 {
-    ptx_val bytes = w->is_signed ? ptx_xor(f, ptx_as(f, PTX_U32, quad), ptx_u32(0x80808080)) : quad;
+    ptx_val bytes = w->is_signed ? ptx_xor(f, ptx_as(f, PTX_U32, quad), 0x80808080) : quad;
     float taken = 0x1p23f + (w->is_signed ? 128.0f : (float)w->offset);
     for (uint32_t i = 0; i < 4; i++) {
-        ptx_val raised = ptx_prmt(f, bytes, ptx_u32(DECODE_RAISED), ptx_u32(0x7440 + i));
-        x[i] = ptx_sub(f, ptx_as(f, PTX_F32, raised), ptx_f32(taken));
+        ptx_val raised = ptx_prmt(f, bytes, DECODE_RAISED, 0x7440 + i);
+        x[i] = ptx_sub(f, ptx_as(f, PTX_F32, raised), taken);
     }
 }
 
@@ -673,7 +671,7 @@ enum { F16_1024 = 0x64, BF16_128 = 0x43 };
 static void raise_codes(ptx_fn *f, ptx_val bytes, ptx_type pair, uint32_t upper, ptx_val raised[2])
 {
     for (uint32_t i = 0; i < 2; i++)
-        raised[i] = ptx_as(f, pair, ptx_prmt(f, bytes, ptx_u32(upper), ptx_u32(0x4140 + 0x202 * i)));
+        raised[i] = ptx_as(f, pair, ptx_prmt(f, bytes, upper, 0x4140 + 0x202 * i));
 }
 
 /* 1024 of F16 has ten bits for the code, and 128 of BF16 seven. A signed byte is its low seven bits less its high one, 128: that
@@ -682,13 +680,12 @@ void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad
 {
     ptx_val bytes = ptx_as(f, PTX_U32, quad), raised[2], taken[2];
     if (type == PTX_F16) {
-        raise_codes(f, w->is_signed ? ptx_xor(f, bytes, ptx_u32(0x80808080)) : bytes, PTX_F16X2, F16_1024,
-                    raised);
+        raise_codes(f, w->is_signed ? ptx_xor(f, bytes, 0x80808080) : bytes, PTX_F16X2, F16_1024, raised);
         for (uint32_t i = 0; i < 2; i++)
             pairs[i] = ptx_sub(f, raised[i], ptx_number(PTX_F16X2, 1024 + (w->is_signed ? 128 : w->offset)));
     } else if (w->is_signed) {
-        raise_codes(f, ptx_and(f, bytes, ptx_u32(0x7f7f7f7f)), PTX_BF16X2, BF16_128, raised);
-        raise_codes(f, ptx_and(f, bytes, ptx_u32(0x80808080)), PTX_BF16X2, BF16_128, taken);
+        raise_codes(f, ptx_and(f, bytes, 0x7f7f7f7f), PTX_BF16X2, BF16_128, raised);
+        raise_codes(f, ptx_and(f, bytes, 0x80808080), PTX_BF16X2, BF16_128, taken);
         for (uint32_t i = 0; i < 2; i++)
             pairs[i] = ptx_fma(f, taken[i], ptx_number(PTX_BF16X2, -1), raised[i]);
     } else {
@@ -706,9 +703,9 @@ void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad
 static void scale_codes(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val scale, ptx_val x[4])
 {
     enum { RAISED_128 = 0x43 };
-    ptx_val minus_raised = ptx_mul(f, scale, ptx_f32(-128.0f - (float)w->offset));
+    ptx_val minus_raised = ptx_mul(f, scale, -128.0f - (float)w->offset);
     for (uint32_t i = 0; i < 4; i++) {
-        ptx_val raised = ptx_prmt(f, quad, ptx_u32(RAISED_128), ptx_u32(0x4077 | i << 8));
+        ptx_val raised = ptx_prmt(f, quad, RAISED_128, 0x4077 | i << 8);
         x[i] = ptx_fma(f, ptx_as(f, PTX_F32, raised), scale, minus_raised);
     }
 }
@@ -734,7 +731,7 @@ void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32
     const double down = 1.0 / (1 << lift), offset = w->is_signed ? 128 : w->offset;
     ptx_val bytes = ptx_as(f, PTX_U32, quad), codes[2];
     if (w->is_signed)
-        bytes = ptx_xor(f, bytes, ptx_u32(0x80808080));
+        bytes = ptx_xor(f, bytes, 0x80808080);
     raise_codes(f, bytes, PTX_F16X2, F16_1024, codes);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val taken = ptx_number(PTX_F16X2, -1024 * down - offset);
@@ -767,5 +764,5 @@ void format_numbers(ptx_fn *f, const format_lane *lane, const format_place *plac
 void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4])
 {
     for (uint32_t i = 0; i < 4; i++)
-        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, quad, ptx_u32(0), ptx_u32(0x4440 + i)));
+        x[i] = ptx_as(f, PTX_F32, ptx_prmt(f, quad, 0, 0x4440 + i));
 }

@@ -6,12 +6,12 @@ void lanes_join(ptx_fn *f, ptx_op op, uint32_t lanes, uint32_t count, ptx_val la
     while (lanes > 1 && count > 1) {
         lanes /= 2;
         count /= 2;
-        ptx_val bit = ptx_and(f, lane, ptx_u32(lanes));
-        ptx_val is_upper = ptx_ne(f, bit, ptx_u32(0));
+        ptx_val bit = ptx_and(f, lane, lanes);
+        ptx_val is_upper = ptx_ne(f, bit, 0);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val kept = ptx_select(f, is_upper, values[i + count], values[i]);
             ptx_val given = ptx_select(f, is_upper, values[i], values[i + count]);
-            values[i] = ptx_op2(f, op, kept, ptx_shfl_xor(f, given, ptx_u32(lanes)), PTX_HERE);
+            values[i] = ptx_op2(f, op, kept, ptx_shfl_xor(f, given, lanes), PTX_HERE);
         }
     }
     if (lanes > 1)
@@ -20,7 +20,6 @@ void lanes_join(ptx_fn *f, ptx_op op, uint32_t lanes, uint32_t count, ptx_val la
 
 ptx_val lanes_first(ptx_fn *f, uint32_t lanes, uint32_t count, ptx_val lane)
 {
-    ptx_val in_group = ptx_and(f, lane, ptx_u32(lanes - 1));
-    return count > lanes ? ptx_mul(f, in_group, ptx_u32(count / lanes))
-                         : ptx_div(f, in_group, ptx_u32(lanes / count));
+    ptx_val in_group = ptx_and(f, lane, lanes - 1);
+    return count > lanes ? ptx_mul(f, in_group, count / lanes) : ptx_div(f, in_group, lanes / count);
 }

@@ -6,17 +6,17 @@
 static ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
 {
     ptx_val bits = ptx_as(f, PTX_U32, x);
-    ptx_val lowest = ptx_bfe(f, bits, ptx_u32(16), ptx_u32(1));
-    ptx_val half = ptx_add(f, bits, ptx_u32(0x7fff));
+    ptx_val lowest = ptx_bfe(f, bits, 16, 1);
+    ptx_val half = ptx_add(f, bits, 0x7fff);
     ptx_val rounded = ptx_add(f, half, lowest);
     ptx_val is_number = ptx_ordered(f, x, x);
-    return ptx_select(f, is_number, rounded, ptx_u32(0x7fff0000));
+    return ptx_select(f, is_number, rounded, 0x7fff0000);
 }
 
 void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val *x, ptx_val *at)
 {
     if (type == PTX_BF16 && !has_sm_80) {
-        *x = ptx_shr(f, narrow_to_bf16(f, *x), ptx_u32(16));
+        *x = ptx_shr(f, narrow_to_bf16(f, *x), 16);
         *at = ptx_cast_ptr(f, *at, PTX_U16);
     } else if (type != wide) {
         *x = ptx_cvt(f, type, *x);
@@ -41,7 +41,7 @@ ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_v
         ptx_val upper[2];
         upper[0] = narrow_to_bf16(f, low);
         upper[1] = narrow_to_bf16(f, high);
-        return ptx_prmt(f, upper[0], upper[1], ptx_u32(0x7632));
+        return ptx_prmt(f, upper[0], upper[1], 0x7632);
     }
     ptx_val halves[2];
     halves[0] = ptx_cvt(f, PTX_F16, low);
@@ -69,8 +69,8 @@ void narrow_store(ptx_fn *f, ptx_type type, bool has_sm_80, uint32_t count, ptx_
 void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2])
 {
     if (type == PTX_BF16) {
-        x[0] = ptx_as(f, PTX_F32, ptx_shl(f, word, ptx_u32(16)));
-        x[1] = ptx_as(f, PTX_F32, ptx_and(f, word, ptx_u32(0xffff0000)));
+        x[0] = ptx_as(f, PTX_F32, ptx_shl(f, word, 16));
+        x[1] = ptx_as(f, PTX_F32, ptx_and(f, word, 0xffff0000));
         return;
     }
     ptx_val halves[2];
@@ -96,7 +96,7 @@ ptx_val widen_load(ptx_fn *f, ptx_type type, ptx_val at)
     if (type == PTX_F16)
         return ptx_cvt(f, PTX_F32, ptx_load(f, at));
     ptx_val bits = ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_PLAIN);
-    return ptx_as(f, PTX_F32, ptx_shl(f, bits, ptx_u32(16)));
+    return ptx_as(f, PTX_F32, ptx_shl(f, bits, 16));
 }
 
 ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds, ptx_val otherwise)
@@ -109,6 +109,6 @@ ptx_val widen_load_where(ptx_fn *f, ptx_type type, ptx_val at, ptx_val in_bounds
             ptx_set(f, raw, ptx_load_hint(f, ptx_cast_ptr(f, at, raw.type), PTX_NC));
     }
     if (type == PTX_BF16)
-        return ptx_as(f, PTX_F32, ptx_shl(f, raw, ptx_u32(16)));
+        return ptx_as(f, PTX_F32, ptx_shl(f, raw, 16));
     return type == PTX_F16 ? ptx_cvt(f, PTX_F32, ptx_as(f, PTX_F16, raw)) : raw;
 }

@@ -24,9 +24,9 @@ void nf4_nested_fill(nf4_nested *s, ptx_val table, ptx_val tid)
     ptx_fn *f = s->f;
     s->is_shared = true;
     s->table = table;
-    PTX_FOR (f, i, tid, ptx_u32(CODES), ptx_u32(ptx_block_x(f))) {
+    PTX_FOR (f, i, tid, CODES, ptx_block_x(f)) {
         ptx_val value = ptx_load_hint(f, ptx_at(f, s->code, i), PTX_NC);
-        ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, i, ptx_u32(4), table), 0), value);
+        ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, i, 4, table), 0), value);
     }
     ptx_barrier(f);
 }
@@ -36,7 +36,7 @@ static ptx_val look_up(const nf4_nested *s, ptx_val index)
     ptx_fn *f = s->f;
     if (!s->is_shared)
         return ptx_load_hint(f, ptx_at(f, s->code, index), PTX_NC);
-    return ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, index, ptx_u32(4), s->table), 0));
+    return ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, index, 4, s->table), 0));
 }
 
 typedef struct parts {
@@ -47,7 +47,7 @@ static parts load_parts(const nf4_nested *s, ptx_val number, const ptx_val *in_b
 {
     ptx_fn *f = s->f;
     ptx_val index_at = ptx_at(f, s->index, number);
-    ptx_val absmax_at = ptx_at(f, s->absmax, ptx_shr(f, number, ptx_u32(SHARE_LOG2)));
+    ptx_val absmax_at = ptx_at(f, s->absmax, ptx_shr(f, number, SHARE_LOG2));
     parts p;
     if (!in_bounds) {
         p.index = ptx_load_as(f, PTX_U32, index_at, PTX_NC);
@@ -74,7 +74,7 @@ void nf4_nested_load(const nf4_nested *s, uint32_t count, const ptx_val number[]
         ptx_val scaled = ptx_mul(f, look_up(s, p[i].index), p[i].absmax);
         out[i] = ptx_add(f, scaled, s->offset);
         if (in_bounds)
-            out[i] = ptx_select(f, in_bounds[i], out[i], ptx_f32(0));
+            out[i] = ptx_select(f, in_bounds[i], out[i], 0);
     }
 }
 
@@ -85,7 +85,7 @@ void nf4_nested_copy(const nf4_nested *s, ptx_val first, uint32_t most, ptx_val 
     ptx_val number[NF4_NESTED_AT_ONCE] = {{0}}, in_bounds[NF4_NESTED_AT_ONCE] = {{0}},
             scale[NF4_NESTED_AT_ONCE] = {{0}};
     for (uint32_t i = 0; i < most / lanes; i++) {
-        ptx_val mine = i == 0 ? lane : ptx_add(f, lane, ptx_u32(i * lanes));
+        ptx_val mine = i == 0 ? lane : ptx_add(f, lane, i * lanes);
         number[i] = ptx_add(f, first, ptx_cvt(f, PTX_U64, mine));
         in_bounds[i] = ptx_lt(f, mine, count);
     }

@@ -51,8 +51,8 @@ uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
     p->start = shared;
     if (!p->is_aligned)
         return nf4_pairs_bytes(p);
-    ptx_val past = ptx_add(p->f, shared, ptx_u32(alignment - 1 - p->reserved));
-    p->start = ptx_and(p->f, past, ptx_u32(0u - alignment));
+    ptx_val past = ptx_add(p->f, shared, alignment - 1 - p->reserved);
+    p->start = ptx_and(p->f, past, 0u - alignment);
     p->skipped = p->reserved;
     return nf4_pairs_bytes(p);
 }
@@ -100,11 +100,11 @@ static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32
 {
     ptx_fn *f = p->f;
     uint32_t entries_apart = threads / 8, words = is_packed(p) ? 1 : 2;
-    ptx_val entry = ptx_shr(f, number, ptx_u32(3));
-    ptx_val from = ptx_at(f, pairs, words == 1 ? entry : ptx_shl(f, entry, ptx_u32(1)));
-    ptx_val to = ptx_mad(f, number, ptx_u32(UNIT_BYTES), p->start);
+    ptx_val entry = ptx_shr(f, number, 3);
+    ptx_val from = ptx_at(f, pairs, words == 1 ? entry : ptx_shl(f, entry, 1));
+    ptx_val to = ptx_mad(f, number, UNIT_BYTES, p->start);
     if (p->is_aligned)
-        to = ptx_mad(f, entry, ptx_u32(ALIGNED_STRIDE - COPIES_BYTES), to);
+        to = ptx_mad(f, entry, ALIGNED_STRIDE - COPIES_BYTES, to);
     uint32_t stride = p->is_aligned ? ALIGNED_STRIDE : COPIES_BYTES;
     for (uint32_t i = 0; i < count; i++)
         copy_entry(p, ptx_at_const(f, from, i * entries_apart * words),
@@ -114,8 +114,8 @@ static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32
 void nf4_pairs_find(nf4_pairs *p, ptx_val lane)
 {
     ptx_fn *f = p->f;
-    ptx_val copy = ptx_and(f, lane, ptx_u32(COPIES_BYTES / pair_bytes(p) - 1));
-    p->mine = ptx_mad(f, copy, ptx_u32(pair_bytes(p)), p->start);
+    ptx_val copy = ptx_and(f, lane, COPIES_BYTES / pair_bytes(p) - 1);
+    p->mine = ptx_mad(f, copy, pair_bytes(p), p->start);
 }
 
 void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid)
@@ -128,8 +128,7 @@ void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid)
         fill_units(p, pairs, tid, threads, UNITS / threads);
         return;
     }
-    PTX_FOR (f, first, ptx_u32(0), ptx_u32(UNITS),
-             ptx_u32(threads * AT_ONCE)) { /* ptxas would hoist all loads */
+    PTX_FOR (f, first, ptx_u32(0), UNITS, threads * AT_ONCE) { /* ptxas would hoist all loads */
         fill_units(p, pairs, ptx_add(f, first, tid), threads, AT_ONCE);
     }
 }
@@ -140,9 +139,9 @@ static ptx_val entry_of(const nf4_pairs *p, ptx_val word, uint32_t byte)
 {
     ptx_fn *f = p->f;
     if (p->is_aligned)
-        return ptx_prmt(f, word, p->mine, ptx_u32(0x7604 | byte << 4));
-    ptx_val code = ptx_prmt(f, word, ptx_u32(0), ptx_u32(0x4440 | byte));
-    return ptx_mad(f, code, ptx_u32(COPIES_BYTES), p->mine);
+        return ptx_prmt(f, word, p->mine, 0x7604 | byte << 4);
+    ptx_val code = ptx_prmt(f, word, 0, 0x4440 | byte);
+    return ptx_mad(f, code, COPIES_BYTES, p->mine);
 }
 
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2])

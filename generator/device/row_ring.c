@@ -24,8 +24,7 @@ uint32_t row_ring_pass(const row_ring *r)
 
 ptx_val row_ring_row_of(const row_ring *r, ptx_val tid)
 {
-    return r->lanes ? ptx_shr(r->f, tid, ptx_u32(lanes_log2(r->lanes)))
-                    : ptx_div(r->f, tid, ptx_u32(lanes_of(r)));
+    return r->lanes ? ptx_shr(r->f, tid, lanes_log2(r->lanes)) : ptx_div(r->f, tid, lanes_of(r));
 }
 
 void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
@@ -33,7 +32,7 @@ void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
     ptx_fn *f = r->f;
     for (uint32_t i = 0; i < r->passes; i++)
         r->from[i] = ptx_var(f, r->from[i]);
-    r->piece = ptx_mul(f, ptx_and(f, tid, ptx_u32(lanes_of(r) - 1)), ptx_u32(UNIT_BYTES));
+    r->piece = ptx_mul(f, ptx_and(f, tid, lanes_of(r) - 1), UNIT_BYTES);
     ptx_val to = ptx_add(f, shared_row(f, r->of.rows, row_ring_row_of(r, tid)), shared);
     r->to = ptx_add(f, to, r->piece);
     r->left = ptx_var(f, ptx_as(f, PTX_S32, row_bytes));
@@ -50,12 +49,12 @@ static pieces find_pieces(row_ring *r, ptx_val from)
 {
     ptx_fn *f = r->f;
     pieces p;
-    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(ROW_RING_SECTOR - 1));
-    ptx_val sector = ptx_and(f, from, ptx_u64(~(uint64_t)(ROW_RING_SECTOR - 1)));
+    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ROW_RING_SECTOR - 1);
+    ptx_val sector = ptx_and(f, from, ~(uint64_t)(ROW_RING_SECTOR - 1));
     ptx_val mine = ptx_add(f, sector, ptx_cvt(f, PTX_U64, r->piece));
     p.from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, mine);
     p.before = ptx_as(f, PTX_S32, ptx_sub(f, behind, r->piece));
-    p.reach = ptx_add(f, p.before, ptx_s32((int32_t)r->of.bytes));
+    p.reach = ptx_add(f, p.before, r->of.bytes);
     p.left = ptx_add(f, p.before, r->left);
     return p;
 }
@@ -63,7 +62,7 @@ static pieces find_pieces(row_ring *r, ptx_val from)
 /* Whether every lane's piece has bytes of every row. */
 static bool is_inner(const row_ring *r, uint32_t byte)
 {
-    return r->is_lean && byte > 0 && byte + UNIT_BYTES * (lanes_of(r) - 1) < r->of.bytes;
+    return byte > 0 && byte + UNIT_BYTES * (lanes_of(r) - 1) < r->of.bytes;
 }
 
 static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
@@ -74,13 +73,12 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
     const pieces p = find_pieces(r, from);
     for (uint32_t byte = 0; byte < UNIT_BYTES * r->of.pieces; byte += step) {
         ptx_val piece = ptx_at_bytes(f, p.from, byte), piece_to = shared_at(f, PTX_U32, to, byte);
-        if (is_inner(r, byte)) {
+        if (is_inner(r, byte) && !is_last) {
             copy_unit(f, r->has_sm_80, piece_to, piece, NULL, hints);
             continue;
         }
-        ptx_val in_row = is_last ? ptx_sub(f, p.left, ptx_s32((int32_t)byte)) : p.left;
-        ptx_val has_bytes =
-            byte == 0 ? ptx_lt(f, p.before, ptx_s32(UNIT_BYTES)) : ptx_gt(f, p.reach, ptx_s32((int32_t)byte));
+        ptx_val in_row = is_last ? ptx_sub(f, p.left, byte) : p.left;
+        ptx_val has_bytes = byte == 0 ? ptx_lt(f, p.before, UNIT_BYTES) : ptx_gt(f, p.reach, byte);
         PTX_IF (f, has_bytes) {
             is_last ? copy_cut(f, r->has_sm_80, piece_to, piece, in_row)
                     : copy_unit(f, r->has_sm_80, piece_to, piece, NULL, hints);
@@ -94,10 +92,10 @@ static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
     ptx_fn *f = r->f;
     const uint32_t step = UNIT_BYTES * lanes_of(r);
     const pieces p = find_pieces(r, from);
-    ptx_val end = ptx_min(f, p.reach, ptx_s32((int32_t)(UNIT_BYTES * r->of.pieces)));
-    ptx_val is_before = ptx_ge(f, p.before, ptx_s32(UNIT_BYTES));
-    ptx_val first = ptx_select(f, is_before, ptx_s32((int32_t)step), ptx_s32(0));
-    PTX_FOR (f, byte, first, end, ptx_s32((int32_t)step)) {
+    ptx_val end = ptx_min(f, p.reach, UNIT_BYTES * r->of.pieces);
+    ptx_val is_before = ptx_ge(f, p.before, UNIT_BYTES);
+    ptx_val first = ptx_select(f, is_before, ptx_s32((int32_t)step), 0);
+    PTX_FOR (f, byte, first, end, step) {
         ptx_side_loop(f);
         ptx_val piece = ptx_at(f, ptx_cast_ptr(f, p.from, PTX_U8), byte);
         ptx_val piece_to = ptx_add(f, to, ptx_as(f, PTX_U32, byte));
@@ -109,8 +107,7 @@ static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
 static void copy_rows(row_ring *r, ptx_val to, bool is_last)
 {
     for (uint32_t i = 0; i < r->passes; i++) {
-        ptx_val row_to =
-            i == 0 ? to : ptx_add(r->f, to, ptx_u32(i * shared_rows_bytes(r->of.rows, row_ring_pass(r))));
+        ptx_val row_to = i == 0 ? to : ptx_add(r->f, to, i * shared_rows_bytes(r->of.rows, row_ring_pass(r)));
         if (is_last && r->is_lean)
             copy_tail(r, r->from[i], row_to);
         else
@@ -120,14 +117,14 @@ static void copy_rows(row_ring *r, ptx_val to, bool is_last)
 
 ptx_val row_ring_has_next(const row_ring *r)
 {
-    return ptx_gt(r->f, r->left, ptx_s32(0));
+    return ptx_gt(r->f, r->left, 0);
 }
 
 void row_ring_copy(row_ring *r, ptx_val offset)
 {
     ptx_fn *f = r->f;
     ptx_val to = ptx_add(f, r->to, offset);
-    PTX_IF (f, ptx_gt(f, r->left, ptx_s32((int32_t)r->of.bytes))) {
+    PTX_IF (f, ptx_gt(f, r->left, r->of.bytes)) {
         copy_rows(r, to, false);
     }
     PTX_ELSE (f) {
@@ -140,8 +137,8 @@ void row_ring_step(row_ring *r)
 {
     ptx_fn *f = r->f;
     for (uint32_t i = 0; i < r->passes; i++)
-        ptx_add_to(f, r->from[i], ptx_u64(r->of.bytes));
-    ptx_sub_to(f, r->left, ptx_s32((int32_t)r->of.bytes));
+        ptx_add_to(f, r->from[i], r->of.bytes);
+    ptx_sub_to(f, r->left, r->of.bytes);
 }
 
 row_ring_row row_ring_find(const row_ring *r, ptx_val at, ptx_val address)
@@ -153,7 +150,7 @@ ptx_val row_ring_next(const row_ring *r, const row_ring_row *row, ptx_val offset
 {
     ptx_fn *f = r->f;
     ptx_val at = ptx_add(f, row->at, offset);
-    ptx_val behind = ptx_and(f, row->behind, ptx_u32(ROW_RING_SECTOR - 1));
-    ptx_add_to(f, row->behind, ptx_u32(r->of.bytes));
+    ptx_val behind = ptx_and(f, row->behind, ROW_RING_SECTOR - 1);
+    ptx_add_to(f, row->behind, r->of.bytes);
     return ptx_add(f, at, behind);
 }

@@ -24,9 +24,9 @@ typedef struct row_ring {
     ptx_fn *f;
     bool has_sm_80;
     row_ring_shape of;
-    uint32_t lanes;           /* that copy a row together; 0: ROW_RING_LANES */
-    bool is_lean;             /* no test that always holds, and a loop copies the rows' last stage */
-    uint32_t threads, passes; /* passes of the threads over the rows */
+    uint32_t lanes;                     /* that copy a row together; 0: ROW_RING_LANES */
+    bool is_lean;                       /* a loop copies the rows' last stage: less code */
+    uint32_t threads, passes;           /* passes of the threads over the rows */
     ptx_val from[ROW_RING_MOST_PASSES]; /* U64: the next stage of this thread's row of each pass */
     ptx_val piece, to;                  /* bytes to its first piece; where that goes in the first stage */
     ptx_val left;                       /* bytes of the rows that are left, S32 */

@@ -3,15 +3,15 @@
 
 ptx_val scale_tiles_row(ptx_fn *f, ptx_val place)
 {
-    ptx_val in_quarter = ptx_bfe(f, place, ptx_u32(2), ptx_u32(5));
-    ptx_val in_tile = ptx_bfi(f, place, in_quarter, ptx_u32(5), ptx_u32(2));
-    return ptx_bfi(f, in_tile, place, ptx_u32(0), ptx_u32(7));
+    ptx_val in_quarter = ptx_bfe(f, place, 2, 5);
+    ptx_val in_tile = ptx_bfi(f, place, in_quarter, 5, 2);
+    return ptx_bfi(f, in_tile, place, 0, 7);
 }
 
 static ptx_val ceil_div(ptx_fn *f, ptx_val count, uint32_t shift)
 {
-    ptx_val raised = ptx_add(f, count, ptx_u32((UINT32_C(1) << shift) - 1));
-    return ptx_shr(f, raised, ptx_u32(shift));
+    ptx_val raised = ptx_add(f, count, (UINT32_C(1) << shift) - 1);
+    return ptx_shr(f, raised, shift);
 }
 
 ptx_val scale_tiles_down(ptx_fn *f, ptx_val rows)

@@ -14,11 +14,11 @@ uint32_t shared_rows_bytes(shared_rows rows, uint32_t count)
 ptx_val shared_row(ptx_fn *f, shared_rows rows, ptx_val row)
 {
     uint32_t bytes = rows.bytes + (rows.padded == 1 ? UNIT_BYTES : 0);
-    ptx_val line = ptx_mul(f, row, ptx_u32(bytes));
+    ptx_val line = ptx_mul(f, row, bytes);
     if (rows.padded <= 1)
         return line;
-    ptx_val gaps = ptx_div(f, row, ptx_u32(rows.padded));
-    return ptx_mad(f, gaps, ptx_u32(UNIT_BYTES), line);
+    ptx_val gaps = ptx_div(f, row, rows.padded);
+    return ptx_mad(f, gaps, UNIT_BYTES, line);
 }
 
 void shared_toggle(ptx_fn *f, ptx_val variable, ptx_val sum)
@@ -38,15 +38,15 @@ ptx_val shared_sum(ptx_fn *f, ptx_val from, uint32_t count, uint32_t bytes)
 
 void shared_next(ptx_fn *f, ptx_val offset, uint32_t stage_bytes, uint32_t count)
 {
-    ptx_val next = ptx_add(f, offset, ptx_u32(stage_bytes));
-    ptx_val is_end = ptx_eq(f, next, ptx_u32(count * stage_bytes));
-    ptx_set(f, offset, ptx_select(f, is_end, ptx_u32(0), next));
+    ptx_val next = ptx_add(f, offset, stage_bytes);
+    ptx_val is_end = ptx_eq(f, next, count * stage_bytes);
+    ptx_set(f, offset, ptx_select(f, is_end, 0, next));
 }
 
 void shared_store_warp(ptx_fn *f, ptx_val lane, ptx_val warp, ptx_val to, uint32_t byte, ptx_val value)
 {
-    ptx_val is_first = ptx_eq(f, lane, ptx_u32(0));
-    ptx_val mine = ptx_mad(f, warp, ptx_u32(4), to);
+    ptx_val is_first = ptx_eq(f, lane, 0);
+    ptx_val mine = ptx_mad(f, warp, 4, to);
     PTX_WHEN (f, is_first) {
         ptx_store(f, shared_at(f, PTX_F32, mine, byte), value);
     }

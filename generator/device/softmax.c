@@ -16,20 +16,20 @@ static const double ln_2 = 0x1.62e42fefa39efp-1;
 static ptx_val exp2_f64(ptx_fn *f, ptx_val x)
 {
     const double magic = 0x1.8p52;
-    ptx_val moved = ptx_add(f, x, ptx_f64(magic));
-    ptx_val whole = ptx_sub(f, moved, ptx_f64(magic));
+    ptx_val moved = ptx_add(f, x, magic);
+    ptx_val whole = ptx_sub(f, moved, magic);
     ptx_val r = ptx_sub(f, x, whole);
     double term[LN2_TERMS] = {1};
     for (int i = 1; i < LN2_TERMS; i++)
         term[i] = term[i - 1] * ln_2 / i;
     ptx_val sum = ptx_f64(term[LN2_TERMS - 1]);
     for (int i = LN2_TERMS - 2; i >= 0; i--)
-        sum = ptx_fma(f, sum, r, ptx_f64(term[i]));
-    ptx_val exponent = ptx_add(f, ptx_as(f, PTX_U64, moved), ptx_u64(1023));
-    ptx_val power = ptx_as(f, PTX_F64, ptx_shl(f, exponent, ptx_u32(52)));
+        sum = ptx_fma(f, sum, r, term[i]);
+    ptx_val exponent = ptx_add(f, ptx_as(f, PTX_U64, moved), 1023);
+    ptx_val power = ptx_as(f, PTX_F64, ptx_shl(f, exponent, 52));
     ptx_val product = ptx_mul(f, sum, power);
-    ptx_val is_tiny = ptx_lt(f, x, ptx_f64(-1022));
-    return ptx_select(f, is_tiny, ptx_f64(0), product);
+    ptx_val is_tiny = ptx_lt(f, x, -1022);
+    return ptx_select(f, is_tiny, 0, product);
 }
 
 ptx_val softmax_exp2(ptx_fn *f, ptx_type type, ptx_val x)
@@ -41,18 +41,18 @@ ptx_val softmax_exp2(ptx_fn *f, ptx_type type, ptx_val x)
 static ptx_val log_f64(ptx_fn *f, ptx_val x)
 {
     ptx_val bits = ptx_as(f, PTX_U64, x);
-    ptx_val up = ptx_add(f, bits, ptx_u64(UINT64_C(1) << 51));
-    ptx_val exponent = ptx_shr(f, up, ptx_u32(52));
-    ptx_val lowered = ptx_shl(f, ptx_sub(f, exponent, ptx_u64(1023)), ptx_u32(52));
+    ptx_val up = ptx_add(f, bits, UINT64_C(1) << 51);
+    ptx_val exponent = ptx_shr(f, up, 52);
+    ptx_val lowered = ptx_shl(f, ptx_sub(f, exponent, 1023), 52);
     ptx_val y = ptx_as(f, PTX_F64, ptx_sub(f, bits, lowered));
-    ptx_val above = ptx_sub(f, y, ptx_f64(1));
-    ptx_val z = ptx_div(f, above, ptx_add(f, y, ptx_f64(1)));
+    ptx_val above = ptx_sub(f, y, 1);
+    ptx_val z = ptx_div(f, above, ptx_add(f, y, 1));
     ptx_val square = ptx_mul(f, z, z);
     ptx_val sum = ptx_f64(2.0 / (2 * ATANH_TERMS + 1));
     for (int i = ATANH_TERMS - 1; i >= 0; i--)
-        sum = ptx_fma(f, sum, square, ptx_f64(2.0 / (2 * i + 1)));
-    ptx_val n = ptx_cvt(f, PTX_F64, ptx_as(f, PTX_S64, ptx_sub(f, exponent, ptx_u64(1023))));
-    ptx_val of_power = ptx_mul(f, n, ptx_f64(ln_2));
+        sum = ptx_fma(f, sum, square, 2.0 / (2 * i + 1));
+    ptx_val n = ptx_cvt(f, PTX_F64, ptx_as(f, PTX_S64, ptx_sub(f, exponent, 1023)));
+    ptx_val of_power = ptx_mul(f, n, ln_2);
     return ptx_fma(f, sum, z, of_power);
 }
 
@@ -60,11 +60,11 @@ ptx_val softmax_log(ptx_fn *f, ptx_type type, ptx_val x, ptx_val top)
 {
     if (type == PTX_F32) {
         ptx_val both = ptx_add(f, ptx_lg2_approx(f, x), top);
-        return ptx_mul(f, both, ptx_f32((float)ln_2));
+        return ptx_mul(f, both, (float)ln_2);
     }
     ptx_val log = log_f64(f, x);
-    ptx_val both = ptx_fma(f, top, ptx_f64(ln_2), log);
-    ptx_val is_none = ptx_eq(f, x, ptx_f64(0));
+    ptx_val both = ptx_fma(f, top, ln_2, log);
+    ptx_val is_none = ptx_eq(f, x, 0);
     ptx_val seen = ptx_select(f, is_none, top, both);
     ptx_val is_number = ptx_eq(f, x, x); /* the bits of a NaN would give a logarithm too */
     return ptx_select(f, is_number, seen, x);

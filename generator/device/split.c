@@ -18,7 +18,7 @@ static uint32_t vector_of(const split *s, uint32_t count)
 static void store_part(const split *s, ptx_val first, const ptx_val sums[], uint32_t count, uint32_t vector)
 {
     ptx_fn *f = s->f;
-    ptx_val at = ptx_at(f, first, ptx_mul(f, s->part, ptx_u32(s->threads * count)));
+    ptx_val at = ptx_at(f, first, ptx_mul(f, s->part, s->threads * count));
     for (uint32_t i = 0; i < count; i += vector)
         ptx_store_vec(f, (int)vector, ptx_at_const(f, at, i * s->threads), &sums[i], PTX_PLAIN);
 }
@@ -27,7 +27,7 @@ ptx_val split_arrive_at(ptx_fn *f, ptx_val tid, ptx_val tile_counters, ptx_val c
 {
     ptx_val order = ptx_shared(f, PTX_U32, 1, 4);
     ptx_barrier(f);
-    PTX_IF (f, ptx_eq(f, tid, ptx_u32(0))) {
+    PTX_IF (f, ptx_eq(f, tid, 0)) {
         ptx_val before = ptx_atom_inc(f, ptx_at(f, tile_counters, counter), last, PTX_ACQ_REL | PTX_GPU);
         ptx_store(f, order, before);
     }
@@ -64,13 +64,13 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
     uint32_t vector = vector_of(s, count);
     bool all_have = s->threads == ptx_block_x(f);
     /* This thread's first vector in part 0 of the tile. */
-    ptx_val tile = ptx_mul_wide(f, s->tile, ptx_u32(s->parts * s->threads * count));
+    ptx_val tile = ptx_mul_wide(f, s->tile, s->parts * s->threads * count);
     ptx_val tile_at = ptx_at(f, s->workspace, tile);
-    ptx_val first = ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, ptx_u32(vector))), has_sums;
+    ptx_val first = ptx_at(f, tile_at, vector == 1 ? s->tid : ptx_mul(f, s->tid, vector)), has_sums;
     if (all_have) {
         store_part(s, first, sums, count, vector);
     } else {
-        has_sums = ptx_lt(f, s->tid, ptx_u32(s->threads));
+        has_sums = ptx_lt(f, s->tid, s->threads);
         PTX_IF (f, has_sums) {
             store_part(s, first, sums, count, vector);
         }
@@ -91,7 +91,7 @@ ptx_val split_add(const split *s, ptx_val sums[], uint32_t count)
 split_stretch split_find_stretch(ptx_fn *f, ptx_val tiles, ptx_val length)
 {
     ptx_val steps = ptx_mul(f, tiles, length), blocks = ptx_nctaid_x(f);
-    ptx_val raised = ptx_sub(f, ptx_add(f, steps, blocks), ptx_u32(1));
+    ptx_val raised = ptx_sub(f, ptx_add(f, steps, blocks), 1);
     split_stretch of = {.length = length, .each = ptx_div(f, raised, blocks)};
     of.first = ptx_mul(f, ptx_ctaid_x(f), of.each);
     of.end = ptx_min(f, ptx_add(f, of.first, of.each), steps);
@@ -104,8 +104,8 @@ static ptx_val record_at(const split *s, ptx_val record, uint32_t count, uint32_
 {
     ptx_fn *f = s->f;
     const uint32_t numbers = ptx_block_x(f) * count;
-    ptx_val of_thread = vector == 1 ? s->tid : ptx_mul(f, s->tid, ptx_u32(vector));
-    return ptx_at(f, ptx_at(f, s->workspace, ptx_mul_wide(f, record, ptx_u32(numbers))), of_thread);
+    ptx_val of_thread = vector == 1 ? s->tid : ptx_mul(f, s->tid, vector);
+    return ptx_at(f, ptx_at(f, s->workspace, ptx_mul_wide(f, record, numbers)), of_thread);
 }
 
 ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[], uint32_t count)
@@ -113,26 +113,26 @@ ptx_val split_add_stretch(const split *s, const split_stretch *of, ptx_val sums[
     ptx_fn *f = s->f;
     const uint32_t vector = vector_of(s, count);
     ptx_val block = ptx_ctaid_x(f), start = ptx_mul(f, s->tile, of->length);
-    ptx_val last_step = ptx_sub(f, ptx_add(f, start, of->length), ptx_u32(1));
+    ptx_val last_step = ptx_sub(f, ptx_add(f, start, of->length), 1);
     ptx_val first = ptx_div(f, start, of->each), last = ptx_div(f, last_step, of->each);
     ptx_val has_sums = ptx_var(f, ptx_u32(1));
     PTX_IF (f, ptx_ne(f, first, last)) {
-        ptx_val is_first = ptx_select(f, ptx_eq(f, block, first), ptx_u32(1), ptx_u32(0));
-        ptx_val to = record_at(s, ptx_mad(f, block, ptx_u32(2), is_first), count, vector);
+        ptx_val is_first = ptx_select(f, ptx_eq(f, block, first), ptx_u32(1), 0);
+        ptx_val to = record_at(s, ptx_mad(f, block, 2, is_first), count, vector);
         for (uint32_t i = 0; i < count; i += vector)
             ptx_store_vec(f, (int)vector, ptx_at_const(f, to, i * ptx_block_x(f)), &sums[i], PTX_PLAIN);
         ptx_val is_last = split_arrive_at(f, s->tid, s->tile_counters, first, ptx_sub(f, last, first));
-        ptx_set(f, has_sums, ptx_select(f, is_last, ptx_u32(1), ptx_u32(0)));
+        ptx_set(f, has_sums, ptx_select(f, is_last, ptx_u32(1), 0));
         PTX_IF (f, is_last) {
             ptx_rarely(f);
-            ptx_val own = ptx_mad(f, first, ptx_u32(2), ptx_u32(1));
+            ptx_val own = ptx_mad(f, first, 2, 1);
             add_record(s, record_at(s, own, count, vector), ptx_block_x(f), true, sums, count, vector);
-            PTX_FOR (f, before, first, last, ptx_u32(1)) {
-                ptx_val record = ptx_mad(f, before, ptx_u32(2), ptx_u32(2));
+            PTX_FOR (f, before, first, last, 1) {
+                ptx_val record = ptx_mad(f, before, 2, 2);
                 add_record(s, record_at(s, record, count, vector), ptx_block_x(f), false, sums, count,
                            vector);
             }
         }
     }
-    return ptx_ne(f, has_sums, ptx_u32(0));
+    return ptx_ne(f, has_sums, 0);
 }

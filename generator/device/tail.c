@@ -3,7 +3,7 @@
 
 ptx_val tail_clamp(ptx_fn *f, ptx_val index, ptx_val count)
 {
-    ptx_val last = ptx_sub(f, count, ptx_u32(1));
+    ptx_val last = ptx_sub(f, count, 1);
     return ptx_min(f, index, last);
 }
 

@@ -11,17 +11,17 @@ enum { UNITS = X_RING_STEP / 8, MOST_TILES_AT_ONCE = 4 };
 static ptx_val swizzle(const x_ring *x, ptx_val row)
 {
     ptx_fn *f = x->f;
-    ptx_val odd = ptx_and(f, row, ptx_u32(1)), second = ptx_and(f, row, ptx_u32(2));
-    return x->is_woven ? odd : ptx_mad(f, odd, ptx_u32(4), second);
+    ptx_val odd = ptx_and(f, row, 1), second = ptx_and(f, row, 2);
+    return x->is_woven ? odd : ptx_mad(f, odd, 4, second);
 }
 
 static ptx_val unit_element(x_ring *x, ptx_val unit)
 {
     ptx_fn *f = x->f;
     if (x->is_woven)
-        return ptx_mul(f, unit, ptx_u32(8));
-    ptx_val run = ptx_div(f, unit, ptx_u32(2)), half = ptx_and(f, unit, ptx_u32(1));
-    return ptx_mad(f, run, ptx_u32(x->run_step), ptx_mul(f, half, ptx_u32(8)));
+        return ptx_mul(f, unit, 8);
+    ptx_val run = ptx_div(f, unit, 2), half = ptx_and(f, unit, 1);
+    return ptx_mad(f, run, x->run_step, ptx_mul(f, half, 8));
 }
 
 /* Neighbouring threads copy the units of a row. */
@@ -30,31 +30,31 @@ static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, pt
 {
     ptx_fn *f = x->f;
     const uint32_t step = x->threads / UNITS;
-    ptx_val unit = ptx_and(f, tid, ptx_u32(UNITS - 1)), row = ptx_div(f, tid, ptx_u32(UNITS));
+    ptx_val unit = ptx_and(f, tid, UNITS - 1), row = ptx_div(f, tid, UNITS);
     ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
     x->unit_element = unit_element(x, unit);
     ptx_val line = ptx_at(f, in, ptx_mul_wide(f, number, stride));
     x->from = ptx_address(f, ptx_at(f, line, x->unit_element));
-    x->row_bytes = ptx_mul(f, stride, ptx_u32(2 * step));
-    ptx_val behind = ptx_sub(f, ptx_sub(f, end, ptx_u32(1)), number);
-    x->rows_left = ptx_div(f, behind, ptx_u32(step));
+    x->row_bytes = ptx_mul(f, stride, 2 * step);
+    ptx_val behind = ptx_sub(f, ptx_sub(f, end, 1), number);
+    x->rows_left = ptx_div(f, behind, step);
     ptx_val place = ptx_xor(f, unit, swizzle(x, row));
-    ptx_val to = ptx_mad(f, row, ptx_u32(X_RING_ROW_BYTES), shared);
-    x->to = ptx_mad(f, place, ptx_u32(UNIT_BYTES), to);
+    ptx_val to = ptx_mad(f, row, X_RING_ROW_BYTES, shared);
+    x->to = ptx_mad(f, place, UNIT_BYTES, to);
 }
 
 static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
 {
     ptx_fn *f = x->f;
-    ptx_val g = ptx_shr(f, lane, ptx_u32(2)), t = ptx_and(f, lane, ptx_u32(3));
-    ptx_val unit = x->is_woven ? ptx_mul(f, t, ptx_u32(2)) : x->is_wide ? t : ptx_shr(f, t, ptx_u32(1));
-    ptx_val line = ptx_mad(f, g, ptx_u32(X_RING_ROW_BYTES), shared);
+    ptx_val g = ptx_shr(f, lane, 2), t = ptx_and(f, lane, 3);
+    ptx_val unit = x->is_woven ? ptx_mul(f, t, 2) : x->is_wide ? t : ptx_shr(f, t, 1);
+    ptx_val line = ptx_mad(f, g, X_RING_ROW_BYTES, shared);
     if (!x->is_wide)
-        line = ptx_mad(f, ptx_and(f, t, ptx_u32(1)), ptx_u32(UNIT_BYTES / 2), line);
+        line = ptx_mad(f, ptx_and(f, t, 1), UNIT_BYTES / 2, line);
     ptx_val place = ptx_xor(f, unit, swizzle(x, g));
     for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1) {
         const uint32_t units = x->is_woven ? run / 2 : 2 * run; /* from the first run's */
-        x->at[run] = ptx_mad(f, ptx_xor(f, place, ptx_u32(units)), ptx_u32(UNIT_BYTES), line);
+        x->at[run] = ptx_mad(f, ptx_xor(f, place, units), UNIT_BYTES, line);
     }
 }
 
@@ -71,10 +71,9 @@ void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset)
     ptx_fn *f = x->f;
     const uint32_t step = x->threads / UNITS;
     ptx_val in_bounds = ptx_lt(f, ptx_add(f, element, x->unit_element), x->end);
-    ptx_val from = ptx_mad_wide(f, element, ptx_u32(2), x->from), to = ptx_add(f, x->to, offset);
+    ptx_val from = ptx_mad_wide(f, element, 2, x->from), to = ptx_add(f, x->to, offset);
     for (uint32_t i = 0; i < x->rows / step; i++) {
-        ptx_val row =
-            i == 0 ? from : ptx_mad_wide(f, ptx_min(f, x->rows_left, ptx_u32(i)), x->row_bytes, from);
+        ptx_val row = i == 0 ? from : ptx_mad_wide(f, ptx_min(f, x->rows_left, i), x->row_bytes, from);
         copy_unit(f, x->has_sm_80, shared_at(f, PTX_U32, to, i * step * X_RING_ROW_BYTES),
                   ptx_pointer(f, PTX_GLOBAL, PTX_U32, row), &in_bounds, PTX_NC);
     }

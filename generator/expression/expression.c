@@ -172,6 +172,10 @@ static const expression *name(parser *p, const char *run)
     }
     if (strcmp(run, "blocks_per_multiprocessor") == 0)
         return blocks_per_multiprocessor(p);
+    if (family_find_number(family, run, &e->index)) {
+        e->kind = NAME_NUMBER;
+        return e;
+    }
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         if (strcmp(run, facts[i].name) == 0) {
             e->kind = facts[i].kind;
@@ -472,6 +476,8 @@ void expression_note_counted(const expression *e, bool *args)
 
 bool expression_uses_param(const expression *e, size_t index)
 {
+    if (e->operation == OPERATION_NAME && e->kind == NAME_NUMBER)
+        return true; /* shape may look at any of them */
     if (is_word_comparison(e) || (e->operation == OPERATION_NAME && e->kind == NAME_PARAM))
         return e->index == index;
     for (int i = 0; i < expression_operations[e->operation].operands; i++)
@@ -505,7 +511,7 @@ bool expression_uses(const expression *e, name_kind kind)
 {
     if (is_word_comparison(e) && (kind == NAME_WORD || kind == NAME_PARAM))
         return true;
-    if (e->operation == OPERATION_NAME && e->kind == kind)
+    if (e->operation == OPERATION_NAME && (e->kind == NAME_NUMBER ? kind == NAME_PARAM : e->kind == kind))
         return true;
     for (int i = 0; i < expression_operations[e->operation].operands; i++)
         if (expression_uses(e->operands[i], kind))

@@ -9,7 +9,8 @@
 
 typedef struct expression expression;
 
-typedef enum name_kind { NAME_PARAM, NAME_ARG, NAME_DEVICE, NAME_WORD, NAME_SHAPE } name_kind;
+/* Numbers, which the family's shape gives, depend on parameters alone: what uses one uses parameters. */
+typedef enum name_kind { NAME_PARAM, NAME_ARG, NAME_DEVICE, NAME_WORD, NAME_SHAPE, NAME_NUMBER } name_kind;
 
 /* Parses text in the scope of a family. Never null: a mistake is a family_error that names family and text. */
 const expression *expression_parse(arena *a, const kiln_family *family, const char *text);

@@ -44,13 +44,19 @@ static uint64_t number_of_one(const expression *e, const variant *v)
     return value->number;
 }
 
+/* The first of the variants that v stands for, or v. */
+static const variant *first_of(const variant *v)
+{
+    return v->alike && v->alike[0] ? v->alike[0] : v;
+}
+
 /* False when the variants that v stands for differ. */
 static bool param_number(const expression *e, const variant *v, uint64_t *value)
 {
     for (const variant *const *one = v->alike; one && *one; one++)
         if (strcmp((*one)->values[e->index].text, v->alike[0]->values[e->index].text) != 0)
             return false;
-    *value = number_of_one(e, v->alike ? v->alike[0] : v);
+    *value = number_of_one(e, first_of(v));
     return true;
 }
 
@@ -95,9 +101,21 @@ static const expression *blocks_of_image(arena *a, const expression *e, const va
     return result;
 }
 
+/* False when the variants that v stands for differ. */
+static bool given_number(const expression *e, const variant *v, uint64_t *value)
+{
+    *value = first_of(v)->shape.numbers[e->index];
+    for (const variant *const *one = v->alike; one && *one; one++)
+        if ((*one)->shape.numbers[e->index] != *value)
+            return false;
+    return true;
+}
+
 /* False when v does not say: arguments and device facts are known at a launch only. */
 static bool name_value(const expression *e, const variant *v, uint64_t *value)
 {
+    if (v && e->kind == NAME_NUMBER)
+        return given_number(e, v, value);
     if (v && e->kind == NAME_PARAM)
         return param_number(e, v, value);
     if (v && e->kind == NAME_SHAPE && !v->alike) {
@@ -119,7 +137,7 @@ static bool word_value(const expression *e, const variant *v, bool *value)
     for (const variant *const *one = v ? v->alike : NULL; one && *one; one++)
         if (is_word_of_one(e, *one) != is_word_of_one(e, v->alike[0]))
             return false;
-    *value = v && is_word_of_one(e, v->alike ? v->alike[0] : v);
+    *value = v && is_word_of_one(e, first_of(v));
     return v != NULL;
 }
 

@@ -143,6 +143,22 @@ static void check_param(arena *a, const kiln_family *family, const kiln_param *p
         check_numbers(a, family, param);
 }
 
+static void check_shape_numbers(arena *a, const kiln_family *family)
+{
+    size_t count = 0, length, index;
+    const char *cursor = family->numbers ? family->numbers : "";
+    CHECK(family, words_are_single_spaced(cursor), "the numbers \"%s\" are not separated by single spaces",
+          cursor);
+    for (const char *w; (w = words_next(&cursor, &length)); count++) {
+        const char *name = arena_string(a, w, length);
+        check_name(family, name, "number");
+        CHECK(family, family_find_number(family, name, &index) && index == count,
+              "number '%s' is declared twice", name);
+        CHECK(family, !family_find_param(family, name, &index), "'%s' is a parameter and a number", name);
+    }
+    CHECK(family, count <= KILN_MAX_NUMBERS, "%zu numbers; %d are the most", count, KILN_MAX_NUMBERS);
+}
+
 /* ---- expressions ------------------------------------------------------------------------------------------------ */
 
 enum {
@@ -245,6 +261,8 @@ static void check_arg(arena *a, const kiln_family *family, const kiln_arg *arg)
     size_t index;
     check_name(family, arg->name, "argument");
     CHECK(family, !family_find_param(family, arg->name, &index), "'%s' is a parameter and an argument",
+          arg->name);
+    CHECK(family, !family_find_number(family, arg->name, &index), "'%s' is a number and an argument",
           arg->name);
     for (const kiln_arg *other = family->args; other < arg; other++)
         CHECK(family, strcmp(other->name, arg->name) != 0, "argument '%s' is declared twice", arg->name);
@@ -445,6 +463,7 @@ void family_validate(const kiln_family *family)
     CHECK(family, params <= KILN_MAX_PARAMS, "more than %d parameters", KILN_MAX_PARAMS);
     for (size_t i = 0; i < params; i++)
         check_param(a, family, &family->params[i]);
+    check_shape_numbers(a, family);
     CHECK(family, family->args, "no arguments");
     while (family->args[args].name)
         args++;

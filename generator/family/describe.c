@@ -189,6 +189,7 @@ static void describe_launch(text *out, const kiln_family *f)
     const char *const rows[][2] = {
         {"thread blocks", dimensions(out->arena, f->grid)},
         {"shared bytes", f->shared_bytes},
+        {"numbers of a variant", f->numbers},
         {"nothing to do when", f->empty},
         {"bytes read", f->cost.bytes_read},
         {"bytes written", f->cost.bytes_written},

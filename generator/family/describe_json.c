@@ -152,6 +152,8 @@ static void add_launch(json *j, const kiln_family *family)
     json_begin_object(j);
     add_dimensions(j, family, "grid", family->grid);
     add_expression(j, family, "shared_bytes", family->shared_bytes);
+    if (family->numbers)
+        json_string_member(j, "numbers", family->numbers);
     add_expression(j, family, "empty", family->empty);
     json_end(j);
 }

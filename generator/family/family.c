@@ -42,6 +42,19 @@ bool family_find_param(const kiln_family *family, const char *name, size_t *inde
     return false;
 }
 
+bool family_find_number(const kiln_family *family, const char *name, size_t *index)
+{
+    size_t length, i = 0;
+    const char *cursor = family->numbers ? family->numbers : "";
+    for (const char *w; (w = words_next(&cursor, &length)); i++) {
+        if (strlen(name) == length && memcmp(w, name, length) == 0) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *family_param_names(arena *a, const kiln_family *family)
 {
     text names = text_new(a);

@@ -15,6 +15,9 @@ const char *family_names(arena *a, family_list families);
 
 size_t family_param_count(const kiln_family *family);
 bool family_find_param(const kiln_family *family, const char *name, size_t *index);
+
+/* The same in the list of numbers that its shape gives. */
+bool family_find_number(const kiln_family *family, const char *name, size_t *index);
 const char *family_param_names(arena *a, const kiln_family *family);
 
 bool param_has_value(const kiln_param *param, const char *value);

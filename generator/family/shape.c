@@ -58,7 +58,7 @@ static bool is_same_but_for_blocks(kiln_shape a, kiln_shape b)
 {
     return memcmp(a.block, b.block, sizeof a.block) == 0 && a.shared_bytes == b.shared_bytes &&
            a.least_shared_bytes == b.least_shared_bytes && a.min_sm == b.min_sm && a.max_sm == b.max_sm &&
-           a.is_specific == b.is_specific;
+           a.is_specific == b.is_specific && memcmp(a.numbers, b.numbers, sizeof a.numbers) == 0;
 }
 
 void variant_fill_shape(arena *a, variant *v, const target *targets, size_t count)

@@ -96,6 +96,15 @@ ptx_type kiln_type(const kiln_variant *v, const char *param)
     return type;
 }
 
+void kiln_number(kiln_shape *s, const kiln_variant *v, const char *name, uint64_t value)
+{
+    size_t index;
+    if (!family_find_number(v->variant->family, name, &index))
+        family_error("family %s: shape gives a number '%s' that it does not list", v->variant->family->name,
+                     name);
+    s->numbers[index] = value;
+}
+
 bool kiln_has_sm(const kiln_variant *v, uint32_t sm)
 {
     const bool has = v->target.sm >= sm;

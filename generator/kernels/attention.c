@@ -385,7 +385,7 @@ static attention init(ptx_fn *f, const kiln_variant *v)
     init_head(&a, q_heads, kv_heads);
     if (attention_has_head_scales(&a))
         scale = ptx_mul(f, scale, attention_head_scale(&a, a.k_scale));
-    a.first = ptx_mul(f, attention_find_tile(&a), ptx_u32(a.tile_q));
+    a.first = ptx_mul(f, attention_find_tile(&a), a.tile_q);
     attention_find_keys(&a);
     attention_init_scores(&a, scale);
     return a;

@@ -42,13 +42,13 @@ uint32_t attention_unit_bytes(attention_lines lines, uint32_t unit)
 
 ptx_val attention_unit_at(ptx_fn *f, attention_lines lines, ptx_val row, ptx_val unit)
 {
-    ptx_val line = ptx_mul(f, row, ptx_u32(lines.row_bytes));
+    ptx_val line = ptx_mul(f, row, lines.row_bytes);
     if (lines.strip_bytes == 0)
-        return ptx_mad(f, unit, ptx_u32(lines.unit_bytes), line);
-    ptx_val strip = ptx_mad(f, ptx_shr(f, unit, ptx_u32(1)), ptx_u32(lines.strip_bytes), line);
-    ptx_val upper = ptx_bfe(f, row, ptx_u32(2), ptx_u32(1));
-    ptx_val other = ptx_and(f, ptx_xor(f, unit, upper), ptx_u32(1));
-    return ptx_mad(f, other, ptx_u32(UNIT_BYTES), strip);
+        return ptx_mad(f, unit, lines.unit_bytes, line);
+    ptx_val strip = ptx_mad(f, ptx_shr(f, unit, 1), lines.strip_bytes, line);
+    ptx_val upper = ptx_bfe(f, row, 2, 1);
+    ptx_val other = ptx_and(f, ptx_xor(f, unit, upper), 1);
+    return ptx_mad(f, other, UNIT_BYTES, strip);
 }
 
 /* Bytes are U64. */
@@ -60,7 +60,7 @@ static ptx_val at_bytes(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_va
 /* `at`, moved to a row within its octet. */
 static ptx_val in_octet(ptx_fn *f, const attention_matrix *m, ptx_val at, ptx_val row)
 {
-    ptx_val in_octet = ptx_and(f, row, ptx_u32(OCTET - 1));
+    ptx_val in_octet = ptx_and(f, row, OCTET - 1);
     return ptx_at(f, at, ptx_mul_wide(f, in_octet, m->row_stride));
 }
 
@@ -94,13 +94,13 @@ static void store_widened(const attention_panel *p, ptx_val to, ptx_val x[UNIT_B
     ptx_fn *f = p->by->a->f;
     ptx_val halves[2] = {to, ptx_at_bytes(f, to, HALF_BYTES)};
     if (p->lines.row_bytes == p->row_units * p->lines.unit_bytes) {
-        ptx_val turns = ptx_ne(f, ptx_and(f, p->by->tid, ptx_u32(2)), ptx_u32(0)), at = ptx_address(f, to);
+        ptx_val turns = ptx_ne(f, ptx_and(f, p->by->tid, 2), 0), at = ptx_address(f, to);
         for (uint32_t i = 0; i < HALF; i++) {
             ptx_val first = x[i];
             x[i] = ptx_select(f, turns, x[HALF + i], first);
             x[HALF + i] = ptx_select(f, turns, first, x[HALF + i]);
         }
-        ptx_val ahead = ptx_select(f, turns, ptx_u32(HALF_BYTES), ptx_u32(0));
+        ptx_val ahead = ptx_select(f, turns, ptx_u32(HALF_BYTES), 0);
         halves[0] = shared_at(f, PTX_F32, ptx_add(f, at, ahead), 0);
         halves[1] = shared_at(f, PTX_F32, ptx_sub(f, at, ahead), HALF_BYTES);
     }
@@ -142,7 +142,7 @@ static void copy_units(const attention_panel *p, uint32_t threads, ptx_val from,
         copy_elements(p, from, to, in_bounds);
         return;
     }
-    PTX_IF (f, ptx_lt(f, p->by->tid, ptx_u32(threads))) {
+    PTX_IF (f, ptx_lt(f, p->by->tid, threads)) {
         copy_elements(p, from, to, in_bounds);
     }
 }
@@ -158,10 +158,10 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
     else
         at = attention_row_at(p->by->a, &p->from, from, mine);
     if (t.rows < p->rows)
-        step = ptx_mul_wide(f, p->from.row_stride, ptx_u32(t.rows * bytes));
+        step = ptx_mul_wide(f, p->from.row_stride, t.rows * bytes);
     for (uint32_t first = 0; first < p->rows; first += t.rows) {
         if (first > 0 && (end || p->from.pack_gqa))
-            mine = ptx_add(f, mine, ptx_u32(t.rows));
+            mine = ptx_add(f, mine, t.rows);
         if (p->from.is_paged) /* rows of a thread are a multiple of eight apart */
             at = at_bytes(f, &p->from, from, attention_load_octet(p->by->a, &p->from, octet, first));
         else if (first > 0)
@@ -190,7 +190,7 @@ static void find_unit(const attention_panel *p, ptx_val from, unit *u)
 {
     ptx_fn *f = p->by->a->f;
     ptx_val line = attention_line_at(p->by->a, &p->from, from, u->row);
-    ptx_val column = ptx_mul(f, u->column, ptx_u32(p->unit_elements));
+    ptx_val column = ptx_mul(f, u->column, p->unit_elements);
     u->at = ptx_at(f, line, column);
 }
 
@@ -204,11 +204,11 @@ static hops init_hops(const attention_panel *p)
     ptx_fn *f = p->by->a->f;
     uint32_t units = p->row_units, rows = p->by->threads / units, columns = p->by->threads % units;
     uint32_t bytes = attention_bytes(&p->from);
-    ptx_val row = ptx_mul_wide(f, p->from.row_stride, ptx_u32(bytes));
-    ptx_val within = ptx_mul(f, row, ptx_u64(rows));
-    within = ptx_add(f, within, ptx_u64(columns * UNIT_BYTES));
+    ptx_val row = ptx_mul_wide(f, p->from.row_stride, bytes);
+    ptx_val within = ptx_mul(f, row, rows);
+    within = ptx_add(f, within, columns * UNIT_BYTES);
     ptx_val over = ptx_add(f, within, row);
-    return (hops){within, ptx_sub(f, over, ptx_u64(units * UNIT_BYTES))};
+    return (hops){within, ptx_sub(f, over, units * UNIT_BYTES)};
 }
 
 /* Moves on by as many units as there are threads. Where hops are enough, only a bounds check needs the row. */
@@ -217,22 +217,22 @@ static void step(const attention_panel *p, const hops *h, bool has_row, unit *u)
     ptx_fn *f = p->by->a->f;
     uint32_t units = p->row_units, rows = p->by->threads / units, columns = p->by->threads % units;
     uint32_t gap = p->lines.row_bytes - units * p->lines.unit_bytes;
-    u->column = ptx_var(f, ptx_add(f, u->column, ptx_u32(columns)));
+    u->column = ptx_var(f, ptx_add(f, u->column, columns));
     if (has_row)
-        u->row = ptx_var(f, ptx_add(f, u->row, ptx_u32(rows)));
+        u->row = ptx_var(f, ptx_add(f, u->row, rows));
     if (gap > 0)
-        u->to = ptx_var(f, ptx_add(f, u->to, ptx_u32(rows * gap)));
-    ptx_val is_over = ptx_ge(f, u->column, ptx_u32(units));
+        u->to = ptx_var(f, ptx_add(f, u->to, rows * gap));
+    ptx_val is_over = ptx_ge(f, u->column, units);
     if (h) {
         ptx_val hop = ptx_select(f, is_over, h->over, h->within);
         u->at = ptx_at(f, ptx_cast_ptr(f, u->at, PTX_U8), hop);
     }
     PTX_WHEN (f, is_over) {
-        ptx_sub_to(f, u->column, ptx_u32(units));
+        ptx_sub_to(f, u->column, units);
         if (has_row)
-            ptx_add_to(f, u->row, ptx_u32(1));
+            ptx_add_to(f, u->row, 1);
         if (gap > 0)
-            ptx_add_to(f, u->to, ptx_u32(gap));
+            ptx_add_to(f, u->to, gap);
     }
 }
 
@@ -271,21 +271,21 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
     p.row_units = elements / p.unit_elements;
     if (p.row_units % 2 == 0) {
         const teams t = teams_of(&p);
-        ptx_val team = ptx_div(f, by->tid, ptx_u32(t.team));
-        p.column = ptx_and(f, by->tid, ptx_u32(t.team - 1));
+        ptx_val team = ptx_div(f, by->tid, t.team);
+        p.column = ptx_and(f, by->tid, t.team - 1);
         p.row = team;
         if (t.parts > 1) {
-            p.row = ptx_and(f, team, ptx_u32(t.rows - 1));
-            ptx_val part = ptx_div(f, team, ptx_u32(t.rows));
-            p.column = ptx_mad(f, part, ptx_u32(t.team), p.column);
+            p.row = ptx_and(f, team, t.rows - 1);
+            ptx_val part = ptx_div(f, team, t.rows);
+            p.column = ptx_mad(f, part, t.team, p.column);
         }
-        ptx_val column = ptx_mul(f, p.column, ptx_u32(p.unit_elements));
+        ptx_val column = ptx_mul(f, p.column, p.unit_elements);
         p.at = ptx_at(f, from.first, column);
         if (from.is_paged)
             p.at = in_octet(f, &from, p.at, p.row);
     } else {
-        p.row = ptx_div(f, by->tid, ptx_u32(p.row_units));
-        p.column = ptx_rem(f, by->tid, ptx_u32(p.row_units));
+        p.row = ptx_div(f, by->tid, p.row_units);
+        p.column = ptx_rem(f, by->tid, p.row_units);
     }
     p.to = ptx_add(f, attention_unit_at(f, lines, p.row, p.column), to);
     return p;
@@ -303,7 +303,7 @@ void attention_copy_rows(const attention_panel *p, ptx_val row, ptx_val end, ptx
         copy(p, row, &end, element);
         return;
     }
-    ptx_val last = ptx_add(f, row, ptx_u32(p->rows));
+    ptx_val last = ptx_add(f, row, p->rows);
     PTX_IF (f, ptx_le(f, last, end)) {
         copy(p, row, NULL, element);
     }
@@ -324,13 +324,12 @@ static void copy_scales(const attention_copier *by, uint32_t first, uint32_t row
     for (uint32_t is_v = 0; is_v < 2; is_v++) {
         const attention_matrix *m = is_v ? &by->a->v_scales : &by->a->k_scales;
         if (is_v)
-            to = ptx_add(f, to, ptx_u32(rows * SCALE_BYTES));
-        ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, ptx_u32(first)),
-                number = ptx_add(f, row, mine);
+            to = ptx_add(f, to, rows * SCALE_BYTES);
+        ptx_val mine = first == 0 ? by->tid : ptx_add(f, by->tid, first), number = ptx_add(f, row, mine);
         ptx_val from = attention_line_at(by->a, m, m->first, number), in_bounds = ptx_lt(f, number, end);
-        ptx_val at = shared_at(f, PTX_F32, ptx_mad(f, mine, ptx_u32(SCALE_BYTES), to), 0), scale;
+        ptx_val at = shared_at(f, PTX_F32, ptx_mad(f, mine, SCALE_BYTES, to), 0), scale;
         if (by->in_background) {
-            ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), ptx_u32(0));
+            ptx_val bytes = ptx_select(f, in_bounds, ptx_u32(SCALE_BYTES), 0);
             ptx_cp_async_zfill(f, at, from, SCALE_BYTES, bytes, PTX_CA);
         } else {
             tail_load(f, PTX_F32, 1, &scale, from, &in_bounds, PTX_NC);
@@ -347,7 +346,7 @@ void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to
             copy_scales(by, first, rows, to, row, end);
             continue;
         }
-        PTX_IF (f, ptx_lt(f, by->tid, ptx_u32(rows - first))) {
+        PTX_IF (f, ptx_lt(f, by->tid, rows - first)) {
             copy_scales(by, first, rows, to, row, end);
         }
     }
@@ -361,21 +360,21 @@ void attention_store_rows(const attention *a, attention_lines lines, ptx_val sha
     ptx_fn *f = a->f;
     uint32_t units = a->head_dim_v / OCTET, team = team_of(units, ptx_block_x(f));
     for (uint32_t i = 0; i < rows * team; i += threads) {
-        ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, ptx_u32(i));
-        ptx_val row = ptx_add(f, ptx_div(f, position, ptx_u32(team)), first);
-        ptx_val of_team = ptx_rem(f, position, ptx_u32(team));
+        ptx_val has_unit, position = i == 0 ? thread : ptx_add(f, thread, i);
+        ptx_val row = ptx_add(f, ptx_div(f, position, team), first);
+        ptx_val of_team = ptx_rem(f, position, team);
         bool is_ragged = i + threads > rows * team;
         if (is_ragged)
-            has_unit = ptx_lt(f, thread, ptx_u32(rows * team - i));
+            has_unit = ptx_lt(f, thread, rows * team - i);
         for (uint32_t n = 0; n < units; n += team) {
-            ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, ptx_u32(n));
+            ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, n);
             ptx_val from = ptx_add(f, attention_unit_at(f, lines, row, column), shared);
             ptx_val words[4], number = ptx_add(f, row, a->first);
             ptx_val in_bounds = ptx_lt(f, number, a->rows);
             if (is_ragged)
                 in_bounds = ptx_and(f, in_bounds, has_unit);
             ptx_val out = attention_row_at(a, &a->out, a->out.first, number);
-            ptx_val to = ptx_at(f, out, ptx_mul(f, column, ptx_u32(OCTET)));
+            ptx_val to = ptx_at(f, out, ptx_mul(f, column, OCTET));
             PTX_WHEN (f, in_bounds) {
                 ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, from, lines.start), PTX_PLAIN);
                 ptx_store_vec(f, 4, ptx_cast_ptr(f, to, PTX_U32), words, PTX_PLAIN);

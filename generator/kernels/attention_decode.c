@@ -64,7 +64,7 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     const uint32_t tiles = count / 2;
     attention_panel rows = d->rows[count % 2];
     rows.to = ptx_add(f, rows.to, to);
-    ptx_val later = tiles == 0 ? counted : ptx_add(f, counted, ptx_u32(tiles * a->tile_k)), tile = later;
+    ptx_val later = tiles == 0 ? counted : ptx_add(f, counted, tiles * a->tile_k), tile = later;
     if (a->layout == ATTENTION_PAGED)
         tile = ptx_sub(f, later, d->ahead);
     attention_turn_pages(&d->m.pages, tile);
@@ -122,9 +122,9 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     m->lane = ptx_laneid(f);
     m->warp = ptx_u32(0);
     d->warp = ptx_warpid_x(f);
-    d->ahead = ptx_mul(f, d->warp, ptx_u32(WARP_KEYS));
-    ptx_val rings = ptx_add(f, shared, ptx_u32(d->q_bytes));
-    ptx_val ring = ptx_mad(f, d->warp, ptx_u32(ring_bytes), rings);
+    d->ahead = ptx_mul(f, d->warp, WARP_KEYS);
+    ptx_val rings = ptx_add(f, shared, d->q_bytes);
+    ptx_val ring = ptx_mad(f, d->warp, ring_bytes, rings);
     attention_panel q = attention_init_panel(&by_all, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
     d->copier = (attention_copier){a, WARP_LANES, 2, a->has_sm_80, m->lane};
     d->rows[0] = attention_init_panel(&d->copier, a->k, WARP_KEYS, a->head_dim, ring, m->k_lines);
@@ -134,13 +134,13 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     d->v_at = m->v_at;
     d->scales_at = m->scales_at;
     if (a->kv == ATTENTION_INT8_TOKEN)
-        d->scales = ptx_add(f, ring, ptx_u32(m->scales_start));
+        d->scales = ptx_add(f, ring, m->scales_start);
     m->pages = attention_init_pages(&m->a, WARP_OCTETS);
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
     copy_commit(f, a->has_sm_80);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);
     for (uint32_t i = 0; i < d->stages - 1; i++) {
-        if (a->layout == ATTENTION_PAGED)
+        if (a->layout == ATTENTION_PAGED && i > 0)
             ptx_warp_barrier(f);
         copy_stage(d, first, i, ptx_u32(i * d->stage_bytes));
     }
@@ -173,9 +173,9 @@ static void emit(const attention *a)
     /* Each warp leaves the sums of its keys where the rings were. */
     attention_mma_slices slices;
     attention_mma_slice(&d.m, &slices);
-    ptx_val in_warp = ptx_shr(f, d.m.lane, ptx_u32(2));
-    ptx_val row = ptx_mad(f, d.warp, ptx_u32(a->tile_q), in_warp);
-    ptx_val record = ptx_at(f, records, ptx_mul(f, row, ptx_u32(attention_shared_record(a))));
+    ptx_val in_warp = ptx_shr(f, d.m.lane, 2);
+    ptx_val row = ptx_mad(f, d.warp, a->tile_q, in_warp);
+    ptx_val record = ptx_at(f, records, ptx_mul(f, row, attention_shared_record(a)));
     for (uint32_t i = 0; i < 2; i++)
         attention_store_slice(a, &slices.of[i], ptx_at_const(f, record, 8 * i * attention_shared_record(a)));
     ptx_barrier(f);

@@ -23,12 +23,8 @@
  * MASK AND BOUNDS. Keys that no query of the tile sees, and rows of Q beyond the last, are zeros in shared memory. In tiles
  * with masked scores, these are replaced by -inf after the product.
  *
- * INSTRUCTIONS per score and thread, besides the products, with tiles of 64 keys from sm_80 on: 7.5 at head_dim 64 and 8.8
- * at 128; with two blocks per warp 6.5 and 7.2. At least 4.5 are needed: a maximum, an fma, an exponential, an addition and
- * half of a conversion (1.5 below sm_80, with moves). ldmatrix takes head_dim / 64, since its matrices serve 16 rows, or
- * half of that for 32; copies take head_dim / 256, or half. The rest is per row: joining four lanes, checking whether the
- * largest score has grown; and per tile: addresses of copies, two barriers, the loop. Scaling the sums of O would take
- * head_dim / 64 more, and is done only where a largest score has grown enough.
+ * INSTRUCTIONS. A score takes at least 4.5, besides the products: a maximum, an fma, an exponential, an addition and half of a
+ * conversion. Scaling the sums of O would take head_dim / 64 more, and is done only where a largest score has grown enough.
  */
 #include "attention_mma.h"
 #include "attention_score.h"
@@ -69,9 +65,9 @@ static uint32_t octet_bytes(attention_lines lines)
 static ptx_val fours_at(const mma *m, attention_lines lines, ptx_val row, ptx_val quarter)
 {
     ptx_fn *f = m->f;
-    ptx_val unit = attention_unit_at(f, lines, row, ptx_shr(f, quarter, ptx_u32(1)));
-    ptx_val half = ptx_and(f, quarter, ptx_u32(1));
-    return ptx_mad(f, half, ptx_u32(UNIT_BYTES / 2), unit);
+    ptx_val unit = attention_unit_at(f, lines, row, ptx_shr(f, quarter, 1));
+    ptx_val half = ptx_and(f, quarter, 1);
+    return ptx_mad(f, half, UNIT_BYTES / 2, unit);
 }
 
 /* Elements of a row of Q as codes of K have them: four neighbours are 2t, 2t + 1, 2t + 8 and 2t + 9 of a step. */
@@ -211,9 +207,9 @@ void attention_mma_add_values(mma *m)
 static ptx_val first_row(const mma *m, uint32_t block)
 {
     ptx_fn *f = m->f;
-    ptx_val of_warp = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), m->a.first);
-    ptx_val row = ptx_add(f, of_warp, ptx_shr(f, m->lane, ptx_u32(2)));
-    return block == 0 ? row : ptx_add(f, row, ptx_u32(block * BLOCK_ROWS));
+    ptx_val of_warp = ptx_mad(f, m->warp, m->blocks * BLOCK_ROWS, m->a.first);
+    ptx_val row = ptx_add(f, of_warp, ptx_shr(f, m->lane, 2));
+    return block == 0 ? row : ptx_add(f, row, block * BLOCK_ROWS);
 }
 
 /* Of each row the lane has keys 2 * quarter and the next of each octet. */
@@ -221,10 +217,10 @@ static void find_scores(void *of, ptx_val key, attention_scores rows[])
 {
     mma *m = of;
     ptx_fn *f = m->f;
-    ptx_val row = first_row(m, 0), quarter = ptx_and(f, m->lane, ptx_u32(3));
-    ptx_val mine = ptx_mad(f, quarter, ptx_u32(2), key);
+    ptx_val row = first_row(m, 0), quarter = ptx_and(f, m->lane, 3);
+    ptx_val mine = ptx_mad(f, quarter, 2, key);
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+        ptx_val number = i == 0 ? row : ptx_add(f, row, 8 * i);
         rows[i] = (attention_scores){.row = number, .first = mine, .count = 2 * m->octets};
         for (uint32_t n = 0; n < 2 * m->octets; n++) {
             rows[i].offsets[n] = n / 2 * UNIT + n % 2;
@@ -245,7 +241,7 @@ static void raise_rows(mma *m)
         for (uint32_t n = 2; n < 2 * m->octets; n++)
             most = ptx_max(f, most, m->score[b][n / 2][2 * r + n % 2]);
         shift[i] = ptx_mul(f, ptx_reduce_lanes(f, PTX_OP_MAX, 4, most), m->a.factor);
-        ptx_val enough = ptx_add(f, m->row[b][r].shift, ptx_f32(2));
+        ptx_val enough = ptx_add(f, m->row[b][r].shift, 2);
         ptx_val is_over = ptx_gt(f, shift[i], enough);
         has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
@@ -284,7 +280,7 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
             load_scales(m, true, o, scales);
             for (uint32_t i = 0; i < 2; i++) {
                 if (m->a.type == PTX_F16)
-                    scales[i] = ptx_mul(m->f, scales[i], ptx_f32((float)attention_value_factor(&m->a)));
+                    scales[i] = ptx_mul(m->f, scales[i], (float)attention_value_factor(&m->a));
                 pair[i] = ptx_mul(m->f, pair[i], scales[i]);
             }
         }
@@ -324,8 +320,7 @@ static void wait_for_copies(mma *m)
 static void copy_scales(const mma *m, ptx_val key)
 {
     if (m->a.kv == ATTENTION_INT8_TOKEN)
-        attention_copy_scales(&m->copier, m->keys, ptx_add(m->f, m->shared, ptx_u32(m->scales_start)), key,
-                              m->a.keys);
+        attention_copy_scales(&m->copier, m->keys, ptx_add(m->f, m->shared, m->scales_start), key, m->a.keys);
 }
 
 static void add_tile(void *of, ptx_val counted)
@@ -340,7 +335,7 @@ static void add_tile(void *of, ptx_val counted)
     attention_lay_out_next(&m->pages, counted);
     attention_mma_weigh(m, key);
     wait_for_copies(m);
-    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k)), next = attention_key(a, behind);
+    ptx_val behind = ptx_add(f, counted, a->tile_k), next = attention_key(a, behind);
     attention_turn_pages(&m->pages, behind);
     attention_copy_rows(&m->k, next, a->keys, none);
     attention_mma_add_values(m);
@@ -385,9 +380,9 @@ static void stage_rows(mma *m)
 {
     ptx_fn *f = m->f;
     ptx_val shared = m->shared;
-    ptx_val row = ptx_shr(f, m->lane, ptx_u32(2)), quarter = ptx_and(f, m->lane, ptx_u32(3));
-    ptx_val in_tile = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), row);
-    ptx_val first = ptx_mad(f, quarter, ptx_u32(4), shared), at[2];
+    ptx_val row = ptx_shr(f, m->lane, 2), quarter = ptx_and(f, m->lane, 3);
+    ptx_val in_tile = ptx_mad(f, m->warp, m->blocks * BLOCK_ROWS, row);
+    ptx_val first = ptx_mad(f, quarter, 4, shared), at[2];
     for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
         ptx_val unit = attention_unit_at(f, m->out_lines, in_tile, ptx_u32(odd));
         at[odd] = shared_at(f, PTX_U32, ptx_add(f, unit, first), 0);
@@ -407,15 +402,15 @@ static void store_logs(mma *m)
 {
     ptx_fn *f = m->f;
     const attention *a = &m->a;
-    ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3));
-    ptx_val is_first = ptx_eq(f, quarter, ptx_u32(0));
-    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
+    ptx_val quarter = ptx_and(f, m->lane, 3);
+    ptx_val is_first = ptx_eq(f, quarter, 0);
+    ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
     ptx_val row = first_row(m, 0);
     PTX_IF (f, ptx_and(f, is_first, wanted)) {
         ptx_val at = attention_log_at(a, row);
         for (uint32_t i = 0; i < 2 * m->blocks; i++) {
             const softmax_row *of = &m->row[i / 2][i % 2];
-            ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+            ptx_val number = i == 0 ? row : ptx_add(f, row, 8 * i);
             ptx_val in_bounds = ptx_lt(f, number, a->rows);
             ptx_val log = softmax_log(f, a->wide, of->sum, of->shift);
             ptx_val to = a->pack_gqa && i > 0 ? attention_log_at(a, number) : ptx_at_const(f, at, 8 * i);
@@ -433,12 +428,12 @@ static void store_results(void *of)
     ptx_val numbers[2 * MOST_BLOCKS], first = first_row(m, 0);
     softmax_row *rows[2 * MOST_BLOCKS];
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
-        numbers[i] = i == 0 ? first : ptx_add(m->f, first, ptx_u32(8 * i));
+        numbers[i] = i == 0 ? first : ptx_add(m->f, first, 8 * i);
         rows[i] = &m->row[i / 2][i % 2];
     }
     attention_add_sinks(&m->a, numbers, rows, m->shrink, 2 * m->blocks);
     stage_rows(m);
-    ptx_val start = ptx_mul(m->f, m->warp, ptx_u32(of_warp));
+    ptx_val start = ptx_mul(m->f, m->warp, of_warp);
     attention_store_rows(&m->a, m->out_lines, m->shared, start, of_warp, m->lane, WARP_LANES);
     store_logs(m);
 }
@@ -448,13 +443,13 @@ void attention_mma_slice(mma *m, attention_mma_slices *slices)
 {
     ptx_fn *f = m->f;
     const uint32_t width = m->has_codes ? 4 : 2;
-    ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, ptx_u32(3)), ptx_u32(width));
+    ptx_val row = first_row(m, 0), column = ptx_mul(f, ptx_and(f, m->lane, 3), width);
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
         uint32_t count = m->fragments, block = i / 2, r = i % 2;
         ptx_val *sums = slices->sums[i];
         for (uint32_t n = 0; n < 2 * count; n++)
             sums[n] = sum_of(m, block, r, n);
-        ptx_val number = i == 0 ? row : ptx_add(f, row, ptx_u32(8 * i));
+        ptx_val number = i == 0 ? row : ptx_add(f, row, 8 * i);
         slices->of[i] =
             (attention_slice){number, column, width, 4 * width, 2 * count / width, &m->row[block][r], sums};
     }
@@ -531,17 +526,17 @@ mma attention_mma_init(const attention *of, uint32_t keys)
 void attention_mma_init_lane(mma *m, ptx_val q, ptx_val keys)
 {
     ptx_fn *f = m->f;
-    ptx_val in_octet = ptx_and(f, m->lane, ptx_u32(7)), upper = ptx_shr(f, m->lane, ptx_u32(4));
-    ptx_val odd = ptx_bfe(f, m->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, m->lane, ptx_u32(15));
-    ptx_val q_row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_16);
-    ptx_val k_row = ptx_mad(f, upper, ptx_u32(8), in_octet);
+    ptx_val in_octet = ptx_and(f, m->lane, 7), upper = ptx_shr(f, m->lane, 4);
+    ptx_val odd = ptx_bfe(f, m->lane, 3, 1), in_16 = ptx_and(f, m->lane, 15);
+    ptx_val q_row = ptx_mad(f, m->warp, m->blocks * BLOCK_ROWS, in_16);
+    ptx_val k_row = ptx_mad(f, upper, 8, in_octet);
     if (!m->has_codes) {
         m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
     } else {
-        ptx_val quarter = ptx_and(f, m->lane, ptx_u32(3)), in_warp = ptx_shr(f, m->lane, ptx_u32(2));
-        ptx_val row = ptx_mad(f, m->warp, ptx_u32(m->blocks * BLOCK_ROWS), in_warp);
+        ptx_val quarter = ptx_and(f, m->lane, 3), in_warp = ptx_shr(f, m->lane, 2);
+        ptx_val row = ptx_mad(f, m->warp, m->blocks * BLOCK_ROWS, in_warp);
         m->q_at = ptx_add(f, fours_at(m, m->q_lines, row, quarter), q);
-        m->scales_at = ptx_mad(f, quarter, ptx_u32(8), ptx_add(f, keys, ptx_u32(m->scales_start)));
+        m->scales_at = ptx_mad(f, quarter, 8, ptx_add(f, keys, m->scales_start));
     }
     m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), keys);
     m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), keys);

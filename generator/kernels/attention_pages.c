@@ -29,15 +29,15 @@ static ptx_val octet_of(const attention_pages *p)
     if (p->warp_octets == 0)
         return ptx_tid_x(f);
     ptx_val lane = ptx_laneid(f), warp = ptx_warpid_x(f);
-    ptx_val octet = ptx_mad(f, warp, ptx_u32(p->warp_octets), lane);
-    ptx_val has_one = ptx_lt(f, lane, ptx_u32(p->warp_octets));
-    return ptx_select(f, has_one, octet, ptx_u32(p->a->tile_k / OCTET));
+    ptx_val octet = ptx_mad(f, warp, p->warp_octets, lane);
+    ptx_val has_one = ptx_lt(f, lane, p->warp_octets);
+    return ptx_select(f, has_one, octet, p->a->tile_k / OCTET);
 }
 
 static ptx_val own_numbers(const attention_pages *p)
 {
     ptx_fn *f = p->a->f;
-    ptx_val at = ptx_mad(f, octet_of(p), ptx_u32(OWN_BYTES), p->octets);
+    ptx_val at = ptx_mad(f, octet_of(p), OWN_BYTES, p->octets);
     return shared_at(f, PTX_U32, at, entries_bytes(p->a));
 }
 
@@ -51,13 +51,13 @@ static place find_octet(const attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
     ptx_val first = attention_key(p->a, counted), size = p->a->page_size, own[2];
-    ptx_val key = ptx_mad(f, octet_of(p), ptx_u32(OCTET), first);
+    ptx_val key = ptx_mad(f, octet_of(p), OCTET, first);
     ptx_load_vec(f, 2, own, own_numbers(p), PTX_PLAIN);
     ptx_val number = ptx_mul_hi(f, key, own[0]);
     ptx_val row = ptx_var(f, ptx_sub(f, key, ptx_mul(f, number, size)));
     ptx_val entry = ptx_var(f, ptx_add(f, number, own[1]));
     PTX_WHEN (f, ptx_ge(f, row, size)) {
-        ptx_add_to(f, entry, ptx_u32(1));
+        ptx_add_to(f, entry, 1);
         ptx_sub_to(f, row, size);
     }
     return (place){key, entry, row};
@@ -77,8 +77,8 @@ static void fetch(attention_pages *p, ptx_val counted)
 static ptx_val tile_at(const attention_pages *p, ptx_val counted)
 {
     ptx_fn *f = p->a->f;
-    ptx_val is_odd = ptx_and(f, counted, ptx_u32(p->a->tile_k));
-    return ptx_mad(f, is_odd, ptx_u32(entry_bytes(p->a) / OCTET), p->octets);
+    ptx_val is_odd = ptx_and(f, counted, p->a->tile_k);
+    return ptx_mad(f, is_odd, entry_bytes(p->a) / OCTET, p->octets);
 }
 
 static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m, ptx_val row)
@@ -87,7 +87,7 @@ static ptx_val bytes_before(const attention_pages *p, const attention_matrix *m,
     ptx_val in_page = ptx_mul_wide(f, row, m->row_stride), page = ptx_cvt(f, PTX_U64, p->page);
     ptx_val elements = ptx_mad(f, page, m->batch_stride, in_page);
     const uint32_t bytes = attention_bytes(m);
-    return bytes == 1 ? elements : ptx_mul(f, elements, ptx_u64(bytes));
+    return bytes == 1 ? elements : ptx_mul(f, elements, bytes);
 }
 
 /* And fetches the pages of the next tile. The row is found again when the page has come. */
@@ -97,18 +97,18 @@ static void lay_out(attention_pages *p, ptx_val counted)
     ptx_val row = find_octet(p, counted).row;
     ptx_val k = bytes_before(p, &p->a->k, row), v = bytes_before(p, &p->a->v, row);
     const ptx_val entry[2] = {k, v};
-    ptx_val tile = tile_at(p, counted), to = ptx_mad(f, octet_of(p), ptx_u32(entry_bytes(p->a)), tile);
+    ptx_val tile = tile_at(p, counted), to = ptx_mad(f, octet_of(p), entry_bytes(p->a), tile);
     ptx_store_vec(f, 2, shared_at(f, PTX_U64, to, 0), entry, PTX_PLAIN);
     if (p->a->kv == ATTENTION_INT8_TOKEN) {
         ptx_val scales = bytes_before(p, &p->a->k_scales, row);
         ptx_store(f, shared_at(f, PTX_U64, to, p->a->k_scales.in_entry), scales);
     }
-    fetch(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
+    fetch(p, ptx_add(f, counted, p->a->tile_k));
 }
 
 static ptx_val has_octet(const attention_pages *p)
 {
-    return ptx_lt(p->a->f, octet_of(p), ptx_u32(p->a->tile_k / OCTET));
+    return ptx_lt(p->a->f, octet_of(p), p->a->tile_k / OCTET);
 }
 
 attention_pages attention_init_pages(attention *a, uint32_t warp_octets)
@@ -120,7 +120,7 @@ attention_pages attention_init_pages(attention *a, uint32_t warp_octets)
     p.octets = ptx_address(f, ptx_shared(f, PTX_U64, attention_pages_bytes(a) / 8, UNIT_BYTES));
     p.page = ptx_var(f, ptx_u32(0));
     PTX_IF (f, has_octet(&p)) {
-        const ptx_val own[2] = {ptx_div(f, ptx_u32(UINT32_MAX), a->page_size), a->first_page};
+        const ptx_val own[2] = {ptx_div(f, UINT32_MAX, a->page_size), a->first_page};
         ptx_store_vec(f, 2, own_numbers(&p), own, PTX_PLAIN);
         fetch(&p, a->first_key);
         lay_out(&p, a->first_key);
@@ -142,7 +142,7 @@ void attention_lay_out_next(attention_pages *p, ptx_val counted)
     if (p->a->layout != ATTENTION_PAGED)
         return;
     PTX_IF (f, has_octet(p)) {
-        lay_out(p, ptx_add(f, counted, ptx_u32(p->a->tile_k)));
+        lay_out(p, ptx_add(f, counted, p->a->tile_k));
     }
 }
 
@@ -150,8 +150,8 @@ ptx_val attention_octet_at(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
     const uint32_t log = entry_bytes(a) == UNIT_BYTES ? 1 : 2; /* 16 or 32 bytes for eight rows */
-    ptx_val times = ptx_shl(f, row, ptx_u32(log));
-    return ptx_add(f, a->octets, ptx_and(f, times, ptx_u32((a->tile_k << log) - entry_bytes(a))));
+    ptx_val times = ptx_shl(f, row, log);
+    return ptx_add(f, a->octets, ptx_and(f, times, (a->tile_k << log) - entry_bytes(a)));
 }
 
 ptx_val attention_load_octet(const attention *a, const attention_matrix *m, ptx_val octet, uint32_t rows)

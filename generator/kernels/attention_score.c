@@ -27,7 +27,7 @@ ptx_val attention_own_key(const attention *a, ptx_val row)
 
 static ptx_val has_limit(const attention *a, ptx_val limit)
 {
-    return ptx_ne(a->f, limit, ptx_s32(0));
+    return ptx_ne(a->f, limit, 0);
 }
 
 /* The end of the keys that a row sees; may be below 0. */
@@ -36,7 +36,7 @@ static ptx_val end_of(const attention *a, ptx_val row)
     ptx_fn *f = a->f;
     ptx_val length = ptx_as(f, PTX_S32, a->k_length), own = attention_own_key(a, row);
     if (a->is_causal)
-        return ptx_min(f, ptx_add(f, own, ptx_s32(1)), length);
+        return ptx_min(f, ptx_add(f, own, 1), length);
     ptx_val limited = ptx_min(f, ptx_add(f, own, a->window_right), length);
     return ptx_select(f, has_limit(a, a->window_right), limited, length);
 }
@@ -45,21 +45,21 @@ static ptx_val end_of(const attention *a, ptx_val row)
 static ptx_val begin_of(const attention *a, ptx_val row)
 {
     ptx_fn *f = a->f;
-    ptx_val behind = ptx_add(f, attention_own_key(a, row), ptx_s32(1));
+    ptx_val behind = ptx_add(f, attention_own_key(a, row), 1);
     ptx_val limited = ptx_sub(f, behind, a->window_left);
-    return ptx_select(f, has_limit(a, a->window_left), limited, ptx_s32(0));
+    return ptx_select(f, has_limit(a, a->window_left), limited, 0);
 }
 
 /* ---- a tile ---------------------------------------------------------------------------------------------------------- */
 
 static ptx_val not_below_0(const attention *a, ptx_val number)
 {
-    return ptx_as(a->f, PTX_U32, ptx_max(a->f, number, ptx_s32(0)));
+    return ptx_as(a->f, PTX_U32, ptx_max(a->f, number, 0));
 }
 
 static ptx_val round_down(const attention *a, ptx_val keys)
 {
-    return ptx_and(a->f, keys, ptx_u32(~(a->tile_k - 1)));
+    return ptx_and(a->f, keys, ~(a->tile_k - 1));
 }
 
 /* The keys that parts share. With split_k 0, and of sequences with lengths of their own, it is the most that any tile of any
@@ -70,7 +70,7 @@ static ptx_val shared_keys(const attention *a)
     if (a->layout == ATTENTION_DENSE && a->split_k != 0)
         return a->end;
     ptx_val first = ptx_min(f, a->first_keys, a->most_keys);
-    ptx_val more = ptx_add(f, ptx_as(f, PTX_U32, a->window_left), ptx_u32(a->tile_q + 2 * a->tile_k));
+    ptx_val more = ptx_add(f, ptx_as(f, PTX_U32, a->window_left), a->tile_q + 2 * a->tile_k);
     ptx_val most = ptx_add(f, first, more), has_both = has_limit(a, a->window_left);
     if (!a->is_causal) {
         most = ptx_add(f, most, ptx_as(f, PTX_U32, a->window_right));
@@ -83,27 +83,27 @@ void attention_find_keys(attention *a)
 {
     ptx_fn *f = a->f;
     ptx_val ahead = ptx_as(f, PTX_S32, ptx_sub(f, a->k_length, a->q_length));
-    ptx_val offset = ptx_max(f, a->causal_offset, ptx_s32(-(1 << 29)));
-    a->diagonal = ptx_add(f, ahead, ptx_min(f, offset, ptx_s32(1 << 29)));
-    ptx_val behind = ptx_add(f, a->first, ptx_u32(a->tile_q - 1));
-    ptx_val last = ptx_min(f, behind, ptx_sub(f, a->rows, ptx_u32(1)));
+    ptx_val offset = ptx_max(f, a->causal_offset, -(1 << 29));
+    a->diagonal = ptx_add(f, ahead, ptx_min(f, offset, 1 << 29));
+    ptx_val behind = ptx_add(f, a->first, a->tile_q - 1);
+    ptx_val last = ptx_min(f, behind, ptx_sub(f, a->rows, 1));
     a->keys = not_below_0(a, end_of(a, last));
     ptx_val begin = ptx_min(f, not_below_0(a, begin_of(a, a->first)), a->keys);
     begin = round_down(a, begin);
-    ptx_val kept = round_down(a, ptx_add(f, a->first_keys, ptx_u32(a->tile_k - 1)));
+    ptx_val kept = round_down(a, ptx_add(f, a->first_keys, a->tile_k - 1));
     a->kept = ptx_min(f, kept, begin);
     a->gap = ptx_sub(f, begin, a->kept);
     a->end = ptx_sub(f, a->keys, a->gap);
     a->first_key = ptx_u32(0);
     a->full_first = not_below_0(a, begin_of(a, last));
-    ptx_val full_end = ptx_sub(f, end_of(a, a->first), ptx_s32((int32_t)a->tile_k - 1));
+    ptx_val full_end = ptx_sub(f, end_of(a, a->first), (int32_t)a->tile_k - 1);
     a->full_count = not_below_0(a, ptx_sub(f, full_end, ptx_as(f, PTX_S32, a->full_first)));
     if (a->split_k != 1) {
         /* Whole tiles of keys; the last parts may have none. */
-        ptx_val keys = shared_keys(a), at_once = ptx_mul(f, a->parts, ptx_u32(a->tile_k));
-        ptx_val up = ptx_add(f, keys, ptx_sub(f, at_once, ptx_u32(1)));
+        ptx_val keys = shared_keys(a), at_once = ptx_mul(f, a->parts, a->tile_k);
+        ptx_val up = ptx_add(f, keys, ptx_sub(f, at_once, 1));
         ptx_val tiles = ptx_div(f, up, at_once);
-        ptx_val count = ptx_mul(f, tiles, ptx_u32(a->tile_k));
+        ptx_val count = ptx_mul(f, tiles, a->tile_k);
         a->first_key = ptx_mul(f, a->part, count);
         a->end = ptx_min(f, a->end, ptx_add(f, a->first_key, count));
         a->keys = ptx_min(f, a->keys, attention_key(a, a->end));
@@ -114,7 +114,7 @@ ptx_val attention_key(const attention *a, ptx_val counted)
 {
     ptx_fn *f = a->f;
     ptx_val is_behind = ptx_ge(f, counted, a->kept);
-    return ptx_add(f, counted, ptx_select(f, is_behind, a->gap, ptx_u32(0)));
+    return ptx_add(f, counted, ptx_select(f, is_behind, a->gap, 0));
 }
 
 ptx_val attention_is_masked(const attention *a, ptx_val key)
@@ -136,7 +136,7 @@ void attention_mask_scores(const attention *a, ptx_val key, const attention_scor
         ptx_val end = end_of(a, rows[r].row);
         ptx_val beyond = ptx_sub(f, ptx_as(f, PTX_S32, rows[r].first), end);
         for (uint32_t i = 0; i < rows[r].count; i++)
-            hide_unless(a, ptx_lt(f, beyond, ptx_s32(-(int32_t)rows[r].offsets[i])), rows[r].score[i]);
+            hide_unless(a, ptx_lt(f, beyond, -(int32_t)rows[r].offsets[i]), rows[r].score[i]);
     }
     PTX_IF (f, ptx_lt(f, key, a->full_first)) {
         ptx_rarely(f);
@@ -145,8 +145,8 @@ void attention_mask_scores(const attention *a, ptx_val key, const attention_scor
             ptx_val within = ptx_sub(f, ptx_as(f, PTX_S32, rows[r].first), begin);
             ptx_val beyond = ptx_as(f, PTX_S32, ptx_sub(f, rows[r].first, a->first_keys));
             for (uint32_t i = 0; i < rows[r].count; i++) {
-                ptx_val is_within = ptx_ge(f, within, ptx_s32(-(int32_t)rows[r].offsets[i]));
-                ptx_val is_kept = ptx_lt(f, beyond, ptx_s32(-(int32_t)rows[r].offsets[i]));
+                ptx_val is_within = ptx_ge(f, within, -(int32_t)rows[r].offsets[i]);
+                ptx_val is_kept = ptx_lt(f, beyond, -(int32_t)rows[r].offsets[i]);
                 hide_unless(a, ptx_or(f, is_within, is_kept), rows[r].score[i]);
             }
         }
@@ -167,7 +167,7 @@ void attention_init_scores(attention *a, ptx_val scale)
     ptx_fn *f = a->f;
     ptx_val one = ptx_number(a->wide, 1), is_zero = ptx_eq(f, scale, ptx_number(a->wide, 0));
     ptx_val factor = times(a, ptx_select(f, is_zero, one, scale), log2_e);
-    a->q_end = ptx_select(f, is_zero, ptx_u32(0), a->rows);
+    a->q_end = ptx_select(f, is_zero, 0, a->rows);
     a->factor = a->shaping == ATTENTION_PLAIN ? factor : one;
     a->inner = factor;
     if (a->shaping == ATTENTION_SOFTCAP) {
@@ -199,8 +199,8 @@ static void cap_score(const attention *a, ptx_val *score)
     ptx_fn *f = a->f;
     ptx_val exponent = ptx_mul(f, *score, a->inner);
     if (a->wide == PTX_F64) { /* 2^x has no infinity there */
-        ptx_val is_large = ptx_gt(f, exponent, ptx_f64(1000));
-        exponent = ptx_select(f, is_large, ptx_f64(1000), exponent);
+        ptx_val is_large = ptx_gt(f, exponent, 1000);
+        exponent = ptx_select(f, is_large, 1000, exponent);
     }
     ptx_val power = softmax_exp2(f, a->wide, exponent);
     ptx_val share = ptx_add(f, power, ptx_number(a->wide, 1));
@@ -230,7 +230,7 @@ static void add_mask(const attention *a, const attention_scores *s)
     ptx_val in_rows = ptx_lt(f, s->row, a->rows);
     ptx_val row = attention_row_at(a, &a->mask, a->mask.first, s->row), at = ptx_at(f, row, s->first);
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val key = ptx_add(f, s->first, ptx_u32(s->offsets[i]));
+        ptx_val key = ptx_add(f, s->first, s->offsets[i]);
         ptx_val is_key = ptx_lt(f, key, a->keys);
         ptx_mul_to(f, *s->score[i], a->inner);
         PTX_IF (f, ptx_and(f, is_key, in_rows)) {
@@ -283,7 +283,7 @@ void attention_add_sinks(const attention *a, const ptx_val numbers[], softmax_ro
         shrink[i] = ptx_var(f, !has_scales ? ptx_number(a->wide, 1)
                                : i == 0    ? attention_head_scale(a, a->v_scale)
                                            : shrink[0]);
-    PTX_IF (f, ptx_ne(f, ptx_address(f, a->sinks), ptx_u64(0))) {
+    PTX_IF (f, ptx_ne(f, ptx_address(f, a->sinks), 0)) {
         ptx_rarely(f);
         for (uint32_t i = 0; i < count; i++) {
             ptx_val sink = ptx_load(f, ptx_at(f, a->sinks, attention_head_of(a, numbers[i])));

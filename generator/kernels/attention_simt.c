@@ -64,7 +64,7 @@ typedef struct simt {
 static void multiply_panel(simt *s, uint32_t elements)
 {
     ptx_fn *f = s->f;
-    PTX_FOR (f, offset, ptx_u32(0), ptx_u32(elements * s->bytes), ptx_u32(STEP * s->bytes)) {
+    PTX_FOR (f, offset, ptx_u32(0), elements * s->bytes, STEP * s->bytes) {
         ptx_val q_at = ptx_add(f, s->q_from, offset), k_at = ptx_add(f, s->k_from, offset);
         for (uint32_t u = 0; u < STEP / s->unit; u++) {
             ptx_val k[MOST_KEYS][4], q[4];
@@ -91,7 +91,7 @@ static attention_panel init_q(const simt *s, uint32_t elements)
 
 static attention_panel init_k(const simt *s, uint32_t elements)
 {
-    ptx_val to = ptx_add(s->f, s->stage, ptx_u32(s->a.tile_q * s->row_bytes));
+    ptx_val to = ptx_add(s->f, s->stage, s->a.tile_q * s->row_bytes);
     return attention_init_panel(&s->copier, s->a.k, s->a.tile_k, elements, to, s->k_lines);
 }
 
@@ -114,7 +114,7 @@ static void multiply_scores(simt *s, ptx_val key)
         for (uint32_t c = 0; c < s->keys; c++)
             s->score[r][c] = ptx_var(f, ptx_number(s->a.wide, 0));
     if (full > 0) {
-        PTX_FOR (f, element, ptx_u32(0), ptx_u32(full), ptx_u32(PANEL)) {
+        PTX_FOR (f, element, ptx_u32(0), full, PANEL) {
             add_panel(s, &s->q, &s->k, key, element);
         }
     }
@@ -130,9 +130,9 @@ static void find_scores(void *of, ptx_val key, attention_scores rows[])
 {
     simt *s = of;
     ptx_fn *f = s->f;
-    ptx_val first = ptx_mad(f, s->group, ptx_u32(s->rows), s->a.first), mine = ptx_add(f, key, s->lane);
+    ptx_val first = ptx_mad(f, s->group, s->rows, s->a.first), mine = ptx_add(f, key, s->lane);
     for (uint32_t r = 0; r < s->rows; r++) {
-        ptx_val row = r == 0 ? first : ptx_add(f, first, ptx_u32(r));
+        ptx_val row = r == 0 ? first : ptx_add(f, first, r);
         rows[r] = (attention_scores){.row = row, .first = mine, .count = s->keys};
         for (uint32_t c = 0; c < s->keys; c++) {
             rows[r].offsets[c] = c * GROUP_LANES;
@@ -155,7 +155,7 @@ static void scale_scores(simt *s, ptx_val key)
 {
     ptx_val mine = ptx_add(s->f, key, s->lane);
     for (uint32_t c = 0; c < s->keys; c++) {
-        ptx_val number = c == 0 ? mine : ptx_add(s->f, mine, ptx_u32(c * GROUP_LANES));
+        ptx_val number = c == 0 ? mine : ptx_add(s->f, mine, c * GROUP_LANES);
         ptx_val scale = load_scale(s, &s->a.k_scales, number);
         s->value_scale[c] = load_scale(s, &s->a.v_scales, number);
         for (uint32_t r = 0; r < s->rows; r++)
@@ -205,12 +205,12 @@ static void load_columns(simt *s, ptx_val from, ptx_val last, ptx_val v[MOST_COL
 static void add_values(simt *s, ptx_val weights)
 {
     ptx_fn *f = s->f;
-    PTX_FOR (f, key, ptx_u32(0), ptx_u32(s->panel_keys), ptx_u32(s->unit)) {
+    PTX_FOR (f, key, ptx_u32(0), s->panel_keys, s->unit) {
         ptx_val weight[MOST_ROWS][4] = {{{0}}}, columns, last;
-        ptx_val from = ptx_mad(f, key, ptx_u32(s->bytes), weights);
-        columns = last = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_from);
+        ptx_val from = ptx_mad(f, key, s->bytes, weights);
+        columns = last = ptx_mad(f, key, s->v_row_bytes, s->v_from);
         if (s->is_ragged)
-            last = ptx_mad(f, key, ptx_u32(s->v_row_bytes), s->v_last);
+            last = ptx_mad(f, key, s->v_row_bytes, s->v_last);
         for (uint32_t r = 0; r < s->rows; r++)
             ptx_load_vec(f, (int)s->unit, weight[r],
                          shared_at(s->f, s->a.wide, from, r * s->a.tile_k * s->bytes), PTX_PLAIN);
@@ -229,14 +229,14 @@ static void add_values(simt *s, ptx_val weights)
 static void multiply_values(simt *s, ptx_val key)
 {
     ptx_fn *f = s->f;
-    ptx_val lane_bytes = ptx_mul(f, s->lane, ptx_u32(s->bytes));
+    ptx_val lane_bytes = ptx_mul(f, s->lane, s->bytes);
     ptx_val weights = ptx_sub(f, s->weights, lane_bytes);
-    PTX_FOR (f, panel, ptx_u32(0), ptx_u32(s->a.tile_k), ptx_u32(s->panel_keys)) {
+    PTX_FOR (f, panel, ptx_u32(0), s->a.tile_k, s->panel_keys) {
         ptx_val row = ptx_add(f, key, panel);
         ptx_barrier(f);
         attention_copy_rows(&s->v, row, s->a.keys, ptx_u32(0));
         ptx_barrier(f);
-        ptx_val from = ptx_mad(f, panel, ptx_u32(s->bytes), weights);
+        ptx_val from = ptx_mad(f, panel, s->bytes, weights);
         add_values(s, from);
     }
 }
@@ -255,21 +255,21 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
     PTX_IF (f, in_bounds) {
         ptx_val line = attention_row_at(a, &a->out, a->out.first, row);
         for (uint32_t i = 0; i < s->vectors; i++) {
-            ptx_val x[4], number = ptx_add(f, s->lane, ptx_u32(i * GROUP_LANES));
-            ptx_val column = ptx_mul(f, number, ptx_u32(s->vector));
+            ptx_val x[4], number = ptx_add(f, s->lane, i * GROUP_LANES);
+            ptx_val column = ptx_mul(f, number, s->vector);
             for (uint32_t e = 0; e < s->vector; e++)
                 x[e] = ptx_mul(f, s->sum[r][i * s->vector + e], share);
             ptx_val at = ptx_at(f, line, column);
             if ((i + 1) * GROUP_LANES * s->vector <= a->head_dim) {
                 narrow_store(f, a->type, a->has_sm_80, s->vector, at, x, PTX_PLAIN);
             } else {
-                PTX_IF (f, ptx_lt(f, column, ptx_u32(a->head_dim))) {
+                PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
                     narrow_store(f, a->type, a->has_sm_80, s->vector, at, x, PTX_PLAIN);
                 }
             }
         }
-        ptx_val is_first = ptx_eq(f, s->lane, ptx_u32(0));
-        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
+        ptx_val is_first = ptx_eq(f, s->lane, 0);
+        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
         PTX_IF (f, ptx_and(f, is_first, wanted)) {
             ptx_val at = attention_log_at(a, row);
             ptx_store(f, at, softmax_log(f, a->wide, of->sum, of->shift));
@@ -281,7 +281,7 @@ static void store_rows(void *of)
 {
     simt *s = of;
     for (uint32_t r = 0; r < s->rows; r++)
-        store_row(s, r, r == 0 ? s->first_row : ptx_add(s->f, s->first_row, ptx_u32(r)));
+        store_row(s, r, r == 0 ? s->first_row : ptx_add(s->f, s->first_row, r));
 }
 
 static void store_parts(void *of)
@@ -289,9 +289,9 @@ static void store_parts(void *of)
     simt *s = of;
     ptx_fn *f = s->f;
     attention_slice slices[MOST_ROWS];
-    ptx_val column = ptx_mul(f, s->lane, ptx_u32(s->vector));
+    ptx_val column = ptx_mul(f, s->lane, s->vector);
     for (uint32_t r = 0; r < s->rows; r++) {
-        ptx_val number = r == 0 ? s->first_row : ptx_add(f, s->first_row, ptx_u32(r));
+        ptx_val number = r == 0 ? s->first_row : ptx_add(f, s->first_row, r);
         uint32_t step = GROUP_LANES * s->vector;
         slices[r] = (attention_slice){number, column, s->vector, step, s->vectors, &s->row[r], s->sum[r]};
     }
@@ -332,8 +332,8 @@ static void init_thread(simt *s)
     const attention *a = &s->a;
     uint32_t k_start = a->tile_q * s->row_bytes, weights_start = k_start + a->tile_k * s->row_bytes;
     ptx_val tid = ptx_tid_x(f);
-    s->lane = ptx_and(f, tid, ptx_u32(GROUP_LANES - 1));
-    s->group = ptx_div(f, tid, ptx_u32(GROUP_LANES));
+    s->lane = ptx_and(f, tid, GROUP_LANES - 1);
+    s->group = ptx_div(f, tid, GROUP_LANES);
     s->stage = ptx_address(f, ptx_shared_dynamic(f, a->wide));
     s->copier = (attention_copier){&s->a, THREADS, s->bytes, false, tid};
     if (a->head_dim >= PANEL) {
@@ -343,17 +343,17 @@ static void init_thread(simt *s)
     s->v = attention_init_panel(
         &s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
         (attention_lines){.row_bytes = s->v_row_bytes, .unit_bytes = s->k_lines.unit_bytes});
-    s->q_from = ptx_mad(f, s->group, ptx_u32(s->rows * s->row_bytes), s->stage);
-    ptx_val k_row = ptx_mad(f, s->lane, ptx_u32(s->row_bytes), s->stage);
-    s->k_from = ptx_add(f, k_row, ptx_u32(k_start));
-    ptx_val of_group = ptx_mad(f, s->group, ptx_u32(s->group_bytes), s->stage);
-    ptx_val of_lane = ptx_mad(f, s->lane, ptx_u32(s->bytes), of_group);
-    s->weights = ptx_add(f, of_lane, ptx_u32(weights_start));
-    s->v_from = ptx_mad(f, s->lane, ptx_u32(s->vector * s->bytes), s->stage);
+    s->q_from = ptx_mad(f, s->group, s->rows * s->row_bytes, s->stage);
+    ptx_val k_row = ptx_mad(f, s->lane, s->row_bytes, s->stage);
+    s->k_from = ptx_add(f, k_row, k_start);
+    ptx_val of_group = ptx_mad(f, s->group, s->group_bytes, s->stage);
+    ptx_val of_lane = ptx_mad(f, s->lane, s->bytes, of_group);
+    s->weights = ptx_add(f, of_lane, weights_start);
+    s->v_from = ptx_mad(f, s->lane, s->vector * s->bytes, s->stage);
     if (s->is_ragged) { /* beyond the last column it is repeated, and not stored */
-        ptx_val number = ptx_add(f, s->lane, ptx_u32((s->vectors - 1) * GROUP_LANES));
-        ptx_val vector = ptx_min(f, number, ptx_u32(a->head_dim / s->vector - 1));
-        s->v_last = ptx_mad(f, vector, ptx_u32(s->vector * s->bytes), s->stage);
+        ptx_val number = ptx_add(f, s->lane, (s->vectors - 1) * GROUP_LANES);
+        ptx_val vector = ptx_min(f, number, a->head_dim / s->vector - 1);
+        s->v_last = ptx_mad(f, vector, s->vector * s->bytes, s->stage);
     }
     for (uint32_t r = 0; r < s->rows; r++) {
         softmax_init_row(f, a->wide, &s->row[r]);
@@ -388,7 +388,7 @@ static void emit(const attention *a)
     simt s = geometry(*a);
     init_thread(&s);
     s.pages = attention_init_pages(&s.a, 0);
-    PTX_FOR (f, counted, s.a.first_key, s.a.end, ptx_u32(s.a.tile_k)) {
+    PTX_FOR (f, counted, s.a.first_key, s.a.end, s.a.tile_k) {
         ptx_main_loop(f);
         ptx_val key = attention_key(&s.a, counted);
         attention_turn_pages(&s.pages, counted);
@@ -402,7 +402,7 @@ static void emit(const attention *a)
         multiply_values(&s, key);
     }
     attention_find_before(&s.a);
-    s.first_row = ptx_mad(f, s.group, ptx_u32(s.rows), s.a.first);
+    s.first_row = ptx_mad(f, s.group, s.rows, s.a.first);
     for (uint32_t r = 0; r < s.rows; r++)
         s.row[r].sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, GROUP_LANES, s.row[r].sum));
     attention_finish(&s.a, store_parts, store_rows, &s);

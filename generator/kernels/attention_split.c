@@ -70,10 +70,10 @@ static records of_part(const attention *a)
     ptx_fn *f = a->f;
     const uint32_t record = record_numbers(a);
     ptx_val row = ptx_add(f, a->before, ptx_cvt(f, PTX_U64, a->first));
-    ptx_val row_stride = ptx_mul(f, a->parts, ptx_u32(record));
+    ptx_val row_stride = ptx_mul(f, a->parts, record);
     ptx_val before = ptx_mul(f, row, ptx_cvt(f, PTX_U64, row_stride));
     ptx_val tile = ptx_at(f, a->workspace, before);
-    return (records){.first = ptx_at(f, tile, ptx_mul(f, a->part, ptx_u32(record))),
+    return (records){.first = ptx_at(f, tile, ptx_mul(f, a->part, record)),
                      .row_stride = row_stride,
                      .stride = ptx_u32(record),
                      .numbers = ptx_u32(a->head_dim_v),
@@ -85,14 +85,14 @@ void attention_store_slice(const attention *a, const attention_slice *s, ptx_val
     ptx_fn *f = a->f;
     ptx_val at = ptx_at(f, record, s->column);
     for (uint32_t i = 0; i < s->count; i++) {
-        ptx_val in_bounds = ptx_le(f, s->column, ptx_u32(a->head_dim_v - s->width - i * s->step));
+        ptx_val in_bounds = ptx_le(f, s->column, a->head_dim_v - s->width - i * s->step);
         PTX_WHEN (f, in_bounds) {
             ptx_store_vec(f, (int)s->width, ptx_at_const(f, at, i * s->step), &s->sums[i * s->width],
                           PTX_PLAIN);
         }
     }
     ptx_val numbers[2] = {s->row->shift, s->row->sum};
-    PTX_WHEN (f, ptx_eq(f, s->column, ptx_u32(0))) {
+    PTX_WHEN (f, ptx_eq(f, s->column, 0)) {
         ptx_store_vec(f, 2, ptx_at_const(f, record, a->head_dim_v), numbers, PTX_PLAIN);
     }
 }
@@ -113,7 +113,7 @@ static void weigh_records(const attention *a, const records *r, ptx_val first, p
     ptx_val weighed = ptx_mul(f, numbers[1], weight);
     j->row.sum = ptx_var(f, ptx_reduce_lanes(f, PTX_OP_ADD, LANES, weighed));
     for (uint32_t i = 0; i < r->most; i++)
-        j->weight[i] = ptx_shfl_idx_in(f, weight, ptx_u32(i), LANES);
+        j->weight[i] = ptx_shfl_idx_in(f, weight, i, LANES);
 }
 
 /* A lane has every sixteenth vector. These are `count` of them, from `v` on; with the first the records are weighed. */
@@ -125,16 +125,16 @@ static void join_columns(const attention *a, const records *r, joined *j, ptx_va
     ptx_val x[MOST_AHEAD][MOST_RECORDS][4] = {{{{0}}}};
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t before = v + i * LANES;
-        ptx_val vector = before == 0 ? lane : ptx_add(f, lane, ptx_u32(before));
-        c[i].first = ptx_mul(f, vector, ptx_u32(vector_of(a)));
+        ptx_val vector = before == 0 ? lane : ptx_add(f, lane, before);
+        c[i].first = ptx_mul(f, vector, vector_of(a));
         c[i].in_bounds = j->in_bounds;
         if (before + LANES > vectors)
-            c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, ptx_u32(vectors)));
+            c[i].in_bounds = ptx_and(f, j->in_bounds, ptx_lt(f, vector, vectors));
         /* Columns of all records; zeros out of bounds: what is joined may lie where another lane stores its sums. */
         ptx_val at = ptx_at(f, j->first, c[i].first);
-        ptx_val records_here = ptx_select(f, c[i].in_bounds, r->count, ptx_u32(0));
+        ptx_val records_here = ptx_select(f, c[i].in_bounds, r->count, 0);
         for (uint32_t n = 0; n < r->most; n++) {
-            ptx_val is_record = ptx_gt(f, records_here, ptx_u32(n));
+            ptx_val is_record = ptx_gt(f, records_here, n);
             if (n > 0)
                 at = ptx_at(f, at, r->stride);
             tail_load(f, a->wide, vector_of(a), x[i][n], at, &is_record, r->hints);
@@ -161,8 +161,8 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
         ptx_val shrink;
         attention_add_sinks(a, &j->number, &row, &shrink, 1);
         ptx_set(f, j->share, ptx_mul(f, softmax_share(f, a->wide, row->sum), shrink));
-        ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)));
-        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), ptx_u64(0));
+        ptx_val is_first = ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0));
+        ptx_val wanted = ptx_ne(f, ptx_address(f, a->lse), 0);
         PTX_IF (f, ptx_and(f, is_first, wanted)) {
             ptx_val at = attention_log_at(a, j->number);
             ptx_store(f, at, softmax_log(f, a->wide, row->sum, row->shift));
@@ -208,7 +208,7 @@ static void join_row(const attention *a, const records *from, const destination 
         PTX_IF (f, d->keeps) {
             if (v == 0) {
                 const ptx_val numbers[2] = {j->row.shift, j->row.sum};
-                PTX_WHEN (f, ptx_and(f, j->in_bounds, ptx_eq(f, lane, ptx_u32(0)))) {
+                PTX_WHEN (f, ptx_and(f, j->in_bounds, ptx_eq(f, lane, 0))) {
                     ptx_store_vec(f, 2, ptx_at_const(f, record, d->numbers), numbers, PTX_PLAIN);
                 }
             }
@@ -229,9 +229,9 @@ static void join_row(const attention *a, const records *from, const destination 
 static void join(const attention *a, const records *from, const destination *d, ptx_val tid)
 {
     ptx_fn *f = a->f;
-    ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), ptx_u32(a->tile_q));
-    ptx_val lane = ptx_and(f, tid, ptx_u32(LANES - 1)), team = ptx_div(f, tid, ptx_u32(LANES));
-    PTX_FOR (f, first, ptx_u32(0), rows, ptx_u32(ptx_block_x(f) / LANES)) {
+    ptx_val rows = ptx_min(f, ptx_sub(f, a->rows, a->first), a->tile_q);
+    ptx_val lane = ptx_and(f, tid, LANES - 1), team = ptx_div(f, tid, LANES);
+    PTX_FOR (f, first, 0, rows, ptx_block_x(f) / LANES) {
         ptx_val row = ptx_add(f, first, team);
         joined j = {.number = ptx_add(f, a->first, row), .in_bounds = ptx_lt(f, row, rows)};
         join_row(a, from, d, row, lane, &j);
@@ -243,7 +243,7 @@ static void join(const attention *a, const records *from, const destination *d, 
 /* With split_k other than 1: whether more than one thread block has the tile. */
 static ptx_val is_split(const attention *a)
 {
-    return ptx_gt(a->f, a->parts, ptx_u32(1));
+    return ptx_gt(a->f, a->parts, 1);
 }
 
 void attention_finish(const attention *a, void (*store_parts)(void *of), void (*store_results)(void *of),
@@ -268,7 +268,7 @@ static void join_parts(const attention *a, records part, ptx_val tid)
     split s = {.f = f, .parts = a->split_k, .tile_counters = a->tile_counters, .tile = a->tile, .tid = tid};
     PTX_IF (f, split_arrive(&s)) {
         ptx_rarely(f);
-        ptx_val before = ptx_mul(f, a->part, ptx_u32(record_numbers(a)));
+        ptx_val before = ptx_mul(f, a->part, record_numbers(a));
         part.first = ptx_at(f, part.first, ptx_neg(f, ptx_as(f, PTX_S32, before)));
         part.count = ptx_u32(a->split_k);
         part.most = a->split_k;
@@ -281,24 +281,24 @@ static void join_groups(const attention *a, records part, ptx_val tid)
 {
     ptx_fn *f = a->f;
     const uint32_t record = record_numbers(a);
-    ptx_val behind = ptx_sub(f, a->parts, ptx_u32(LANES + 1));
-    ptx_val is_few = ptx_lt(f, behind, ptx_u32(FEW_PARTS - LANES));
-    ptx_val log = ptx_select(f, is_few, ptx_u32(3), ptx_u32(4)), group = ptx_shr(f, a->part, log);
+    ptx_val behind = ptx_sub(f, a->parts, LANES + 1);
+    ptx_val is_few = ptx_lt(f, behind, FEW_PARTS - LANES);
+    ptx_val log = ptx_select(f, is_few, ptx_u32(3), 4), group = ptx_shr(f, a->part, log);
     ptx_val first = ptx_shl(f, group, log), size = ptx_shl(f, ptx_u32(1), log);
-    ptx_val up = ptx_add(f, a->parts, ptx_sub(f, size, ptx_u32(1)));
-    ptx_val groups = ptx_shr(f, up, log), of_tile = ptx_mul(f, a->tile, ptx_u32(COUNTERS));
-    ptx_val counter = ptx_var(f, ptx_add(f, ptx_add(f, of_tile, group), ptx_u32(1)));
-    ptx_val left = ptx_var(f, ptx_select(f, ptx_gt(f, groups, ptx_u32(1)), ptx_u32(1), ptx_u32(0)));
-    ptx_val back = ptx_var(f, ptx_mul(f, ptx_sub(f, a->part, first), ptx_u32(record)));
+    ptx_val up = ptx_add(f, a->parts, ptx_sub(f, size, 1));
+    ptx_val groups = ptx_shr(f, up, log), of_tile = ptx_mul(f, a->tile, COUNTERS);
+    ptx_val counter = ptx_var(f, ptx_add(f, ptx_add(f, of_tile, group), 1));
+    ptx_val left = ptx_var(f, ptx_select(f, ptx_gt(f, groups, 1), ptx_u32(1), 0));
+    ptx_val back = ptx_var(f, ptx_mul(f, ptx_sub(f, a->part, first), record));
     part.stride = ptx_var(f, part.stride);
     part.numbers = ptx_var(f, part.numbers);
     part.most = MOST_RECORDS;
     part.count = ptx_var(f, ptx_min(f, ptx_sub(f, a->parts, first), size));
     ptx_val own = part.first;
     PTX_LOOP (f) {
-        ptx_val last = ptx_sub(f, part.count, ptx_u32(1));
+        ptx_val last = ptx_sub(f, part.count, 1);
         ptx_val is_last = split_arrive_at(f, tid, a->tile_counters, counter, last);
-        ptx_val has_next = ptx_gt(f, left, ptx_u32(0));
+        ptx_val has_next = ptx_gt(f, left, 0);
         PTX_IF (f, is_last) {
             ptx_rarely(f);
             part.first = ptx_at(f, own, ptx_neg(f, ptx_as(f, PTX_S32, back)));
@@ -306,10 +306,10 @@ static void join_groups(const attention *a, records part, ptx_val tid)
             join(a, &part, &d, tid);
         }
         ptx_set(f, counter, of_tile);
-        ptx_set(f, left, ptx_u32(0));
-        ptx_set(f, back, ptx_mul(f, a->part, ptx_u32(record)));
-        ptx_set(f, part.stride, ptx_mul(f, size, ptx_u32(record)));
-        ptx_set(f, part.numbers, ptx_u32(a->head_dim_v + GROUP_NUMBERS));
+        ptx_set(f, left, 0);
+        ptx_set(f, back, ptx_mul(f, a->part, record));
+        ptx_set(f, part.stride, ptx_mul(f, size, record));
+        ptx_set(f, part.numbers, a->head_dim_v + GROUP_NUMBERS);
         ptx_set(f, part.count, groups);
         ptx_repeat_if(f, ptx_and(f, is_last, has_next));
     }

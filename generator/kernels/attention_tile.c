@@ -18,8 +18,8 @@ static ptx_val find_part(attention *a)
         a->tiles = ptx_div(f, count, a->parts);
     } else {
         ptx_val most = a->pack_gqa ? ptx_mul(f, a->most_queries, a->group) : a->most_queries;
-        ptx_val up = ptx_add(f, most, ptx_u32(a->tile_q - 1));
-        a->tiles = ptx_div(f, up, ptx_u32(a->tile_q));
+        ptx_val up = ptx_add(f, most, a->tile_q - 1);
+        a->tiles = ptx_div(f, up, a->tile_q);
         a->parts = ptx_div(f, count, a->tiles);
     }
     ptx_val tile = ptx_div(f, number, a->parts);
@@ -40,14 +40,14 @@ void attention_order_blocks(attention *a)
     if (!has_order(a))
         return;
     ptx_val tiles = ptx_nctaid_x(f), block = ptx_ctaid_y(f);
-    ptx_val first_head = ptx_and(f, block, ptx_u32(~(HEADS_TOGETHER - 1U)));
-    ptx_val in_heads = ptx_and(f, block, ptx_u32(HEADS_TOGETHER - 1));
+    ptx_val first_head = ptx_and(f, block, ~(HEADS_TOGETHER - 1U));
+    ptx_val in_heads = ptx_and(f, block, HEADS_TOGETHER - 1);
     ptx_val number = ptx_mad(f, in_heads, tiles, ptx_ctaid_x(f));
     ptx_val left = ptx_sub(f, ptx_special(f, PTX_NCTAID_Y), first_head);
-    ptx_val heads = ptx_min(f, left, ptx_u32(HEADS_TOGETHER));
+    ptx_val heads = ptx_min(f, left, HEADS_TOGETHER);
     ptx_val tile = ptx_div(f, number, heads), before = ptx_mul(f, tile, heads);
     ptx_val head = ptx_add(f, first_head, ptx_sub(f, number, before));
-    a->block = (attention_block){ptx_sub(f, ptx_sub(f, tiles, ptx_u32(1)), tile), head};
+    a->block = (attention_block){ptx_sub(f, ptx_sub(f, tiles, 1), tile), head};
 }
 
 ptx_val attention_find_tile(attention *a)
@@ -58,7 +58,7 @@ ptx_val attention_find_tile(attention *a)
     ptx_val tile = a->split_k == 1 ? ptx_ctaid_x(f) : find_part(a);
     if (!a->is_causal)
         return tile;
-    ptx_val last = ptx_sub(f, a->tiles, ptx_u32(1)); /* the longest first */
+    ptx_val last = ptx_sub(f, a->tiles, 1); /* the longest first */
     return ptx_sub(f, last, tile);
 }
 
@@ -71,7 +71,7 @@ ptx_val attention_grid_head(const attention *a)
 
 static ptx_val is_given(const attention *a, ptx_val pointer)
 {
-    return ptx_ne(a->f, ptx_address(a->f, pointer), ptx_u64(0));
+    return ptx_ne(a->f, ptx_address(a->f, pointer), 0);
 }
 
 /* Number `i` of an array on the device, which is the same for the thread block; `otherwise` where there is none. */

@@ -44,7 +44,7 @@ static void add_rows(const attention_total *t, const attention_sums *s, ptx_val 
     }
     ptx_store_vec(f, NUMBERS, at, rows, PTX_PLAIN);
     for (uint32_t r = 0; r < 2; r++)
-        ptx_set(f, s->row[r].sum, ptx_f32(0));
+        ptx_set(f, s->row[r].sum, 0);
 }
 
 static void add_fragments(const attention_total *t, ptx_val fragments[][4], uint32_t count, ptx_val at,
@@ -59,7 +59,7 @@ static void add_fragments(const attention_total *t, ptx_val fragments[][4], uint
             total[n][i] = ptx_fma(f, total[n][i], shrink[i / 2], fragments[n][i]);
         ptx_store_vec(f, NUMBERS, ptx_at_const(f, at, n * NUMBERS), total[n], PTX_PLAIN);
         for (uint32_t i = 0; i < NUMBERS; i++)
-            ptx_set(f, fragments[n][i], ptx_f32(0));
+            ptx_set(f, fragments[n][i], 0);
     }
 }
 
@@ -69,14 +69,14 @@ static void add_fragments(const attention_total *t, ptx_val fragments[][4], uint
 static void add_chunk(const attention_total *t)
 {
     ptx_fn *f = t->a->f;
-    ptx_val one = ptx_min(f, ptx_nctaid_x(f), ptx_u32(1));
+    ptx_val one = ptx_min(f, ptx_nctaid_x(f), 1);
     for (uint32_t b = 0; b < t->blocks; b++) {
         const attention_sums *s = &t->sums[b];
-        ptx_val shrink[2], rows = ptx_mul(f, one, ptx_u32(offset_of(t, b, t->fragments)));
+        ptx_val shrink[2], rows = ptx_mul(f, one, offset_of(t, b, t->fragments));
         add_rows(t, s, ptx_at(f, t->at, rows), shrink);
         for (uint32_t n = 0; n < t->fragments; n += AT_ONCE) {
             uint32_t left = t->fragments - n;
-            ptx_val offset = ptx_mul(f, one, ptx_u32(offset_of(t, b, n)));
+            ptx_val offset = ptx_mul(f, one, offset_of(t, b, n));
             add_fragments(t, &s->fragment[n], left < AT_ONCE ? left : AT_ONCE, ptx_at(f, t->at, offset),
                           shrink);
         }
@@ -105,7 +105,7 @@ static void where_long(const attention_total totals[], uint32_t count, uint32_t 
                        void (*what)(const attention_total *t))
 {
     const attention *a = totals[0].a;
-    ptx_val end = ptx_add(a->f, a->first_key, ptx_u32(chunk_keys));
+    ptx_val end = ptx_add(a->f, a->first_key, chunk_keys);
     PTX_IF (a->f, ptx_gt(a->f, a->end, end)) {
         ptx_rarely(a->f);
         for (uint32_t i = 0; i < count; i++)
@@ -119,10 +119,10 @@ void attention_add_tiles(const attention_total totals[], uint32_t count, uint32_
     const attention *a = totals[0].a;
     ptx_fn *f = a->f;
     where_long(totals, count, chunk_keys, clear);
-    PTX_FOR (f, chunk, a->first_key, a->end, ptx_u32(chunk_keys)) {
-        ptx_val behind = ptx_add(f, chunk, ptx_u32(chunk_keys));
+    PTX_FOR (f, chunk, a->first_key, a->end, chunk_keys) {
+        ptx_val behind = ptx_add(f, chunk, chunk_keys);
         ptx_val end = ptx_min(f, behind, a->end), first = ahead ? ptx_add(f, chunk, *ahead) : chunk;
-        PTX_FOR (f, counted, first, end, ptx_u32(a->tile_k)) {
+        PTX_FOR (f, counted, first, end, a->tile_k) {
             ptx_main_loop(f);
             add(of, counted);
         }

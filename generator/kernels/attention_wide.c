@@ -114,7 +114,7 @@ static void multiply_values(wide *w)
 static void share_numbers(wide *w, const ptx_val number[2])
 {
     ptx_fn *f = w->f;
-    PTX_IF (f, ptx_eq(f, ptx_and(f, w->lane, ptx_u32(3)), ptx_u32(0))) {
+    PTX_IF (f, ptx_eq(f, ptx_and(f, w->lane, 3), 0)) {
         for (uint32_t r = 0; r < 2; r++)
             ptx_store(f, shared_at(f, PTX_F32, w->number_to, r * w->groups * 4), number[r]);
     }
@@ -142,12 +142,12 @@ static void shape_and_mask(wide *w, ptx_val key)
     ptx_fn *f = w->f;
     const attention *a = &w->a;
     attention_scores rows[2];
-    ptx_val of_block = ptx_mad(f, w->block, ptx_u32(BLOCK_ROWS), a->first);
-    ptx_val row = ptx_add(f, of_block, ptx_shr(f, w->lane, ptx_u32(2)));
-    ptx_val of_group = ptx_mad(f, w->group, ptx_u32(w->octets * UNIT), key);
-    ptx_val mine = ptx_mad(f, ptx_and(f, w->lane, ptx_u32(3)), ptx_u32(2), of_group);
+    ptx_val of_block = ptx_mad(f, w->block, BLOCK_ROWS, a->first);
+    ptx_val row = ptx_add(f, of_block, ptx_shr(f, w->lane, 2));
+    ptx_val of_group = ptx_mad(f, w->group, w->octets * UNIT, key);
+    ptx_val mine = ptx_mad(f, ptx_and(f, w->lane, 3), 2, of_group);
     for (uint32_t r = 0; r < 2; r++) {
-        ptx_val number = r == 0 ? row : ptx_add(f, row, ptx_u32(8));
+        ptx_val number = r == 0 ? row : ptx_add(f, row, 8);
         rows[r] = (attention_scores){.row = number, .first = mine, .count = 2 * w->octets};
         for (uint32_t n = 0; n < 2 * w->octets; n++) {
             rows[r].offsets[n] = n / 2 * UNIT + n % 2;
@@ -168,7 +168,7 @@ static void raise_rows(wide *w)
     ptx_val most[2 * MOST_BLOCKS], has_grown = {0};
     join_numbers(w, PTX_OP_MAX, most);
     for (uint32_t i = 0; i < 2 * w->blocks; i++) {
-        ptx_val is_over = ptx_gt(f, most[i], ptx_add(f, w->row[i].shift, ptx_f32(2)));
+        ptx_val is_over = ptx_gt(f, most[i], ptx_add(f, w->row[i].shift, 2));
         has_grown = i == 0 ? is_over : ptx_or(f, has_grown, is_over);
     }
     PTX_IF (f, ptx_vote_any(f, has_grown)) {
@@ -179,7 +179,7 @@ static void raise_rows(wide *w)
                 ptx_mul_to(f, w->sum[i / 2][n / 2][i % 2 * 2 + n % 2], shrink);
         }
         /* Raises the shifts of the warp's scores: again from shared memory, since the block's number is no constant. */
-        ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->group, ptx_u32(4)));
+        ptx_val first = ptx_sub(f, w->number_to, ptx_mul(f, w->group, 4));
         for (uint32_t r = 0; r < 2; r++) {
             ptx_val of_row = ptx_load(f, shared_at(f, PTX_F32, first, r * w->groups * 4));
             for (uint32_t g = 1; g < w->groups; g++)
@@ -247,7 +247,7 @@ static void add_tile(void *of, ptx_val counted)
     raise_rows(w);
     weigh_rows(w);
     wait_for_copies(w);
-    ptx_val behind = ptx_add(f, counted, ptx_u32(a->tile_k)), next = attention_key(a, behind);
+    ptx_val behind = ptx_add(f, counted, a->tile_k), next = attention_key(a, behind);
     attention_turn_pages(&w->pages, behind);
     if (!w->shares)
         attention_copy_rows(&w->k, next, a->keys, none);
@@ -278,9 +278,9 @@ static void add_tiles(wide *w)
 static void number_rows(const wide *w, ptx_val numbers[2 * MOST_BLOCKS])
 {
     ptx_fn *f = w->f;
-    numbers[0] = ptx_add(f, ptx_shr(f, w->lane, ptx_u32(2)), w->a.first);
+    numbers[0] = ptx_add(f, ptx_shr(f, w->lane, 2), w->a.first);
     for (uint32_t i = 1; i < 2 * w->blocks; i++)
-        numbers[i] = ptx_add(f, numbers[0], ptx_u32(8 * i));
+        numbers[i] = ptx_add(f, numbers[0], 8 * i);
 }
 
 static void join_sums(wide *w)
@@ -301,12 +301,11 @@ static void join_sums(wide *w)
 static void stage_rows(wide *w)
 {
     ptx_fn *f = w->f;
-    ptx_val row = ptx_shr(f, w->lane, ptx_u32(2)), quarter = ptx_and(f, w->lane, ptx_u32(3));
-    ptx_val unit = ptx_mul(f, w->warp, ptx_u32(w->fragments)),
-            first = ptx_mad(f, quarter, ptx_u32(4), w->shared);
+    ptx_val row = ptx_shr(f, w->lane, 2), quarter = ptx_and(f, w->lane, 3);
+    ptx_val unit = ptx_mul(f, w->warp, w->fragments), first = ptx_mad(f, quarter, 4, w->shared);
     ptx_val at[2];
     for (uint32_t odd = 0; odd < 2; odd++)
-        at[odd] = ptx_add(f, attention_unit_at(f, w->out_lines, row, ptx_add(f, unit, ptx_u32(odd))), first);
+        at[odd] = ptx_add(f, attention_unit_at(f, w->out_lines, row, ptx_add(f, unit, odd)), first);
     for (uint32_t i = 0; i < 2 * w->blocks; i++) {
         ptx_val share = ptx_mul(f, softmax_share(f, w->a.wide, w->row[i].sum), w->shrink[i]);
         for (uint32_t n = 0; n < w->fragments; n++) {
@@ -333,8 +332,8 @@ static void store_results(void *of)
     ptx_barrier(f);
     attention_store_rows(&w->a, w->out_lines, w->shared, ptx_u32(0), w->a.tile_q, w->copier.tid, THREADS);
     /* One lane of four, of the first warp. */
-    ptx_val wanted = ptx_ne(f, ptx_address(f, w->a.lse), ptx_u64(0));
-    ptx_val is_mine = ptx_eq(f, ptx_and(f, w->copier.tid, ptx_u32(THREADS - WARP_LANES + 3)), ptx_u32(0));
+    ptx_val wanted = ptx_ne(f, ptx_address(f, w->a.lse), 0);
+    ptx_val is_mine = ptx_eq(f, ptx_and(f, w->copier.tid, THREADS - WARP_LANES + 3), 0);
     PTX_IF (f, ptx_and(f, is_mine, wanted)) {
         for (uint32_t i = 0; i < 2 * w->blocks; i++) {
             ptx_val to = attention_log_at(&w->a, numbers[i]);
@@ -353,8 +352,8 @@ static void store_parts(void *of)
     ptx_fn *f = w->f;
     attention_slice slices[2 * MOST_BLOCKS];
     ptx_val sums[2 * MOST_BLOCKS][2 * MOST_FRAGMENTS], numbers[2 * MOST_BLOCKS];
-    ptx_val of_warp = ptx_mul(f, w->warp, ptx_u32(w->fragments * UNIT));
-    ptx_val column = ptx_mad(f, ptx_and(f, w->lane, ptx_u32(3)), ptx_u32(2), of_warp);
+    ptx_val of_warp = ptx_mul(f, w->warp, w->fragments * UNIT);
+    ptx_val column = ptx_mad(f, ptx_and(f, w->lane, 3), 2, of_warp);
     number_rows(w, numbers);
     for (uint32_t i = 0; i < 2 * w->blocks; i++) {
         for (uint32_t n = 0; n < 2 * w->fragments; n++)
@@ -406,28 +405,28 @@ static void init_lane(wide *w)
 {
     ptx_fn *f = w->f;
     ptx_val shared = w->shared;
-    ptx_val in_octet = ptx_and(f, w->lane, ptx_u32(7)), upper = ptx_shr(f, w->lane, ptx_u32(4));
-    ptx_val odd = ptx_bfe(f, w->lane, ptx_u32(3), ptx_u32(1)), in_16 = ptx_and(f, w->lane, ptx_u32(15));
-    ptx_val row = ptx_shr(f, w->lane, ptx_u32(2)), first_octet = ptx_mul(f, w->group, ptx_u32(w->octets));
-    ptx_val q_row = ptx_mad(f, w->block, ptx_u32(BLOCK_ROWS), in_16);
-    ptx_val k_row = ptx_mad(f, first_octet, ptx_u32(UNIT), in_octet);
+    ptx_val in_octet = ptx_and(f, w->lane, 7), upper = ptx_shr(f, w->lane, 4);
+    ptx_val odd = ptx_bfe(f, w->lane, 3, 1), in_16 = ptx_and(f, w->lane, 15);
+    ptx_val row = ptx_shr(f, w->lane, 2), first_octet = ptx_mul(f, w->group, w->octets);
+    ptx_val q_row = ptx_mad(f, w->block, BLOCK_ROWS, in_16);
+    ptx_val k_row = ptx_mad(f, first_octet, UNIT, in_octet);
     if (w->octets > 1)
-        k_row = ptx_mad(f, upper, ptx_u32(UNIT), k_row);
-    ptx_val v_unit = ptx_mad(f, w->warp, ptx_u32(w->fragments), upper);
+        k_row = ptx_mad(f, upper, UNIT, k_row);
+    ptx_val v_unit = ptx_mad(f, w->warp, w->fragments, upper);
     w->q_at = ptx_add(f, attention_unit_at(f, w->q_lines, q_row, upper), shared);
     w->k_at = ptx_add(f, attention_unit_at(f, w->k_lines, k_row, odd), shared);
     w->v_at = ptx_add(f, attention_unit_at(f, w->v_lines, in_16, v_unit), shared);
     w->weight_at = ptx_add(f, attention_unit_at(f, w->weight_lines, in_16, upper), shared);
-    ptx_val own_row = ptx_mad(f, w->block, ptx_u32(BLOCK_ROWS), row);
-    ptx_val pair = ptx_mad(f, ptx_and(f, w->lane, ptx_u32(3)), ptx_u32(4), shared);
+    ptx_val own_row = ptx_mad(f, w->block, BLOCK_ROWS, row);
+    ptx_val pair = ptx_mad(f, ptx_and(f, w->lane, 3), 4, shared);
     for (uint32_t o = 0; o < w->octets; o++) {
-        ptx_val octet = ptx_add(f, first_octet, ptx_u32(o));
+        ptx_val octet = ptx_add(f, first_octet, o);
         w->weight_to[o] = ptx_add(f, attention_unit_at(f, w->weight_lines, own_row, octet), pair);
     }
-    ptx_val numbers = ptx_add(f, shared, ptx_u32(w->numbers));
-    w->numbers_at = ptx_mad(f, row, ptx_u32(ROW_STRIDE * 4), numbers);
-    ptx_val of_block = ptx_mad(f, w->block, ptx_u32(2 * w->groups * 4), w->numbers_at);
-    w->number_to = ptx_mad(f, w->group, ptx_u32(4), of_block);
+    ptx_val numbers = ptx_add(f, shared, w->numbers);
+    w->numbers_at = ptx_mad(f, row, ROW_STRIDE * 4, numbers);
+    ptx_val of_block = ptx_mad(f, w->block, 2 * w->groups * 4, w->numbers_at);
+    w->number_to = ptx_mad(f, w->group, 4, of_block);
 }
 
 static void shape(kiln_shape *s, const attention *a)
@@ -447,8 +446,8 @@ static void emit(const attention *a)
     w.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     w.lane = ptx_laneid(f);
     w.warp = ptx_warpid_x(f);
-    w.block = ptx_rem(f, w.warp, ptx_u32(w.blocks));
-    w.group = ptx_div(f, w.warp, ptx_u32(w.blocks));
+    w.block = ptx_rem(f, w.warp, w.blocks);
+    w.group = ptx_div(f, w.warp, w.blocks);
     w.zero = ptx_var(f, ptx_f32(0));
     for (uint32_t r = 0; r < 2; r++)
         softmax_init_row(f, w.a.wide, &w.own[r]);

@@ -71,8 +71,8 @@ static quantizer init(ptx_fn *f, const kiln_variant *v)
     if (!q.is_mx)
         q.global_scale = ptx_param(f, PTX_F32, "global_scale");
     q.lane = ptx_laneid(f);
-    q.in_group = ptx_and(f, q.lane, ptx_u32(q.lanes - 1));
-    q.group = ptx_shr(f, q.lane, ptx_u32(lanes_log2(q.lanes)));
+    q.in_group = ptx_and(f, q.lane, q.lanes - 1);
+    q.group = ptx_shr(f, q.lane, lanes_log2(q.lanes));
     return q;
 }
 
@@ -82,36 +82,36 @@ static quantizer init(ptx_fn *f, const kiln_variant *v)
 static ptx_val number_of(quantizer *q, uint32_t round, uint32_t load)
 {
     const uint32_t before = WARP_LANES * round + q->groups * load;
-    return before == 0 ? q->group : ptx_add(q->f, q->group, ptx_u32(before));
+    return before == 0 ? q->group : ptx_add(q->f, q->group, before);
 }
 
 static ptx_val blocks_of_row(quantizer *q)
 {
-    return ptx_shr(q->f, q->k, ptx_u32(lanes_log2(q->block)));
+    return ptx_shr(q->f, q->k, lanes_log2(q->block));
 }
 
 /* Sets addresses and steps. `block` is that of index 0, U64; one index has `elements` of a row, U32. */
 static void find_addresses(quantizer *q, ptx_val block, ptx_val elements)
 {
     ptx_fn *f = q->f;
-    ptx_val in_block = ptx_mul_wide(f, q->in_group, ptx_u32(q->elements));
-    ptx_val element = ptx_add(f, ptx_mul(f, block, ptx_u64(q->block)), in_block);
+    ptx_val in_block = ptx_mul_wide(f, q->in_group, q->elements);
+    ptx_val element = ptx_add(f, ptx_mul(f, block, q->block), in_block);
     q->in_at = ptx_address(f, ptx_at(f, q->in, element));
-    q->packed_at = ptx_address(f, ptx_at(f, q->packed, ptx_shr(f, element, ptx_u32(1))));
-    q->in_step = ptx_mul(f, elements, ptx_u32(q->type == PTX_F32 ? 4 : 2));
-    q->packed_step = ptx_shr(f, elements, ptx_u32(1));
+    q->packed_at = ptx_address(f, ptx_at(f, q->packed, ptx_shr(f, element, 1)));
+    q->in_step = ptx_mul(f, elements, q->type == PTX_F32 ? 4 : 2);
+    q->packed_step = ptx_shr(f, elements, 1);
 }
 
 /* Finds the warp's blocks; the predicate holds where there are some. */
 static ptx_val find_blocks(quantizer *q, ptx_val warp)
 {
     ptx_fn *f = q->f;
-    ptx_val index = ptx_mad(f, ptx_ctaid_x(f), ptx_u32(WARPS), warp);
-    q->first = ptx_mul_wide(f, index, ptx_u32(WARP_LANES * ROUNDS));
+    ptx_val index = ptx_mad(f, ptx_ctaid_x(f), WARPS, warp);
+    q->first = ptx_mul_wide(f, index, WARP_LANES * ROUNDS);
     ptx_val all = ptx_mul_wide(f, q->m, blocks_of_row(q));
     ptx_val has_some = ptx_lt(f, q->first, all);
-    ptx_val left = ptx_min(f, ptx_sub(f, all, q->first), ptx_u64(WARP_LANES * ROUNDS));
-    q->last = ptx_sub(f, ptx_cvt(f, PTX_U32, left), ptx_u32(1));
+    ptx_val left = ptx_min(f, ptx_sub(f, all, q->first), WARP_LANES * ROUNDS);
+    q->last = ptx_sub(f, ptx_cvt(f, PTX_U32, left), 1);
     q->scales_at = ptx_at(f, q->scale, q->first);
     find_addresses(q, q->first, ptx_u32(q->block));
     return has_some;
@@ -123,26 +123,26 @@ static void find_tile(quantizer *q, ptx_val warp)
     ptx_fn *f = q->f;
     ptx_val across = ptx_ctaid_x(f);
     ptx_val down = ptx_ctaid_y(f);
-    ptx_val in_tile = ptx_mul(f, warp, ptx_u32(ROUNDS * TILE_PLACES));
-    q->first = ptx_mad(f, down, ptx_u32(SCALE_TILE_ROWS), in_tile);
-    q->last = ptx_sub(f, blocks_of_row(q), ptx_u32(1));
-    ptx_val column = ptx_and(f, q->group, ptx_u32(SCALE_TILE_BLOCKS - 1));
-    ptx_val block = ptx_mad(f, across, ptx_u32(SCALE_TILE_BLOCKS), column);
+    ptx_val in_tile = ptx_mul(f, warp, ROUNDS * TILE_PLACES);
+    q->first = ptx_mad(f, down, SCALE_TILE_ROWS, in_tile);
+    q->last = ptx_sub(f, blocks_of_row(q), 1);
+    ptx_val column = ptx_and(f, q->group, SCALE_TILE_BLOCKS - 1);
+    ptx_val block = ptx_mad(f, across, SCALE_TILE_BLOCKS, column);
     q->has_column = ptx_le(f, block, q->last);
     ptx_val present = ptx_min(f, block, q->last);
     find_addresses(q, ptx_cvt(f, PTX_U64, present), q->k);
     ptx_val tiles_across = ptx_nctaid_x(f);
     ptx_val tile = ptx_mad_wide(f, down, tiles_across, ptx_cvt(f, PTX_U64, across));
-    ptx_val tile_at = ptx_at(f, q->scale, ptx_mul(f, tile, ptx_u64(SCALE_TILE_BYTES)));
-    q->scales_at = ptx_at(f, tile_at, ptx_mul(f, in_tile, ptx_u32(SCALE_TILE_BLOCKS)));
+    ptx_val tile_at = ptx_at(f, q->scale, ptx_mul(f, tile, SCALE_TILE_BYTES));
+    q->scales_at = ptx_at(f, tile_at, ptx_mul(f, in_tile, SCALE_TILE_BLOCKS));
 }
 
 /* The row of a block of the warp, U32. */
 static ptx_val tile_row(quantizer *q, ptx_val number, uint32_t round)
 {
     ptx_fn *f = q->f;
-    ptx_val place = ptx_add(f, q->first, ptx_shr(f, number, ptx_u32(2)));
-    return scale_tiles_row(f, round == 0 ? place : ptx_add(f, place, ptx_u32(round * TILE_PLACES)));
+    ptx_val place = ptx_add(f, q->first, ptx_shr(f, number, 2));
+    return scale_tiles_row(f, round == 0 ? place : ptx_add(f, place, round * TILE_PLACES));
 }
 
 static spot find_spot(quantizer *q, uint32_t round, uint32_t load)
@@ -151,7 +151,7 @@ static spot find_spot(quantizer *q, uint32_t round, uint32_t load)
     spot at;
     if (q->is_tiled) {
         ptx_val row = tile_row(q, number_of(q, 0, load), round);
-        ptx_val last_row = ptx_sub(f, q->m, ptx_u32(1));
+        ptx_val last_row = ptx_sub(f, q->m, 1);
         at.index = ptx_min(f, row, last_row);
         ptx_val has_row = ptx_lt(f, row, q->m);
         at.in_bounds = ptx_and(f, has_row, q->has_column);
@@ -167,7 +167,7 @@ static spot find_spot(quantizer *q, uint32_t round, uint32_t load)
 
 static ptx_val magnitude_bits(quantizer *q, ptx_val x)
 {
-    return ptx_and(q->f, ptx_as(q->f, PTX_U32, x), ptx_u32(0x7fffffff));
+    return ptx_and(q->f, ptx_as(q->f, PTX_U32, x), 0x7fffffff);
 }
 
 /* The largest magnitude of a load, by the bits of f32. Pairs are compared as such where a target can. */
@@ -201,12 +201,12 @@ static scaling scale_nvfp4(quantizer *q, ptx_val most)
 {
     ptx_fn *f = q->f;
     scaling s;
-    ptx_val sixth = ptx_mul(f, ptx_as(f, PTX_F32, most), ptx_f32(1.0f / 6));
+    ptx_val sixth = ptx_mul(f, ptx_as(f, PTX_F32, most), 1.0f / 6);
     ptx_val exact = ptx_mul(f, sixth, q->global_scale);
     ptx_val rounded = small_float_round(f, &small_float_e4m3, exact);
-    s.code = ptx_shr(f, small_float_code(f, &small_float_e4m3, rounded), ptx_u32(20));
+    s.code = ptx_shr(f, small_float_code(f, &small_float_e4m3, rounded), 20);
     ptx_val inverse = ptx_min(f, ptx_div(f, q->global_scale, rounded), ptx_bits(PTX_F32, 0x7f7fffff));
-    s.inverse = ptx_select(f, ptx_eq(f, rounded, ptx_f32(0)), ptx_f32(0), inverse);
+    s.inverse = ptx_select(f, ptx_eq(f, rounded, 0), 0, inverse);
     return s;
 }
 
@@ -215,10 +215,10 @@ static scaling scale_mxfp4(quantizer *q, ptx_val most)
 {
     ptx_fn *f = q->f;
     scaling s;
-    ptx_val exponent = ptx_shr(f, most, ptx_u32(23));
-    s.code = ptx_sub(f, ptx_max(f, exponent, ptx_u32(2)), ptx_u32(2));
-    ptx_val opposite = ptx_sub(f, ptx_u32(254), s.code);
-    s.inverse = ptx_as(f, PTX_F32, ptx_shl(f, opposite, ptx_u32(23)));
+    ptx_val exponent = ptx_shr(f, most, 23);
+    s.code = ptx_sub(f, ptx_max(f, exponent, 2), 2);
+    ptx_val opposite = ptx_sub(f, 254, s.code);
+    s.inverse = ptx_as(f, PTX_F32, ptx_shl(f, opposite, 23));
     return s;
 }
 
@@ -227,17 +227,17 @@ static ptx_val own_scale(quantizer *q, uint32_t round, ptx_val most)
 {
     ptx_fn *f = q->f;
     scaling s = (q->is_mx ? scale_mxfp4 : scale_nvfp4)(q, most);
-    ptx_val is_nan = ptx_gt(f, most, ptx_u32(INFINITY_BITS));
-    ptx_val code = ptx_select(f, is_nan, ptx_u32(q->is_mx ? 0xff : 0x7f), s.code);
-    ptx_val number = ptx_mad(f, q->in_group, ptx_u32(q->groups), q->group);
+    ptx_val is_nan = ptx_gt(f, most, INFINITY_BITS);
+    ptx_val code = ptx_select(f, is_nan, q->is_mx ? 0xff : 0x7f, s.code);
+    ptx_val number = ptx_mad(f, q->in_group, q->groups, q->group);
     ptx_val at = ptx_at_bytes(f, ptx_at(f, q->scales_at, number), WARP_LANES * round);
     if (q->is_tiled) {
         ptx_val has_row = ptx_lt(f, tile_row(q, number, round), q->m);
         ptx_val in_bounds = ptx_and(f, has_row, q->has_column);
-        ptx_store(f, at, ptx_select(f, in_bounds, code, ptx_u32(0)));
+        ptx_store(f, at, ptx_select(f, in_bounds, code, 0));
         return s.inverse;
     }
-    ptx_val index = round == 0 ? number : ptx_add(f, number, ptx_u32(WARP_LANES * round));
+    ptx_val index = round == 0 ? number : ptx_add(f, number, WARP_LANES * round);
     ptx_val in_bounds = ptx_le(f, index, q->last);
     PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, code);
@@ -254,10 +254,10 @@ static ptx_val encode_software(quantizer *q, const ptx_val x[])
     ptx_val word = ptx_u32(0);
     for (uint32_t i = q->elements; i-- > 0;) {
         ptx_val rounded = small_float_round(f, &small_float_e2m1, x[i]);
-        ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e2m1, rounded), ptx_u32(6));
+        ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e2m1, rounded), 6);
         ptx_val sign = ptx_as(f, PTX_U32, x[i]);
-        ptx_val nibble = ptx_lop3(f, sign, ptx_u32(0x80000000), code, 0xEA); /* (a & b) | c */
-        word = ptx_shf_l(f, nibble, word, ptx_u32(4));
+        ptx_val nibble = ptx_lop3(f, sign, 0x80000000, code, 0xEA); /* (a & b) | c */
+        word = ptx_shf_l(f, nibble, word, 4);
     }
     return word;
 }
@@ -303,7 +303,7 @@ static void quantize_round(quantizer *q, uint32_t round)
     lanes_join(f, PTX_OP_MAX, q->lanes, q->lanes, q->lane, most);
     ptx_val own = own_scale(q, round, most[0]);
     for (uint32_t load = 0; load < q->lanes; load++) {
-        ptx_val inverse = ptx_shfl_idx_in(f, own, ptx_u32(load), (int)q->lanes);
+        ptx_val inverse = ptx_shfl_idx_in(f, own, load, (int)q->lanes);
         store_codes(q, raw[load], &at[load], inverse);
     }
 }

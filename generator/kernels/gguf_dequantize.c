@@ -57,21 +57,21 @@ static void store_tile(dequantize *d, ptx_val bytes)
     const weight_format *w = d->format;
     const uint32_t block_lanes = (uint32_t)w->groups * GROUP_LANES,
                    trip_blocks = (uint32_t)WARP_LANES / block_lanes;
-    ptx_val in_trip = ptx_div(f, d->lane, ptx_u32(block_lanes));
-    ptx_val in_block = ptx_rem(f, d->lane, ptx_u32(block_lanes));
-    ptx_val group = ptx_div(f, in_block, ptx_u32(GROUP_LANES));
-    ptx_val unit = ptx_rem(f, d->lane, ptx_u32(GROUP_LANES));
+    ptx_val in_trip = ptx_div(f, d->lane, block_lanes);
+    ptx_val in_block = ptx_rem(f, d->lane, block_lanes);
+    ptx_val group = ptx_div(f, in_block, GROUP_LANES);
+    ptx_val unit = ptx_rem(f, d->lane, GROUP_LANES);
     format_lane lane = format_lane_init(f, w, group, unit, FORMAT_EXACT);
-    ptx_val first = ptx_at(f, bytes, ptx_mul(f, in_trip, ptx_u32(w->bytes)));
+    ptx_val first = ptx_at(f, bytes, ptx_mul(f, in_trip, w->bytes));
     format_place place = format_find(f, &lane, first);
     ptx_val group_element = format_group_element(f, w, group);
-    ptx_val of_block = ptx_mad(f, in_trip, ptx_u32(w->elements), group_element);
-    ptx_val element = ptx_mad(f, unit, ptx_u32(QUAD), of_block);
+    ptx_val of_block = ptx_mad(f, in_trip, w->elements, group_element);
+    ptx_val element = ptx_mad(f, unit, QUAD, of_block);
     ptx_val out = ptx_at(f, d->out, element);
     ptx_val left = ptx_as(f, PTX_S32, ptx_sub(f, d->blocks, in_trip));
-    PTX_FOR (f, block, ptx_s32(0), left, ptx_s32((int)trip_blocks)) {
-        format_place here = format_move(f, &lane, &place, ptx_mul(f, block, ptx_s32(w->bytes)));
-        ptx_val at = ptx_at(f, out, ptx_mul(f, block, ptx_s32(w->elements)));
+    PTX_FOR (f, block, 0, left, (int)trip_blocks) {
+        format_place here = format_move(f, &lane, &place, ptx_mul(f, block, w->bytes));
+        ptx_val at = ptx_at(f, out, ptx_mul(f, block, w->elements));
         store_units(d, &lane, &here, at);
     }
 }
@@ -98,10 +98,10 @@ typedef struct window {
 static void copy_tail(const dequantize *d, ptx_val start, ptx_val to, ptx_val end)
 {
     ptx_fn *f = d->f;
-    ptx_val rest = ptx_and(f, end, ptx_u32(PIECE - 1));
+    ptx_val rest = ptx_and(f, end, PIECE - 1);
     ptx_val byte = ptx_add(f, ptx_sub(f, end, rest), d->lane);
-    ptx_val has_rest = ptx_ne(f, rest, ptx_u32(0));
-    ptx_val is_in_piece = ptx_lt(f, d->lane, ptx_u32(PIECE));
+    ptx_val has_rest = ptx_ne(f, rest, 0);
+    ptx_val is_in_piece = ptx_lt(f, d->lane, PIECE);
     PTX_IF (f, ptx_and(f, has_rest, is_in_piece)) {
         ptx_val value = ptx_var(f, ptx_u32(0));
         PTX_WHEN (f, ptx_lt(f, d->lane, rest)) {
@@ -114,12 +114,12 @@ static void copy_tail(const dequantize *d, ptx_val start, ptx_val to, ptx_val en
 static void copy_piece(const dequantize *d, const window *w, uint32_t offset, bool is_first)
 {
     ptx_fn *f = d->f;
-    ptx_val left = offset == 0 ? w->left : ptx_sub(f, w->left, ptx_s32((int)offset));
-    ptx_val is_mine = ptx_gt(f, left, ptx_s32(d->has_sm_80 ? 0 : PIECE - 1));
+    ptx_val left = offset == 0 ? w->left : ptx_sub(f, w->left, (int)offset);
+    ptx_val is_mine = ptx_gt(f, left, d->has_sm_80 ? 0 : PIECE - 1);
     if (is_first)
-        is_mine = ptx_and(f, is_mine, ptx_lt(f, w->before, ptx_s32(PIECE)));
+        is_mine = ptx_and(f, is_mine, ptx_lt(f, w->before, PIECE));
     ptx_val from = ptx_at_bytes(f, w->from, offset), to = ptx_at_bytes(f, w->to, offset), words[4];
-    ptx_val size = d->has_sm_80 ? ptx_as(f, PTX_U32, ptx_min(f, left, ptx_s32(PIECE))) : left;
+    ptx_val size = d->has_sm_80 ? ptx_as(f, PTX_U32, ptx_min(f, left, PIECE)) : left;
     PTX_WHEN (f, is_mine) {
         if (d->has_sm_80) {
             ptx_cp_async_zfill(f, to, from, PIECE, size, PTX_CG);
@@ -138,11 +138,11 @@ static ptx_val copy_bytes(const dequantize *d, ptx_val to, ptx_val bytes, uint32
     ptx_fn *f = d->f;
     ptx_val address = ptx_address(f, d->packed);
     ptx_val low = ptx_cvt(f, PTX_U32, address);
-    ptx_val offset = ptx_and(f, low, ptx_u32(SECTOR_BYTES - 1));
-    ptx_val sector = ptx_and(f, address, ptx_u64(~(uint64_t)(SECTOR_BYTES - 1)));
+    ptx_val offset = ptx_and(f, low, SECTOR_BYTES - 1);
+    ptx_val sector = ptx_and(f, address, ~(uint64_t)(SECTOR_BYTES - 1));
     ptx_val start = ptx_pointer(f, PTX_GLOBAL, PTX_U8, sector);
     ptx_val end = ptx_add(f, offset, bytes);
-    ptx_val mine = ptx_shl(f, d->lane, ptx_u32(4));
+    ptx_val mine = ptx_shl(f, d->lane, 4);
     ptx_val to_bytes = ptx_cast_ptr(f, to, PTX_U8);
     window w = {.from = ptx_cast_ptr(f, ptx_at(f, start, mine), PTX_U32)};
     w.to = ptx_cast_ptr(f, ptx_at(f, to_bytes, mine), PTX_U32);
@@ -167,8 +167,8 @@ static void copy_and_store(dequantize *d)
     ptx_fn *f = d->f;
     const uint32_t most = tile_bytes(d->format), room = room_of(most);
     ptx_val shared = ptx_shared(f, PTX_U8, WARPS * room, SECTOR_BYTES);
-    ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, ptx_u32(room)));
-    ptx_val bytes = ptx_mul(f, d->blocks, ptx_u32(d->format->bytes));
+    ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, room));
+    ptx_val bytes = ptx_mul(f, d->blocks, d->format->bytes);
     ptx_val first = copy_bytes(d, to, bytes, most);
     if (d->has_sm_80)
         ptx_cp_async_wait_all(f);
@@ -181,16 +181,16 @@ static void find_tile(dequantize *d, ptx_val tile, ptx_val from, ptx_val to)
 {
     ptx_fn *f = d->f;
     const weight_format *w = d->format;
-    ptx_val first = ptx_mul_wide(f, tile, ptx_u32(TILE));
+    ptx_val first = ptx_mul_wide(f, tile, TILE);
     ptx_val left = ptx_sub(f, d->n, first);
-    ptx_val elements = ptx_cvt(f, PTX_U32, ptx_min(f, left, ptx_u64(TILE)));
-    d->blocks = ptx_div(f, elements, ptx_u32(w->elements));
-    d->packed = ptx_at(f, d->packed, ptx_mul_wide(f, tile, ptx_u32(tile_bytes(w))));
+    ptx_val elements = ptx_cvt(f, PTX_U32, ptx_min(f, left, TILE));
+    d->blocks = ptx_div(f, elements, w->elements);
+    d->packed = ptx_at(f, d->packed, ptx_mul_wide(f, tile, tile_bytes(w)));
     d->out = ptx_at(f, d->out, first);
     if (to.type == PTX_NONE)
         return;
-    ptx_val blocks = ptx_div(f, d->n, ptx_u64(w->elements));
-    ptx_val row_bytes = ptx_mul(f, blocks, ptx_u64(w->bytes));
+    ptx_val blocks = ptx_div(f, d->n, w->elements);
+    ptx_val row_bytes = ptx_mul(f, blocks, w->bytes);
     d->packed = ptx_at(f, d->packed, ptx_mul(f, from, row_bytes));
     d->out = ptx_at(f, d->out, ptx_mul(f, to, d->n));
 }
@@ -208,9 +208,9 @@ static void store_row(dequantize *d, ptx_val index, ptx_val tensor_rows, ptx_val
         /* Of a row that the tensor does not have. */
         bool is_wide = d->type == PTX_F32;
         ptx_val nan = ptx_u32(is_wide ? 0x7fffffff : 0x7fff7fff), words[QUAD] = {nan, nan, nan, nan};
-        ptx_val first = ptx_shl(f, d->lane, ptx_u32(2));
-        ptx_val elements = ptx_mul(f, d->blocks, ptx_u32(d->format->elements));
-        PTX_FOR (f, element, first, elements, ptx_u32(QUAD * WARP_LANES)) {
+        ptx_val first = ptx_shl(f, d->lane, 2);
+        ptx_val elements = ptx_mul(f, d->blocks, d->format->elements);
+        PTX_FOR (f, element, first, elements, QUAD * WARP_LANES) {
             ptx_val at = ptx_cast_ptr(f, ptx_at(f, d->out, element), PTX_U32);
             ptx_store_vec(f, is_wide ? QUAD : QUAD / 2, at, words, PTX_CS);
         }
@@ -236,9 +236,9 @@ static void emit(ptx_fn *f, const kiln_variant *v, const weight_format *format, 
     d.lane = ptx_laneid(f);
     d.warp = ptx_warpid_x(f);
     ptx_val block = ptx_ctaid_x(f);
-    ptx_val tile = ptx_mad(f, block, ptx_u32(WARPS), d.warp);
-    ptx_val padded = ptx_add(f, d.n, ptx_u64(TILE - 1));
-    ptx_val row_tiles = ptx_cvt(f, PTX_U32, ptx_div(f, padded, ptx_u64(TILE)));
+    ptx_val tile = ptx_mad(f, block, WARPS, d.warp);
+    ptx_val padded = ptx_add(f, d.n, TILE - 1);
+    ptx_val row_tiles = ptx_cvt(f, PTX_U32, ptx_div(f, padded, TILE));
     if (!by_index) {
         PTX_IF (f, ptx_lt(f, tile, row_tiles)) {
             find_tile(&d, tile, (ptx_val){0}, (ptx_val){0});

@@ -60,11 +60,11 @@ static void layout_shared(linear *g)
     ptx_fn *f = g->f;
     const uint32_t warp_bytes = g->of.stages * g->of.stage_bytes;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    g->stages = ptx_mad(f, g->warp, ptx_u32(warp_bytes), start);
-    g->sums = ptx_add(f, start, ptx_u32(LINEAR_WARPS * warp_bytes));
-    g->partials = ptx_add(f, g->sums, ptx_u32(4 * LINEAR_PASS_ROWS * g->of.vectors));
-    g->scales = ptx_add(f, g->partials, ptx_u32(4 * LINEAR_WARPS * g->of.vectors));
-    g->shares = ptx_add(f, g->scales, ptx_u32(4 * LINEAR_MOST_VECTORS));
+    g->stages = ptx_mad(f, g->warp, warp_bytes, start);
+    g->sums = ptx_add(f, start, LINEAR_WARPS * warp_bytes);
+    g->partials = ptx_add(f, g->sums, 4 * LINEAR_PASS_ROWS * g->of.vectors);
+    g->scales = ptx_add(f, g->partials, 4 * LINEAR_WARPS * g->of.vectors);
+    g->shares = ptx_add(f, g->scales, 4 * LINEAR_MOST_VECTORS);
 }
 
 /* ---- sums --------------------------------------------------------------------------------------------------------- */
@@ -74,11 +74,11 @@ static void gather_sums(linear *g, ptx_val group)
 {
     ptx_fn *f = g->f;
     const uint32_t lanes = WARP_LANES / g->of.rows;
-    ptx_val of_lane = ptx_div(f, g->lane, ptx_u32(lanes)), in_row = ptx_and(f, g->lane, ptx_u32(lanes - 1));
-    ptx_val row = ptx_mad(f, group, ptx_u32(g->of.rows), of_lane);
-    ptx_val to = ptx_mad(f, row, ptx_u32(4), g->sums);
-    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0)), in_pass = ptx_lt(f, row, g->rows_here);
-    ptx_val stores = ptx_and(f, is_first, in_pass), is_later = ptx_gt(f, g->chunk_first, ptx_u32(0));
+    ptx_val of_lane = ptx_div(f, g->lane, lanes), in_row = ptx_and(f, g->lane, lanes - 1);
+    ptx_val row = ptx_mad(f, group, g->of.rows, of_lane);
+    ptx_val to = ptx_mad(f, row, 4, g->sums);
+    ptx_val is_first = ptx_eq(f, in_row, 0), in_pass = ptx_lt(f, row, g->rows_here);
+    ptx_val stores = ptx_and(f, is_first, in_pass), is_later = ptx_gt(f, g->chunk_first, 0);
     ptx_val adds = ptx_and(f, is_later, stores);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
         ptx_val sum[LINEAR_MOST_ROWS];
@@ -115,9 +115,9 @@ static void store_element(linear *g, const linear_column *column, ptx_val bias, 
 static void store_rows(linear *g)
 {
     ptx_fn *f = g->f;
-    ptx_val in_pass = g->is_pair ? ptx_mul(f, g->tid, ptx_u32(g->column_rows)) : g->tid;
+    ptx_val in_pass = g->is_pair ? ptx_mul(f, g->tid, g->column_rows) : g->tid;
     PTX_IF (f, ptx_lt(f, in_pass, g->rows_here)) {
-        ptx_val from = ptx_mad(f, in_pass, ptx_u32(4), g->sums), row = ptx_add(f, in_pass, g->first_row);
+        ptx_val from = ptx_mad(f, in_pass, 4, g->sums), row = ptx_add(f, in_pass, g->first_row);
         const linear_column column = linear_find_column(g, row);
         ptx_val bias = linear_bias(g, &column);
         for (uint32_t b = 0; b < g->of.vectors; b++) {
@@ -125,8 +125,8 @@ static void store_rows(linear *g)
                 store_element(g, &column, bias, from, b, ptx_u32(b));
                 continue;
             }
-            PTX_IF (f, ptx_gt(f, g->vectors, ptx_u32(b))) {
-                store_element(g, &column, bias, from, b, ptx_add(f, g->first_vector, ptx_u32(b)));
+            PTX_IF (f, ptx_gt(f, g->vectors, b)) {
+                store_element(g, &column, bias, from, b, ptx_add(f, g->first_vector, b));
             }
         }
     }
@@ -141,15 +141,15 @@ static void multiply_group(linear *g, ptx_val group)
         for (uint32_t b = 0; b < g->of.vectors; b++)
             g->sum[r][b] = ptx_var(f, ptx_f32(0));
     linear_find_rows(g, group);
-    ptx_val share = ptx_var(f, ptx_add(f, g->lane_share, ptx_u32(0)));
-    PTX_FOR (f, first, ptx_u32(0), g->share_count, ptx_u32(WARP_LANES)) {
+    ptx_val share = ptx_var(f, ptx_add(f, g->lane_share, 0));
+    PTX_FOR (f, first, 0, g->share_count, WARP_LANES) {
         ptx_main_loop(f);
         linear_next_stage(g);
         ptx_val of_lane = ptx_add(f, first, g->lane);
         PTX_IF (f, ptx_lt(f, of_lane, g->share_count)) {
             linear_multiply_tile(g, share);
         }
-        ptx_add_to(f, share, ptx_u32(WARP_LANES * g->of.share_bytes));
+        ptx_add_to(f, share, WARP_LANES * g->of.share_bytes);
     }
     gather_sums(g, group);
 }
@@ -161,23 +161,22 @@ static void make_chunk(linear *g, ptx_val is_first_pass)
     const weight_format *format = g->of.format;
     const uint32_t tile_elements = WARP_LANES * format_group_elements(format);
     ptx_val left = ptx_sub(f, g->k, g->chunk_first);
-    g->chunk_count = ptx_min(f, left, ptx_u32(g->of.chunk));
-    ptx_val raised = ptx_add(f, g->chunk_count, ptx_u32(tile_elements - 1));
-    g->tiles = ptx_div(f, raised, ptx_u32(tile_elements));
-    g->share_count = ptx_div(f, g->chunk_count, ptx_u32(format_group_elements(format)));
-    ptx_val before = ptx_div(f, g->chunk_first, ptx_u32(format->elements));
-    g->chunk_byte = ptx_mul(f, before, ptx_u32(format->bytes));
-    ptx_val blocks = ptx_div(f, g->chunk_count, ptx_u32(format->elements));
-    g->chunk_bytes = ptx_mul(f, blocks, ptx_u32(format->bytes));
+    g->chunk_count = ptx_min(f, left, g->of.chunk);
+    ptx_val raised = ptx_add(f, g->chunk_count, tile_elements - 1);
+    g->tiles = ptx_div(f, raised, tile_elements);
+    g->share_count = ptx_div(f, g->chunk_count, format_group_elements(format));
+    ptx_val before = ptx_div(f, g->chunk_first, format->elements);
+    g->chunk_byte = ptx_mul(f, before, format->bytes);
+    ptx_val blocks = ptx_div(f, g->chunk_count, format->elements);
+    g->chunk_bytes = ptx_mul(f, blocks, format->bytes);
     linear_init_stages(g);
-    ptx_val is_first_chunk = ptx_eq(f, g->chunk_first, ptx_u32(0));
-    ptx_val is_start = ptx_and(f, is_first_pass, is_first_chunk),
-            has_more = ptx_gt(f, g->k, ptx_u32(g->of.chunk));
+    ptx_val is_first_chunk = ptx_eq(f, g->chunk_first, 0);
+    ptx_val is_start = ptx_and(f, is_first_pass, is_first_chunk), has_more = ptx_gt(f, g->k, g->of.chunk);
     PTX_IF (f, ptx_or(f, is_start, has_more)) {
         ptx_barrier(f); /* all have read the last shares */
         linear_make_shares(g, is_start);
     }
-    PTX_FOR (f, group, g->warp, g->groups_of_rows, ptx_u32(LINEAR_WARPS)) {
+    PTX_FOR (f, group, g->warp, g->groups_of_rows, LINEAR_WARPS) {
         multiply_group(g, group);
     }
 }
@@ -185,7 +184,7 @@ static void make_chunk(linear *g, ptx_val is_first_pass)
 static void make_pass(linear *g, ptx_val is_first_pass)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, chunk_first, ptx_u32(0), g->k, ptx_u32(g->of.chunk)) {
+    PTX_FOR (f, chunk_first, 0, g->k, g->of.chunk) {
         g->chunk_first = chunk_first;
         make_chunk(g, is_first_pass);
     }
@@ -200,19 +199,19 @@ static void make_rows(linear *g)
     ptx_fn *f = g->f;
     const uint32_t unit = g->of.rows > g->column_rows ? g->of.rows : g->column_rows;
     ptx_val blocks = ptx_nctaid_x(f), block = ptx_ctaid_x(f);
-    ptx_val units = ptx_div(f, ptx_add(f, g->w_rows, ptx_u32(unit - 1)), ptx_u32(unit));
-    ptx_val raised = ptx_sub(f, ptx_add(f, units, blocks), ptx_u32(1));
-    ptx_val most = ptx_mul(f, ptx_div(f, raised, blocks), ptx_u32(unit));
+    ptx_val units = ptx_div(f, ptx_add(f, g->w_rows, unit - 1), unit);
+    ptx_val raised = ptx_sub(f, ptx_add(f, units, blocks), 1);
+    ptx_val most = ptx_mul(f, ptx_div(f, raised, blocks), unit);
     ptx_val first = ptx_mul(f, block, most), past = ptx_add(f, first, most),
             end = ptx_min(f, past, g->w_rows);
     if (g->overlaps)
         linear_overlap(g, first, end);
-    PTX_FOR (f, row, first, end, ptx_u32(LINEAR_PASS_ROWS)) {
+    PTX_FOR (f, row, first, end, LINEAR_PASS_ROWS) {
         g->first_row = row;
         ptx_val left = ptx_sub(f, end, row);
-        g->rows_here = ptx_min(f, left, ptx_u32(LINEAR_PASS_ROWS));
-        ptx_val whole = ptx_add(f, g->rows_here, ptx_u32(g->of.rows - 1));
-        g->groups_of_rows = ptx_div(f, whole, ptx_u32(g->of.rows));
+        g->rows_here = ptx_min(f, left, LINEAR_PASS_ROWS);
+        ptx_val whole = ptx_add(f, g->rows_here, g->of.rows - 1);
+        g->groups_of_rows = ptx_div(f, whole, g->of.rows);
         make_pass(g, ptx_eq(f, row, first));
     }
 }
@@ -227,10 +226,10 @@ static void find_vectors(linear *g)
         g->x[b] = ptx_at(f, g->x[b - 1], g->k);
     if (g->has_all_vectors)
         return;
-    g->first_vector = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->of.vectors));
+    g->first_vector = ptx_mul(f, ptx_ctaid_y(f), g->of.vectors);
     g->vectors = ptx_sub(f, g->m, g->first_vector);
     for (uint32_t b = 0; b < g->of.vectors; b++) {
-        ptx_val number = tail_clamp(f, ptx_add(f, g->first_vector, ptx_u32(b)), g->m);
+        ptx_val number = tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
         g->x[b] = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
     }
 }
@@ -238,8 +237,8 @@ static void find_vectors(linear *g)
 static void clear_scales(linear *g)
 {
     ptx_fn *f = g->f;
-    PTX_WHEN (f, ptx_lt(f, g->tid, ptx_u32(g->of.vectors))) {
-        ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->tid, ptx_u32(4), g->scales), 0), ptx_f32(1));
+    PTX_WHEN (f, ptx_lt(f, g->tid, g->of.vectors)) {
+        ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, g->tid, 4, g->scales), 0), 1);
     }
 }
 
@@ -249,8 +248,8 @@ void linear_find_threads(linear *g)
     g->tid = ptx_tid_x(f);
     g->lane = ptx_laneid(f);
     g->warp = ptx_warpid_x(f);
-    ptx_val blocks = ptx_div(f, g->k, ptx_u32(g->of.format->elements));
-    g->w_row_bytes = ptx_mul(f, blocks, ptx_u32(g->of.format->bytes));
+    ptx_val blocks = ptx_div(f, g->k, g->of.format->elements);
+    g->w_row_bytes = ptx_mul(f, blocks, g->of.format->bytes);
     linear_init_matrices(g);
 }
 
@@ -261,9 +260,9 @@ void linear_emit_simt(linear *g)
     linear_find_threads(g);
     layout_shared(g);
     find_vectors(g);
-    ptx_val lane_group = ptx_and(f, g->lane, ptx_u32(g->of.format->groups - 1));
+    ptx_val lane_group = ptx_and(f, g->lane, g->of.format->groups - 1);
     g->w_lane = format_lane_init(f, g->of.format, lane_group, (ptx_val){0}, FORMAT_RAISED);
-    g->lane_share = ptx_mad(f, g->lane, ptx_u32(g->of.share_bytes), g->shares);
+    g->lane_share = ptx_mad(f, g->lane, g->of.share_bytes, g->shares);
     if (g->may_scale)
         clear_scales(g);
     make_rows(g);

@@ -93,13 +93,6 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 
 /* ---- the family --------------------------------------------------------------------------------------------------- */
 
-/* Formats whose groups have 64 elements, and those whose groups have four parts. config.shared_memory holds what follows to
- * device/format.c. */
-#define IS_K                                                                                                 \
-    "(format == q2_k || format == q3_k || format == q4_k || format == q5_k || format == q6_k || format == tq2_0)"
-#define IS_FOUR "(format == q2_k || format == q3_k || format == q6_k || format == tq2_0)"
-#define GROUP   "select(" IS_K ", 64, 32)"
-
 #define HAS_BIAS     "epilogue == bias || epilogue == bias_residual"
 #define HAS_RESIDUAL "epilogue == residual || epilogue == bias_residual"
 #define IS_PAIR      "(epilogue == swiglu || epilogue == geglu)"
@@ -114,15 +107,11 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define COLUMNS "select(matrices == 3, n + n_2 + n_3, select(matrices == 2, n + n_2, n))"
 #define W_ROWS  "select(" IS_PAIR ", 2 * n, " COLUMNS ")"
 
-/* Bytes of one vector's part of a share, and of a share: an odd number of 16 bytes. */
-#define VECTOR_BYTES "(select(activation == q8, 1, 4) * " GROUP " + select(" IS_FOUR ", 32, 16))"
-#define SHARE_BYTES  "((vectors * " VECTOR_BYTES " / 32) * 32 + 16)"
-
 /* The shape's shared memory is that of a whole chunk. Shares are made for whole multiples of 256 elements. */
 #define MOST_K "ceil_div(min(k, chunk), 256) * 256"
 #define IS_MMA "strategy != simt"
 #define SHARED                                                                                               \
-    "select(" IS_MMA ", shared_bytes, shared_bytes - (chunk - " MOST_K ") / " GROUP " * " SHARE_BYTES ")"
+    "select(" IS_MMA ", shared_bytes, shared_bytes - (chunk - " MOST_K ") / group_elements * share_bytes)"
 
 #define VECTOR_TILES "select(" IS_MMA ", ceil_div(m, tile_m), ceil_div(m, vectors))"
 #define AT_ONCE      "multiprocessors * blocks_per_multiprocessor"
@@ -134,14 +123,11 @@ static void emit(ptx_fn *f, const kiln_variant *v)
 #define MOST_SHARING "min(8 * " TILE_COUNT ", 640)"
 #define SHARING      "min(" AT_ONCE ", " MOST_SHARING ")"
 #define WORKSPACE    "(" TILE_COUNT " * split_k + (split_k == 0) * 2 * " MOST_SHARING ") * tile_m * tile_n"
-#define STAGE                                                                                                \
-    "select(strategy == mma, select(tile_m <= 16, 512, 256), select(tile_m < 64 || " IS_K                    \
-    " || format == iq4_xs, 256, 128))"
-#define STAGES "ceil_div(k, " STAGE ")"
+#define STAGES       "ceil_div(k, stage_elements)"
 #define PART_STAGES                                                                                          \
     "select(split_k == 0, ceil_div(" TILE_COUNT " * " STAGES ", max(1, " SHARING ")), ceil_div(" STAGES      \
     ", max(1, split_k)))"
-#define PART_K "select(split_k == 1, k, " STAGE " * " PART_STAGES ")"
+#define PART_K "select(split_k == 1, k, stage_elements * " PART_STAGES ")"
 
 #define GRID                                                                                                 \
     "select(" IS_MMA ", select(split_k == 0, " SHARING ", " COLUMN_TILES "), min(ceil_div(" W_ROWS           \
@@ -252,7 +238,8 @@ static const kiln_rule rules[] = {
     {"n <= 16777216", "n must be at most 2^24"},
     {"matrices < 2 || n_2 <= 16777216", "n_2 must be at most 2^24"},
     {"matrices < 3 || n_3 <= 16777216", "n_3 must be at most 2^24"},
-    {"n > 0 || n_2 + n_3 == 0", "n is 0 only where n_2 and n_3 are"},
+    {"matrices < 2 || n > 0 || n_2 + select(matrices == 3, n_3, 0) == 0",
+     "n is 0 only where n_2 and n_3 are"},
     {"norm != rms || (!negative(eps) && finite(eps))", "eps must be at least 0 and finite"},
     {"scale != tensor || finite(w_scale) && (matrices < 2 || finite(w_scale_2)) && (matrices < 3 || "
      "finite(w_scale_3)) && (!" IS_PAIR " || finite(gate_scale))",
@@ -267,6 +254,8 @@ static const kiln_rule rules[] = {
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const linear_geometry g = geometry_of(v);
+    kiln_number(s, v, "group_elements", format_group_elements(g.format));
+    kiln_number(s, v, "share_bytes", g.share_bytes);
     kiln_require(s, g.rows * g.vectors <= 32, "rows vectors", "rows times vectors is at most 32: registers");
     const bool is_simt = kiln_is(v, "strategy", "simt"), is_half = kiln_is(v, "activation", "half");
     const bool has_simt_defaults = g.vectors == 1 && g.rows == 2 && g.chunk == 65536;
@@ -351,6 +340,7 @@ const kiln_family linear_family = {
     .example = example,
     .advice = advice,
     .empty = "m == 0 || n == 0",
+    .numbers = "group_elements share_bytes stage_elements",
     .shape = shape,
     .workspace = &workspace,
     .grid = {GRID, "select(split_k == 0, 1, " VECTOR_TILES ")", "max(1, split_k)"},

@@ -16,7 +16,7 @@ void linear_init_matrices(linear *g)
         g->w_rows = ptx_add(g->f, g->w_rows, g->n[i]);
     }
     if (g->is_pair)
-        g->w_rows = ptx_mul(g->f, g->n[0], ptx_u32(g->column_rows));
+        g->w_rows = ptx_mul(g->f, g->n[0], g->column_rows);
 }
 
 linear_row linear_find_row(linear *g, ptx_val row)
@@ -24,8 +24,8 @@ linear_row linear_find_row(linear *g, ptx_val row)
     ptx_fn *f = g->f;
     linear_row of = {.number = row};
     if (g->is_pair) {
-        of.is_from[1] = ptx_ne(f, ptx_and(f, row, ptx_u32(1)), ptx_u32(0));
-        of.number = ptx_div(f, row, ptx_u32(g->column_rows));
+        of.is_from[1] = ptx_ne(f, ptx_and(f, row, 1), 0);
+        of.number = ptx_div(f, row, g->column_rows);
         return of;
     }
     for (uint32_t i = 1; i < g->matrices; i++)
@@ -45,7 +45,7 @@ ptx_val linear_pick(linear *g, const linear_row *row, const ptx_val of_matrices[
 
 ptx_val linear_pick_address(linear *g, const linear_row *row, const ptx_val pointers[])
 {
-    ptx_val addresses[LINEAR_MOST_MATRICES];
+    ptx_val addresses[LINEAR_MOST_MATRICES] = {{0}};
     for (uint32_t i = 0; i < g->matrices; i++)
         addresses[i] = ptx_address(g->f, pointers[i]);
     return linear_pick(g, row, addresses);
@@ -62,7 +62,7 @@ void linear_init_ring(linear *g, row_ring *ring, ptx_val shared, ptx_val first)
 {
     ptx_val row = ptx_add(g->f, row_ring_row_of(ring, g->tid), first);
     for (uint32_t i = 0; i < ring->passes; i++)
-        ring->from[i] = linear_row_address(g, ptx_add(g->f, row, ptx_u32(i * row_ring_pass(ring))));
+        ring->from[i] = linear_row_address(g, ptx_add(g->f, row, i * row_ring_pass(ring)));
     row_ring_init(ring, g->tid, shared,
                   g->split_k == 1 ? g->w_row_bytes : ptx_sub(g->f, g->w_row_bytes, g->part_byte));
 }

@@ -16,9 +16,6 @@
  * Lane (g, t) decodes the scales of row g + 8t, and its three neighbours get them by shuffles.
  *
  * COPIES. Stages of W and x fill a ring in shared memory, all but one of them on the way; k's tail is zeros.
- *
- * INSTRUCTIONS per weight in the loop on sm_90, for tile_m 8, 16, 32 and 64: Q4_0 3.7 4.2 6.1 8.2, Q8_0 4.3 4.8 6.6 8.8, Q4_K 3.7
- * 4.6 6.7 10.1, Q6_K 5.0 5.8 7.8 11.0. Of Q4_K's 10.1 are 4.0 those fma, 1.5 products, 1.0 pairs of codes.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -119,16 +116,15 @@ static void init_w_copies(mma *g)
 static void init_x_copies(mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val number = ptx_add(f, g->l->warp, g->tile.first_x),
-            element = ptx_mul(f, g->l->lane, ptx_u32(X_UNIT));
+    ptx_val number = ptx_add(f, g->l->warp, g->tile.first_x), element = ptx_mul(f, g->l->lane, X_UNIT);
     if (g->l->split_k != 1)
         element = ptx_add(f, element, g->l->part_element);
     ptx_val line = ptx_at(f, g->l->in, ptx_mul_wide(f, number, g->l->k));
     g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, element)));
-    g->x_step = ptx_mul_wide(f, g->l->k, ptx_u32(2 * g->of.threads / WARP_LANES));
-    ptx_val to = ptx_mad(f, g->l->warp, ptx_u32(g->of.x_row_bytes), g->tile.shared);
-    ptx_val of_unit = ptx_mad(f, g->l->lane, ptx_u32(UNIT_BYTES), to);
-    g->x_to = ptx_add(f, of_unit, ptx_u32(g->of.x_byte));
+    g->x_step = ptx_mul_wide(f, g->l->k, 2 * g->of.threads / WARP_LANES);
+    ptx_val to = ptx_mad(f, g->l->warp, g->of.x_row_bytes, g->tile.shared);
+    ptx_val of_unit = ptx_mad(f, g->l->lane, UNIT_BYTES, to);
+    g->x_to = ptx_add(f, of_unit, g->of.x_byte);
     g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, g->l->k, element)));
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, g->l->m, number));
 }
@@ -139,11 +135,11 @@ static void copy_x(mma *g, ptx_val to)
     const uint32_t step = X_UNIT * WARP_LANES;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
     for (uint32_t row = 0; row < g->of.tile_m; row += g->of.threads / WARP_LANES) {
-        ptx_val in_m = ptx_gt(f, g->x_rows, ptx_s32((int32_t)row));
+        ptx_val in_m = ptx_gt(f, g->x_rows, row);
         if (row > 0)
             from = ptx_at(f, from, g->x_step);
         for (uint32_t element = 0; element < g->of.stage; element += step) {
-            ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, ptx_s32((int32_t)element)), in_m);
+            ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, element), in_m);
             ptx_val unit = ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32);
             ptx_val unit_to = shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element);
             copy_unit(f, g->has_sm_80, unit_to, unit, &in_bounds, PTX_NC);
@@ -156,12 +152,12 @@ static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const bool is_split = g->l->split_k != 1;
-    PTX_IF (f, is_split ? ptx_gt(f, g->left, ptx_u32(ahead)) : row_ring_has_next(&g->w)) {
+    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w)) {
         row_ring_copy(&g->w, offset);
         copy_x(g, ptx_add(f, g->x_to, offset));
         row_ring_step(&g->w);
-        ptx_add_to(f, g->x_from, ptx_u64(2 * g->of.stage));
-        ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
+        ptx_add_to(f, g->x_from, 2 * g->of.stage);
+        ptx_sub_to(f, g->x_left, g->of.stage);
     }
     copy_commit(f, g->has_sm_80);
 }
@@ -197,9 +193,9 @@ static row_numbers share_numbers(mma *g, ptx_val scale, ptx_val minimum)
 {
     row_numbers numbers;
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        numbers.scale[r] = ptx_shfl_idx_in(g->f, scale, ptx_u32(r), QUAD_LANES);
+        numbers.scale[r] = ptx_shfl_idx_in(g->f, scale, r, QUAD_LANES);
         if (g->of.format->has_minimum)
-            numbers.minimum[r] = ptx_shfl_idx_in(g->f, minimum, ptx_u32(r), QUAD_LANES);
+            numbers.minimum[r] = ptx_shfl_idx_in(g->f, minimum, r, QUAD_LANES);
     }
     return numbers;
 }
@@ -333,30 +329,30 @@ static void init_reads(mma *g)
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     const bool has_blocks = g->of.groups >= format->groups;
-    ptx_val first_group = ptx_mul(f, g->tile.k_warp, ptx_u32(g->of.groups));
-    ptx_val block = ptx_div(f, first_group, ptx_u32(format->groups));
-    ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, ptx_u32(format->groups - 1));
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, ptx_u32(WARP_ROWS), g->tile.g);
-    ptx_val first = ptx_mad(f, block, ptx_u32(format->bytes), g->tile.shared);
+    ptx_val first_group = ptx_mul(f, g->tile.k_warp, g->of.groups);
+    ptx_val block = ptx_div(f, first_group, format->groups);
+    ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, format->groups - 1);
+    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.g);
+    ptx_val first = ptx_mad(f, block, format->bytes, g->tile.shared);
     const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
     ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val at = ptx_add(f, row_at, ptx_u32(r * step));
-        g->rows[r] = init_row(g, ptx_add(f, mine, ptx_u32(8 * r)), at);
+        ptx_val at = ptx_add(f, row_at, r * step);
+        g->rows[r] = init_row(g, ptx_add(f, mine, 8 * r), at);
     }
-    ptx_val number_at = ptx_mad(f, g->tile.t, ptx_u32(step), row_at);
-    g->number_row = init_row(g, ptx_mad(f, g->tile.t, ptx_u32(8), mine), number_at);
+    ptx_val number_at = ptx_mad(f, g->tile.t, step, row_at);
+    g->number_row = init_row(g, ptx_mad(f, g->tile.t, 8, mine), number_at);
     for (uint32_t i = 0; i < g->of.groups; i++) {
-        ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, ptx_u32(i));
+        ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, i);
         g->codes[i] = format_lane_init(f, format, group, g->tile.t, FORMAT_FINITE);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_FINITE);
     }
     ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
-    element = ptx_mad(f, block, ptx_u32(format->elements), element);
-    ptx_val line = ptx_mad(f, g->tile.g, ptx_u32(g->of.x_row_bytes), g->tile.shared);
-    ptx_val of_lane = ptx_mad(f, g->tile.t, ptx_u32(8), line);
-    ptx_val x_at = ptx_add(f, of_lane, ptx_u32(g->of.x_byte));
-    g->x_at = ptx_mad(f, element, ptx_u32(2), x_at);
+    element = ptx_mad(f, block, format->elements, element);
+    ptx_val line = ptx_mad(f, g->tile.g, g->of.x_row_bytes, g->tile.shared);
+    ptx_val of_lane = ptx_mad(f, g->tile.t, 8, line);
+    ptx_val x_at = ptx_add(f, of_lane, g->of.x_byte);
+    g->x_at = ptx_mad(f, element, 2, x_at);
 }
 
 /* The stage before this one is free once all threads are here. */
@@ -393,7 +389,6 @@ static void make_tile(void *strategy)
     g->zero = ptx_var(f, ptx_f32(0));
     linear_init_sums(f, g->of.tile_m, g->sum);
     linear_each_trip(l, g->of.stage, g->left, make_trip, g);
-    copy_wait(f, g->has_sm_80, 0);
     linear_store_sums(l, &g->tile, g->sum);
 }
 
@@ -429,6 +424,7 @@ void linear_shape_mma(kiln_shape *s, const kiln_variant *v, const weight_format 
     s->min_sm =
         kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
+    kiln_number(s, v, "stage_elements", g.stage);
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8    ? 128
                                                            : g.tile_m == 16 ? 168
                                                            : g.tile_m == 32 ? 204

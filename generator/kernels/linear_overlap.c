@@ -14,7 +14,7 @@ static ptx_val find_rows(linear *g, uint32_t matrix, ptx_val first, ptx_val end,
     ptx_val bound[2] = {first, end};
     for (int i = 0; i < 2; i++) {
         if (g->is_pair) {
-            bound[i] = ptx_div(f, bound[i], ptx_u32(g->column_rows));
+            bound[i] = ptx_div(f, bound[i], g->column_rows);
         } else if (matrix > 0) {
             ptx_val raised = ptx_max(f, bound[i], g->first_row_of[matrix]);
             bound[i] = ptx_sub(f, raised, g->first_row_of[matrix]);
@@ -30,14 +30,14 @@ static void prefetch_matrix(linear *g, uint32_t matrix, ptx_val first, ptx_val e
 {
     ptx_fn *f = g->f;
     ptx_val count, row = find_rows(g, matrix, first, end, &count);
-    ptx_val all = ptx_mul(f, ptx_min(f, count, ptx_u32(LINEAR_PASS_ROWS)), g->w_row_bytes);
-    ptx_val bytes = ptx_min(f, all, ptx_u32(MOST_BYTES));
+    ptx_val all = ptx_mul(f, ptx_min(f, count, LINEAR_PASS_ROWS), g->w_row_bytes);
+    ptx_val bytes = ptx_min(f, all, MOST_BYTES);
     ptx_val from = ptx_mad_wide(f, row, g->w_row_bytes, ptx_address(f, g->w[matrix]));
-    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(UNIT_BYTES - 1));
+    ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
     ptx_val start = ptx_sub(f, from, ptx_cvt(f, PTX_U64, behind));
-    ptx_val units = ptx_and(f, ptx_add(f, bytes, behind), ptx_u32(~(uint32_t)(UNIT_BYTES - 1)));
-    ptx_val is_first = ptx_eq(f, g->tid, ptx_u32(0));
-    PTX_WHEN (f, ptx_and(f, is_first, ptx_gt(f, units, ptx_u32(0)))) {
+    ptx_val units = ptx_and(f, ptx_add(f, bytes, behind), ~(uint32_t)(UNIT_BYTES - 1));
+    ptx_val is_first = ptx_eq(f, g->tid, 0);
+    PTX_WHEN (f, ptx_and(f, is_first, ptx_gt(f, units, 0))) {
         ptx_prefetch_l2_bytes(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, start), units);
     }
 }

@@ -109,7 +109,7 @@ static void decode_word(ptx_fn *f, const weight_format *format, ptx_val word, pt
 /* In two steps, since no float is as large. */
 static ptx_val lower_dot(ptx_fn *f, ptx_val dot, ptx_val lower)
 {
-    return ptx_mul(f, ptx_mul(f, dot, ptx_f32((float)(1ull << LINEAR_DENORMAL))), lower);
+    return ptx_mul(f, ptx_mul(f, dot, (float)(1ull << LINEAR_DENORMAL)), lower);
 }
 
 static void multiply_exact(linear *g, const group w[], ptx_val share, uint32_t p)

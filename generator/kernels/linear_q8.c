@@ -19,9 +19,6 @@
  * COPIES. Stages of W, of x's codes and of its scales fill a ring in shared memory, all but one of them on the way; k's tail is
  * zeros. In shared memory the scales of a block's rows are neighbours. A dependent launch has W on its way before it waits for
  * the launch that makes x.
- *
- * INSTRUCTIONS per weight in the loop on sm_90 for tile_m 8, all stages but a row's last: Q4_0 2.2, Q8_0 2.0, Q4_K 2.0, Q5_K 2.6,
- * Q6_K 3.5, MXFP4 3.6. Of Q4_K's 2.0 are 0.9 products' fma, 0.1 products, 0.3 codes, 0.2 scales.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -149,27 +146,25 @@ static void init_x_copies(q8_product *g)
     ptx_fn *f = g->f;
     linear *l = g->l;
     const uint32_t units = g->of.stage / UNIT_BYTES, blocks = g->of.stage / X_BLOCK;
-    ptx_val unit = ptx_and(f, l->tid, ptx_u32(units - 1)),
-            row = ptx_shr(f, l->tid, ptx_u32(lanes_log2(units)));
-    ptx_val number = ptx_add(f, row, g->tile.first_x), byte = ptx_mul(f, unit, ptx_u32(UNIT_BYTES));
+    ptx_val unit = ptx_and(f, l->tid, units - 1), row = ptx_shr(f, l->tid, lanes_log2(units));
+    ptx_val number = ptx_add(f, row, g->tile.first_x), byte = ptx_mul(f, unit, UNIT_BYTES);
     ptx_val line = ptx_at(f, l->in, ptx_mul_wide(f, number, l->k));
     g->x_from = ptx_var(f, ptx_address(f, ptx_at(f, line, byte)));
-    g->x_step = ptx_mul_wide(f, l->k, ptx_u32(g->of.threads / units));
-    ptx_val to = ptx_mad(f, row, ptx_u32(g->of.x_row_bytes), g->tile.shared);
-    g->x_to = ptx_add(f, ptx_add(f, to, byte), ptx_u32(g->of.x_byte));
+    g->x_step = ptx_mul_wide(f, l->k, g->of.threads / units);
+    ptx_val to = ptx_mad(f, row, g->of.x_row_bytes, g->tile.shared);
+    g->x_to = ptx_add(f, ptx_add(f, to, byte), g->of.x_byte);
     g->x_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, l->k, byte)));
     g->x_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, number));
 
-    ptx_val block = ptx_and(f, l->tid, ptx_u32(blocks - 1)),
-            scale_row = ptx_shr(f, l->tid, ptx_u32(lanes_log2(blocks)));
+    ptx_val block = ptx_and(f, l->tid, blocks - 1), scale_row = ptx_shr(f, l->tid, lanes_log2(blocks));
     ptx_val scale_number = ptx_add(f, scale_row, g->tile.first_x),
-            all = ptx_shr(f, l->k, ptx_u32(lanes_log2(X_BLOCK)));
+            all = ptx_shr(f, l->k, lanes_log2(X_BLOCK));
     ptx_val scales = ptx_at(f, l->in_scale, ptx_mul_wide(f, scale_number, all));
     g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, scales, block)));
-    g->scale_step = ptx_mul_wide(f, all, ptx_u32(4 * (g->of.threads / blocks)));
-    ptx_val scale_to = ptx_mad(f, block, ptx_u32(4 * g->of.tile_m), g->tile.shared);
-    ptx_val of_row = ptx_mad(f, scale_row, ptx_u32(4), scale_to);
-    g->scale_to = ptx_add(f, of_row, ptx_u32(g->of.scale_byte));
+    g->scale_step = ptx_mul_wide(f, all, 4 * (g->of.threads / blocks));
+    ptx_val scale_to = ptx_mad(f, block, 4 * g->of.tile_m, g->tile.shared);
+    ptx_val of_row = ptx_mad(f, scale_row, 4, scale_to);
+    g->scale_to = ptx_add(f, of_row, g->of.scale_byte);
     g->scale_left = ptx_var(f, ptx_as(f, PTX_S32, ptx_sub(f, all, block)));
     g->scale_rows = ptx_as(f, PTX_S32, ptx_sub(f, l->m, scale_number));
 }
@@ -179,9 +174,9 @@ static void copy_x(q8_product *g, ptx_val offset)
     ptx_fn *f = g->f;
     const uint32_t at_once = g->of.threads / (g->of.stage / UNIT_BYTES);
     ptx_val to = ptx_add(f, g->x_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->x_from);
-    ptx_val in_k = ptx_gt(f, g->x_left, ptx_s32(0));
+    ptx_val in_k = ptx_gt(f, g->x_left, 0);
     for (uint32_t row = 0; row < g->of.tile_m; row += at_once) {
-        ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_rows, ptx_s32((int32_t)row)), in_k);
+        ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_rows, row), in_k);
         if (row > 0)
             from = ptx_at(f, from, g->x_step);
         copy_unit(f, g->has_sm_80, shared_at(f, PTX_U32, to, row * g->of.x_row_bytes),
@@ -195,9 +190,9 @@ static void copy_scales(q8_product *g, ptx_val offset)
     ptx_fn *f = g->f;
     const uint32_t blocks = g->of.stage / X_BLOCK, at_once = g->of.threads / blocks;
     ptx_val to = ptx_add(f, g->scale_to, offset), from = ptx_pointer(f, PTX_GLOBAL, PTX_U8, g->scale_from);
-    ptx_val in_k = ptx_gt(f, g->scale_left, ptx_s32(0));
+    ptx_val in_k = ptx_gt(f, g->scale_left, 0);
     for (uint32_t row = 0; row < g->of.tile_m; row += at_once) {
-        ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->scale_rows, ptx_s32((int32_t)row)), in_k);
+        ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->scale_rows, row), in_k);
         if (row > 0)
             from = ptx_at(f, from, g->scale_step);
         ptx_val word = ptx_cast_ptr(f, from, PTX_U32), word_to = shared_at(f, PTX_U32, to, 4 * row);
@@ -205,7 +200,7 @@ static void copy_scales(q8_product *g, ptx_val offset)
             copy_word(f, g->has_sm_80, word_to, word, &in_bounds);
             continue;
         }
-        PTX_IF (f, ptx_lt(f, g->l->tid, ptx_u32(g->of.tile_m * blocks))) {
+        PTX_IF (f, ptx_lt(f, g->l->tid, g->of.tile_m * blocks)) {
             copy_word(f, g->has_sm_80, word_to, word, &in_bounds);
         }
     }
@@ -221,10 +216,10 @@ static void fill_x(q8_product *g, ptx_val offset)
 static void step_x(q8_product *g)
 {
     ptx_fn *f = g->f;
-    ptx_add_to(f, g->x_from, ptx_u64(g->of.stage));
-    ptx_sub_to(f, g->x_left, ptx_s32((int32_t)g->of.stage));
-    ptx_add_to(f, g->scale_from, ptx_u64(4 * g->of.stage / X_BLOCK));
-    ptx_sub_to(f, g->scale_left, ptx_s32((int32_t)(g->of.stage / X_BLOCK)));
+    ptx_add_to(f, g->x_from, g->of.stage);
+    ptx_sub_to(f, g->x_left, g->of.stage);
+    ptx_add_to(f, g->scale_from, 4 * g->of.stage / X_BLOCK);
+    ptx_sub_to(f, g->scale_left, g->of.stage / X_BLOCK);
 }
 
 /* Starts to copy the next stage, if there is one, to `offset`. */
@@ -406,7 +401,7 @@ static x_block read_x(q8_product *g, const sub_block *s, ptx_val x_at, ptx_val s
     ptx_load_vec(f, 2, x.scale, shared_at(f, PTX_F32, scale_at, 4 * (block * g->of.tile_m + tile * ROWS)),
                  PTX_PLAIN);
     for (uint32_t e = 0; e < 2; e++)
-        x.raised[e] = ptx_mul(f, x.scale[e], ptx_f32(-0x1.8p23f));
+        x.raised[e] = ptx_mul(f, x.scale[e], -0x1.8p23f);
     return x;
 }
 
@@ -456,7 +451,7 @@ static row_ring_row init_row(q8_product *g, ptx_val row, ptx_val at)
     ptx_fn *f = g->f;
     row_ring_row of = row_ring_find(&g->w, at, linear_row_address(g->l, ptx_add(f, row, g->tile.first_w)));
     if (has_alike_stages(g))
-        of.at = ptx_add(f, at, ptx_and(f, of.behind, ptx_u32(ROW_RING_SECTOR - 1)));
+        of.at = ptx_add(f, at, ptx_and(f, of.behind, ROW_RING_SECTOR - 1));
     return of;
 }
 
@@ -499,25 +494,25 @@ static void init_rows(q8_product *g)
 {
     ptx_fn *f = g->f;
     const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, ptx_u32(WARP_ROWS), g->tile.g);
-    ptx_val first = ptx_mad(f, g->tile.k_warp, ptx_u32(g->of.w.bytes / g->of.k_warps), g->tile.shared);
+    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.g);
+    ptx_val first = ptx_mad(f, g->tile.k_warp, g->of.w.bytes / g->of.k_warps, g->tile.shared);
     ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val at = ptx_add(f, row_at, ptx_u32(r * step));
-        g->rows[r] = init_row(g, ptx_add(f, mine, ptx_u32(8 * r)), at);
+        ptx_val at = ptx_add(f, row_at, r * step);
+        g->rows[r] = init_row(g, ptx_add(f, mine, 8 * r), at);
     }
-    ptx_val number_at = ptx_mad(f, g->tile.t, ptx_u32(step), row_at);
-    g->number_row = init_row(g, ptx_mad(f, g->tile.t, ptx_u32(8), mine), number_at);
+    ptx_val number_at = ptx_mad(f, g->tile.t, step, row_at);
+    g->number_row = init_row(g, ptx_mad(f, g->tile.t, 8, mine), number_at);
 }
 
 /* Where this lane stores the numbers of row g + 8t of its warp, and loads those of row g. */
 static void init_numbers(q8_product *g)
 {
     ptx_fn *f = g->f;
-    ptx_val warp = ptx_mad(f, g->l->warp, ptx_u32(g->of.number_bytes), g->tile.shared);
-    ptx_val shared = ptx_add(f, warp, ptx_u32(g->of.stages * g->of.stage_bytes));
-    g->number_from = ptx_mad(f, g->tile.g, ptx_u32(4 * VECTOR_NUMBERS), shared);
-    g->number_to = ptx_mad(f, g->tile.t, ptx_u32(EIGHT_ROWS_BYTES), g->number_from);
+    ptx_val warp = ptx_mad(f, g->l->warp, g->of.number_bytes, g->tile.shared);
+    ptx_val shared = ptx_add(f, warp, g->of.stages * g->of.stage_bytes);
+    g->number_from = ptx_mad(f, g->tile.g, 4 * VECTOR_NUMBERS, shared);
+    g->number_to = ptx_mad(f, g->tile.t, EIGHT_ROWS_BYTES, g->number_from);
 }
 
 /* Where this lane reads W and x, and how it decodes its groups. */
@@ -527,7 +522,7 @@ static void init_reads(q8_product *g)
     const weight_format *format = g->of.format;
     init_rows(g);
     init_numbers(g);
-    ptx_val unit = units_of(format) == 1 ? g->tile.t : ptx_mul(f, g->tile.t, ptx_u32(units_of(format)));
+    ptx_val unit = units_of(format) == 1 ? g->tile.t : ptx_mul(f, g->tile.t, units_of(format));
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = ptx_u32(i % format->groups);
         g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_RAISED);
@@ -535,14 +530,13 @@ static void init_reads(q8_product *g)
             format_lane_pair(&g->codes[i]);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_RAISED);
     }
-    ptx_val line = ptx_mad(f, g->tile.g, ptx_u32(g->of.x_row_bytes), g->tile.shared);
-    ptx_val of_lane = ptx_mad(f, unit, ptx_u32(4), line);
-    ptx_val of_warp = ptx_mad(f, g->tile.k_warp, ptx_u32(WARP_ELEMENTS), of_lane);
-    g->x_at = ptx_add(f, of_warp, ptx_u32(g->of.x_byte));
-    ptx_val scale =
-        ptx_mad(f, g->tile.k_warp, ptx_u32(4 * g->of.tile_m * (WARP_ELEMENTS / X_BLOCK)), g->tile.shared);
-    ptx_val of_rows = ptx_mad(f, g->tile.t, ptx_u32(8), scale);
-    g->scale_at = ptx_add(f, of_rows, ptx_u32(g->of.scale_byte));
+    ptx_val line = ptx_mad(f, g->tile.g, g->of.x_row_bytes, g->tile.shared);
+    ptx_val of_lane = ptx_mad(f, unit, 4, line);
+    ptx_val of_warp = ptx_mad(f, g->tile.k_warp, WARP_ELEMENTS, of_lane);
+    g->x_at = ptx_add(f, of_warp, g->of.x_byte);
+    ptx_val scale = ptx_mad(f, g->tile.k_warp, 4 * g->of.tile_m * (WARP_ELEMENTS / X_BLOCK), g->tile.shared);
+    ptx_val of_rows = ptx_mad(f, g->tile.t, 8, scale);
+    g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
 }
 
 /* The stage before this one is free once all threads are here. */
@@ -570,12 +564,11 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
     init_reads(g);
     g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
     linear_init_sums(f, g->of.tile_m, g->sum);
-    PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(g->of.stage)) {
+    PTX_FOR (f, first, 0, l->k, g->of.stage) {
         ptx_main_loop(f);
         next_stage(g);
         multiply_stage(g);
     }
-    copy_wait(f, g->has_sm_80, 0);
     linear_store_sums(l, &g->tile, g->sum);
 }
 
@@ -596,6 +589,7 @@ void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *
     s->shared_bytes = s->least_shared_bytes = shared_bytes(&g);
     s->min_sm = s->shared_bytes > SHARED_SM_75 ? 80 : 75;
     s->trip = g.stage;
+    kiln_number(s, v, "stage_elements", g.stage);
     const bool has_many_numbers =
         format->parts == 4 && format->has_minimum; /* some targets spill with fewer registers */
     s->blocks_per_multiprocessor = lanes_blocks(g.threads, g.tile_m == 8 && !has_many_numbers ? 160 : 255);

@@ -11,14 +11,14 @@ static void set_part(linear *l, const linear_tile *s, ptx_val first, ptx_val cou
     ptx_fn *f = l->f;
     const weight_format *format = l->of.format;
     l->part_stages = count;
-    l->part_element = ptx_mul(f, first, ptx_u32(s->stage));
-    l->part_byte = ptx_mul(f, first, ptx_u32(s->stage / format->elements * format->bytes));
+    l->part_element = ptx_mul(f, first, s->stage);
+    l->part_byte = ptx_mul(f, first, s->stage / format->elements * format->bytes);
 }
 
 static ptx_val stages_of_k(linear *l, const linear_tile *s)
 {
     ptx_fn *f = l->f;
-    return ptx_div(f, ptx_add(f, l->k, ptx_u32(s->stage - 1)), ptx_u32(s->stage));
+    return ptx_div(f, ptx_add(f, l->k, s->stage - 1), s->stage);
 }
 
 /* Over the loop along k shared memory keeps what is the same for all threads: no register is left for it. */
@@ -26,7 +26,7 @@ enum { KEPT_WORDS = 4 };
 
 static void keep(linear *l, ptx_val to, const ptx_val words[KEPT_WORDS])
 {
-    PTX_WHEN (l->f, ptx_eq(l->f, l->tid, ptx_u32(0))) {
+    PTX_WHEN (l->f, ptx_eq(l->f, l->tid, 0)) {
         ptx_store_vec(l->f, KEPT_WORDS, to, words, PTX_PLAIN);
     }
 }
@@ -70,9 +70,9 @@ static void find_part(linear *l, linear_tile *s)
 {
     ptx_fn *f = l->f;
     ptx_val stages = stages_of_k(l, s), part = ptx_ctaid_z(f);
-    ptx_val each = ptx_div(f, stages, ptx_u32(l->split_k)), more = ptx_rem(f, stages, ptx_u32(l->split_k));
+    ptx_val each = ptx_div(f, stages, l->split_k), more = ptx_rem(f, stages, l->split_k);
     ptx_val first = ptx_mad(f, part, each, ptx_min(f, part, more));
-    ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), ptx_u32(0));
+    ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
     set_part(l, s, first, ptx_add(f, each, longer));
     ptx_val row = ptx_ctaid_y(f), columns = ptx_nctaid_x(f);
     s->number = ptx_mad(f, row, columns, ptx_ctaid_x(f));
@@ -89,16 +89,16 @@ static void find_tile(linear *l, linear_tile *s, ptx_val at, ptx_val end, ptx_va
     ptx_val first = ptx_sub(f, at, ptx_mul(f, s->number, stages));
     ptx_val left = ptx_sub(f, stages, first);
     set_part(l, s, first, ptx_min(f, left, ptx_sub(f, end, at)));
-    s->first_x = ptx_mul(f, ptx_rem(f, s->number, rows), ptx_u32(s->rows));
-    s->first_w = ptx_mul(f, ptx_div(f, s->number, rows), ptx_u32(s->columns));
+    s->first_x = ptx_mul(f, ptx_rem(f, s->number, rows), s->rows);
+    s->first_w = ptx_mul(f, ptx_div(f, s->number, rows), s->columns);
     keep_tile(l, s, ptx_u32(0));
 }
 
 static void make_stretch(linear *l, linear_tile *s, void (*make)(void *strategy), void *strategy)
 {
     ptx_fn *f = l->f;
-    ptx_val rows = ptx_div(f, ptx_add(f, l->m, ptx_u32(s->rows - 1)), ptx_u32(s->rows));
-    ptx_val columns = ptx_div(f, ptx_add(f, l->w_rows, ptx_u32(s->columns - 1)), ptx_u32(s->columns));
+    ptx_val rows = ptx_div(f, ptx_add(f, l->m, s->rows - 1), s->rows);
+    ptx_val columns = ptx_div(f, ptx_add(f, l->w_rows, s->columns - 1), s->columns);
     ptx_val tiles = ptx_mul(f, rows, columns);
     s->stretch = split_find_stretch(f, tiles, stages_of_k(l, s));
     keep_stretch(l, s, rows);
@@ -138,18 +138,18 @@ void linear_each_trip(linear *l, uint32_t elements, ptx_val left, void (*trip)(v
 {
     ptx_fn *f = l->f;
     if (l->split_k == 1) {
-        PTX_FOR (f, first, ptx_u32(0), l->k, ptx_u32(elements)) {
+        PTX_FOR (f, first, 0, l->k, elements) {
             ptx_main_loop(f);
             trip(strategy);
         }
         return;
     }
-    PTX_IF (f, ptx_gt(f, left, ptx_u32(0))) {
+    PTX_IF (f, ptx_gt(f, left, 0)) {
         PTX_LOOP (f) {
             ptx_main_loop(f);
             trip(strategy);
-            ptx_sub_to(f, left, ptx_u32(1));
-            ptx_repeat_if(f, ptx_gt(f, left, ptx_u32(0)));
+            ptx_sub_to(f, left, 1);
+            ptx_repeat_if(f, ptx_gt(f, left, 0));
         }
     }
 }

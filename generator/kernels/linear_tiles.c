@@ -15,11 +15,6 @@
  *
  * COPIES. x is copied a step at a time into a ring of `stages`, W a stage of 128 or 256 elements at a time into a double buffer.
  * With four stages there is a barrier for every two steps: warps that wait for each other less often keep tensor cores busier.
- *
- * INSTRUCTIONS per weight in the loop on sm_90, with four stages, for tile_m 16, 32, 64 and 128: Q4_0 3.6 4.0
- * 6.2 8.0, Q8_0 3.8 4.2 6.2 7.7, Q4_K 5.4 5.7 7.0 8.5, Q6_K 6.1 6.5 8.1 9.9, MXFP4 7.0 7.5 9.5 11.2. Rounding twice Q4_K 3.2 3.6
- * 4.9 6.4, Q6_K 4.9 5.3 6.9 8.7, MXFP4 5.1 5.5 7.5 9.2. Of Q4_K's 3.6 are 1.0 arithmetic on pairs, 0.6 to make them, 0.5
- * products, 0.3 copies of W.
  */
 #include "device/copy.h"
 #include "device/lanes.h"
@@ -109,10 +104,9 @@ static ptx_val step_element(tiles *g, ptx_val step)
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     if (format->parts < 4)
-        return ptx_mul(f, step, ptx_u32(X_RING_STEP));
-    ptx_val block = ptx_div(f, step, ptx_u32(format->groups)),
-            group = ptx_and(f, step, ptx_u32(format->groups - 1));
-    return ptx_mad(f, block, ptx_u32(format->elements), format_group_element(f, format, group));
+        return ptx_mul(f, step, X_RING_STEP);
+    ptx_val block = ptx_div(f, step, format->groups), group = ptx_and(f, step, format->groups - 1);
+    return ptx_mad(f, block, format->elements, format_group_element(f, format, group));
 }
 
 /* Starts to copy the next step of x, and ends a group of copies, which has a stage of W where there was one to copy. */
@@ -120,7 +114,7 @@ static void copy_x(tiles *g)
 {
     ptx_fn *f = g->f;
     x_ring_copy(&g->x, step_element(g, g->next), g->x_to);
-    ptx_add_to(f, g->next, ptx_u32(1));
+    ptx_add_to(f, g->next, 1);
     shared_next(f, g->x_to, x_ring_bytes(g->of.tile_m), g->of.stages);
     copy_commit(f, g->l->of.has_sm_80);
 }
@@ -130,7 +124,7 @@ static void copy_w(tiles *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     const bool is_split = g->l->split_k != 1;
-    PTX_IF (f, is_split ? ptx_gt(f, g->left, ptx_u32(ahead)) : row_ring_has_next(&g->w)) {
+    PTX_IF (f, is_split ? ptx_gt(f, g->left, ahead) : row_ring_has_next(&g->w)) {
         row_ring_copy(&g->w, g->w_to);
         row_ring_step(&g->w);
     }
@@ -143,8 +137,8 @@ static ptx_val trips_of_part(tiles *g)
     if (g->of.is_unrolled)
         return g->l->part_stages;
     ptx_val left = ptx_sub(f, g->l->k, g->l->part_element);
-    ptx_val steps = ptx_div(f, ptx_add(f, left, ptx_u32(X_RING_STEP - 1)), ptx_u32(X_RING_STEP));
-    return ptx_min(f, steps, ptx_mul(f, g->l->part_stages, ptx_u32(g->of.steps)));
+    ptx_val steps = ptx_div(f, ptx_add(f, left, X_RING_STEP - 1), X_RING_STEP);
+    return ptx_min(f, steps, ptx_mul(f, g->l->part_stages, g->of.steps));
 }
 
 static void init_copies(tiles *g)
@@ -156,7 +150,7 @@ static void init_copies(tiles *g)
                       .of = g->of.w,
                       .threads = g->of.threads,
                       .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
-    linear_init_ring(l, &g->w, ptx_add(f, g->tile.shared, ptx_u32(g->of.w_byte)), g->tile.first_w);
+    linear_init_ring(l, &g->w, ptx_add(f, g->tile.shared, g->of.w_byte), g->tile.first_w);
     g->x = (x_ring){.f = f,
                     .type = l->x_type,
                     .has_sm_80 = l->of.has_sm_80,
@@ -165,7 +159,7 @@ static void init_copies(tiles *g)
                     .run_step = g->of.format->parts == 4 ? g->of.format->quad_step : 16,
                     .is_wide = g->of.units == 2};
     x_ring_init(&g->x, g->tile.shared, l->in, g->tile.first_x, l->m, l->k, l->k, l->tid, l->lane);
-    g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, ptx_u32(X_RING_STEP)));
+    g->next = ptx_var(f, l->split_k == 1 ? ptx_u32(0) : ptx_div(f, l->part_element, X_RING_STEP));
     if (l->split_k != 1)
         g->left = ptx_var(f, trips_of_part(g));
     g->x_to = ptx_var(f, ptx_u32(0));
@@ -190,7 +184,7 @@ static format_place find_block(tiles *g, const format_lane *lane, ptx_val row_at
     const weight_format *format = g->of.format;
     if (g->of.is_unrolled && format->groups == 1)
         return format_find_group(f, lane, row_at, g->trip_step * g->of.groups + i);
-    ptx_val at = format->groups > 1 ? row_at : ptx_mad(f, number, ptx_u32(format->bytes), row_at);
+    ptx_val at = format->groups > 1 ? row_at : ptx_mad(f, number, format->bytes, row_at);
     return format_find(f, lane, shared_at(f, PTX_U8, at, 0));
 }
 
@@ -199,10 +193,10 @@ static group decode_group(tiles *g, uint32_t i)
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
     group of = {.scale = {{0}}, .minimum = {{0}}};
-    ptx_val number = g->of.is_unrolled ? ptx_u32(g->trip_step * g->of.groups + i)
-                                       : ptx_mad(f, g->step, ptx_u32(g->of.groups), ptx_u32(i));
+    ptx_val number =
+        g->of.is_unrolled ? ptx_u32(g->trip_step * g->of.groups + i) : ptx_mad(f, g->step, g->of.groups, i);
     ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
-    ptx_val unit = g->of.units == 1 ? g->tile.t : ptx_mul(f, g->tile.t, ptx_u32(g->of.units));
+    ptx_val unit = g->of.units == 1 ? g->tile.t : ptx_mul(f, g->tile.t, g->of.units);
     const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
     const format_lane codes = format_lane_init(f, format, in_block, unit, rule),
                       numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
@@ -238,7 +232,7 @@ static row_halves share_halves(tiles *g, const group *of, uint32_t part)
     ptx_val scale = of->scale[part], other = format->has_minimum ? of->minimum[part] : scale;
     ptx_val word = narrow_pair(f, PTX_F16, g->l->of.has_sm_80, scale, other);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
-        ptx_val mine = ptx_shfl_idx_in(f, word, ptx_u32(r), QUAD_LANES);
+        ptx_val mine = ptx_shfl_idx_in(f, word, r, QUAD_LANES);
         numbers.scale[r] = format->has_minimum ? both_halves(f, mine, 0) : ptx_as(f, PTX_F16X2, mine);
         if (format->has_minimum)
             numbers.minimum[r] = both_halves(f, mine, 1);
@@ -259,9 +253,9 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
             format_half_weights(f, format, code, format->lift * quad, halves->scale[r], halves->minimum[r],
                                 pairs);
         } else {
-            ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], ptx_u32(r), QUAD_LANES);
+            ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, QUAD_LANES);
             if (format->has_minimum)
-                minimum = ptx_shfl_idx_in(f, of->minimum[part], ptx_u32(r), QUAD_LANES);
+                minimum = ptx_shfl_idx_in(f, of->minimum[part], r, QUAD_LANES);
             format_weights(f, format, g->l->x_type, g->l->of.has_sm_80, code, scale, minimum, pairs);
         }
         for (uint32_t i = 0; i < 2; i++)
@@ -321,7 +315,7 @@ static void next_batch(tiles *g)
     copy_wait(g->f, g->l->of.has_sm_80, g->of.stages - 2 * g->of.batch);
     ptx_barrier(g->f);
     if (!g->of.is_unrolled) {
-        PTX_IF (g->f, ptx_eq(g->f, g->step, ptx_u32(0))) {
+        PTX_IF (g->f, ptx_eq(g->f, g->step, 0)) {
             next_w(g);
         }
     } else if (g->trip_step == 0) {
@@ -338,8 +332,8 @@ static void next_step(tiles *g)
         next_batch(g);
         return;
     }
-    ptx_val in_batch = ptx_and(f, g->step, ptx_u32(g->of.batch - 1));
-    PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_batch, ptx_u32(0)))) {
+    ptx_val in_batch = ptx_and(f, g->step, g->of.batch - 1);
+    PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_batch, 0))) {
         next_batch(g);
     }
 }
@@ -350,12 +344,11 @@ static void init_rows(tiles *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, ptx_u32(WARP_ROWS), g->tile.g);
+    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.g);
     for (uint32_t i = 0; i <= LANE_ROWS; i++) {
-        ptx_val row =
-            i < LANE_ROWS ? ptx_add(f, mine, ptx_u32(8 * i)) : ptx_mad(f, g->tile.t, ptx_u32(8), mine);
+        ptx_val row = i < LANE_ROWS ? ptx_add(f, mine, 8 * i) : ptx_mad(f, g->tile.t, 8, mine);
         ptx_val first = ptx_add(f, shared_row(f, g->of.w.rows, row), g->tile.shared);
-        ptx_val at = ptx_add(f, first, ptx_u32(g->of.w_byte)), number = ptx_add(f, row, g->tile.first_w);
+        ptx_val at = ptx_add(f, first, g->of.w_byte), number = ptx_add(f, row, g->tile.first_w);
         g->rows[i] = row_ring_find(&g->w, at, linear_row_address(l, number));
         g->row_at[i] = ptx_var(f, at);
     }
@@ -426,6 +419,7 @@ void linear_shape_tiles(kiln_shape *s, const kiln_variant *v, const weight_forma
     s->min_sm =
         kiln_type(v, "x") == PTX_BF16 || s->shared_bytes + linear_split_bytes(v) > SHARED_SM_75 ? 80 : 75;
     s->trip = trip_elements(&g);
+    kiln_number(s, v, "stage_elements", g.steps * X_RING_STEP);
     const bool has_many_words = g.units == 2 && format->runs[1].kind == RUN_UNITS;        /* Q5_K */
     const bool needs_all = has_many_words || (kiln_int(v, "split_k") != 1 && !g.is_half); /* else it spills */
     s->blocks_per_multiprocessor =

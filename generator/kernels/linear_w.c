@@ -27,7 +27,7 @@ static bool begins_anywhere(const linear *g)
 static ptx_val row_of(linear *g, ptx_val group, uint32_t r)
 {
     ptx_fn *f = g->f;
-    ptx_val row = ptx_mad(f, group, ptx_u32(g->of.rows), ptx_u32(r));
+    ptx_val row = ptx_mad(f, group, g->of.rows, r);
     return ptx_add(f, tail_clamp(f, row, g->rows_here), g->first_row);
 }
 
@@ -36,7 +36,7 @@ static ptx_val row_of(linear *g, ptx_val group, uint32_t r)
 static void find_next_rows(linear *g)
 {
     ptx_fn *f = g->f;
-    ptx_val lane_byte = ptx_mul(f, g->lane, ptx_u32(UNIT_BYTES));
+    ptx_val lane_byte = ptx_mul(f, g->lane, UNIT_BYTES);
     ptx_val chunk_byte = ptx_cvt(f, PTX_U64, g->chunk_byte), start[LINEAR_MOST_MATRICES];
     for (uint32_t i = 0; i < g->matrices; i++)
         start[i] = ptx_add(f, ptx_address(f, g->w[i]), chunk_byte);
@@ -45,8 +45,8 @@ static void find_next_rows(linear *g)
         ptx_val from = ptx_mad_wide(f, row.number, g->w_row_bytes, linear_pick(g, &row, start)),
                 left = ptx_sub(f, g->chunk_bytes, lane_byte);
         if (begins_anywhere(g)) {
-            ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), ptx_u32(UNIT_BYTES - 1));
-            from = ptx_and(f, from, ptx_u64(~(uint64_t)(UNIT_BYTES - 1)));
+            ptx_val behind = ptx_and(f, ptx_cvt(f, PTX_U32, from), UNIT_BYTES - 1);
+            from = ptx_and(f, from, ~(uint64_t)(UNIT_BYTES - 1));
             left = ptx_add(f, left, behind);
         }
         ptx_set(f, g->next_from[r], ptx_add(f, from, ptx_cvt(f, PTX_U64, lane_byte)));
@@ -65,9 +65,9 @@ static ptx_val has_last_piece(linear *g)
 {
     ptx_fn *f = g->f;
     const uint32_t pieces = g->of.tile_bytes / UNIT_BYTES;
-    ptx_val behind = ptx_and(f, g->w_row_bytes, ptx_u32(UNIT_BYTES - 1));
-    ptx_val more = ptx_select(f, ptx_ne(f, behind, ptx_u32(0)), ptx_u32(1), ptx_u32(0));
-    ptx_val last = ptx_add(f, more, ptx_u32(pieces - WARP_LANES * (copies_of(g) - 1)));
+    ptx_val behind = ptx_and(f, g->w_row_bytes, UNIT_BYTES - 1);
+    ptx_val more = ptx_select(f, ptx_ne(f, behind, 0), ptx_u32(1), 0);
+    ptx_val last = ptx_add(f, more, pieces - WARP_LANES * (copies_of(g) - 1));
     return ptx_lt(f, g->lane, last);
 }
 
@@ -81,7 +81,7 @@ static void copy_piece(linear *g, ptx_val to, ptx_val from, const ptx_val *left)
     } else if (begins_anywhere(g)) {
         copy_cut(f, g->of.has_sm_80, to, from, *left);
     } else {
-        ptx_val in_bounds = ptx_gt(f, *left, ptx_s32(0));
+        ptx_val in_bounds = ptx_gt(f, *left, 0);
         copy_unit(f, g->of.has_sm_80, to, from, &in_bounds, hints);
     }
 }
@@ -96,7 +96,7 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
         ptx_val piece_to = shared_at(f, PTX_U32, to, r * g->of.row_bytes + byte),
                 piece = ptx_at_bytes(f, from, byte), left = {0};
         if (is_last)
-            left = ptx_sub(f, g->next_left[r], ptx_s32((int32_t)byte));
+            left = ptx_sub(f, g->next_left[r], byte);
         if (is_everyones(g, i)) {
             copy_piece(g, piece_to, piece, is_last ? &left : NULL);
         } else if (branches) {
@@ -116,7 +116,7 @@ static void copy_last_tile(linear *g, ptx_val to)
     for (uint32_t r = 0; r < g->of.rows; r++)
         copy_row(g, to, r, true);
     ptx_set(g->f, g->next_tiles, g->tiles);
-    ptx_add_to(g->f, g->next_group, ptx_u32(LINEAR_WARPS));
+    ptx_add_to(g->f, g->next_group, LINEAR_WARPS);
     find_next_rows(g);
 }
 
@@ -125,10 +125,10 @@ static void copy_tile(linear *g, ptx_val to)
     ptx_fn *f = g->f;
     for (uint32_t r = 0; r < g->of.rows; r++) {
         copy_row(g, to, r, false);
-        ptx_add_to(f, g->next_from[r], ptx_u64(g->of.tile_bytes));
-        ptx_sub_to(f, g->next_left[r], ptx_s32((int32_t)g->of.tile_bytes));
+        ptx_add_to(f, g->next_from[r], g->of.tile_bytes);
+        ptx_sub_to(f, g->next_left[r], g->of.tile_bytes);
     }
-    ptx_sub_to(f, g->next_tiles, ptx_u32(1));
+    ptx_sub_to(f, g->next_tiles, 1);
 }
 
 /* Starts to copy the next tile, if there is one, to the stage at `offset`. */
@@ -136,13 +136,13 @@ static void fill_stage(linear *g, ptx_val offset)
 {
     ptx_fn *f = g->f;
     const bool has_one = g->of.chunk <= WARP_LANES * format_group_elements(g->of.format);
-    ptx_val lane_to = ptx_mad(f, g->lane, ptx_u32(UNIT_BYTES), g->stages);
+    ptx_val lane_to = ptx_mad(f, g->lane, UNIT_BYTES, g->stages);
     ptx_val to = ptx_add(f, lane_to, offset);
     PTX_IF (f, ptx_lt(f, g->next_group, g->groups_of_rows)) {
         if (has_one) {
             copy_last_tile(g, to);
         } else {
-            PTX_IF (f, ptx_eq(f, g->next_tiles, ptx_u32(1))) {
+            PTX_IF (f, ptx_eq(f, g->next_tiles, 1)) {
                 ptx_rarely(f);
                 copy_last_tile(g, to);
             }
@@ -167,7 +167,7 @@ void linear_init_stages(linear *g)
     }
     g->has_last = has_last_piece(g);
     find_next_rows(g);
-    PTX_FOR (f, offset, ptx_u32(0), ptx_u32(last), ptx_u32(g->of.stage_bytes)) {
+    PTX_FOR (f, offset, ptx_u32(0), last, g->of.stage_bytes) {
         fill_stage(g, offset);
     }
     g->stage = ptx_var(f, ptx_u32(last));
@@ -189,14 +189,14 @@ void linear_find_rows(linear *g, ptx_val group)
 {
     ptx_fn *f = g->f;
     const weight_format *format = g->of.format;
-    ptx_val block = ptx_div(f, g->lane, ptx_u32(format->groups));
-    ptx_val of_lane = ptx_mad(f, block, ptx_u32(format->bytes), g->stages);
+    ptx_val block = ptx_div(f, g->lane, format->groups);
+    ptx_val of_lane = ptx_mad(f, block, format->bytes, g->stages);
     for (uint32_t r = 0; r < g->of.rows; r++) {
         ptx_val at = of_lane;
         if (begins_anywhere(g)) {
             const linear_row row = linear_find_row(g, row_of(g, group, r));
             ptx_val byte = ptx_mad(f, row.number, g->w_row_bytes, g->chunk_byte);
-            at = ptx_add(f, at, ptx_and(f, byte, ptx_u32(UNIT_BYTES - 1)));
+            at = ptx_add(f, at, ptx_and(f, byte, UNIT_BYTES - 1));
         }
         g->place[r] = format_find(f, &g->w_lane, shared_at(f, PTX_U8, at, r * g->of.row_bytes));
     }

@@ -81,25 +81,25 @@ static slot first_slot(linear *g)
     const uint32_t element_bytes = g->of.is_q8 ? 1 : 4;
     const uint32_t part_elements = format_group_elements(format) / format->parts;
     slot s;
-    ptx_val element = ptx_mul(f, g->tid, ptx_u32(RUN));
+    ptx_val element = ptx_mul(f, g->tid, RUN);
     ptx_val part, share;
     if (format->parts == 4) {
-        part = ptx_bfe(f, element, ptx_u32(5), ptx_u32(2));
-        ptx_val of_128 = ptx_shr(f, element, ptx_u32(7)), of_16 = ptx_bfe(f, element, ptx_u32(4), ptx_u32(1));
-        share = ptx_mad(f, of_128, ptx_u32(2), of_16);
+        part = ptx_bfe(f, element, 5, 2);
+        ptx_val of_128 = ptx_shr(f, element, 7), of_16 = ptx_bfe(f, element, 4, 1);
+        share = ptx_mad(f, of_128, 2, of_16);
     } else {
-        share = ptx_div(f, element, ptx_u32(format_group_elements(format)));
-        ptx_val of_part = ptx_div(f, element, ptx_u32(part_elements));
-        part = ptx_and(f, of_part, ptx_u32(format->parts - 1));
+        share = ptx_div(f, element, format_group_elements(format));
+        ptx_val of_part = ptx_div(f, element, part_elements);
+        part = ptx_and(f, of_part, format->parts - 1);
     }
-    ptx_val at = ptx_mad(f, share, ptx_u32(g->of.share_bytes), g->shares);
-    ptx_val of_part = ptx_mad(f, part, ptx_u32(part_elements * element_bytes), at);
-    ptx_val in_part = ptx_and(f, element, ptx_u32(part_elements - 1));
-    s.elements = ptx_var(f, ptx_mad(f, in_part, ptx_u32(element_bytes), of_part));
+    ptx_val at = ptx_mad(f, share, g->of.share_bytes, g->shares);
+    ptx_val of_part = ptx_mad(f, part, part_elements * element_bytes, at);
+    ptx_val in_part = ptx_and(f, element, part_elements - 1);
+    s.elements = ptx_var(f, ptx_mad(f, in_part, element_bytes, of_part));
     s.vector = lanes_first(f, part_lanes(g), joined(g), g->lane);
-    ptx_val of_vector = ptx_mad(f, s.vector, ptx_u32(g->of.vector_bytes), at);
-    ptx_val numbers = ptx_mad(f, part, ptx_u32(NUMBER_BYTES), of_vector);
-    s.numbers = ptx_var(f, ptx_add(f, numbers, ptx_u32(format_group_elements(format) * element_bytes)));
+    ptx_val of_vector = ptx_mad(f, s.vector, g->of.vector_bytes, at);
+    ptx_val numbers = ptx_mad(f, part, NUMBER_BYTES, of_vector);
+    s.numbers = ptx_var(f, ptx_add(f, numbers, format_group_elements(format) * element_bytes));
     return s;
 }
 
@@ -151,7 +151,7 @@ static ptx_val join_most(linear *g, ptx_val most[])
     ptx_fn *f = g->f;
     if (g->of.has_sm_80) {
         join_vectors(g, PTX_OP_MAX_NAN, SCALE_LANES, most);
-        return ptx_max_nan(f, most[0], ptx_f32(LEAST_MOST));
+        return ptx_max_nan(f, most[0], LEAST_MOST);
     }
     join_vectors(g, PTX_OP_MAX, SCALE_LANES, most);
     return ptx_as(f, PTX_F32, ptx_max(f, most[0], ptx_as(f, PTX_U32, ptx_f32(LEAST_MOST))));
@@ -164,19 +164,19 @@ typedef struct scaling {
 
 static scaling scale_q8(ptx_fn *f, ptx_val most)
 {
-    ptx_val lower = ptx_mul(f, most, ptx_f32(1.0f / 127));
-    return (scaling){.raise = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127)), .lower = lower};
+    ptx_val lower = ptx_mul(f, most, 1.0f / 127);
+    return (scaling){.raise = ptx_mul(f, ptx_rcp_approx(f, most), 127), .lower = lower};
 }
 
 /* `raise` is for twice; linear_products.c has the rest of what undoes it, 2^LINEAR_DENORMAL. */
 static scaling scale_exact(ptx_fn *f, ptx_val most)
 {
     enum { RAISED = 124, DENORMAL = 149, MANTISSA_BITS = 23, LOWER = DENORMAL - LINEAR_DENORMAL + BIAS };
-    ptx_val exponent = ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(MANTISSA_BITS));
-    ptx_val raise = ptx_shr(f, ptx_sub(f, ptx_u32(RAISED + 3 * BIAS), exponent), ptx_u32(1));
-    ptx_val lower = ptx_sub(f, ptx_u32(LOWER + 2 * BIAS), ptx_mul(f, raise, ptx_u32(2)));
-    return (scaling){.raise = ptx_as(f, PTX_F32, ptx_shl(f, raise, ptx_u32(MANTISSA_BITS))),
-                     .lower = ptx_as(f, PTX_F32, ptx_shl(f, lower, ptx_u32(MANTISSA_BITS)))};
+    ptx_val exponent = ptx_shr(f, ptx_as(f, PTX_U32, most), MANTISSA_BITS);
+    ptx_val raise = ptx_shr(f, ptx_sub(f, RAISED + 3 * BIAS, exponent), 1);
+    ptx_val lower = ptx_sub(f, LOWER + 2 * BIAS, ptx_mul(f, raise, 2));
+    return (scaling){.raise = ptx_as(f, PTX_F32, ptx_shl(f, raise, MANTISSA_BITS)),
+                     .lower = ptx_as(f, PTX_F32, ptx_shl(f, lower, MANTISSA_BITS))};
 }
 
 /* Stores a run of a vector, and returns its sum; of q8, the sum of its codes. */
@@ -187,9 +187,9 @@ static ptx_val store_run(linear *g, ptx_val at, ptx_val h[RUN], const ptx_val *r
         ptx_val code[RUN];
         for (int i = 0; i < RUN; i++)
             code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], *raise, ptx_bits(PTX_F32, LINEAR_SUM_START)));
-        ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
-        ptx_val high = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
-        ptx_val codes = ptx_prmt(f, low, high, ptx_u32(0x5410));
+        ptx_val low = ptx_prmt(f, code[0], code[1], 0x0040);
+        ptx_val high = ptx_prmt(f, code[2], code[3], 0x0040);
+        ptx_val codes = ptx_prmt(f, low, high, 0x5410);
         ptx_store(f, ptx_cast_ptr(f, at, PTX_U32), codes);
         return ptx_dp4a_ss(f, ptx_as(f, PTX_S32, codes), ptx_s32(0x01010101), ptx_s32(0));
     }
@@ -206,10 +206,10 @@ static ptx_val stores_number(linear *g, const slot *at, uint32_t i)
 {
     ptx_fn *f = g->f;
     const uint32_t alike = part_lanes(g) > joined(g) ? part_lanes(g) / joined(g) : 1;
-    ptx_val is_first = ptx_eq(f, ptx_and(f, g->lane, ptx_u32(alike - 1)), ptx_u32(0));
+    ptx_val is_first = ptx_eq(f, ptx_and(f, g->lane, alike - 1), 0);
     if (joined(g) == g->of.vectors)
         return is_first;
-    ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, ptx_u32(i)), ptx_u32(g->of.vectors));
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, at->vector, i), g->of.vectors);
     return ptx_and(f, is_first, in_bounds);
 }
 
@@ -224,7 +224,7 @@ static ptx_val second_number(linear *g, ptx_val first, ptx_val sum)
         return ptx_mul(f, first, ptx_cvt(f, PTX_F32, sum));
     if (format->offset == 0)
         return ptx_bits(PTX_F32, LINEAR_SUM_START);
-    return ptx_as(f, PTX_F32, ptx_mad(f, sum, ptx_s32(-format->offset), ptx_s32(LINEAR_SUM_START)));
+    return ptx_as(f, PTX_F32, ptx_mad(f, sum, -format->offset, LINEAR_SUM_START));
 }
 
 /* Stores the numbers of a part, of those vectors that the sums are joined for in this lane. */
@@ -237,8 +237,8 @@ static void store_numbers(linear *g, const slot *at, uint32_t byte, ptx_val lowe
     for (uint32_t i = 0; i < lanes_share(lanes, joined(g)); i++) {
         ptx_val number[2] = {lower, {0}};
         if (lanes < SCALE_LANES && g->of.vectors > 1) {
-            ptx_val vector = ptx_add(f, at->vector, ptx_u32(i));
-            ptx_val lane = ptx_mul(f, vector, ptx_u32(SCALE_LANES / joined(g)));
+            ptx_val vector = ptx_add(f, at->vector, i);
+            ptx_val lane = ptx_mul(f, vector, SCALE_LANES / joined(g));
             number[0] = ptx_shfl_idx_in(f, lower, lane, SCALE_LANES);
         }
         number[1] = second_number(g, number[0], sum[i]);
@@ -265,7 +265,7 @@ static void store_runs(linear *g, const slot *at, uint32_t byte, ptx_val h[][RUN
     for (uint32_t b = 0; b < g->of.vectors; b++) {
         ptx_val raise = of.raise;
         if (has_numbers && g->of.vectors > 1)
-            raise = ptx_shfl_idx_in(f, of.raise, ptx_u32(SCALE_LANES / joined(g) * b), SCALE_LANES);
+            raise = ptx_shfl_idx_in(f, of.raise, SCALE_LANES / joined(g) * b, SCALE_LANES);
         value[b] = store_run(g, shared_at(f, PTX_F32, at->elements, byte + b * g->of.vector_bytes), h[b],
                              has_numbers ? &raise : NULL);
     }
@@ -316,9 +316,9 @@ static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
 {
     ptx_fn *f = g->f;
     run x[MOST_STEPS][LINEAR_MOST_VECTORS], gamma[MOST_STEPS] = {{.raw = {{0}}}};
-    ptx_val lane_element = ptx_mad(f, g->lane, ptx_u32(RUN), first);
+    ptx_val lane_element = ptx_mad(f, g->lane, RUN, first);
     for (uint32_t s = 0; s < steps; s++) {
-        ptx_val in_chunk = s == 0 ? lane_element : ptx_add(f, lane_element, ptx_u32(s * LINEAR_TRIP));
+        ptx_val in_chunk = s == 0 ? lane_element : ptx_add(f, lane_element, s * LINEAR_TRIP);
         ptx_val in_bounds = ptx_lt(f, in_chunk, p->end), element = ptx_add(f, in_chunk, g->chunk_first);
         for (uint32_t b = 0; b < g->of.vectors; b++)
             x[s][b] = load_run(g, g->x_type, g->x[b], element, in_bounds);
@@ -326,7 +326,7 @@ static void make_trip(linear *g, pass *p, ptx_val first, uint32_t steps)
             gamma[s] = load_run(g, PTX_F32, g->gamma, element, in_bounds);
     }
     for (uint32_t s = 0; s < steps; s++)
-        make_step(g, p, s, s == 0 ? first : ptx_add(f, first, ptx_u32(s * LINEAR_TRIP)), x[s], &gamma[s]);
+        make_step(g, p, s, s == 0 ? first : ptx_add(f, first, s * LINEAR_TRIP), x[s], &gamma[s]);
 }
 
 /* Steps whose loads are issued together: no more than a chunk has. */
@@ -351,12 +351,12 @@ static void make_pass(linear *g, ptx_val is_start)
         if (g->may_scale)
             g->by[b] = ptx_load(f, shared_at(f, PTX_F32, g->scales, 4 * b));
     }
-    ptx_val start = ptx_mul(f, g->warp, ptx_u32(WARP_ELEMENTS));
-    PTX_FOR (f, first, start, p->end, ptx_u32(steps * LINEAR_TRIP)) {
+    ptx_val start = ptx_mul(f, g->warp, WARP_ELEMENTS);
+    PTX_FOR (f, first, start, p->end, steps * LINEAR_TRIP) {
         ptx_side_loop(f);
         make_trip(g, p, first, steps);
-        ptx_add_to(f, p->at.elements, ptx_u32(steps * share_step));
-        ptx_add_to(f, p->at.numbers, ptx_u32(steps * share_step));
+        ptx_add_to(f, p->at.elements, steps * share_step);
+        ptx_add_to(f, p->at.numbers, steps * share_step);
     }
     if (g->of.has_norm) {
         PTX_IF (f, is_start) {
@@ -397,7 +397,7 @@ static ptx_val is_out_of_range(linear *g)
         most = ptx_max(f, most, mean);
         least = ptx_min(f, least, mean);
     }
-    ptx_val is_above = ptx_gt(f, most, ptx_f32(MOST_MEAN)), is_below = ptx_lt(f, least, ptx_f32(LEAST_MEAN));
+    ptx_val is_above = ptx_gt(f, most, MOST_MEAN), is_below = ptx_lt(f, least, LEAST_MEAN);
     return ptx_or(f, is_above, is_below);
 }
 
@@ -405,8 +405,8 @@ static ptx_val is_out_of_range(linear *g)
 static ptx_val find_most_of_all(linear *g, ptx_val vector)
 {
     ptx_fn *f = g->f;
-    ptx_val start = ptx_mul(f, g->tid, ptx_u32(RUN)), most = ptx_var(f, ptx_f32(0));
-    PTX_FOR (f, i, start, g->k, ptx_u32(LINEAR_TRIP)) {
+    ptx_val start = ptx_mul(f, g->tid, RUN), most = ptx_var(f, ptx_f32(0));
+    PTX_FOR (f, i, start, g->k, LINEAR_TRIP) {
         run x = load_run(g, g->x_type, vector, i, ptx_lt(f, i, g->k));
         ptx_val h[RUN];
         widen_run(g, &x, h);
@@ -422,7 +422,7 @@ static ptx_val find_most_of_all(linear *g, ptx_val vector)
 static void find_scales(linear *g)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, b, ptx_u32(0), ptx_u32(g->of.vectors), ptx_u32(1)) {
+    PTX_FOR (f, b, ptx_u32(0), g->of.vectors, 1) {
         ptx_val number = g->has_all_vectors ? b : tail_clamp(f, ptx_add(f, g->first_vector, b), g->m);
         ptx_val vector = ptx_at(f, g->in, ptx_mul_wide(f, number, g->k));
         ptx_barrier(f);
@@ -430,12 +430,12 @@ static void find_scales(linear *g)
         ptx_barrier(f);
         ptx_val of_x = shared_join_warps(f, PTX_OP_MAX, g->partials, 0, LINEAR_WARPS);
         ptx_val most = ptx_max(f, of_x, ptx_sqrt_approx(f, g->eps));
-        ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), ptx_u32(23)));
-        ptx_val inverse = ptx_sub(f, ptx_s32(2 * BIAS - 1), exponent);
-        ptx_val biased = ptx_max(f, inverse, ptx_s32(1));
-        ptx_val by = ptx_as(f, PTX_F32, ptx_shl(f, biased, ptx_u32(23)));
-        PTX_WHEN (f, ptx_eq(f, g->tid, ptx_u32(0))) {
-            ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, b, ptx_u32(4), g->scales), 0), by);
+        ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, most), 23));
+        ptx_val inverse = ptx_sub(f, 2 * BIAS - 1, exponent);
+        ptx_val biased = ptx_max(f, inverse, 1);
+        ptx_val by = ptx_as(f, PTX_F32, ptx_shl(f, biased, 23));
+        PTX_WHEN (f, ptx_eq(f, g->tid, 0)) {
+            ptx_store(f, shared_at(f, PTX_F32, ptx_mad(f, b, 4, g->scales), 0), by);
         }
     }
     ptx_barrier(f);
@@ -448,18 +448,18 @@ void linear_make_shares(linear *g, ptx_val is_start)
         make_pass(g, is_start);
         return;
     }
-    ptx_val is_first_try = ptx_var(f, ptx_select(f, is_start, ptx_u32(1), ptx_u32(0)));
+    ptx_val is_first_try = ptx_var(f, ptx_select(f, is_start, ptx_u32(1), 0));
     PTX_LOOP (f) {
         make_pass(g, is_start);
         ptx_val is_again = ptx_var(f, ptx_u32(0));
-        PTX_IF (f, ptx_uniform(f, ptx_ne(f, is_first_try, ptx_u32(0)))) {
-            ptx_set(f, is_first_try, ptx_u32(0));
+        PTX_IF (f, ptx_uniform(f, ptx_ne(f, is_first_try, 0))) {
+            ptx_set(f, is_first_try, 0);
             PTX_IF (f, ptx_uniform(f, is_out_of_range(g))) {
                 ptx_rarely(f);
                 find_scales(g);
-                ptx_set(f, is_again, ptx_u32(1));
+                ptx_set(f, is_again, 1);
             }
         }
-        ptx_repeat_if(f, ptx_uniform(f, ptx_ne(f, is_again, ptx_u32(0))));
+        ptx_repeat_if(f, ptx_uniform(f, ptx_ne(f, is_again, 0)));
     }
 }

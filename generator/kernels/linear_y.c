@@ -45,10 +45,10 @@ static ptx_val activate(linear *g, ptx_val x)
     const double log2_e = 1.4426950408889634, twice_root = 1.5957691216057308 /* of 2 / pi */;
     ptx_val factor = ptx_f32((float)-log2_e);
     if (g->gate == LINEAR_GELU)
-        factor = ptx_fma(f, ptx_mul(f, x, x), ptx_f32((float)(-0.044715 * twice_root * log2_e)),
-                         ptx_f32((float)(-twice_root * log2_e)));
+        factor = ptx_fma(f, ptx_mul(f, x, x), (float)(-0.044715 * twice_root * log2_e),
+                         (float)(-twice_root * log2_e));
     ptx_val power = ptx_ex2_approx(f, ptx_mul(f, x, factor));
-    return ptx_mul(f, x, ptx_rcp_approx(f, ptx_add(f, power, ptx_f32(1))));
+    return ptx_mul(f, x, ptx_rcp_approx(f, ptx_add(f, power, 1)));
 }
 
 /* ---- elements ----------------------------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static ptx_val activate(linear *g, ptx_val x)
 /* An infinite sum is made a NaN: what was not finite in h or W always is one then, whatever it was multiplied by. */
 static ptx_val make_nan(linear *g, ptx_val sum)
 {
-    return ptx_fma(g->f, sum, ptx_f32(0), sum);
+    return ptx_fma(g->f, sum, 0, sum);
 }
 
 /* Multiplies a sum by the norm's factor and the matrix's. */

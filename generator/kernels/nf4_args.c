@@ -41,8 +41,8 @@ nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t re
 ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
 {
     ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, args->scale));
-    ptx_val odd = ptx_or(f, scale, ptx_shl(f, blocks, ptx_u32(2)));
-    return ptx_eq(f, ptx_and(f, odd, ptx_u32(15)), ptx_u32(0));
+    ptx_val odd = ptx_or(f, scale, ptx_shl(f, blocks, 2));
+    return ptx_eq(f, ptx_and(f, odd, 15), 0);
 }
 
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
@@ -75,9 +75,9 @@ ptx_val nf4_add_stretch(ptx_fn *f, const nf4_args *args, ptx_val tid, const spli
 
 nf4_stretch nf4_find_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n)
 {
-    nf4_stretch s = {.blocks = ptx_shr(f, args->k, ptx_u32(6)), .tile_m = tile_m, .tile_n = tile_n};
-    s.rows = ptx_div(f, ptx_add(f, args->m, ptx_u32(tile_m - 1)), ptx_u32(tile_m));
-    ptx_val columns = ptx_div(f, ptx_add(f, args->n, ptx_u32(tile_n - 1)), ptx_u32(tile_n));
+    nf4_stretch s = {.blocks = ptx_shr(f, args->k, 6), .tile_m = tile_m, .tile_n = tile_n};
+    s.rows = ptx_div(f, ptx_add(f, args->m, tile_m - 1), tile_m);
+    ptx_val columns = ptx_div(f, ptx_add(f, args->n, tile_n - 1), tile_n);
     s.of = split_find_stretch(f, ptx_mul(f, s.rows, columns), s.blocks);
     return s;
 }
@@ -89,7 +89,7 @@ nf4_tile nf4_stretch_tile(ptx_fn *f, const nf4_stretch *s, ptx_val at)
     t.first_block = ptx_sub(f, at, ptx_mul(f, t.number, s->blocks));
     ptx_val left = ptx_sub(f, s->blocks, t.first_block);
     t.block_count = ptx_min(f, left, ptx_sub(f, s->of.end, at));
-    t.first_row = ptx_mul(f, ptx_rem(f, t.number, s->rows), ptx_u32(s->tile_m));
-    t.first_column = ptx_mul(f, ptx_div(f, t.number, s->rows), ptx_u32(s->tile_n));
+    t.first_row = ptx_mul(f, ptx_rem(f, t.number, s->rows), s->tile_m);
+    t.first_column = ptx_mul(f, ptx_div(f, t.number, s->rows), s->tile_n);
     return t;
 }

@@ -25,11 +25,6 @@
  * decodes 16 columns after the other. Two thread blocks of four warps wait for each other less than one of eight.
  * With 16 warps a thread block has a multiprocessor to itself: as many bytes are on the way as with
  * two of 8 warps, but K need not be split over thread blocks to get them, nor A be copied twice.
- *
- * INSTRUCTIONS per weight in the loop, tile_m 1, tile_n 32: 1.5 for decoding (1.0 with an aligned table), 0.125
- * for mma, 0.125 for scales, 0.06 for codes, 0.03 for A, the rest for bounds, copies and the loop: 2.00 (1.50). Nested scales
- * take 0.2 more.
- * Below sm_80 a product takes half as much of K: 0.125 more. With tile_m 64, besides products, 1 for scales: 3.2 (2.7).
  */
 #include "nf4_gemm_mma.h"
 
@@ -52,13 +47,13 @@ enum {
 static void init_codes(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val of_warp = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->first_column);
+    ptx_val of_warp = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->first_column);
     ptx_val mine = ptx_add(f, of_warp, g->g);
     ptx_val block = ptx_add(f, g->first_block, g->k_warp);
-    ptx_val byte = ptx_mad(f, g->t, ptx_u32(8), ptx_mul(f, block, ptx_u32(BLOCK_K / 2)));
-    ptx_val column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
+    ptx_val byte = ptx_mad(f, g->t, 8, ptx_mul(f, block, BLOCK_K / 2));
+    ptx_val column_bytes = ptx_shr(f, g->args.k, 1);
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(8 * i)), g->args.n);
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, 8 * i), g->args.n);
         ptx_val start = ptx_at(f, g->args.packed, ptx_mul_wide(f, column, column_bytes));
         g->codes_at[i / 2][i % 2] = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32));
         for (uint32_t j = 0; j < g->depth; j++)
@@ -128,13 +123,21 @@ static void decode_group(nf4_gemm_mma *g, uint32_t block, uint32_t group, ptx_va
             nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[half][p]);
 }
 
+/* Whether the e-th of a lane's products can be in the tile: of its two rows of A a tile of one row has only the first. */
+static bool is_in_tile(const nf4_gemm_mma *g, uint32_t e)
+{
+    return g->tile_m > 1 || e % 2 == 0;
+}
+
 static void add_products(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t group,
                          ptx_val weights[2][8], const ptx_val a[8])
 {
     ptx_val partial[4];
     multiply_block(g, weights, a, partial);
-    for (uint32_t e = 0; e < 4; e++)
-        ptx_fma_to(g->f, g->sum[row_tile][group][e], partial[e], g->scale_of[group][e / 2][block]);
+    for (uint32_t e = 0; e < 4; e++) {
+        if (is_in_tile(g, e))
+            ptx_fma_to(g->f, g->sum[row_tile][group][e], partial[e], g->scale_of[group][e / 2][block]);
+    }
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's A at once, and run out of
@@ -188,7 +191,7 @@ static void step(nf4_gemm_mma *g)
 static void multiply_blocks(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, done, ptx_s32(0), g->block_count, ptx_s32((int32_t)g->iteration_blocks)) {
+    PTX_FOR (f, done, 0, g->block_count, g->iteration_blocks) {
         ptx_main_loop(f);
         for (uint32_t block = 0; block < g->depth; block++) {
             if (block % g->stage_blocks == 0)
@@ -223,15 +226,16 @@ static void store_sums(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_bytes = sums_row_bytes(g);
-    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->g);
-    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(g->row_tiles * ROWS * row_bytes), sums_at(g));
-    ptx_val line = ptx_mad(f, g->t, ptx_u32(2 * row_bytes), of_k_warp);
-    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
+    ptx_val column = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->g);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, g->row_tiles * ROWS * row_bytes, sums_at(g));
+    ptx_val line = ptx_mad(f, g->t, 2 * row_bytes, of_k_warp);
+    ptx_val to = ptx_mad(f, column, 4, line);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
         for (uint32_t i = 0; i < 4 * g->groups; i++) {
             uint32_t row = row_tile * ROWS + i % 2, in_warp = i / 4 * COLUMNS + i % 4 / 2 * 8;
-            ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp),
-                      g->sum[row_tile][i / 4][i % 4]);
+            if (is_in_tile(g, i))
+                ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp),
+                          g->sum[row_tile][i / 4][i % 4]);
         }
     }
 }
@@ -251,12 +255,12 @@ static void store_column(nf4_gemm_mma *g, ptx_val row, ptx_val column, ptx_val m
     ptx_fn *f = g->f;
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride)),
             at = ptx_at(f, line, column);
-    ptx_val line_step = ptx_mul_wide(f, g->args.c_stride, ptx_u32(step));
+    ptx_val line_step = ptx_mul_wide(f, g->args.c_stride, step);
     ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, row));
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             at = ptx_at(f, at, line_step);
-        ptx_val in_bounds = ptx_and(f, ptx_gt(f, left, ptx_s32((int32_t)(i * step))), may);
+        ptx_val in_bounds = ptx_and(f, ptx_gt(f, left, i * step), may);
         ptx_val narrow = ptx_cvt(f, g->type, sums[i]);
         PTX_WHEN (f, in_bounds) {
             ptx_store(f, at, narrow);
@@ -270,10 +274,10 @@ static void store_tile(nf4_gemm_mma *g)
     ptx_fn *f = g->f;
     uint32_t elements = g->tile_m * g->tile_n, pass_rows = g->threads / g->tile_n;
     uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
-    ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, ptx_u32(g->tile_n));
-    ptx_val in_tile = ptx_and(f, g->tid, ptx_u32(g->tile_n - 1));
-    ptx_val line = ptx_mad(f, row, ptx_u32(sums_row_bytes(g)), sums_at(g));
-    ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
+    ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, g->tile_n);
+    ptx_val in_tile = ptx_and(f, g->tid, g->tile_n - 1);
+    ptx_val line = ptx_mad(f, row, sums_row_bytes(g), sums_at(g));
+    ptx_val from = ptx_mad(f, in_tile, 4, line);
     ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->args.n);
     ptx_barrier(f);
     store_sums(g);
@@ -281,7 +285,7 @@ static void store_tile(nf4_gemm_mma *g)
     for (uint32_t i = 0; i < count; i++)
         sums[i] = ptx_var(f, ptx_f32(0));
     if (threads < g->threads) {
-        ptx_val has_sums = ptx_lt(f, g->tid, ptx_u32(threads));
+        ptx_val has_sums = ptx_lt(f, g->tid, threads);
         may = ptx_and(f, may, has_sums);
         PTX_IF (f, has_sums) {
             ptx_set(f, sums[0], add_k_warps(g, from, 0));
@@ -339,14 +343,13 @@ static nf4_gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 static void init_part(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
+    ptx_val blocks = ptx_shr(f, g->args.k, 6);
     g->first_block = ptx_u32(0);
     if (g->split_k > 1) {
         ptx_val part = ptx_ctaid_z(f);
-        ptx_val each = ptx_div(f, blocks, ptx_u32(g->split_k)),
-                more = ptx_rem(f, blocks, ptx_u32(g->split_k));
+        ptx_val each = ptx_div(f, blocks, g->split_k), more = ptx_rem(f, blocks, g->split_k);
         g->first_block = ptx_mad(f, part, each, ptx_min(f, part, more));
-        ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), ptx_u32(0));
+        ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
         blocks = ptx_add(f, each, longer);
     }
     g->block_count = ptx_as(f, PTX_S32, blocks);
@@ -357,11 +360,11 @@ static void init_warp(nf4_gemm_mma *g)
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
     g->lane = ptx_laneid(f);
-    g->g = ptx_shr(f, g->lane, ptx_u32(2));
-    g->t = ptx_and(f, g->lane, ptx_u32(3));
-    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), ptx_u32(0)) : ptx_warpid_x(f);
-    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, ptx_u32(g->column_warps));
-    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, ptx_u32(g->column_warps));
+    g->g = ptx_shr(f, g->lane, 2);
+    g->t = ptx_and(f, g->lane, 3);
+    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), 0) : ptx_warpid_x(f);
+    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, g->column_warps);
+    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
 }
 
 static void init_ends(nf4_gemm_mma *g)
@@ -369,7 +372,7 @@ static void init_ends(nf4_gemm_mma *g)
     ptx_fn *f = g->f;
     ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->k_warp));
     for (uint32_t ahead = 0; ahead < 2 * g->depth; ahead++)
-        g->end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
+        g->end[ahead] = ptx_sub(f, end, ahead * g->k_warps);
 }
 
 /* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
@@ -387,12 +390,12 @@ static void layout_shared(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales = ptx_add(f, g->shared, ptx_u32(nf4_pairs_layout(&g->pairs, g->shared)));
+    g->scales = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
 }
 
 static void fill_nested(nf4_gemm_mma *g)
 {
-    ptx_val table = ptx_add(g->f, g->a_stages, ptx_u32(g->stages * g->a_stage_bytes));
+    ptx_val table = ptx_add(g->f, g->a_stages, g->stages * g->a_stage_bytes);
     nf4_nested_fill(&g->args.nested, table, g->tid);
 }
 
@@ -403,7 +406,8 @@ static void clear_sums(nf4_gemm_mma *g)
     g->ring = ptx_var(f, ptx_u32(0));
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
         for (uint32_t i = 0; i < 4 * g->groups; i++)
-            g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+            if (is_in_tile(g, i))
+                g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
 }
 
 /* As many as leave enough registers for a thread's sums. */
@@ -536,8 +540,8 @@ void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
     } else {
         init_part(&g);
         init_warp(&g);
-        g.first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.tile_m));
-        g.first_column = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
+        g.first_row = ptx_mul(f, ptx_ctaid_y(f), g.tile_m);
+        g.first_column = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
         init_ends(&g);
         layout_shared(&g);
         make_tile(&g);

@@ -25,7 +25,7 @@ ptx_val nf4_gemm_is_within(const nf4_gemm_mma *g, const ptx_val ends[], ptx_val 
     ptx_fn *f = g->f;
     if (!g->holds_rows) /* it lacks registers to hold what an addition makes again */
         return ptx_gt(f, ends[ahead], done);
-    return ptx_gt(f, ends[0], ptx_add(f, done, ptx_s32((int32_t)(ahead * g->k_warps))));
+    return ptx_gt(f, ends[0], ptx_add(f, done, ahead * g->k_warps));
 }
 
 /* ---- scales ------------------------------------------------------------------------------------------------------- */
@@ -42,31 +42,31 @@ static void init_scale_copies(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     const uint32_t iteration = g->iteration_blocks, step = scale_step(g);
-    ptx_val block = ptx_and(f, g->tid, ptx_u32(g->chunk - 1)), row = ptx_div(f, g->tid, ptx_u32(g->chunk));
+    ptx_val block = ptx_and(f, g->tid, g->chunk - 1), row = ptx_div(f, g->tid, g->chunk);
     ptx_val column = tail_clamp(f, ptx_add(f, row, g->first_column), g->args.n),
             at = ptx_add(f, block, g->first_block);
-    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6)), before = ptx_mul_wide(f, column, blocks);
+    ptx_val blocks = ptx_shr(f, g->args.k, 6), before = ptx_mul_wide(f, column, blocks);
     if (g->is_nested) {
         g->scale_from = ptx_var(f, ptx_add(f, before, ptx_cvt(f, PTX_U64, at)));
         g->column_bytes = blocks;
     } else {
         ptx_val start = ptx_at(f, g->args.scale, before);
         g->scale_from = ptx_var(f, ptx_address(f, ptx_at(f, start, at)));
-        g->column_bytes = ptx_shl(f, blocks, ptx_u32(2));
+        g->column_bytes = ptx_shl(f, blocks, 2);
     }
-    g->columns_left = ptx_sub(f, ptx_sub(f, g->args.n, ptx_u32(1)), column);
+    g->columns_left = ptx_sub(f, ptx_sub(f, g->args.n, 1), column);
     for (uint32_t i = 1; !g->is_wide && i < g->scale_copies; i++)
-        g->column_of[i] = ptx_min(f, g->columns_left, ptx_u32(i * step));
-    ptx_val k_warp = ptx_and(f, block, ptx_u32(g->k_warps - 1));
-    ptx_val later = ptx_div(f, ptx_and(f, block, ptx_u32(iteration - 1)), ptx_u32(g->k_warps));
-    ptx_val whole = ptx_and(f, block, ptx_u32(~(iteration - 1)));
-    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, ptx_u32(g->depth), later), whole);
-    ptx_val to = ptx_mad(f, row, ptx_u32(g->scale_row_bytes), g->scales);
-    g->scale_to = ptx_var(f, ptx_mad(f, position, ptx_u32(4), to));
+        g->column_of[i] = ptx_min(f, g->columns_left, i * step);
+    ptx_val k_warp = ptx_and(f, block, g->k_warps - 1);
+    ptx_val later = ptx_div(f, ptx_and(f, block, iteration - 1), g->k_warps);
+    ptx_val whole = ptx_and(f, block, ~(iteration - 1));
+    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, g->depth, later), whole);
+    ptx_val to = ptx_mad(f, row, g->scale_row_bytes, g->scales);
+    g->scale_to = ptx_var(f, ptx_mad(f, position, 4, to));
     g->scale_end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
-    g->scale_next_end = ptx_sub(f, g->scale_end, ptx_s32((int32_t)g->chunk));
+    g->scale_next_end = ptx_sub(f, g->scale_end, g->chunk);
     if (g->is_double_buffered)
-        g->toggle_to = ptx_mad(f, g->scale_to, ptx_u32(2), ptx_u32(4 * g->chunk));
+        g->toggle_to = ptx_mad(f, g->scale_to, 2, 4 * g->chunk);
 }
 
 /* The address of the i-th column's scales; nested, their number. A wide tile has many columns: those of all would take too many
@@ -76,7 +76,7 @@ static ptx_val scale_number(nf4_gemm_mma *g, uint32_t i)
     ptx_fn *f = g->f;
     if (i == 0)
         return g->scale_from;
-    ptx_val column = g->is_wide ? ptx_min(f, g->columns_left, ptx_u32(i * scale_step(g))) : g->column_of[i];
+    ptx_val column = g->is_wide ? ptx_min(f, g->columns_left, i * scale_step(g)) : g->column_of[i];
     return ptx_mad_wide(f, column, g->column_bytes, g->scale_from);
 }
 
@@ -122,7 +122,7 @@ static void copy_chunk(nf4_gemm_mma *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
     if (g->has_sm_80 && !g->is_nested) {
-        ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), ptx_u32(0));
+        ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), 0);
         for (uint32_t i = 0; i < g->scale_copies; i++)
             ptx_cp_async_zfill(f, scale_to_at(g, to, i), scale_at(g, i), 4, bytes, PTX_CA);
     } else if (g->is_nested) {
@@ -131,12 +131,12 @@ static void copy_chunk(nf4_gemm_mma *g, ptx_val to, ptx_val is_there)
         }
         PTX_ELSE (f) {
             for (uint32_t i = 0; i < g->scale_copies; i++)
-                ptx_store(f, scale_to_at(g, to, i), ptx_f32(0));
+                ptx_store(f, scale_to_at(g, to, i), 0);
         }
     } else {
         load_scales(g, to, is_there);
     }
-    ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, ptx_u64(g->is_nested ? g->chunk : 4 * g->chunk)));
+    ptx_set(f, g->scale_from, ptx_add(f, g->scale_from, g->is_nested ? g->chunk : 4 * g->chunk));
 }
 
 /* Copies the chunk after the one that starts at block `done` into the ring's other half. */
@@ -145,7 +145,7 @@ static void copy_scales(nf4_gemm_mma *g, ptx_val done)
     ptx_fn *f = g->f;
     ptx_val to = g->scale_to;
     if (!g->is_double_buffered)
-        to = ptx_add(f, g->scale_to, ptx_xor(f, g->ring, ptx_u32(4 * g->chunk)));
+        to = ptx_add(f, g->scale_to, ptx_xor(f, g->ring, 4 * g->chunk));
     copy_chunk(g, to, ptx_gt(f, g->scale_next_end, done));
 }
 
@@ -156,8 +156,8 @@ static void copy_scales_ahead(nf4_gemm_mma *g, ptx_val done)
         copy_scales(g, done);
         return;
     }
-    ptx_val in_chunk = ptx_and(f, g->ring, ptx_u32(4 * g->chunk - 1));
-    PTX_IF (f, ptx_eq(f, in_chunk, ptx_u32(0))) {
+    ptx_val in_chunk = ptx_and(f, g->ring, 4 * g->chunk - 1);
+    PTX_IF (f, ptx_eq(f, in_chunk, 0)) {
         copy_scales(g, done);
     }
 }
@@ -173,8 +173,8 @@ static uint32_t a_row_units(const nf4_gemm_mma *g)
 static ptx_val bytes_of_row(const nf4_gemm_mma *g, uint32_t i)
 {
     ptx_fn *f = g->f;
-    ptx_val row = ptx_add(f, g->a_row, ptx_u32(i * (g->threads / a_row_units(g))));
-    return ptx_select(f, ptx_lt(f, row, g->args.m), ptx_u32(UNIT_BYTES), ptx_u32(0));
+    ptx_val row = ptx_add(f, g->a_row, i * (g->threads / a_row_units(g)));
+    return ptx_select(f, ptx_lt(f, row, g->args.m), ptx_u32(UNIT_BYTES), 0);
 }
 
 /* Neighbouring threads copy neighbouring 16 bytes of a row. A thread's rows are as far apart as all threads reach at once. */
@@ -182,25 +182,25 @@ static void init_a_copies(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_units = a_row_units(g), step = g->threads / row_units;
-    ptx_val unit = ptx_and(f, g->tid, ptx_u32(row_units - 1)), row = ptx_div(f, g->tid, ptx_u32(row_units));
-    ptx_val start = ptx_mul(f, g->first_block, ptx_u32(BLOCK_K));
-    ptx_val position = ptx_mad(f, unit, ptx_u32(A_UNIT), start), first = ptx_add(f, row, g->first_row);
+    ptx_val unit = ptx_and(f, g->tid, row_units - 1), row = ptx_div(f, g->tid, row_units);
+    ptx_val start = ptx_mul(f, g->first_block, BLOCK_K);
+    ptx_val position = ptx_mad(f, unit, A_UNIT, start), first = ptx_add(f, row, g->first_row);
     ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     g->a_from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
-    g->a_step = ptx_mul_wide(f, g->args.a_stride, ptx_u32(2 * step));
+    g->a_step = ptx_mul_wide(f, g->args.a_stride, 2 * step);
     g->a_row = first;
     for (uint32_t i = 0; i < g->a_copies; i++)
         g->a_bytes[i] = bytes_of_row(g, i);
-    ptx_val to = ptx_mad(f, row, ptx_u32(g->a_row_bytes), g->a_stages), place = unit;
+    ptx_val to = ptx_mad(f, row, g->a_row_bytes, g->a_stages), place = unit;
     if (g->swaps_halves)
-        place = ptx_xor(f, unit, ptx_and(f, row, ptx_u32(1)));
-    g->a_to = ptx_var(f, ptx_mad(f, place, ptx_u32(UNIT_BYTES), to));
+        place = ptx_xor(f, unit, ptx_and(f, row, 1));
+    g->a_to = ptx_var(f, ptx_mad(f, place, UNIT_BYTES, to));
     if (!g->is_wide)
-        g->toggle_a_to = ptx_mad(f, g->a_to, ptx_u32(2), ptx_u32(g->a_stage_bytes));
-    ptx_val block = ptx_div(f, unit, ptx_u32(BLOCK_K / A_UNIT));
+        g->toggle_a_to = ptx_mad(f, g->a_to, 2, g->a_stage_bytes);
+    ptx_val block = ptx_div(f, unit, BLOCK_K / A_UNIT);
     ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, block));
     for (uint32_t ahead = 0; ahead < g->depth + g->stage_blocks * (g->stages - 1); ahead += g->stage_blocks)
-        g->a_end[ahead] = ptx_sub(f, end, ptx_s32((int32_t)(ahead * g->k_warps)));
+        g->a_end[ahead] = ptx_sub(f, end, ahead * g->k_warps);
 }
 
 /* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. A thread's rows are `step` apart: where
@@ -212,7 +212,7 @@ static void copy_rows(nf4_gemm_mma *g, uint32_t ahead)
              stage = g->is_wide ? ahead % g->stages * g->a_stage_bytes : 0;
     bool alternates = g->swaps_halves && step % 2 && g->a_copies > 1;
     ptx_val raw[MOST_COPIES][4], from = ptx_at_const(f, g->a_from, 2 * ahead * g->k_warps * BLOCK_K);
-    ptx_val to_rows[2] = {g->a_to, alternates ? ptx_xor(f, g->a_to, ptx_u32(UNIT_BYTES)) : g->a_to};
+    ptx_val to_rows[2] = {g->a_to, alternates ? ptx_xor(f, g->a_to, UNIT_BYTES) : g->a_to};
     for (uint32_t i = 0; i < g->a_copies; i++) {
         ptx_val to = shared_at(f, PTX_U32, to_rows[i % 2], stage + i * step * g->a_row_bytes);
         if (i > 0)
@@ -220,7 +220,7 @@ static void copy_rows(nf4_gemm_mma *g, uint32_t ahead)
         if (g->has_sm_80) {
             ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
         } else {
-            ptx_val in_bounds = ptx_ne(f, g->a_bytes[i], ptx_u32(0));
+            ptx_val in_bounds = ptx_ne(f, g->a_bytes[i], 0);
             tail_load(f, PTX_U32, 4, raw[i], from, &in_bounds, PTX_NC);
         }
     }
@@ -249,23 +249,23 @@ static bool keeps_second(const nf4_gemm_mma *g)
 void nf4_gemm_init_reads(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val column = ptx_mad(f, g->column_warp, ptx_u32(COLUMNS * g->groups), g->g);
-    ptx_val of_k_warp = ptx_mad(f, g->k_warp, ptx_u32(4 * g->depth), g->scales);
-    g->scales_read = ptx_var(f, ptx_mad(f, column, ptx_u32(g->scale_row_bytes), of_k_warp));
-    g->a_stages = ptx_add(f, g->scales, ptx_u32(g->tile_n * g->scale_row_bytes));
-    ptx_val block = ptx_mad(f, g->k_warp, ptx_u32(2 * BLOCK_K), g->a_stages);
-    ptx_val row = g->tile_m < ROWS ? ptx_and(f, g->g, ptx_u32(g->tile_m - 1)) : g->g;
-    ptx_val line = ptx_mad(f, row, ptx_u32(g->a_row_bytes), block);
-    ptx_val start = ptx_mad(f, g->t, ptx_u32(2 * UNIT_BYTES), line);
+    ptx_val column = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->g);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, 4 * g->depth, g->scales);
+    g->scales_read = ptx_var(f, ptx_mad(f, column, g->scale_row_bytes, of_k_warp));
+    g->a_stages = ptx_add(f, g->scales, g->tile_n * g->scale_row_bytes);
+    ptx_val block = ptx_mad(f, g->k_warp, 2 * BLOCK_K, g->a_stages);
+    ptx_val row = g->tile_m < ROWS ? ptx_and(f, g->g, g->tile_m - 1) : g->g;
+    ptx_val line = ptx_mad(f, row, g->a_row_bytes, block);
+    ptx_val start = ptx_mad(f, g->t, 2 * UNIT_BYTES, line);
     if (g->swaps_halves)
-        start = ptx_mad(f, ptx_and(f, row, ptx_u32(1)), ptx_u32(UNIT_BYTES), start);
+        start = ptx_mad(f, ptx_and(f, row, 1), UNIT_BYTES, start);
     g->a_read = g->is_wide ? start : ptx_var(f, start);
     if (keeps_second(g))
-        g->a_second = ptx_xor(f, start, ptx_u32(UNIT_BYTES));
+        g->a_second = ptx_xor(f, start, UNIT_BYTES);
     if (g->is_double_buffered)
-        g->toggle_read = ptx_mad(f, g->scales_read, ptx_u32(2), ptx_u32(4 * g->chunk));
+        g->toggle_read = ptx_mad(f, g->scales_read, 2, 4 * g->chunk);
     if (!g->is_wide)
-        g->toggle_a = ptx_mad(f, g->a_read, ptx_u32(2), ptx_u32(g->a_stage_bytes));
+        g->toggle_a = ptx_mad(f, g->a_read, 2, g->a_stage_bytes);
 }
 
 void nf4_gemm_init_copies(nf4_gemm_mma *g)
@@ -277,7 +277,7 @@ void nf4_gemm_init_copies(nf4_gemm_mma *g)
 void nf4_gemm_copy_first(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    copy_chunk(g, g->scale_to, ptx_gt(f, g->scale_end, ptx_s32(0)));
+    copy_chunk(g, g->scale_to, ptx_gt(f, g->scale_end, 0));
     for (uint32_t stage = 0; stage + 1 < g->stages; stage++) {
         copy_a(g, ptx_s32(0), stage * g->stage_blocks);
         copy_commit(g->f, g->has_sm_80);
@@ -317,8 +317,8 @@ void nf4_gemm_read_a(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, ptx_val
     uint32_t place = g->is_wide ? block % g->stages * g->a_stage_bytes : block * g->k_warps * 2 * BLOCK_K;
     uint32_t bytes = place + row_tile * ROWS * g->a_row_bytes;
     ptx_val second = keeps_second(g)   ? g->a_second
-                     : g->swaps_halves ? ptx_xor(f, g->a_read, ptx_u32(UNIT_BYTES))
-                                       : ptx_add(f, g->a_read, ptx_u32(UNIT_BYTES));
+                     : g->swaps_halves ? ptx_xor(f, g->a_read, UNIT_BYTES)
+                                       : ptx_add(f, g->a_read, UNIT_BYTES);
     ptx_load_vec(f, 4, &out[0], shared_at(f, PTX_U32, g->a_read, bytes), PTX_PLAIN);
     ptx_load_vec(f, 4, &out[4], shared_at(f, PTX_U32, second, bytes), PTX_PLAIN);
 }
@@ -330,8 +330,8 @@ void nf4_gemm_step_stages(nf4_gemm_mma *g)
         shared_toggle(f, g->scales_read, g->toggle_read);
         shared_toggle(f, g->scale_to, g->toggle_to);
     } else {
-        ptx_val next = ptx_add(f, g->ring, ptx_u32(4 * g->iteration_blocks));
-        ptx_set(f, g->ring, ptx_and(f, next, ptx_u32(8 * g->chunk - 1)));
+        ptx_val next = ptx_add(f, g->ring, 4 * g->iteration_blocks);
+        ptx_set(f, g->ring, ptx_and(f, next, 8 * g->chunk - 1));
     }
     if (!g->is_wide) {
         shared_toggle(f, g->a_read, g->toggle_a);

@@ -70,22 +70,22 @@ static void init_stage(gemm *g, ptx_val first_row)
 {
     ptx_fn *f = g->f;
     uint32_t row_loads = COLUMN_LANES * g->pieces;
-    ptx_val piece = ptx_and(f, g->lane, ptx_u32(g->pieces - 1));
-    ptx_val number = ptx_div(f, g->lane, ptx_u32(g->pieces));
-    ptx_val member = ptx_and(f, number, ptx_u32(COLUMN_LANES - 1));
-    ptx_val row = ptx_div(f, g->lane, ptx_u32(row_loads));
-    g->a_k = ptx_mad(f, piece, ptx_u32(g->vector), ptx_mul(f, member, ptx_u32(LANE_K)));
+    ptx_val piece = ptx_and(f, g->lane, g->pieces - 1);
+    ptx_val number = ptx_div(f, g->lane, g->pieces);
+    ptx_val member = ptx_and(f, number, COLUMN_LANES - 1);
+    ptx_val row = ptx_div(f, g->lane, row_loads);
+    g->a_k = ptx_mad(f, piece, g->vector, ptx_mul(f, member, LANE_K));
     ptx_val start = ptx_add(f, row, first_row);
     for (uint32_t i = 0; i < g->loads; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, start, ptx_u32(i * WARP_LANES / row_loads)), g->args.m);
+        ptx_val at = tail_clamp(f, ptx_add(f, start, i * WARP_LANES / row_loads), g->args.m);
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, g->a_k);
     }
     uint32_t piece_units = g->vector * g->wide_bytes / UNIT_BYTES;
-    ptx_val unit = ptx_mad(f, piece, ptx_u32(piece_units * g->unit_stride), member);
-    ptx_val bytes = ptx_mad(f, unit, ptx_u32(UNIT_BYTES), g->stage);
-    g->stage_to = ptx_mad(f, row, ptx_u32(g->stage_row_bytes), bytes);
-    g->stage_from = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), g->stage);
+    ptx_val unit = ptx_mad(f, piece, piece_units * g->unit_stride, member);
+    ptx_val bytes = ptx_mad(f, unit, UNIT_BYTES, g->stage);
+    g->stage_to = ptx_mad(f, row, g->stage_row_bytes, bytes);
+    g->stage_from = ptx_mad(f, g->member, UNIT_BYTES, g->stage);
 }
 
 /* How far load i is after load 0: members of the same row (their k), or whole rows. */
@@ -135,7 +135,7 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
         for (uint32_t i = 0; i < g->loads; i++) {
             /* A is 0 beyond its last column. */
             ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
-            ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, ptx_u32(offset[i])), g->args.k);
+            ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, offset[i]), g->args.k);
             tail_load(f, held, 4, raw, at[i], &in_bounds, PTX_NC);
             store_stage(g, i, raw);
         }
@@ -149,12 +149,12 @@ static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
 {
     ptx_fn *f = g->f;
     const uint32_t of_stretch = STRETCH / BLOCK_K;
-    ptx_val end = ptx_and(f, ptx_add(f, count, ptx_u32(of_stretch - 1)), ptx_u32(-of_stretch));
-    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), ptx_u32(2));
-    ptx_val early = ptx_and(f, word, ptx_u32(7));
+    ptx_val end = ptx_and(f, ptx_add(f, count, of_stretch - 1), -of_stretch);
+    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), 2);
+    ptx_val early = ptx_and(f, word, 7);
     ptx_val first = ptx_as(f, PTX_S32, ptx_sub(f, g->lane, early));
-    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, end), ptx_s32(WARP_LANES)) {
-        PTX_IF (f, ptx_ge(f, i, ptx_s32(0))) {
+    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, end), WARP_LANES) {
+        PTX_IF (f, ptx_ge(f, i, 0)) {
             ptx_val x = ptx_var(f, ptx_f32(0)), from = ptx_at(f, at, i);
             ptx_val in_bounds = ptx_lt(f, i, ptx_as(f, PTX_S32, count));
             PTX_WHEN (f, in_bounds) {
@@ -170,7 +170,7 @@ static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[],
                                 ptx_val count)
 {
     ptx_fn *f = g->f;
-    ptx_val first = ptx_shl(f, g->lane, ptx_u32(2));
+    ptx_val first = ptx_shl(f, g->lane, 2);
     PTX_IF (f, ptx_lt(f, first, count)) {
         ptx_val x[MOST_COLUMNS][4];
         for (uint32_t i = 0; i < columns; i++)
@@ -186,7 +186,7 @@ static void stage_nested_scales(gemm *g, ptx_val first)
     ptx_fn *f = g->f;
     ptx_val count = ptx_sub(f, g->blocks, first), mine = ptx_add(f, g->tile, g->k_warp);
     for (uint32_t i = 0; i < g->tile_n; i += g->k_warps) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(i)), g->args.n);
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, i), g->args.n);
         ptx_val line = ptx_mul_wide(f, column, g->blocks);
         nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
                         WARP_LANES, g->lane, shared_at(f, PTX_F32, g->scales_to, 4 * i * SCALES_STRIDE));
@@ -198,10 +198,10 @@ static void stage_scales(gemm *g, ptx_val first)
     ptx_fn *f = g->f;
     ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS];
     uint32_t columns = g->tile_n / g->k_warps;
-    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
+    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), SCALES);
     ptx_val mine = ptx_add(f, g->tile, g->k_warp);
     for (uint32_t i = 0; i < columns; i++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, ptx_u32(i * g->k_warps)), g->args.n);
+        ptx_val column = tail_clamp(f, ptx_add(f, mine, i * g->k_warps), g->args.n);
         ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, column, g->blocks));
         at[i] = ptx_at(f, line, first);
         to[i] = shared_at(f, PTX_F32, g->scales_to, 4 * i * g->k_warps * SCALES_STRIDE);
@@ -256,8 +256,8 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
     ptx_fn *f = g->f;
     ptx_val words[MOST_COLUMNS][4];
     partial_sums partial;
-    ptx_val mine = ptx_mad(f, g->member, ptx_u32(LANE_K), k);
-    ptx_val word = ptx_shr(f, ptx_min(f, mine, g->last_share), ptx_u32(3));
+    ptx_val mine = ptx_mad(f, g->member, LANE_K, k);
+    ptx_val word = ptx_shr(f, ptx_min(f, mine, g->last_share), 3);
     for (uint32_t c = 0; c < g->columns; c++)
         ptx_load_vec(f, 4, words[c], ptx_at(f, g->codes_at[c], word), PTX_NC | PTX_NO_ALLOCATE);
     ptx_val is_full = ptx_lt(f, k, g->full_until);
@@ -284,16 +284,16 @@ static void multiply(gemm *g)
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_var(f, ptx_number(g->wide, 0));
-    PTX_FOR (f, first, ptx_u32(0), g->blocks, ptx_u32(SCALES)) {
+    PTX_FOR (f, first, 0, g->blocks, SCALES) {
         (g->is_nested ? stage_nested_scales : stage_scales)(g, first);
         ptx_barrier(f);
-        ptx_val from = ptx_shl(f, first, ptx_u32(6));
-        ptx_val until = ptx_min(f, ptx_add(f, from, ptx_u32(SCALES * BLOCK_K)), g->args.k);
-        ptx_val start = ptx_mad(f, g->k_warp, ptx_u32(STRETCH), from);
-        ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
-        PTX_FOR (f, k, start, until, ptx_u32(g->k_warps * STRETCH)) {
+        ptx_val from = ptx_shl(f, first, 6);
+        ptx_val until = ptx_min(f, ptx_add(f, from, SCALES * BLOCK_K), g->args.k);
+        ptx_val start = ptx_mad(f, g->k_warp, STRETCH, from);
+        ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, 2));
+        PTX_FOR (f, k, start, until, g->k_warps * STRETCH) {
             ptx_main_loop(f);
-            ptx_val at = ptx_shr(f, k, ptx_u32(4));
+            ptx_val at = ptx_shr(f, k, 4);
             multiply_stretch(g, k, ptx_add(f, scales, at));
         }
         ptx_barrier(f);
@@ -309,8 +309,8 @@ static void store_sums(gemm *g)
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t c = 0; c < g->columns; c++)
             g->sum[row][c] = ptx_reduce_lanes(f, PTX_OP_ADD, COLUMN_LANES, g->sum[row][c]);
-    ptx_val to = ptx_mad(f, g->group, ptx_u32(g->wide_bytes), g->stage);
-    ptx_val is_first = ptx_eq(f, g->member, ptx_u32(0));
+    ptx_val to = ptx_mad(f, g->group, g->wide_bytes, g->stage);
+    ptx_val is_first = ptx_eq(f, g->member, 0);
     PTX_IF (f, is_first) {
         for (uint32_t row = 0; row < g->rows; row++)
             for (uint32_t c = 0; c < g->columns; c++)
@@ -323,12 +323,12 @@ static void store_sums(gemm *g)
 static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
 {
     ptx_fn *f = g->f;
-    ptx_val from = ptx_mad(f, number, ptx_u32(g->wide_bytes), g->stages);
+    ptx_val from = ptx_mad(f, number, g->wide_bytes, g->stages);
     uint32_t stage_bytes = g->rows * g->stage_row_bytes;
     ptx_val sum = shared_sum(f, shared_at(g->f, g->wide, from, 0), g->k_warps, stage_bytes);
-    ptx_val in_tile = ptx_and(f, number, ptx_u32(g->tile_n - 1));
+    ptx_val in_tile = ptx_and(f, number, g->tile_n - 1);
     ptx_val column = ptx_add(f, g->tile, in_tile);
-    ptx_val row = ptx_add(f, ptx_div(f, number, ptx_u32(g->tile_n)), first_row);
+    ptx_val row = ptx_add(f, ptx_div(f, number, g->tile_n), first_row);
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
@@ -341,13 +341,13 @@ static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
     uint32_t threads = g->k_warps * WARP_LANES, count = g->rows * g->tile_n;
     ptx_barrier(f);
     if (count < threads) {
-        PTX_IF (f, ptx_lt(f, tid, ptx_u32(count))) {
+        PTX_IF (f, ptx_lt(f, tid, count)) {
             add_k_warps(g, tid, first_row);
         }
         return;
     }
     for (uint32_t i = 0; i < count; i += threads)
-        add_k_warps(g, i == 0 ? tid : ptx_add(f, tid, ptx_u32(i)), first_row);
+        add_k_warps(g, i == 0 ? tid : ptx_add(f, tid, i), first_row);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
@@ -379,14 +379,14 @@ static void layout_shared(gemm *g, ptx_val tid)
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
     const uint32_t stage_bytes = g->rows * g->stage_row_bytes;
-    g->stages = ptx_add(f, start, ptx_u32(nf4_pairs_layout(&g->pairs, start)));
-    g->stage = ptx_mad(f, g->k_warp, ptx_u32(stage_bytes), g->stages);
-    ptx_val scales = ptx_add(f, g->stages, ptx_u32(g->k_warps * stage_bytes));
-    g->scales_to = ptx_mad(f, g->k_warp, ptx_u32(4 * SCALES_STRIDE), scales);
-    ptx_val mine = ptx_mad(f, g->group, ptx_u32(4 * SCALES_STRIDE), scales);
-    g->scales_from = ptx_mad(f, ptx_shr(f, g->member, ptx_u32(1)), ptx_u32(4), mine);
+    g->stages = ptx_add(f, start, nf4_pairs_layout(&g->pairs, start));
+    g->stage = ptx_mad(f, g->k_warp, stage_bytes, g->stages);
+    ptx_val scales = ptx_add(f, g->stages, g->k_warps * stage_bytes);
+    g->scales_to = ptx_mad(f, g->k_warp, 4 * SCALES_STRIDE, scales);
+    ptx_val mine = ptx_mad(f, g->group, 4 * SCALES_STRIDE, scales);
+    g->scales_from = ptx_mad(f, ptx_shr(f, g->member, 1), 4, mine);
     if (g->is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, scales, ptx_u32(g->tile_n * 4 * SCALES_STRIDE)), tid);
+        nf4_nested_fill(&g->args.nested, ptx_add(f, scales, g->tile_n * 4 * SCALES_STRIDE), tid);
 }
 
 /* As many as leave enough registers for a thread's sums. Left to itself, ptxas hoists loads of the table until no register
@@ -421,27 +421,27 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
     gemm g = geometry(f, v);
     g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
     ptx_val tid = ptx_tid_x(f);
-    ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g.rows));
+    ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), g.rows);
     g.lane = ptx_laneid(f);
-    g.member = ptx_and(f, g.lane, ptx_u32(COLUMN_LANES - 1));
-    g.group = ptx_shr(f, g.lane, ptx_u32(3));
+    g.member = ptx_and(f, g.lane, COLUMN_LANES - 1);
+    g.group = ptx_shr(f, g.lane, 3);
     g.k_warp = ptx_warpid_x(f);
-    g.blocks = ptx_shr(f, g.args.k, ptx_u32(6));
-    g.last_share = ptx_sub(f, g.args.k, ptx_u32(LANE_K));
-    g.full_until = ptx_and(f, g.args.k, ptx_u32(~(uint32_t)(STRETCH - 1)));
+    g.blocks = ptx_shr(f, g.args.k, 6);
+    g.last_share = ptx_sub(f, g.args.k, LANE_K);
+    g.full_until = ptx_and(f, g.args.k, ~(uint32_t)(STRETCH - 1));
     if (!g.is_nested)
         g.has_aligned_scales = nf4_has_aligned_scales(f, &g.args, g.blocks);
     layout_shared(&g, tid);
     nf4_pairs_find(&g.pairs, g.lane);
     nf4_pairs_fill(&g.pairs, tid);
     init_stage(&g, first_row);
-    ptx_val first = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g.tile_n));
-    ptx_val step = ptx_mul(f, ptx_nctaid_x(f), ptx_u32(g.tile_n));
+    ptx_val first = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
+    ptx_val step = ptx_mul(f, ptx_nctaid_x(f), g.tile_n);
     PTX_FOR (f, tile, first, g.args.n, step) {
         g.tile = tile;
-        ptx_val own = ptx_add(f, g.tile, g.group), words = ptx_shr(f, g.args.k, ptx_u32(3));
+        ptx_val own = ptx_add(f, g.tile, g.group), words = ptx_shr(f, g.args.k, 3);
         for (uint32_t c = 0; c < g.columns; c++) {
-            ptx_val column = tail_clamp(f, ptx_add(f, own, ptx_u32(c * GROUPS)), g.args.n);
+            ptx_val column = tail_clamp(f, ptx_add(f, own, c * GROUPS), g.args.n);
             g.codes_at[c] =
                 ptx_at(f, ptx_cast_ptr(f, g.args.packed, PTX_U32), ptx_mul_wide(f, column, words));
         }

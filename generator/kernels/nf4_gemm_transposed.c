@@ -21,9 +21,6 @@
  * more, which the bound of products in f32 counts; f64 has none, since a * s fits in 48 bits.
  *
  * DECODING is nf4_pairs.h's: per two weights two instructions for the address, one if it is aligned, and a load.
- *
- * INSTRUCTIONS per weight in the loop, one row: 1.5 for decoding, 1 for its word of codes, 1 per row for the product, and
- * (6 + 2 per row) / lane_k for the column's addresses, loads, shuffles and scales.
  */
 #include "nf4_gemm_transposed.h"
 
@@ -74,16 +71,16 @@ typedef struct product {
 static void init_codes(product *g)
 {
     ptx_fn *f = g->f;
-    ptx_val mine = ptx_mad(f, g->member, ptx_u32(g->lane_k), g->first_k);
-    ptx_val most = ptx_sub(f, g->args.k, ptx_u32(g->lane_k));
+    ptx_val mine = ptx_mad(f, g->member, g->lane_k, g->first_k);
+    ptx_val most = ptx_sub(f, g->args.k, g->lane_k);
     ptx_val k = ptx_min(f, mine, most);
-    ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, k, ptx_u32(1)));
+    ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, k, 1));
     g->codes_at = ptx_address(f, codes);
-    ptx_val scales = ptx_at(f, g->args.scale, ptx_shr(f, k, ptx_u32(6)));
+    ptx_val scales = ptx_at(f, g->args.scale, ptx_shr(f, k, 6));
     g->scales_at = ptx_address(f, scales);
-    g->column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
-    g->scale_bytes = ptx_shr(f, g->args.k, ptx_u32(4));
-    g->last_column = ptx_sub(f, g->args.n, ptx_u32(1));
+    g->column_bytes = ptx_shr(f, g->args.k, 1);
+    g->scale_bytes = ptx_shr(f, g->args.k, 4);
+    g->last_column = ptx_sub(f, g->args.n, 1);
 }
 
 /* Of the lanes of a column, the first half load the even rows and the others the odd ones, each of the columns that this
@@ -92,13 +89,13 @@ static void init_rows(product *g)
 {
     ptx_fn *f = g->f;
     uint32_t rounds = CHUNK / g->columns;
-    ptx_val round = ptx_and(f, g->member, ptx_u32(rounds - 1));
-    g->a_column = ptx_mad(f, round, ptx_u32(g->columns), g->group);
-    ptx_val odd = ptx_div(f, g->member, ptx_u32(rounds));
+    ptx_val round = ptx_and(f, g->member, rounds - 1);
+    g->a_column = ptx_mad(f, round, g->columns, g->group);
+    ptx_val odd = ptx_div(f, g->member, rounds);
     ptx_val row = g->rows == 1 ? g->first_row : ptx_add(f, odd, g->first_row);
-    ptx_val last = ptx_sub(f, g->args.m, ptx_u32(1));
+    ptx_val last = ptx_sub(f, g->args.m, 1);
     for (uint32_t i = 0; i < g->loads; i++) {
-        ptx_val at = ptx_min(f, ptx_add(f, row, ptx_u32(2 * i)), last);
+        ptx_val at = ptx_min(f, ptx_add(f, row, 2 * i), last);
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.n));
         g->a_at[i] = ptx_at(f, line, g->a_column);
     }
@@ -115,7 +112,7 @@ static codes load_codes(product *g, ptx_val chunk, uint32_t round)
 {
     ptx_fn *f = g->f;
     codes c;
-    ptx_val mine = ptx_add(f, chunk, ptx_u32(round * g->columns));
+    ptx_val mine = ptx_add(f, chunk, round * g->columns);
     ptx_val column = ptx_min(f, mine, g->last_column);
     ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
     int words = (int)(g->lane_k / 8);
@@ -168,10 +165,9 @@ static void multiply_columns(product *g)
     for (uint32_t row = 0; row < g->rows; row++)
         for (uint32_t i = 0; i < g->lane_k; i++)
             g->sum[row][i] = ptx_var(f, ptx_number(g->wide, 0));
-    ptx_val number =
-        g->args.split_k == 1 ? g->warp : ptx_mad(f, ptx_ctaid_z(f), ptx_u32(g->k_warps), g->warp);
-    ptx_val start = ptx_mul(f, number, ptx_u32(CHUNK));
-    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(g->args.split_k * g->k_warps * CHUNK)) {
+    ptx_val number = g->args.split_k == 1 ? g->warp : ptx_mad(f, ptx_ctaid_z(f), g->k_warps, g->warp);
+    ptx_val start = ptx_mul(f, number, CHUNK);
+    PTX_FOR (f, chunk, start, g->args.n, g->args.split_k * g->k_warps * CHUNK) {
         ptx_main_loop(f);
         multiply_chunk(g, chunk);
     }
@@ -185,9 +181,9 @@ static void store_row(product *g, uint32_t row)
 {
     ptx_fn *f = g->f;
     uint32_t at_once = g->unit_elements;
-    ptx_val partial = ptx_mad(f, g->warp, ptx_u32(g->columns), g->group);
-    ptx_val start = ptx_mad(f, partial, ptx_u32(g->partial_bytes), g->shared);
-    ptx_val to = ptx_mad(f, g->member, ptx_u32(UNIT_BYTES), start);
+    ptx_val partial = ptx_mad(f, g->warp, g->columns, g->group);
+    ptx_val start = ptx_mad(f, partial, g->partial_bytes, g->shared);
+    ptx_val to = ptx_mad(f, g->member, UNIT_BYTES, start);
     for (uint32_t i = 0; i < g->lane_k; i += at_once)
         ptx_store_vec(f, (int)at_once, shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
                       &g->sum[row][i], PTX_PLAIN);
@@ -198,13 +194,13 @@ static void add_partials(product *g, ptx_val totals[])
 {
     ptx_fn *f = g->f;
     uint32_t partials = g->k_warps * g->columns;
-    ptx_val member = ptx_div(f, g->tid, ptx_u32(g->lane_k));
-    ptx_val mine = ptx_and(f, g->tid, ptx_u32(g->lane_k - 1));
-    ptx_val unit = ptx_div(f, mine, ptx_u32(g->unit_elements));
-    ptx_val position = ptx_mad(f, unit, ptx_u32(g->unit_stride), member);
-    ptx_val start = ptx_mad(f, position, ptx_u32(UNIT_BYTES), g->shared);
-    ptx_val in_unit = ptx_and(f, mine, ptx_u32(g->unit_elements - 1));
-    ptx_val from = ptx_mad(f, in_unit, ptx_u32(g->wide_bytes), start);
+    ptx_val member = ptx_div(f, g->tid, g->lane_k);
+    ptx_val mine = ptx_and(f, g->tid, g->lane_k - 1);
+    ptx_val unit = ptx_div(f, mine, g->unit_elements);
+    ptx_val position = ptx_mad(f, unit, g->unit_stride, member);
+    ptx_val start = ptx_mad(f, position, UNIT_BYTES, g->shared);
+    ptx_val in_unit = ptx_and(f, mine, g->unit_elements - 1);
+    ptx_val from = ptx_mad(f, in_unit, g->wide_bytes, start);
     for (uint32_t i = 0; i < TILE_K / g->threads; i++) {
         uint32_t offset = i * (g->threads / g->lane_k) * UNIT_BYTES;
         ptx_val first = shared_at(f, g->wide, from, offset);
@@ -218,11 +214,11 @@ static void store_tile(product *g)
     uint32_t elements = TILE_K / g->threads;
     ptx_val k = ptx_add(f, g->first_k, g->tid);
     for (uint32_t row = 0; row < g->rows; row++) {
-        ptx_val at_row = ptx_add(f, g->first_row, ptx_u32(row));
+        ptx_val at_row = ptx_add(f, g->first_row, row);
         ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, at_row, g->args.k));
         ptx_val at = ptx_at(f, line, k);
         for (uint32_t i = 0; i < elements; i++) {
-            ptx_val mine = ptx_add(f, k, ptx_u32(i * g->threads));
+            ptx_val mine = ptx_add(f, k, i * g->threads);
             ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
                 ptx_val x = g->total[row * elements + i], to = ptx_at_const(f, at, i * g->threads);
@@ -281,11 +277,11 @@ static void init(product *g)
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
     g->warp = ptx_warpid_x(f);
-    g->member = ptx_and(f, g->lane, ptx_u32(g->column_lanes - 1));
-    g->group = ptx_div(f, g->lane, ptx_u32(g->column_lanes));
+    g->member = ptx_and(f, g->lane, g->column_lanes - 1);
+    g->group = ptx_div(f, g->lane, g->column_lanes);
     g->shared = ptx_address(f, ptx_shared_dynamic(f, g->wide));
-    g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
-    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->rows));
+    g->first_k = ptx_mul(f, ptx_ctaid_x(f), TILE_K);
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->rows);
 }
 
 /* At the end the sums of the lanes of all columns are where the table was. */

@@ -22,11 +22,6 @@
  *
  * SUMS. A tensor core truncates what it adds, by the exponent of the largest, so that after many columns it would lose
  * small products. Every 1024 columns the sums are added to a total in f32, and restart at 0.
- *
- * INSTRUCTIONS per weight in the loop besides mma: 1.5 for decoding (1.0 with an aligned table), 0.25 for merging, 1 for scales in
- * f16 and tile_m / 64 in bf16, 0.16 for loads of codes and scales, tile_m / 256 for those of A, 0.6 for the stages.
- * With vector 8, from sm_80 on: 3.6 (3.1) at tile_m 8 and 3.9 (3.4) at 64; bf16 2.7 (2.2) at 8, 3.2 (2.7) at 32, and as
- * f16 at 64. In tf32 nothing is merged; widening weights takes 1, scaling A 5 * tile_m / 64 below sm_90, of machine code.
  */
 #include "device/lanes.h"
 #include "device/narrow.h"
@@ -81,23 +76,23 @@ typedef struct transposed_mma {
 static void init_codes(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val unit = ptx_and(f, g->tid, ptx_u32(COLUMN_BYTES / 16 - 1));
-    ptx_val k = ptx_mad(f, unit, ptx_u32(32), g->first_k);
-    ptx_val most = ptx_sub(f, g->args.k, ptx_u32(32));
-    ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, ptx_min(f, k, most), ptx_u32(1)));
+    ptx_val unit = ptx_and(f, g->tid, COLUMN_BYTES / 16 - 1);
+    ptx_val k = ptx_mad(f, unit, 32, g->first_k);
+    ptx_val most = ptx_sub(f, g->args.k, 32);
+    ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, ptx_min(f, k, most), 1));
     g->codes_at = ptx_address(f, codes);
-    g->code_column = ptx_shr(f, g->tid, ptx_u32(4));
+    g->code_column = ptx_shr(f, g->tid, 4);
 
-    ptx_val swizzle = ptx_and(f, ptx_shr(f, g->code_column, ptx_u32(2)), ptx_u32(3));
-    ptx_val group = ptx_xor(f, ptx_shr(f, unit, ptx_u32(1)), swizzle);
-    ptx_val half = ptx_and(f, unit, ptx_u32(1));
-    ptx_val in_column = ptx_mad(f, half, ptx_u32(16), ptx_mul(f, group, ptx_u32(32)));
-    ptx_val to = ptx_mad(f, g->code_column, ptx_u32(COLUMN_BYTES), in_column);
+    ptx_val swizzle = ptx_and(f, ptx_shr(f, g->code_column, 2), 3);
+    ptx_val group = ptx_xor(f, ptx_shr(f, unit, 1), swizzle);
+    ptx_val half = ptx_and(f, unit, 1);
+    ptx_val in_column = ptx_mad(f, half, 16, ptx_mul(f, group, 32));
+    ptx_val to = ptx_mad(f, g->code_column, COLUMN_BYTES, in_column);
     g->codes_to = ptx_add(f, to, g->codes_to);
 
-    ptx_val mine = ptx_mul(f, ptx_xor(f, g->warp, g->member), ptx_u32(32));
-    ptx_val row = ptx_mad(f, g->quad, ptx_u32(4), mine);
-    ptx_val from = ptx_mad(f, g->member, ptx_u32(4 * COLUMN_BYTES), row);
+    ptx_val mine = ptx_mul(f, ptx_xor(f, g->warp, g->member), 32);
+    ptx_val row = ptx_mad(f, g->quad, 4, mine);
+    ptx_val from = ptx_mad(f, g->member, 4 * COLUMN_BYTES, row);
     g->codes_from = ptx_add(f, from, g->codes_from);
 }
 
@@ -105,16 +100,16 @@ static void init_codes(transposed_mma *g)
 static void init_scales(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val block = ptx_and(f, g->tid, ptx_u32(WARPS - 1));
-    ptx_val first = ptx_shr(f, g->first_k, ptx_u32(6));
-    ptx_val blocks = ptx_shr(f, g->args.k, ptx_u32(6));
-    ptx_val mine = ptx_add(f, first, block), last = ptx_sub(f, blocks, ptx_u32(1));
+    ptx_val block = ptx_and(f, g->tid, WARPS - 1);
+    ptx_val first = ptx_shr(f, g->first_k, 6);
+    ptx_val blocks = ptx_shr(f, g->args.k, 6);
+    ptx_val mine = ptx_add(f, first, block), last = ptx_sub(f, blocks, 1);
     g->scales_at = ptx_address(f, ptx_at(f, g->args.scale, ptx_min(f, mine, last)));
-    ptx_val pair = ptx_shr(f, g->tid, ptx_u32(3));
-    g->scale_column = ptx_shl(f, pair, ptx_u32(1));
-    ptx_val to = ptx_mad(f, block, ptx_u32(SCALES_STRIDE), ptx_mul(f, pair, ptx_u32(8)));
+    ptx_val pair = ptx_shr(f, g->tid, 3);
+    g->scale_column = ptx_shl(f, pair, 1);
+    ptx_val to = ptx_mad(f, block, SCALES_STRIDE, ptx_mul(f, pair, 8));
     g->scales_to = ptx_add(f, to, g->scales_to);
-    ptx_val from = ptx_mad(f, g->warp, ptx_u32(SCALES_STRIDE), ptx_mul(f, g->member, ptx_u32(16)));
+    ptx_val from = ptx_mad(f, g->warp, SCALES_STRIDE, ptx_mul(f, g->member, 16));
     g->scales_from = ptx_add(f, from, g->scales_from);
 }
 
@@ -123,18 +118,18 @@ static void init_rows(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     bool is_vector = g->vector == 8;
-    ptx_val row = is_vector ? ptx_shr(f, g->tid, ptx_u32(2)) : g->warp;
-    ptx_val unit = ptx_and(f, g->lane, ptx_u32(CHUNK / g->vector - 1));
-    g->a_column = is_vector ? ptx_mul(f, unit, ptx_u32(8)) : unit;
-    ptx_val first = ptx_add(f, row, g->first_row), last = ptx_sub(f, g->args.m, ptx_u32(1));
+    ptx_val row = is_vector ? ptx_shr(f, g->tid, 2) : g->warp;
+    ptx_val unit = ptx_and(f, g->lane, CHUNK / g->vector - 1);
+    g->a_column = is_vector ? ptx_mul(f, unit, 8) : unit;
+    ptx_val first = ptx_add(f, row, g->first_row), last = ptx_sub(f, g->args.m, 1);
     for (uint32_t i = 0; i < (is_vector ? 1 : g->groups); i++) {
-        ptx_val mine = ptx_min(f, ptx_add(f, first, ptx_u32(8 * i)), last);
+        ptx_val mine = ptx_min(f, ptx_add(f, first, 8 * i), last);
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, mine, g->args.n));
         g->a_at[i] = ptx_at(f, line, g->a_column);
     }
-    ptx_val to = ptx_mad(f, row, ptx_u32(ROW_BYTES), ptx_mul(f, g->a_column, ptx_u32(2)));
+    ptx_val to = ptx_mad(f, row, ROW_BYTES, ptx_mul(f, g->a_column, 2));
     g->a_to = ptx_add(f, to, g->a_to);
-    ptx_val from = ptx_mad(f, g->quad, ptx_u32(ROW_BYTES), ptx_mul(f, g->member, ptx_u32(8)));
+    ptx_val from = ptx_mad(f, g->quad, ROW_BYTES, ptx_mul(f, g->member, 8));
     g->a_from = ptx_add(f, from, g->a_from);
 }
 
@@ -144,11 +139,11 @@ static void init_rows(transposed_mma *g)
 static void load_codes(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    ptx_val column_bytes = ptx_shr(f, g->args.k, ptx_u32(1));
-    ptx_val first = ptx_add(f, chunk, g->code_column), last = ptx_sub(f, g->args.n, ptx_u32(1));
+    ptx_val column_bytes = ptx_shr(f, g->args.k, 1);
+    ptx_val first = ptx_add(f, chunk, g->code_column), last = ptx_sub(f, g->args.n, 1);
     for (uint32_t i = 0; i < CODES_LOADS; i++) {
         ptx_val words[4];
-        ptx_val column = ptx_min(f, ptx_add(f, first, ptx_u32(i * CHUNK / CODES_LOADS)), last);
+        ptx_val column = ptx_min(f, ptx_add(f, first, i * CHUNK / CODES_LOADS), last);
         ptx_val at = ptx_mad_wide(f, column, column_bytes, g->codes_at);
         ptx_load_vec(f, 4, words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
         for (uint32_t e = 0; e < 4; e++)
@@ -161,12 +156,12 @@ static void load_scales(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
     ptx_val first = ptx_add(f, chunk, g->scale_column);
-    ptx_val scale_bytes = ptx_shr(f, g->args.k, ptx_u32(4));
+    ptx_val scale_bytes = ptx_shr(f, g->args.k, 4);
     for (uint32_t i = 0; i < 2; i++) {
-        ptx_val column = ptx_add(f, first, ptx_u32(i));
+        ptx_val column = ptx_add(f, first, i);
         ptx_val at = ptx_mad_wide(f, column, scale_bytes, g->scales_at);
         ptx_val in_bounds = ptx_lt(f, column, g->args.n);
-        ptx_set(f, g->scales[i], ptx_f32(0));
+        ptx_set(f, g->scales[i], 0);
         PTX_WHEN (f, in_bounds) {
             ptx_set(f, g->scales[i], ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, at), PTX_NC));
         }
@@ -178,7 +173,7 @@ static void load_rows(transposed_mma *g, ptx_val chunk)
     ptx_fn *f = g->f;
     ptx_val in_bounds = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
     for (uint32_t i = 0; i < g->loads; i++)
-        ptx_set(f, g->a[i], ptx_u32(0));
+        ptx_set(f, g->a[i], 0);
     if (g->vector == 8) {
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[0], chunk), PTX_U32), words[4];
         PTX_WHEN (f, in_bounds) {
@@ -204,7 +199,7 @@ static void on_threads_of_rows(transposed_mma *g, void (*what)(transposed_mma *g
         what(g, of);
         return;
     }
-    PTX_IF (g->f, ptx_lt(g->f, g->tid, ptx_u32(threads))) {
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, threads)) {
         what(g, of);
     }
 }
@@ -213,7 +208,7 @@ static void on_threads_of_rows(transposed_mma *g, void (*what)(transposed_mma *g
 static void load_columns(transposed_mma *g, ptx_val chunk)
 {
     load_codes(g, chunk);
-    PTX_IF (g->f, ptx_lt(g->f, g->tid, ptx_u32(THREADS / 2))) {
+    PTX_IF (g->f, ptx_lt(g->f, g->tid, THREADS / 2)) {
         load_scales(g, chunk);
     }
     on_threads_of_rows(g, load_rows, chunk);
@@ -256,7 +251,7 @@ static void store_columns(transposed_mma *g)
     ptx_val to = ptx_add(f, g->codes_to, g->buffer);
     for (uint32_t i = 0; i < CODES_LOADS; i++)
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, i * CODES_BYTES / CODES_LOADS), g->codes[i], PTX_PLAIN);
-    PTX_IF (f, ptx_lt(f, g->tid, ptx_u32(THREADS / 2))) {
+    PTX_IF (f, ptx_lt(f, g->tid, THREADS / 2)) {
         store_scales(g);
     }
     on_threads_of_rows(g, store_rows, g->buffer);
@@ -270,7 +265,7 @@ static void merge_columns(const transposed_mma *g, ptx_val first, ptx_val second
     ptx_fn *f = g->f;
     enum { FIRST_OR_SECOND = 0xCA /* c ? b : a, of (c, b, a) */ };
     ptx_val low_halves = ptx_u32(0x0f0f0f0f);
-    ptx_val up = ptx_shl(f, second, ptx_u32(4)), down = ptx_shr(f, first, ptx_u32(4));
+    ptx_val up = ptx_shl(f, second, 4), down = ptx_shr(f, first, 4);
     merged[g->is_high_first ? 1 : 0] = ptx_lop3(f, low_halves, first, up, FIRST_OR_SECOND);
     merged[g->is_high_first ? 0 : 1] = ptx_lop3(f, low_halves, down, second, FIRST_OR_SECOND);
 }
@@ -381,8 +376,8 @@ static ptx_val total_of(const transposed_mma *g, ptx_val column)
 {
     ptx_fn *f = g->f;
     const uint32_t columns = g->columns_of_sums;
-    ptx_val parity = ptx_and(f, column, ptx_u32(columns));
-    return ptx_at(f, g->total, ptx_div(f, parity, ptx_u32(columns / g->total_words)));
+    ptx_val parity = ptx_and(f, column, columns);
+    return ptx_at(f, g->total, ptx_div(f, parity, columns / g->total_words));
 }
 
 /* Adds the total so far to the sums. */
@@ -404,10 +399,10 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
     const uint32_t columns = g->columns_of_sums, last = columns - CHUNK * g->args.split_k;
-    PTX_IF (f, ptx_eq(f, ptx_and(f, chunk, ptx_u32(last)), ptx_u32(last))) {
+    PTX_IF (f, ptx_eq(f, ptx_and(f, chunk, last), last)) {
         ptx_rarely(f);
-        PTX_IF (f, ptx_ge(f, chunk, ptx_u32(columns))) {
-            add_total(g, total_of(g, ptx_xor(f, chunk, ptx_u32(columns))));
+        PTX_IF (f, ptx_ge(f, chunk, columns)) {
+            add_total(g, total_of(g, ptx_xor(f, chunk, columns)));
         }
         /* The sums become the total, and restart at 0. */
         ptx_val total = total_of(g, chunk);
@@ -416,7 +411,7 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
                 ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
                               PTX_PLAIN);
                 for (uint32_t e = 0; e < 4; e++)
-                    ptx_set(f, g->sum[i][group][e], ptx_f32(0));
+                    ptx_set(f, g->sum[i][group][e], 0);
             }
         }
     }
@@ -425,7 +420,7 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
 /* The first column of the thread block's part. */
 static ptx_val first_chunk(const transposed_mma *g)
 {
-    return g->args.split_k == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), ptx_u32(CHUNK));
+    return g->args.split_k == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), CHUNK);
 }
 
 /* Adds the total to the last sums, where there is one. */
@@ -434,10 +429,10 @@ static void add_last_total(transposed_mma *g)
     ptx_fn *f = g->f;
     const uint32_t columns = g->columns_of_sums, stride = CHUNK * g->args.split_k;
     ptx_val start = first_chunk(g);
-    PTX_IF (f, ptx_lt(f, ptx_add(f, start, ptx_u32(columns - stride)), g->args.n)) {
+    PTX_IF (f, ptx_lt(f, ptx_add(f, start, columns - stride), g->args.n)) {
         ptx_rarely(f);
-        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, ptx_u32(stride - 1)), start);
-        add_total(g, total_of(g, ptx_sub(f, past_last, ptx_u32(columns))));
+        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, stride - 1), start);
+        add_total(g, total_of(g, ptx_sub(f, past_last, columns)));
     }
 }
 
@@ -455,11 +450,11 @@ static void multiply_columns(transposed_mma *g)
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
         load_columns(g, start);
     }
-    PTX_FOR (f, chunk, start, g->args.n, ptx_u32(stride)) {
+    PTX_FOR (f, chunk, start, g->args.n, stride) {
         ptx_main_loop(f);
         store_columns(g);
         ptx_barrier(f);
-        ptx_val next = ptx_add(f, chunk, ptx_u32(stride));
+        ptx_val next = ptx_add(f, chunk, stride);
         PTX_IF (f, ptx_lt(f, next, g->args.n)) {
             load_columns(g, next);
         }
@@ -482,10 +477,10 @@ static void init_thread(transposed_mma *g)
     g->tid = ptx_tid_x(f);
     g->lane = ptx_laneid(f);
     g->warp = ptx_warpid_x(f);
-    g->quad = ptx_shr(f, g->lane, ptx_u32(2));
-    g->member = ptx_and(f, g->lane, ptx_u32(3));
-    g->first_k = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(TILE_K));
-    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(8 * g->groups));
+    g->quad = ptx_shr(f, g->lane, 2);
+    g->member = ptx_and(f, g->lane, 3);
+    g->first_k = ptx_mul(f, ptx_ctaid_x(f), TILE_K);
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), 8 * g->groups);
 }
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
@@ -494,14 +489,14 @@ static void init_thread(transposed_mma *g)
 static void store_tile(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val mine = ptx_mad(f, g->warp, ptx_u32(WARP_K), g->first_k);
-    ptx_val k = ptx_mad(f, g->quad, ptx_u32(LANE_K), mine);
+    ptx_val mine = ptx_mad(f, g->warp, WARP_K, g->first_k);
+    ptx_val k = ptx_mad(f, g->quad, LANE_K, mine);
     ptx_val has_k = ptx_lt(f, k, g->args.k);
-    ptx_val first = ptx_mad(f, g->member, ptx_u32(2), g->first_row);
+    ptx_val first = ptx_mad(f, g->member, 2, g->first_row);
     for (uint32_t group = 0; group < g->groups; group++) {
         for (uint32_t odd = 0; odd < 2; odd++) {
             ptx_val words[FRAGMENTS];
-            ptx_val row = ptx_add(f, first, ptx_u32(8 * group + odd));
+            ptx_val row = ptx_add(f, first, 8 * group + odd);
             ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.k));
             ptx_val at = ptx_cast_ptr(f, ptx_at(f, line, k), PTX_U32);
             for (uint32_t i = 0; i < FRAGMENTS; i++)
@@ -577,9 +572,9 @@ void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
     /* The table, then two stages. */
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
     uint32_t table_bytes = nf4_pairs_layout(&g.pairs, start);
-    g.codes_to = ptx_add(f, start, ptx_u32(table_bytes));
-    g.scales_to = ptx_add(f, g.codes_to, ptx_u32(CODES_BYTES));
-    g.a_to = ptx_add(f, g.scales_to, ptx_u32(SCALES_BYTES));
+    g.codes_to = ptx_add(f, start, table_bytes);
+    g.scales_to = ptx_add(f, g.codes_to, CODES_BYTES);
+    g.a_to = ptx_add(f, g.scales_to, SCALES_BYTES);
     g.codes_from = g.codes_to;
     g.scales_from = g.scales_to;
     g.a_from = g.a_to;

@@ -66,20 +66,20 @@ static ptx_val word_at(const wide *g, ptx_val address, uint32_t words)
 static void init_loads(wide *g)
 {
     ptx_fn *f = g->f;
-    ptx_val row = ptx_and(f, g->lane, ptx_u32(7)), piece = ptx_shr(f, g->lane, ptx_u32(3));
-    ptx_val half = ptx_shr(f, piece, ptx_u32(1)), fours = ptx_and(f, piece, ptx_u32(1));
-    ptx_val along = ptx_mad(f, half, ptx_u32(BLOCK_K / 2), ptx_shl(f, fours, ptx_u32(2)));
+    ptx_val row = ptx_and(f, g->lane, 7), piece = ptx_shr(f, g->lane, 3);
+    ptx_val half = ptx_shr(f, piece, 1), fours = ptx_and(f, piece, 1);
+    ptx_val along = ptx_mad(f, half, BLOCK_K / 2, ptx_shl(f, fours, 2));
     ptx_val first = ptx_add(f, g->first_row, row);
     for (uint32_t i = 0; i < g->tile_m / 8; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, first, ptx_u32(8 * i)), g->args.m);
+        ptx_val at = tail_clamp(f, ptx_add(f, first, 8 * i), g->args.m);
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
         g->a_at[i] = ptx_at(f, line, along);
     }
-    ptx_val mine = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
-    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), words = ptx_shr(f, g->args.k, ptx_u32(3));
-    ptx_val column = ptx_add(f, g->tile, mine), start = ptx_shl(f, side, ptx_u32(2));
+    ptx_val mine = ptx_and(f, g->lane, CODE_COLUMNS - 1);
+    ptx_val side = ptx_shr(f, g->lane, 4), words = ptx_shr(f, g->args.k, 3);
+    ptx_val column = ptx_add(f, g->tile, mine), start = ptx_shl(f, side, 2);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
-        ptx_val at = tail_clamp(f, ptx_add(f, column, ptx_u32(i * CODE_COLUMNS)), g->args.n);
+        ptx_val at = tail_clamp(f, ptx_add(f, column, i * CODE_COLUMNS), g->args.n);
         ptx_val line = ptx_at(f, ptx_cast_ptr(f, g->args.packed, PTX_U32), ptx_mul_wide(f, at, words));
         g->codes_at[i] = ptx_at(f, line, start);
     }
@@ -97,18 +97,18 @@ static void layout_shared(wide *g, ptx_val tid)
     ptx_fn *f = g->f;
     const uint32_t bytes = 4 * STRIDE;
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales = ptx_add(f, g->shared, ptx_u32(g->k_warps * stage_bytes(g)));
-    ptx_val a = ptx_mad(f, g->k_warp, ptx_u32(stage_bytes(g)), g->shared);
-    ptx_val w = ptx_add(f, a, ptx_u32(bytes * g->tile_m));
-    ptx_val lane_row = ptx_shr(f, g->lane, ptx_u32(3)), lane_column = ptx_and(f, g->lane, ptx_u32(7));
-    g->a_to = ptx_mad(f, lane_column, ptx_u32(bytes), ptx_mad(f, lane_row, ptx_u32(16), a));
-    g->a_from = ptx_mad(f, lane_row, ptx_u32(bytes), a);
-    g->w_from = ptx_mad(f, lane_column, ptx_u32(bytes), w);
-    g->scales_from = ptx_mad(f, lane_column, ptx_u32(4 * SCALES_STRIDE), g->scales);
-    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4)), column = ptx_and(f, g->lane, ptx_u32(CODE_COLUMNS - 1));
-    g->w_to = ptx_mad(f, column, ptx_u32(bytes), ptx_mad(f, side, ptx_u32(4 * DEPTH / 2), w));
+    g->scales = ptx_add(f, g->shared, g->k_warps * stage_bytes(g));
+    ptx_val a = ptx_mad(f, g->k_warp, stage_bytes(g), g->shared);
+    ptx_val w = ptx_add(f, a, bytes * g->tile_m);
+    ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
+    g->a_to = ptx_mad(f, lane_column, bytes, ptx_mad(f, lane_row, 16, a));
+    g->a_from = ptx_mad(f, lane_row, bytes, a);
+    g->w_from = ptx_mad(f, lane_column, bytes, w);
+    g->scales_from = ptx_mad(f, lane_column, 4 * SCALES_STRIDE, g->scales);
+    ptx_val side = ptx_shr(f, g->lane, 4), column = ptx_and(f, g->lane, CODE_COLUMNS - 1);
+    g->w_to = ptx_mad(f, column, bytes, ptx_mad(f, side, 4 * DEPTH / 2, w));
     if (g->is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, g->scales, ptx_u32(g->tile_n * 4 * SCALES_STRIDE)), tid);
+        nf4_nested_fill(&g->args.nested, ptx_add(f, g->scales, g->tile_n * 4 * SCALES_STRIDE), tid);
 }
 
 /* ---- into shared memory
@@ -118,12 +118,12 @@ static void layout_shared(wide *g, ptx_val tid)
 static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
 {
     ptx_fn *f = g->f;
-    ptx_val lane = ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1));
-    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), ptx_u32(2));
-    ptx_val early = ptx_and(f, word, ptx_u32(7));
+    ptx_val lane = ptx_and(f, g->lane, SCALE_LANES - 1);
+    ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), 2);
+    ptx_val early = ptx_and(f, word, 7);
     ptx_val first = ptx_as(f, PTX_S32, ptx_sub(f, lane, early));
-    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, count), ptx_s32(SCALE_LANES)) {
-        PTX_IF (f, ptx_ge(f, i, ptx_s32(0))) {
+    PTX_FOR (f, i, first, ptx_as(f, PTX_S32, count), SCALE_LANES) {
+        PTX_IF (f, ptx_ge(f, i, 0)) {
             ptx_val x = ptx_load_hint(f, ptx_at(f, at, i), PTX_NC);
             ptx_store(f, ptx_at(f, to, i), x);
         }
@@ -134,12 +134,12 @@ static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
 static void stage_nested_scales(wide *g, ptx_val first)
 {
     ptx_fn *f = g->f;
-    ptx_val count = ptx_sub(f, g->blocks, first), side = ptx_shr(f, g->lane, ptx_u32(4));
-    ptx_val mine = ptx_mad(f, g->k_warp, ptx_u32(2), side);
-    ptx_val to = ptx_mad(f, mine, ptx_u32(4 * SCALES_STRIDE), g->scales);
-    ptx_val lane = ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1));
+    ptx_val count = ptx_sub(f, g->blocks, first), side = ptx_shr(f, g->lane, 4);
+    ptx_val mine = ptx_mad(f, g->k_warp, 2, side);
+    ptx_val to = ptx_mad(f, mine, 4 * SCALES_STRIDE, g->scales);
+    ptx_val lane = ptx_and(f, g->lane, SCALE_LANES - 1);
     for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
-        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, ptx_u32(i)));
+        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i));
         ptx_val line = ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks);
         nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
                         SCALE_LANES, lane, word_at(g, to, i * SCALES_STRIDE));
@@ -149,13 +149,13 @@ static void stage_nested_scales(wide *g, ptx_val first)
 static void stage_scales(wide *g, ptx_val first)
 {
     ptx_fn *f = g->f;
-    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), ptx_u32(SCALES));
-    ptx_val side = ptx_shr(f, g->lane, ptx_u32(4));
-    ptx_val mine = ptx_mad(f, g->k_warp, ptx_u32(2), side);
-    ptx_val to = ptx_mad(f, mine, ptx_u32(4 * SCALES_STRIDE), g->scales);
-    ptx_val start = ptx_shl(f, ptx_and(f, g->lane, ptx_u32(SCALE_LANES - 1)), ptx_u32(2));
+    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), SCALES);
+    ptx_val side = ptx_shr(f, g->lane, 4);
+    ptx_val mine = ptx_mad(f, g->k_warp, 2, side);
+    ptx_val to = ptx_mad(f, mine, 4 * SCALES_STRIDE, g->scales);
+    ptx_val start = ptx_shl(f, ptx_and(f, g->lane, SCALE_LANES - 1), 2);
     for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
-        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, ptx_u32(i)));
+        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i));
         ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks));
         ptx_val at = ptx_at(f, line, first), into = word_at(g, to, i * SCALES_STRIDE);
         PTX_IF (f, g->has_aligned_scales) {
@@ -177,7 +177,7 @@ static void decode(const wide *g, ptx_val word, ptx_val out[8])
     ptx_fn *f = g->f;
     for (uint32_t i = 0; i < 8; i++) {
         uint32_t nibble = g->is_high_first ? i ^ 1 : i;
-        ptx_val lane = nibble == 0 ? word : ptx_shr(f, word, ptx_u32(4 * nibble));
+        ptx_val lane = nibble == 0 ? word : ptx_shr(f, word, 4 * nibble);
         out[i] = ptx_shfl_idx(f, g->value, lane);
     }
 }
@@ -202,7 +202,7 @@ static void stage_round(wide *g, const ptx_val a_at[], ptx_val words[MOST_COLUMN
 static void multiply_round(wide *g)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, at, ptx_u32(0), ptx_u32(4 * DEPTH), ptx_u32(16)) {
+    PTX_FOR (f, at, ptx_u32(0), 4 * DEPTH, 16) {
         ptx_val x[MOST_ROWS][4], w[4];
         ptx_val a = ptx_add(f, g->a_from, at), b = ptx_add(f, g->w_from, at);
         for (uint32_t r = 0; r < g->rows; r++)
@@ -221,14 +221,14 @@ static void multiply_block(wide *g, ptx_val number, ptx_val scales)
 {
     ptx_fn *f = g->f;
     ptx_val words[MOST_COLUMNS][4], a_at[MOST_ROWS];
-    ptx_val k = ptx_shl(f, number, ptx_u32(6)), word = ptx_shl(f, number, ptx_u32(3));
+    ptx_val k = ptx_shl(f, number, 6), word = ptx_shl(f, number, 3);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++)
         ptx_load_vec(f, 4, words[i], ptx_at(f, g->codes_at[i], word), PTX_NC | PTX_NO_ALLOCATE);
     for (uint32_t i = 0; i < g->tile_m / 8; i++)
         a_at[i] = ptx_at(f, g->a_at[i], k);
     for (uint32_t r = 0; r < g->rows; r++)
         for (uint32_t c = 0; c < g->columns; c++)
-            ptx_set(f, g->partial[r][c], ptx_f32(0));
+            ptx_set(f, g->partial[r][c], 0);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         stage_round(g, a_at, words, round);
         ptx_warp_barrier(f);
@@ -251,15 +251,15 @@ static void multiply(wide *g)
             g->partial[r][c] = ptx_declare(f, PTX_F32);
         }
     }
-    PTX_FOR (f, first, ptx_u32(0), g->blocks, ptx_u32(SCALES)) {
+    PTX_FOR (f, first, 0, g->blocks, SCALES) {
         (g->is_nested ? stage_nested_scales : stage_scales)(g, first);
         ptx_barrier(f);
-        ptx_val until = ptx_min(f, ptx_add(f, first, ptx_u32(SCALES)), g->blocks);
+        ptx_val until = ptx_min(f, ptx_add(f, first, SCALES), g->blocks);
         ptx_val start = ptx_add(f, first, g->k_warp);
-        ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, ptx_u32(2)));
-        PTX_FOR (f, number, start, until, ptx_u32(g->k_warps)) {
+        ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, 2));
+        PTX_FOR (f, number, start, until, g->k_warps) {
             ptx_main_loop(f);
-            multiply_block(g, number, ptx_mad(f, number, ptx_u32(4), scales));
+            multiply_block(g, number, ptx_mad(f, number, 4, scales));
         }
         ptx_barrier(f);
     }
@@ -271,10 +271,10 @@ static void store_sums(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t stride = g->tile_n + SUMS_PAD;
-    ptx_val mine = ptx_mad(f, g->k_warp, ptx_u32(4 * stride * g->tile_m), g->shared);
-    ptx_val row = ptx_shr(f, g->lane, ptx_u32(3)), column = ptx_and(f, g->lane, ptx_u32(7));
-    ptx_val line = ptx_mad(f, row, ptx_u32(4 * stride), mine);
-    ptx_val to = ptx_mad(f, column, ptx_u32(4), line);
+    ptx_val mine = ptx_mad(f, g->k_warp, 4 * stride * g->tile_m, g->shared);
+    ptx_val row = ptx_shr(f, g->lane, 3), column = ptx_and(f, g->lane, 7);
+    ptx_val line = ptx_mad(f, row, 4 * stride, mine);
+    ptx_val to = ptx_mad(f, column, 4, line);
     for (uint32_t r = 0; r < g->rows; r++)
         for (uint32_t c = 0; c < g->columns; c++)
             ptx_store(f, word_at(g, to, r * LANE_ROWS * stride + c * LANE_COLUMNS), g->sum[r][c]);
@@ -285,14 +285,14 @@ static void store_tile(wide *g, ptx_val tid)
 {
     ptx_fn *f = g->f;
     const uint32_t stride = g->tile_n + SUMS_PAD, rows_apart = g->k_warps * WARP_LANES / g->tile_n;
-    ptx_val in_tile = ptx_and(f, tid, ptx_u32(g->tile_n - 1)), row = ptx_div(f, tid, ptx_u32(g->tile_n));
-    ptx_val line = ptx_mad(f, row, ptx_u32(4 * stride), g->shared);
-    ptx_val from = ptx_mad(f, in_tile, ptx_u32(4), line);
+    ptx_val in_tile = ptx_and(f, tid, g->tile_n - 1), row = ptx_div(f, tid, g->tile_n);
+    ptx_val line = ptx_mad(f, row, 4 * stride, g->shared);
+    ptx_val from = ptx_mad(f, in_tile, 4, line);
     ptx_val column = ptx_add(f, g->tile, in_tile), first = ptx_add(f, g->first_row, row);
     ptx_val has_column = ptx_lt(f, column, g->args.n), to = ptx_at(f, g->args.out, column);
     for (uint32_t r = 0; r < g->tile_m; r += rows_apart) {
         ptx_val sum = shared_sum(f, word_at(g, from, r * stride), g->k_warps, 4 * g->tile_m * stride);
-        ptx_val at = ptx_add(f, first, ptx_u32(r)), has_row = ptx_lt(f, at, g->args.m);
+        ptx_val at = ptx_add(f, first, r), has_row = ptx_lt(f, at, g->args.m);
         ptx_val row_at = ptx_at(f, to, ptx_mul_wide(f, at, g->args.c_stride));
         PTX_WHEN (f, ptx_and(f, has_row, has_column)) {
             ptx_store(f, row_at, sum);
@@ -323,9 +323,9 @@ static void init_warp(wide *g)
         bits[i] = ptx_number(PTX_F32, nf4_values[i % 16]).bits;
     g->lane = ptx_laneid(f);
     g->k_warp = ptx_warpid_x(f);
-    g->tile = ptx_mul(f, ptx_ctaid_x(f), ptx_u32(g->tile_n));
-    g->first_row = ptx_mul(f, ptx_ctaid_y(f), ptx_u32(g->tile_m));
-    g->blocks = ptx_shr(f, g->args.k, ptx_u32(6));
+    g->tile = ptx_mul(f, ptx_ctaid_x(f), g->tile_n);
+    g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m);
+    g->blocks = ptx_shr(f, g->args.k, 6);
     g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
     if (!g->is_nested)
         g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);

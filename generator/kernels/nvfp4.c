@@ -14,15 +14,15 @@ enum { NAN_MARKS = 0x40004000 };
  * is 0: so codes with the other sign give 0. */
 static ptx_val magnitudes(ptx_fn *f, ptx_val selector)
 {
-    return ptx_prmt(f, ptx_u32(0x03020100), ptx_u32(0x0c080604), selector);
+    return ptx_prmt(f, ptx_u32(0x03020100), 0x0c080604, selector);
 }
 
 nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word)
 {
     nvfp4_bytes bytes;
-    ptx_val flipped = ptx_xor(f, word, ptx_u32(0x88888888));
-    ptx_val word_high = ptx_shr(f, word, ptx_u32(16));
-    ptx_val flipped_high = ptx_shr(f, flipped, ptx_u32(16));
+    ptx_val flipped = ptx_xor(f, word, 0x88888888);
+    ptx_val word_high = ptx_shr(f, word, 16);
+    ptx_val flipped_high = ptx_shr(f, flipped, 16);
     bytes.positive[0] = magnitudes(f, word);
     bytes.negative[0] = magnitudes(f, flipped);
     bytes.positive[1] = magnitudes(f, word_high);
@@ -33,9 +33,9 @@ nvfp4_bytes nvfp4_split(ptx_fn *f, ptx_val word)
 /* 128 + positive - negative in each byte borrows nothing from the next. */
 ptx_val nvfp4_signed(ptx_fn *f, const nvfp4_bytes *bytes, uint32_t half)
 {
-    ptx_val raised = ptx_or(f, bytes->positive[half], ptx_u32(0x80808080));
+    ptx_val raised = ptx_or(f, bytes->positive[half], 0x80808080);
     ptx_val difference = ptx_sub(f, raised, bytes->negative[half]);
-    return ptx_xor(f, difference, ptx_u32(0x80808080));
+    return ptx_xor(f, difference, 0x80808080);
 }
 
 void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4])
@@ -64,12 +64,12 @@ static wide_scales widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
         scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
         return scales;
     }
-    ptx_val spread = ptx_prmt(f, raw, ptx_u32(0), ptx_u32(0x1404));
-    ptx_val moved = ptx_shr(f, spread, ptx_u32(1));
-    ptx_val magnitude = ptx_and(f, moved, ptx_u32(0x3f803f80));
-    ptx_val bits = ptx_lop3(f, spread, ptx_u32(0x80008000), magnitude, 0xEA); /* (a & b) | c */
+    ptx_val spread = ptx_prmt(f, raw, 0, 0x1404);
+    ptx_val moved = ptx_shr(f, spread, 1);
+    ptx_val magnitude = ptx_and(f, moved, 0x3f803f80);
+    ptx_val bits = ptx_lop3(f, spread, 0x80008000, magnitude, 0xEA); /* (a & b) | c */
     scales.pair = ptx_as(f, PTX_F16X2, bits);
-    scales.marks = ptx_add(f, magnitude, ptx_u32(0x00800080));
+    scales.marks = ptx_add(f, magnitude, 0x00800080);
     return scales;
 }
 
@@ -80,8 +80,8 @@ ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
     ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, scales.pair, factor));
     if (has_sm_89)
         return scaled;
-    ptx_val marked = ptx_and(f, scales.marks, ptx_u32(NAN_MARKS)); /* the highest exponent bits of two f16 */
-    ptx_val spread = ptx_mul(f, ptx_shr(f, marked, ptx_u32(14)), ptx_u32(0x7fff));
+    ptx_val marked = ptx_and(f, scales.marks, NAN_MARKS); /* the highest exponent bits of two f16 */
+    ptx_val spread = ptx_mul(f, ptx_shr(f, marked, 14), 0x7fff);
     return ptx_or(f, scaled, spread);
 }
 
@@ -109,31 +109,31 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     g.k = ptx_param(f, PTX_U32, "k");
     g.l = ptx_param(f, PTX_U32, "l");
     ptx_val given = ptx_param(f, PTX_U32, "b_rows");
-    ptx_val is_default = ptx_eq(f, given, ptx_u32(0));
-    g.b_rows = ptx_select(f, is_default, ptx_u32(128), given);
+    ptx_val is_default = ptx_eq(f, given, 0);
+    g.b_rows = ptx_select(f, is_default, 128, given);
     if (g.has_alpha)
         g.alpha = ptx_param(f, PTX_F32, "alpha");
     g.tid = ptx_tid_x(f);
     g.lane = ptx_laneid(f);
     g.warp = ptx_warpid_x(f);
-    g.slice = ptx_and(f, g.warp, ptx_u32(g.k_warps - 1));
-    g.row_bytes = ptx_cvt(f, PTX_U64, ptx_shr(f, g.k, ptx_u32(1)));
+    g.slice = ptx_and(f, g.warp, g.k_warps - 1);
+    g.row_bytes = ptx_cvt(f, PTX_U64, ptx_shr(f, g.k, 1));
     g.first_batch = ptx_ctaid_y(f);
     g.batches = ptx_special(f, PTX_NCTAID_Y);
     if (g.is_tiled) {
         /* A row of tiles has the scales of 128 rows. */
         g.tiles = scale_tiles_down(f, g.m);
-        ptx_val across = scale_tiles_across(f, ptx_shr(f, g.k, ptx_u32(4)));
-        g.tile_row_bytes = ptx_mul_wide(f, across, ptx_u32(SCALE_TILE_BYTES));
+        ptx_val across = scale_tiles_across(f, ptx_shr(f, g.k, 4));
+        g.tile_row_bytes = ptx_mul_wide(f, across, SCALE_TILE_BYTES);
     }
     /* Shares differ by no more than what is loaded together, however many rows a pass has: memory's work is even. */
     const uint32_t together = is_simt || g.is_tiled ? g.neighbours : 1;
-    ptx_val all = g.is_tiled ? ptx_mul(f, g.tiles, ptx_u32(SCALE_TILE_ROWS)) : g.m;
+    ptx_val all = g.is_tiled ? ptx_mul(f, g.tiles, SCALE_TILE_ROWS) : g.m;
     ptx_val blocks = ptx_nctaid_x(f);
-    ptx_val raised = ptx_add(f, all, ptx_sub(f, blocks, ptx_u32(1)));
+    ptx_val raised = ptx_add(f, all, ptx_sub(f, blocks, 1));
     ptx_val share = ptx_div(f, raised, blocks);
     if (together > 1)
-        share = ptx_and(f, ptx_add(f, share, ptx_u32(together - 1)), ptx_u32(~(together - 1)));
+        share = ptx_and(f, ptx_add(f, share, together - 1), ~(together - 1));
     ptx_val thread_block = ptx_ctaid_x(f);
     g.first = ptx_mul(f, thread_block, share);
     g.end = ptx_min(f, ptx_add(f, g.first, share), all);
@@ -147,9 +147,9 @@ uint32_t nvfp4_pass_rows(const nvfp4_rows *g)
 
 void nvfp4_start_pass(nvfp4_rows *g, ptx_val first)
 {
-    ptx_val of_rows = ptx_shr(g->f, g->warp, ptx_u32(lanes_log2(g->k_warps)));
+    ptx_val of_rows = ptx_shr(g->f, g->warp, lanes_log2(g->k_warps));
     g->first_of_pass = first;
-    g->first_of_warp = ptx_mad(g->f, of_rows, ptx_u32(g->rows), first);
+    g->first_of_warp = ptx_mad(g->f, of_rows, g->rows, first);
 }
 
 void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *of), void *of)
@@ -164,11 +164,11 @@ void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *
             ptx_val tile = ptx_mul_wide(f, g->batch, scale_tiles_down(f, g->b_rows));
             g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_mul(f, tile, g->tile_row_bytes));
         } else {
-            g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, ptx_u32(3)));
+            g->sfb_at = ptx_add(f, ptx_address(f, g->sfb), ptx_shr(f, byte, 3));
         }
         if (begin)
             begin(of);
-        PTX_FOR (f, first, g->first, g->end, ptx_u32(nvfp4_pass_rows(g))) {
+        PTX_FOR (f, first, g->first, g->end, nvfp4_pass_rows(g)) {
             nvfp4_start_pass(g, first);
             pass(of);
         }
@@ -183,13 +183,13 @@ ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length)
         ptx_val in_matrix = ptx_lt(f, scale_tiles_row(f, g->first_of_warp), g->m);
         has_rows = ptx_and(f, has_rows, in_matrix);
     }
-    return ptx_select(f, has_rows, length, ptx_u32(0));
+    return ptx_select(f, has_rows, length, 0);
 }
 
 ptx_val nvfp4_decodes(const nvfp4_rows *g)
 {
     ptx_val is_first = ptx_eq(g->f, g->first_of_pass, g->first);
-    ptx_val is_long = ptx_gt(g->f, g->k, ptx_u32(NVFP4_DEPTH));
+    ptx_val is_long = ptx_gt(g->f, g->k, NVFP4_DEPTH);
     return ptx_or(g->f, is_first, is_long);
 }
 
@@ -197,29 +197,29 @@ ptx_val nvfp4_decodes(const nvfp4_rows *g)
 static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
 {
     ptx_fn *f = g->f;
-    ptx_val together = ptx_and(f, place, ptx_u32(~(g->neighbours - 1)));
-    ptx_val tile = ptx_shr(f, together, ptx_u32(7));
-    ptx_val in_tile = ptx_and(f, together, ptx_u32(SCALE_TILE_ROWS - 1));
+    ptx_val together = ptx_and(f, place, ~(g->neighbours - 1));
+    ptx_val tile = ptx_shr(f, together, 7);
+    ptx_val in_tile = ptx_and(f, together, SCALE_TILE_ROWS - 1);
     ptx_val index = ptx_mad_wide(f, g->batch, g->tiles, ptx_cvt(f, PTX_U64, tile));
     ptx_val from = ptx_mul(f, index, g->tile_row_bytes);
-    ptx_val byte = ptx_mad_wide(f, in_tile, ptx_u32(SCALE_TILE_BLOCKS), from);
+    ptx_val byte = ptx_mad_wide(f, in_tile, SCALE_TILE_BLOCKS, from);
     return ptx_add(f, ptx_address(f, g->sfa), byte);
 }
 
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales)
 {
     ptx_fn *f = g->f;
-    ptx_val present = ptx_min(f, row, ptx_sub(f, g->end, ptx_u32(1)));
+    ptx_val present = ptx_min(f, row, ptx_sub(f, g->end, 1));
     ptx_val of_matrix = present;
     if (g->is_tiled) {
-        ptx_val last = ptx_sub(f, g->m, ptx_u32(1));
+        ptx_val last = ptx_sub(f, g->m, 1);
         of_matrix = ptx_min(f, scale_tiles_row(f, present), last);
     }
     ptx_val index = ptx_mad_wide(f, g->batch, g->m, ptx_cvt(f, PTX_U64, of_matrix));
     ptx_val byte = ptx_mul(f, index, g->row_bytes);
     *codes = ptx_add(f, ptx_address(f, g->a), byte);
-    *scales = g->is_tiled ? tiled_scales(g, present)
-                          : ptx_add(f, ptx_address(f, g->sfa), ptx_shr(f, byte, ptx_u32(3)));
+    *scales =
+        g->is_tiled ? tiled_scales(g, present) : ptx_add(f, ptx_address(f, g->sfa), ptx_shr(f, byte, 3));
 }
 
 ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint32_t blocks)
@@ -227,10 +227,10 @@ ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint
     ptx_fn *f = g->f;
     const uint32_t groups = SCALE_TILE_BLOCKS / blocks; /* in a tile */
     if (!g->is_tiled)
-        return ptx_mad_wide(f, group, ptx_u32(blocks), scales);
-    ptx_val tile = ptx_shr(f, group, ptx_u32(lanes_log2(groups)));
-    ptx_val from = ptx_mad_wide(f, tile, ptx_u32(SCALE_TILE_BYTES), scales);
-    return ptx_mad_wide(f, ptx_and(f, group, ptx_u32(groups - 1)), ptx_u32(blocks), from);
+        return ptx_mad_wide(f, group, blocks, scales);
+    ptx_val tile = ptx_shr(f, group, lanes_log2(groups));
+    ptx_val from = ptx_mad_wide(f, tile, SCALE_TILE_BYTES, scales);
+    return ptx_mad_wide(f, ptx_and(f, group, groups - 1), blocks, from);
 }
 
 void nvfp4_start_row(nvfp4_rows *g, uint32_t r)
@@ -252,11 +252,11 @@ ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r)
 {
     ptx_fn *f = g->f;
     if (g->is_hardware)
-        return ptx_mul(f, g->sum[r], ptx_f32(4));
+        return ptx_mul(f, g->sum[r], 4);
     if (g->has_sm_89)
         return g->sum[r];
-    ptx_val marked = ptx_and(f, g->marks[r], ptx_u32(NAN_MARKS));
-    ptx_val is_nan = ptx_ne(f, marked, ptx_u32(0));
+    ptx_val marked = ptx_and(f, g->marks[r], NAN_MARKS);
+    ptx_val is_nan = ptx_ne(f, marked, 0);
     return ptx_select(f, is_nan, ptx_bits(PTX_F32, 0x7fffffff), g->sum[r]);
 }
 
@@ -285,17 +285,17 @@ static void join_warps(const nvfp4_rows *g, const ptx_val sums[], const ptx_val 
     ptx_val partial = ptx_shared(f, PTX_F32, NVFP4_WARPS * g->rows, 16);
     ptx_val mine[4];
     for (uint32_t i = 0; i < count; i++)
-        mine[i] = ptx_at(f, partial, ptx_mad(f, g->warp, ptx_u32(g->rows), row_in_warp[i]));
+        mine[i] = ptx_at(f, partial, ptx_mad(f, g->warp, g->rows, row_in_warp[i]));
     PTX_WHEN (f, is_first) {
         for (uint32_t i = 0; i < count; i++)
             ptx_store(f, mine[i], sums[i]);
     }
     ptx_barrier(f);
-    ptx_val is_here = ptx_lt(f, g->tid, ptx_u32(nvfp4_pass_rows(g)));
+    ptx_val is_here = ptx_lt(f, g->tid, nvfp4_pass_rows(g));
     PTX_IF (f, is_here) {
-        ptx_val of_warps = ptx_shr(f, g->tid, ptx_u32(lanes_log2(g->rows)));
-        ptx_val in_warps = ptx_and(f, g->tid, ptx_u32(g->rows - 1));
-        ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, ptx_u32(g->k_warps * g->rows), in_warps));
+        ptx_val of_warps = ptx_shr(f, g->tid, lanes_log2(g->rows));
+        ptx_val in_warps = ptx_and(f, g->tid, g->rows - 1);
+        ptx_val from = ptx_at(f, partial, ptx_mad(f, of_warps, g->k_warps * g->rows, in_warps));
         ptx_val total = shared_sum(f, from, g->k_warps, 4 * g->rows);
         store_sum(g, total, ptx_add(f, g->first_of_pass, g->tid), is_here);
     }

@@ -83,22 +83,22 @@ static void store_block(gemv *g, const ptx_val word[2], ptx_val at)
 static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
 {
     ptx_fn *f = g->of.f;
-    PTX_FOR (f, chunk, g->of.tid, chunks, ptx_u32(NVFP4_THREADS)) {
+    PTX_FOR (f, chunk, g->of.tid, chunks, NVFP4_THREADS) {
         ptx_side_loop(f);
         ptx_val word[4];
         ptx_val index = ptx_add(f, first, chunk);
-        ptx_val from = ptx_mad_wide(f, index, ptx_u32(16), g->of.b_at);
+        ptx_val from = ptx_mad_wide(f, index, 16, g->of.b_at);
         ptx_load_vec(f, 4, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, from), PTX_NC);
         ptx_val scales_from = nvfp4_scales_at(&g->of, g->of.sfb_at, index, 2);
         ptx_val raw = ptx_load_as(f, PTX_U32, ptx_pointer(f, PTX_GLOBAL, PTX_U16, scales_from), PTX_NC);
-        ptx_val half = ptx_shr(f, chunk, ptx_u32(3));
-        ptx_val in_half = ptx_and(f, chunk, ptx_u32(HALF_CHUNKS - 1));
-        ptx_val half_at = ptx_mad(f, half, ptx_u32(HALF_BYTES), g->shared);
-        ptx_val at = ptx_mad(f, in_half, ptx_u32(16), half_at);
+        ptx_val half = ptx_shr(f, chunk, 3);
+        ptx_val in_half = ptx_and(f, chunk, HALF_CHUNKS - 1);
+        ptx_val half_at = ptx_mad(f, half, HALF_BYTES, g->shared);
+        ptx_val at = ptx_mad(f, in_half, 16, half_at);
         ptx_val to = shared_at(f, PTX_U32, at, ZERO_BYTES);
         for (uint32_t block = 0; block < 2; block++)
             store_block(g, &word[2 * block], ptx_at_bytes(f, to, BLOCK_BYTES * block));
-        ptx_val scales_at = ptx_mad(f, in_half, ptx_u32(4), half_at);
+        ptx_val scales_at = ptx_mad(f, in_half, 4, half_at);
         ptx_store(f, shared_at(f, PTX_U32, scales_at, ZERO_BYTES + SCALES_AT),
                   nvfp4_vector_scales(f, g->of.has_sm_89, raw));
     }
@@ -231,18 +231,17 @@ static uint32_t scales_apart(const gemv *g)
 static void find_rows(gemv *g, const nvfp4_rows *pass)
 {
     ptx_fn *f = g->of.f;
-    ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
-    ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
-    ptx_val chunk = ptx_mad(f, upper, ptx_u32(8), odd);
-    ptx_val chunk_at = ptx_mul(f, chunk, ptx_u32(16));
-    ptx_val code_offset =
-        ptx_mad_wide(f, g->of.slice, ptx_u32(NVFP4_SUPER_CODES / 2), ptx_cvt(f, PTX_U64, chunk_at));
-    ptx_val half_at = ptx_mul_wide(f, upper, ptx_u32(scales_apart(g) / 2));
-    ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, ptx_u32(scales_apart(g)), half_at);
+    ptx_val upper = ptx_shr(f, g->in_group, 1);
+    ptx_val odd = ptx_and(f, g->in_group, 1);
+    ptx_val chunk = ptx_mad(f, upper, 8, odd);
+    ptx_val chunk_at = ptx_mul(f, chunk, 16);
+    ptx_val code_offset = ptx_mad_wide(f, g->of.slice, NVFP4_SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
+    ptx_val half_at = ptx_mul_wide(f, upper, scales_apart(g) / 2);
+    ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, scales_apart(g), half_at);
     ptx_val row = ptx_add(f, pass->first_of_warp, g->first_row);
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val codes, scales;
-        nvfp4_find_row(pass, r == 0 ? row : ptx_add(f, row, ptx_u32(row_after(g, r))), &codes, &scales);
+        nvfp4_find_row(pass, r == 0 ? row : ptx_add(f, row, row_after(g, r)), &codes, &scales);
         ptx_set(f, g->of.a_at[r], ptx_add(f, codes, code_offset));
         ptx_set(f, g->of.sfa_at[r], ptx_add(f, scales, scale_offset));
     }
@@ -280,10 +279,10 @@ static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pas
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        ptx_add_to(f, g->of.a_at[r], ptx_u64(g->of.k_warps * NVFP4_SUPER_CODES / 2));
-        ptx_add_to(f, g->of.sfa_at[r], ptx_u64(g->of.k_warps * scales_apart(g)));
+        ptx_add_to(f, g->of.a_at[r], g->of.k_warps * NVFP4_SUPER_CODES / 2);
+        ptx_add_to(f, g->of.sfa_at[r], g->of.k_warps * scales_apart(g));
     }
-    ptx_val next = ptx_add(f, super, ptx_u32(g->of.k_warps));
+    ptx_val next = ptx_add(f, super, g->of.k_warps);
     ptx_val is_last = ptx_ge(f, next, g->supers);
     ptx_val goes_on = ptx_and(f, is_last, g->has_more);
     PTX_IF (f, goes_on) {
@@ -301,14 +300,14 @@ static void multiply_chunk(gemv *g, ptx_val first, ptx_val supers, const nvfp4_r
     ptx_val zero[4];
     for (uint32_t i = 0; i < 4; i++)
         zero[i] = ptx_var(f, g->of.is_hardware ? ptx_f32(0) : ptx_s32(0));
-    PTX_FOR (f, super, g->of.slice, supers, ptx_u32(g->of.k_warps)) {
+    PTX_FOR (f, super, g->of.slice, supers, g->of.k_warps) {
         ptx_main_loop(f);
         ptx_val block_at[2], scales[STEPS][NVFP4_MOST_ROWS];
         for (uint32_t i = 0; i < 2; i++) {
             ptx_val at = ptx_mad(f, super, g->block_step[i], g->block_at[i]);
             block_at[i] = shared_at(f, PTX_B32, at, 0);
         }
-        ptx_val of_super = ptx_mad(f, super, ptx_u32(SUPER_BYTES), g->scales_at);
+        ptx_val of_super = ptx_mad(f, super, SUPER_BYTES, g->scales_at);
         ptx_val scales_at = shared_at(f, PTX_U32, of_super, 0);
         for (uint32_t s = 0; s < STEPS; s++) {
             ptx_val of_b = ptx_as(f, PTX_F16X2, ptx_load(f, ptx_at_bytes(f, scales_at, 8 * s)));
@@ -337,9 +336,9 @@ static void end_rows(gemv *g)
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         ptx_val own = nvfp4_finish(&g->of, r);
         sum[r] = ptx_reduce_lanes(f, PTX_OP_ADD, 4, own);
-        row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, ptx_u32(row_after(g, r)));
+        row_in_warp[r] = r == 0 ? g->first_row : ptx_add(f, g->first_row, row_after(g, r));
     }
-    ptx_val is_first = ptx_eq(f, g->in_group, ptx_u32(0));
+    ptx_val is_first = ptx_eq(f, g->in_group, 0);
     nvfp4_store_sums(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
 }
 
@@ -350,19 +349,19 @@ static void multiply_rows(void *of)
     for (uint32_t r = 0; r < 2 * g->tiles; r++)
         nvfp4_start_row(&g->of, r);
     nvfp4_rows next_pass = g->of;
-    nvfp4_start_pass(&next_pass, ptx_add(f, g->of.first_of_pass, ptx_u32(nvfp4_pass_rows(&g->of))));
-    g->has_more = ptx_ne(f, nvfp4_share_of_warp(&next_pass, ptx_u32(1)), ptx_u32(0));
-    PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
+    nvfp4_start_pass(&next_pass, ptx_add(f, g->of.first_of_pass, nvfp4_pass_rows(&g->of)));
+    g->has_more = ptx_ne(f, nvfp4_share_of_warp(&next_pass, ptx_u32(1)), 0);
+    PTX_FOR (f, first, 0, g->of.k, NVFP4_DEPTH) {
         ptx_val left = ptx_sub(f, g->of.k, first);
-        ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
-        ptx_val first_chunk = ptx_shr(f, first, ptx_u32(5));
+        ptx_val codes = ptx_min(f, left, NVFP4_DEPTH);
+        ptx_val first_chunk = ptx_shr(f, first, 5);
         PTX_IF (f, nvfp4_decodes(&g->of)) {
             ptx_barrier(f);
-            decode_vector(g, first_chunk, ptx_shr(f, codes, ptx_u32(5)));
+            decode_vector(g, first_chunk, ptx_shr(f, codes, 5));
             ptx_barrier(f);
         }
-        ptx_val first_super = ptx_shr(f, first, ptx_u32(9));
-        ptx_val supers = ptx_shr(f, codes, ptx_u32(9));
+        ptx_val first_super = ptx_shr(f, first, 9);
+        ptx_val supers = ptx_shr(f, codes, 9);
         multiply_chunk(g, first_super, nvfp4_share_of_warp(&g->of, supers), &next_pass);
     }
     end_rows(g);
@@ -372,22 +371,22 @@ static void multiply_rows(void *of)
 static void init_offsets(gemv *g)
 {
     ptx_fn *f = g->of.f;
-    ptx_val upper = ptx_shr(f, g->in_group, ptx_u32(1));
-    ptx_val odd = ptx_and(f, g->in_group, ptx_u32(1));
-    ptx_val half_at = ptx_mad(f, upper, ptx_u32(HALF_BYTES), g->shared);
-    ptx_val own = ptx_mad(f, odd, ptx_u32(16), half_at);
-    ptx_val zeros = ptx_add(f, g->shared, ptx_u32(ZERO_APART));
-    ptx_val column = ptx_shl(f, g->in_group, ptx_u32(1));
+    ptx_val upper = ptx_shr(f, g->in_group, 1);
+    ptx_val odd = ptx_and(f, g->in_group, 1);
+    ptx_val half_at = ptx_mad(f, upper, HALF_BYTES, g->shared);
+    ptx_val own = ptx_mad(f, odd, 16, half_at);
+    ptx_val zeros = ptx_add(f, g->shared, ZERO_APART);
+    ptx_val column = ptx_shl(f, g->in_group, 1);
     for (uint32_t i = 0; i < 2; i++) {
-        ptx_val of_block = i == 0 ? column : ptx_add(f, column, ptx_u32(1));
+        ptx_val of_block = i == 0 ? column : ptx_add(f, column, 1);
         ptx_val owns = ptx_eq(f, of_block, g->group);
-        ptx_val there = ptx_add(f, own, ptx_u32(ZERO_BYTES + BLOCK_BYTES * i));
+        ptx_val there = ptx_add(f, own, ZERO_BYTES + BLOCK_BYTES * i);
         g->block_at[i] = ptx_select(f, owns, there, zeros);
-        g->block_step[i] = ptx_select(f, owns, ptx_u32(SUPER_BYTES), ptx_u32(0));
+        g->block_step[i] = ptx_select(f, owns, ptx_u32(SUPER_BYTES), 0);
     }
-    ptx_val scales = ptx_mad(f, odd, ptx_u32(4), half_at);
-    g->scales_at = ptx_add(f, scales, ptx_u32(ZERO_BYTES + SCALES_AT));
-    g->half_shift = ptx_shl(f, odd, ptx_u32(4));
+    ptx_val scales = ptx_mad(f, odd, 4, half_at);
+    g->scales_at = ptx_add(f, scales, ZERO_BYTES + SCALES_AT);
+    g->half_shift = ptx_shl(f, odd, 4);
 }
 
 uint32_t nvfp4_mma_shared_bytes(uint32_t depth)
@@ -399,15 +398,15 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     gemv g = {.of = nvfp4_init(f, v)};
     g.tiles = g.of.rows / 16;
-    g.group = ptx_shr(f, g.of.lane, ptx_u32(2));
-    g.in_group = ptx_and(f, g.of.lane, ptx_u32(3));
-    g.first_row = g.of.is_tiled ? ptx_shl(f, g.group, ptx_u32(1)) : g.group;
+    g.group = ptx_shr(f, g.of.lane, 2);
+    g.in_group = ptx_and(f, g.of.lane, 3);
+    g.first_row = g.of.is_tiled ? ptx_shl(f, g.group, 1) : g.group;
     g.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
-    g.supers = ptx_shr(f, g.of.k, ptx_u32(9));
+    g.supers = ptx_shr(f, g.of.k, 9);
     init_offsets(&g);
     /* The zeros that lanes read which own no part of a column. */
-    ptx_val is_here = ptx_lt(f, g.of.tid, ptx_u32(ZERO_BYTES / 16));
-    ptx_val at = ptx_mad(f, g.of.tid, ptx_u32(16), g.shared);
+    ptx_val is_here = ptx_lt(f, g.of.tid, ZERO_BYTES / 16);
+    ptx_val at = ptx_mad(f, g.of.tid, 16, g.shared);
     PTX_WHEN (f, is_here) {
         ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);

@@ -53,7 +53,7 @@ static bool is_narrow(const gemv *g)
 static void load_codes(gemv *g, ptx_val codes, ptx_val group, int hints, ptx_val word[])
 {
     ptx_fn *f = g->of.f;
-    ptx_val at = ptx_mad_wide(f, group, ptx_u32(g->lane_codes / 2), codes);
+    ptx_val at = ptx_mad_wide(f, group, g->lane_codes / 2, codes);
     ptx_load_vec(f, (int)g->words, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), hints);
 }
 
@@ -83,14 +83,14 @@ static void load_rows(gemv *g, ptx_val group, piece p[])
     ptx_val word[NVFP4_MOST_ROWS];
     for (uint32_t r = 0; r < g->of.rows; r++)
         load_codes(g, g->of.a_at[r], group, hints, p[r].word);
-    ptx_val tile = ptx_shr(f, group, ptx_u32(lanes_log2(groups)));
-    ptx_val at = ptx_mad_wide(f, tile, ptx_u32(SCALE_TILE_BYTES), g->of.sfa_at[0]);
+    ptx_val tile = ptx_shr(f, group, lanes_log2(groups));
+    ptx_val at = ptx_mad_wide(f, tile, SCALE_TILE_BYTES, g->of.sfa_at[0]);
     ptx_load_vec(f, (int)g->of.rows, word, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC);
-    ptx_val bits = ptx_mul(f, ptx_and(f, group, ptx_u32(groups - 1)), ptx_u32(8 * g->blocks));
+    ptx_val bits = ptx_mul(f, ptx_and(f, group, groups - 1), 8 * g->blocks);
     for (uint32_t r = 0; r < g->of.rows; r++) {
         p[r].scales = ptx_shr(f, word[r], bits);
         if (g->blocks == 1)
-            p[r].scales = ptx_and(f, p[r].scales, ptx_u32(0xff));
+            p[r].scales = ptx_and(f, p[r].scales, 0xff);
     }
 }
 
@@ -99,7 +99,7 @@ static void load_rows(gemv *g, ptx_val group, piece p[])
 /* The same address in another step, in shared memory. */
 static ptx_val at_step(gemv *g, ptx_val address, ptx_val step)
 {
-    return shared_at(g->of.f, PTX_U32, ptx_mad(g->of.f, step, ptx_u32(g->step_bytes), address), 0);
+    return shared_at(g->of.f, PTX_U32, ptx_mad(g->of.f, step, g->step_bytes, address), 0);
 }
 
 static void store_codes(gemv *g, const piece *p, ptx_val at)
@@ -128,12 +128,12 @@ static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
     uint32_t iteration = g->of.k_warps * g->unroll;
     ptx_val end = steps;
     if (iteration > 1) {
-        ptx_val raised = ptx_add(f, steps, ptx_u32(iteration - 1));
-        end = ptx_and(f, raised, ptx_u32(~(iteration - 1)));
+        ptx_val raised = ptx_add(f, steps, iteration - 1);
+        end = ptx_and(f, raised, ~(iteration - 1));
     }
-    PTX_FOR (f, step, g->of.warp, end, ptx_u32(NVFP4_WARPS)) {
+    PTX_FOR (f, step, g->of.warp, end, NVFP4_WARPS) {
         ptx_side_loop(f);
-        ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
+        ptx_val group = ptx_mad(f, step, 32, first_group);
         ptx_val present = ptx_min(f, group, g->last_group);
         piece p = load_piece(g, g->of.b_at, g->of.sfb_at, present, PTX_NC);
         ptx_val in_bounds = ptx_le(f, group, g->last_group);
@@ -211,12 +211,12 @@ static void multiply(gemv *g, uint32_t r, const piece *p, const vector_piece *v)
 static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
 {
     ptx_fn *f = g->of.f;
-    PTX_FOR (f, step, g->of.slice, steps, ptx_u32(g->of.k_warps * g->unroll)) {
+    PTX_FOR (f, step, g->of.slice, steps, g->of.k_warps * g->unroll) {
         ptx_main_loop(f);
         piece p[MOST_UNROLL][NVFP4_MOST_ROWS];
-        ptx_val group = ptx_mad(f, step, ptx_u32(32), first_group);
+        ptx_val group = ptx_mad(f, step, 32, first_group);
         for (uint32_t u = 0; u < g->unroll; u++) {
-            ptx_val ahead = u == 0 ? group : ptx_add(f, group, ptx_u32(32 * g->of.k_warps * u));
+            ptx_val ahead = u == 0 ? group : ptx_add(f, group, 32 * g->of.k_warps * u);
             ptx_val present = ptx_min(f, ahead, g->last_group);
             load_rows(g, present, p[u]);
         }
@@ -232,40 +232,47 @@ static void multiply_chunk(gemv *g, ptx_val first_group, ptx_val steps)
     }
 }
 
+/* Where all warps share rows, each lane multiplies only what it has decoded itself, so no warp waits. */
+static void wait_for_warps(gemv *g)
+{
+    if (g->of.k_warps < NVFP4_WARPS)
+        ptx_barrier(g->of.f);
+}
+
 static void multiply_rows(void *of)
 {
     gemv *g = of;
     ptx_fn *f = g->of.f;
     uint32_t shift = g->lane_codes == 32 ? 5 : 4;
     /* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
-    ptx_val offset = ptx_mad(f, g->of.slice, ptx_u32(32), g->of.lane);
+    ptx_val offset = ptx_mad(f, g->of.slice, 32, g->of.lane);
     for (uint32_t r = 0; r < g->of.rows; r++) {
-        ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, ptx_u32(r));
+        ptx_val row = r == 0 ? g->of.first_of_warp : ptx_add(f, g->of.first_of_warp, r);
         nvfp4_find_row(&g->of, row, &g->of.a_at[r], &g->of.sfa_at[r]);
-        ptx_val line = ptx_mad_wide(f, offset, ptx_u32(g->lane_codes / 2), g->of.a_at[r]);
+        ptx_val line = ptx_mad_wide(f, offset, g->lane_codes / 2, g->of.a_at[r]);
         ptx_prefetch_l2(f, ptx_pointer(f, PTX_GLOBAL, PTX_U8, line));
         nvfp4_start_row(&g->of, r);
     }
-    PTX_FOR (f, first, ptx_u32(0), g->of.k, ptx_u32(NVFP4_DEPTH)) {
+    PTX_FOR (f, first, 0, g->of.k, NVFP4_DEPTH) {
         ptx_val left = ptx_sub(f, g->of.k, first);
-        ptx_val codes = ptx_min(f, left, ptx_u32(NVFP4_DEPTH));
-        ptx_val raised = ptx_add(f, codes, ptx_u32(32 * g->lane_codes - 1));
-        ptx_val steps = ptx_shr(f, raised, ptx_u32(shift + 5));
-        ptx_val skipped = ptx_shr(f, first, ptx_u32(shift));
+        ptx_val codes = ptx_min(f, left, NVFP4_DEPTH);
+        ptx_val raised = ptx_add(f, codes, 32 * g->lane_codes - 1);
+        ptx_val steps = ptx_shr(f, raised, shift + 5);
+        ptx_val skipped = ptx_shr(f, first, shift);
         ptx_val first_group = ptx_add(f, skipped, g->of.lane);
         PTX_IF (f, nvfp4_decodes(&g->of)) {
-            ptx_barrier(f);
+            wait_for_warps(g);
             decode_vector(g, first_group, steps);
-            ptx_barrier(f);
+            wait_for_warps(g);
         }
         multiply_chunk(g, first_group, nvfp4_share_of_warp(&g->of, steps));
     }
     for (uint32_t r = 0; r < g->of.rows; r++)
         g->of.sum[r] = nvfp4_finish(&g->of, r);
     lanes_join(f, PTX_OP_ADD, WARP_LANES, g->of.rows, g->of.lane, g->of.sum);
-    ptx_val row_in_warp = ptx_shr(f, g->of.lane, ptx_u32(5 - lanes_log2(g->of.rows)));
-    ptx_val in_row = ptx_and(f, g->of.lane, ptx_u32(32 / g->of.rows - 1));
-    ptx_val is_first = ptx_eq(f, in_row, ptx_u32(0));
+    ptx_val row_in_warp = ptx_shr(f, g->of.lane, 5 - lanes_log2(g->of.rows));
+    ptx_val in_row = ptx_and(f, g->of.lane, 32 / g->of.rows - 1);
+    ptx_val is_first = ptx_eq(f, in_row, 0);
     nvfp4_store_sums(&g->of, &g->of.sum[0], &row_in_warp, 1, is_first);
 }
 
@@ -302,10 +309,10 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.planes = g.of.is_hardware ? 2 * g.blocks : g.blocks;
     g.step_bytes = step_bytes(g.lane_codes, g.of.is_hardware);
     ptx_val shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U8));
-    g.codes = ptx_mad(f, g.of.lane, ptx_u32(16), shared);
-    ptx_val scales = ptx_add(f, shared, ptx_u32(512 * g.planes));
-    g.scales = ptx_mad(f, g.of.lane, ptx_u32(2 * g.blocks), scales);
-    ptx_val groups = ptx_shr(f, g.of.k, ptx_u32(g.lane_codes == 32 ? 5 : 4));
-    g.last_group = ptx_sub(f, groups, ptx_u32(1));
+    g.codes = ptx_mad(f, g.of.lane, 16, shared);
+    ptx_val scales = ptx_add(f, shared, 512 * g.planes);
+    g.scales = ptx_mad(f, g.of.lane, 2 * g.blocks, scales);
+    ptx_val groups = ptx_shr(f, g.of.k, g.lane_codes == 32 ? 5 : 4);
+    g.last_group = ptx_sub(f, groups, 1);
     nvfp4_each_pass(&g.of, NULL, multiply_rows, &g);
 }

@@ -109,9 +109,9 @@ static void store_codes(quantizer *q, ptx_val element, const ptx_val h[MOST_RUN]
     for (uint32_t i = 0; i < q->run; i++)
         code[i] = ptx_as(f, PTX_U32, ptx_fma(f, h[i], raise, ptx_bits(PTX_F32, ROUND)));
     for (uint32_t i = 0; i < q->run; i += 4) {
-        ptx_val low = ptx_prmt(f, code[i], code[i + 1], ptx_u32(0x0040));
-        ptx_val high = ptx_prmt(f, code[i + 2], code[i + 3], ptx_u32(0x0040));
-        words[i / 4] = ptx_prmt(f, low, high, ptx_u32(0x5410));
+        ptx_val low = ptx_prmt(f, code[i], code[i + 1], 0x0040);
+        ptx_val high = ptx_prmt(f, code[i + 2], code[i + 3], 0x0040);
+        words[i / 4] = ptx_prmt(f, low, high, 0x5410);
     }
     ptx_val at = ptx_at(f, q->codes, ptx_add(f, q->first, ptx_cvt(f, PTX_U64, element)));
     at = ptx_cast_ptr(f, at, PTX_U32);
@@ -127,9 +127,9 @@ static void store_codes(quantizer *q, ptx_val element, const ptx_val h[MOST_RUN]
 static void store_scale(quantizer *q, ptx_val block, ptx_val scale)
 {
     ptx_fn *f = q->f;
-    ptx_val before = ptx_shr(f, q->first, ptx_u32(lanes_log2(BLOCK)));
-    ptx_val number = ptx_fma(f, scale, ptx_f32(0), scale);
-    ptx_val bits = ptx_and(f, ptx_as(f, PTX_U32, number), ptx_u32(0xfffffff0));
+    ptx_val before = ptx_shr(f, q->first, lanes_log2(BLOCK));
+    ptx_val number = ptx_fma(f, scale, 0, scale);
+    ptx_val bits = ptx_and(f, ptx_as(f, PTX_U32, number), 0xfffffff0);
     ptx_store(f, ptx_at(f, q->scale, ptx_add(f, before, ptx_cvt(f, PTX_U64, block))),
               ptx_as(f, PTX_F32, bits));
 }
@@ -137,7 +137,7 @@ static void store_scale(quantizer *q, ptx_val block, ptx_val scale)
 static void keep_scale(quantizer *q, ptx_val block, ptx_val scale)
 {
     if (q->has_norm)
-        ptx_store(q->f, shared_at(q->f, PTX_F32, ptx_mad(q->f, block, ptx_u32(4), q->scales), 0), scale);
+        ptx_store(q->f, shared_at(q->f, PTX_F32, ptx_mad(q->f, block, 4, q->scales), 0), scale);
     else
         store_scale(q, block, scale);
 }
@@ -149,13 +149,13 @@ static void quantize_chunk(quantizer *q, const chunk *c, ptx_val element, ptx_va
     widen(q, c, h);
     if (q->has_norm)
         normalise(q, element, in_bounds, h);
-    ptx_val most = find_most(q, h), raise = ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
-    ptx_val lane = ptx_and(f, q->lane, ptx_u32(q->lanes - 1));
+    ptx_val most = find_most(q, h), raise = ptx_mul(f, ptx_rcp_approx(f, most), 127);
+    ptx_val lane = ptx_and(f, q->lane, q->lanes - 1);
     PTX_IF (f, in_bounds) {
         store_codes(q, element, h, raise);
-        PTX_IF (f, ptx_eq(f, lane, ptx_u32(0))) {
-            ptx_val block = ptx_shr(f, element, ptx_u32(lanes_log2(BLOCK)));
-            keep_scale(q, block, ptx_mul(f, most, ptx_f32(1.0f / 127)));
+        PTX_IF (f, ptx_eq(f, lane, 0)) {
+            ptx_val block = ptx_shr(f, element, lanes_log2(BLOCK));
+            keep_scale(q, block, ptx_mul(f, most, 1.0f / 127));
         }
     }
 }
@@ -168,12 +168,12 @@ static void quantize_row(quantizer *q)
     ptx_fn *f = q->f;
     const uint32_t step = THREADS * q->run;
     q->squares = ptx_var(f, ptx_f32(0));
-    PTX_FOR (f, first, ptx_u32(0), q->k, ptx_u32(q->steps * step)) {
+    PTX_FOR (f, first, 0, q->k, q->steps * step) {
         ptx_val element[MOST_STEPS], in_bounds[MOST_STEPS];
         chunk c[MOST_STEPS];
-        element[0] = ptx_mad(f, q->tid, ptx_u32(q->run), first);
+        element[0] = ptx_mad(f, q->tid, q->run, first);
         for (uint32_t s = 0; s < q->steps; s++) {
-            element[s] = s == 0 ? element[0] : ptx_add(f, element[0], ptx_u32(s * step));
+            element[s] = s == 0 ? element[0] : ptx_add(f, element[0], s * step);
             in_bounds[s] = ptx_lt(f, element[s], q->k);
             c[s] = load_chunk(q, element[s], in_bounds[s]);
         }
@@ -200,8 +200,8 @@ static ptx_val find_mean(quantizer *q)
 static ptx_val find_power(quantizer *q)
 {
     ptx_fn *f = q->f;
-    ptx_val start = ptx_mul(f, q->tid, ptx_u32(q->run)), most = ptx_var(f, ptx_sqrt_approx(f, q->eps));
-    PTX_FOR (f, element, start, q->k, ptx_u32(THREADS * q->run)) {
+    ptx_val start = ptx_mul(f, q->tid, q->run), most = ptx_var(f, ptx_sqrt_approx(f, q->eps));
+    PTX_FOR (f, element, start, q->k, THREADS * q->run) {
         chunk c = load_chunk(q, element, ptx_lt(f, element, q->k));
         ptx_val x[MOST_RUN];
         widen(q, &c, x);
@@ -212,9 +212,9 @@ static ptx_val find_power(quantizer *q)
     shared_store_warp(f, q->lane, q->warp, q->most, 0, of_warp);
     ptx_barrier(f);
     ptx_val all = shared_join_warps(f, PTX_OP_MAX, q->most, 0, WARPS);
-    ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, all), ptx_u32(23)));
-    ptx_val biased = ptx_max(f, ptx_sub(f, ptx_s32(2 * BIAS - 1), exponent), ptx_s32(1));
-    return ptx_as(f, PTX_F32, ptx_shl(f, biased, ptx_u32(23)));
+    ptx_val exponent = ptx_as(f, PTX_S32, ptx_shr(f, ptx_as(f, PTX_U32, all), 23));
+    ptx_val biased = ptx_max(f, ptx_sub(f, 2 * BIAS - 1, exponent), 1);
+    return ptx_as(f, PTX_F32, ptx_shl(f, biased, 23));
 }
 
 /* Codes of the row, and the mean; twice where it is out of range. */
@@ -226,11 +226,10 @@ static ptx_val quantize_in_range(quantizer *q)
     PTX_LOOP (f) {
         quantize_row(q);
         ptx_set(f, mean, find_mean(q));
-        ptx_val is_above = ptx_gt(f, mean, ptx_f32(MOST_MEAN)),
-                is_below = ptx_lt(f, mean, ptx_f32(LEAST_MEAN));
+        ptx_val is_above = ptx_gt(f, mean, MOST_MEAN), is_below = ptx_lt(f, mean, LEAST_MEAN);
         ptx_val is_out = ptx_or(f, is_above, is_below);
-        ptx_val is_again = ptx_uniform(f, ptx_and(f, ptx_ne(f, is_first, ptx_u32(0)), is_out));
-        ptx_set(f, is_first, ptx_u32(0));
+        ptx_val is_again = ptx_uniform(f, ptx_and(f, ptx_ne(f, is_first, 0), is_out));
+        ptx_set(f, is_first, 0);
         PTX_IF (f, is_again) {
             ptx_rarely(f);
             ptx_set(f, q->by, find_power(q));
@@ -250,10 +249,10 @@ static void quantize_normalised(quantizer *q)
         quantize_row(q);
         mean = find_mean(q);
     }
-    ptx_val factor = ptx_fma(f, mean, ptx_f32(0), ptx_rsqrt_approx(f, mean)),
-            blocks = ptx_shr(f, q->k, ptx_u32(lanes_log2(BLOCK)));
-    PTX_FOR (f, block, q->tid, blocks, ptx_u32(THREADS)) {
-        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, block, ptx_u32(4), q->scales), 0));
+    ptx_val factor = ptx_fma(f, mean, 0, ptx_rsqrt_approx(f, mean)),
+            blocks = ptx_shr(f, q->k, lanes_log2(BLOCK));
+    PTX_FOR (f, block, q->tid, blocks, THREADS) {
+        ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, block, 4, q->scales), 0));
         store_scale(q, block, ptx_mul(f, scale, factor));
     }
 }
@@ -285,12 +284,12 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     if (q->has_norm) {
         q->warp = ptx_warpid_x(f);
         q->partials = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-        q->most = ptx_add(f, q->partials, ptx_u32(4 * WARPS));
-        q->scales = ptx_add(f, q->most, ptx_u32(4 * WARPS));
+        q->most = ptx_add(f, q->partials, 4 * WARPS);
+        q->scales = ptx_add(f, q->most, 4 * WARPS);
         quantize_normalised(q);
         return;
     }
-    ptx_val thread = ptx_global_thread_x(f), element = ptx_mul(f, thread, ptx_u32(q->run));
+    ptx_val thread = ptx_global_thread_x(f), element = ptx_mul(f, thread, q->run);
     ptx_val in_bounds = ptx_lt(f, element, q->k);
     chunk c = load_chunk(q, element, in_bounds);
     quantize_chunk(q, &c, element, in_bounds);

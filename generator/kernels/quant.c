@@ -25,11 +25,11 @@ static number_slot find_numbers(quant *q)
 {
     ptx_fn *f = q->f;
     uint32_t row_groups = 32 / q->lanes;
-    number_slot slot = {.first = ptx_shr(f, q->first, ptx_u32(lanes_log2(q->group)))};
-    slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, ptx_u32(q->rows - 1));
+    number_slot slot = {.first = ptx_shr(f, q->first, lanes_log2(q->group))};
+    slot.index = q->rows == 1 ? ptx_u32(0) : ptx_and(f, q->lane, q->rows - 1);
     if (row_groups > 1) {
-        ptx_val in_row = ptx_shr(f, q->lane, ptx_u32(lanes_log2(q->lanes)));
-        slot.index = ptx_mad(f, slot.index, ptx_u32(row_groups), in_row);
+        ptx_val in_row = ptx_shr(f, q->lane, lanes_log2(q->lanes));
+        slot.index = ptx_mad(f, slot.index, row_groups, in_row);
     }
     return slot;
 }
@@ -48,7 +48,7 @@ static quant_numbers row_numbers(quant *q, const quant_numbers *kept, uint32_t r
     quant_numbers g = {.at = {{0}}};
     for (int i = 0; i < QUANT_NUMBERS; i++)
         if (kept->at[i].type != PTX_NONE)
-            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], ptx_u32(row), (int)q->rows);
+            g.at[i] = ptx_shfl_idx_in(q->f, kept->at[i], row, (int)q->rows);
     return g;
 }
 
@@ -56,7 +56,7 @@ static quant_numbers row_numbers(quant *q, const quant_numbers *kept, uint32_t r
 static ptx_val reduce_from(quant *q, ptx_op op, ptx_val value, uint32_t distance)
 {
     for (; distance < q->lanes; distance *= 2) {
-        ptx_val taken = ptx_shfl_xor(q->f, value, ptx_u32(distance));
+        ptx_val taken = ptx_shfl_xor(q->f, value, distance);
         value = ptx_op2(q->f, op, value, taken, PTX_HERE);
     }
     return value;
@@ -69,12 +69,12 @@ static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
     ptx_fn *f = q->f;
     uint32_t distance = 1;
     for (uint32_t count = q->rows; count > 1; count /= 2, distance *= 2) {
-        ptx_val bit = ptx_and(f, q->lane, ptx_u32(distance));
-        ptx_val is_odd = ptx_ne(f, bit, ptx_u32(0));
+        ptx_val bit = ptx_and(f, q->lane, distance);
+        ptx_val is_odd = ptx_ne(f, bit, 0);
         for (uint32_t i = 0; i < count / 2; i++) {
             ptx_val kept = ptx_select(f, is_odd, values[2 * i + 1], values[2 * i]);
             ptx_val given = ptx_select(f, is_odd, values[2 * i], values[2 * i + 1]);
-            ptx_val taken = ptx_shfl_xor(f, given, ptx_u32(distance));
+            ptx_val taken = ptx_shfl_xor(f, given, distance);
             values[i] = ptx_op2(f, op, kept, taken, PTX_HERE);
         }
     }
@@ -131,8 +131,8 @@ static void store_numbers(quant *q, const quant_numbers *kept)
     ptx_val at[2];
     for (uint32_t i = 0; i < q->stored; i++)
         at[i] = number_at(q, slot, q->number[i]);
-    ptx_val of_group = ptx_and(q->f, q->lane, ptx_u32(q->lanes - 1));
-    ptx_val is_owner = ptx_lt(q->f, of_group, ptx_u32(q->rows)); /* others own the same ones */
+    ptx_val of_group = ptx_and(q->f, q->lane, q->lanes - 1);
+    ptx_val is_owner = ptx_lt(q->f, of_group, q->rows); /* others own the same ones */
     PTX_WHEN (q->f, is_owner) {
         for (uint32_t i = 0; i < q->stored; i++)
             ptx_store(q->f, at[i], kept->at[i]);
@@ -169,19 +169,19 @@ static tile_row init_row(quant *q, ptx_val start)
 {
     ptx_fn *f = q->f;
     tile_row r = {.start = start};
-    ptx_val lane_start = ptx_mad(f, q->lane, ptx_u32(q->lane_elements), start);
+    ptx_val lane_start = ptx_mad(f, q->lane, q->lane_elements, start);
     for (uint32_t i = 0; i < q->row_steps; i++) {
-        ptx_val past = i == 0 ? lane_start : ptx_add(f, lane_start, ptx_u32(i * q->step_elements));
+        ptx_val past = i == 0 ? lane_start : ptx_add(f, lane_start, i * q->step_elements);
         r.has[i] = ptx_as(f, PTX_S32, ptx_sub(f, q->left, past));
     }
-    r.group = ptx_shr(f, lane_start, ptx_u32(lanes_log2(q->group)));
-    r.group_in_bounds = ptx_gt(f, r.has[0], ptx_s32(0));
+    r.group = ptx_shr(f, lane_start, lanes_log2(q->group));
+    r.group_in_bounds = ptx_gt(f, r.has[0], 0);
     return r;
 }
 
 static ptx_val first_group(quant *q)
 {
-    return ptx_shr(q->f, q->first, ptx_u32(lanes_log2(q->group)));
+    return ptx_shr(q->f, q->first, lanes_log2(q->group));
 }
 
 /* Where a group's number is. */
@@ -210,8 +210,8 @@ static quant_numbers load_numbers_predicated(quant *q, const tile_row *r)
 static void store_numbers_predicated(quant *q, const tile_row *r, const quant_numbers *g)
 {
     ptx_fn *f = q->f;
-    ptx_val slot = ptx_and(f, q->lane, ptx_u32(q->lanes - 1)), at[2];
-    ptx_val is_first = ptx_eq(f, slot, ptx_u32(0));
+    ptx_val slot = ptx_and(f, q->lane, q->lanes - 1), at[2];
+    ptx_val is_first = ptx_eq(f, slot, 0);
     ptx_val stores = ptx_and(f, is_first, r->group_in_bounds);
     for (uint32_t i = 0; i < q->stored; i++)
         at[i] = predicated_number_at(q, r, q->number[i]);
@@ -234,13 +234,13 @@ static void store_codes_predicated(quant *q, const quant_tables *t, const tile_r
                                    quant_elements x)
 {
     ptx_fn *f = q->f;
-    ptx_val byte = ptx_shr(f, r->start, ptx_u32(1));
+    ptx_val byte = ptx_shr(f, r->start, 1);
     ptx_val at = ptx_at(f, quant_packed_at(q), byte);
     for (uint32_t step = 0; step < q->row_steps; step++) {
         ptx_val codes = quant_codes(q, t, g, 0, x[step], q->lane_elements, QUANT_DIVIDE);
         for (uint32_t pair = 0; pair < q->lane_elements / 2; pair++) {
-            ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, ptx_u32(8 * pair));
-            ptx_val in_bounds = ptx_gt(f, r->has[step], ptx_s32((int)(2 * pair)));
+            ptx_val two = pair == 0 ? codes : ptx_shr(f, codes, 8 * pair);
+            ptx_val in_bounds = ptx_gt(f, r->has[step], (int)(2 * pair));
             PTX_WHEN (f, in_bounds) {
                 ptx_store(f, ptx_at_const(f, at, step * q->step_elements / 2 + pair), two);
             }
@@ -279,13 +279,13 @@ static void read_size_arguments(quant *q)
 static void encode_predicated(quant *q, const quant_tables *t, bool makes_numbers)
 {
     ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+    PTX_FOR (f, start, 0, q->left, row_elements(q)) {
         tile_row r = init_row(q, start);
         quant_elements x;
         ptx_val at = ptx_at(f, quant_tile_at(q, q->in), r.start);
         for (uint32_t step = 0; step < q->row_steps; step++) {
             for (uint32_t i = 0; i < q->lane_elements; i++) {
-                ptx_val in_bounds = ptx_gt(f, r.has[step], ptx_s32((int)i));
+                ptx_val in_bounds = ptx_gt(f, r.has[step], (int)i);
                 x[step][i] =
                     quant_load_element(q, ptx_at_const(f, at, step * q->step_elements + i), in_bounds);
             }
@@ -327,7 +327,7 @@ static void encode_full_tile(quant *q, const quant_tables *t, bool makes_numbers
                 ptx_store(f, word_at(q, at, step), codes);
             }
         }
-        ptx_set(f, predicated, ptx_u32(0));
+        ptx_set(f, predicated, 0);
     }
 }
 
@@ -351,7 +351,7 @@ static void emit_codes(ptx_fn *f, const kiln_variant *v, quant_coder coder, bool
         PTX_IF (f, is_full) {
             encode_full_tile(&q, &t, makes_numbers, predicated);
         }
-        ptx_val is_left = ptx_ne(f, predicated, ptx_u32(0));
+        ptx_val is_left = ptx_ne(f, predicated, 0);
         PTX_IF (f, is_left) {
             encode_predicated(&q, &t, makes_numbers);
         }
@@ -412,8 +412,8 @@ static void unpack_step_predicated(quant *q, ptx_val values, const quant_numbers
     ptx_fn *f = q->f;
     for (uint32_t pair = 0; pair < q->lane_elements; pair += 2) {
         ptx_val byte = ptx_var(f, ptx_u32(0));
-        ptx_val has_first = ptx_gt(f, has, ptx_s32((int)pair));
-        ptx_val has_second = ptx_gt(f, has, ptx_s32((int)pair + 1));
+        ptx_val has_first = ptx_gt(f, has, (int)pair);
+        ptx_val has_second = ptx_gt(f, has, (int)pair + 1);
         PTX_WHEN (f, has_first) {
             ptx_set(f, byte, ptx_load_hint(f, ptx_at_const(f, from, pair / 2), PTX_NC));
         }
@@ -427,10 +427,10 @@ static void unpack_step_predicated(quant *q, ptx_val values, const quant_numbers
 static void unpack_predicated(quant *q, ptx_val values)
 {
     ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, row_elements(q)) {
+    PTX_FOR (f, start, 0, q->left, row_elements(q)) {
         tile_row r = init_row(q, start);
         quant_numbers g = load_numbers_predicated(q, &r);
-        ptx_val byte = ptx_shr(f, start, ptx_u32(1));
+        ptx_val byte = ptx_shr(f, start, 1);
         ptx_val from = ptx_at(f, quant_packed_at(q), byte);
         ptx_val to = ptx_at(f, quant_tile_at(q, q->out), start);
         for (uint32_t step = 0; step < q->row_steps; step++)

@@ -47,13 +47,13 @@ static finder find_groups(quant *q)
     ptx_val start = ptx_mul(f, w.first_group, size);
     ptx_val position = ptx_sub(f, q->first, start);
     ptx_val left = ptx_sub(f, size, position);
-    ptx_val left_short = ptx_cvt(f, PTX_U32, ptx_min(f, left, ptx_u64(2 * LARGE_GROUP)));
-    ptx_val position_before_end = ptx_sub(f, ptx_u32(2 * LARGE_GROUP), left_short);
-    ptx_val is_small = ptx_lt(f, size, ptx_u64(LARGE_GROUP));
+    ptx_val left_short = ptx_cvt(f, PTX_U32, ptx_min(f, left, 2 * LARGE_GROUP));
+    ptx_val position_before_end = ptx_sub(f, 2 * LARGE_GROUP, left_short);
+    ptx_val is_small = ptx_lt(f, size, LARGE_GROUP);
     ptx_val position_short = ptx_cvt(f, PTX_U32, position);
     w.position = ptx_select(f, is_small, position_short, position_before_end);
     ptx_val size_short = ptx_cvt(f, PTX_U32, size);
-    ptx_val size_taken = ptx_select(f, is_small, size_short, ptx_u32(2 * LARGE_GROUP));
+    ptx_val size_taken = ptx_select(f, is_small, size_short, 2 * LARGE_GROUP);
     w.inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, size_taken));
     return w;
 }
@@ -64,7 +64,7 @@ static ptx_val group_offset(quant *q, const finder *w, ptx_val offset)
     ptx_fn *f = q->f;
     ptx_val position = ptx_add(f, w->position, offset);
     ptx_val number = ptx_cvt(f, PTX_F32, position);
-    ptx_val middle = ptx_add(f, number, ptx_f32(0.5f));
+    ptx_val middle = ptx_add(f, number, 0.5f);
     return ptx_mul(f, middle, w->inverse);
 }
 
@@ -90,7 +90,7 @@ static quant_numbers load_numbers(quant *q, const finder *w, ptx_val group, ptx_
 static quant_numbers element_numbers(quant *q, const finder *w, ptx_val offset, uint32_t i, ptx_val in_bounds)
 {
     ptx_fn *f = q->f;
-    ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, ptx_f32((float)i), offset);
+    ptx_val exact = i == 0 ? offset : ptx_fma(f, w->inverse, (float)i, offset);
     ptx_val group = ptx_cvt_rzi(f, PTX_U32, exact);
     if (w->kept.at[QUANT_SCALE].type == PTX_NONE)
         return load_numbers(q, w, group, in_bounds);
@@ -114,15 +114,15 @@ static any_step init_step(quant *q, const finder *w, ptx_val tensor, ptx_val sta
 {
     ptx_fn *f = q->f;
     any_step s;
-    ptx_val offset = ptx_mad(f, q->lane, ptx_u32(q->lane_elements), start);
+    ptx_val offset = ptx_mad(f, q->lane, q->lane_elements, start);
     ptx_val has = ptx_as(f, PTX_S32, ptx_sub(f, q->left, offset));
-    s.is_full = ptx_ge(f, has, ptx_s32((int)q->lane_elements));
+    s.is_full = ptx_ge(f, has, (int)q->lane_elements);
     s.tensor = ptx_at(f, quant_tile_at(q, tensor), start);
-    ptx_val byte = ptx_shr(f, start, ptx_u32(1));
+    ptx_val byte = ptx_shr(f, start, 1);
     s.packed = ptx_at(f, quant_packed_at(q), byte);
     ptx_val groups = group_offset(q, w, offset);
     for (uint32_t i = 0; i < q->lane_elements; i++) {
-        s.in_bounds[i] = ptx_gt(f, has, ptx_s32((int)i));
+        s.in_bounds[i] = ptx_gt(f, has, (int)i);
         s.numbers[i] = element_numbers(q, w, groups, i, s.in_bounds[i]);
     }
     return s;
@@ -153,7 +153,7 @@ static void store_lane_codes(quant *q, const any_step *s, ptx_val codes)
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < q->lane_elements; i += 2) {
-            ptx_val two = i == 0 ? codes : ptx_shr(f, codes, ptx_u32(4 * i));
+            ptx_val two = i == 0 ? codes : ptx_shr(f, codes, 4 * i);
             PTX_WHEN (f, s->in_bounds[i]) {
                 ptx_store(f, ptx_at_const(f, s->packed, i / 2), two);
             }
@@ -174,7 +174,7 @@ static ptx_val load_lane_codes(quant *q, const any_step *s)
             PTX_WHEN (f, s->in_bounds[i]) {
                 ptx_set(f, two, ptx_load_hint(f, ptx_at_const(f, s->packed, i / 2), PTX_NC));
             }
-            ptx_mad_to(f, codes, two, ptx_u32(UINT32_C(1) << 4 * i));
+            ptx_mad_to(f, codes, two, UINT32_C(1) << 4 * i);
         }
     }
     return codes;
@@ -207,7 +207,7 @@ static void unpack_step(quant *q, const any_step *s, ptx_val values)
 static void code_steps(quant *q, const finder *w, const quant_tables *tables, ptx_val values)
 {
     ptx_fn *f = q->f;
-    PTX_FOR (f, start, ptx_u32(0), q->left, ptx_u32(q->step_elements)) {
+    PTX_FOR (f, start, 0, q->left, q->step_elements) {
         any_step s = init_step(q, w, tables ? q->in : q->out, start);
         if (tables)
             pack_step(q, &s, tables);
@@ -231,9 +231,9 @@ void quant_any_tiles(quant *q, bool packs)
         else
             values = quant_load_values(q);
         finder w = find_groups(q);
-        ptx_val last = ptx_sub(f, q->left, ptx_u32(1));
+        ptx_val last = ptx_sub(f, q->left, 1);
         ptx_val last_group = ptx_cvt_rzi(f, PTX_U32, group_offset(q, &w, last));
-        PTX_IF (f, ptx_lt(f, last_group, ptx_u32(32))) {
+        PTX_IF (f, ptx_lt(f, last_group, 32)) {
             ptx_val has_group = ptx_le(f, q->lane, last_group);
             w.kept = load_numbers(q, &w, q->lane, has_group);
             code_steps(q, &w, packs ? &tables : NULL, values);
@@ -264,11 +264,11 @@ static share find_share(quant *q)
     ptx_fn *f = q->f;
     share s = {.thread = ptx_tid_x(f), .large = q->wide == PTX_F64 ? 1024 : 2048};
     s.size = group_size(q);
-    s.is_large = ptx_ge(f, s.size, ptx_u64(s.large));
-    ptx_val short_size = ptx_cvt(f, PTX_U32, ptx_min(f, s.size, ptx_u64(s.large)));
-    ptx_val rounded_up = ptx_add(f, short_size, ptx_u32(s.large / 2 - 1));
+    s.is_large = ptx_ge(f, s.size, s.large);
+    ptx_val short_size = ptx_cvt(f, PTX_U32, ptx_min(f, s.size, s.large));
+    ptx_val rounded_up = ptx_add(f, short_size, s.large / 2 - 1);
     ptx_val pairs = ptx_div(f, rounded_up, short_size);
-    s.groups = ptx_shl(f, pairs, ptx_u32(1));
+    s.groups = ptx_shl(f, pairs, 1);
     ptx_val block = ptx_ctaid_x(f);
     s.first_group = ptx_mul_wide(f, block, s.groups);
     s.first = ptx_mul(f, s.first_group, s.size);
@@ -301,7 +301,7 @@ static ptx_val key_mask(quant *q, ptx_val bits)
 {
     ptx_fn *f = q->f;
     bool is_f64 = q->wide == PTX_F64;
-    ptx_val sign = ptx_shr(f, ptx_as(f, is_f64 ? PTX_S64 : PTX_S32, bits), ptx_u32(is_f64 ? 63 : 31));
+    ptx_val sign = ptx_shr(f, ptx_as(f, is_f64 ? PTX_S64 : PTX_S32, bits), is_f64 ? 63 : 31);
     return ptx_or(f, ptx_as(f, is_f64 ? PTX_U64 : PTX_U32, sign), key_number(q, UINT64_C(1) << 63));
 }
 
@@ -330,7 +330,7 @@ static ptx_val float_of(quant *q, ptx_val key)
 static ptx_val lead_of(quant *q, const share *s, ptx_val from)
 {
     ptx_val element = ptx_add(q->f, s->first, from);
-    return ptx_and(q->f, element, ptx_u64(SECTOR_ELEMENTS - 1));
+    return ptx_and(q->f, element, SECTOR_ELEMENTS - 1);
 }
 
 static void keep_elements(quant *q, const share *s)
@@ -340,10 +340,10 @@ static void keep_elements(quant *q, const share *s)
     ptx_val lead = ptx_cvt(f, PTX_U32, lead_of(q, s, ptx_u64(0)));
     ptx_val count = ptx_cvt(f, PTX_U32, s->count);
     ptx_val end = ptx_add(f, count, lead);
-    PTX_FOR (f, from, s->thread, end, ptx_u32(UNROLL * THREADS)) {
+    PTX_FOR (f, from, s->thread, end, UNROLL * THREADS) {
         ptx_val x[UNROLL], in_bounds[UNROLL], element[UNROLL];
         for (uint32_t i = 0; i < UNROLL; i++) {
-            element[i] = ptx_sub(f, i == 0 ? from : ptx_add(f, from, ptx_u32(i * THREADS)), lead);
+            element[i] = ptx_sub(f, i == 0 ? from : ptx_add(f, from, i * THREADS), lead);
             in_bounds[i] = ptx_lt(f, element[i], count); /* before the first it wraps to a huge number */
             x[i] = quant_load_element(q, ptx_at(f, in, element[i]), in_bounds[i]);
         }
@@ -382,18 +382,18 @@ static team find_team(quant *q, const share *s)
 {
     ptx_fn *f = q->f;
     team t;
-    ptx_val quarter = ptx_shr(f, ptx_min(f, s->size, ptx_u64(32 * UNROLL)), ptx_u32(2));
-    ptx_val most_lanes = ptx_max(f, ptx_cvt(f, PTX_U32, quarter), ptx_u32(1));
+    ptx_val quarter = ptx_shr(f, ptx_min(f, s->size, 32 * UNROLL), 2);
+    ptx_val most_lanes = ptx_max(f, ptx_cvt(f, PTX_U32, quarter), 1);
     ptx_val log_small = ptx_bfind(f, most_lanes);
-    ptx_val is_for_block = ptx_ge(f, s->size, ptx_u64(BLOCK_TEAM));
-    t.log = ptx_select(f, is_for_block, ptx_u32(8), log_small);
+    ptx_val is_for_block = ptx_ge(f, s->size, BLOCK_TEAM);
+    t.log = ptx_select(f, is_for_block, 8, log_small);
     t.lanes = ptx_shl(f, ptx_u32(1), t.log);
-    ptx_val mask = ptx_sub(f, t.lanes, ptx_u32(1));
+    ptx_val mask = ptx_sub(f, t.lanes, 1);
     t.position = ptx_and(f, s->thread, mask);
     t.first_group = ptx_shr(f, s->thread, t.log);
     t.teams = ptx_shr(f, ptx_u32(THREADS), t.log);
     for (uint32_t i = 0; i < 5; i++)
-        t.joins[i] = ptx_gt(f, t.lanes, ptx_u32(1u << i));
+        t.joins[i] = ptx_gt(f, t.lanes, 1u << i);
     return t;
 }
 
@@ -413,7 +413,7 @@ static void add_part(quant *q, const share *s, const team *t, ptx_val start, ptx
     ptx_fn *f = q->f;
     ptx_val in = ptx_at(f, ptx_at(f, q->in, s->first), start);
     ptx_val lanes = ptx_cvt(f, PTX_U64, t->lanes);
-    ptx_val stride = ptx_shl(f, lanes, ptx_u32(2));
+    ptx_val stride = ptx_shl(f, lanes, 2);
     ptx_val lead = lead_of(q, s, start);
     ptx_val position = ptx_cvt(f, PTX_U64, t->position);
     ptx_val end = ptx_add(f, size, lead);
@@ -436,7 +436,7 @@ static void add_kept_part(quant *q, const share *s, const team *t, ptx_val start
 {
     ptx_fn *f = q->f;
     ptx_val kept = ptx_at(f, s->kept, ptx_cvt(f, PTX_U32, start));
-    ptx_val stride = ptx_shl(f, t->lanes, ptx_u32(2));
+    ptx_val stride = ptx_shl(f, t->lanes, 2);
     ptx_val end = ptx_cvt(f, PTX_U32, size);
     PTX_FOR (f, from, t->position, end, stride) {
         ptx_val x[UNROLL], element = from;
@@ -474,7 +474,7 @@ static ptx_val reduce_team(quant *q, const team *t, ptx_op op, ptx_val value)
 {
     ptx_fn *f = q->f;
     for (uint32_t i = 0; i < 5; i++) {
-        ptx_val other = ptx_shfl_xor(f, value, ptx_u32(1u << i));
+        ptx_val other = ptx_shfl_xor(f, value, 1u << i);
         ptx_val joined = ptx_op2(f, op, value, other, PTX_HERE);
         value = ptx_select(f, t->joins[i], joined, value);
     }
@@ -485,9 +485,9 @@ static void find_extremes(quant *q, const share *s)
 {
     ptx_fn *f = q->f;
     team t = find_team(q, s);
-    ptx_val in_warp = ptx_and(f, t.position, ptx_u32(31));
-    ptx_val leads = ptx_eq(f, in_warp, ptx_u32(0));
-    PTX_FOR (f, base, ptx_u32(0), s->groups, t.teams) {
+    ptx_val in_warp = ptx_and(f, t.position, 31);
+    ptx_val leads = ptx_eq(f, in_warp, 0);
+    PTX_FOR (f, base, 0, s->groups, t.teams) {
         ptx_val group = ptx_add(f, base, t.first_group);
         ptx_val start = group_start(q, s, group);
         ptx_val end = ptx_min(f, ptx_add(f, start, s->size), s->count);
@@ -514,7 +514,7 @@ static void find_extremes(quant *q, const share *s)
 static void store_scales(quant *q, const share *s)
 {
     ptx_fn *f = q->f;
-    PTX_FOR (f, group, s->thread, s->groups, ptx_u32(THREADS)) {
+    PTX_FOR (f, group, s->thread, s->groups, THREADS) {
         ptx_val start = group_start(q, s, group);
         ptx_val in_bounds = ptx_lt(f, start, s->count);
         PTX_IF (f, in_bounds) {
@@ -565,7 +565,7 @@ static void store_pair(quant *q, const share *s, const quant_tables *t, const pa
 /* Elements from the start of a sector of codes to the thread block's first: U64. */
 static ptx_val lead_of_codes(quant *q, const share *s)
 {
-    return ptx_and(q->f, s->first, ptx_u64(2 * SECTOR_ELEMENTS - 1));
+    return ptx_and(q->f, s->first, 2 * SECTOR_ELEMENTS - 1);
 }
 
 static void store_large_codes(quant *q, const share *s, const quant_tables *t, ptx_val packed)
@@ -574,19 +574,19 @@ static void store_large_codes(quant *q, const share *s, const quant_tables *t, p
     ptx_val in = ptx_at(f, q->in, s->first);
     ptx_val lead = lead_of_codes(q, s);
     ptx_val end = ptx_add(f, s->count, lead);
-    PTX_FOR (f, base, ptx_u64(0), end, ptx_u64(2 * THREADS)) {
+    PTX_FOR (f, base, 0, end, 2 * THREADS) {
         pair p;
-        ptx_val behind = ptx_mad_wide(f, s->thread, ptx_u32(2), base);
+        ptx_val behind = ptx_mad_wide(f, s->thread, 2, base);
         ptx_val first = ptx_sub(f, behind, lead);
-        ptx_val second = ptx_add(f, first, ptx_u64(1));
+        ptx_val second = ptx_add(f, first, 1);
         p.in_bounds[0] = ptx_lt(f, first, s->count);
         p.in_bounds[1] = ptx_lt(f, second, s->count);
         quant_load_pair(q, ptx_at(f, in, first), p.in_bounds, p.x);
         ptx_val is_behind[2] = {ptx_ge(f, first, s->size)};
         is_behind[1] = ptx_ge(f, second, s->size);
         for (int i = 0; i < 2; i++)
-            p.group[i] = ptx_select(f, is_behind[i], ptx_u32(1), ptx_u32(0));
-        p.at = ptx_at(f, packed, ptx_shr(f, first, ptx_u32(1)));
+            p.group[i] = ptx_select(f, is_behind[i], ptx_u32(1), 0);
+        p.at = ptx_at(f, packed, ptx_shr(f, first, 1));
         store_pair(q, s, t, &p);
     }
 }
@@ -598,23 +598,23 @@ static void store_kept_codes(quant *q, const share *s, const quant_tables *t, pt
     ptx_val lead = ptx_cvt(f, PTX_U32, lead_of_codes(q, s));
     ptx_val end = ptx_add(f, count, lead);
     ptx_val inverse = ptx_rcp(f, ptx_cvt(f, PTX_F32, ptx_cvt(f, PTX_U32, s->size)));
-    ptx_val last_group = ptx_sub(f, s->groups, ptx_u32(1));
-    PTX_FOR (f, base, ptx_u32(0), end, ptx_u32(2 * THREADS)) {
+    ptx_val last_group = ptx_sub(f, s->groups, 1);
+    PTX_FOR (f, base, 0, end, 2 * THREADS) {
         pair p;
-        ptx_val behind = ptx_mad(f, s->thread, ptx_u32(2), base);
+        ptx_val behind = ptx_mad(f, s->thread, 2, base);
         ptx_val first = ptx_sub(f, behind, lead);
-        ptx_val second = ptx_add(f, first, ptx_u32(1));
+        ptx_val second = ptx_add(f, first, 1);
         p.in_bounds[0] = ptx_lt(f, first, count);
         p.in_bounds[1] = ptx_lt(f, second, count);
         ptx_val at = ptx_at(f, s->kept, first);
         p.x[0] = load_kept(q, at, p.in_bounds[0]);
         p.x[1] = load_kept(q, ptx_at_const(f, at, 1), p.in_bounds[1]);
-        ptx_val middle = ptx_add(f, ptx_cvt(f, PTX_F32, first), ptx_f32(0.5f));
+        ptx_val middle = ptx_add(f, ptx_cvt(f, PTX_F32, first), 0.5f);
         ptx_val exact[2] = {ptx_mul(f, middle, inverse)};
         exact[1] = ptx_add(f, exact[0], inverse);
         for (int i = 0; i < 2; i++)
             p.group[i] = ptx_min(f, ptx_cvt_rzi(f, PTX_U32, exact[i]), last_group);
-        p.at = ptx_at(f, packed, ptx_shr(f, first, ptx_u32(1)));
+        p.at = ptx_at(f, packed, ptx_shr(f, first, 1));
         store_pair(q, s, t, &p);
     }
 }
@@ -623,11 +623,11 @@ void quant_any_scale(quant *q, bool packs)
 {
     ptx_fn *f = q->f;
     share s = find_share(q);
-    ptx_val is_small = ptx_lt(f, s.size, ptx_u64(s.large));
+    ptx_val is_small = ptx_lt(f, s.size, s.large);
     PTX_IF (f, is_small) {
         keep_elements(q, &s);
     }
-    PTX_FOR (f, group, s.thread, s.groups, ptx_u32(THREADS)) {
+    PTX_FOR (f, group, s.thread, s.groups, THREADS) {
         for (uint32_t i = 0; i < q->stored; i++)
             ptx_store(f, ptx_at(f, s.numbers[i], group), key_number(q, 0));
     }
@@ -638,7 +638,7 @@ void quant_any_scale(quant *q, bool packs)
         ptx_barrier(f);
         q->lane = ptx_laneid(f);
         quant_tables tables = quant_load_tables(q);
-        ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s.first, ptx_u32(1)));
+        ptx_val packed = ptx_at(f, q->packed, ptx_shr(f, s.first, 1));
         PTX_IF (f, s.is_large) {
             store_large_codes(q, &s, &tables, packed);
         }

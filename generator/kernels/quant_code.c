@@ -271,7 +271,7 @@ static void add_code(quant *q, const quant_tables *t, ptx_val r, double lift_of_
         ptx_val sum = ptx_add(f, r, rounder(q, coders[q->coder].shift - lift_of_r));
         ptx_val bits = whole_bits(q, sum);
         if (nibble == 0)
-            *word = excess == 0 ? bits : ptx_sub(f, bits, ptx_u32(excess));
+            *word = excess == 0 ? bits : ptx_sub(f, bits, excess);
         else
             *word = ptx_mad(f, bits, weight, *word);
         return;
@@ -317,9 +317,9 @@ ptx_val quant_load_values(quant *q)
 {
     ptx_fn *f = q->f;
     if (q->coder != QUANT_NF4) {
-        ptx_val code = ptx_and(f, q->lane, ptx_u32(15));
+        ptx_val code = ptx_and(f, q->lane, 15);
         ptx_val value = ptx_cvt(f, PTX_F32, code);
-        return q->coder == QUANT_INT4_SYM ? ptx_sub(f, value, ptx_f32(8)) : value;
+        return q->coder == QUANT_INT4_SYM ? ptx_sub(f, value, 8) : value;
     }
     uint64_t values[32];
     for (int i = 0; i < 32; i++)
@@ -333,7 +333,7 @@ ptx_val quant_value(quant *q, ptx_val values, const quant_numbers *g, ptx_val co
 {
     ptx_fn *f = q->f;
     uint32_t nibble = nibble_of(q, i);
-    ptx_val code = nibble == 0 ? codes : ptx_shr(f, codes, ptx_u32(4 * nibble));
+    ptx_val code = nibble == 0 ? codes : ptx_shr(f, codes, 4 * nibble);
     ptx_val value = ptx_shfl_idx(f, values, code);
     if (q->wide == PTX_F64)
         value = ptx_cvt(f, PTX_F64, value);

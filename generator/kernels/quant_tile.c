@@ -37,8 +37,8 @@ ptx_val quant_find_tile(quant *q)
     q->lane = ptx_laneid(f);
     ptx_val warp = ptx_warpid_x(f);
     ptx_val block = ptx_ctaid_x(f);
-    ptx_val index = ptx_mad(f, block, ptx_u32(QUANT_WARPS), warp);
-    q->first = ptx_mul_wide(f, index, ptx_u32(q->tile_elements));
+    ptx_val index = ptx_mad(f, block, QUANT_WARPS, warp);
+    q->first = ptx_mul_wide(f, index, q->tile_elements);
     return ptx_lt(f, q->first, q->n);
 }
 
@@ -46,10 +46,10 @@ ptx_val quant_find_left(quant *q)
 {
     ptx_fn *f = q->f;
     ptx_val left = ptx_sub(f, q->n, q->first);
-    ptx_val capped = ptx_min(f, left, ptx_u64(q->tile_elements));
+    ptx_val capped = ptx_min(f, left, q->tile_elements);
     q->left = ptx_cvt(f, PTX_U32, capped);
-    q->lane_first = ptx_mad_wide(f, q->lane, ptx_u32(q->lane_elements), q->first);
-    return ptx_eq(f, q->left, ptx_u32(q->tile_elements));
+    q->lane_first = ptx_mad_wide(f, q->lane, q->lane_elements, q->first);
+    return ptx_eq(f, q->left, q->tile_elements);
 }
 
 ptx_val quant_tile_at(quant *q, ptx_val tensor)
@@ -59,7 +59,7 @@ ptx_val quant_tile_at(quant *q, ptx_val tensor)
 
 ptx_val quant_packed_at(quant *q)
 {
-    ptx_val byte = ptx_shr(q->f, q->lane_first, ptx_u32(1));
+    ptx_val byte = ptx_shr(q->f, q->lane_first, 1);
     return ptx_at(q->f, q->packed, byte);
 }
 

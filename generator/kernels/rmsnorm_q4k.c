@@ -73,8 +73,7 @@ static const kiln_rule rules[] = {
 };
 
 /* The shape's shared memory is that of a whole chunk. */
-#define SHARE_BYTES "((batch * select(activation == q8, 80, 272) / 32) * 32 + 16)"
-#define SHARED      "shared_bytes - (chunk - min(k, chunk)) / 64 * " SHARE_BYTES
+#define SHARED "shared_bytes - (chunk - min(k, chunk)) / group_elements * share_bytes"
 
 /* As many thread blocks as give each warp a group of rows, but only as many as fit the device at once: more would only make
  * h again. */
@@ -84,6 +83,8 @@ static const kiln_rule rules[] = {
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
     const linear_geometry g = geometry_of(v);
+    kiln_number(s, v, "group_elements", format_group_elements(g.format));
+    kiln_number(s, v, "share_bytes", g.share_bytes);
     kiln_require(s, g.rows * g.vectors <= 32, "batch rows", "rows times batch is at most 32: registers");
     linear_shape_simt(s, &g);
 }
@@ -114,6 +115,7 @@ const kiln_family rmsnorm_q4k_gemv_family = {
     .args = args,
     .rules = rules,
     .empty = "n == 0",
+    .numbers = "group_elements share_bytes",
     .shape = shape,
     .grid = {GRID},
     .shared_bytes = SHARED,

@@ -109,8 +109,8 @@ static void declare_numbers(rope *r)
 static ptx_val warps_of(rope *r, ptx_val heads)
 {
     const uint32_t of_warp = (uint32_t)WARP_LANES / r->lanes;
-    ptx_val raised = ptx_add(r->f, heads, ptx_u32(of_warp - 1));
-    return ptx_shr(r->f, raised, ptx_u32(lanes_log2(of_warp)));
+    ptx_val raised = ptx_add(r->f, heads, of_warp - 1);
+    return ptx_shr(r->f, raised, lanes_log2(of_warp));
 }
 
 /* One of three for what the warp has. */
@@ -125,19 +125,18 @@ static void find_head(rope *r)
 {
     ptx_fn *f = r->f;
     ptx_val block = ptx_ctaid_y(f), thread = ptx_laneid(f);
-    ptx_val warp = ptx_mad(f, block, ptx_u32(WARPS), ptx_warpid_x(f));
+    ptx_val warp = ptx_mad(f, block, WARPS, ptx_warpid_x(f));
     ptx_val with_q = warps_of(r, r->heads[0]);
     ptx_val with_k = ptx_add(f, with_q, warps_of(r, r->heads[1]));
     r->is_query = ptx_lt(f, warp, with_q);
     r->is_value = ptx_ge(f, warp, with_k);
     ptx_val before = choose(r, ptx_u32(0), with_q, with_k);
-    ptx_val of_warp =
-        ptx_shl(f, ptx_sub(f, warp, before), ptx_u32(lanes_log2((uint32_t)WARP_LANES / r->lanes)));
-    ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, ptx_u32(lanes_log2(r->lanes))));
+    ptx_val of_warp = ptx_shl(f, ptx_sub(f, warp, before), lanes_log2((uint32_t)WARP_LANES / r->lanes));
+    ptx_val head = ptx_add(f, of_warp, ptx_shr(f, thread, lanes_log2(r->lanes)));
     r->head = ptx_cvt(f, PTX_U64, head);
-    r->lane = ptx_and(f, thread, ptx_u32(r->lanes - 1));
+    r->lane = ptx_and(f, thread, r->lanes - 1);
     ptx_val has_head = ptx_lt(f, head, choose(r, r->heads[0], r->heads[1], r->heads[2]));
-    ptx_val has_chunks = ptx_lt(f, r->lane, ptx_u32(r->head_dim / (PARTS * r->elements)));
+    ptx_val has_chunks = ptx_lt(f, r->lane, r->head_dim / (PARTS * r->elements));
     r->in_bounds = ptx_and(f, has_head, has_chunks);
 }
 
@@ -146,18 +145,18 @@ static void find_head(rope *r)
 static void find_chunks(rope *r)
 {
     ptx_fn *f = r->f;
-    ptx_val first = ptx_mul(f, r->lane, ptx_u32(r->elements)), half = ptx_shr(f, r->rotary_dim, ptx_u32(1));
+    ptx_val first = ptx_mul(f, r->lane, r->elements), half = ptx_shr(f, r->rotary_dim, 1);
     ptx_val has_pairs = ptx_lt(f, first, half), moved = ptx_add(f, first, half);
     for (uint32_t part = 0; part < PARTS; part++) {
-        ptx_val chunk = ptx_add(f, first, ptx_u32(part * r->head_dim / PARTS));
+        ptx_val chunk = ptx_add(f, first, part * r->head_dim / PARTS);
         if (r->is_halves) {
             r->chunk[part] = ptx_select(f, has_pairs, part == 0 ? first : moved, part == 0 ? moved : chunk);
             r->is_rotated[part] = has_pairs;
-            r->pair[part] = ptx_add(f, first, ptx_u32(part * r->elements / PARTS));
+            r->pair[part] = ptx_add(f, first, part * r->elements / PARTS);
         } else {
             r->chunk[part] = chunk;
             r->is_rotated[part] = ptx_lt(f, chunk, r->rotary_dim);
-            r->pair[part] = ptx_shr(f, chunk, ptx_u32(1));
+            r->pair[part] = ptx_shr(f, chunk, 1);
         }
     }
 }
@@ -210,7 +209,7 @@ static ptx_val polynomial(ptx_fn *f, const float terms[TERMS], ptx_val x)
 {
     ptx_val sum = ptx_f32(terms[0]);
     for (int i = 1; i < TERMS; i++)
-        sum = ptx_fma(f, sum, x, ptx_f32(terms[i]));
+        sum = ptx_fma(f, sum, x, terms[i]);
     return sum;
 }
 
@@ -218,7 +217,7 @@ static ptx_val polynomial(ptx_fn *f, const float terms[TERMS], ptx_val x)
 static ptx_val flip_sign(ptx_fn *f, ptx_val x, ptx_val flip)
 {
     ptx_val bits = ptx_as(f, PTX_U32, x);
-    return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, ptx_u32(0x80000000), 0x78)); /* a ^ (b & c) */
+    return ptx_as(f, PTX_F32, ptx_lop3(f, bits, flip, 0x80000000, 0x78)); /* a ^ (b & c) */
 }
 
 /* Of an angle of turn * 2^-64 full turns, U64, so that angles wrap as they should. F32, each within 2^-22 of the exact one. */
@@ -230,19 +229,19 @@ static turn_values turn_evaluate(ptx_fn *f, ptx_val turn)
 {
     ptx_val parts[2];
     ptx_unpack(f, PTX_U32, 2, parts, turn);
-    ptx_val raised = ptx_add(f, parts[1], ptx_u32(EIGHTH)); /* the quadrant is in bits 30 and 31 */
-    ptx_val in_quadrant = ptx_and(f, raised, ptx_u32(2 * EIGHTH - 1));
-    ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, ptx_u32(EIGHTH)));
-    ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), ptx_f32(1.0f / EIGHTH));
+    ptx_val raised = ptx_add(f, parts[1], EIGHTH); /* the quadrant is in bits 30 and 31 */
+    ptx_val in_quadrant = ptx_and(f, raised, 2 * EIGHTH - 1);
+    ptx_val rest = ptx_as(f, PTX_S32, ptx_sub(f, in_quadrant, EIGHTH));
+    ptx_val z = ptx_mul(f, ptx_cvt(f, PTX_F32, rest), 1.0f / EIGHTH);
     ptx_val square = ptx_mul(f, z, z);
     ptx_val sine = ptx_mul(f, polynomial(f, sine_terms, square), z);
     ptx_val cosine = polynomial(f, cosine_terms, square);
-    ptx_val odd = ptx_and(f, raised, ptx_u32(2 * EIGHTH));
-    ptx_val is_odd = ptx_ne(f, odd, ptx_u32(0));
+    ptx_val odd = ptx_and(f, raised, 2 * EIGHTH);
+    ptx_val is_odd = ptx_ne(f, odd, 0);
     ptx_val before = ptx_select(f, is_odd, sine, cosine);
     ptx_val after = ptx_select(f, is_odd, cosine, sine);
     turn_values values = {.sine = flip_sign(f, after, raised)};
-    values.cosine = flip_sign(f, before, ptx_add(f, raised, ptx_u32(2 * EIGHTH)));
+    values.cosine = flip_sign(f, before, ptx_add(f, raised, 2 * EIGHTH));
     return values;
 }
 
@@ -257,7 +256,7 @@ static table make_table(rope *r)
     ptx_fn *f = r->f;
     table t = {.cosines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16)};
     t.sines = ptx_shared(f, PTX_F32, r->head_dim / 2, 16);
-    ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, ptx_u32(1));
+    ptx_val pair = ptx_tid_x(f), pairs = ptx_shr(f, r->rotary_dim, 1);
     PTX_IF (f, ptx_lt(f, pair, pairs)) {
         ptx_val position = ptx_load_as(f, PTX_U32, ptx_at(f, r->positions, r->token), PTX_NC);
         ptx_val frequency = ptx_load_hint(f, ptx_at(f, r->frequencies, pair), PTX_NC);
@@ -355,12 +354,12 @@ static ptx_val make_scale(rope *r, ptx_val at, ptx_val in_bounds)
     for (uint32_t i = 0; i < PARTS * r->elements; i++)
         most = ptx_max(f, ptx_as(f, PTX_U32, ptx_abs(f, r->x[i])), most);
     most = ptx_as(f, PTX_F32, ptx_reduce_lanes(f, PTX_OP_MAX, (int)r->lanes, most));
-    ptx_val scale = ptx_mul(f, most, ptx_f32(1.0f / 127));
-    ptx_val is_first = ptx_eq(f, r->lane, ptx_u32(0));
+    ptx_val scale = ptx_mul(f, most, 1.0f / 127);
+    ptx_val is_first = ptx_eq(f, r->lane, 0);
     PTX_WHEN (f, ptx_and(f, is_first, in_bounds)) {
         ptx_store(f, at, scale);
     }
-    return ptx_mul(f, ptx_rcp_approx(f, most), ptx_f32(127));
+    return ptx_mul(f, ptx_rcp_approx(f, most), 127);
 }
 
 /* A slot that is negative, or beyond the cache, is none. */

@@ -102,10 +102,12 @@ static const char *operands_of(const op_row *row)
     return s + 1;
 }
 
-/* Takes the types from the operands where the caller leaves them open. */
+/* Takes the types from the operands where the caller leaves them open; literals have none. */
 static void deduce_types(const char *letters, const ptx_val operands[], ptx_type *type, ptx_type *from)
 {
     for (int i = 0; letters[i]; i++) {
+        if (val_is_literal(operands[i]))
+            continue;
         bool typed = letters[i] == 't' || letters[i] == 'v' || letters[i] == 'g';
         bool source = letters[i] == 's' || letters[i] == 'z';
         if (typed && *type == PTX_NONE)
@@ -115,9 +117,62 @@ static void deduce_types(const char *letters, const ptx_val operands[], ptx_type
     }
 }
 
+/* The unsigned integer of a width. */
+static ptx_type unsigned_as(ptx_type type)
+{
+    switch (ptx_type_bytes(type)) {
+    case 2:
+        return PTX_U16;
+    case 4:
+        return PTX_U32;
+    case 8:
+        return PTX_U64;
+    default:
+        return PTX_NONE;
+    }
+}
+
+/* What a literal becomes where a signature has this letter. */
+static ptx_type literal_type(char letter, ptx_type type, ptx_type from)
+{
+    switch (letter) {
+    case 's':
+    case 'z':
+        return from;
+    case 'w':
+        return type_wide(type);
+    case 'b':
+        return unsigned_as(type);
+    case 'u':
+    case 'm':
+    case 'i':
+        return PTX_U32;
+    case 'f':
+        return PTX_F32;
+    default:
+        return type;
+    }
+}
+
+static bool settle_literals(ptx_fn *f, const op_row *row, const char *letters, ptx_type type, ptx_type from,
+                            ptx_val operands[], ptx_place at)
+{
+    char name[24], what[48];
+    for (int i = 0; letters[i]; i++) {
+        if (!val_is_literal(operands[i]))
+            continue;
+        snprintf(what, sizeof what, "%s: operand %d", op_mnemonic(row, name), i + 1);
+        if (!val_settle(f, &operands[i], literal_type(letters[i], type, from), what, at))
+            return false;
+    }
+    return true;
+}
+
 static ptx_type only_type(uint32_t types)
 {
     int type = 0;
+    if (types & (types - 1))
+        return PTX_NONE;
     while (types && !(types & 1u << type))
         type++;
     return (ptx_type)type;
@@ -207,16 +262,21 @@ static int count_results(const char *signature, int vector)
 }
 
 ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vector, int count,
-                     const ptx_val operands[], ptx_place at)
+                     const ptx_val given[], ptx_place at)
 {
     const op_row *first = op_first(op);
+    ptx_val operands[40];
     char letters[40], name[24];
     spread_signature(operands_of(first), vector, letters);
-    if (!operands_given(f, first, count, operands, at))
+    if (!operands_given(f, first, count, given, at))
         return NULL;
+    for (int i = 0; i < count; i++)
+        operands[i] = given[i];
     deduce_types(letters, operands, &type, &from);
     if (type == PTX_NONE && first->types)
         type = only_type(first->types);
+    if (!settle_literals(f, first, letters, type, from, operands, at))
+        return NULL;
     const op_row *row = op_find(op, type, from);
     if (!row) {
         op_mnemonic(first, name);
@@ -229,16 +289,15 @@ ptx_inst *inst_build(ptx_fn *f, ptx_op op, ptx_type type, ptx_type from, int vec
     }
     if (!operands_fit(f, row, letters, type, from, operands, at))
         return NULL;
-    ptx_val ready[40];
-    for (int i = 0; i < count; i++)
-        ready[i] = op == PTX_OP_MOV ? operands[i] : val_in_register(f, operands[i], at);
+    for (int i = 0; i < count && op != PTX_OP_MOV; i++)
+        operands[i] = val_in_register(f, operands[i], at);
     ptx_inst *inst = inst_append(f, INST_OP, count_results(row->signature, vector), count, at);
     inst->row = row;
     inst->type = type;
     inst->from = from;
     inst->vector = vector;
     for (int i = 0; i < count; i++)
-        inst->operands[i] = ready[i];
+        inst->operands[i] = operands[i];
     make_results(f, inst, row->signature);
     facts_note(f, inst);
     return inst;

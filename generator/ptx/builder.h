@@ -67,9 +67,10 @@ bool ptx_fits(target needs, target t);
 /* The lowest .version and .target that the body's operations take (never below the builder's lowest, sm_75). */
 ptx_requirement ptx_needs(const ptx_fn *f);
 
-/* The header (".version .target .address_size") and everything after it. Bodies of equal bytes are the same kernel. */
+/* The header (".version .target .address_size") and everything after it. Bodies of equal bytes are the same kernel. With places,
+ * each instruction is followed by a comment with the line of the kernel's source that emitted it. */
 void ptx_print_header(text *out, ptx_requirement needs);
-void ptx_print_body(text *out, const ptx_fn *f);
+void ptx_print_body(text *out, const ptx_fn *f, bool has_places);
 
 /* The IR, for people: `kiln show --ir`. */
 void ptx_dump(const ptx_fn *f, FILE *out);

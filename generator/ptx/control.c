@@ -103,23 +103,34 @@ static uint32_t begin_loop(ptx_fn *f, scope_kind kind, ptx_place at)
     return s;
 }
 
-static bool counts(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, ptx_place at)
+/* Gives literal bounds the type of the first bound that has one. */
+static bool settle_bounds(ptx_fn *f, ptx_val bounds[3], ptx_place at)
 {
-    const ptx_val bounds[] = {from, to, step};
-    if (!vals_in_order(f, 3, bounds, at))
+    ptx_type type = PTX_NONE;
+    for (int i = 0; i < 3 && type == PTX_NONE; i++)
+        type = (ptx_type)bounds[i].type;
+    for (int i = 0; i < 3; i++)
+        if (!val_settle(f, &bounds[i], type, "PTX_FOR: a bound", at))
+            return false;
+    return true;
+}
+
+static bool counts(ptx_fn *f, ptx_val bounds[3], ptx_place at)
+{
+    if (!vals_in_order(f, 3, bounds, at) || !settle_bounds(f, bounds, at))
         return false;
     for (int i = 0; i < 3; i++) {
         ptx_type type = (ptx_type)bounds[i].type;
         if (!val_usable(f, bounds[i], "PTX_FOR: a bound", at))
             return false;
         bool number = type == PTX_U32 || type == PTX_S32 || type == PTX_U64 || type == PTX_S64;
-        if (!number || type != from.type) {
+        if (!number || type != bounds[0].type) {
             fn_problem(f, at, "PTX_FOR: %s is %s, expected %s",
                        i == 0   ? "from"
                        : i == 1 ? "to"
                                 : "step",
                        ptx_type_name(type),
-                       number ? ptx_type_name((ptx_type)from.type) : "u32, s32, u64 or s64");
+                       number ? ptx_type_name((ptx_type)bounds[0].type) : "u32, s32, u64 or s64");
             return false;
         }
     }
@@ -141,8 +152,9 @@ static bool less(ptx_val a, ptx_val b)
 ptx_block ptx_ordered_for_begin(ptx_fn *f, ptx_val from, ptx_val to, ptx_val step, const char *file, int line)
 {
     ptx_place at = call_place(f, file, line);
-    ptx_val counter = val_poison;
-    bool good = counts(f, from, to, step, at);
+    ptx_val bounds[3] = {from, to, step}, counter = val_poison;
+    bool good = counts(f, bounds, at);
+    from = bounds[0], to = bounds[1], step = bounds[2];
     bool never_empty = good && from.kind == VAL_IMMEDIATE && to.kind == VAL_IMMEDIATE && less(from, to);
     uint32_t test = 0;
     if (good)

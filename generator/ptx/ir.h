@@ -7,7 +7,9 @@
 
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
-enum { VAL_POISON, VAL_REGISTER, VAL_IMMEDIATE };
+/* The last three are literals, plain numbers of C: bits of an int64_t, a uint64_t or a double, until an operation gives them a
+ * type. Uninitialised memory seldom holds their numbers. */
+enum { VAL_POISON, VAL_REGISTER, VAL_IMMEDIATE, VAL_SIGNED = 0x61, VAL_UNSIGNED, VAL_REAL };
 
 typedef struct ptx_place {
     const char *file;
@@ -250,6 +252,11 @@ extern const ptx_val val_poison;
  * calls it `what`. */
 bool val_given(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
+/* A literal becomes an immediate of the type, if the type has that number: a fraction is rounded to a float, all else is exact.
+ * Other values stay as they are. False after a problem that calls the literal `what`. */
+bool val_settle(ptx_fn *f, ptx_val *v, ptx_type type, const char *what, ptx_place at);
+bool val_is_literal(ptx_val v);
+
 /* Whether a value may be used here: it is given, was not moved away, and its block has not ended. Adds a problem if not. */
 bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at);
 
@@ -294,6 +301,7 @@ int raw_number(const char **s);
 /* The registers' names in print, and how instructions are written with them. */
 typedef struct names {
     const ptx_fn *f;
+    bool has_places;  /* append to each line a comment with its place in the kernel's source */
     uint32_t *number; /* per register; 0: it is not used */
     uint32_t *used;   /* per class: how many */
 } names;

@@ -120,6 +120,8 @@ ptx_val ptx_ordered_at(ptx_fn *f, ptx_val pointer, ptx_val index, const char *fi
         !val_usable(f, index, "ptx_at: the index", at) ||
         !vals_in_order(f, 2, (ptx_val[]){pointer, index}, at))
         return val_poison;
+    if (!val_settle(f, &index, PTX_S64, "ptx_at: the index", at))
+        return val_poison;
     if (index.kind == VAL_IMMEDIATE) {
         int64_t n = index.type == PTX_S32 ? (int32_t)(uint32_t)index.bits : (int64_t)index.bits;
         return ptx_at_elements(f, pointer, n, file, line);
@@ -400,8 +402,10 @@ static void store(ptx_fn *f, int count, ptx_val pointer, const ptx_val values[],
 
 void ptx_ordered_store(ptx_fn *f, ptx_val pointer, ptx_val value, int hints, const char *file, int line)
 {
-    if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, call_place(f, file, line)))
-        store(f, 1, pointer, &value, hints, (ptx_place){file, line});
+    ptx_place at = call_place(f, file, line);
+    if (vals_in_order(f, 2, (ptx_val[]){pointer, value}, at) &&
+        val_settle(f, &value, (ptx_type)pointer.element, "store: value 1", at))
+        store(f, 1, pointer, &value, hints, at);
 }
 
 void ptx_prefetch_at(ptx_fn *f, ptx_op op, ptx_val pointer, const char *file, int line)

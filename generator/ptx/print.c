@@ -62,8 +62,9 @@ static void number_results(names *n, const ptx_inst *inst)
 /* Numbers follow the order of first results. Parameters and array addresses that nothing reads get none. */
 names names_make(const ptx_fn *f)
 {
-    names n = {f, arena_alloc(f->arena, f->regs.count * sizeof(uint32_t)),
-               arena_alloc(f->arena, CLASS_COUNT * sizeof(uint32_t))};
+    names n = {.f = f,
+               .number = arena_alloc(f->arena, f->regs.count * sizeof(uint32_t)),
+               .used = arena_alloc(f->arena, CLASS_COUNT * sizeof(uint32_t))};
     bool *used = arena_alloc(f->arena, f->regs.count);
     for (size_t i = 0; i < f->body.count; i++)
         mark_used(used, fn_inst(&f->body, i));
@@ -327,6 +328,13 @@ static void print_branch(text *out, const names *n, const char *condition, ptx_v
     text_add(out, " bra ");
 }
 
+static void end_line(text *out, const names *n, const ptx_inst *inst)
+{
+    if (n->has_places)
+        text_printf(out, " // %s:%d", inst->at.file, inst->at.line);
+    text_add_char(out, '\n');
+}
+
 /* Prints an instruction, or the branches and labels of a control instruction. Blocks are not indented: in a bundle of deep
  * loops that would be a twentieth of its bytes. */
 static void print_item(text *out, const names *n, const ptx_inst *inst)
@@ -345,7 +353,9 @@ static void print_item(text *out, const names *n, const ptx_inst *inst)
         text_printf(out, "IF_%u_%s;", s->label, s->has_else ? "ELSE" : "END");
         break;
     case INST_ELSE:
-        text_printf(out, "\tbra IF_%u_END;\nIF_%u_ELSE:", s->label, s->label);
+        text_printf(out, "\tbra IF_%u_END;", s->label);
+        end_line(out, n, inst);
+        text_printf(out, "IF_%u_ELSE:", s->label);
         break;
     case INST_END_IF:
         text_printf(out, "IF_%u_END:", s->label);
@@ -360,11 +370,13 @@ static void print_item(text *out, const names *n, const ptx_inst *inst)
     case INST_END_LOOP:
         print_branch(out, n, "@", inst->operands[0]);
         text_printf(out, "LOOP_%u;", s->label);
-        if (s->has_break)
-            text_printf(out, "\nLOOP_%u_END:", s->label);
+        if (s->has_break) {
+            end_line(out, n, inst);
+            text_printf(out, "LOOP_%u_END:", s->label);
+        }
         break;
     }
-    text_add_char(out, '\n');
+    end_line(out, n, inst);
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------- */
@@ -418,9 +430,10 @@ static void print_signature(text *out, const ptx_fn *f)
         text_printf(out, ".minnctapersm %u\n", f->min_blocks);
 }
 
-void ptx_print_body(text *out, const ptx_fn *f)
+void ptx_print_body(text *out, const ptx_fn *f, bool has_places)
 {
     names n = names_make(f);
+    n.has_places = has_places;
     text_add(out, "\n");
     print_symbols(out, f, true);
     print_signature(out, f);

@@ -51,6 +51,7 @@ void ptx_ordered_cp_async_zfill(ptx_fn *f, ptx_val to, ptx_val from, uint32_t by
 {
     ptx_place at = call_place(f, file, line);
     if (val_given(f, from_bytes, "cp.async: the number of bytes", at) &&
+        val_settle(f, &from_bytes, PTX_U32, "cp.async: the number of bytes", at) &&
         vals_in_order(f, 3, (ptx_val[]){to, from, from_bytes}, at))
         copy(f, to, from, bytes, from_bytes, hints, at);
 }
@@ -99,11 +100,11 @@ static ptx_val atomic(ptx_fn *f, ptx_op op, int takes, int count, const ptx_val 
         char operand[24];
         snprintf(operand, sizeof operand, "%s: operand %d", what, i + 1);
         operands[i] = values[i];
-        if (!val_given(f, values[i], operand, at))
+        if (!val_given(f, values[i], operand, at) || !val_settle(f, &operands[i], element, operand, at))
             return val_poison;
-        if (values[i].type != element) {
+        if (operands[i].type != element) {
             fn_problem(f, at, "%s: value %d is %s, expected %s", what, i,
-                       ptx_type_name((ptx_type)values[i].type), ptx_type_name(element));
+                       ptx_type_name((ptx_type)operands[i].type), ptx_type_name(element));
             return val_poison;
         }
     }

@@ -1,4 +1,6 @@
 /* Values: registers, whether a value may be used here, and the order in which arguments were emitted. */
+#include <string.h>
+
 #include "ir.h"
 
 const ptx_val val_poison = {.kind = VAL_POISON};
@@ -25,7 +27,7 @@ static bool is_possible(const ptx_fn *f, ptx_val v)
     if (v.type > PTX_PTR)
         return false;
     if (v.kind != VAL_REGISTER)
-        return v.kind == VAL_IMMEDIATE;
+        return v.kind == VAL_IMMEDIATE || (val_is_literal(v) && v.type == PTX_NONE && v.reg == 0);
     if (v.reg == 0 || v.reg >= f->regs.count)
         return false;
     return v.type != PTX_PTR ||
@@ -54,7 +56,7 @@ bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
 {
     if (!val_given(f, v, what, at))
         return false;
-    if (v.kind == VAL_IMMEDIATE)
+    if (v.kind != VAL_REGISTER)
         return true;
     const ptx_reg *r = fn_reg(f, v.reg);
     if (r->moved_line) {
@@ -66,6 +68,99 @@ bool val_usable(ptx_fn *f, ptx_val v, const char *what, ptx_place at)
         return false;
     }
     return true;
+}
+
+/* ---- literals --------------------------------------------------------------------------------------------------- */
+
+ptx_val ptx_signed_literal(int64_t value)
+{
+    return (ptx_val){.kind = VAL_SIGNED, .bits = (uint64_t)value};
+}
+
+ptx_val ptx_unsigned_literal(uint64_t value)
+{
+    return (ptx_val){.kind = VAL_UNSIGNED, .bits = value};
+}
+
+ptx_val ptx_real_literal(double value)
+{
+    return (ptx_val){.kind = VAL_REAL, .bits = ptx_f64(value).bits};
+}
+
+bool val_is_literal(ptx_val v)
+{
+    return v.kind == VAL_SIGNED || v.kind == VAL_UNSIGNED || v.kind == VAL_REAL;
+}
+
+static bool is_negative(ptx_val literal)
+{
+    return literal.kind == VAL_SIGNED && literal.bits >> 63;
+}
+
+static bool integer_has(ptx_type type, ptx_val literal)
+{
+    const uint32_t bits = 8 * ptx_type_bytes(type);
+    const bool is_signed = type == PTX_S8 || type == PTX_S16 || type == PTX_S32 || type == PTX_S64;
+    if (literal.kind == VAL_REAL || (is_negative(literal) && !is_signed))
+        return false;
+    const uint64_t magnitude = is_negative(literal) ? ~literal.bits : literal.bits;
+    const uint32_t room = is_signed ? bits - 1 : bits;
+    return room == 64 || magnitude >> room == 0;
+}
+
+static double real_of(ptx_val literal)
+{
+    double real;
+    if (literal.kind != VAL_REAL)
+        return is_negative(literal) ? (double)(int64_t)literal.bits : (double)literal.bits;
+    memcpy(&real, &literal.bits, sizeof real);
+    return real;
+}
+
+/* Whole numbers below 2 to this power are exact in the type; 0: it is no float. */
+static uint32_t whole_bits(ptx_type type)
+{
+    switch (type) {
+    case PTX_F64:
+        return 53;
+    case PTX_F32:
+    case PTX_F32X2:
+        return 24;
+    case PTX_F16:
+    case PTX_F16X2:
+        return 11;
+    case PTX_BF16:
+    case PTX_BF16X2:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+static bool has_number(ptx_type type, ptx_val literal)
+{
+    if (type_is_integer(type))
+        return integer_has(type, literal);
+    if (!whole_bits(type) || literal.kind == VAL_REAL)
+        return whole_bits(type);
+    return (is_negative(literal) ? 0 - literal.bits : literal.bits) >> whole_bits(type) == 0;
+}
+
+bool val_settle(ptx_fn *f, ptx_val *v, ptx_type type, const char *what, ptx_place at)
+{
+    if (!val_is_literal(*v))
+        return true;
+    if (type == PTX_NONE) {
+        fn_problem(f, at,
+                   "%s is a plain number, and nothing beside it has a type: give it one, as in ptx_u32(1)",
+                   what);
+    } else if (!has_number(type, *v)) {
+        fn_problem(f, at, "%s is %.17g, which does not fit %s", what, real_of(*v), ptx_type_name(type));
+    } else {
+        *v = type_is_integer(type) ? ptx_bits(type, v->bits) : ptx_number(type, real_of(*v));
+        return true;
+    }
+    return false;
 }
 
 /* ---- the order of arguments ------------------------------------------------------------------------------------- */

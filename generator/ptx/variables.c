@@ -79,10 +79,11 @@ ptx_val ptx_declare_at(ptx_fn *f, ptx_type type, const char *file, int line)
     return v;
 }
 
-void ptx_set_at(ptx_fn *f, ptx_val variable, ptx_val value, const char *file, int line)
+void ptx_set_value(ptx_fn *f, ptx_val variable, ptx_val value, const char *file, int line)
 {
     ptx_place at = {file, line};
     if (!val_usable(f, variable, "ptx_set: the variable", at) ||
+        !val_settle(f, &value, (ptx_type)variable.type, "ptx_set: the value", at) ||
         !val_usable(f, value, "ptx_set: the value", at))
         return;
     if (variable.kind != VAL_REGISTER || !fn_reg(f, variable.reg)->variable) {
@@ -97,7 +98,7 @@ void ptx_set_at(ptx_fn *f, ptx_val variable, ptx_val value, const char *file, in
     }
 }
 
-void ptx_update_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val b, const char *file, int line)
+void ptx_update_value(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val b, const char *file, int line)
 {
     ptx_set_at(f, variable, ptx_op2(f, op, variable, b, file, line), file, line);
 }

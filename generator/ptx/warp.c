@@ -43,6 +43,7 @@ static ptx_val shuffle(ptx_fn *f, ptx_op op, ptx_val a, ptx_val lane, int lanes,
         return val_poison;
     }
     if (!val_given(f, a, "shfl: the value", at) || !val_given(f, lane, "shfl: the lane", at) ||
+        !val_settle(f, &lane, PTX_U32, "shfl: the lane", at) ||
         !vals_in_order(f, 2, (ptx_val[]){a, lane}, at))
         return val_poison;
     if (a.type != PTX_PTR && ptx_type_bytes((ptx_type)a.type) == 8)

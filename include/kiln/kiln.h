@@ -226,7 +226,7 @@ const kiln_index_family *kiln_find_family(const kiln_index *index, const char *n
 const kiln_kernel *kiln_find_name(const kiln_index *index, const char *id);
 
 /* Why an image is, or is not, taken for a device. */
-typedef enum kiln_fit {
+typedef enum KILN_AS_INT kiln_fit {
     KILN_FIT = 0,
     KILN_FIT_DEVICE_TOO_OLD = 1, /* made for a newer architecture */
     KILN_FIT_OTHER_DEVICE = 2,   /* architecture- or family-specific, or a cubin, and not for this device */

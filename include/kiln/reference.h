@@ -40,6 +40,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <kiln/as_int.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -180,7 +182,7 @@ void kiln_expect_nothing(kiln_argument *a);
 
 /* ---- inputs: in `make` ------------------------------------------------------------------------------------------ */
 
-typedef enum kiln_fill_kind {
+typedef enum KILN_AS_INT kiln_fill_kind {
     KILN_FILL_NORMAL,      /* mean 0, deviation 1 */
     KILN_FILL_UNIFORM,     /* in [-1, 1) */
     KILN_FILL_REAL,        /* the numbers of --data, from a random place on; normal without it */

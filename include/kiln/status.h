@@ -2,12 +2,14 @@
 #ifndef KILN_STATUS_H
 #define KILN_STATUS_H
 
+#include <kiln/as_int.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Numbers are fixed for ever; gaps leave room beside their kin. */
-typedef enum kiln_status {
+typedef enum KILN_AS_INT kiln_status {
     KILN_OK = 0,
     /* what the caller passed */
     KILN_ERROR_NULL_POINTER = 10,   /* a pointer is null whose array has elements in this call */

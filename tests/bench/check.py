@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT / "tools/bench"))
 import judge
 import plan
 import records
+import replay
 from supervise import Feed
 
 
@@ -99,7 +100,8 @@ def options():
                                     (["smoke", "x", "--scale", "nan"], 2, "--scale"),
                                     (["smoke", "x", "--launch-seconds", "0"], 2, "--launch-seconds"),
                                     (["smoke", "x", "--only", "nothing"], 2, "facts"), (["examine", "x"], 2, "--previous"),
-                                    (["pack", "x", "--peers", "nowhere"], 2, "nowhere"), (["plan", "x"], 2, "no folder"),
+                                    (["pack", "x", "--peers", "nowhere"], 2, "nowhere"),
+                                    (["pack", "x", "--model", "nowhere"], 2, "nowhere"), (["plan", "x"], 2, "no folder"),
                                     (["measure", "file"], 1, "file: File exists"), (["measure", "file/x"], 1, "Not a directory"),
                                     (["build", "--target", "sm_90a"], 1, "base target")):
             done = subprocess.run([sys.executable, "-B", ROOT / "tools/bench/gpu", *words, "--build", room / "build"], cwd=room,
@@ -228,7 +230,7 @@ def regret():
 FAULTS = {"hang": "hung", "lost": "WRONG", "unloadable": "WRONG", "wrong": "WRONG"}
 
 
-def pack(room, manifest, kiln):
+def pack(room, manifest, kiln, emulator):
     """Makes a build folder for `gpu pack`, and returns {id: bundle}; afterwards only the kit is used."""
     build = room / "build"
     (build / "tools/bench").mkdir(parents=True)
@@ -238,7 +240,9 @@ def pack(room, manifest, kiln):
     names = [v["id"] for v in json.loads(pathlib.Path(manifest).read_text(encoding="utf-8"))["variants"]]
     sets = {name: plan.WIDE if i % 6 == 5 else ("kiln_default", "kiln_full")[i % 2] for i, name in enumerate(names)}
     (build / "tools/bench/sets.json").write_text(json.dumps(sets))
-    make = [sys.executable, "-B", ROOT / "tools/bench/gpu", "pack", "--build", build]
+    recorded = [sys.executable, "-B", ROOT / "tests/bench/replay_test.py", ROOT, "record", emulator.parents[2], room / "recording"]
+    expect("a recording", subprocess.run(recorded).returncode, 0)
+    make = [sys.executable, "-B", ROOT / "tools/bench/gpu", "pack", "--build", build, "--recording", room / "recording"]
     (room / "mine").mkdir()
     (room / "mine/thesis").write_text("chapter")
     done = subprocess.run([*make, room / "mine"], capture_output=True, text=True)
@@ -248,6 +252,7 @@ def pack(room, manifest, kiln):
         done = subprocess.run([*make, room / "kit"], capture_output=True, text=True)
         expect("pack", (done.returncode, done.stderr), (0, ""))
     shutil.rmtree(build)
+    shutil.rmtree(room / "recording")
     print(done.stdout.strip().partition(": ")[2])
     return sets
 
@@ -291,9 +296,15 @@ def rehearse(room, sets, emulator):
     expect("rows with a time", len([row for row in times if "us" in row]) >= 20, True)
     failed = [row for row in records.read(out, "run") if "failed" in row]
     expect("phases that failed", failed, [])
+    probes = records.read(out, "probes")
+    expect("sets of probes", {"wgmma_rate", "issue", "sweep", "resources", "split_k_counters"} - {row["probe"] for row in probes}, set())
+    expect("sweeps, kernels and counters that are not right", [row for row in probes if row["probe"] in (
+        "sweep", "resources", "split_k_counters") and row.get("right") is False], [])
+    expect("launches that were repeated", {row["result"] for row in records.read(out, "replay") if "launch" in row}, {"equal", "left out"})
     expect("probes and peers said something", (len(records.read(out, "probes")) > 3, len(records.read(out, "peers")) > 0), (True, True))
     expect("the summary", re.search(r"^verify: ok \d+$", output, re.MULTILINE) is not None, True)
     measure = out
+    skip_known_replay(room, emulator, measure)
     out, status, _ = call(room, "sweep", emulator)
     expect("sweep", (status, results(out)), (0, {name: "ok" for name in sets if name not in plan.measured(sets)}))
     times = [row for row in records.read(out, "times") if "id" in row]
@@ -301,6 +312,19 @@ def rehearse(room, sets, emulator):
     out, status, _ = call(room, "examine", emulator, "--previous", measure)
     expect("examine", status, 0)
     expect("an illegal address", [row["says"] for row in records.read(out, "run") if "says" in row][-1][:12], "launch, wait")
+
+
+def skip_known_replay(room, emulator, measure):
+    """The phase runs only if no results of this card and driver are committed."""
+    path, done = room / "kit/launches/about.json", records.read(measure, "replay")[-1]
+    about = json.loads(path.read_text())
+    expect("the phase and kernels of the results", (done["phase"], done["kernels"]), (replay.PHASE, about["kernels"]))
+    path.write_text(json.dumps({**about, "measured": [[done["device"], done["kernel_driver"]]]}))
+    out, status, _ = call(room, "measure", emulator, "--only", "facts", "--only", replay.PHASE)
+    skipped = [row["skipped"] for row in records.read(out, "run") if "skipped" in row and row["phase"] == replay.PHASE]
+    again = [row for row in records.read(out, "replay") if "recording" in row]
+    expect("a replay whose results are committed", (status, len(skipped), len(again)), (0, 1, 1))
+    path.write_text(json.dumps(about))
 
 
 def kill(room, sets, emulator):
@@ -345,7 +369,7 @@ def rehearsal():
     kiln, manifest, emulator, faulty, *fault = sys.argv[4:]
     with tempfile.TemporaryDirectory() as room:
         room = pathlib.Path(room)
-        sets = pack(room, manifest, kiln)
+        sets = pack(room, manifest, kiln, pathlib.Path(emulator))
         if not fault:
             rehearse(room, sets, emulator)
         elif fault == ["kill"]:

@@ -8,8 +8,9 @@
  *     lost          the next wait gives CUDA_ERROR_ILLEGAL_ADDRESS, and so does every later call that needs a context
  *     unloadable    an image with such an entry gives CUDA_ERROR_INVALID_PTX, and a log
  *     wrong         launches do nothing
+ *     altered       after each launch, the lowest bit of the word that the first parameter points to is flipped
  *   KILN_FAULTY_NAME=NAME         the name of every device: without "emulated" in it, programs take it for a real one
- *   KILN_FAULTY_COUNT=FILE        at the end of the process a line "NAME CALLS" per entry point is appended to it
+ *   KILN_FAULTY_COUNT=FILE        gets a line "NAME CALLS" per entry point at the end of the process
  *
  * A wait is one of the entry points of the kind `waits`. A captured kernel fails whenever its graph is
  * launched. */
@@ -124,12 +125,13 @@ enum { JIT_ERROR_LOG = 5, JIT_ERROR_LOG_BYTES = 6 }; /* cuda.h: CUjit_option */
 
 /* ---- faults ----------------------------------------------------------------------------------------------------- */
 
-enum { HANG = 1, LOST = 2, UNLOADABLE = 4, WRONG = 8 };
+enum { HANG = 1, LOST = 2, UNLOADABLE = 4, WRONG = 8, ALTERED = 16 };
 
 static const struct {
     const char *word;
     unsigned fault;
-} words[] = {{"hang", HANG}, {"lost", LOST}, {"unloadable", UNLOADABLE}, {"wrong", WRONG}};
+} words[] = {
+    {"hang", HANG}, {"lost", LOST}, {"unloadable", UNLOADABLE}, {"wrong", WRONG}, {"altered", ALTERED}};
 
 static unsigned pending; /* HANG, LOST, or both: what the next wait for the device finds */
 static bool is_lost;
@@ -164,7 +166,8 @@ static unsigned faults_of(const char *name, size_t name_bytes)
                 fault = words[i].fault;
         }
         if (!fault || !text_bytes)
-            fail("KILN_FAULTY", "expected FAULT:TEXT, and FAULT one of hang, lost, unloadable, wrong");
+            fail("KILN_FAULTY",
+                 "expected FAULT:TEXT, and FAULT one of hang, lost, unloadable, wrong, altered");
         if (contains(name, name_bytes, text, text_bytes))
             faults |= fault;
         next = text + text_bytes + (text[text_bytes] == ',');
@@ -220,7 +223,7 @@ static bool launch_is_faulty(CUfunction function, CUstream stream)
         captured |= faults;
     else
         pending |= faults & (HANG | LOST);
-    return faults != 0;
+    return (faults & ~(unsigned)ALTERED) != 0;
 }
 
 static int wait_for_device(void)
@@ -327,18 +330,33 @@ static int own_cuModuleGetFunction(CUfunction *function, CUmodule module, const 
 {
     const int result = forward_cuModuleGetFunction(function, module, name);
     if (result == 0)
-        mark(*function, faults_of(name, strlen(name)) & (HANG | LOST | WRONG));
+        mark(*function, faults_of(name, strlen(name)) & ~(unsigned)UNLOADABLE);
     return result;
+}
+
+/* The kernel has at least one parameter, in `params` or in the buffer that the first pair of `extra` names. */
+static void alter_result(void **params, void **extra)
+{
+    CUdeviceptr at;
+    unsigned word;
+    memcpy(&at, params ? params[0] : extra[1], sizeof at);
+    if (forward_cuMemcpyDtoH_v2(&word, at, sizeof word) == 0) {
+        word ^= 1;
+        forward_cuMemcpyHtoD_v2(at, &word, sizeof word);
+    }
 }
 
 static int own_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                               unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                               CUstream stream, void **params, void **extra)
 {
-    return launch_is_faulty(function, stream)
-               ? 0
-               : forward_cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                        shared_bytes, stream, params, extra);
+    if (launch_is_faulty(function, stream))
+        return 0;
+    const int result = forward_cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                              shared_bytes, stream, params, extra);
+    if (result == 0 && marks_of(function) & ALTERED)
+        alter_result(params, extra);
+    return result;
 }
 
 static int own_cuLaunchKernelEx(const struct CUlaunchConfig_st *config, CUfunction function, void **params,

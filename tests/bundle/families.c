@@ -302,4 +302,33 @@ static const kiln_family untimed = {
     .emit = emit_untimed,
 };
 
-const kiln_family *const test_families[] = {&axpy, &blend, &parts, &broken, &untimed, NULL};
+/* ---- lacking: a rule names an argument that its variant does not have ---------------------------------------------- */
+
+static const kiln_param lacking_params[] = {{.name = "matrices",
+                                             .type = KILN_PARAM_INT,
+                                             .role = KILN_ROLE_CONTRACT,
+                                             .words = "1 2",
+                                             .default_value = "1",
+                                             .summary = "matrices"},
+                                            {0}};
+
+static const kiln_arg lacking_args[] = {
+    {.name = "n", .type = "u64", .summary = "elements"},
+    {.name = "n_2", .type = "u64", .when = "matrices == 2", .summary = "elements of another"},
+    {0}};
+
+static const kiln_rule lacking_rules[] = {{"n >= n_2", "n must be at least n_2"}, {0}};
+
+static const kiln_family lacking = {
+    .name = "lacking",
+    .summary = "nothing",
+    .source = "this file",
+    .params = lacking_params,
+    .args = lacking_args,
+    .rules = lacking_rules,
+    .cost = {.bytes_read = "0", .bytes_written = "0"},
+    .min_sm = 75,
+    .emit = emit_untimed,
+};
+
+const kiln_family *const test_families[] = {&axpy, &blend, &parts, &broken, &untimed, &lacking, NULL};

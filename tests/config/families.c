@@ -351,10 +351,10 @@ static void emit_product(ptx_fn *f, const kiln_variant *v)
         ptx_param(f, PTX_U64, "workspace_size");
     if (is_split)
         ptx_param_ptr(f, PTX_U32, "counters");
-    PTX_FOR (f, i, ptx_tid_x(f), k, ptx_u32(32)) {
+    PTX_FOR (f, i, ptx_tid_x(f), k, 32) {
         ptx_main_loop(f);
         for (uint32_t n = 0; n < stores; n++)
-            ptx_store(f, ptx_at(f, out, ptx_add(f, i, ptx_u32(n))), ptx_f32(0));
+            ptx_store(f, ptx_at(f, out, ptx_add(f, i, n)), 0);
     }
 }
 
@@ -403,7 +403,7 @@ static void emit_maze(ptx_fn *f, const kiln_variant *v)
 {
     (void)v;
     ptx_val n = ptx_param(f, PTX_U64, "n");
-    PTX_FOR (f, i, ptx_u64(0), n, ptx_u64(1))
+    PTX_FOR (f, i, 0, n, 1)
         ptx_main_loop(f);
 }
 

@@ -121,6 +121,9 @@ static void ask(const void *argument)
     case 't':
         kiln_type(q->variant, q->param);
         break;
+    case 'n':
+        kiln_number(&(kiln_shape){0}, q->variant, q->param, 1);
+        break;
     default:
         kiln_has_sm(q->variant, 80);
         break;
@@ -166,6 +169,7 @@ static void test_accessors(void **state)
         {{'w', "type", "f8", axpy}, "family axpy: emit compares 'type' with 'f8', which it never is"},
         {{'t', "strategy", NULL, axpy}, "family axpy: emit asks for a type, but 'strategy' is 'mma'"},
         {{'t', "tile", NULL, axpy}, "family axpy: emit asks for a type, but 'tile' is '96'"},
+        {{'n', "tile", NULL, axpy}, "family axpy: shape gives a number 'tile' that it does not list"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
         assert_family_error(ask, &mistakes[i].question, mistakes[i].expected);

@@ -21,7 +21,8 @@ typedef struct call {
     variant variant;
     kiln_family family;
     kiln_param params[KILN_MAX_PARAMS + 1];
-    size_t first, count; /* of the arguments among the parameters */
+    size_t first, count;          /* of the arguments among the parameters */
+    size_t args[KILN_MAX_PARAMS]; /* which argument of the family each is */
 } call;
 
 static void call_of(call *c, const variant *v)
@@ -35,6 +36,7 @@ static void call_of(call *c, const variant *v)
         if (arg->kind != KILN_ARG_VALUE || arg->type[0] != 'u' || arg->when)
             continue;
         assert_true(c->first + c->count < KILN_MAX_PARAMS);
+        c->args[c->count] = (size_t)(arg - v->family->args);
         c->params[c->first + c->count++] = (kiln_param){.name = arg->name, .type = KILN_PARAM_INT};
     }
 }
@@ -78,13 +80,14 @@ static void check(arena *a, const variant *v)
     const expression *rules[MOST_RULES];
     call_of(&c, v);
     const expression *bytes = parse(a, &c, c.family.shared_bytes);
+    const expression *of_call = expression_parse(a, v->family, v->family->shared_bytes);
     const size_t rule_count = parse_rules(a, &c, rules);
     uint64_t least = UINT64_MAX, most = 0;
     size_t counted = 0;
     for (size_t i = c.first; i < c.first + c.count; i++)
         c.variant.values[i].number = 1;
     for (size_t i = c.first; i < c.first + c.count; i++) {
-        if (!expression_uses_param(bytes, i))
+        if (!expression_counts_with(of_call, c.args[i - c.first]))
             continue;
         counted++;
         for (uint32_t value = 0, *number = &c.variant.values[i].number;; value = next_value(value)) {

@@ -280,7 +280,11 @@ def messages(scratch):
              ("kiln_add_bundle(x CONFIG none.yaml)", "", "there is no "),
              ("kiln_add_bundle(x CONFIG k.yaml)", "targets: [sm_75]\n", "has no line 'bundle: x'"),
              ("kiln_add_bundle(x CONFIG k.yaml)", "bundle: y # why\n", "says 'bundle: y'; the two names must be the"),
-             ("add_library(x INTERFACE)\nkiln_add_bundle(x CONFIG k.yaml)", "", "a target of that name already"))
+             ("add_library(x INTERFACE)\nkiln_add_bundle(x CONFIG k.yaml)", "", "a target of that name already"),
+             ("kiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml SHARDS 2)\nfile(WRITE y.yaml \"bundle: x_2\")\n"
+              "kiln_add_bundle(x_2 CONFIG y.yaml GENERATOR k.yaml)", "bundle: x\n", "x_2.c: rename one, or call kiln_add_bundle in another"),
+             ("function(f)\nkiln_add_bundle(x CONFIG k.yaml GENERATOR k.yaml)\nendfunction()\nf()", "bundle: x\n",
+              "a bundle is C, which f() cannot enable for its caller"))
     for number, (call, config, says) in enumerate(cases):
         project = scratch / str(number)
         project.mkdir()
@@ -317,12 +321,15 @@ def toolchains(scratch):
     """A machine, or a C library, on which the runtime cannot work is named when kiln is configured."""
     no_libc = 'set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\nset(CMAKE_EXE_LINKER_FLAGS_INIT "-nostdlib")\n'
     narrow = 'set(CMAKE_C_FLAGS_INIT "-U__SIZEOF_POINTER__ -D__SIZEOF_POINTER__=4")\n'
-    for name, text, says in (("no_libc", no_libc, "undefined reference to `dlopen'"),
-                             ("narrow", narrow, "#error kiln needs a 64-bit little-endian machine with 64-bit long and 32-bit int")):
+    cannot = "cannot make programs with kiln's runtime, which needs C11 and dlopen on a 64-bit little-endian machine:"
+    for name, text, *says in (
+            ("no_libc", no_libc, cannot, "undefined reference to `dlopen'"),
+            ("narrow", narrow, cannot, "#error kiln needs a 64-bit little-endian machine with 64-bit long and 32-bit int"),
+            ("no_processor", "set(CMAKE_SYSTEM_NAME Linux)\n", "the toolchain file has to set CMAKE_SYSTEM_PROCESSOR")):
         file = scratch / f"{name}.cmake"
         file.write_text(text)
         output = run(CMAKE, "-S", SOURCE_DIR, "-B", scratch / name, "-G", "Ninja", f"-DCMAKE_TOOLCHAIN_FILE={file}", fails=True)
-        for part in ("cannot make programs with kiln's runtime, which needs C11 and dlopen on a 64-bit little-endian machine:", says):
+        for part in says:
             expect(part in " ".join(output.split()), f"{name}: expected '{part}' in:\n{output}")
 
 

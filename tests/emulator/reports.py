@@ -68,13 +68,13 @@ def lines_of(text):
     return [int(part.split(":")[0]) for part in text.split(", line ")[1:]]
 
 
-def check_broken(corpus, title, body, blocks, lines, **settings):
+def check_broken(corpus, title, body, blocks, lines, check="all", **settings):
     """The body's reports are at these of its lines, in this order, whatever the number of threads."""
     first = None
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "x_0.ptx").write_text(HEAD.format(blocks=blocks) + body + "}\n", encoding="utf-8")
         for threads in THREADS:
-            done = run(corpus, "broken", folder, "print", CHECK="all", THREADS=threads, **settings)
+            done = run(corpus, "broken", folder, "print", CHECK=check, THREADS=threads, **settings)
             if "RACE" not in title:
                 again = run(corpus, "broken", folder, "print", CHECK="memory,init,sync", THREADS=threads, **settings)
                 if again.stdout != done.stdout:
@@ -108,6 +108,11 @@ def findings(corpus):
         check_broken(corpus, f"findings before a fault, {order}", body, 8, [4, 5], ORDER=order)
     body = "st.global.u32 [%p2], %r0;\nld.global.u32 %r1, [%p2];\nret;\n"
     check_broken(corpus, "RACES of blocks", body, 4, [1, 0, 0])
+    body = "mov.u32 %r1, 9;\nst.global.u32 [%p2], %r1;\nret;\n"
+    check_broken(corpus, "RACES of the same value", body, 4, [])
+    same = check_broken(corpus, "RACES of the same value", body, 4, [1], check="all,same")
+    if "with nothing to order the two, the same value" not in same.stdout:
+        fail(f"does not say that the value is the same: {same.stdout}")
 
 
 def settings(corpus, folder):
@@ -117,7 +122,7 @@ def settings(corpus, folder):
                               ("VERBOSE", "3", "from 0 to 2"), ("BLOCKS", "4", "expected FIRST-LAST"),
                               ("BLOCKS", "4-3", "expected FIRST-LAST"), ("BLOCKS", "0--1", "expected FIRST-LAST"),
                               ("BLOCKS", " 0-0", "expected FIRST-LAST"), ("CHECK", ",", "is not one of memory"),
-                              ("CHECK", "memory,rase", "'rase' is not one of memory, init, race, sync, all, none"),
+                              ("CHECK", "memory,rase", "'rase' is not one of memory, init, race, sync, same, all, none"),
                               ("CHECK", "none,race", "'none' stands alone or not at all"),
                               ("CHECK", "all,none", "'none' stands alone or not at all"),
                               ("ORDER", "back", "expected forward, reverse or shuffle"),

@@ -1,9 +1,14 @@
 /* Approximate functions within the errors that the ISA states (9.7.3, 9.7.4), over all exponents and all halves, with its tables of
-   special values; min and max in all their forms. The references are the host's double functions, and the ISA's pseudocode. */
+   special values; min and max in all their forms; another rounding mode of the host. The references are the host's double
+   functions, and the ISA's pseudocode. */
 #include "emu_test.h"
 
+#include <fenv.h>
 #include <float.h>
 #include <math.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 enum { COUNT = 65536 };
 
@@ -337,6 +342,27 @@ static void test_extremes(void **state)
     }
 }
 
+/* A program that rounds down, and was linked with -ffast-math. */
+static void test_host_environment(void **state)
+{
+    fenv_t host;
+    (void)state;
+    fegetenv(&host);
+    fesetround(FE_DOWNWARD);
+#ifdef __SSE__
+    _mm_setcsr(_mm_getcsr() | 0x8040); /* subnormal numbers are zeros */
+#endif
+    for (int i = 0; i < COUNT; i++) {
+        in[i][0] = i & 1 ? 0x00800000 : 0x3f800000; /* 2^-126 / 2 and 1 / 3 */
+        in[i][1] = i & 1 ? 0x40000000 : 0x40400000;
+    }
+    run_body(NULL, body_of("div.rn.f32 %f5, %f0, %f1;", 32), COUNT, in, sizeof in, out, sizeof out);
+    assert_int_equal(fegetround(), FE_DOWNWARD);
+    fesetenv(&host);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(out[i], i & 1 ? 0x00400000 : 0x3eaaaaab);
+}
+
 static int begin_100(void **state)
 {
     setenv("KILN_EMU_DEVICE", "sm_100", 1);
@@ -345,7 +371,9 @@ static int begin_100(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_approximations),
-                                       cmocka_unit_test(test_upper_halves), cmocka_unit_test(test_extremes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_host_environment), /* first: it starts the driver's threads */
+        cmocka_unit_test(test_approximations), cmocka_unit_test(test_upper_halves),
+        cmocka_unit_test(test_extremes)};
     return cmocka_run_group_tests(tests, begin_100, end_context);
 }

@@ -17,6 +17,7 @@
 #include "device.h"
 #include "execute.h"
 #include "families/families.h"
+#include "fill.h"
 
 enum {
     EVERY_DEVICE_HAS = 48 * 1024,
@@ -88,7 +89,7 @@ static void find_least(const manifest_variant *v, uint64_t scalars[MAX_ARGS], bo
             continue;
         fewest = bytes;
         *found = true;
-        memcpy(scalars, plan.rows[i], sizeof plan.rows[i]);
+        memcpy(scalars, plan.rows[i].values, sizeof plan.rows[i].values);
     }
     size_plan_close(&plan);
     problem_close(&p);

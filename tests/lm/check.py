@@ -2,7 +2,8 @@
 
 usage: check.py VERB PROGRAM EMULATOR DRIVER HEAP MODELS all|some
        check.py logits PROBE EMULATOR MODELS all|some
-       check.py greedy PROBE EMULATOR FOLDER all|some
+       check.py greedy PROBE EMULATOR all|some
+       check.py synthetic PROBE EMULATOR all|some
        check.py layers PROBE EMULATOR
        check.py targets PROGRAM EMULATOR
        check.py size STRIP PROGRAM [COMPRESSED]
@@ -11,6 +12,8 @@ PROGRAM has kernels for every format; failing_driver.c and failing_heap.c let ca
 models_make.py makes small models. `all`: every call fails in turn; `some`: the first and the last of each
 kind. COMPRESSED is the program with compressed images.
 """
+import gzip
+import json
 import os
 import pathlib
 import random
@@ -23,9 +26,13 @@ import time
 
 import gguf_files
 import goldens_check
+import small_header
 import tokenizer_check
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[1] / "tools/bench"))
+import lm_model
+
 PROGRAM = HERE.parent / "consumer/language_model"
 
 
@@ -69,6 +76,7 @@ REFUSED = [  # arguments, and what stderr says
     ([MODEL, "--prompt", "a", "--seed", "x"], "--seed: expected a whole number"),
     ([MODEL, "--prompt", "a", "--verbose"], "--verbose: there is no such option"),
     ([MODEL, MODEL, "--prompt", "a"], "there is one model only"),
+    ([MODEL, "--prompt", "a", "--quiet", "--bench"], "--quiet: expected an answer to print, found '--bench'"),
     ([MODEL, "--prompt", "a", "--driver", ""], "--driver: expected a text, found ''"),
 ]
 FAILED = [
@@ -90,7 +98,8 @@ def refusals(program, emulator, _driver, _heap, folder, _extent):
             if got.returncode != status or expected not in got.stderr or got.stdout:
                 raise Failed(f"{arguments}: exit status {got.returncode}\n{got.stdout}{got.stderr}expected {status} and: {expected}")
             count += 1
-    for arguments, expected in ((["--help"], "the usage"), ([model, "--prompt", "a", "-n", "1", "--driver", emulator], "the answer")):
+    asked = [model, "--prompt", "a", "-n", "1", "--driver", emulator]
+    for arguments, expected in ((["--help"], "the usage"), (asked, "the answer"), ([*asked, "--bench"], "the rates")):
         with open("/dev/full", "w") as full:
             got = subprocess.run([program, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
         if got.returncode != 1 or got.stderr != f"kiln-lm: {expected} cannot be written\n":
@@ -298,25 +307,45 @@ def logits(program, emulator, folder, extent):
 ANSWERS = {"some": {"sm_90": (7,)}, "all": {"sm_90": range(20), "sm_75": (0, 7), "sm_80": (0, 7), "sm_120": (0, 7)}}
 
 
-def greedy(program, emulator, folder, extent):
-    """What the model goes on with after the goldens' prompts, by the graph of a token."""
+def compare_answer(program, emulator, model, golden, count, target, what):
+    """Compares the tokens that the model writes after a golden's prompt, launched as graphs."""
+    with tempfile.NamedTemporaryFile("w") as prompt:
+        prompt.write(" ".join(map(str, golden.tokens)))
+        prompt.flush()
+        got = run([program, model, prompt.name, "--greedy", count, "--driver", emulator], {"KILN_EMU_DEVICE": target})
+    if got.returncode:
+        raise Failed(f"{what} on {target}: {got.stderr}")
+    taken = list(map(int, got.stdout.split()))
+    if len(taken) != count:
+        raise Failed(f"{what} on {target}: expected {count} tokens, found {len(taken)}")
+    is_near, said = goldens_check.check(golden, "exact", taken)
+    print(f"{what} on {target}: {said}", flush=True)
+    if not is_near:
+        raise Failed("farther from float64's best token than rounding explains")
+
+
+def greedy(program, emulator, extent):
+    """The real model's answers to the goldens' prompts."""
     model, count = tokenizer_check.model(), 64 if extent == "all" else 6
-    prompt = pathlib.Path(folder) / "prompt"
-    prompt.parent.mkdir(parents=True, exist_ok=True)
     for target, numbers in ANSWERS[extent].items():
         for number in numbers:
-            golden = goldens_check.read_goldens()[number]
-            prompt.write_text(" ".join(map(str, golden.tokens)))
-            got = run([program, model, prompt, "--greedy", count, "--driver", emulator], {"KILN_EMU_DEVICE": target})
-            if got.returncode:
-                raise Failed(f"prompt {number} on {target}: {got.stderr}")
-            taken = list(map(int, got.stdout.split()))
-            if len(taken) != count:
-                raise Failed(f"prompt {number} on {target}: expected {count} tokens, found {len(taken)}")
-            is_near, said = goldens_check.check(golden, "exact", taken)
-            print(f"prompt {number} on {target}: {said}", flush=True)
-            if not is_near:
-                raise Failed("farther from float64's best token than roundings go")
+            compare_answer(program, emulator, model, goldens_check.read_goldens()[number], count, target, f"prompt {number}")
+
+
+SYNTHETIC = {"some": 4, "all": 256}
+
+
+def synthetic(program, emulator, extent):
+    """The GPU kit's model and bench.lm's small one: their hashes and tokens equal the goldens'."""
+    for name, header, count in (("_small", small_header.small_header(), 32),
+                                ("", gzip.decompress(lm_model.keep_header(tokenizer_check.model())), SYNTHETIC[extent])):
+        path = HERE / f"goldens_synthetic{name}.txt"
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.gguf"
+            made = lm_model.make(header, model)
+            if f"\nmodel {made}\n" not in path.read_text():
+                raise Failed(f"{path.name}: lm_model.py now makes another model, {made}")
+            compare_answer(program, emulator, model, goldens_check.read_goldens(path)[0], count, "sm_90", path.stem)
 
 
 def layers(program, emulator):
@@ -429,11 +458,61 @@ def interrupt(program, emulator, _driver, _heap, folder, _extent):
     print("ended after a token, with the statistics")
 
 
+# ---- rates --------------------------------------------------------------------------------------------------------------
+
+BENCH = {"device": str, "sm": int, "driver": str, "graphs": bool, "launches_per_token": int, "load_seconds": float, "prompt_tokens": int,
+         "prompt_tokens_per_second": float, "answer_tokens": int, "answer_tokens_per_second": float, "ended": str, "tokens": list}
+
+
+def bench(program, emulator, driver, heap, _folder, _extent):
+    """--bench and --no-graphs: the output, equal tokens, and a graph launch per token or no graph at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = pathlib.Path(folder) / "small.gguf"
+        lm_model.make(small_header.small_header(), model)
+        asked = [program, model, "--prompt", "hello hello", "-n", "12", "--bench"]
+        rows = {}
+        for more in ((), ("--no-graphs",), ("--temperature", "1", "--seed", "3"), ("--no-graphs", "--temperature", "1", "--seed", "3")):
+            got = run([*asked, *more, "--driver", driver], {"LM_DRIVER": emulator, "LD_PRELOAD": heap, "LM_LIST": "1"})
+            row = json.loads(got.stdout) if got.returncode == 0 else {}
+            graph_calls = re.findall(r"^call \d+ (cuGraph\w+|cuStreamBeginCapture\w*)$", got.stderr, re.M)
+            has_graph = "--no-graphs" not in more
+            if {name: type(value) for name, value in row.items()} != BENCH or row["graphs"] != has_graph:
+                raise Failed(f"{more}: exit status {got.returncode}, {got.stdout}{got.stderr[-1000:]}")
+            if (graph_calls.count("cuGraphLaunch"), bool(graph_calls)) != (12 if has_graph else 0, has_graph):
+                raise Failed(f"{more}: unexpected graph calls: {graph_calls}")
+            rows[more] = row
+        for row in rows.values():
+            found = row["prompt_tokens"], row["answer_tokens"], row["launches_per_token"], row["ended"], len(set(row["tokens"])) > 3
+            if found != (3, 12, 14, "as many as -n says", True):
+                raise Failed(f"unexpected: {row}")
+        first, plain, drawn, plain_drawn = (row["tokens"] for row in rows.values())
+        if first != plain or drawn != plain_drawn or first == drawn:
+            raise Failed(f"tokens differ with and without graphs: {rows}")
+        if json.loads(run([*asked, "-n", "1", "--driver", emulator]).stdout).get("answer_tokens_per_second", 0) is not None:
+            raise Failed("-n 1: expected null for the rate of the answer")
+        for more in [], ["--no-graphs"]:
+            stop_bench([*asked, "-n", "100000", *more, "--driver", emulator])
+    print(f"{len(rows)} runs; with and without graphs the same tokens")
+
+
+def stop_bench(command):
+    """An interrupt during the answer keeps the rates so far."""
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "KILN_EMU_CHECK": "none"}) as process:
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    row = json.loads(stdout or "{}")
+    in_answer = row.get("ended") == "interrupted" and len(row["tokens"]) == row["answer_tokens"] < 100000
+    if process.returncode != 130 or not (in_answer or stderr == "interrupted in the prompt\n"):
+        raise Failed(f"interrupted: exit status {process.returncode}\n{stdout[-300:]}\n{stderr}")
+
+
 # ---- main ---------------------------------------------------------------------------------------------------------------
 
 
 CHECKS = {check.__name__: check
-          for check in (refusals, models, spoilt, interrupt, failures, logits, greedy, layers, targets, size)}
+          for check in (refusals, models, spoilt, interrupt, failures, bench, logits, greedy, synthetic, layers, targets, size)}
 
 
 def main(verb, *arguments):

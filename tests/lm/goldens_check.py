@@ -37,9 +37,9 @@ class Golden:
         return None
 
 
-def read_goldens():
+def read_goldens(path=GOLDENS):
     goldens = []
-    for line in GOLDENS.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         word, _, rest = line.strip().partition(" ")
         if word in ("chat", "text"):
             goldens.append(Golden(word, rest))

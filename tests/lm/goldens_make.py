@@ -14,13 +14,9 @@ import urllib.request
 import numpy as np
 import xllamacpp
 
-from goldens_check import LISTED
-from reference_llama import Model, Noise, POINTS
+from goldens_float64 import Models, own_greedy, write_path
 
 STEPS = 64
-SEEDS = 2
-BOUNDED = {"exact": POINTS, "q8": POINTS | {"activation": "q8"}}
-LIKELY = 64  # tokens whose logits a bound is of
 
 CHATS = ["What is the capital of France?", "Explain why the sky is blue to a child of six.",
          "Write a function in C that returns the larger of two integers.", "Give me a list of five vegetables.",
@@ -61,53 +57,6 @@ class Llama:
                            repeat_penalty=1.0, return_tokens=True, cache_prompt=False, n_probs=2)
         rows = answer["completion_probabilities"]
         return answer["tokens"], [row["logprob"] for row in rows]
-
-
-class Models:
-    """The model in float64; and in float32, where the last bits do not count."""
-
-    def __init__(self, path):
-        self.exact, self.fast = Model(path), Model(path, np.float32)
-
-
-def own_greedy(models, tokens, steps, ends):
-    """The tokens that the model takes after these, in float32: write_path() looks whether float64 takes the same."""
-    taken, cache, new = [], [], tokens
-    while len(taken) < steps and (not taken or taken[-1] not in ends):
-        new = [int(models.fast.run(new, cache=cache)[2][-1].argmax())]
-        taken += new
-    return taken
-
-
-def bounds_of(models, tokens, logits):
-    """For each token after which there is a step: by how much runs with random roundings move a likely token's distance from
-    the best, at most."""
-    likely = np.argsort(-logits, axis=1)[:, :LIKELY]
-
-    def distances(values):
-        values = np.take_along_axis(values, likely, axis=1)
-        return values[:, :1] - values
-
-    def moved(points, seed):
-        return np.abs(distances(models.fast.run(tokens, Noise(points, seed))[2]) - distances(logits)).max(axis=1)
-    return {name: np.max([moved(points, seed) for seed in range(SEEDS)], axis=0) for name, points in BOUNDED.items()}
-
-
-def write_path(name, models, prompt, path, first):
-    """Steps from the first on: the token taken, both bounds, and the best tokens with how far below the best they are."""
-    tokens = prompt + path[:-1]
-    logits = models.exact.run(tokens)[2]
-    bounds = bounds_of(models, tokens, logits)
-    print(name, first)
-    for step in range(first, len(path)):
-        at = len(prompt) - 1 + step
-        order = np.argsort(-logits[at])[:LISTED].tolist()
-        assert name != "float64" or order[0] == path[step]
-        below = (logits[at].max() - logits[at]).tolist()
-        listed = [token for i, token in enumerate(order) if i < 2 or below[token] < 2 * bounds["q8"][at]]
-        words = [f"{token}:{below[token]:.3g}" for token in dict.fromkeys(listed + [path[step]])]
-        print(" ", path[step], *(f"{bounds[kind][at]:.2g}" for kind in BOUNDED), *words)
-    return logits[len(prompt) - 1:], bounds["q8"][len(prompt) - 1:]
 
 
 def log_probabilities(logits):

@@ -48,7 +48,7 @@ static bool run(device *d, model *m, const int32_t *tokens, uint32_t count, uint
                 const char *folder)
 {
     decoder n;
-    if (!decoder_open(&n, m, d, count + 1, true))
+    if (!decoder_open(&n, m, d, count + 1, (decoder_options){.has_all_logits = true}))
         return false;
     for (uint32_t from = 0; from < count;) {
         const uint32_t together = from < count - steps ? count - steps - from : 1;
@@ -67,7 +67,7 @@ static bool generate(device *d, const model *m, const int32_t *tokens, uint32_t 
     uint32_t token;
     sampler greedy = {0};
     float *logits = malloc(m->vocabulary * sizeof *logits);
-    bool ok = logits && decoder_open(&n, m, d, count + most, false);
+    bool ok = logits && decoder_open(&n, m, d, count + most, (decoder_options){0});
     for (uint32_t from = 0; ok && from < count; from += CHUNK)
         ok = decoder_read(&n, tokens + from, count - from < CHUNK ? count - from : CHUNK);
     for (uint32_t i = 0; ok && i < most; i++) {

@@ -1,7 +1,8 @@
-/* A driver library before the emulated one: of an image whose text is that of the file KILN_PLANT_BEFORE it loads the file
- * KILN_PLANT_AFTER. All else is the emulated driver's, which it is linked with. */
+/* A driver library that replaces one image: it loads the file KILN_PLANT_AFTER in place of the text in KILN_PLANT_BEFORE, and
+ * prints "planted" on stderr. The emulated driver, which it is linked with, does everything else. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,10 @@ int cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int 
     load_function *load;
     memcpy(&load, &symbol, sizeof load);
     char *before = read_file("KILN_PLANT_BEFORE"), *after = read_file("KILN_PLANT_AFTER");
-    int result = load(module, strcmp(before, image) == 0 ? after : image, count, options, values);
+    const bool is_before = strcmp(before, image) == 0;
+    if (is_before)
+        fputs("planted\n", stderr);
+    int result = load(module, is_before ? after : image, count, options, values);
     free(before);
     free(after);
     return result;

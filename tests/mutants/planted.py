@@ -1,132 +1,257 @@
 #!/usr/bin/env python3
-"""Plants mistakes in kernels' PTX that a draw of mutants once left alive: kiln-verify has to find each of them, with few inputs
-at small sizes.
+"""Plants mistakes that people could make into kernels' PTX, and counts how many kiln-verify finds.
 
-usage: planted.py KILN PLANT VERIFY CONFIG [VERIFY CONFIG]...
+usage: planted.py check TABLE KILN PLANT [--only REGEX] [--each N] VERIFY CONFIG [VERIFY CONFIG]...
 
-PLANT is the driver library of plant.c. A row names a bundle's variant, what of its text is replaced, which one of those, and
-what has to be said.
+TABLE is planted.txt, whose first lines describe the format; PLANT is the driver library of plant.c. If kiln-verify misses a case,
+it must find it with the options of its line `reveal`, which proves that it is a mistake. Fails if a case without a line `missed`,
+`unproved` or `far` is missed, or one with such a line is found. With --each, only every N-th case is tried. Prints the missed
+cases, and for each kind the numbers planted and found, and kiln-verify's processor time.
 """
+import argparse
+import functools
+import itertools
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 TARGET = "sm_80"
-LAST, ALL = -1, None
-WRONG = "elements are wrong"
-FEW = "--max-elements 4096 --inputs 1"
-LONG_SUMS = "--input one-sign --size k=32768"
+AT_ONCE = 2
+REGISTERS = ".reg .pred %w; .reg .b16 %h0; .reg .b32 %s<4>; .reg .b64 %t<4>;"
+CASE = re.compile(r"^(\S.*)\n((?:  .*\n)+)", re.M)
+LINE = re.compile(r"  (in|with|says|at|before|then|instead|reveal|missed|unproved|far)(?: (.*))?\n")
+PLACE = re.compile(r"(?:(last|all|-?\d+): )?(.*)")
 
 
-class Plant(NamedTuple):
-    what: str
-    bundle: str
-    variant: str  # a part of its id
+class Edit(NamedTuple):
+    which: str
     pattern: str
-    becomes: str
-    which: int | None  # of those that the pattern fits
-    message: str = "elements are wrong|CUDA_ERROR"
-    options: str = FEW
+    how: str  # before, then or instead
+    text: str
 
 
-SPLIT = "strategy=mma,tile_m=32,tile_n=64,k_warps=4,table=compact,stages=2,split_k=2"
-SHARED = "a=bf16,acc=f32,nibbles=low,strategy=mma,tile_m=32,tile_n=128,k_warps=2,table=compact,stages=2,split_k=0"
-NESTED = "scale_type=nested,rows=strided,strategy=mma,tile_m=16,tile_n=128"
-# Sums on tensor cores.
-ONE, TWO, CODES = "format=q8_0,norm=none,activation=half,x=f16,y=f32,epilogue=none,matrices=2,scale=tensor,strategy=mma", \
-    "format=q2_k,norm=none,activation=half,x=f16,y=f32,epilogue=bias_residual,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=16," \
-    "tile_n=64,k_warps=2,stages=2,split_k=2", "format=q8_0,norm=none,activation=q8,x=s8,y=f32,epilogue=none,strategy=mma"
-ADDITION = r"fma\.rn\.f32 (%f\d+), %f\d+, %f\d+, \1;"
-TO_F16 = r"{ .reg .b16 %narrow; cvt.rn.f16.f32 %narrow, \1; cvt.f32.f16 \1, %narrow; }"
-# A product of 16 rows of W in the loop's first trip, of the warps that have the first half of a stage.
-PRODUCT = r"mma\.sync[^{]*\{%(.)(\d+), %.(\d+), %.(\d+), %.(\d+)\}[^\n]*\n(?=(?s:.*?)add\.u32 (%r\d+), \6, 512;)"
+class Case(NamedTuple):
+    name: str
+    kind: str
+    bundle: str
+    variant: str
+    edits: list
+    options: str
+    says: str
+    reveal: str
+    missed: str  # why the usual options do not reveal it
+    unproved: str  # why no options do
+    far: str  # why it needs GiBs of memory; not counted
 
 
-def leave_out(warps, nothing):
-    sums = "".join(rf"@%is mov.b32 %\1\{i}, {nothing}; " for i in range(2, 6))
-    return (r"\g<0>{ .reg .pred %is; .reg .b32 %at; mov.u32 %at, %tid.x; setp.eq.u32 %is, \6, 0; "
-            rf"setp.lt.and.u32 %is, %at, {32 * warps}, %is; {sums}}}\n")
+class Run(NamedTuple):
+    is_found: bool
+    seconds: float
+    output: str
 
 
-PLANTS = (
-    Plant("tile counters are not 0 again", "gemm_mma_sample", SPLIT, r"\.inc\.u32 ([^;]*), [^,;]*;", r".add.u32 \1, 1;", 0),
-    Plant("rows of C follow each other at once", "gemm_mma_sample", NESTED, r"\[param_c_stride\]", "[param_n]", 0,
-          "elements are wrong|gap of out"),
-    Plant("one row of a later round is cut", "gemm_mma_sample", SHARED, r"fma\.rn\.f32", "fma.rn.sat.f32", LAST),
-    Plant("the next scales' second factors are others", "gemm_mma_sample", NESTED,
-          r"(ld\.global\.nc\.f32 %f\d+, \[%rd\d+)\]", r"\1+-4]", LAST),
-    Plant("a row of x is not copied in a later stage", "linear_sample",
-          "format=q4_k,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=mma,vectors=1,rows=2,chunk=65536,tile_m=8,"
-          "tile_n=64,k_warps=2,stages=3", r"cp\.async\.cg\.shared\.global [^;]*;", "", LAST),
-    Plant("a piece of W is not copied in a later stage", "linear_sample",
-          "format=q8_0,norm=none,activation=half,x=f16,y=f16,epilogue=none,strategy=tiles,vectors=1,rows=2,chunk=65536,tile_m=64",
-          r"cp\.async\.cg\.shared\.global [^;]*, 16;", "", LAST),
-    Plant("thread blocks without rows go on", "linear_sample",
-          "format=q5_1,norm=none,activation=exact,x=f32,y=f32,epilogue=none,strategy=simt,vectors=1,rows=2",
-          r"@!%p\d+ bra IF_1_END;", "", 0),
-    Plant("the last vector's size is not looked at", "q4k_sample",
-          "norm=rms,x=f32,activation=q8,batch=6,y=f32,rows=1,chunk=65536",
-          r"(min\.f32 (%f\d+), (%f\d+), )%f\d+;", r"\1\3;", LAST),
-    Plant("rows of rotated Q follow each other at once", "default", "rope/type=bf16", r"\[param_out_row_stride\]",
-          "[param_q_row_stride]", 0, "elements are wrong|gap of q_out"),
-    Plant("sums are kept in f16", "linear_sample", ONE, ADDITION, rf"\g<0> {TO_F16}", ALL, WRONG, LONG_SUMS),
-    Plant("sums of codes are kept in f16", "linear_q8_sample", CODES, ADDITION, rf"\g<0> {TO_F16}", ALL, WRONG, LONG_SUMS),
-    Plant("one step of 16 is left out", "linear_sample", ONE, PRODUCT, leave_out(2, "0f00000000"), 0, WRONG, LONG_SUMS),
-    Plant("one step of 32 codes is left out", "linear_q8_sample", CODES, PRODUCT, leave_out(1, "0x4B400000"), 0, WRONG, LONG_SUMS),
-    Plant("a part of k is added in f16", "linear_sample", TWO, r"add\.rn\.f32 (%f\d+), \1, (%f\d+);",
-          TO_F16.replace(r"\1", r"\2") + r" \g<0>", ALL, WRONG, LONG_SUMS),
-)
+class Result(NamedTuple):
+    case: Case
+    is_found: bool
+    is_no_mistake: bool
+    seconds: float
+    output: str
 
 
-def run(command, **more):
-    return subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **more)
+class Tools(NamedTuple):
+    kiln: str
+    library: str
+    programs: dict  # by bundle: its kiln-verify, and its configuration
 
 
-def find_id(kiln, config, part):
-    lines = run([kiln, "list", config]).stdout.splitlines()
-    found = [word for line in lines for word in line.split() if part in word]
-    if len(found) != 1:
-        sys.exit(f"{config}: {len(found)} variants have '{part}' in their ids")
-    return found[0]
+def read_case(path, kind, name, body):
+    facts, edits, place = dict.fromkeys(("with", "reveal", "missed", "unproved", "far"), ""), [], ("0", "")
+    facts["says"] = "elements are wrong|CUDA_ERROR|gap of"
+    for text in body.splitlines(keepends=True):
+        line = LINE.fullmatch(text)
+        if not line:
+            sys.exit(f"{path}: {name}: expected a word that begins a line of a case, found {text.strip()}")
+        word, rest = line[1], line[2] or ""
+        if word == "at":
+            place = PLACE.fullmatch(rest).groups("0")
+        elif word in ("before", "then", "instead"):
+            edits.append(Edit(*place, word, rest))
+        else:
+            facts[word] = rest
+    bundle, variant = facts["in"].split(" ", 1)
+    return Case(name, kind, bundle, variant, edits, *(facts[word] for word in ("with", "says", "reveal", "missed", "unproved", "far")))
 
 
-def plant(p, text):
-    found = list(re.finditer(p.pattern, text))
-    if not found:
-        sys.exit(f"{p.what}: nothing in the kernel fits {p.pattern}")
-    for place in reversed(found) if p.which is ALL else [found[p.which]]:
-        text = text[:place.start()] + place.expand(p.becomes) + text[place.end():]
-    return text
+def read(path):
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    kinds = re.split(r"^== (.*) ==\n", text, flags=re.M)[1:]
+    cases = [read_case(path, kind, *found.groups()) for kind, part in zip(kinds[::2], kinds[1::2])
+             for found in CASE.finditer(part)]
+    if len({case.name for case in cases}) != len(cases):
+        sys.exit(f"{path}: two cases have one name")
+    return cases
 
 
-def is_found(p, kiln, library, programs, folder):
-    verify, config = programs[p.bundle]
-    variant = find_id(kiln, config, p.variant)
-    text = subprocess.run([kiln, "show", config, variant, "-t", TARGET], text=True, capture_output=True, check=True).stdout
-    before, after = folder / "before.ptx", folder / "after.ptx"
-    before.write_text(text, encoding="utf-8")
-    after.write_text(plant(p, text), encoding="utf-8")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")}
-    environment.update(KILN_EMU_DEVICE=TARGET, KILN_PLANT_BEFORE=str(before), KILN_PLANT_AFTER=str(after),
-                       KILN_EMU_JUMPS="100000", KILN_EMU_VERBOSE="0")
-    done = run([verify, "--driver", library, "--filter", variant, *p.options.split()], env=environment)
-    is_good = done.returncode == 1 and re.search(p.message, done.stdout)
-    print(f"{'ok  ' if is_good else 'FAIL'} {p.what}")
-    if not is_good:
-        print(done.stdout)
-    return is_good
+def expand(text):
+    """Expands `when CONDITION and CONDITION: INSTRUCTION` to a guarded instruction."""
+    def conditions(found):
+        first, *others = (c.split(" ", 1) for c in found[1].split(" and "))
+        tests = [f"setp.{first[0]} %w, {first[1]};"]
+        tests += [f"setp.{c.replace('.', '.and.', 1)} %w, {operands}, %w;" for c, operands in others]
+        return " ".join(tests) + f" @%w {found[2]};"
+    made = re.sub(r"when ([^:]*): ([^;]*)", conditions, text)
+    return f"{{ {REGISTERS} {made} }}".replace(";;", ";") if re.search(r"%[wst]\b|%[st]\d|%h0", made) else made
+
+
+def with_parameters(pattern, text):
+    """Replaces $NAME by the register that holds the parameter NAME."""
+    def register(name):
+        found = re.search(rf"ld\.param\.\w+ (%\w+), \[param_{name[1]}\];", text)
+        return found[1] if found else sys.exit(f"the kernel does not load the parameter {name[1]}")
+    return re.sub(r"\$([a-z]\w*)", register, pattern)
+
+
+def places_of(case, text):
+    """The (match, edit) pairs of a case."""
+    places = []
+    for edit in case.edits:
+        found = list(re.finditer(with_parameters(edit.pattern, text), text))
+        if not found:
+            sys.exit(f"{case.name}: nothing in the kernel matches {edit.pattern}")
+        if edit.which != "all":
+            found = [found[-1 if edit.which == "last" else int(edit.which)]]
+        places += [(place, edit) for place in found]
+    return places
+
+
+def plant(cases, text):
+    """The kernel with all of these mistakes; None if two change the same place."""
+    places = sorted(itertools.chain.from_iterable(places_of(case, text) for case in cases), key=lambda p: p[0].span())
+    made, end = [], 0
+    for place, edit in places:
+        if place.start() < end:
+            return None
+        change = place.expand(expand(with_parameters(edit.text, text)))
+        whole = {"before": f"{change}\n\t{place[0]}", "then": f"{place[0]}\n\t{change}", "instead": change}[edit.how]
+        made += [text[end:place.start()], whole]
+        end = place.end()
+    return "".join(made) + text[end:]
+
+
+@functools.lru_cache(maxsize=None)
+def find_id(kiln, config, pattern):
+    done = subprocess.run([kiln, "list", config], text=True, capture_output=True, check=True)
+    found = [word for line in done.stdout.splitlines() for word in line.split()[1:2] if re.search(pattern, word)]
+    return found[0] if len(found) == 1 else sys.exit(f"{config}: {len(found)} variants match {pattern}")
+
+
+@functools.lru_cache(maxsize=None)
+def show(kiln, config, variant):
+    return subprocess.run([kiln, "show", config, variant, "-t", TARGET], text=True, capture_output=True, check=True).stdout
+
+
+def run(cases, tools, options):
+    """Runs kiln-verify on a variant with all of these mistakes."""
+    case, names = cases[0], ", ".join(c.name for c in cases)
+    verify, config = tools.programs[case.bundle]
+    variant = find_id(tools.kiln, config, case.variant)
+    text = show(tools.kiln, config, variant)
+    with tempfile.TemporaryDirectory() as folder:
+        before, after, output = (pathlib.Path(folder, name) for name in ("before.ptx", "after.ptx", "output"))
+        before.write_text(text, encoding="utf-8")
+        after.write_text(plant(cases, text), encoding="utf-8")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")}
+        environment.update(KILN_EMU_DEVICE=TARGET, KILN_PLANT_BEFORE=str(before), KILN_PLANT_AFTER=str(after),
+                           KILN_EMU_JUMPS="1000000", KILN_EMU_VERBOSE="0")
+        with open(output, "w", encoding="utf-8") as file:
+            process = subprocess.Popen([verify, "--driver", tools.library, "--filter", variant, *options.split()],
+                                       env=environment, stdout=file, stderr=subprocess.STDOUT)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        said = output.read_text(encoding="utf-8")
+    if process.returncode not in (0, 1) or "load failed" in said or "planted\n" not in said:
+        sys.exit(f"{names}: kiln-verify ended with {process.returncode}, and did not run the mistake:\n{said}")
+    return Run(process.returncode == 1 and bool(re.search(case.says, said)), usage.ru_utime + usage.ru_stime, said)
+
+
+def companies(cases, tools):
+    """Groups cases of one variant that change different places, so that one run in which nothing is found misses all."""
+    groups = []
+    for case in cases:
+        text = show(tools.kiln, tools.programs[case.bundle][1],
+                    find_id(tools.kiln, tools.programs[case.bundle][1], case.variant))
+        for group in groups:
+            first = group[0]
+            if (first.kind, first.bundle, first.variant, first.options) == (case.kind, case.bundle, case.variant, case.options) \
+                    and plant([*group, case], text) is not None:
+                group.append(case)
+                break
+        else:
+            groups.append([case])
+    return groups
+
+
+def try_company(cases, tools):
+    """Returns a Result per case. If the group is found, each case runs by itself; a missed case runs with `reveal`."""
+    together = run(cases, tools, cases[0].options)
+    share, results = together.seconds / len(cases), []
+    for case in cases:
+        own = together
+        if together.is_found and len(cases) > 1:
+            own = run([case], tools, case.options)
+        seconds = share + (own.seconds if own is not together else 0)
+        if own.is_found or case.unproved or case.far:
+            results.append(Result(case, own.is_found, False, seconds, own.output))
+            continue
+        proof = run([case], tools, case.reveal)
+        results.append(Result(case, False, not proof.is_found, seconds + proof.seconds, proof.output))
+    return results
+
+
+def report(results):
+    """Prints the results. Returns whether they are as expected."""
+    kinds = {}
+    for r in results:
+        of_kind = kinds.setdefault(r.case.kind, [0, 0, 0.0])
+        of_kind[:] = of_kind[0] + (not r.case.far), of_kind[1] + r.is_found, of_kind[2] + r.seconds
+        why = r.case.far or r.case.unproved or r.case.missed
+        if not r.is_found:
+            print(f"missed  {r.case.kind}: {r.case.name}{': ' + why if why else ''}")
+        if r.is_found == bool(why):
+            print(f"FAIL  {r.case.name}: {'found: delete the line that says why not' if why else 'not found'}")
+        if r.is_no_mistake:
+            print(f"FAIL  {r.case.name}: kiln-verify does not find it with {r.case.reveal}\n{r.output}")
+    print(f"{'planted':>8}{'found':>8}{'seconds':>9}  kind")
+    kinds["all"] = [sum(column) for column in zip(*kinds.values())]
+    for kind, (planted, found, seconds) in kinds.items():
+        print(f"{planted:8}{found:8}{seconds:9.1f}  {kind}")
+    as_said = all(r.is_found != bool(r.case.far or r.case.unproved or r.case.missed) for r in results)
+    return as_said and not any(r.is_no_mistake for r in results)
 
 
 def main():
-    kiln, library, *rest = sys.argv[1:]
-    programs = {pathlib.Path(config).stem: (verify, config) for verify, config in zip(rest[::2], rest[1::2])}
-    with tempfile.TemporaryDirectory() as folder:
-        found = [is_found(p, kiln, library, programs, pathlib.Path(folder)) for p in PLANTS]
-    sys.exit(not all(found))
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("verb", choices=["check"])
+    parser.add_argument("table")
+    parser.add_argument("kiln")
+    parser.add_argument("library")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--each", type=int, default=1)
+    parser.add_argument("programs", nargs="+")
+    words = parser.parse_args()
+    pairs = zip(words.programs[::2], words.programs[1::2])
+    tools = Tools(words.kiln, words.library, {pathlib.Path(config).stem: (verify, config) for verify, config in pairs})
+    chosen = [case for case in read(words.table)[::words.each] if re.search(words.only, f"{case.kind}: {case.name}")]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        tries = pool.map(lambda company: try_company(company, tools), companies(chosen, tools))
+        results = list(itertools.chain.from_iterable(tries))
+    sys.exit(not report(results))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -170,8 +170,34 @@ static void never_given_once(ptx_fn *f)
     ptx_store(f, ptx_param_ptr(f, PTX_U32, "x"), q);
     ptx_store(f, ptx_param_ptr(f, PTX_U32, "y"), none);
 }
+#line 1 "k.c"
+static void literals_alone(ptx_fn *f)
+{
+    ptx_val is_first = ptx_eq(f, ptx_tid_x(f), 0);
+    ptx_add(f, 1, 2);
+    ptx_select(f, is_first, 1, 0);
+    ptx_shl(f, 1, ptx_tid_x(f));
+    PTX_FOR(f, i, 0, 4, 1) {
+    }
+}
+#line 1 "k.c"
+static void literals_out_of_range(ptx_fn *f)
+{
+    ptx_val n = ptx_param(f, PTX_U32, "n"), a = ptx_param(f, PTX_F32, "a"), x = ptx_param_ptr(f, PTX_U8, "x");
+    ptx_val s = ptx_as(f, PTX_S32, n), p = ptx_eq(f, n, 0);
+    ptx_add(f, n, -1);
+    ptx_add(f, s, 0x80000000u);
+    ptx_mul(f, n, 0.5);
+    ptx_mul(f, a, 16777217);
+    ptx_mul(f, ptx_cvt(f, PTX_F16, a), -2049);
+    ptx_shr(f, n, -1);
+    ptx_and(f, s, -1);
+    ptx_and(f, p, 1);
+    ptx_at(f, x, 0.5);
+    ptx_store(f, x, 256);
+}
 /* clang-format on */
-#line 175 "bad_values.c"
+#line 200 "bad_values.c"
 
 const bad_kernel bad_values[] = {
     BAD(wrong_operand, "k.c:4: error: add: operand 2 is f32, expected u32\n"),
@@ -215,6 +241,27 @@ const bad_kernel bad_values[] = {
     BAD(never_given_lane, "k.c:11: error: shfl: the lane was never given a value\n"),
     BAD(never_given_added, "k.c:12: error: red: operand 2 was never given a value\n"),
     BAD(never_given_once, "k.c:4: error: add: operand 1 was never given a value\n"),
+    BAD(literals_alone,
+        "k.c:4: error: add: operand 1 is a plain number, and nothing beside it has a type: give it one, as in "
+        "ptx_u32(1)\n"
+        "k.c:5: error: selp: operand 1 is a plain number, and nothing beside it has a type: give it one, as in "
+        "ptx_u32(1)\n"
+        "k.c:6: error: shl: operand 1 is a plain number, and nothing beside it has a type: give it one, as in "
+        "ptx_u32(1)\n"
+        "k.c:7: error: PTX_FOR: a bound is a plain number, and nothing beside it has a type: give it one, as in "
+        "ptx_u32(1)\n"),
+    BAD(literals_out_of_range,
+        "k.c:5: error: add: operand 2 is -1, which does not fit u32\n"
+        "k.c:6: error: add: operand 2 is 2147483648, which does not fit s32\n"
+        "k.c:7: error: mul: operand 2 is 0.5, which does not fit u32\n"
+        "k.c:8: error: mul: operand 2 is 16777217, which does not fit f32\n"
+        "k.c:9: error: mul: operand 2 is -2049, which does not fit f16\n"
+        "k.c:10: error: shr: operand 2 is -1, which does not fit u32\n"
+        "k.c:11: error: and: operand 2 is -1, which does not fit u32\n"
+        "k.c:12: error: and: operand 2 is a plain number, and nothing beside it has a type: "
+        "give it one, as in ptx_u32(1)\n"
+        "k.c:13: error: ptx_at: the index is 0.5, which does not fit s64\n"
+        "k.c:14: error: store: value 1 is 256, which does not fit u8\n"),
     BAD(above_target, "k.c:3: error: redux needs sm_80, the target is sm_75\n"),
     BAD(hint_above_target, "k.c:4: error: ld needs sm_80, the target is sm_75\n"),
     BAD(family_feature, "k.c:5: error: cvt needs sm_100f, the target is sm_75\n"),

@@ -261,7 +261,7 @@ static void records_raw(void **state)
     assert_null(ptx_raw_text(f, 2));
     assert_int_equal(ptx_needs(f).target.sm, 80);
     text t = text_new(a);
-    ptx_print_body(&t, f);
+    ptx_print_body(&t, f, false);
     assert_non_null(strstr(t.data, "\tmatch.all.sync.b32 %r2|%p1, %r1, 0xffffffff;\n\tnanosleep.u32 %r1;\n"));
     arena_free(a);
 }

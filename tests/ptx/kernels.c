@@ -24,20 +24,20 @@ static void emit_block_sum(ptx_fn *f)
     ptx_val partial = ptx_shared(f, PTX_F32, WARPS, 4);
     ptx_val sum = ptx_var(f, ptx_f32(0));
     ptx_val blocks = ptx_nctaid_x(f);
-    ptx_val stride = ptx_mul(f, blocks, ptx_u32(ptx_block_x(f)));
+    ptx_val stride = ptx_mul(f, blocks, ptx_block_x(f));
     ptx_val first = ptx_global_thread_x(f);
     PTX_FOR (f, i, first, n, stride) {
         ptx_val xi = ptx_load_hint(f, ptx_at(f, x, i), PTX_NC | PTX_NO_ALLOCATE);
         ptx_add_to(f, sum, xi);
     }
-    ptx_val tid = ptx_tid_x(f), lane = ptx_and(f, tid, ptx_u32(31));
-    ptx_val warp = ptx_shr(f, tid, ptx_u32(5));
+    ptx_val tid = ptx_tid_x(f), lane = ptx_and(f, tid, 31);
+    ptx_val warp = ptx_shr(f, tid, 5);
     ptx_val warp_sum = ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
-    PTX_WHEN (f, ptx_eq(f, lane, ptx_u32(0))) {
+    PTX_WHEN (f, ptx_eq(f, lane, 0)) {
         ptx_store(f, ptx_at(f, partial, warp), warp_sum);
     }
     ptx_barrier(f);
-    PTX_IF (f, ptx_eq(f, tid, ptx_u32(0))) {
+    PTX_IF (f, ptx_eq(f, tid, 0)) {
         ptx_val total = ptx_var(f, ptx_f32(0));
         for (int w = 0; w < WARPS; w++)
             ptx_add_to(f, total, ptx_load(f, ptx_at_const(f, partial, w)));
@@ -51,18 +51,18 @@ static void emit_copy(ptx_fn *f)
 {
     ptx_val n = ptx_param(f, PTX_U64, "n");
     ptx_val src = ptx_param_ptr(f, PTX_U8, "src"), dst = ptx_param_ptr(f, PTX_U8, "dst");
-    ptx_val i = ptx_global_thread_x64(f), whole = ptx_shr(f, n, ptx_u32(4));
+    ptx_val i = ptx_global_thread_x64(f), whole = ptx_shr(f, n, 4);
     PTX_IF (f, ptx_lt(f, i, whole)) {
-        ptx_val offset = ptx_shl(f, i, ptx_u32(4)), word[4];
+        ptx_val offset = ptx_shl(f, i, 4), word[4];
         ptx_val from = ptx_cast_ptr(f, ptx_at(f, src, offset), PTX_B32);
         ptx_val to = ptx_cast_ptr(f, ptx_at(f, dst, offset), PTX_B32);
         ptx_load_vec(f, 4, word, from, PTX_NC | PTX_NO_ALLOCATE | PTX_L2_128B);
         ptx_store_vec(f, 4, to, word, PTX_CS);
     }
     PTX_ELSE (f) {
-        ptx_val tail = ptx_and(f, n, ptx_u64(15)), beyond = ptx_sub(f, i, whole);
+        ptx_val tail = ptx_and(f, n, 15), beyond = ptx_sub(f, i, whole);
         PTX_IF (f, ptx_lt(f, beyond, tail)) {
-            ptx_val done = ptx_shl(f, whole, ptx_u32(4));
+            ptx_val done = ptx_shl(f, whole, 4);
             ptx_val at = ptx_add(f, done, beyond);
             ptx_val from = ptx_at(f, src, at), to = ptx_at(f, dst, at);
             ptx_store(f, to, ptx_load(f, from));
@@ -93,17 +93,17 @@ static void emit_collatz(ptx_fn *f)
     ptx_val i = ptx_global_thread_x(f);
     ptx_val n = ptx_var(f, ptx_load(f, ptx_at(f, x, i))), count = ptx_var(f, ptx_u32(0));
     PTX_LOOP (f) {
-        ptx_break_if(f, ptx_le(f, n, ptx_u32(1)));
-        ptx_val bit = ptx_and(f, n, ptx_u32(1));
-        ptx_val odd = ptx_ne(f, bit, ptx_u32(0));
+        ptx_break_if(f, ptx_le(f, n, 1));
+        ptx_val bit = ptx_and(f, n, 1);
+        ptx_val odd = ptx_ne(f, bit, 0);
         PTX_IF (f, odd) {
-            ptx_set(f, n, ptx_mad(f, n, ptx_u32(3), ptx_u32(1)));
+            ptx_set(f, n, ptx_mad(f, n, 3, 1));
         }
         PTX_ELSE (f) {
-            ptx_set(f, n, ptx_shr(f, n, ptx_u32(1)));
+            ptx_set(f, n, ptx_shr(f, n, 1));
         }
-        ptx_add_to(f, count, ptx_u32(1));
-        ptx_repeat_if(f, ptx_lt(f, count, ptx_u32(1000)));
+        ptx_add_to(f, count, 1);
+        ptx_repeat_if(f, ptx_lt(f, count, 1000));
     }
     ptx_store(f, ptx_at(f, steps, i), count);
 }
@@ -114,26 +114,26 @@ static void emit_quantize(ptx_fn *f)
 {
     ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), scale = ptx_param_ptr(f, PTX_F32, "scale");
     ptx_val packed = ptx_param_ptr(f, PTX_U32, "packed");
-    ptx_val i = ptx_global_thread_x(f), first = ptx_shl(f, i, ptx_u32(2)), v[4], code[4];
+    ptx_val i = ptx_global_thread_x(f), first = ptx_shl(f, i, 2), v[4], code[4];
     ptx_load_vec(f, 4, v, ptx_at(f, x, first), PTX_NC | PTX_NO_ALLOCATE);
     ptx_val largest = ptx_var(f, ptx_u32(0));
     for (int k = 0; k < 4; k++) {
-        ptx_val bits = ptx_and(f, ptx_as(f, PTX_U32, v[k]), ptx_u32(0x7fffffff));
+        ptx_val bits = ptx_and(f, ptx_as(f, PTX_U32, v[k]), 0x7fffffff);
         ptx_max_to(f, largest, bits);
     }
     ptx_set(f, largest, ptx_redux_max(f, largest));
-    ptx_val clamped = ptx_max(f, ptx_as(f, PTX_F32, largest), ptx_f32(1e-12f));
-    ptx_val s = ptx_div(f, clamped, ptx_f32(7));
+    ptx_val clamped = ptx_max(f, ptx_as(f, PTX_F32, largest), 1e-12f);
+    ptx_val s = ptx_div(f, clamped, 7);
     for (int k = 0; k < 4; k++) {
         ptx_val q = ptx_div(f, v[k], s);
         code[k] = ptx_cvt_rni(f, PTX_S32, q);
     }
-    ptx_val low = ptx_prmt(f, code[0], code[1], ptx_u32(0x0040));
-    ptx_val high = ptx_prmt(f, code[2], code[3], ptx_u32(0x0040));
-    ptx_val word = ptx_prmt(f, low, high, ptx_u32(0x5410));
+    ptx_val low = ptx_prmt(f, code[0], code[1], 0x0040);
+    ptx_val high = ptx_prmt(f, code[2], code[3], 0x0040);
+    ptx_val word = ptx_prmt(f, low, high, 0x5410);
     ptx_store_hint(f, ptx_at(f, packed, i), ptx_as(f, PTX_U32, word), PTX_CS);
     ptx_val lane = ptx_laneid(f);
-    PTX_IF (f, ptx_eq(f, lane, ptx_u32(0))) {
+    PTX_IF (f, ptx_eq(f, lane, 0)) {
         ptx_val block = ptx_ctaid_x(f);
         ptx_store(f, ptx_at(f, scale, block), s);
     }
@@ -150,7 +150,7 @@ static void emit_lookup(ptx_fn *f)
     ptx_val table = ptx_const_table(f, PTX_F32, 4, bits);
     ptx_val staged = ptx_shared_dynamic(f, PTX_F32);
     ptx_val i = ptx_global_thread_x(f), tid = ptx_tid_x(f);
-    PTX_IF (f, ptx_lt(f, tid, ptx_u32(4))) {
+    PTX_IF (f, ptx_lt(f, tid, 4)) {
         ptx_val level = ptx_load(f, ptx_at(f, table, tid));
         ptx_store(f, ptx_at(f, staged, tid), level);
     }
@@ -169,9 +169,9 @@ static void emit_pick(ptx_fn *f)
     ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), out = ptx_param_ptr(f, PTX_F32, "out");
     ptx_val numbers = ptx_local(f, PTX_F32, COUNT, 16), v[COUNT];
     ptx_val i = ptx_global_thread_x(f);
-    ptx_load_vec(f, COUNT, v, ptx_at(f, x, ptx_mul(f, i, ptx_u32(COUNT))), PTX_PLAIN);
+    ptx_load_vec(f, COUNT, v, ptx_at(f, x, ptx_mul(f, i, COUNT)), PTX_PLAIN);
     ptx_store_vec(f, COUNT, numbers, v, PTX_PLAIN);
-    ptx_val at = ptx_at(f, numbers, ptx_and(f, i, ptx_u32(COUNT - 1)));
+    ptx_val at = ptx_at(f, numbers, ptx_and(f, i, COUNT - 1));
     ptx_val own = ptx_load(f, at);
     ptx_store(f, ptx_at(f, out, i), own);
 }

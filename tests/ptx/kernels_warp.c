@@ -12,34 +12,34 @@ void emit_mma_tile(ptx_fn *f)
     ptx_val tile_a = ptx_shared(f, PTX_F16, 16 * DEPTH, 16);
     ptx_val tile_b = ptx_shared(f, PTX_F16, DEPTH * COLUMNS, 16);
     ptx_val tid = ptx_tid_x(f), lane = ptx_laneid(f), warp = ptx_warpid_x(f), block = ptx_ctaid_x(f);
-    ptx_val first_column = ptx_mul(f, block, ptx_u32(COLUMNS));
+    ptx_val first_column = ptx_mul(f, block, COLUMNS);
 
     /* Threads 0-31 copy a half row of A each, threads 64-127 a quarter row of B. */
-    ptx_val a_row = ptx_shr(f, tid, ptx_u32(1)), a_half = ptx_and(f, tid, ptx_u32(1));
-    ptx_val a_column = ptx_mul(f, a_half, ptx_u32(CHUNK));
+    ptx_val a_row = ptx_shr(f, tid, 1), a_half = ptx_and(f, tid, 1);
+    ptx_val a_column = ptx_mul(f, a_half, CHUNK);
     ptx_val a_from = ptx_at(f, a, ptx_mad(f, a_row, k, a_column));
-    ptx_val chunk = ptx_mul(f, tid, ptx_u32(CHUNK)), a_to = ptx_at(f, tile_a, chunk);
-    ptx_val b_thread = ptx_sub(f, tid, ptx_u32(64));
-    ptx_val b_row = ptx_shr(f, b_thread, ptx_u32(2)), b_quarter = ptx_and(f, b_thread, ptx_u32(3));
-    ptx_val b_column = ptx_mad(f, b_quarter, ptx_u32(CHUNK), first_column);
+    ptx_val chunk = ptx_mul(f, tid, CHUNK), a_to = ptx_at(f, tile_a, chunk);
+    ptx_val b_thread = ptx_sub(f, tid, 64);
+    ptx_val b_row = ptx_shr(f, b_thread, 2), b_quarter = ptx_and(f, b_thread, 3);
+    ptx_val b_column = ptx_mad(f, b_quarter, CHUNK, first_column);
     ptx_val b_from = ptx_at(f, b, ptx_mad(f, b_row, n, b_column));
-    ptx_val b_to = ptx_at(f, tile_b, ptx_mul(f, b_thread, ptx_u32(CHUNK)));
+    ptx_val b_to = ptx_at(f, tile_b, ptx_mul(f, b_thread, CHUNK));
 
     /* Lane l points to row l % 16 of A's left or right half, and of B's eight columns of this warp. */
-    ptx_val row = ptx_and(f, lane, ptx_u32(15)), right = ptx_shr(f, lane, ptx_u32(4));
-    ptx_val row_start = ptx_mul(f, row, ptx_u32(DEPTH));
-    ptx_val a_at = ptx_at(f, tile_a, ptx_mad(f, right, ptx_u32(CHUNK), row_start));
-    ptx_val warp_column = ptx_mul(f, warp, ptx_u32(8));
-    ptx_val b_at = ptx_at(f, tile_b, ptx_mad(f, row, ptx_u32(COLUMNS), warp_column));
+    ptx_val row = ptx_and(f, lane, 15), right = ptx_shr(f, lane, 4);
+    ptx_val row_start = ptx_mul(f, row, DEPTH);
+    ptx_val a_at = ptx_at(f, tile_a, ptx_mad(f, right, CHUNK, row_start));
+    ptx_val warp_column = ptx_mul(f, warp, 8);
+    ptx_val b_at = ptx_at(f, tile_b, ptx_mad(f, row, COLUMNS, warp_column));
 
     ptx_val sums[4], fragment_a[4], fragment_b[2];
     for (int i = 0; i < 4; i++)
         sums[i] = ptx_var(f, ptx_f32(0));
-    PTX_FOR (f, depth, ptx_u32(0), k, ptx_u32(DEPTH)) {
-        PTX_IF (f, ptx_lt(f, tid, ptx_u32(32))) {
+    PTX_FOR (f, depth, 0, k, DEPTH) {
+        PTX_IF (f, ptx_lt(f, tid, 32)) {
             ptx_cp_async(f, a_to, ptx_at(f, a_from, depth), 16, PTX_CG | PTX_L2_128B);
         }
-        PTX_IF (f, ptx_ge(f, tid, ptx_u32(64))) {
+        PTX_IF (f, ptx_ge(f, tid, 64)) {
             ptx_val row_offset = ptx_mul(f, depth, n);
             ptx_cp_async(f, b_to, ptx_at(f, b_from, row_offset), 16, PTX_CG);
         }
@@ -50,11 +50,11 @@ void emit_mma_tile(ptx_fn *f)
         ptx_mma(f, PTX_MMA_M16N8K16_F16_F32, sums, fragment_a, fragment_b, sums);
         ptx_barrier(f);
     }
-    ptx_val c_row = ptx_shr(f, lane, ptx_u32(2)), pair = ptx_and(f, lane, ptx_u32(3));
+    ptx_val c_row = ptx_shr(f, lane, 2), pair = ptx_and(f, lane, 3);
     ptx_val column = ptx_add(f, first_column, warp_column);
-    ptx_val c_column = ptx_mad(f, pair, ptx_u32(2), column);
+    ptx_val c_column = ptx_mad(f, pair, 2, column);
     ptx_val top = ptx_at(f, c, ptx_mad(f, c_row, n, c_column));
-    ptx_val bottom = ptx_at(f, top, ptx_mul(f, n, ptx_u32(8)));
+    ptx_val bottom = ptx_at(f, top, ptx_mul(f, n, 8));
     ptx_store_vec(f, 2, top, sums, PTX_PLAIN);
     ptx_store_vec(f, 2, bottom, sums + 2, PTX_PLAIN);
 }
@@ -68,26 +68,26 @@ void emit_stream_sum(ptx_fn *f)
     ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), out = ptx_param_ptr(f, PTX_F32, "out");
     ptx_val stages = ptx_shared(f, PTX_F32, 2 * TILE, 16);
     ptx_val tid = ptx_tid_x(f), blocks = ptx_nctaid_x(f), thread = ptx_global_thread_x(f);
-    ptx_val own = ptx_mul(f, tid, ptx_u32(EACH)), mine = ptx_at(f, stages, own);
-    ptx_val element = ptx_mul(f, thread, ptx_u32(EACH)), to = ptx_at(f, out, element);
+    ptx_val own = ptx_mul(f, tid, EACH), mine = ptx_at(f, stages, own);
+    ptx_val element = ptx_mul(f, thread, EACH), to = ptx_at(f, out, element);
     ptx_val policy = ptx_policy_evict_first(f, 1.0f);
     ptx_val from = ptx_with_policy(f, ptx_at(f, x, element), policy);
-    ptx_val slice = ptx_mul(f, blocks, ptx_u32(TILE)), next = ptx_var(f, from);
+    ptx_val slice = ptx_mul(f, blocks, TILE), next = ptx_var(f, from);
     ptx_val sum[EACH], got[EACH];
     for (int i = 0; i < EACH; i++)
         sum[i] = ptx_var(f, ptx_f32(0));
     ptx_cp_async(f, mine, next, 16, PTX_CG);
     ptx_cp_async_commit(f);
-    PTX_FOR (f, i, ptx_u32(0), tiles, ptx_u32(1)) {
-        ptx_val following = ptx_add(f, i, ptx_u32(1)), stage = ptx_and(f, i, ptx_u32(1));
-        ptx_val other = ptx_xor(f, stage, ptx_u32(1)), there = ptx_lt(f, following, tiles);
-        ptx_val bytes = ptx_select(f, there, ptx_u32(16), ptx_u32(0));
+    PTX_FOR (f, i, 0, tiles, 1) {
+        ptx_val following = ptx_add(f, i, 1), stage = ptx_and(f, i, 1);
+        ptx_val other = ptx_xor(f, stage, 1), there = ptx_lt(f, following, tiles);
+        ptx_val bytes = ptx_select(f, there, ptx_u32(16), 0);
         ptx_set(f, next, ptx_at(f, next, slice));
-        ptx_val other_stage = ptx_at(f, mine, ptx_mul(f, other, ptx_u32(TILE)));
+        ptx_val other_stage = ptx_at(f, mine, ptx_mul(f, other, TILE));
         ptx_cp_async_zfill(f, other_stage, next, 16, bytes, PTX_CG);
         ptx_cp_async_commit(f);
         ptx_cp_async_wait(f, 1);
-        ptx_load_vec(f, EACH, got, ptx_at(f, mine, ptx_mul(f, stage, ptx_u32(TILE))), PTX_PLAIN);
+        ptx_load_vec(f, EACH, got, ptx_at(f, mine, ptx_mul(f, stage, TILE)), PTX_PLAIN);
         for (int j = 0; j < EACH; j++)
             ptx_add_to(f, sum[j], got[j]);
     }
@@ -105,35 +105,35 @@ void emit_grid_sum(ptx_fn *f)
     ptx_val warp_sums = ptx_shared(f, PTX_F64, WARPS, 8), flag = ptx_shared(f, PTX_U32, 1, 4);
     ptx_val tid = ptx_tid_x(f), lane = ptx_laneid(f), warp = ptx_warpid_x(f), block = ptx_ctaid_x(f);
     ptx_val blocks = ptx_nctaid_x(f), first = ptx_global_thread_x(f);
-    ptx_val stride = ptx_mul(f, blocks, ptx_u32(ptx_block_x(f)));
+    ptx_val stride = ptx_mul(f, blocks, ptx_block_x(f));
     ptx_val sum = ptx_var(f, ptx_f64(0));
     PTX_FOR (f, i, first, n, stride) {
         ptx_add_to(f, sum, ptx_load_hint(f, ptx_at(f, x, i), PTX_NC));
     }
     ptx_val warp_sum = ptx_reduce_lanes(f, PTX_OP_ADD, 32, sum);
-    PTX_WHEN (f, ptx_eq(f, lane, ptx_u32(0))) {
+    PTX_WHEN (f, ptx_eq(f, lane, 0)) {
         ptx_store(f, ptx_at(f, warp_sums, warp), warp_sum);
     }
     ptx_barrier(f);
-    PTX_IF (f, ptx_lt(f, tid, ptx_u32(32))) {
-        ptx_val slot = ptx_and(f, lane, ptx_u32(WARPS - 1));
+    PTX_IF (f, ptx_lt(f, tid, 32)) {
+        ptx_val slot = ptx_and(f, lane, WARPS - 1);
         ptx_val value = ptx_var(f, ptx_load(f, ptx_at(f, warp_sums, slot)));
         for (uint32_t distance = WARPS / 2; distance; distance /= 2) {
-            ptx_val other = ptx_shfl_down_in(f, value, ptx_u32(distance), WARPS);
+            ptx_val other = ptx_shfl_down_in(f, value, distance, WARPS);
             ptx_add_to(f, value, other);
         }
-        PTX_IF (f, ptx_eq(f, lane, ptx_u32(0))) {
-            ptx_val last = ptx_sub(f, blocks, ptx_u32(1));
+        PTX_IF (f, ptx_eq(f, lane, 0)) {
+            ptx_val last = ptx_sub(f, blocks, 1);
             ptx_store(f, ptx_at(f, partial, block), value);
             ptx_fence(f, PTX_ACQ_REL | PTX_GPU);
             ptx_val before = ptx_atom_inc(f, arrived, last, PTX_ACQ_REL | PTX_GPU);
             ptx_val is_last = ptx_eq(f, before, last);
-            ptx_store(f, flag, ptx_select(f, is_last, ptx_u32(1), ptx_u32(0)));
+            ptx_store(f, flag, ptx_select(f, is_last, ptx_u32(1), 0));
         }
     }
     ptx_barrier(f);
     ptx_val last_block = ptx_uniform(f, ptx_load(f, flag));
-    ptx_val first_warp = ptx_eq(f, warp, ptx_u32(0)), chosen = ptx_ne(f, last_block, ptx_u32(0));
+    ptx_val first_warp = ptx_eq(f, warp, 0), chosen = ptx_ne(f, last_block, 0);
     PTX_IF (f, ptx_and(f, first_warp, chosen)) {
         ptx_val value = ptx_var(f, ptx_f64(0));
         PTX_IF (f, ptx_lt(f, lane, blocks)) {
@@ -152,7 +152,7 @@ void emit_mbarrier_copy(ptx_fn *f)
     ptx_val x = ptx_param_ptr(f, PTX_U32, "x"), out = ptx_param_ptr(f, PTX_U32, "out");
     ptx_val staged = ptx_shared(f, PTX_U32, 64, 16), full = ptx_shared(f, PTX_B64, 1, 8);
     ptx_val tid = ptx_tid_x(f), i = ptx_global_thread_x(f);
-    PTX_IF (f, ptx_eq(f, tid, ptx_u32(0))) {
+    PTX_IF (f, ptx_eq(f, tid, 0)) {
         ptx_mbarrier_init(f, full, ptx_u32(64));
     }
     ptx_barrier(f);
@@ -163,7 +163,7 @@ void emit_mbarrier_copy(ptx_fn *f)
         ptx_val done = ptx_mbarrier_test_parity(f, full, ptx_u32(0));
         ptx_repeat_if(f, ptx_not(f, done));
     }
-    ptx_val mirrored = ptx_sub(f, ptx_u32(63), tid);
+    ptx_val mirrored = ptx_sub(f, 63, tid);
     ptx_val value = ptx_load(f, ptx_at(f, staged, mirrored));
     ptx_store(f, ptx_at(f, out, i), value);
 }
@@ -176,7 +176,7 @@ void emit_pairs(ptx_fn *f)
     ptx_val high = ptx_param(f, PTX_F32, "high");
     ptx_val x = ptx_param_ptr(f, PTX_F32, "x"), y = ptx_param_ptr(f, PTX_F32, "y");
     ptx_val i = ptx_global_thread_x(f), from[4], into[4], bound[2];
-    ptx_val element = ptx_shl(f, i, ptx_u32(3));
+    ptx_val element = ptx_shl(f, i, 3);
     ptx_val x_at = ptx_cast_ptr(f, ptx_at(f, x, element), PTX_F32X2);
     ptx_val y_at = ptx_cast_ptr(f, ptx_at(f, y, element), PTX_F32X2);
     ptx_val both = ptx_pack(f, PTX_F32X2, 2, ((ptx_val[]){a, a}));
@@ -218,7 +218,7 @@ void emit_vectors(ptx_fn *f)
     ptx_val tid = ptx_tid_x(f);
     for (int r = 0; r < ROWS; r++) {
         const int count = rows[r].count;
-        ptx_val first = ptx_mul(f, tid, ptx_u32((uint32_t)count));
+        ptx_val first = ptx_mul(f, tid, (uint32_t)count);
         ptx_val to_at = ptx_at(f, to[r], first);
         ptx_load_vec(f, count, read, ptx_at(f, from[r], first), r == 0 ? PTX_NC : PTX_PLAIN);
         for (int i = 0; i < count; i++) {

@@ -358,7 +358,7 @@ static text module_of(arena *a, ptx_requirement needs, ptx_requirement at, int l
         exit(1);
     }
     ptx_print_header(&t, at);
-    ptx_print_body(&t, f);
+    ptx_print_body(&t, f, false);
     /* the body is the last body.count + 2 lines: instructions, "ret;" and "}" */
     int lines = 0;
     for (size_t i = 0; i < t.length; i++)

@@ -507,6 +507,71 @@ class Lifetimes(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "b'abc'\n", ""))
 
 
+FORKING = """
+import multiprocessing
+import sys
+
+import kiln
+
+MANIFEST, DRIVER = sys.argv[1:]
+
+
+def tell(what, function):
+    try:
+        print(what, function(), flush=True)
+    except kiln.Error as error:
+        print(what, error, flush=True)
+
+
+def load():
+    with kiln.load(MANIFEST, driver=DRIVER) as k:
+        return launch(k)
+
+
+def launch(k):
+    packed = k.zeros(512)
+    k.nf4_quantize(in_=k.zeros(4 * 1024), scale=k.zeros(4 * 16), packed=packed, n=1024)
+    return len(k.download(packed))
+
+
+def child(inherited):
+    tell("loaded", load)
+    if inherited:
+        tell("inherited", lambda: launch(inherited))
+
+
+def start(method, inherited=None):
+    process = multiprocessing.get_context(method).Process(target=child, args=(inherited,))
+    process.start()
+    process.join()
+    print(method, process.exitcode, flush=True)
+
+
+if __name__ == "__main__":
+    start("fork")
+    with kiln.load(MANIFEST, driver=DRIVER) as k:
+        tell("parent", lambda: launch(k))
+        start("fork", k)
+        start("spawn")
+        tell("parent", lambda: launch(k))
+"""
+
+
+class Processes(unittest.TestCase):
+    def test_multiprocessing(self):
+        """Only a child forked after cuInit cannot use CUDA; its error says why."""
+        told = ("CUDA_ERROR_NOT_INITIALIZED: cuInit has not run in this process: the process was forked after cuInit; start it "
+                "with multiprocessing's 'spawn', or fork before cuInit (3)\n")
+        with tempfile.TemporaryDirectory() as scratch:
+            program = pathlib.Path(scratch, "forking.py")
+            program.write_text(FORKING)
+            done = subprocess.run([sys.executable, "-W", "ignore", program, MANIFEST, DRIVER], capture_output=True, text=True,
+                                  env=os.environ | {"PYTHONPATH": str(FOLDER), "KILN_EMU_THREADS": "4"}, timeout=300)
+        expected = ("loaded 512\nfork 0\nparent 512\n" f"loaded cuInit: {told}inherited cuCtxGetCurrent: {told}fork 0\n"
+                    "loaded 512\nspawn 0\nparent 512\n")
+        self.assertEqual((done.stdout, done.stderr, done.returncode), (expected, "", 0))
+
+
 class Files(unittest.TestCase):
     def expect(self, kind, text, *arguments, **keywords):
         with self.assertRaises(kind) as caught:

@@ -151,6 +151,8 @@ def made_up(folder):
     ids = [v["id"] for v in MANIFEST["variants"]]
     rows = [{"id": i, "result": "ok", "cases": 3, "elements": 10, "worst_error_over_bound": n / 1000, "largest": "n=1", "sizes": 2,
              "ranges": {"n": [n + 1, 4000 + n], "causal_offset": [-n, 7]}} for n, i in enumerate(ids)]
+    rows[0] |= {"limits": {"n": 4000}, "excluded_pairs": 0}
+    rows[5] |= {"limits": {"n": 1 << 40, "causal_offset": 7}, "excluded_pairs": 31, "excluded": "n=3 with causal_offset=7 (too much work)"}
     rows[1] |= {"result": "WRONG", "worst_error_over_bound": 2.5, "detail": "n=3: out[2] is 1, expected 2"}
     rows[2] |= {"result": "skipped", "worst_error_over_bound": None, "detail": "no image"}
     rows[3] |= {"result": "executed, not compared", "worst_error_over_bound": None}
@@ -350,10 +352,11 @@ def check_verification(page, verification):
     lists = {d.one("summary").text: [i.text for i in d.all("li")] for d in part.all("details")}
     expect("lists", lists, {
         "By variant, with all integer arguments and the largest error as a share of its bound": [],
+        "What was not reached": [],
         "1 variant WRONG": [f"{MANIFEST['variants'][1]['id']}: n=3: out[2] is 1, expected 2"], "1 variant did not run": [missing],
         "1 variant skipped": [f"{MANIFEST['variants'][2]['id']}: no image"],
         "1 variant ran without being compared": [MANIFEST["variants"][3]["id"]]})
-    families, variants = part.all("table")
+    families, variants, beyond, apart = part.all("table")
     for row in rows_of(families):
         of = [n for n, v in enumerate(MANIFEST["variants"]) if v["family"] == row["family"].text]
         right = [n for n in of if MANIFEST["variants"][n]["id"] in results and results[MANIFEST["variants"][n]["id"]]["result"] == "ok"]
@@ -362,6 +365,11 @@ def check_verification(page, verification):
         sizes = ", ".join(named or [f"n {min(right) + 1:,} to {4000 + max(right):,}", f"causal_offset {-max(right)} to 7"])
         expect(row["family"].text, [row[k].text for k in ("within bound", "for sizes", "cases")],
                [f"{len(right)} of {len(of)}", sizes.replace(" ", "\u00a0").replace(",\u00a0", ", "), str(3 * len(right))])
+    reached, = rows_of(beyond)
+    expect("what rules allow beyond", [reached[k].text for k in ("family", "argument", "allowed by its rules")],
+           [MANIFEST["variants"][5]["family"], "n", f"{1 << 40:,}"])
+    expect("pairs that did not run", [[cell.text for cell in r.values()] for r in rows_of(apart)],
+           [[MANIFEST["variants"][5]["id"], "31", "n=3 with causal_offset=7 (too much work)"]])
     first = rows_of(variants)[0]
     expect("a variant's ranges", [first[k].text for k in ("sizes", "cases", "error / bound")],
            ["n\u00a01\u00a0to\u00a04,000, causal_offset\u00a00\u00a0to\u00a07", "3", "exact"])

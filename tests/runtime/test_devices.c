@@ -1,10 +1,13 @@
-/* Over the emulated driver, which computes: threads that race for the first use of kernels in several contexts on two
- * devices, and preloaded kernels that are captured into a CUDA graph. */
+/* On the emulated driver, which computes results: threads that race for the first use of kernels in several contexts on two
+ * devices; captures into CUDA graphs, with and without a preload; and a process that forks. */
 #include "test.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "mini.h"
 
@@ -14,12 +17,10 @@ enum { DEVICES = 2, CONTEXTS = 4, THREADS = 16, LAUNCHES = 6, ELEMENTS = 300 };
 
 static kiln_driver driver; /* its module_load_data_ex is count_load */
 static int (*real_load)(CUmodule *, const void *, unsigned, int *, void **);
-static int loads, loads_forbidden;
+static int loads;
 
 static int count_load(CUmodule *module, const void *image, unsigned count, int *options, void **values)
 {
-    if (loads_forbidden)
-        return 900; /* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED */
     __atomic_add_fetch(&loads, 1, __ATOMIC_RELAXED);
     return real_load(module, image, count, options, values);
 }
@@ -207,6 +208,23 @@ static kiln_status launch_both(const job *j, CUstream stream)
     return status;
 }
 
+/* The error names the load, and the capture is invalid. */
+static void expect_no_load_in_a_capture(job *j, CUstream stream)
+{
+    enum { UNSUPPORTED = 900, INVALIDATED = 901 }; /* CUDA_ERROR_STREAM_CAPTURE_... */
+    kiln_error error;
+    char text[256];
+    void *graph = &graph;
+    DO(begin_capture(stream, 0));
+    assert_status(launch_both(j, stream), KILN_ERROR_LOAD);
+    assert_status(kiln_last_error(&j->at->loader, &error), KILN_OK);
+    assert_int_equal(error.driver_result, UNSUPPORTED);
+    kiln_describe_error(&j->at->loader, &error, NULL, text, sizeof text);
+    assert_non_null(strstr(text, ": cuModuleLoadDataEx: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (900)"));
+    assert_int_equal(end_capture(stream, &graph), INVALIDATED);
+    assert_null(graph);
+}
+
 /* A capture forbids loads; once preloaded, launches make none, and the graph does their work each time it is launched. */
 static void preloaded_kernels_are_captured_into_a_graph(void **state)
 {
@@ -227,15 +245,11 @@ static void preloaded_kernels_are_captured_into_a_graph(void **state)
     DO(driver.memcpy_htod(j.y, zero, sizeof zero));
     DO(stream_create(&stream, 1));
 
-    loads_forbidden = 1;
-    assert_status(launch_both(&j, stream), KILN_ERROR_LOAD);
-    loads_forbidden = 0;
+    expect_no_load_in_a_capture(&j, stream);
     assert_status(kiln_preload(&j.at->loader, mini_index.kernels, MINI_KERNELS), KILN_OK);
-    loads_forbidden = 1;
     DO(begin_capture(stream, 0));
     assert_status(launch_both(&j, stream), KILN_OK);
     DO(end_capture(stream, &graph));
-    loads_forbidden = 0;
     assert_int_equal(traced[0], 2); /* what was captured, and nothing else */
     DO(driver.memcpy_dtoh(y, j.y, sizeof y));
     assert_memory_equal(y, zero, sizeof y); /* nothing has run yet */
@@ -286,12 +300,57 @@ static void a_loader_outlives_its_context(void **state)
     }
 }
 
+/* ---- processes that fork ------------------------------------------------------------------------------------------ */
+
+static bool child_is_told(kiln_loader *loader, kiln_status status, const char *expected)
+{
+    kiln_error error;
+    char text[128];
+    if (status != KILN_ERROR_DRIVER || kiln_last_error(loader, &error) != KILN_OK)
+        return false;
+    kiln_describe_error(loader, &error, NULL, text, sizeof text);
+    return strcmp(text, expected) == 0;
+}
+
+/* In a child forked after cuInit, kiln_open, launches and kiln_close return errors, and nothing hangs. */
+static void a_forked_child_is_told(void **state)
+{
+    (void)state;
+    static const char opened[] = "driver call failed: cuCtxGetCurrent: CUDA_ERROR_NOT_INITIALIZED (3)";
+    place *at = &places[0];
+    job j = {.at = at};
+    int status = 0;
+    open_places();
+    DO(driver.ctx_set_current(at->context));
+    assert_status(kiln_preload(&at->loader, mini_index.kernels, MINI_KERNELS), KILN_OK);
+    DO(driver.mem_alloc(&j.x, ELEMENTS * sizeof(float)) | driver.mem_alloc(&j.y, ELEMENTS * sizeof(float)));
+    const mini_axpy_args args = args_of(&j, 0);
+    assert_status(mini_axpy(&at->loader, NULL, &args), KILN_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        kiln_slot slots[MINI_SLOTS];
+        kiln_loader fresh = {0};
+        bool is_right =
+            child_is_told(&fresh, kiln_open(&fresh, &driver, &mini_bundle, slots, MINI_SLOTS, NULL),
+                          opened) &&
+            mini_axpy(&at->loader, NULL, &args) == KILN_ERROR_LAUNCH &&
+            child_is_told(&at->loader, kiln_close(&at->loader), opened);
+        _exit(is_right ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_status(mini_axpy(&at->loader, NULL, &args), KILN_OK);
+    DO(driver.mem_free(j.x) | driver.mem_free(j.y));
+    close_places();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_race_in_contexts_on_two_devices),
         cmocka_unit_test(preloaded_kernels_are_captured_into_a_graph),
         cmocka_unit_test(a_loader_outlives_its_context),
+        cmocka_unit_test(a_forked_child_is_told),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -134,8 +134,8 @@ def check_same_code(checker, program):
     if not shutil.which("ptxas"):
         print("skipped: there is no ptxas on the PATH")
         return
-    without = checker.report(program, "--mutate", "45", "--seed", "3", *SMALL)
-    report = checker.report(program, "--mutate", "45", "--seed", "3", *SMALL, has_ptxas=True)
+    without = checker.report(program, "--mutate", "120", "--seed", "3", *SMALL)
+    report = checker.report(program, "--mutate", "120", "--seed", "3", *SMALL, has_ptxas=True)
     checker.expect(report["ptxas"].startswith("release "), report["ptxas"])
     same = [m for m in report["mutants"] if m["result"] == "same code"]
     checker.expect(0 < len(same) < report["drawn"] - report["killed"], f"{len(same)} have the same code")
@@ -150,7 +150,7 @@ def check_turns(checker, verify):
         os.environ["KILN_EMU_DEVICE"] = target
         report = checker.report(verify, "--filter", "nf4_scale/type=f32", "--mutate", "8", "--size", "n=65", "--inputs", "1")
         found = {m["detail"].partition('input "')[2].partition('"')[0] for m in report["mutants"]} - {""}
-        checker.expect(len(found) == 1, f"{target}: inputs {found}")
+        checker.expect(1 <= len(found) <= 2, f"{target}: inputs {found}")  # a second kind if the first has equal elements
         names |= found
     del os.environ["KILN_EMU_DEVICE"]
     checker.expect(len(names) > 2, f"the first input of four devices is one of {names}")

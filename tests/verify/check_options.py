@@ -5,6 +5,7 @@ usage: check_options.py VERIFY
 """
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,12 @@ CASES = [  # arguments, exit status, words on stderr or stdout
     ("--json main.c --force --driver no_such_driver.so", 1, "no_such_driver.so"),
     ("--json empty --driver no_such_driver.so", 1, "no_such_driver.so"),
     ("--data no_such_file", 2, "cannot read no_such_file: No such file or directory"),
+    ("--data main.c", 2, "cannot read main.c: it has 18 bytes, no whole number of float32"),
+    ("--filter axpy --filter scale", 2, "--filter is given twice"),
+    ("--json ''", 2, "--json needs a value"),
+    ("--filter ''", 2, "--filter needs a value"),
+    ("merge part.json -o ''", 2, "-o needs a value"),
+    ("merge part.json --junit ''", 2, "--junit needs a value"),
     ("--data /dev/null", 2, "cannot read /dev/null: it is empty"),
     ("--data /dev/zero", 2, "cannot read /dev/zero: File too large"),
     ("--data /", 2, "cannot read /: Is a directory"),
@@ -87,7 +94,7 @@ def main():
     pathlib.Path("main.c").write_text("int main(void) {}\n")
     pathlib.Path("empty").write_text("")
     for arguments, status, words in CASES:
-        run = subprocess.run([sys.argv[1], *arguments.split()], capture_output=True, text=True)
+        run = subprocess.run([sys.argv[1], *shlex.split(arguments)], capture_output=True, text=True)
         good = run.returncode == status and words in run.stderr + run.stdout
         failed += not good
         if not good:

@@ -89,6 +89,7 @@ def check_ranges(folder, whole):
     """The smallest and largest values of sizes that launched, as axpy does without elements; of one that is asked for, that alone."""
     for row in json.loads(whole.read_text())["variants"]:
         least, most = row["ranges"]["n"]
+        expect(all(limit > row["ranges"][name][1] for name, limit in row["limits"].items()), f"the limits of {row['id']}", row)
         expect(least == (row["id"] != "axpy") and f"n={most}" in row["largest"].split() and 2 <= row["sizes"] <= row["cases"], f"the sizes of {row['id']}", row)
     done = run("--json", folder / "one.json", "--size", "n=192")
     said = "\nshapes   1 of 2 of the configuration are within the sizes that ran: axpy 0 of 1; --size runs others\n"

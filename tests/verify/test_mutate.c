@@ -100,6 +100,7 @@ static const struct row {
     mutation_kind kind;
     const char *before, *after; /* all that it can become, with | between */
 } rows[] = {
+    {MUTATE_OPERATION, "add.u32 %r1, %r2, 0;", "mul.lo.u32 %r1, %r2, 0;"}, /* subtracting 0 is adding it */
     {MUTATE_OPERATION, "add.u32 %r1, %r2, %r3;", "sub.u32 %r1, %r2, %r3;|mul.lo.u32 %r1, %r2, %r3;"},
     {MUTATE_OPERATION, "mul.lo.u32 %r1, %r2, %r3;", "add.u32 %r1, %r2, %r3;"},
     {MUTATE_OPERATION, "mul.rn.f32 %f1, %f2, %f3;",
@@ -145,6 +146,14 @@ static const struct row {
      "mov.f32 %f1, 0fC0400000;|mov.f32 %f1, 0f40C00000;|mov.f32 %f1, 0f40000000;|mov.f32 %f1, 0f40480000;|"
      "mov.f32 %f1, 0f40408000;"},
     {MUTATE_IMMEDIATE, "mov.f32 %f1, 0f7FFFFFFF;", "mov.f32 %f1, 0f7F7FFFFF;"},
+    {MUTATE_IMMEDIATE, "mov.f32 %f1, 0f4B400000;",
+     "mov.f32 %f1, 0fCB400000;|mov.f32 %f1, 0f4BC00000;|mov.f32 %f1, 0f4B400001;"},
+    {MUTATE_IMMEDIATE, "mov.b16 %h1, 0x7c01;",
+     "mov.b16 %h1, 31744;|mov.b16 %h1, 63490;|mov.b16 %h1, 30721;|mov.b16 %h1, 29697;|mov.b16 %h1, 27649;|mov.b16 %h1, 23553;|"
+     "mov.b16 %h1, 15361;"},
+    {MUTATE_IMMEDIATE, "prmt.b32 %r1, %r2, 0, 0x5555;",
+     "prmt.b32 %r1, %r2, 0, 43690;|prmt.b32 %r1, %r2, 0, 21841;|prmt.b32 %r1, %r2, 0, 21781;|prmt.b32 %r1, %r2, 0, "
+     "20821;|prmt.b32 %r1, %r2, 0, 5461;"},
     {MUTATE_IMMEDIATE, "bar.sync 1;", ""},
     {MUTATE_ADDRESS, "ld.global.v2.u32 {%r1, %r2}, [%rd1];",
      "ld.global.v2.u32 {%r1, %r2}, [%rd1+8];|ld.global.v2.u32 {%r1, %r2}, [%rd1+-8];"},
@@ -174,8 +183,10 @@ static const struct row {
      "shfl.sync.idx.b32 %r1, %r2, 0, 31, 1;|shfl.sync.idx.b32 %r1, %r2, 0, 0x181f, 0x0;"},
     {MUTATE_LANES, "vote.sync.all.pred %p1, %p2, 0xff;", "vote.sync.all.pred %p1, %p2, 0xfe;"},
     {MUTATE_LANES, "bar.warp.sync 3;", "bar.warp.sync 0x2;"},
-    {MUTATE_ROUNDING, "fma.rn.f32 %f1, %f2, %f3, %f4;",
-     "fma.rz.f32 %f1, %f2, %f3, %f4;|fma.rm.f32 %f1, %f2, %f3, %f4;|fma.rp.f32 %f1, %f2, %f3, %f4;"},
+    {MUTATE_ROUNDING, "fma.rn.f32 %f1, %f2, %f3, %f4;", ""},
+    {MUTATE_ROUNDING, "div.rz.f32 %f1, %f2, %f3;", "div.rn.f32 %f1, %f2, %f3;"},
+    {MUTATE_ROUNDING, "cvt.rn.f32.u32 %f1, %r9;", ""},
+    {MUTATE_ROUNDING, "cvt.rz.f32.u32 %f1, %r8;", "cvt.rn.f32.u32 %f1, %r8;"},
     {MUTATE_ROUNDING, "cvt.rni.s32.f32 %r1, %f1;",
      "cvt.rzi.s32.f32 %r1, %f1;|cvt.rmi.s32.f32 %r1, %f1;|cvt.rpi.s32.f32 %r1, %f1;"},
     {MUTATE_QUALIFIER, "shr.u32 %r1, %r2, 3;", ""},
@@ -187,13 +198,16 @@ static const struct row {
     {MUTATE_QUALIFIER, "ld.global.u8 %r1, [%rd1];", "ld.global.s8 %r1, [%rd1];|ld.global.u16 %r1, [%rd1];"},
     {MUTATE_QUALIFIER, "ld.global.u32 %r1, [%rd1];", ""},
     {MUTATE_QUALIFIER, "ld.global.u16 %h1, [%rd1];", "ld.global.u8 %h1, [%rd1];"},
+    {MUTATE_QUALIFIER, "ld.global.u8 %x, [%rd1];",
+     "ld.global.u16 %x, [%rd1];"}, /* what reads it masks the sign */
     {MUTATE_QUALIFIER, "max.f32 %f1, %f2, %f3;", ""},
     {MUTATE_QUALIFIER, "add.ftz.f32 %f1, %f2, %f3;", "add.ftz.sat.f32 %f1, %f2, %f3;"},
     {MUTATE_QUALIFIER, "add.rn.sat.f32 %f1, %f2, %f3;", "add.rn.f32 %f1, %f2, %f3;"},
     {MUTATE_QUALIFIER, "ld.acquire.gpu.u32 %r1, [%rd1];",
      "ld.relaxed.gpu.u32 %r1, [%rd1];|ld.acquire.cta.u32 %r1, [%rd1];"},
     {MUTATE_BRANCH, "@!%p1 bra LAST;", "@%p1 bra LAST;| bra LAST;|-|@!%p1 bra END;"},
-    {MUTATE_BRANCH, "bra.uni END;", "-|bra.uni LAST;"},
+    {MUTATE_BRANCH, "bra.uni END;", "bra.uni LAST;"},
+    {MUTATE_BRANCH, "@%p1 bra END;", "@%p1 bra LAST;"},
 };
 
 static void append(char *all, size_t bytes, const char *text)
@@ -206,7 +220,7 @@ static void check_row(const struct row *row)
 {
     char text[1024], all[1024] = "", changed[256];
     pool memory = {NULL};
-    snprintf(text, sizeof text, "%s%s\nEND:\nadd.f64 %%x, %%y, %%z;\n}\n", head, row->before);
+    snprintf(text, sizeof text, "%s%s\nEND:\nand.b32 %%r9, %%x, 15;\n}\n", head, row->before);
     if (strcmp(row->before, "ret;") == 0) /* the last one */
         snprintf(text, sizeof text, "%sret;\n}\n", head);
     ptx_text t = read_text(text, &memory);

@@ -9,8 +9,11 @@ import subprocess
 import sys
 import tempfile
 
+import fit
+import lm
 import plan
 import records
+import replay
 
 WRONG = "WRONG", "hung", "died"
 FREE = "workspace_size"  # the caller chooses it, so variants that need different sizes of it compete
@@ -151,7 +154,7 @@ def print_run(results):
         if "kernel_driver" in row:
             device = row["first"]["device"]
             print(f"{device['name']}, driver {row['kernel_driver']}, commit {row['commit'][:12]}, {row['date']}, card {row['card']}")
-        elif "failed" in row or "not_run" in row:
+        elif {"failed", "not_run", "skipped"} & row.keys():
             print("  " + " ".join(f"{k}={str(v)[:300]}" for k, v in row.items() if k not in ("ids", "at")))
 
 
@@ -276,9 +279,14 @@ def main(folders, build):
             sys.exit(f"gpu: {results} has no results: expected a folder with run.jsonl, which describes a device")
         print_run(results)
         print_verification(results)
+        print("".join(f"{line}\n" for line in replay.summarise(records.read(results, "replay"))), end="")
         found = calls_of(results, kiln, device)
         print_regret(found, kiln, device)
         table(results, found)
+        lm.print_results(results)
         for row in records.read(results, "probes"):
-            print(json.dumps(row))
+            if row["probe"] not in fit.SUMMARISED:
+                print(json.dumps(row))
+        fit.print_sweeps(rows := fit.Rows(records.read(results, "probes")))
+        fit.print_kernels(rows)
     return 0

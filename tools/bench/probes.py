@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Measures what the design of kernels depends on: layouts, rates, latencies, bandwidths, launches.
 
-usage: probes.py OUT.jsonl [--driver PATH] [--seconds S] [--small] [--only NAME ...]
+usage: probes.py OUT.jsonl [--set SET ...] [--driver PATH] [--seconds S] [--small] [--only NAME ...] [--known FILE]
        probes.py --plan
 
 Each line of OUT.jsonl is one measurement, written as soon as it is known: {"probe", its parameters, "value", "unit"}, or
 "failed" in place of the value. Probes run in order of importance (--plan), each in its own process. A case that takes too
 long or ends its process loses only its own result: a new process measures the next case. No probe begins after --seconds
-(default: 50). --small is a quick test of the whole path, with a few cases and short loops.
+(default: 50). --small is a quick test of the whole path, with a few cases and short loops. Probes that --known lists for
+this card, driver and kernel text are skipped.
 """
 import argparse
 import json
@@ -20,10 +21,13 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from probes import TABLE
+import known
+from card import Card
+from probes import SETS, TABLE
 from probes.driver import Gpu, NotAvailable
 
 CASE_SECONDS = 6     # the limit of one case
+SMALL_CASE_SECONDS = 120  # with --small, on a machine that may be busy
 START_SECONDS = 20   # the limit of the driver's start
 LOST = 3             # exit status of a child whose context may be lost; the case's line is written
 PROCESSES = 4        # at most, for one probe
@@ -36,6 +40,8 @@ def options():
     parser.add_argument("--driver", default="libcuda.so.1")
     parser.add_argument("--seconds", type=float, default=50)
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--set", nargs="+", choices=SETS, default=list(SETS), metavar="SET")
+    parser.add_argument("--known", metavar="FILE")
     parser.add_argument("--only", nargs="+", choices=TABLE, default=list(TABLE), metavar="NAME")
     parser.add_argument("--plan", action="store_true")
     parser.add_argument("--from-case", type=int, help=argparse.SUPPRESS)
@@ -94,7 +100,7 @@ def watch(process, first, deadline, args):
 
     threading.Thread(target=read, daemon=True).start()
     while True:
-        seconds = CASE_SECONDS if said.startswith("case") else START_SECONDS
+        seconds = SMALL_CASE_SECONDS if args.small else CASE_SECONDS if said.startswith("case") else START_SECONDS
         try:
             line = lines.get(timeout=seconds)
         except queue.Empty:
@@ -112,7 +118,8 @@ def watch(process, first, deadline, args):
 
 
 def run(name, args, deadline):
-    """Runs a probe, with a new process after each case that ended one. Writes a line for the cases that did not run."""
+    """Runs a probe, with a new process after each case that ended one. Writes a line for each case that did not run. Returns
+    whether all ran."""
     cases, first = cases_of(TABLE[name], args.small), 0
     for _ in range(PROCESSES):
         process = subprocess.Popen(
@@ -123,15 +130,16 @@ def run(name, args, deadline):
         finally:
             process.kill()
         if first is None:
-            return
+            return True
         if why:
             write(args.out, probe=name, **cases[first - 1], failed=why)
         if first >= len(cases):
-            return
+            return True
         if time.monotonic() > deadline:
             break
     write(args.out, probe=name, failed=f"{len(cases) - first} cases are left: "
           + ("no time" if time.monotonic() > deadline else f"{PROCESSES} processes ended early"))
+    return False
 
 
 def main():
@@ -139,21 +147,30 @@ def main():
     if args.from_case is not None:
         child(args)
     if args.plan:
-        for probe in TABLE.values():
-            print(f"{probe.seconds:5.1f} s  {len(probe.cases):3} cases  {probe.name}")
-        print(f"{sum(probe.seconds for probe in TABLE.values()):5.1f} s in all")
+        for set_, probes in SETS.items():
+            print(f"{set_}: {sum(probe.seconds for probe in probes.values()):.1f} s")
+            for probe in probes.values():
+                print(f"{probe.seconds:7.1f} s  {len(probe.cases):3} cases  {probe.name}")
         return
     if not args.out:
         sys.exit("probes.py: a file for the results is missing")
     begin = time.monotonic()
-    write(args.out, probe="begin", unit="s", value=0, python=sys.version.split()[0], driver=args.driver)
-    for name in (name for name in TABLE if name in args.only):
+    results = known.load(args.known) if args.known else {}
+    write(args.out, probe="begin", unit="s", value=0, python=sys.version.split()[0], driver=args.driver,
+          kernel_driver=Card().driver())
+    chosen = {name for set_ in args.set for name in SETS[set_]} & set(args.only)
+    for name in (name for name in TABLE if name in chosen):
         if time.monotonic() - begin > args.seconds:
             write(args.out, probe=name, failed="no time was left")
             continue
+        text, folder = known.text_of(TABLE[name]), None
+        if not TABLE[name].cases or (folder := results.get((*known.identity(args.out), name, text))):
+            write(args.out, probe=name, skipped=f"measured in {folder}" if folder else "only the kit has its kernels")
+            continue
         probe_begin = time.monotonic()
-        run(name, args, begin + args.seconds)
-        write(args.out, probe="took", name=name, value=round(time.monotonic() - probe_begin, 2), unit="s")
+        is_whole = run(name, args, begin + args.seconds) and not args.small
+        write(args.out, probe="took", name=name, value=round(time.monotonic() - probe_begin, 2), unit="s",
+              text=text if is_whole else None)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pathlib
 import threading
 import time
 
-FILES = "run", "verify", "times", "probes", "peers", "examine"  # FILE.jsonl each; only a few files may come back
+FILES = "run", "verify", "times", "probes", "peers", "replay", "examine"  # FILE.jsonl each; only a few files may come back
 MOST_BYTES = 15 << 20  # per file
 
 

@@ -44,6 +44,7 @@
 # The library can be installed and exported: install(TARGETS NAME EXPORT ... PUBLIC_HEADER DESTINATION include INCLUDES
 # DESTINATION include) brings NAME.h, and the package's own configuration says find_dependency(kiln).
 include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/KilnOwnTargets.cmake)
 
 set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; empty for the one that this build makes")
 
@@ -52,6 +53,10 @@ set(KILN_HOST_EXECUTABLE "" CACHE FILEPATH "The kiln that generates bundles; emp
 macro(kiln_add_bundle)
     _kiln_add_bundle(${ARGV})
     if(_kiln_lacks_c)
+        if(CMAKE_CURRENT_FUNCTION)
+            message(FATAL_ERROR "kiln_add_bundle(${ARGV0}): a bundle is C, which ${CMAKE_CURRENT_FUNCTION}() cannot enable for its caller: \
+write project(NAME LANGUAGES C CXX), or enable_language(C) outside of functions")
+        endif()
         enable_language(C)
         _kiln_add_bundle(${ARGV})
     endif()
@@ -80,6 +85,10 @@ function(_kiln_add_bundle)
     set(program ${generator}) # in a command
     if(TARGET "${generator}")
         set(program $<TARGET_FILE:${generator}>)
+        get_target_property(is_imported ${generator} IMPORTED)
+        if(CMAKE_CROSSCOMPILING AND NOT is_imported)
+            list(PREPEND program ${CMAKE_CROSSCOMPILING_EMULATOR})
+        endif()
     endif()
     if(arg_COMMITTED)
         _kiln_find_committed()
@@ -105,13 +114,16 @@ function(_kiln_add_bundle)
         _kiln_generate()
     endif()
 
+    _kiln_ignore_parent()
     add_library(${name} STATIC ${sources})
     if(NOT arg_COMMITTED)
         set_source_files_properties(${outputs} PROPERTIES GENERATED ON)
         add_dependencies(${name} ${name}_kernels)
     endif()
     target_compile_features(${name} PRIVATE c_std_11)
-    target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections) # for --gc-sections: see NAME.h
+    target_compile_options(${name} PRIVATE -ffunction-sections -fdata-sections # for --gc-sections: see NAME.h
+        $<$<NOT:$<BOOL:${CMAKE_C_STANDARD}>>:-std=gnu11> # after -std=c99 of add_compile_options
+        -Wno-error -fno-fast-math) # a parent's -Werror is for its own files; dispatch compares times
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${files}>)
     target_link_libraries(${name} PUBLIC kiln::runtime ${codec})
     set_target_properties(${name} PROPERTIES
@@ -139,29 +151,29 @@ function(_kiln_add_bundle)
     endif()
     if(arg_PYTHON)
         _kiln_add_shared(python "${bundle}_*; kiln_*" -Wl,--whole-archive kiln::runtime -Wl,--no-whole-archive)
-        set_target_properties(${name}_python PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${folder})
         _kiln_find_python_module(module)
-        configure_file(${module} ${folder}/kiln.py COPYONLY)
-        if(arg_COMMITTED)
-            configure_file(${files}/${bundle}.json ${folder}/${bundle}.json COPYONLY)
-        endif()
+        set(beside ${files}/${bundle}.json ${module})
+        set_property(TARGET ${name}_python APPEND PROPERTY LINK_DEPENDS ${beside})
+        add_custom_command(TARGET ${name}_python POST_BUILD
+            COMMAND ${CMAKE_COMMAND} -E copy_if_different ${beside} $<TARGET_FILE_DIR:${name}_python> VERBATIM)
     endif()
 endfunction()
 
 # The target NAME_KIND, a shared object of the bundle that shows these symbols and brings with it what is linked.
 macro(_kiln_add_shared kind symbols)
     file(CONFIGURE OUTPUT ${folder}/${bundle}_${kind}.map CONTENT "{ global: ${symbols}; local: *; };\n" @ONLY)
+    if("${kind}" STREQUAL "python" OR NOT bundle STREQUAL name)
+        _kiln_put_outputs(${folder} LIBRARY)
+    endif()
     add_library(${name}_${kind} MODULE $<TARGET_OBJECTS:${name}>)
     target_link_libraries(${name}_${kind} PRIVATE ${ARGN} ${codec})
-    target_link_options(${name}_${kind} PRIVATE -Wl,--version-script=${folder}/${bundle}_${kind}.map)
+    target_link_options(${name}_${kind} PRIVATE "SHELL:-Xlinker \"--version-script=${folder}/${bundle}_${kind}.map\"") # -Wl would split at commas
     set_target_properties(${name}_${kind} PROPERTIES
         LINKER_LANGUAGE C
         PREFIX ""
+        SUFFIX .so
         OUTPUT_NAME ${bundle}_${kind}
         LINK_DEPENDS ${folder}/${bundle}_${kind}.map)
-    if(NOT bundle STREQUAL name)
-        set_target_properties(${name}_${kind} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${folder})
-    endif()
 endmacro()
 
 # The bundle of PTX, in a folder of its own, that the program of kiln_add_verify runs in place of cubins.
@@ -298,6 +310,13 @@ macro(_kiln_generate)
         endforeach()
     endif()
     set(outputs ${sources} ${folder}/${bundle}.h ${folder}/${bundle}.json)
+    get_property(taken GLOBAL PROPERTY KILN_OUTPUTS)
+    foreach(output IN LISTS outputs)
+        if(output IN_LIST taken)
+            _kiln_bundle_error("another bundle also makes ${output}: rename one, or call kiln_add_bundle in another folder")
+        endif()
+    endforeach()
+    set_property(GLOBAL APPEND PROPERTY KILN_OUTPUTS ${outputs})
     if(CMAKE_GENERATOR MATCHES "Ninja") # an output whose bytes did not change counts as new
         set(witness ${outputs})
         set(made OUTPUT ${outputs})
@@ -308,6 +327,8 @@ macro(_kiln_generate)
         set(inputs ${config} ${folder}/${bundle}.options)
         list(APPEND options --stamp ${witness})
         file(CONFIGURE OUTPUT ${folder}/${bundle}.options CONTENT "${generator} ${options} ${ptxas}\n" @ONLY)
+        add_custom_target(${name}_missing # make does not notice deleted BYPRODUCTS
+            COMMAND sh -c [[for file do test -e "$file" || rm -f "$0"; done]] ${witness} ${outputs} VERBATIM)
     endif()
     add_custom_command(
         ${made} DEPFILE ${folder}/${bundle}.d
@@ -316,6 +337,9 @@ macro(_kiln_generate)
         COMMENT "Generating the kernels of ${name}"
         VERBATIM)
     add_custom_target(${name}_kernels DEPENDS ${witness})
+    if(TARGET ${name}_missing)
+        add_dependencies(${name}_kernels ${name}_missing)
+    endif()
     if(arg_PTX)
         add_dependencies(${name}_kernels ${arg_PTX})
     endif()

@@ -4,6 +4,7 @@
 # of type kiln_family (kiln/author/family.h) that the sources define: "const kiln_family saxpy_family = {...};". Kiln's own families
 # are there too, but for ALONE.
 include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/KilnOwnTargets.cmake)
 
 function(kiln_add_generator)
     set(usage "it is called as kiln_add_generator(NAME FAMILIES variable ... SOURCES file.c ... [ALONE])")
@@ -43,7 +44,9 @@ int main(int argc, char **argv)
     return kiln_main(argc, argv, families);
 }
 " @ONLY)
+    _kiln_ignore_parent()
     add_executable(${name} ${arg_SOURCES} ${main})
+    set_source_files_properties(${main} PROPERTIES COMPILE_OPTIONS -Wno-error)
     target_compile_features(${name} PRIVATE c_std_11)
     target_link_libraries(${name} PRIVATE ${libraries})
 endfunction()

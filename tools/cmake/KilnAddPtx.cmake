@@ -12,7 +12,9 @@
 #   OPTIONS   for the compiler: -O3, -std=c++17, -I..., -DX=1
 #
 # The PTX is NAME/file.sm_80.ptx in the current binary folder. It has no path of this machine: what lies under the current
-# source folder is named from there, and other files without their folders. Full debug information (-G) has paths still.
+# source folder is named from there, and other files without their folders. nvcc also hashes the source's path into the names of
+# static functions and anonymous namespaces; kiln makes it hash that short name instead. Full debug information (-G) still has
+# paths.
 include_guard(GLOBAL)
 
 function(kiln_add_ptx)
@@ -25,6 +27,9 @@ function(kiln_add_ptx)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "COMPILER" "SOURCES;ARCHS;OPTIONS")
     _kiln_check_ptx_arguments()
     _kiln_find_cuda_compiler(compiler kind)
+    if(kind STREQUAL "nvcc")
+        _kiln_try_source_name()
+    endif()
     set(relocate ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/KilnRelocatePtx.cmake)
     set(folder ${CMAKE_CURRENT_BINARY_DIR}/${name})
     file(MAKE_DIRECTORY ${folder})
@@ -57,6 +62,15 @@ macro(_kiln_compile_ptx)
     string(REPLACE " " "\\ " escaped "${ptx}") # as depfiles have it
     if(kind STREQUAL "nvcc")
         set(options -ptx -arch=compute_${arch} "-Xcompiler=\"-fmacro-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=\"") # its quotes
+        if(hashes_name)
+            cmake_path(IS_PREFIX CMAKE_CURRENT_SOURCE_DIR ${source} is_inside)
+            cmake_path(GET source FILENAME named)
+            if(is_inside)
+                cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE named)
+            endif()
+            string(MD5 named "${named}") # nvcc does not quote the name for its shell
+            list(APPEND options -Xcicc --orig_src_path_name=${named})
+        endif()
     else()
         set(options -x cuda --cuda-device-only --cuda-gpu-arch=sm_${arch} -S
             "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/=")
@@ -114,7 +128,7 @@ function(_kiln_find_cuda_compiler result_program result_kind)
         _kiln_ptx_error("COMPILER is nvcc, clang or the path of either, found '${wanted}'")
     endif()
     unset(KILN_CUDA_COMPILER CACHE)
-    find_program(KILN_CUDA_COMPILER NAMES ${wanted} HINTS $ENV{CUDACXX} PATHS /usr/local/cuda/bin NO_CACHE)
+    find_program(KILN_CUDA_COMPILER NAMES ${wanted} HINTS $ENV{CUDACXX} PATHS /usr/local/cuda/bin NO_CACHE NO_CMAKE_FIND_ROOT_PATH)
     if(kind STREQUAL "nvcc" AND wanted STREQUAL "nvcc" AND EXISTS "$ENV{CUDACXX}")
         set(KILN_CUDA_COMPILER $ENV{CUDACXX})
     endif()
@@ -124,3 +138,19 @@ function(_kiln_find_cuda_compiler result_program result_kind)
     set(${result_program} ${KILN_CUDA_COMPILER} PARENT_SCOPE)
     set(${result_kind} ${kind} PARENT_SCOPE)
 endfunction()
+
+# Sets ${hashes_name}: whether this nvcc has the option that replaces the path it hashes. The option is undocumented, so try it.
+macro(_kiln_try_source_name)
+    get_property(hashes_name GLOBAL PROPERTY KILN_NVCC_${compiler})
+    if("${hashes_name}" STREQUAL "")
+        execute_process(COMMAND ${compiler} -ptx -x cu /dev/null -o /dev/null -Xcicc --orig_src_path_name=x
+            RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+        set(hashes_name ON)
+        if(NOT status EQUAL 0)
+            set(hashes_name OFF)
+            message(STATUS "kiln_add_ptx: ${compiler} hashes the folder of a source into the names of static functions and \
+anonymous namespaces, so its PTX differs from folder to folder")
+        endif()
+        set_property(GLOBAL PROPERTY KILN_NVCC_${compiler} ${hashes_name})
+    endif()
+endmacro()

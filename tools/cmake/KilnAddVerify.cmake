@@ -11,6 +11,7 @@
 #               does fails the program, and so does a name here that is no kernel's, or that has a reference
 #   MANIFEST    in place of the target's property KILN_MANIFEST, or else of BUNDLE.json in the folder where it was made
 include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/KilnOwnTargets.cmake)
 
 set(KILN_VERIFY_INPUTS 1 CACHE STRING
     "Inputs that programs of kiln_add_verify try at each size, in turn; 0 for all; their option --inputs comes first")
@@ -74,13 +75,14 @@ KILN_VERIFY_UNCOMPARED=\"${uncompared}\"")
         list(APPEND definitions "KILN_VERIFY_SHIPPED=\"${path}\"")
     endif()
     set_source_files_properties(${source} PROPERTIES
-        OBJECT_DEPENDS "${arg_MANIFEST};${shipped}" COMPILE_DEFINITIONS "${definitions}")
+        OBJECT_DEPENDS "${arg_MANIFEST};${shipped}" COMPILE_DEFINITIONS "${definitions}" COMPILE_OPTIONS -Wno-error)
+    _kiln_ignore_parent()
     add_executable(${target} ${source} ${arg_REFERENCES})
     target_compile_features(${target} PRIVATE c_std_11)
     target_include_directories(${target} PRIVATE ${folder})
     target_link_libraries(${target} PRIVATE $<TARGET_NAME_IF_EXISTS:kiln_flags> kiln::verify ${bundle})
     set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON) # families' functions are looked up by name
-    if(TARGET emulator)
-        add_dependencies(${target} emulator)
+    if(TARGET kiln::emulator)
+        add_dependencies(${target} kiln::emulator)
     endif()
 endfunction()

@@ -71,6 +71,8 @@ void open_device(profile *p)
     setenv("KILN_EMU_DEVICE", name, 1);
     setenv("KILN_EMU_REPORT", report_path(p, report), 1);
     unsetenv("KILN_EMU_REPORT_LINES");
+    if (!p->driver_path)
+        unsetenv("CUDA_VISIBLE_DEVICES"); /* it lists the machine's devices */
     const char *path = p->driver_path ? p->driver_path : own_driver(p, own);
     if (kiln_driver_load(d, path, NULL) != KILN_OK)
         die(1, "cannot load the driver %s", path);

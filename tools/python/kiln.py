@@ -564,6 +564,8 @@ class _Core:
                 words.append(text.value.decode())
         if result == 34:  # CUDA_ERROR_STUB_LIBRARY: it returns this from every call
             words = ["the CUDA toolkit's stub library"]
+        if result == 3:  # CUDA_ERROR_NOT_INITIALIZED: load has called cuInit
+            words.append("the process was forked after cuInit; start it with multiprocessing's 'spawn', or fork before cuInit")
         return Error(f"{name}: {': '.join(words) or 'failed'} ({result})", Status.DRIVER, driver_result=result, subject=name)
 
     # the driver

@@ -150,6 +150,15 @@ def limited(v, device, c):
     return Point(v, slots[limit], c.bytes, *max(times.items(), key=lambda t: t[1]))
 
 
+def limits_of(rows):
+    """{argument: limit} over some variants' results: the largest number with which the rules compare the argument."""
+    found = {}
+    for row in rows:
+        for name, limit in (row.get("limits") or {}).items():
+            found[name] = max(found.get(name, 0), limit)
+    return found
+
+
 def ranges_of(rows):
     """The smallest and largest values over some variants' results: {argument: (least, most)}."""
     found = {}

@@ -149,7 +149,8 @@ RESULTS = ("ok", "executed, not compared", "skipped", "WRONG")
 VERIFICATION = {
     "bundle": str, "device": str, "sm": int, "emulated": bool, "seed": Optional(int), "checks": Optional(str),
     "variants": [{"id": str, "result": str, "cases": Optional(int), "elements": Optional(int),
-                  "worst_error_over_bound": Optional(float), "sizes": Optional(int), "ranges": Optional(dict), "detail": Optional(str)}],
+                  "worst_error_over_bound": Optional(float), "sizes": Optional(int), "ranges": Optional(dict), "limits": Optional(dict),
+                  "excluded_pairs": Optional(int), "excluded": Optional(str), "detail": Optional(str)}],
     "targets_not_run": Optional([str]),
 }
 

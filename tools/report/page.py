@@ -210,7 +210,25 @@ def of_device(report, v):
                 el("details", el("summary", "By variant, with all integer arguments and the largest error as a share of its bound"),
                    table([("variant", False), ("sizes", False), ("cases", True), ("error / bound", True)],
                          [[el("th", code(r["id"]), scope="row"), range_text(r.get("ranges") or {}), f"{r.get('cases') or 0:,}", share(r)]
-                          for r in v["variants"]], class_="counts")))
+                          for r in v["variants"]], class_="counts")),
+                not_reached(report, v))
+
+
+def not_reached(report, v):
+    """The limits of rules beyond the tried sizes, and the pairs of values that did not run together."""
+    results, rows = report.results(v), []
+    for family in report.families:
+        of = [results[x.id] for x in report.of_family(family) if x.id in results]
+        ranges, limits = figures.ranges_of([r for r in of if r["result"] == "ok"]), figures.limits_of(of)
+        rows += [[row_head(family), code(name), f"{most:,}", f"{limits[name]:,}"]
+                 for name, (_, most) in ranges.items() if limits.get(name, 0) > most]
+    pairs = [(r["id"], r["excluded_pairs"], r.get("excluded") or "") for r in v["variants"] if r.get("excluded_pairs")]
+    if not rows and not pairs:
+        return None
+    return el("details", el("summary", "What was not reached"),
+              table([("family", False), ("argument", False), ("largest tried", True), ("allowed by its rules", True)], rows) if rows else None,
+              table([("variant", False), ("pairs of values that did not run together", True), ("the first, and why", False)],
+                    [[el("th", code(i), scope="row"), f"{count:,}", text] for i, count, text in pairs], class_="counts") if pairs else None)
 
 
 def ran(v):

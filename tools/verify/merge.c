@@ -48,9 +48,9 @@ static void read_arguments(merging *m, int argc, char **argv)
             m->wants_no_times = true;
         else if (strcmp(argv[i], "--force") == 0)
             m->replaces_all = true;
-        else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
+        else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc && *argv[i + 1])
             m->output = argv[++i];
-        else if (strcmp(argv[i], "--junit") == 0 && i + 1 < argc)
+        else if (strcmp(argv[i], "--junit") == 0 && i + 1 < argc && *argv[i + 1])
             m->junit = argv[++i];
         else if (argv[i][0] == '-')
             complain(m,

@@ -192,6 +192,12 @@ uint64_t number_step(element_type type, uint64_t bits, int steps)
     return place < 0 ? sign_bit(type) | (uint64_t)-place : (uint64_t)place;
 }
 
+bool number_is_less(element_type type, uint64_t left, uint64_t right)
+{
+    const uint64_t sign = (uint64_t)element_is_signed(type) << 63;
+    return (left ^ sign) < (right ^ sign);
+}
+
 double number_largest(element_type type)
 {
     return decode_float(type, infinity_bits(type) - 1);

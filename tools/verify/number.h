@@ -38,6 +38,9 @@ uint64_t number_encode(element_type type, double value);
 /* The neighbouring bits: `steps` representable floats up or down, through zero; stops at infinity. Integers likewise. */
 uint64_t number_step(element_type type, uint64_t bits, int steps);
 
+/* Compares two integers of a type, as int64_t if it is signed. */
+bool number_is_less(element_type type, uint64_t left, uint64_t right);
+
 /* Largest finite and smallest positive (subnormal) value of a float type. */
 double number_largest(element_type type);
 double number_smallest(element_type type);

@@ -29,7 +29,7 @@ void options_print_help(void)
         "with a float64 reference.\n"
         "\n"
         "  --list              print the variants and whether they have a reference, and run nothing\n"
-        "  --filter TEXT       only variants whose id contains TEXT\n"
+        "  --filter TEXT       variants with TEXT in the id, or only the one with that id\n"
         "  --own-images        only variants with an image for this very target\n"
         "  --part I/N          of those only part I of N, from 1 on: a variant is in one part, and all cost about "
         "as much\n"
@@ -37,7 +37,7 @@ void options_print_help(void)
         "  --device N          the driver's N-th device (default: 0)\n"
         "  --seed N            of the random inputs (default: 1)\n"
         "  --max-elements N    skip problems with more elements in all buffers together (default: 262144), "
-        "but for "
+        "except "
         "the smallest\n"
         "                      with a whole tile\n"
         "  --inputs N          N kinds of input at each size, and the next kinds at the next size "
@@ -51,7 +51,7 @@ void options_print_help(void)
         "  --mutate N          change a word of the kernels' PTX, N times, each time another one, and tell "
         "which changes the\n"
         "                      cases above do not find; --seed draws them, the inputs are those of seed 1\n"
-        "  --mutants LIST      of them only these, by the numbers that a report gives them: 3,17,256\n"
+        "  --mutants LIST      only these, by their numbers in a report: 3,17,256\n"
         "  --mutate-least P    fail when less than P percent of them are found (default: 0)\n"
         "  --jobs N            processes at a time that run them (default: one per processor)\n"
         "  --json FILE         write the results as JSON too; - is standard output. While they run, finished "
@@ -89,7 +89,7 @@ void options_print_help(void)
         "not ended\n"
         "after --launch-seconds. With --mutate "
         "a change that\n"
-        "is not found is no failure, but for --mutate-least; a kernel that is wrong as it is, and a change "
+        "is not found is no failure, except with --mutate-least; a kernel that is wrong as it is, and a change "
         "that ends the\n"
         "process that runs it, are.\n",
         inputs);
@@ -265,12 +265,17 @@ bool options_read(options *o, int argc, char **argv)
         const struct option_row *row = find_option(argv[i]);
         if (!row)
             return false;
-        o->given |= UINT64_C(1) << (row - option_rows);
+        const uint64_t bit = UINT64_C(1) << (row - option_rows);
+        if (row->kind == OPTION_TEXT && o->given & bit) {
+            fprintf(stderr, "kiln-verify: %s is given twice\n", row->name);
+            return false;
+        }
+        o->given |= bit;
         if (row->kind == OPTION_FLAG) {
             *((bool *)((char *)o + row->place)) = true;
             continue;
         }
-        if (++i == argc) {
+        if (++i == argc || !*argv[i]) {
             fprintf(stderr, "kiln-verify: %s needs a value\n", row->name);
             return false;
         }

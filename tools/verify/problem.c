@@ -182,6 +182,24 @@ problem_status problem_measure(problem *p, const manifest_rule **broken, char *e
     return holds ? PROBLEM_EMPTY : PROBLEM_LEGAL;
 }
 
+/* A signed argument may be negative. */
+static bool fits_type(const argument *a)
+{
+    const element_type type = a->about->type;
+    const double value = element_is_signed(type) ? (double)(int64_t)a->integer : (double)a->integer;
+    return number_decode(type, number_encode(type, value)) == value;
+}
+
+bool problem_fits_types(const problem *p)
+{
+    for (size_t i = 0; i < p->arg_count; i++) {
+        const argument *a = &p->args[i];
+        if (problem_is_size(a) && !fits_type(a))
+            return false;
+    }
+    return true;
+}
+
 void problem_note_bounds(const problem *p, const argument *a, void (*note)(void *to, uint64_t bound),
                          void *to)
 {

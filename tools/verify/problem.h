@@ -85,6 +85,9 @@ bool problem_evaluate(const problem *p, const formula *f, uint64_t *value, char 
  * (may be null). */
 problem_status problem_measure(problem *p, const manifest_rule **broken, char *error, size_t error_bytes);
 
+/* Whether each argument's type can hold its value. */
+bool problem_fits_types(const problem *p);
+
 /* Calls `note` with the numbers that the rules compare an argument with, or divide it by for a remainder. */
 void problem_note_bounds(const problem *p, const argument *a, void (*note)(void *to, uint64_t bound),
                          void *to);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "families/inputs.h"
+#include "fill.h"
 
 typedef enum call_phase { PHASE_PLAN, PHASE_MAKE, PHASE_EXPECT } call_phase;
 

@@ -102,6 +102,79 @@ void report_merged(const run_results *all, size_t parts)
     }
 }
 
+/* ---- tried values ----------------------------------------------------------------------------------------------- */
+
+typedef struct tried {
+    const manifest_arg *about;
+    value_range range;
+    uint64_t limit;
+} tried;
+
+/* Collects the integer arguments of a family's variants, by name. */
+static size_t collect_tried(const run_results *all, const char *family, tried list[MAX_ARGS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        const manifest_variant *v = all->variants[i];
+        const run_result *r = &all->results[i];
+        for (size_t n = 0; n < v->arg_count && r->sizes && strcmp(v->family, family) == 0; n++) {
+            const manifest_arg *a = &v->args[n];
+            size_t at = 0;
+            while (at < count && strcmp(list[at].about->name, a->name) != 0)
+                at++;
+            if (!manifest_is_integer(a) || at == MAX_ARGS)
+                continue;
+            if (at == count)
+                list[count++] = (tried){a, r->ranges[n], r->limits[n]};
+            if (number_is_less(a->type, r->ranges[n].least, list[at].range.least))
+                list[at].range.least = r->ranges[n].least;
+            if (number_is_less(a->type, list[at].range.most, r->ranges[n].most))
+                list[at].range.most = r->ranges[n].most;
+            if (list[at].limit < r->limits[n])
+                list[at].limit = r->limits[n];
+        }
+    }
+    return count;
+}
+
+static void print_tried(const tried *t, const char *before)
+{
+    if (element_is_signed(t->about->type))
+        fprintf(people, "%s%s %" PRId64 " to %" PRId64, before, t->about->name, (int64_t)t->range.least,
+                (int64_t)t->range.most);
+    else
+        fprintf(people, "%s%s %" PRIu64 " to %" PRIu64, before, t->about->name, t->range.least,
+                t->range.most);
+    if (t->limit > t->range.most)
+        fprintf(people, " of %" PRIu64, t->limit);
+}
+
+/* Prints each argument's range and the rules' limit beyond it, and the pairs of values that did not run together. */
+static void report_tried(const run_results *all, const char *family)
+{
+    enum { IN_LINE = 5 };
+    tried list[MAX_ARGS];
+    const size_t count = collect_tried(all, family, list);
+    uint64_t pairs = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (i % IN_LINE == 0)
+            fprintf(people, "%s%37s %s", i ? ",\n" : "", "", i ? "  " : "tried: ");
+        print_tried(&list[i], i % IN_LINE ? ", " : "");
+    }
+    fputs(count ? "\n" : "", people);
+    for (size_t i = 0; i < all->count; i++) {
+        const run_result *r = &all->results[i];
+        if (strcmp(all->variants[i]->family, family) != 0 || r->excluded_pairs == 0)
+            continue;
+        pairs += r->excluded_pairs;
+        first = first ? first : r->excluded;
+    }
+    if (pairs)
+        fprintf(people, "%37s not tried together: %" PRIu64 " pairs of values; the first: %.*s\n", "", pairs,
+                (int)strcspn(first, ";"), first);
+}
+
 static void report_families(const run_results *all)
 {
     fprintf(people, "\n%15s %12s %7s  %s\n", "right", "elements", "worst",
@@ -121,6 +194,7 @@ static void report_families(const run_results *all)
         if (t.largest)
             fprintf(people, "%37s largest size: %s, %" PRIu64 " elements in all buffers\n", "",
                     t.largest->largest, t.largest->largest_elements);
+        report_tried(all, family);
     }
 }
 

@@ -243,6 +243,25 @@ static void write_ranges(FILE *out, const manifest_variant *v, const run_result 
     fputc('}', out);
 }
 
+static void write_limits(FILE *out, const manifest_variant *v, const run_result *r)
+{
+    const char *between = "";
+    fputs(", \"limits\": {", out);
+    for (size_t i = 0; i < v->arg_count && i < MAX_ARGS; i++) {
+        if (r->limits[i] <= (r->sizes ? r->ranges[i].most : 0))
+            continue;
+        fputs(between, out);
+        json_string(out, v->args[i].name);
+        fprintf(out, ": %" PRIu64, r->limits[i]);
+        between = ", ";
+    }
+    fprintf(out, "}, \"excluded_pairs\": %" PRIu64, r->excluded_pairs);
+    if (r->excluded[0]) {
+        fputs(", ", out);
+        json_member(out, "excluded", r->excluded);
+    }
+}
+
 static void write_result(FILE *out, const manifest_variant *v, const run_result *r)
 {
     json_member(out, "id", v->id);
@@ -255,6 +274,7 @@ static void write_result(FILE *out, const manifest_variant *v, const run_result 
     write_ratio(out, r->elements, r->worst_ratio);
     write_largest(out, r);
     write_ranges(out, v, r);
+    write_limits(out, v, r);
     if (r->detail[0]) {
         fputs(", ", out);
         json_member(out, "detail", r->detail);
@@ -415,6 +435,17 @@ static void read_ranges(reader *r, fy_node *node, const manifest_variant *v, run
     }
 }
 
+static void read_limits(reader *r, fy_node *node, const manifest_variant *v, run_result *result)
+{
+    fy_node *limits = reader_get_member(r, node, "limits");
+    result->excluded_pairs = reader_get_number_member(r, node, "excluded_pairs");
+    const char *excluded = reader_find_text(r, node, "excluded");
+    snprintf(result->excluded, sizeof result->excluded, "%s", excluded ? excluded : "");
+    for (size_t i = 0; i < v->arg_count && i < MAX_ARGS; i++)
+        if (reader_find_member(r, limits, v->args[i].name))
+            result->limits[i] = reader_get_number_member(r, limits, v->args[i].name);
+}
+
 static void read_result(reader *r, fy_node *node, const run_results *all)
 {
     const char *id = r->where = reader_get_text_member(r, node, "id");
@@ -440,6 +471,7 @@ static void read_result(reader *r, fy_node *node, const run_results *all)
     result->largest_elements = reader_get_number_member(r, node, "largest_elements");
     snprintf(result->largest, sizeof result->largest, "%s", reader_get_text_member(r, node, "largest"));
     read_ranges(r, node, all->variants[result - all->results], result);
+    read_limits(r, node, all->variants[result - all->results], result);
     const char *detail = reader_find_text(r, node, "detail"), *seconds = reader_find_text(r, node, "seconds");
     snprintf(result->detail, sizeof result->detail, "%s", detail ? detail : "");
     result->seconds = seconds ? read_real(r, seconds, "seconds") : 0;

@@ -13,9 +13,15 @@
 #include "reference.h"
 #include "shipped.h"
 
-/* In elements: above the first, sizes take fewer inputs; up to the second, they try other ways to call. The second is large
- * enough for dispatch to pick tensor cores. */
-enum { LARGE_ELEMENTS = 16384, SMALL_ELEMENTS = 32768, POISON = 0xFF, OTHER_POISON = 0x5A };
+/* In elements. A brief size above MOST_BRIEF takes one kind of input; sizes above LARGE_ELEMENTS take fewer kinds; sizes up to
+ * SMALL_ELEMENTS, which is large enough for dispatch to pick tensor cores, also try other ways to call. */
+enum {
+    MOST_BRIEF = 4096,
+    LARGE_ELEMENTS = 16384,
+    SMALL_ELEMENTS = 32768,
+    POISON = 0xFF,
+    OTHER_POISON = 0x5A
+};
 
 /* What a size beyond the limit shows, often no other size does: by chance of one input alone it is not seen. */
 enum { LEAST_INPUTS_BEYOND = 2 };
@@ -36,7 +42,9 @@ typedef struct runner {
     run_result *result;
     bool on_one_multiprocessor;
     bool has_varied;         /* other ways to call were tried */
-    size_t next_input;       /* of the inputs that the next size takes, where it does not take all */
+    const char *only_input;  /* the only kind that this size takes; null: any */
+    size_t next_telling;     /* the next input for a large brief size; its elements differ */
+    size_t next_input;       /* the next input for a size that does not take all */
     size_t share;            /* how many each size has to take so that all are taken; 0: they need not be */
     size_t next_small_input; /* of those that are not for large sizes: a large size takes one */
     bool is_lost;            /* the context takes no more work */
@@ -231,9 +239,11 @@ static block_order second_order(uint64_t number)
     return __builtin_popcountll(number) % 2 ? BLOCKS_REVERSE : BLOCKS_SHUFFLE;
 }
 
+typedef enum runs { ONCE, TWICE, IN_ALL_WAYS } runs;
+
 /* A second run starts from other bytes, or none, and its thread blocks in another order where that can be asked for: so it
  * shows what was not written and what depends on chance. Arrays without elements are not there. */
-static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, bool with_variations)
+static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, runs how_often)
 {
     char mistake[MISTAKE_BYTES];
     one_case c = {.pattern = pattern, .is_empty = is_empty, .how = ""};
@@ -249,7 +259,7 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
     outcome first;
     r->result->cases++;
     bool fine = execute_case(r, &c, &e, &first) && compare_case(r, &c, &first);
-    if (fine) {
+    if (fine && how_often >= TWICE) {
         e.poison = OTHER_POISON;
         e.is_unpoisoned = r->device->is_emulated;
         e.order = second_order(r->result->cases);
@@ -260,7 +270,7 @@ static bool run_case(runner *r, const input_pattern *pattern, bool is_empty, boo
                               : "second run";
         fine = execute_again(r, c, &e, how, &first);
     }
-    if (fine && with_variations)
+    if (fine && how_often == IN_ALL_WAYS)
         fine = run_variations(r, &c, is_compared, &first);
     outcome_free(&first);
     return fine;
@@ -286,9 +296,10 @@ static uint64_t launch_cost(const problem *p)
 }
 
 /* In two runs, and in three other ways to call. */
-static void weigh_case(runner *r, bool is_empty, bool with_variations)
+static void weigh_case(runner *r, bool is_empty, runs how_often)
 {
-    const uint64_t launches = with_variations ? 5 : 2;
+    static const uint64_t launches_by[] = {[ONCE] = 1, [TWICE] = 2, [IN_ALL_WAYS] = 5};
+    const uint64_t launches = launches_by[how_often];
     r->result->cases++;
     *r->weight += launches * (LAUNCH_COST + (is_empty ? 0 : launch_cost(&r->problem)));
 }
@@ -304,7 +315,7 @@ static size_t choose_inputs(runner *r, bool is_empty, const input_pattern *chose
     size_t count = 0, others = 0, seen = 0;
     for (const input_pattern *p = patterns; p->name; p++)
         others += !(p->flags & PATTERN_LARGE);
-    const char *only = r->options->input;
+    const char *only = r->options->input ? r->options->input : r->only_input;
     for (const input_pattern *p = patterns; p->name && count < (is_empty ? 1 : MOST_INPUTS); p++)
         if (only ? strcmp(p->name, only) == 0
                  : !are_few || (p->flags & PATTERN_LARGE) || seen++ == r->next_small_input % others)
@@ -350,40 +361,68 @@ static bool tries_variations(runner *r)
     return true;
 }
 
-static bool run_size(runner *r, void (*progress)(const char *, uint64_t))
+/* Takes the next inputs in turn. If none of them has elements that differ, so that a wrong index stays hidden, it also takes the
+ * next input that has. While nothing has been compared, the first input has an expectation. */
+static size_t take_inputs(runner *r, const input_pattern *const *inputs, size_t count, size_t wanted,
+                          const input_pattern *taken[MOST_INPUTS])
+{
+    const bool is_first = r->result->elements == 0;
+    size_t at = wanted == count ? 0
+                : is_first      ? next_expected(r, inputs, count, r->next_input)
+                                : r->next_input;
+    unsigned flags = 0;
+    for (size_t i = 0; i < wanted; i++) {
+        taken[i] = inputs[at++ % count];
+        flags |= taken[i]->flags;
+    }
+    r->next_input = wanted == count ? r->next_input + wanted : at;
+    for (size_t i = 0; i < count - wanted && !(flags & PATTERN_RANDOM); i++) {
+        taken[wanted] = inputs[at++ % count];
+        flags |= taken[wanted]->flags;
+        wanted += (flags & PATTERN_RANDOM) != 0;
+    }
+    return wanted;
+}
+
+/* Takes the next input whose elements differ, or any if there is none. */
+static size_t take_telling(runner *r, const input_pattern *const *inputs, size_t count,
+                           const input_pattern *taken[MOST_INPUTS])
+{
+    taken[0] = NULL;
+    for (size_t i = 0; i < count && !(taken[0] && taken[0]->flags & PATTERN_RANDOM); i++)
+        taken[0] = inputs[r->next_telling++ % count];
+    return count > 0;
+}
+
+static bool run_size(runner *r, bool is_brief, void (*progress)(const char *, uint64_t))
 {
     char error[256];
     bool is_empty = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_EMPTY;
-    const input_pattern *inputs[MOST_INPUTS];
+    const input_pattern *inputs[MOST_INPUTS + 1], *taken[MOST_INPUTS + 1];
     size_t count = choose_inputs(r, is_empty, inputs);
     const uint64_t asked = r->options->inputs > r->share ? r->options->inputs : r->share;
     const bool is_beyond = problem_elements(&r->problem) > r->options->limits.max_elements;
     const uint64_t least = is_beyond ? LEAST_INPUTS_BEYOND : 1;
     const uint64_t wanted = r->on_one_multiprocessor ? 1 : asked > least ? asked : least;
-    size_t taken = wanted < count ? (size_t)wanted : count;
-    const bool has_variations = tries_variations(r);
-    for (size_t i = 0; i < taken; i++) {
+    const size_t kept = r->next_input,
+                 most = is_brief && problem_elements(&r->problem) > MOST_BRIEF && !r->options->limits.is_full
+                            ? take_telling(r, inputs, count, taken)
+                            : take_inputs(r, inputs, count, wanted < count ? (size_t)wanted : count, taken);
+    const bool has_variations = !is_brief && tries_variations(r);
+    if (is_empty)
+        r->next_input = kept;
+    for (size_t i = 0; i < most; i++) {
+        const runs how_often = is_brief && r->row ? ONCE : i == 0 && has_variations ? IN_ALL_WAYS : TWICE;
         if (r->weight) {
-            weigh_case(r, is_empty, i == 0 && has_variations);
+            weigh_case(r, is_empty, how_often);
             continue;
         }
         if (progress)
             progress(r->problem.variant->id, r->result->cases);
-        size_t at = (taken < count ? r->next_input + i : i) % count;
-        if (r->result->elements == 0 && taken < count) /* something is compared, however few the sizes are */
-            at = next_expected(r, inputs, count, at);
-        if (!run_case(r, inputs[at], is_empty, i == 0 && has_variations))
+        if (!run_case(r, taken[i], is_empty, how_often))
             return false;
     }
-    r->next_input += is_empty ? 0 : taken;
     return true;
-}
-
-/* Compares as the argument's type does. */
-static bool is_less(const argument *a, uint64_t left, uint64_t right)
-{
-    const uint64_t sign = (uint64_t)element_is_signed(a->about->type) << 63;
-    return (left ^ sign) < (right ^ sign);
 }
 
 static void note_ranges(runner *r)
@@ -392,11 +431,24 @@ static void note_ranges(runner *r)
     for (size_t i = 0; i < r->problem.arg_count; i++) {
         const argument *a = &r->problem.args[i];
         value_range *range = &r->result->ranges[i];
-        if (is_first || is_less(a, a->integer, range->least))
+        if (is_first || number_is_less(a->about->type, a->integer, range->least))
             range->least = a->integer;
-        if (is_first || is_less(a, range->most, a->integer))
+        if (is_first || number_is_less(a->about->type, range->most, a->integer))
             range->most = a->integer;
     }
+}
+
+static void take_most(void *to, uint64_t bound)
+{
+    uint64_t *most = to;
+    *most = *most > bound ? *most : bound;
+}
+
+static void note_limits(runner *r)
+{
+    for (size_t i = 0; i < r->problem.arg_count; i++)
+        if (problem_is_size(&r->problem.args[i]))
+            problem_note_bounds(&r->problem, &r->problem.args[i], take_most, &r->result->limits[i]);
 }
 
 static void note_largest(runner *r)
@@ -472,7 +524,8 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     r->share = share_of_inputs(r, launching);
     for (size_t i = 0; fine && !waits && i < plan.count; i++) {
         size_plan_use(&plan, i);
-        fine = run_size(r, progress);
+        r->only_input = plan.rows[i].input;
+        fine = run_size(r, plan.rows[i].is_brief, progress);
         bool launches = problem_measure(&r->problem, NULL, error, sizeof error) == PROBLEM_LEGAL;
         found->launching += fine && launches;
         if (fine && launches) {
@@ -485,6 +538,11 @@ static bool run_sizes_within(runner *r, const size_limits *limits, bool is_repla
     if (plan.obstacle)
         found->obstacle = plan.obstacle;
     memcpy(found->not_tried, plan.not_tried, sizeof found->not_tried);
+    if (!r->on_one_multiprocessor && found->launching) {
+        r->result->excluded_pairs = plan.excluded_pairs;
+        memcpy(r->result->excluded, plan.excluded, sizeof plan.excluded);
+        note_limits(r);
+    }
     size_plan_close(&plan);
     return fine;
 }

@@ -30,6 +30,9 @@ typedef struct run_result {
     char largest[SIZES_BYTES];    /* that size, "m=65 k=4096" */
     uint64_t sizes;               /* that launched and were right */
     value_range ranges[MAX_ARGS]; /* over those sizes, by argument; of integers only */
+    uint64_t limits[MAX_ARGS];    /* the largest number with which the rules compare the argument; 0: none */
+    uint64_t excluded_pairs;      /* see size_plan */
+    char excluded[EXCLUDED_BYTES];
     double seconds;
     char detail[4096];
 } run_result;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
-
 /* ---- lists ------------------------------------------------------------------------------------------------------ */
 
 void edges_add(edge_list *list, uint64_t value)
@@ -42,7 +40,7 @@ void size_plan_close(size_plan *plan)
 static void grow(size_plan *plan)
 {
     size_t capacity = plan->capacity ? 2 * plan->capacity : 64;
-    uint64_t(*rows)[MAX_ARGS] = pool_allocate(&plan->memory, capacity * sizeof *rows);
+    size_row *rows = pool_allocate(&plan->memory, capacity * sizeof *rows);
     if (plan->count)
         memcpy(rows, plan->rows, plan->count * sizeof *rows);
     plan->rows = rows;
@@ -82,8 +80,7 @@ void asked_describe(const asked_sizes *asked, char *text, size_t bytes)
                                  asked->items[i].name, (unsigned long long)asked->items[i].value);
 }
 
-/* What limits.only asks for of this argument; null: nothing. */
-static const size_value *asked_of(const size_plan *plan, const argument *a)
+const size_value *size_plan_asked(const size_plan *plan, const argument *a)
 {
     return problem_is_size(a) ? asked_find(&plan->limits.only, a->about->name) : NULL;
 }
@@ -99,28 +96,10 @@ static bool has_asked_value(const size_plan *plan)
 {
     for (size_t i = 0; i < plan->problem->arg_count; i++) {
         argument *a = &plan->problem->args[i];
-        const size_value *asked = asked_of(plan, a);
+        const size_value *asked = size_plan_asked(plan, a);
         if (asked && plan->is_replacing)
             a->integer = asked->value;
         if (asked && a->integer != asked->value)
-            return false;
-    }
-    return true;
-}
-
-/* An argument of a type with a sign may be below 0. */
-static bool fits_type(const argument *a)
-{
-    const element_type type = a->about->type;
-    const double value = element_is_signed(type) ? (double)(int64_t)a->integer : (double)a->integer;
-    return number_decode(type, number_encode(type, value)) == value;
-}
-
-static bool fits_types(const problem *p)
-{
-    for (size_t i = 0; i < p->arg_count; i++) {
-        const argument *a = &p->args[i];
-        if (problem_is_size(a) && !fits_type(a))
             return false;
     }
     return true;
@@ -148,7 +127,7 @@ static const char *find_obstacle(const size_plan *plan)
 {
     char error[256];
     const manifest_rule *broken = NULL;
-    if (!fits_types(plan->problem))
+    if (!problem_fits_types(plan->problem))
         return "it does not fit the argument's type";
     switch (problem_measure(plan->problem, &broken, error, sizeof error)) {
     case PROBLEM_ILLEGAL:
@@ -164,12 +143,18 @@ static const char *find_obstacle(const size_plan *plan)
 static void note_row(size_plan *plan, const uint64_t row[MAX_ARGS])
 {
     for (size_t i = 0; i < plan->count; i++) {
-        if (memcmp(plan->rows[i], row, MAX_ARGS * sizeof row[0]) == 0)
+        size_row *noted = &plan->rows[i];
+        if (noted->input == plan->input && memcmp(noted->values, row, sizeof noted->values) == 0) {
+            noted->is_brief = noted->is_brief && plan->is_brief;
             return;
+        }
     }
     if (plan->count == plan->capacity)
         grow(plan);
-    memcpy(plan->rows[plan->count++], row, MAX_ARGS * sizeof row[0]);
+    size_row *noted = &plan->rows[plan->count++];
+    memcpy(noted->values, row, sizeof noted->values);
+    noted->is_brief = plan->is_brief;
+    noted->input = plan->input;
 }
 
 /* Whether the launch has more than one thread block along a dimension of the grid. */
@@ -219,6 +204,33 @@ static bool fits_limit(size_plan *plan, const uint64_t row[MAX_ARGS])
     return fits;
 }
 
+static const char too_large[] = "the buffers together have more elements than --max-elements";
+
+const char *size_plan_obstacle(size_plan *plan)
+{
+    if (!has_asked_value(plan))
+        return "--size asks for another value";
+    const char *obstacle = find_obstacle(plan);
+    const bool fits = problem_elements(plan->problem) <= most_elements(&plan->limits);
+    return obstacle || fits ? obstacle : too_large;
+}
+
+void size_plan_exclude(size_plan *plan, const size_exclusion *e)
+{
+    const size_t used = strlen(plan->excluded);
+    char text[256];
+    plan->excluded_pairs += e->pairs;
+    int length =
+        snprintf(text, sizeof text, "%s%s=%llu with %s=%llu", used ? "; " : "", e->value.name,
+                 (unsigned long long)e->value.value, e->least.name, (unsigned long long)e->least.value);
+    if (e->most > e->least.value)
+        length +=
+            snprintf(text + length, sizeof text - (size_t)length, " to %llu", (unsigned long long)e->most);
+    snprintf(text + length, sizeof text - (size_t)length, " (%s)", e->obstacle);
+    if (used + strlen(text) < sizeof plan->excluded)
+        strcpy(plan->excluded + used, text);
+}
+
 void size_plan_add(size_plan *plan)
 {
     problem *p = plan->problem;
@@ -233,7 +245,7 @@ void size_plan_add(size_plan *plan)
     if (fits_limit(plan, row))
         note_row(plan, row);
     else
-        plan->obstacle = "the buffers together have more elements than --max-elements";
+        plan->obstacle = too_large;
 }
 
 void size_plan_add_always(size_plan *plan)
@@ -245,12 +257,23 @@ void size_plan_add_always(size_plan *plan)
     plan->limits.max_elements = kept;
 }
 
+void size_plan_add_far(size_plan *plan, uint64_t most)
+{
+    const uint64_t kept = plan->limits.max_elements;
+    plan->is_brief = true;
+    if (kept >= DEFAULT_ELEMENTS && kept < most)
+        plan->limits.max_elements = most;
+    size_plan_add(plan);
+    plan->limits.max_elements = kept;
+    plan->is_brief = false;
+}
+
 void size_plan_use(const size_plan *plan, size_t i)
 {
     for (size_t n = 0; n < plan->problem->arg_count; n++) {
         argument *a = &plan->problem->args[n];
-        a->is_null = manifest_is_pointer(a->about) && plan->rows[i][n];
-        a->integer = manifest_is_pointer(a->about) ? 0 : plan->rows[i][n];
+        a->is_null = manifest_is_pointer(a->about) && plan->rows[i].values[n];
+        a->integer = manifest_is_pointer(a->about) ? 0 : plan->rows[i].values[n];
     }
 }
 
@@ -262,17 +285,30 @@ static uint64_t elements_of(const size_plan *plan, size_t i)
     return problem_elements(plan->problem);
 }
 
-/* Insertion: the lists are short, and equal ones keep their order. */
+typedef struct sort_key {
+    uint64_t elements;
+    size_t number; /* makes the sort stable */
+} sort_key;
+
+static int compare_keys(const void *left, const void *right)
+{
+    const sort_key *a = left, *b = right;
+    if (a->elements != b->elements)
+        return a->elements < b->elements ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
 static void sort(size_plan *plan)
 {
-    for (size_t i = 1; i < plan->count; i++) {
-        uint64_t row[MAX_ARGS], elements = elements_of(plan, i);
-        memcpy(row, plan->rows[i], sizeof row);
-        size_t at = i;
-        for (; at > 0 && elements_of(plan, at - 1) > elements; at--)
-            memcpy(plan->rows[at], plan->rows[at - 1], sizeof row);
-        memcpy(plan->rows[at], row, sizeof row);
-    }
+    sort_key *keys = pool_allocate(&plan->memory, plan->count * sizeof *keys);
+    size_row *rows = pool_allocate(&plan->memory, plan->count * sizeof *rows);
+    for (size_t i = 0; i < plan->count; i++)
+        keys[i] = (sort_key){elements_of(plan, i), i};
+    qsort(keys, plan->count, sizeof *keys, compare_keys);
+    for (size_t i = 0; i < plan->count; i++)
+        rows[i] = plan->rows[keys[i].number];
+    plan->rows = rows;
+    plan->capacity = plan->count;
 }
 
 void size_plan_finish(size_plan *plan)
@@ -333,164 +369,5 @@ void edges_add_tiles(edge_list *list, problem *p, argument *a)
             edges_add_around(list, value);
             edges_add(list, 2 * value + 1);
         }
-    }
-}
-
-/* ---- the plan of a family that has none -------------------------------------------------------------------------- */
-
-static void edges_of(const size_plan *plan, argument *a, edge_list *list)
-{
-    static const uint64_t some[] = {0,   1,   2,   3,   31,  32,  33,   63,   64,  65,
-                                    127, 128, 129, 255, 256, 257, 1000, 1001, 1024};
-    if (asked_of(plan, a)) {
-        edges_add(list, asked_of(plan, a)->value);
-        return;
-    }
-    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
-        edges_add(list, some[i]);
-    edges_add_tiles(list, plan->problem, a);
-    edges_add(list, plan->limits.max_elements / 4 | 1);
-    edges_add(list, 100003);
-    if (plan->limits.big)
-        edges_add(list, plan->limits.big / 2 | 1);
-}
-
-static void note_bound(void *list, uint64_t bound)
-{
-    edges_add_around(list, bound);
-}
-
-/* The smallest value from `from` on with which the rules hold; false: none of the next 4096, or `from` itself where that
- * is asked for. */
-static bool make_legal(const size_plan *plan, argument *a, uint64_t from)
-{
-    problem *p = plan->problem;
-    char error[256];
-    const uint64_t most = asked_of(plan, a) ? 1 : 4096;
-    for (uint64_t value = from; value < from + most; value++) {
-        a->integer = value;
-        problem_status status = problem_measure(p, NULL, error, sizeof error);
-        if (status == PROBLEM_LEGAL || (status == PROBLEM_EMPTY && value == from))
-            return true;
-    }
-    return false;
-}
-
-static bool is_base(const size_plan *plan, uint64_t value)
-{
-    problem *p = plan->problem;
-    char error[256];
-    for (size_t i = 0; i < p->arg_count; i++) {
-        argument *a = &p->args[i];
-        if (problem_is_size(a))
-            a->integer = asked_of(plan, a) ? asked_of(plan, a)->value : value;
-    }
-    return problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL;
-}
-
-/* A base on which the rules hold: all sizes equal, as small as that can be, or from one that is asked for on. */
-static bool find_base(size_plan *plan)
-{
-    enum { MOST = 65536 };
-    const asked_sizes *only = &plan->limits.only;
-    for (size_t i = 0; i <= only->count; i++) {
-        const uint64_t from = i == 0 ? 2 : only->items[i - 1].value;
-        for (uint64_t value = from; value <= from + MOST; value++) {
-            if (is_base(plan, value))
-                return true;
-        }
-    }
-    is_base(plan, 2);
-    plan->obstacle = find_obstacle(plan);
-    return false;
-}
-
-static void set_scalars(problem *p, const uint64_t values[MAX_ARGS])
-{
-    for (size_t i = 0; i < p->arg_count; i++)
-        p->args[i].integer = values[i];
-}
-
-/* Each size as small as the rules allow, one after another. */
-static void find_least(const size_plan *plan, const uint64_t base[MAX_ARGS], uint64_t least[MAX_ARGS])
-{
-    problem *p = plan->problem;
-    char error[256];
-    set_scalars(p, base);
-    for (size_t i = 0; i < p->arg_count; i++) {
-        argument *a = &p->args[i];
-        if (problem_is_size(a) && !asked_of(plan, a)) {
-            a->integer = 1;
-            while (a->integer < base[i] && problem_measure(p, NULL, error, sizeof error) != PROBLEM_LEGAL)
-                a->integer++;
-        }
-        least[i] = a->integer;
-    }
-}
-
-/* False: there is an obstacle, or the rules allow none of the next sizes. */
-static bool add_edge(size_plan *plan, argument *a, uint64_t value, const uint64_t others[MAX_ARGS])
-{
-    set_scalars(plan->problem, others);
-    if (!make_legal(plan, a, value))
-        return false;
-    size_plan_add(plan);
-    return !plan->obstacle;
-}
-
-/* Around the bounds that rules put to an argument. Notes the last that is not against a rule and was not tried. */
-static void add_bounds(size_plan *plan, argument *a, const uint64_t base[MAX_ARGS],
-                       const uint64_t least[MAX_ARGS])
-{
-    problem *p = plan->problem;
-    char error[256], last[160] = "";
-    edge_list bounds = {{0}, 0};
-    set_scalars(p, least);
-    problem_note_bounds(p, a, note_bound, &bounds);
-    for (size_t i = 0; i < bounds.count; i++) {
-        if (!add_edge(plan, a, bounds.values[i], base) && !add_edge(plan, a, bounds.values[i], least) &&
-            fits_types(p) && problem_measure(p, NULL, error, sizeof error) == PROBLEM_LEGAL)
-            snprintf(last, sizeof last, "%s=%llu (%s)", a->about->name, (unsigned long long)a->integer,
-                     plan->obstacle);
-    }
-    const size_t used = strlen(plan->not_tried);
-    if (last[0])
-        snprintf(plan->not_tried + used, sizeof plan->not_tried - used, "%s%s",
-                 used ? ", " : "bounds of its rules that were not tried: ", last);
-}
-
-void size_plan_fill(size_plan *plan, uint64_t seed)
-{
-    problem *p = plan->problem;
-    uint64_t base[MAX_ARGS] = {0}, least[MAX_ARGS] = {0};
-    edge_list edges[MAX_ARGS] = {{{0}, 0}};
-    if (!find_base(plan))
-        return;
-    for (size_t i = 0; i < p->arg_count; i++)
-        base[i] = p->args[i].integer;
-    size_plan_add(plan);
-    find_least(plan, base, least);
-    for (size_t i = 0; i < p->arg_count; i++) {
-        argument *a = &p->args[i];
-        if (!problem_is_size(a))
-            continue;
-        set_scalars(p, base);
-        edges_of(plan, a, &edges[i]);
-        for (size_t e = 0; e < edges[i].count; e++) {
-            if (!add_edge(plan, a, edges[i].values[e], base))
-                add_edge(plan, a, edges[i].values[e], least);
-        }
-        if (!asked_of(plan, a))
-            add_bounds(plan, a, base, least);
-    }
-    set_scalars(p, base);
-    random_stream s = random_open(seed, p->variant->family);
-    for (uint64_t round = 0; round < 64; round++) { /* several sizes at an edge at once */
-        for (size_t i = 0; i < p->arg_count; i++) {
-            if (edges[i].count)
-                make_legal(plan, &p->args[i],
-                           edges[i].values[random_below(s, round * MAX_ARGS + i, edges[i].count)]);
-        }
-        size_plan_add(plan);
     }
 }

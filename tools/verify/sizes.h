@@ -32,6 +32,13 @@ typedef struct size_limits {
     bool is_full;          /* every input at every size, and every size with every other */
 } size_limits;
 
+/* A problem's scalars; of pointers whether they are null. */
+typedef struct size_row {
+    uint64_t values[MAX_ARGS];
+    bool is_brief;     /* one of many sizes: runs once if there is a reference */
+    const char *input; /* the only kind of input that it takes; null: kinds in turn */
+} size_row;
+
 /* Problems' scalars that passed a limit, those with the fewest elements. */
 enum { MAX_REST = 2 };
 typedef struct size_rest {
@@ -39,21 +46,27 @@ typedef struct size_rest {
     size_t count;
 } size_rest;
 
+enum { EXCLUDED_BYTES = 2048 };
+
 /* A growing list of problems' scalars. Where limits.only asks for values, those that have them are noted; once is_replacing
  * is set, all, with those values in the place of theirs. */
 typedef struct kiln_size_plan {
     problem *problem; /* scratch: its scalars are what size_plan_add notes */
     size_limits limits;
     bool is_replacing;
+    bool is_brief; /* this and `input` apply to the rows noted now */
+    const char *input;
     uint64_t seed;
-    uint64_t (*rows)[MAX_ARGS];
+    size_row *rows;
     size_t count, capacity;
     bool has_blocks[3]; /* along a dimension of the grid more than one is noted: a tile is whole */
     size_rest rest[3];  /* the least that have, of those with too many elements */
     bool is_over_limit; /* some problem with work was not noted as it has too many elements */
     const char
         *obstacle; /* why the last problem that was not noted was not; null: it was, or is noted already */
-    char not_tried[512]; /* the sizes at rules' bounds that were not noted, and why; empty: all were */
+    char not_tried[512];     /* the sizes at rules' bounds that were not noted, and why; empty: all were */
+    uint64_t excluded_pairs; /* pairs of values that cannot run together: see size_plan_cover */
+    char excluded[EXCLUDED_BYTES]; /* the first of them: "m=65 with k=8192 to 131072 (too much work); ..." */
     pool memory;
 } size_plan;
 
@@ -64,12 +77,30 @@ void size_plan_close(size_plan *plan);
  * has, or are noted already. */
 void size_plan_add(size_plan *plan);
 
-/* The same, whatever max_elements says, up to its default: of sizes without which a part of the kernel does not run. */
+/* The value that limits.only asks for; null: none. */
+const size_value *size_plan_asked(const size_plan *plan, const argument *a);
+
+/* Why size_plan_add would not note the present scalars; null: it would. */
+const char *size_plan_obstacle(size_plan *plan);
+
+/* The same with max_elements at least at its default: for sizes without which part of the kernel does not run. */
 void size_plan_add_always(size_plan *plan);
+
+/* Adds a brief size of up to `most` elements, for mistakes that no smaller size shows. If max_elements is below its default, it
+ * stays the limit. */
+void size_plan_add_far(size_plan *plan, uint64_t most);
 
 /* What the argument will be for size_plan_add: `otherwise`, or the value asked for. For plans that derive scalars from
  * others, as strides from lengths. */
 uint64_t size_plan_value(const size_plan *plan, const char *name, uint64_t otherwise);
+
+/* A value of one argument that cannot run with values from `least` to `most` of another. */
+typedef struct size_exclusion {
+    size_value value, least;
+    uint64_t most, pairs;
+    const char *obstacle;
+} size_exclusion;
+void size_plan_exclude(size_plan *plan, const size_exclusion *e);
 
 /* Sets the scalars of the i-th noted problem. */
 void size_plan_use(const size_plan *plan, size_t i);
@@ -92,9 +123,5 @@ void edges_add_around(edge_list *list, uint64_t value); /* value - 1, value, val
 /* Around every size of `a` where the grid grows from one block to two, where one more of any dimension starts, and where
  * the grid stops growing; the other scalars are as they are. */
 void edges_add_tiles(edge_list *list, problem *p, argument *a);
-
-/* For a family without a plan of its own: all sizes vary around a base, one at a time, and together. The bounds of rules
- * are among them. A size that has too many elements beside the base is tried beside the least that the others can be. */
-void size_plan_fill(size_plan *plan, uint64_t seed);
 
 #endif

@@ -3,6 +3,7 @@
 #include "verify.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,10 +49,25 @@ static bool read_real_data(program *p)
                 numbers ? "it is empty" : strerror(errno));
         return false;
     }
+    if (bytes % sizeof(float) != 0) {
+        fprintf(stderr, "kiln-verify: cannot read %s: it has %zu bytes, no whole number of float32\n",
+                p->options.data, bytes);
+        return false;
+    }
     inputs_set_real((float *)(void *)numbers, bytes / sizeof(float));
     file_hash(numbers, bytes, digits);
     p->options.data = digits;
     return true;
+}
+
+/* A whole id chooses only that variant, even if it is a prefix of others' ids. */
+static bool is_chosen(const program *p, const char *id)
+{
+    const char *filter = p->options.filter;
+    for (size_t i = 0; filter && i < p->manifest->variant_count; i++)
+        if (strcmp(p->manifest->variants[i].id, filter) == 0)
+            return strcmp(id, filter) == 0;
+    return !filter || strstr(id, filter);
 }
 
 static void choose_variants(program *p)
@@ -59,7 +75,7 @@ static void choose_variants(program *p)
     p->variants = pool_allocate(&p->memory, (p->manifest->variant_count + 1) * sizeof *p->variants);
     for (size_t i = 0; i < p->manifest->variant_count; i++) {
         const manifest_variant *v = &p->manifest->variants[i];
-        if (!p->options.filter || strstr(v->id, p->options.filter))
+        if (is_chosen(p, v->id))
             p->variants[p->variant_count++] = v;
     }
 }
@@ -352,7 +368,7 @@ static int run_program(program *p)
     if (!read_real_data(p) || !check_names(p) || !may_write(&p->options) ||
         !watch_open(p->options.launch_lock, p->options.launch_seconds, p->options.is_queue))
         return VERIFY_EXIT_USAGE;
-    setenv("KILN_EMU_CHECK", "all", 0); /* the emulated driver reads it when it is opened */
+    setenv("KILN_EMU_CHECK", "all,same", 0); /* the emulated driver reads it when it is opened */
     const bool has_number = p->options.device != DEVICE_UNNAMED;
     device_status opened = device_open(&p->device, p->options.driver, has_number ? (int)p->options.device : 0,
                                        p->index, error, sizeof error);
@@ -392,6 +408,7 @@ int kiln_verify_main(int argc, char **argv, const kiln_index *index, const char 
                      size_t manifest_bytes)
 {
     program p = {.index = index};
+    fesetenv(FE_DFL_ENV); /* linked with -ffast-math it would flush subnormal numbers, in references too */
     const int status = run_command(&p, argc, argv, manifest_text, manifest_bytes);
     pool_free(&p.memory);
     if (fflush(stdout) != 0 || ferror(stdout)) {

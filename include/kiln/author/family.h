@@ -13,6 +13,7 @@
  *     device        multiprocessors  max_shared_bytes  sm  multiprocessor_shared_bytes  multiprocessor_threads
  *     shape         threads  shared_bytes: the variant's; blocks_per_multiprocessor: of the variant, on this device.
  *                   Unless a parameter or an argument is called so
+ *     numbers       those that kiln_family.numbers lists, wherever parameters may stand: the variant's
  *     operators     * / %   + -   == != < <= > >=   &&   ||   !   in C's order; a comparison is 0 or 1
  *     functions     ceil_div(a, b)  min(a, b)  max(a, b)  select(condition, a, b)  aligned(pointer, bytes)
  *                   given(pointer): an optional pointer is not null
@@ -38,14 +39,14 @@ enum { KILN_MAX_PARAMS = 24, KILN_MAX_ARGS = 60 };
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
-typedef enum kiln_param_type {
+typedef enum KILN_AS_INT kiln_param_type {
     KILN_PARAM_WORD, /* one of `words` */
     KILN_PARAM_INT,  /* one of `words`, all decimal, or min..max in steps when words is null */
     KILN_PARAM_BOOL  /* true or false */
 } kiln_param_type;
 
 /* Whether a parameter matters to the caller or only changes the speed. */
-typedef enum kiln_param_role {
+typedef enum KILN_AS_INT kiln_param_role {
     KILN_ROLE_CONTRACT, /* changes results or layout: the caller names it in the argument struct */
     KILN_ROLE_TUNING    /* dispatch chooses */
 } kiln_param_role;
@@ -69,7 +70,7 @@ typedef struct kiln_param {
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
-typedef enum kiln_arg_kind {
+typedef enum KILN_AS_INT kiln_arg_kind {
     KILN_ARG_VALUE, /* a scalar */
     KILN_ARG_IN,    /* device pointers, by direction */
     KILN_ARG_OUT,
@@ -170,6 +171,8 @@ typedef struct kiln_call {
 
 typedef struct kiln_variant kiln_variant;
 
+enum { KILN_MAX_NUMBERS = 8 };
+
 /* A variant's resources on a multiprocessor, which depend only on its parameters. The launch, the grid and the kernel read it. */
 typedef struct kiln_shape {
     uint32_t block[3]; /* threads; 0 is 1, except for the first */
@@ -188,7 +191,12 @@ typedef struct kiln_shape {
      * how many warps of a thread block share its trips; 0: 1, so that each has them all. */
     uint32_t trip, loop_warps;
     struct kiln_constraints *constraints; /* the generator's */
+    uint64_t numbers[KILN_MAX_NUMBERS];   /* by kiln_number, in the order of kiln_family.numbers */
 } kiln_shape;
+
+/* Call it in `shape`: sets one of kiln_family.numbers, so that expressions need not repeat what C works out. Numbers that are not
+ * set are 0. A name that is not listed ends the generator with an error that names it. */
+void kiln_number(kiln_shape *s, const kiln_variant *v, const char *name, uint64_t value);
 
 /* Call it in `shape`: a combination of parameters exists only if `holds`. `params` names the parameters that
  * the constraint depends on, separated by single spaces; `text` states the constraint: "rows times batch is
@@ -215,6 +223,8 @@ typedef struct kiln_family {
     const char *groups;
     const kiln_alignment
         *alignments; /* of arguments that are aligned to something else in each variant; may be null */
+    /* Names, separated by single spaces, of numbers that `shape` sets with kiln_number and expressions use; null: none. */
+    const char *numbers;
     /* Says what a variant takes of a multiprocessor, and refuses combinations; null: one thread, any combination. */
     void (*shape)(kiln_shape *s, const kiln_variant *v);
     const kiln_rule *rules; /* over arguments and parameters, checked at every launch; may be null */

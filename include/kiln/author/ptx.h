@@ -40,6 +40,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <kiln/as_int.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -51,7 +53,7 @@ typedef struct ptx_fn ptx_fn;
 
 /* B types are bits without a meaning: logic, packing and shuffles take them, arithmetic does not. 8-bit types are
  * element types of pointers; loads widen them to U32 or S32. B8 also names the register type of 4-bit float pairs. */
-typedef enum ptx_type {
+typedef enum KILN_AS_INT ptx_type {
     PTX_NONE, PTX_PRED,
     PTX_B8, PTX_U8, PTX_S8,
     PTX_B16, PTX_U16, PTX_S16, PTX_F16, PTX_BF16,
@@ -61,7 +63,7 @@ typedef enum ptx_type {
     PTX_PTR /* an address with a state space and an element type: 64 bits, in shared memory 32 */
 } ptx_type;
 
-typedef enum ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST, PTX_LOCAL } ptx_space;
+typedef enum KILN_AS_INT ptx_space { PTX_GENERIC, PTX_GLOBAL, PTX_SHARED, PTX_CONST, PTX_LOCAL } ptx_space;
 
 /* A register, an immediate or poison (which a zeroed ptx_val is). The members are the builder's. */
 typedef struct ptx_val {
@@ -79,6 +81,9 @@ typedef struct ptx_val {
 
 /* ---- immediates: emit nothing ----------------------------------------------------------------------------------- */
 
+/* Most calls also take a plain number of C for a value: ptx_add(f, x, 4). The number gets the type of the operands beside it. It is
+ * an error if it does not fit that type; a fraction is rounded to a float. Where no operand has a type, as in a variable's first
+ * value, use the functions below. */
 ptx_val ptx_u16(uint16_t value);
 ptx_val ptx_s16(int16_t value);
 ptx_val ptx_u32(uint32_t value);
@@ -289,7 +294,7 @@ ptx_val ptx_number(ptx_type type, double value);   /* any number type, rounded t
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 /* Cache hints, combined with |. Each adds what it needs to the kernel's requirement. */
-typedef enum ptx_hint {
+typedef enum KILN_AS_INT ptx_hint {
     PTX_PLAIN = 0,
     PTX_CA = 1 << 0, PTX_CG = 1 << 1, PTX_CS = 1 << 2, PTX_LU = 1 << 3, PTX_CV = 1 << 4, /* loads: one of these */
     PTX_WB = 1 << 5, PTX_WT = 1 << 6,                                  /* stores: one of these, PTX_CG or PTX_CS */
@@ -418,7 +423,7 @@ typedef enum ptx_hint {
 #define ptx_uniform(f, a)           ptx_uniform_at(f, a, false, PTX_HERE)
 #define ptx_warp_uniform(f, a)      ptx_uniform_at(f, a, true, PTX_HERE)
 
-typedef enum ptx_sreg {
+typedef enum KILN_AS_INT ptx_sreg {
     PTX_TID_X, PTX_TID_Y, PTX_TID_Z,
     PTX_NTID_X, PTX_NTID_Y, PTX_NTID_Z,
     PTX_CTAID_X, PTX_CTAID_Y, PTX_CTAID_Z,

@@ -10,7 +10,7 @@ extern "C" {
 /* clang-format off */
 
 /* The operations, in the order of generator/ptx/ops.def, which says for each what it prints, takes and needs. */
-typedef enum ptx_op {
+typedef enum KILN_AS_INT ptx_op {
     PTX_OP_ADD, PTX_OP_ADD_RZ, PTX_OP_ADD_RM, PTX_OP_ADD_RP, PTX_OP_SUB,
     PTX_OP_MUL, PTX_OP_MUL_RZ, PTX_OP_MUL_RM, PTX_OP_MUL_RP, PTX_OP_MUL_HI, PTX_OP_MUL_WIDE,
     PTX_OP_MAD, PTX_OP_MAD_HI, PTX_OP_MAD_WIDE,
@@ -75,8 +75,8 @@ ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char
 ptx_val ptx_param_ptr_at_line(ptx_fn *f, ptx_type element, const char *name, const char *file, int line);
 ptx_val ptx_var_at(ptx_fn *f, ptx_val initial, const char *file, int line);
 ptx_val ptx_declare_at(ptx_fn *f, ptx_type type, const char *file, int line);
-void ptx_set_at(ptx_fn *f, ptx_val variable, ptx_val value, const char *file, int line);
-void ptx_update_at(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val b, const char *file, int line);
+void ptx_set_value(ptx_fn *f, ptx_val variable, ptx_val value, const char *file, int line);
+void ptx_update_value(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val b, const char *file, int line);
 void ptx_ordered_accumulate(ptx_fn *f, ptx_op op, ptx_val variable, ptx_val a, ptx_val b, const char *file, int line);
 
 ptx_val ptx_ordered_at(ptx_fn *f, ptx_val pointer, ptx_val index, const char *file, int line);
@@ -154,33 +154,97 @@ void ptx_rarely_at(ptx_fn *f, const char *file, int line);
 #define PTX_ORDERED_(f, call) (ptx_call_begins(f), call)
 void ptx_call_begins(ptx_fn *f);
 
-#define ptx_op2(f, ...)               PTX_ORDERED_(f, ptx_ordered_op2(f, __VA_ARGS__))
-#define ptx_op3(f, ...)               PTX_ORDERED_(f, ptx_ordered_op3(f, __VA_ARGS__))
-#define ptx_op4(f, ...)               PTX_ORDERED_(f, ptx_ordered_op4(f, __VA_ARGS__))
-#define ptx_effect2(f, ...)           PTX_ORDERED_(f, ptx_ordered_effect2(f, __VA_ARGS__))
-#define ptx_cvt_pair_at(f, ...)       PTX_ORDERED_(f, ptx_ordered_cvt_pair(f, __VA_ARGS__))
-#define ptx_accumulate_at(f, ...)     PTX_ORDERED_(f, ptx_ordered_accumulate(f, __VA_ARGS__))
-#define ptx_at_index(f, ...)          PTX_ORDERED_(f, ptx_ordered_at(f, __VA_ARGS__))
-#define ptx_store_at(f, ...)          PTX_ORDERED_(f, ptx_ordered_store(f, __VA_ARGS__))
+#define ptx_op2(f, op, a, b, ...) PTX_ORDERED_(f, ptx_ordered_op2(f, op, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
+#define ptx_op3(f, op, a, b, c, ...) \
+    PTX_ORDERED_(f, ptx_ordered_op3(f, op, PTX_VAL_(a), PTX_VAL_(b), PTX_VAL_(c), __VA_ARGS__))
+#define ptx_op4(f, op, a, b, c, d, ...) \
+    PTX_ORDERED_(f, ptx_ordered_op4(f, op, PTX_VAL_(a), PTX_VAL_(b), PTX_VAL_(c), PTX_VAL_(d), __VA_ARGS__))
+#define ptx_effect2(f, op, a, b, ...) \
+    PTX_ORDERED_(f, ptx_ordered_effect2(f, op, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
+#define ptx_cvt_pair_at(f, to, low, high, ...) \
+    PTX_ORDERED_(f, ptx_ordered_cvt_pair(f, to, PTX_VAL_(low), PTX_VAL_(high), __VA_ARGS__))
+#define ptx_set_at(f, variable, value, ...) ptx_set_value(f, variable, PTX_VAL_(value), __VA_ARGS__)
+#define ptx_update_at(f, op, variable, b, ...) ptx_update_value(f, op, variable, PTX_VAL_(b), __VA_ARGS__)
+#define ptx_accumulate_at(f, op, variable, a, b, ...) \
+    PTX_ORDERED_(f, ptx_ordered_accumulate(f, op, variable, PTX_VAL_(a), PTX_VAL_(b), __VA_ARGS__))
+#define ptx_at_index(f, pointer, index, ...) \
+    PTX_ORDERED_(f, ptx_ordered_at(f, pointer, PTX_VAL_(index), __VA_ARGS__))
+#define ptx_store_at(f, pointer, value, ...) \
+    PTX_ORDERED_(f, ptx_ordered_store(f, pointer, PTX_VAL_(value), __VA_ARGS__))
 #define ptx_with_policy_at(f, ...)    PTX_ORDERED_(f, ptx_ordered_with_policy(f, __VA_ARGS__))
-#define ptx_shfl_at(f, ...)           PTX_ORDERED_(f, ptx_ordered_shfl(f, __VA_ARGS__))
-#define ptx_shfl_pred_at(f, ...)      PTX_ORDERED_(f, ptx_ordered_shfl_pred(f, __VA_ARGS__))
+#define ptx_shfl_at(f, op, a, lane, ...) PTX_ORDERED_(f, ptx_ordered_shfl(f, op, a, PTX_VAL_(lane), __VA_ARGS__))
+#define ptx_shfl_pred_at(f, op, a, lane, ...) \
+    PTX_ORDERED_(f, ptx_ordered_shfl_pred(f, op, a, PTX_VAL_(lane), __VA_ARGS__))
 #define ptx_cp_async_at(f, ...)       PTX_ORDERED_(f, ptx_ordered_cp_async(f, __VA_ARGS__))
 #define ptx_cp_async_zfill_at(f, ...) PTX_ORDERED_(f, ptx_ordered_cp_async_zfill(f, __VA_ARGS__))
-#define ptx_mbarrier_with_at(f, ...)  PTX_ORDERED_(f, ptx_ordered_mbarrier(f, __VA_ARGS__))
-#define ptx_atom_at(f, ...)           PTX_ORDERED_(f, ptx_ordered_atom(f, __VA_ARGS__))
-#define ptx_atom_cas_at(f, ...)       PTX_ORDERED_(f, ptx_ordered_atom_cas(f, __VA_ARGS__))
-#define ptx_red_at(f, ...)            PTX_ORDERED_(f, ptx_ordered_red(f, __VA_ARGS__))
-#define ptx_for_begin(f, ...)         PTX_ORDERED_(f, ptx_ordered_for_begin(f, __VA_ARGS__))
+#define ptx_mbarrier_with_at(f, op, barrier, b, ...) \
+    PTX_ORDERED_(f, ptx_ordered_mbarrier(f, op, barrier, PTX_VAL_(b), __VA_ARGS__))
+#define ptx_atom_at(f, op, pointer, value, ...) \
+    PTX_ORDERED_(f, ptx_ordered_atom(f, op, pointer, PTX_VAL_(value), __VA_ARGS__))
+#define ptx_atom_cas_at(f, pointer, expected, value, ...) \
+    PTX_ORDERED_(f, ptx_ordered_atom_cas(f, pointer, PTX_VAL_(expected), PTX_VAL_(value), __VA_ARGS__))
+#define ptx_red_at(f, op, pointer, value, ...) \
+    PTX_ORDERED_(f, ptx_ordered_red(f, op, pointer, PTX_VAL_(value), __VA_ARGS__))
+#define ptx_for_begin(f, from, to, step, ...) \
+    PTX_ORDERED_(f, ptx_ordered_for_begin(f, PTX_VAL_(from), PTX_VAL_(to), PTX_VAL_(step), __VA_ARGS__))
 
 #define PTX_PASTE_(a, b)         a##b
 #define PTX_PASTE_LINE_(a, line) PTX_PASTE_(a, line)
 #define PTX_NAME_(prefix)        PTX_PASTE_LINE_(prefix, __LINE__)
 #define PTX_BLOCK_(name, begin)  for (ptx_block name = begin; name.f; ptx_block_end(&name))
 
+/* A value, or a number of C whose type the operation decides. */
+ptx_val ptx_signed_literal(int64_t value);
+ptx_val ptx_unsigned_literal(uint64_t value);
+ptx_val ptx_real_literal(double value);
+static inline ptx_val ptx_same_value(ptx_val v) { return v; }
+
 /* clang-format on */
 #ifdef __cplusplus
 }
+static inline ptx_val ptx_val_of(ptx_val v)
+{
+    return v;
+}
+static inline ptx_val ptx_val_of(int v)
+{
+    return ptx_signed_literal(v);
+}
+static inline ptx_val ptx_val_of(long v)
+{
+    return ptx_signed_literal(v);
+}
+static inline ptx_val ptx_val_of(long long v)
+{
+    return ptx_signed_literal(v);
+}
+static inline ptx_val ptx_val_of(unsigned v)
+{
+    return ptx_unsigned_literal(v);
+}
+static inline ptx_val ptx_val_of(unsigned long v)
+{
+    return ptx_unsigned_literal(v);
+}
+static inline ptx_val ptx_val_of(unsigned long long v)
+{
+    return ptx_unsigned_literal(v);
+}
+static inline ptx_val ptx_val_of(double v)
+{
+    return ptx_real_literal(v);
+}
+#define PTX_VAL_(x) ptx_val_of(x)
+#else
+#define PTX_VAL_(x)                                                                                          \
+    _Generic((x), ptx_val                                                                                    \
+             : ptx_same_value, float                                                                         \
+             : ptx_real_literal, double                                                                      \
+             : ptx_real_literal, unsigned                                                                    \
+             : ptx_unsigned_literal, unsigned long                                                           \
+             : ptx_unsigned_literal, unsigned long long                                                      \
+             : ptx_unsigned_literal, default                                                                 \
+             : ptx_signed_literal)(x)
 #endif
 
 #endif

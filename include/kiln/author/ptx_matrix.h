@@ -26,7 +26,7 @@ extern "C" {
 /* Shape, type of A and B (of each, where they differ), type of the sums. In registers: f16 as F16X2, bf16 as BF16X2, 8
  * and 4-bit integers, e4m3, e5m2 and tf32 as B32, the first element lowest; sums as F32, S32, F64 or F16X2. B32 is
  * taken for any of 32 bits. Beside each what it needs. */
-typedef enum ptx_mma_shape {
+typedef enum KILN_AS_INT ptx_mma_shape {
     PTX_MMA_M16N8K8_F16_F32, PTX_MMA_M16N8K8_F16_F16,                                                  /* sm_75 */
     PTX_MMA_M16N8K16_F16_F32, PTX_MMA_M16N8K16_F16_F16,                                                /* sm_80 */
     PTX_MMA_M16N8K8_BF16_F32, PTX_MMA_M16N8K16_BF16_F32, PTX_MMA_M16N8K4_TF32_F32, PTX_MMA_M16N8K8_TF32_F32,

@@ -224,7 +224,7 @@ bool decoder_embed(decoder *n, const int32_t *tokens, uint32_t count)
 bool decoder_head(decoder *n, uint32_t count)
 {
     const model *m = n->model;
-    lm_kernels_linear_args args = normed(n, m->output_norm, n->has_all_logits ? count : 1);
+    lm_kernels_linear_args args = normed(n, m->output_norm, n->options.has_all_logits ? count : 1);
     args.in += (uint64_t)(count - args.m) * m->width * F32;
     args.format = m->head.format, args.w = m->head.address, args.n = m->head.rows;
     args.y = LM_KERNELS_LINEAR_Y_F32;
@@ -232,9 +232,10 @@ bool decoder_head(decoder *n, uint32_t count)
     return launch_linear(n, &args);
 }
 
-static bool run_layers(decoder *n, uint32_t count)
+/* Runs all layers, but begins no further one once `is_stopped` is set. */
+static bool run_layers(decoder *n, uint32_t count, const volatile sig_atomic_t *is_stopped)
 {
-    for (uint32_t i = 0; i < n->model->layer_count && !(n->is_stopped && *n->is_stopped); i++)
+    for (uint32_t i = 0; i < n->model->layer_count && !(is_stopped && *is_stopped); i++)
         if (!decoder_layer(n, i, count))
             return false;
     return true;
@@ -242,17 +243,23 @@ static bool run_layers(decoder *n, uint32_t count)
 
 bool decoder_read(decoder *n, const int32_t *tokens, uint32_t count)
 {
-    if (!decoder_embed(n, tokens, count) || !run_layers(n, count) || !decoder_head(n, count))
+    if (!decoder_embed(n, tokens, count) || !run_layers(n, count, n->is_stopped) || !decoder_head(n, count))
         return false;
     n->length += count;
     return true;
+}
+
+/* Launches everything for `count` tokens whose inputs are on the device. */
+static bool launch_all(decoder *n, uint32_t count)
+{
+    return look_up(n, count) && run_layers(n, count, NULL) && decoder_head(n, count);
 }
 
 bool decoder_step(decoder *n, int32_t token)
 {
     if (n->length == n->context)
         return failed("the context of %u tokens is full", n->context);
-    if (!set_inputs(n, &token, 1) || !device_replay(n->device))
+    if (!set_inputs(n, &token, 1) || !(n->options.has_no_graph ? launch_all(n, 1) : device_replay(n->device)))
         return false;
     n->length++;
     return true;
@@ -278,7 +285,7 @@ static bool allocate_buffers(decoder *n)
         {&n->v, CHUNK * k_row * F16, "new values"},
         {&n->attended, CHUNK * q_row * F16, "attention's output"},
         {&n->hidden, (uint64_t)CHUNK * m->hidden * F16, "the hidden layer"},
-        {&n->logits, (uint64_t)(n->has_all_logits ? CHUNK : 1) * m->vocabulary * F32, "logits"},
+        {&n->logits, (uint64_t)(n->options.has_all_logits ? CHUNK : 1) * m->vocabulary * F32, "logits"},
         {&n->inputs, sizeof(inputs), "inputs"},
     };
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
@@ -307,23 +314,23 @@ static bool load_kernels(decoder *n)
 {
     bool ok = true;
     n->is_loading = true;
-    for (uint32_t count = CHUNK; ok && count > 0; count--)
-        ok = look_up(n, count) && run_layers(n, count) && decoder_head(n, count);
+    for (uint32_t count = CHUNK; ok && count > 0; count--) {
+        n->launches = 0;
+        ok = launch_all(n, count);
+    }
+    n->launches_per_token = n->launches;
     n->is_loading = false;
     return ok;
 }
 
 static bool record_token(decoder *n)
 {
-    n->launches = 0;
-    if (!device_record(n->device) || !look_up(n, 1) || !run_layers(n, 1) || !decoder_head(n, 1))
-        return false;
-    n->launches_per_token = n->launches;
-    return device_recorded(n->device);
+    return device_record(n->device) && launch_all(n, 1) && device_recorded(n->device);
 }
 
-bool decoder_open(decoder *n, const model *m, device *d, uint32_t context, bool has_all_logits)
+bool decoder_open(decoder *n, const model *m, device *d, uint32_t context, decoder_options options)
 {
-    *n = (decoder){.device = d, .model = m, .context = context, .has_all_logits = has_all_logits};
-    return allocate_buffers(n) && allocate_workspace(n) && load_kernels(n) && record_token(n);
+    *n = (decoder){.device = d, .model = m, .options = options, .context = context};
+    return allocate_buffers(n) && allocate_workspace(n) && load_kernels(n) &&
+           (options.has_no_graph || record_token(n));
 }

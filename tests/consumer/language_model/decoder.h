@@ -8,12 +8,17 @@
 
 enum { CHUNK = 64 }; /* tokens of a prompt that pass through the layers at once */
 
+typedef struct decoder_options {
+    bool has_all_logits; /* of each token, not only of the last; for tests */
+    bool has_no_graph;   /* decoder_step launches each kernel by itself */
+} decoder_options;
+
 typedef struct decoder {
     device *device;
     const model *model;
+    decoder_options options;
     uint32_t context;                      /* tokens that the cache has room for */
     uint32_t length;                       /* tokens that are in it */
-    bool has_all_logits;                   /* of each token, not only of the last; for tests */
     CUdeviceptr state;                     /* f32[CHUNK, width]: the residual stream */
     CUdeviceptr q, k, v, attended, hidden; /* f16[CHUNK, ...] */
     CUdeviceptr logits;                    /* f32[vocabulary] of the last token; [CHUNK, vocabulary] of all */
@@ -24,18 +29,17 @@ typedef struct decoder {
     /* When it is not 0 any more, decoder_read ends before the next layer, and the logits are none; may be null. */
     const volatile sig_atomic_t *is_stopped;
     bool is_loading;   /* kernels are loaded instead of launched */
-    uint32_t launches; /* of kernels so far; a graph's count when it is recorded */
+    uint32_t launches; /* of kernels, since load_kernels last set it to 0 */
     uint32_t launches_per_token;
 } decoder;
 
-/* Allocates, loads all kernels, and records the graph of one token. `n` must be zeros. Nothing has to be closed: memory
- * and graph are the device's. */
-bool decoder_open(decoder *n, const model *m, device *d, uint32_t context, bool has_all_logits);
+/* Allocates, loads all kernels, and records the graph of one token. There is no close: the device owns memory and graph. */
+bool decoder_open(decoder *n, const model *m, device *d, uint32_t context, decoder_options options);
 
 /* Appends up to CHUNK tokens. The logits of the last, or of all, are on the device then. */
 bool decoder_read(decoder *n, const int32_t *tokens, uint32_t count);
 
-/* Appends one token, by the graph. */
+/* Appends one token: launches the graph if there is one, else each kernel. is_stopped does not end it. */
 bool decoder_step(decoder *n, int32_t token);
 
 /* The steps of decoder_read, for programs that look between them. */

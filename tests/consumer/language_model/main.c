@@ -1,6 +1,6 @@
 /* kiln-lm: a language model that writes text, every kernel from a bundle that was baked when the program was built.
  *
- *     kiln-lm MODEL.gguf --prompt TEXT [-n N] [--chat] [option ...]
+ *     kiln-lm MODEL.gguf --prompt TEXT [-n N] [--chat | --bench] [option ...]
  *
  * Exit status: 0, 1 after a failure, 2 for bad usage, 130 when it was interrupted.
  */
@@ -28,7 +28,7 @@ static void interrupt(int signal)
 
 /* When each phase had ended, in seconds. */
 typedef struct times {
-    double start, read, uploaded, ready, prompted, end;
+    double start, read, uploaded, ready, begun, prompted, end;
 } times;
 
 static double now(void)
@@ -46,6 +46,7 @@ typedef struct session {
     const chat_template *template;
     int32_t *tokens; /* of the prompt */
     size_t token_count;
+    int32_t *answer;
     size_t written; /* tokens of the answer */
     float *logits;
     model model;
@@ -118,7 +119,8 @@ static bool allocate(session *s)
 {
     s->logits = malloc(s->model.vocabulary * sizeof *s->logits);
     s->options.sampler.order = malloc(s->model.vocabulary * sizeof *s->options.sampler.order);
-    return (s->logits && s->options.sampler.order) || failed("out of memory");
+    s->answer = malloc(s->options.count * sizeof *s->answer);
+    return (s->logits && s->options.sampler.order && s->answer) || failed("out of memory");
 }
 
 static bool open_session(session *s)
@@ -130,7 +132,8 @@ static bool open_session(session *s)
     if (!device_open(&s->device, s->options.driver) || !model_upload(&s->model, s->file, &s->device))
         return false;
     s->times.uploaded = now();
-    if (!decoder_open(&s->decoder, &s->model, &s->device, s->options.context, false))
+    if (!decoder_open(&s->decoder, &s->model, &s->device, s->options.context,
+                      (decoder_options){.has_no_graph = s->options.has_no_graphs}))
         return false;
     s->decoder.is_stopped = &is_interrupted;
     s->times.ready = now();
@@ -147,12 +150,15 @@ static void close_session(session *s)
     free(s->tokens);
     free(s->logits);
     free(s->options.sampler.order);
+    free(s->answer);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------------ */
 
 static bool ends(const session *s, int32_t token)
 {
+    if (s->options.is_bench)
+        return false;
     return tokenizer_is_end(s->tokenizer, token) ||
            (s->template && token == tokenizer_find(s->tokenizer, s->template->end));
 }
@@ -171,8 +177,10 @@ static bool choose(session *s, int32_t *token)
 static bool write_token(session *s, int32_t token)
 {
     size_t count;
+    s->answer[s->written++] = token;
+    if (s->options.is_bench)
+        return true;
     const char *bytes = tokenizer_bytes(s->tokenizer, token, false, &count);
-    s->written++;
     return text_stream_write(&s->out, bytes, count) || failed("the answer cannot be written");
 }
 
@@ -187,9 +195,21 @@ static bool read_prompt_tokens(session *s)
     return true;
 }
 
+/* Runs the prompt and one token untimed: their first run is slower. */
+static bool warm_up(session *s)
+{
+    const bool ok = read_prompt_tokens(s) &&
+                    (is_interrupted || (decoder_step(&s->decoder, s->tokens[0]) && device_wait(&s->device)));
+    s->decoder.length = 0;
+    return ok;
+}
+
 static bool answer(session *s)
 {
     int32_t token = 0;
+    if (s->options.is_bench && !warm_up(s))
+        return false;
+    s->times.begun = now();
     if (!read_prompt_tokens(s))
         return false;
     if (is_interrupted)
@@ -205,6 +225,8 @@ static bool answer(session *s)
         if (!decoder_step(&s->decoder, token) || !choose(s, &token))
             return false;
     }
+    if (s->options.is_bench)
+        return true;
     return (text_stream_end(&s->out) && putchar('\n') != EOF && fflush(stdout) == 0) ||
            failed("the answer cannot be written");
 }
@@ -227,7 +249,7 @@ static void report(const session *s)
     const double answered = t->end - t->prompted;
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
-    const size_t steps = s->written ? s->written - 1 : 0; /* the first token comes of the prompt */
+    const size_t steps = s->written ? s->written - 1 : 0; /* the first token belongs to the prompt */
     fprintf(stderr, "device     %s (sm_%u, driver %d.%d), %.1f MB allocated, %.1f MB of them weights\n",
             d->name, (unsigned)d->loader.device.sm, d->version / 1000, d->version % 1000 / 10,
             (double)d->allocated / 1e6, (double)s->model.weight_bytes / 1e6);
@@ -239,10 +261,47 @@ static void report(const session *s)
         return;
     }
     fprintf(stderr, "prompt     %zu tokens in %.3f s, %.2f per second; first token after %.3f s\n",
-            s->token_count, t->prompted - t->ready, (double)s->token_count / (t->prompted - t->ready),
+            s->token_count, t->prompted - t->begun, (double)s->token_count / (t->prompted - t->begun),
             t->prompted - t->start);
     fprintf(stderr, "answer     %zu tokens, %.2f per second, %u launches each; %s\n", s->written,
             steps ? (double)steps / answered : 0.0, s->decoder.launches_per_token, why_it_ended(s));
+}
+
+/* Writes the text as a JSON string; characters that would need an escape become '?'. */
+static void print_json_text(const char *name, const char *text)
+{
+    printf("\"%s\": \"", name);
+    for (; *text; text++)
+        putchar(*text < ' ' || *text > '~' || *text == '"' || *text == '\\' ? '?' : *text);
+    printf("\", ");
+}
+
+/* README.md describes the members. */
+static bool print_bench(const session *s)
+{
+    const times *t = &s->times;
+    const device *d = &s->device;
+    if (t->prompted == 0) {
+        fprintf(stderr, "interrupted in the prompt\n");
+        return true;
+    }
+    putchar('{');
+    print_json_text("device", d->name);
+    printf(
+        "\"sm\": %u, \"driver\": \"%d.%d\", \"graphs\": %s, \"launches_per_token\": %u, \"load_seconds\": %.3f, ",
+        (unsigned)d->loader.device.sm, d->version / 1000, d->version % 1000 / 10,
+        s->options.has_no_graphs ? "false" : "true", s->decoder.launches_per_token, t->ready - t->start);
+    printf("\"prompt_tokens\": %zu, \"prompt_tokens_per_second\": %.2f, \"answer_tokens\": %zu, ",
+           s->token_count, (double)s->token_count / (t->prompted - t->begun), s->written);
+    if (s->written > 1) /* the first token belongs to the prompt */
+        printf("\"answer_tokens_per_second\": %.2f, ", (double)(s->written - 1) / (t->end - t->prompted));
+    else
+        printf("\"answer_tokens_per_second\": null, ");
+    print_json_text("ended", why_it_ended(s));
+    printf("\"tokens\": [");
+    for (size_t i = 0; i < s->written; i++)
+        printf("%s%" PRId32, i ? ", " : "", s->answer[i]);
+    return (printf("]}\n") > 0 && fflush(stdout) == 0) || failed("the rates cannot be written");
 }
 
 int main(int argc, char **argv)
@@ -260,7 +319,9 @@ int main(int argc, char **argv)
     if (s.options.sampler.nan_count)
         fprintf(stderr, "kiln-lm: warning: %" PRIu64 " logits were NaN; their tokens were not chosen\n",
                 s.options.sampler.nan_count);
-    if (ok && !s.options.is_quiet)
+    if (ok && s.options.is_bench)
+        ok = print_bench(&s);
+    else if (ok && !s.options.is_quiet)
         report(&s);
     close_session(&s);
     return !ok ? 1 : is_interrupted ? 130 : 0;

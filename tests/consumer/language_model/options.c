@@ -17,7 +17,9 @@ static const char usage[] =
     "  --seed S         of the draws [0]\n"
     "  --context N      tokens to have room for; 0: prompt and answer [0]\n"
     "  --driver PATH    the CUDA driver [libcuda.so.1]\n"
-    "  --quiet          print the answer alone\n";
+    "  --quiet          print the answer alone\n"
+    "  --bench          print rates and N token ids as JSON instead of the answer\n"
+    "  --no-graphs      launch each kernel by itself\n";
 
 static bool misused(const char *option, const char *expected, const char *found)
 {
@@ -92,6 +94,24 @@ static bool read_option(options *o, char **argv)
     return false;
 }
 
+/* Options without a value. */
+static bool *find_flag(options *o, const char *name)
+{
+    const struct {
+        const char *name;
+        bool *is_set;
+    } flags[] = {
+        {"--chat", &o->is_chat},
+        {"--quiet", &o->is_quiet},
+        {"--bench", &o->is_bench},
+        {"--no-graphs", &o->has_no_graphs},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        if (strcmp(name, flags[i].name) == 0)
+            return flags[i].is_set;
+    return NULL;
+}
+
 bool read_options(options *o, int argc, char **argv)
 {
     *o = (options){.count = 128, .sampler = {.top_k = 40, .top_p = 0.95f}};
@@ -101,10 +121,9 @@ bool read_options(options *o, int argc, char **argv)
             fputs(usage, stdout);
             return true;
         }
-        if (strcmp(argv[i], "--chat") == 0)
-            o->is_chat = true;
-        else if (strcmp(argv[i], "--quiet") == 0)
-            o->is_quiet = true;
+        bool *flag = find_flag(o, argv[i]);
+        if (flag)
+            *flag = true;
         else if (argv[i][0] != '-' && !o->model)
             o->model = argv[i];
         else if (!read_option(o, &argv[i]))
@@ -114,5 +133,7 @@ bool read_options(options *o, int argc, char **argv)
     }
     if (!o->model)
         return misused("MODEL.gguf", "a file", NULL);
+    if (o->is_bench && o->is_quiet)
+        return misused("--quiet", "an answer to print", "--bench");
     return o->prompt || misused("--prompt", "a text", NULL);
 }

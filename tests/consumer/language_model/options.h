@@ -9,7 +9,10 @@ typedef struct options {
     const char *driver; /* null: libcuda.so.1 */
     uint32_t count;     /* tokens to write at most */
     uint32_t context;   /* tokens that the cache has room for; 0: as many as prompt and answer need */
-    bool is_chat, is_quiet, is_help; /* is_help: the usage was printed, and that is all */
+    bool is_chat, is_quiet;
+    bool is_bench;      /* print rates as JSON instead of the answer */
+    bool has_no_graphs; /* launch each kernel by itself */
+    bool is_help;       /* the usage was printed, and that is all */
     sampler sampler;
 } options;
 

@@ -30,7 +30,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     ptx_val y = ptx_param_ptr(f, PTX_F32, "y");
     ptx_val n = ptx_param(f, PTX_U32, "n");
     ptx_val thread = ptx_global_thread_x(f);
-    ptx_val i = ptx_mul(f, thread, ptx_u32(vector));
+    ptx_val i = ptx_mul(f, thread, vector);
     PTX_IF (f, ptx_lt(f, i, n)) {
         ptx_val values[4];
         ptx_val from = ptx_at(f, x, i), to = ptx_at(f, y, i);
@@ -39,7 +39,7 @@ static void emit(ptx_fn *f, const kiln_variant *v)
         else
             ptx_load_vec(f, (int)vector, values, from, PTX_PLAIN);
         for (uint32_t k = 0; k < vector; k++)
-            values[k] = ptx_mul(f, values[k], ptx_f32(0.5f));
+            values[k] = ptx_mul(f, values[k], 0.5f);
         if (vector == 1)
             ptx_store(f, to, values[0]);
         else

@@ -6,7 +6,8 @@ SHARED_OPT_IN = 8      # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 SHARED_CARVEOUT = 9    # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, in percent
 DEPENDENT_LAUNCH = 6   # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 RELAXED_CAPTURE = 2
-ATTRIBUTES = {"sms": 16, "clock_khz": 13, "memory_khz": 36, "bus_bits": 37, "l2_bytes": 38, "major": 75, "minor": 76}
+ATTRIBUTES = {"sms": 16, "clock_khz": 13, "memory_khz": 36, "bus_bits": 37, "l2_bytes": 38, "sm_threads": 39, "sm_shared_bytes": 81,
+              "block_shared_bytes": 97, "major": 75, "minor": 76}
 
 
 class NotAvailable(RuntimeError):
@@ -48,15 +49,22 @@ class Gpu:
         self.out = self.buffer("out", 1 << 20)
 
     def call(self, name, *arguments):
+        self.caller(name, *arguments)()
+
+    def caller(self, name, *arguments, kept=()):
+        """A function that calls the driver's entry point with these arguments, and keeps what they point to."""
         try:
             function = getattr(self.library, name)
         except AttributeError:
             raise NotAvailable(f"the driver lacks {name}") from None
-        status = function(*arguments)
-        if status:
-            text = ctypes.c_char_p()
-            self.library.cuGetErrorName(status, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {(text.value or b'error').decode()} ({status})")
+
+        def call(_kept=kept):
+            status = function(*arguments)
+            if status:
+                text = ctypes.c_char_p()
+                self.library.cuGetErrorName(status, ctypes.byref(text))
+                raise RuntimeError(f"{name}: {(text.value or b'error').decode()} ({status})")
+        return call
 
     def buffer(self, name, bytes_):
         """A zeroed buffer, kept under its name."""
@@ -78,36 +86,47 @@ class Gpu:
         self.call("cuMemcpyDtoH_v2", data, ctypes.c_uint64(address), ctypes.c_size_t(bytes_))
         return data.raw
 
-    def load(self, text):
+    def load(self, text, entry="k"):
         if text not in self.kernels:
             module, function, log = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.create_string_buffer(4096)
             options = (ctypes.c_int * 2)(5, 6)  # the error log and its size
             values = (ctypes.c_void_p * 2)(ctypes.addressof(log), 4096)
             try:
                 self.call("cuModuleLoadDataEx", ctypes.byref(module), text.encode(), 2, options, values)
-                self.call("cuModuleGetFunction", ctypes.byref(function), module, b"k")
+                self.call("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
             except RuntimeError as error:
                 raise NotAvailable(f"{error} {' '.join(log.value.decode(errors='replace').split())[:200]}") from None
             self.kernels[text] = function
         return self.kernels[text]
 
-    def launch(self, function, grid, block, arguments, shared_bytes=0, is_dependent=False):
+    def allow_shared(self, function, shared_bytes):
         if shared_bytes > 16 << 10:  # several such thread blocks per multiprocessor need the whole shared memory
             self.call("cuFuncSetAttribute", function, SHARED_OPT_IN, ctypes.c_int(shared_bytes))
             self.call("cuFuncSetAttribute", function, SHARED_CARVEOUT, ctypes.c_int(100))
+
+    def launch(self, function, grid, block, arguments, shared_bytes=0, is_dependent=False):
+        self.launcher(function, grid, block, arguments, shared_bytes, is_dependent)()
+
+    def launcher(self, function, grid, block, arguments, shared_bytes=0, is_dependent=False):
+        """A function that launches: what Python does for a launch is done once. `grid`: in x, or in all three dimensions."""
+        self.allow_shared(function, shared_bytes)
+        grid = grid if isinstance(grid, tuple) else (grid, 1, 1)
         pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         if not is_dependent:
-            self.call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, shared_bytes, self.stream, pointers, None)
-            return
+            words = [*map(ctypes.c_uint, (*grid, block, 1, 1, shared_bytes)), self.stream, pointers, None]
+            return self.caller("cuLaunchKernel", function, *words, kept=arguments)
         attribute = Attribute(DEPENDENT_LAUNCH, 0, (ctypes.c_uint32 * 16)(1))
-        config = Config((grid, 1, 1), (block, 1, 1), shared_bytes, self.stream, ctypes.pointer(attribute), 1)
-        self.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
+        config = Config(grid, (block, 1, 1), shared_bytes, self.stream, ctypes.pointer(attribute), 1)
+        return self.caller("cuLaunchKernelEx", ctypes.pointer(config), function, pointers, None, kept=arguments)
 
     def run(self, text, grid, block, count, data=0, x=0, y=0, shared_bytes=0, is_dependent=False):
         """Launches a kernel with the parameters that text.plain() declares."""
-        self.launch(self.load(text), grid, block,
-                    [ctypes.c_uint64(self.out), ctypes.c_uint64(data), ctypes.c_uint64(x & (1 << 64) - 1),
-                     ctypes.c_uint64(y), ctypes.c_uint32(count)], shared_bytes, is_dependent)
+        self.runner(text, grid, block, count, data, x, y, shared_bytes, is_dependent)()
+
+    def runner(self, text, grid, block, count, data=0, x=0, y=0, shared_bytes=0, is_dependent=False):
+        return self.launcher(self.load(text), grid, block,
+                             [ctypes.c_uint64(self.out), ctypes.c_uint64(data), ctypes.c_uint64(x & (1 << 64) - 1),
+                              ctypes.c_uint64(y), ctypes.c_uint32(count)], shared_bytes, is_dependent)
 
     def synchronize(self):
         self.call("cuCtxSynchronize")

@@ -1,6 +1,6 @@
 """The cost of launches, dependences between kernels, split-K reductions and atomics."""
-from probes.probe import Probe
-from probes.text import plain, timed
+from probes.probe import Probe, product
+from probes.text import each, plain, timed
 
 CHAIN = 50
 
@@ -9,22 +9,46 @@ def empty_text(**_):
     return plain("")
 
 
-def measure_empty(gpu, grid, block, way):
+def measure_empty(gpu, grid, block, shared_kb, way):
     kernels = 2 if gpu.small else 200
+    launch = gpu.runner(empty_text(), grid, block, 1, shared_bytes=shared_kb << 10)
 
     def enqueue():
         for _ in range(kernels):
-            gpu.run(empty_text(), grid, block, 1)
+            launch()
 
-    gpu.load(empty_text())
-    launch = gpu.graph(enqueue) if way == "graph" else enqueue
-    return {"value": round(gpu.seconds(launch) / kernels * 1e6, 3)}
+    run = gpu.graph(enqueue) if way == "graph" else enqueue
+    return {"value": round(gpu.seconds(run) / kernels * 1e6, 3)}
 
 
-EMPTY = Probe("empty_launches", 2, "us/kernel", [dict(grid=1, block=128, way="graph"), dict(grid=132, block=128, way="graph"),
-              dict(grid=132, block=384, way="graph"), dict(grid=1056, block=256, way="graph")] + [
-              dict(grid=grid, block=block, way="stream") for grid in (1, 132, 264, 1056, 8448, 65536) for block in (128, 512)],
-              empty_text, measure_empty)
+EMPTY = Probe("empty_launches", 2, "us/kernel", product(way=["graph"], shared_kb=[0, 96], block=[128, 512],
+                                                        grid=[1, 132, 264, 1056, 8448, 65536])
+              + product(way=["stream"], shared_kb=[0], block=[128], grid=[1, 132, 1056]), empty_text, measure_empty)
+
+
+# Waves: each thread block waits for a fixed number of clocks, so all of a wave end together; the time beyond is the wave's cost.
+
+SPIN = 20000
+
+
+def wave_text(**_):
+    return plain("""
+mov.u64 begin, %clock64; add.u64 q4, begin, x_;
+SPIN:
+mov.u64 end, %clock64; setp.lt.u64 p0, end, q4; @p0 bra SPIN;""")
+
+
+def measure_wave(gpu, waves, resident):
+    """Shared memory limits the thread blocks per multiprocessor to `resident`. `clocks`: a launch's, at the device's clock."""
+    shared = (gpu.facts["sm_shared_bytes"] // resident - 1024) & ~1023
+    shared = min(shared, gpu.facts["block_shared_bytes"])
+    spin, launches = (200, 1) if gpu.small else (SPIN, 20)
+    launch = gpu.runner(wave_text(), gpu.sms * resident * waves, 128, 1, x=spin, shared_bytes=shared)
+    seconds = gpu.seconds(lambda: [launch() for _ in range(launches)]) / launches
+    return {"value": round(seconds * 1e6, 3), "spin": spin, "clocks": round(seconds * gpu.facts["clock_khz"] * 1e3)}
+
+
+WAVES = Probe("waves", 1, "us/kernel", product(resident=[1, 2, 4], waves=[1, 2, 3, 4, 8]), wave_text, measure_wave)
 
 
 # A chain: each kernel adds 1 to the output of the preceding kernel, one word per thread.
@@ -41,11 +65,11 @@ ld.global.cg.u32 r11, [q4]; add.u32 r11, r11, 1; st.global.u32 [q4], r11;
 def measure_chain(gpu, dependent, way, grid):
     text, kernels, words = chain_text(dependent), 3 if gpu.small else CHAIN, grid * 256
     data = gpu.buffer("chain", 1 << 20)
-    gpu.load(text)
+    add = gpu.runner(text, grid, 256, 1, data, is_dependent=dependent != "no")
 
     def enqueue():
-        for i in range(kernels):
-            gpu.run(text, grid, 256, 1, data, is_dependent=dependent != "no")
+        for _ in range(kernels):
+            add()
 
     launch = gpu.graph(enqueue) if way == "graph" else enqueue
     gpu.upload(data, bytes(4 * words))
@@ -87,7 +111,7 @@ mov.f32 d0, 0f00000000; mov.f32 d1, d0; mov.f32 d2, d0; mov.f32 d3, d0;
 ADD:
 ld.global.cg.v4.f32 {f0, f1, f2, f3}, [q4]; ld.global.cg.v4.f32 {f4, f5, f6, f7}, [q4+4096];
 ld.global.cg.v4.f32 {f8, f9, f10, f11}, [q4+8192]; ld.global.cg.v4.f32 {f12, f13, f14, f15}, [q4+12288];
-add.f32 d0, d0, f0; add.f32 d1, d1, f5; add.f32 d2, d2, f10; add.f32 d3, d3, f15;
+""" + each(16, lambda i: f"add.f32 d{i % 4}, d{i % 4}, f{i};") + """
 add.u64 q4, q4, 16384; sub.u32 r10, r10, 1; setp.ne.u32 p0, r10, 0; @p0 bra ADD;
 mad.lo.u32 r12, r11, 256, tid; mul.wide.u32 q5, r12, 16; add.u64 q5, q5, out_; st.global.v4.f32 [q5], {d0, d1, d2, d3};
 END:""", target="sm_80", directives=".maxntid 256, 1, 1")
@@ -97,11 +121,12 @@ def measure_join(gpu, parts, tiles):
     kernels = 2 if gpu.small else JOINS
     data, counters = gpu.buffer("parts", 1 << 25), gpu.buffer("counters", 4096)
     text = join_text()
-    seconds = gpu.seconds(lambda: [gpu.run(text, tiles * parts, 256, 1, data, parts, counters) for _ in range(kernels)])
+    join = gpu.runner(text, tiles * parts, 256, 1, data, parts, counters)
+    seconds = gpu.seconds(lambda: [join() for _ in range(kernels)])
     right = True
     if parts > 1:
         got = memoryview(gpu.download(gpu.out, 16 * 256 * tiles)).cast("f")
-        right = all(got[4 * (256 * tile + thread)] == parts * thread for tile in range(tiles) for thread in (0, 1, 255))
+        right = all(got[4 * (256 * tile + thread)] == 4 * parts * thread for tile in range(tiles) for thread in (0, 1, 255))
     return {"value": round(seconds / kernels * 1e6, 3), "right": right}
 
 

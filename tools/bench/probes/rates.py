@@ -89,7 +89,8 @@ WGMMA = Probe("wgmma_rate", 8, "FLOP/clock/SM", WGMMA_CASES, wgmma_text, measure
 # mma.sync: 8 independent sums per warp of distinct products: e4m3 multiplies onto zero and adds, so equal products merge
 
 FORMS = {"f16 to f32": ("m16n8k16", "f32.f16.f16.f32", "sm_80"), "bf16 to f32": ("m16n8k16", "f32.bf16.bf16.f32", "sm_80"),
-         "f16 to f16": ("m16n8k16", "f16.f16.f16.f16", "sm_80"), "s8 to s32": ("m16n8k32", "s32.s8.s8.s32", "sm_80"),
+         "f16 to f16": ("m16n8k16", "f16.f16.f16.f16", "sm_80"), "tf32 to f32": ("m16n8k8", "f32.tf32.tf32.f32", "sm_80"),
+         "s8 to s32": ("m16n8k32", "s32.s8.s8.s32", "sm_80"),
          "e4m3 to f32": ("m16n8k32", "f32.e4m3.e4m3.f32", "sm_89")}
 
 
@@ -123,17 +124,19 @@ def measure_mma(gpu, form, warps):
     return {"value": round(flop / gpu.clocks(gpu.sms)[0], 1), "tops": round(flop * gpu.sms / seconds / 1e12, 2)}
 
 
-MMA = Probe("mma_rate", 2, "operations/clock/SM", product(form=list(FORMS), warps=[16, 4, 8, 12]), mma_text, measure_mma)
+MMA = Probe("mma_rate", 2, "operations/clock/SM", product(form=list(FORMS), warps=[16, 4, 8, 12, 1, 2]), mma_text, measure_mma)
 
 
 # Issue: 64 instructions in 8 independent chains. The operands differ by lane, so that nothing folds or goes uniform.
 
 OPERATIONS = {
     "prmt": "prmt.b32 r{i}, r{i}, a{j}, a{k};", "lop3": "lop3.b32 r{i}, r{i}, a{j}, a{k}, 0x6a;",
-    "imad": "mad.lo.u32 r{i}, r{i}, a{j}, a{k};", "iadd": "add.u32 r{i}, r{i}, a{j}; xor.b32 r{i}, r{i}, a{k};",
+    "imad": "mad.lo.u32 r{i}, r{i}, a{j}, a{k};", "add": "add.u32 r{i}, r{i}, r{next};",
+    "iadd": "add.u32 r{i}, r{i}, a{j}; xor.b32 r{i}, r{i}, a{k};",
     "shf": "shf.l.wrap.b32 r{i}, r{i}, a{j}, a{k};", "ffma": "fma.rn.f32 d{i}, d{i}, d{j}, d{k};",
-    "hfma2": "fma.rn.f16x2 r{i}, r{i}, a{j}, a{k};", "dp4a": "dp4a.s32.s32 r{i}, a{j}, a{k}, r{i};",
+    "dfma": "fma.rn.f64 z{z}, z{z}, z8, z9;", "hfma2": "fma.rn.f16x2 r{i}, r{i}, a{j}, a{k};", "dp4a": "dp4a.s32.s32 r{i}, a{j}, a{k}, r{i};",
     "dp4a chained": "dp4a.s32.s32 r{i}, r{i}, a{k}, a{j};", "ex2": "ex2.approx.ftz.f32 d{i}, d{i};",
+    "rcp": "rcp.approx.ftz.f32 d{i}, d{i}; add.f32 d{i}, d{i}, d{j};",  # ptxas drops the reciprocal of a reciprocal
     "shfl": "shfl.sync.bfly.b32 r{i}, r{i}, 1, 31, -1;", "cvt.f16x2": "cvt.rn.f16x2.f32 r{i}, d{i}, d{j}; mov.b32 d{i}, r{i};",
     "i2f": "cvt.rn.f32.s32 d{i}, r{i}; mov.b32 r{i}, d{i};"}
 PAIRS = {"iadd": 2}
@@ -145,9 +148,11 @@ MIXES = {name: [name] for name in OPERATIONS} | {
 
 def issue_text(mix, **_):
     names = MIXES[mix]
-    body = "\n".join(OPERATIONS[names[i % len(names)]].format(i=24 + i % 8, j=8 + i % 4, k=12 + i % 3)
-                     for i in range(64))
-    return timed(body, seeds("a", 0, 16, "0x3fffffff") + seeds("r", 24, 8) + seeds("d", 8, 24),
+    body = "\n".join(OPERATIONS[names[i % len(names)]].format(i=24 + i % 8, j=8 + i % 4, k=12 + i % 3, next=24 + (i + 1) % 8,
+                                                                  z=i % 8) for i in range(64))
+    doubles = ".reg .f64 z<10>;\n" + each(10, lambda i: f"cvt.f64.f32 z{i}, d{8 + i};") if "dfma" in names else ""
+    sum_ = each(8, lambda i: f"cvt.rn.f32.f64 d8, z{i}; add.f32 d24, d24, d8;") if "dfma" in names else ""
+    return timed(body, seeds("a", 0, 16, "0x3fffffff") + seeds("r", 24, 8) + seeds("d", 8, 24) + doubles, sum_,
                  sink=[f"r{24 + i}" for i in range(8)] + [f"d{24 + i}" for i in range(8)])
 
 
@@ -159,7 +164,7 @@ def measure_issue(gpu, mix, warps):
     return {"value": round(64 * per * count * warps / gpu.clocks(gpu.sms)[0], 3)}
 
 
-ISSUE = Probe("issue", 2, "warp instructions/clock/SM", product(mix=list(MIXES), warps=[4, 8, 16]), issue_text, measure_issue)
+ISSUE = Probe("issue", 2, "warp instructions/clock/SM", product(mix=list(MIXES), warps=[4, 8, 16, 1, 32]), issue_text, measure_issue)
 
 
 # Shared loads are volatile, so that none is merged or dropped; eight are in flight.

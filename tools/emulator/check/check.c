@@ -11,8 +11,13 @@ static const struct {
     const char *name;
     unsigned checks;
 } names[] = {
-    {"memory", EMU_CHECK_MEMORY}, {"init", EMU_CHECK_INIT}, {"race", EMU_CHECK_RACE},
-    {"sync", EMU_CHECK_SYNC},     {"all", EMU_CHECK_ALL},   {"none", 0},
+    {"memory", EMU_CHECK_MEMORY},
+    {"init", EMU_CHECK_INIT},
+    {"race", EMU_CHECK_RACE},
+    {"sync", EMU_CHECK_SYNC},
+    {"same", EMU_CHECK_SAME},
+    {"all", EMU_CHECK_ALL},
+    {"none", 0},
 };
 
 static bool add_checks(emu_text word, unsigned *checks)
@@ -36,7 +41,7 @@ bool emu_read_checks(unsigned *checks)
         emu_text word = {at, strcspn(at, ",")};
         const char *wrong = NULL;
         if (!add_checks(word, checks))
-            wrong = "is not one of memory, init, race, sync, all, none";
+            wrong = "is not one of memory, init, race, sync, same, all, none";
         else if (emu_text_is(word, "none") && word.size != strlen(text))
             wrong = "stands alone or not at all";
         if (wrong) {
@@ -66,6 +71,7 @@ void emu_check_launch(emu_launch *l, unsigned checks)
     if (checks & EMU_CHECK_INIT)
         emu_observe(l, &emu_init_check);
     if (checks & EMU_CHECK_RACE) {
+        l->races_of_same = (checks & EMU_CHECK_SAME) == EMU_CHECK_SAME;
         if (l->program->plans->has_read_only)
             emu_observe(l, &emu_read_only_check);
         emu_observe(l, &emu_race_check);

@@ -10,6 +10,7 @@ enum {
     EMU_CHECK_RACE = 4, /* in a launch, and between launches that may overlap */
     EMU_CHECK_SYNC = 8, /* divergent barriers, barriers that threads skip, member masks */
     EMU_CHECK_ALL = 15,
+    EMU_CHECK_SAME = 16 | EMU_CHECK_RACE, /* the same, and races of equal values */
 };
 
 /* What KILN_EMU_CHECK asks for; false after saying what is wrong with it. */

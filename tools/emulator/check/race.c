@@ -9,7 +9,7 @@
    barrier after it) takes it. What the check does not see, always in favour of the program: what one lane acquires counts
    for its warp, and from another block for its whole block; a cell keeps one write and the readers of two warps;
    bytes of a word that several threads wrote are known by the last one only. Writes of the value that is there already
-   do not count. Loads of read-only data have rules of their own: read_only.c.
+   do not count, unless `same` is asked for. Loads of read-only data have rules of their own: read_only.c.
 
    Asynchronous copies and mbarriers (ISA 8.9.1.1, 9.7.9.25, 9.7.13.15). A copy follows what its thread did
    before, and from then on nothing is ordered after it, not even its own thread: its records are pending. A wait of the
@@ -455,6 +455,7 @@ typedef struct race_access {
     uint32_t racing;
     race_record other;
     bool other_wrote;
+    bool is_same; /* value that both write */
     uint64_t racing_at;
 } race_access;
 
@@ -501,18 +502,19 @@ static void report(race_access *a)
             verb, a->bytes, place, thread, line, source, other_verb);
     else
         emu_note(w, a->op, a->racing, o->at,
-                 "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two", verb,
-                 a->bytes, place, thread, other_verb, line, source);
+                 "races: %s %u bytes at %s, which %s %s in line %u%s with nothing to order the two%s", verb,
+                 a->bytes, place, thread, other_verb, line, source, a->is_same ? ", the same value" : "");
     a->racing = 0;
 }
 
-static void race_with(race_access *a, const race_record *o, bool other_wrote)
+static void race_with(race_access *a, const race_record *o, bool other_wrote, bool is_same)
 {
-    if (a->racing && (o->at != a->other.at || other_wrote != a->other_wrote))
+    if (a->racing && (o->at != a->other.at || other_wrote != a->other_wrote || is_same != a->is_same))
         report(a);
     if (!a->racing) {
         a->other = *o;
         a->other_wrote = other_wrote;
+        a->is_same = is_same;
         a->racing_at = a->at;
     }
     a->racing |= 1u << a->lane;
@@ -581,14 +583,17 @@ static race_record readers_of(const emu_race_cell *c, int k, uint8_t bytes)
 
 static void check_word(race_access *a, emu_race_cell *c)
 {
-    if (is_race(a, &c->write) && !(a->writes && !a->reads && is_same_value(a, &c->write)))
-        race_with(a, &c->write, true);
+    if (is_race(a, &c->write)) {
+        const bool is_same = a->writes && !a->reads && is_same_value(a, &c->write);
+        if (!is_same || a->warp->block->launch->races_of_same)
+            race_with(a, &c->write, true, is_same);
+    }
     for (int k = 0; a->writes && k < 2; k++) {
         if (!c->reads[k].time)
             continue;
         race_record seen = readers_of(c, k, a->now.bytes);
         if (is_race(a, &seen))
-            race_with(a, &seen, false);
+            race_with(a, &seen, false, false);
     }
     if (!a->writes) {
         note_read(c, &a->now);

@@ -2,6 +2,7 @@
    ending (it may be waiting for a later one) shares its worker with others, up to what the device could hold. */
 #include "launch.h"
 
+#include <fenv.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,8 +115,12 @@ static void end_block(worker *k, unsigned i)
     k->blocks[k->live] = ended;
 }
 
+/* The device ignores the host thread's rounding mode and flushing of subnormals, which fesetround and -ffast-math change. */
 static void run_blocks(emu_launch *l, unsigned threads)
 {
+    fenv_t host;
+    fegetenv(&host);
+    fesetenv(FE_DFL_ENV);
     unsigned resident = l->multiprocessors * l->max_resident_blocks;
     worker k = {.launch = l, .most = (resident + threads - 1) / threads};
     while (k.live || start_block(&k)) {
@@ -138,6 +143,7 @@ static void run_blocks(emu_launch *l, unsigned threads)
         free(k.blocks[i]);
     }
     free(k.blocks);
+    fesetenv(&host);
 }
 
 static void *help_launches(void *unused)

@@ -25,16 +25,18 @@ typedef struct emu_launch {
     unsigned multiprocessors, device_number, max_resident_blocks;
     unsigned shared_limit; /* per block, for %reserved_smem_offset_cap */
     uint64_t serial;
-    bool is_exact;   /* bounds are those of allocations, to the byte, and not of pages */
-    uint8_t garbage; /* what each byte of registers and local memory holds before it is written */
-    bool is_ordered; /* on one host thread, so that all accesses have one order */
+    bool is_exact;      /* bounds are those of allocations, to the byte, and not of pages */
+    uint8_t garbage;    /* what each byte of registers and local memory holds before it is written */
+    bool races_of_same; /* two writes of the same value are a race */
+    bool is_ordered;    /* on one host thread, so that all accesses have one order */
     emu_report report;
     emu_findings findings;
     emu_audience audience;
     unsigned observers;
-    struct emu_race_grid *race; /* these three are kept by observers */
+    struct emu_race_grid *race; /* the observers keep these four */
     struct emu_read_only *read_only;
     struct emu_counts *counts;
+    struct emu_reach *reach;
     bool
         is_dependent; /* programmatic stream serialization: it may begin while launches before it still run */
     uint64_t overlap_from; /* the serial of the first of those; UINT64_MAX: none */

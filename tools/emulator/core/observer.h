@@ -83,7 +83,7 @@ typedef struct emu_observer {
 #undef EMU_EVENT
 } emu_observer;
 
-#define EMU_MOST_OBSERVERS 6
+#define EMU_MOST_OBSERVERS 7
 
 /* Who is told of each event, in the order of subscription, up to a NULL. */
 typedef struct emu_audience {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *error_name(CUresult result)
 {
@@ -242,6 +243,7 @@ static struct {
     pthread_mutex_t lock;
     unsigned count;
     bool at_exit;
+    pid_t process; /* a child must not print its parent's count */
 } reports = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* KILN_EMU_VERBOSE: 0 prints nothing, 2 everything. */
@@ -256,13 +258,14 @@ static unsigned reports_to_show(void)
 static void print_count(void)
 {
     unsigned show = reports_to_show();
-    if (show && reports.count > show)
+    if (show && reports.count > show && reports.process == getpid())
         fprintf(stderr, "kiln emulator: %u reports, the first %u are shown\n", reports.count, show);
 }
 
 void emu_print_report(const char *text, uint64_t times)
 {
     pthread_mutex_lock(&reports.lock);
+    reports.process = getpid();
     if (!reports.at_exit)
         reports.at_exit = atexit(print_count) == 0;
     if (++reports.count <= reports_to_show())

@@ -36,6 +36,8 @@
 
 #include "../core/launch.h"
 
+#include <stdio.h>
+
 #define EMU_SECTOR_BYTES 32u
 
 typedef enum emu_work_class {
@@ -126,5 +128,9 @@ static inline void emu_add_access(emu_count_access *to, const emu_count_access *
 
 /* report.c */
 void emu_write_report(const emu_launch *launch, const char *path);
+/* Writes a JSON string. */
+void emu_write_string(FILE *f, emu_text s);
+/* Whether the file is missing, empty, or begins with `begins`, as a report does. */
+bool emu_may_replace(const char *path, const char *begins);
 
 #endif

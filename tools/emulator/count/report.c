@@ -12,7 +12,7 @@
 
 static const char *const kind_names[EMU_ACCESS_KINDS] = {"read", "write", "atomic"};
 
-static void write_string(FILE *f, emu_text s)
+void emu_write_string(FILE *f, emu_text s)
 {
     fputc('"', f);
     for (size_t i = 0; i < s.size; i++) {
@@ -161,7 +161,7 @@ static void write_row(FILE *f, const emu_launch *l, const emu_count_row *r)
             kinds[a->kind]);
     if (a->name) {
         fputs(",\"name\":", f);
-        write_string(f, emu_text_of(a->name));
+        emu_write_string(f, emu_text_of(a->name));
     }
     write_parameters(f, l, a);
     for (int k = 0; k < EMU_ACCESS_KINDS; k++) {
@@ -260,7 +260,7 @@ static void write_lines(FILE *f, const emu_counts *c)
         if (emu_multiply_adds(i))
             fprintf(f, ",\"multiply_adds\":%" PRIu64, emu_multiply_adds(i) * o->warps);
         fputs(",\"text\":", f);
-        write_string(f, trimmed(i->text));
+        emu_write_string(f, trimmed(i->text));
         fputs("}", f);
         gap = ",";
     }
@@ -274,7 +274,7 @@ static void write_lines(FILE *f, const emu_counts *c)
 static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
 {
     fprintf(f, LINE_BEGINS "%" PRIu64 ",\"kernel\":", l->serial);
-    write_string(f, l->program->kernel->name);
+    emu_write_string(f, l->program->kernel->name);
     fprintf(f, ",\"device\":\"sm_%u\"", l->device_number);
     write_triple(f, "grid", l->grid);
     write_triple(f, "block", l->block);
@@ -292,19 +292,18 @@ static void write_launch(FILE *f, const emu_counts *c, const emu_launch *l)
     fputs("}\n", f);
 }
 
-/* Whether the file is new, or empty, or a report. */
-static bool may_replace(const char *path)
+bool emu_may_replace(const char *path, const char *begins)
 {
-    char front[sizeof LINE_BEGINS] = "";
+    char front[64] = "";
     struct stat about;
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0)
         return true;
     FILE *f = fopen(path, "r");
     if (!f)
         return true; /* writing says why */
-    front[fread(front, 1, sizeof front - 1, f)] = '\0';
+    front[fread(front, 1, strlen(begins), f)] = '\0';
     fclose(f);
-    return strcmp(front, LINE_BEGINS) == 0;
+    return strcmp(front, begins) == 0;
 }
 
 void emu_write_report(const emu_launch *l, const char *path)
@@ -312,7 +311,7 @@ void emu_write_report(const emu_launch *l, const char *path)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool is_begun, is_refused;
     pthread_mutex_lock(&lock);
-    if (!is_begun && !is_refused && !may_replace(path)) {
+    if (!is_begun && !is_refused && !emu_may_replace(path, LINE_BEGINS)) {
         is_refused = true;
         fprintf(
             stderr,

@@ -29,15 +29,18 @@ void *emu_any_of(emu_kind kind, CUcontext context);
 
 typedef struct emu_device {
     const emu_device_model *model;
-    int ordinal;
-    CUcontext primary;
+    int ordinal;       /* among the visible devices */
+    unsigned slot;     /* among the system's devices; in its UUID and PCI bus number */
+    CUcontext primary; /* the handle never changes; registered while the context is active */
     unsigned primary_references, primary_flags;
 } emu_device;
 
 #define EMU_MOST_DEVICES 16
 
+typedef enum emu_phase { EMU_BEFORE_INIT, EMU_READY, EMU_FORKED, EMU_EXITING } emu_phase;
+
 typedef struct emu_driver {
-    bool is_initialised;
+    emu_phase phase;
     int version;            /* 13010 */
     bool is_version_chosen; /* else PTX that is newer is read, too */
     unsigned checks;
@@ -47,10 +50,14 @@ typedef struct emu_driver {
 
 extern emu_driver emu_the_driver;
 
-/* CUDA_SUCCESS; or cuInit has not been called, or there is no such device. */
+/* CUDA_SUCCESS if cuInit has succeeded in this process and the process is not exiting. */
+CUresult emu_ready(void);
+
+/* The error of emu_ready, or that there is no such device. */
 CUresult emu_find_device(CUdevice ordinal, emu_device **device);
 
 struct CUctx_st {
+    CUcontext next_destroyed;
     emu_device *device;
     unsigned flags;
     bool is_primary;
@@ -68,6 +75,7 @@ struct CUfunc_st {
     const char *refusal;
     char *name;
     int max_dynamic_shared_bytes, preferred_carveout, cache_config;
+    uint64_t serial; /* distinguishes it from a later function at the same address */
 };
 
 struct CUmod_st {
@@ -84,11 +92,19 @@ struct CUmod_st {
     emu_allocation **globals; /* by symbol sequence; .global variables */
 };
 
+/* Nodes of a graph, as a bitmap of their numbers. */
+typedef struct emu_node_set {
+    uint64_t *words; /* owned */
+    size_t count;
+} emu_node_set;
+
 struct CUevent_st {
     CUcontext context;
     unsigned flags;
     bool is_recorded;
     uint64_t nanoseconds;
+    uint64_t capture; /* serial of the capture in which it was last recorded; 0: none */
+    emu_node_set after;
 };
 
 typedef enum emu_work_kind {
@@ -96,8 +112,11 @@ typedef enum emu_work_kind {
     EMU_WORK_COPY,
     EMU_WORK_SET,
     EMU_WORK_RECORD,
+    EMU_WORK_WAIT,
     EMU_WORK_CALL
 } emu_work_kind;
+
+typedef struct emu_capture emu_capture; /* capture.c */
 
 /* One operation of a stream or a node of a graph. */
 typedef struct emu_work {
@@ -105,6 +124,7 @@ typedef struct emu_work {
     emu_work_kind kind;
     struct {
         CUfunction function;
+        uint64_t serial; /* of the function */
         uint32_t grid[3], block[3], shared_bytes;
         char *parameters; /* owned */
         uint32_t parameter_bytes;
@@ -136,23 +156,32 @@ struct CUstream_st {
     unsigned flags;
     int priority;
     uint64_t overlap; /* serial of the first launch that a dependent one may overlap with; 0: none */
-    CUgraph capture;  /* while capturing */
-    int capture_mode;
-    bool is_invalidated;
+    emu_capture *capture;
+    CUstream next_captured; /* of the same capture */
+    emu_node_set after;     /* the nodes that the stream's next node depends on */
 };
 
 /* Beginning of nearly every entry point: the calling thread's live context, without a sticky error. */
 CUresult emu_enter(CUcontext *context);
 CUcontext emu_current_context(void);
 
+/* Returns from the caller if the call fails. */
+#define EMU_CHECK(call)                                                                                      \
+    do {                                                                                                     \
+        CUresult checked_ = call;                                                                            \
+        if (checked_ != CUDA_SUCCESS)                                                                        \
+            return checked_;                                                                                 \
+    } while (0)
+
 #define EMU_ENTER(context)                                                                                   \
     CUcontext context = NULL;                                                                                \
-    do {                                                                                                     \
-        CUresult entered_ = emu_enter(&context);                                                             \
-        if (entered_ != CUDA_SUCCESS)                                                                        \
-            return entered_;                                                                                 \
-        (void)context;                                                                                       \
-    } while (0)
+    EMU_CHECK(emu_enter(&context));                                                                          \
+    (void)context
+
+/* For calls that are potentially unsafe during a stream capture. */
+#define EMU_ENTER_UNSAFE(context)                                                                            \
+    EMU_ENTER(context);                                                                                      \
+    EMU_CHECK(emu_capture_allows_unsafe())
 
 /* Default streams have no object: *stream becomes NULL for them. */
 CUresult emu_check_stream(CUcontext context, CUstream *stream);
@@ -161,17 +190,33 @@ CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work);
 /* All launches so far have ended, as the host has waited; on this stream, as what came next has. */
 void emu_end_overlaps(void);
 void emu_end_overlap(CUcontext context, CUstream stream);
-/* Ends the capture, if there is one, and forgets what was captured. */
-void emu_abandon_capture(CUstream stream);
 void emu_free_streams_and_events(CUcontext context);
-emu_work *emu_copy_work(const emu_work *work);
-void emu_free_work(emu_work *work); /* and what follows it */
 /* Each side of a copy in the driver's memory, pinned host memory too, must be inside one live allocation. */
 CUresult emu_check_copy(const emu_work *copy);
-/* Is some stream being captured in a mode that forbids unsafe calls? */
-bool emu_capture_forbids(void);
-/* More streams, or fewer, are being captured in such a mode. */
-void emu_count_captures(int more);
+
+/* node.c */
+emu_work *emu_copy_work(const emu_work *work);
+void emu_free_work(emu_work *work); /* and what follows it */
+CUgraph emu_make_graph(CUcontext context);
+void emu_add_node(CUgraph graph, const emu_work *work); /* a copy */
+void emu_free_graph(CUgraph graph);
+
+/* capture.c: CUDA_SUCCESS if no capture forbids a call; otherwise each capture that forbids it becomes invalid. The first is
+   for calls that may be unsafe, such as an allocation. A NULL stream is the context's legacy stream. */
+CUresult emu_capture_allows_unsafe(void);
+CUresult emu_capture_allows_stream(CUcontext context, CUstream stream);
+CUresult emu_capture_allows_context(CUcontext context);
+CUresult emu_capture_allows_event(CUevent event);
+
+bool emu_is_captured(CUstream stream);
+/* Appends a copy of the work to the graph of the stream's capture. */
+CUresult emu_capture_work(CUstream stream, const emu_work *work);
+CUresult emu_capture_record(CUstream stream, CUevent event);
+/* *goes_on: no capture is involved, so the caller waits. */
+CUresult emu_capture_wait(CUcontext context, CUstream stream, CUevent event, bool *goes_on);
+/* Call these before the object is freed. A capture that began on the stream ends. */
+void emu_capture_forget_stream(CUstream stream);
+void emu_capture_forget_event(CUevent event);
 
 void emu_unload_module(CUmodule module);
 

@@ -22,7 +22,21 @@ static void destroy(CUcontext c)
     emu_free_streams_and_events(c);
     emu_memory_free_context(c);
     emu_unregister(c);
-    free(c);
+}
+
+/* Never frees a destroyed context: it may still be current on threads, and no later context may get its handle. */
+static void keep_handle(CUcontext c)
+{
+    static CUcontext destroyed;
+    pthread_mutex_lock(&primary_lock);
+    c->next_destroyed = destroyed;
+    destroyed = c;
+    pthread_mutex_unlock(&primary_lock);
+}
+
+static bool is_active(const emu_device *d)
+{
+    return d->primary && emu_is(d->primary, EMU_CONTEXT);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
@@ -32,20 +46,16 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
     if (r != CUDA_SUCCESS || !context)
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&primary_lock);
-    if (!d->primary)
+    if (!d->primary) {
         d->primary = make(d, d->primary_flags, true);
+    } else if (!is_active(d)) {
+        *d->primary = (struct CUctx_st){.device = d, .flags = d->primary_flags, .is_primary = true};
+        emu_register(d->primary, EMU_CONTEXT, d->primary);
+    }
     d->primary_references++;
     *context = d->primary;
     pthread_mutex_unlock(&primary_lock);
     return CUDA_SUCCESS;
-}
-
-static void destroy_primary(emu_device *d)
-{
-    if (d->primary)
-        destroy(d->primary);
-    d->primary = NULL;
-    d->primary_references = 0;
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
@@ -55,14 +65,15 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
     if (r != CUDA_SUCCESS)
         return r;
     pthread_mutex_lock(&primary_lock);
-    if (!d->primary)
+    if (!d->primary_references)
         r = CUDA_ERROR_INVALID_CONTEXT;
-    else if (--d->primary_references == 0)
-        destroy_primary(d);
+    else if (--d->primary_references == 0 && is_active(d))
+        destroy(d->primary);
     pthread_mutex_unlock(&primary_lock);
     return r;
 }
 
+/* References stay: each retain still needs a release. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 {
     emu_device *d;
@@ -70,7 +81,8 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
     if (r != CUDA_SUCCESS)
         return r;
     pthread_mutex_lock(&primary_lock);
-    destroy_primary(d);
+    if (is_active(d))
+        destroy(d->primary);
     pthread_mutex_unlock(&primary_lock);
     return CUDA_SUCCESS;
 }
@@ -82,7 +94,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned *flags, int *acti
     if (r != CUDA_SUCCESS || !flags || !active)
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     *flags = d->primary_flags;
-    *active = d->primary != NULL;
+    *active = is_active(d);
     return CUDA_SUCCESS;
 }
 
@@ -95,7 +107,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned flags)
     if (r != CUDA_SUCCESS || (flags & ~KNOWN_FLAGS))
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     d->primary_flags = flags;
-    if (d->primary)
+    if (is_active(d))
         d->primary->flags = flags;
     return CUDA_SUCCESS;
 }
@@ -108,37 +120,43 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice ordinal)
         return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     CUcontext made = make(d, flags, false);
     r = cuCtxPushCurrent_v2(made);
-    if (r == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS) {
         *context = made;
-    else
+    } else {
         destroy(made);
+        free(made);
+    }
     return r;
 }
 
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device)
 {
-    return affinity || count ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v2(context, flags, device);
+    CUresult r = emu_ready();
+    if (r != CUDA_SUCCESS || affinity || count)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return cuCtxCreate_v2(context, flags, device);
 }
 
 /* Without parameters, or with some that ask for nothing, it is a context as others are. */
 CUresult cuCtxCreate_v4(CUcontext *context, const CUctxCreateParams *parameters, unsigned flags,
                         CUdevice device)
 {
-    if (parameters && parameters->cigParams)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult r = emu_ready();
+    if (r != CUDA_SUCCESS || (parameters && parameters->cigParams))
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_NOT_SUPPORTED;
     return cuCtxCreate_v3(context, parameters ? parameters->execAffinityParams : NULL,
                           parameters ? parameters->numExecAffinityParams : 0, flags, device);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     if (!emu_is(context, EMU_CONTEXT) || context->is_primary)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (emu_current_context() == context)
         cuCtxPopCurrent_v2(NULL);
     destroy(context);
+    keep_handle(context);
     return CUDA_SUCCESS;
 }
 
@@ -154,8 +172,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
 /* NULL: the current one. */
 static CUresult find_context(CUcontext *context)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     if (!*context)
         return emu_enter(context);
     return emu_is(*context, EMU_CONTEXT) ? (*context)->error : CUDA_ERROR_INVALID_CONTEXT;
@@ -180,10 +197,9 @@ CUresult cuCtxGetFlags(unsigned *flags)
 }
 
 /* Work is done when it is submitted; what is left to tell is whether it went well. */
-static CUresult synchronize(void)
+static CUresult synchronize(CUcontext context)
 {
-    if (emu_capture_forbids())
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    EMU_CHECK(emu_capture_allows_context(context));
     emu_end_overlaps();
     return CUDA_SUCCESS;
 }
@@ -191,7 +207,7 @@ static CUresult synchronize(void)
 CUresult cuCtxSynchronize(void)
 {
     EMU_ENTER(context);
-    return synchronize();
+    return synchronize(context);
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
@@ -199,13 +215,12 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
     CUresult r = find_context(&context);
     if (r != CUDA_SUCCESS)
         return r;
-    return synchronize();
+    return synchronize(context);
 }
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     if (!context)
         context = emu_current_context();
     if (!emu_is(context, EMU_CONTEXT))

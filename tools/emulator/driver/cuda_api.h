@@ -57,6 +57,7 @@ typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 
 enum { CU_STREAM_LEGACY_HANDLE = 1, CU_STREAM_PER_THREAD_HANDLE = 2 };
+enum { EMU_STREAM_NON_BLOCKING = 1 }; /* flag of cuStreamCreate */
 enum {
     CU_LAUNCH_IGNORE = 0,
     CU_LAUNCH_ACCESS_POLICY_WINDOW = 1,

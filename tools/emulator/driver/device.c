@@ -35,11 +35,78 @@ static bool read_devices(emu_driver *d)
             fprintf(stderr, "\n");
             return false;
         }
-        d->devices[d->device_count] = (emu_device){.model = model, .ordinal = d->device_count};
+        d->devices[d->device_count] = (emu_device){.model = model, .slot = (unsigned)d->device_count};
         d->device_count++;
         at += name.size + (at[name.size] == ',');
     }
     return true;
+}
+
+/* The same in every run: made of the device's model, its slot, and a mark of this driver. */
+static CUuuid uuid_of(const emu_device *d)
+{
+    CUuuid uuid = {{(char)d->model->number, (char)d->slot}};
+    memcpy(uuid.bytes + 2, "kiln-emulated-", 14);
+    return uuid;
+}
+
+/* Whether the text is a prefix of the UUID as nvidia-smi prints it ("GPU-..."). */
+static bool begins_uuid(const emu_device *d, emu_text text)
+{
+    CUuuid uuid = uuid_of(d);
+    char whole[64];
+    size_t size = (size_t)snprintf(whole, sizeof whole, "GPU");
+    for (size_t i = 0; i < sizeof uuid.bytes; i++)
+        size += (size_t)snprintf(whole + size, sizeof whole - size, "%s%02x",
+                                 i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                                 (unsigned char)uuid.bytes[i]);
+    return text.size <= size && memcmp(text.at, whole, text.size) == 0;
+}
+
+/* Returns the device that an entry of CUDA_VISIBLE_DEVICES names, by index or by an unambiguous prefix of its UUID; -1: none. */
+static int identify(const emu_device *devices, int count, emu_text text)
+{
+    char *end;
+    if (text.size < 4 || memcmp(text.at, "GPU-", 4) != 0) {
+        long index = strtol(text.at, &end, 10);
+        return end == text.at || index < 0 || index >= count ? -1 : (int)index;
+    }
+    int found = -1, matches = 0;
+    for (int i = 0; i < count; i++)
+        if (begins_uuid(&devices[i], text)) {
+            found = i;
+            matches++;
+        }
+    return matches == 1 ? found : -1;
+}
+
+/* Keeps the devices that CUDA_VISIBLE_DEVICES lists, in its order, up to the first invalid entry. Keeps none if one is listed
+   twice. */
+static void choose_visible(emu_driver *d)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    emu_device all[EMU_MOST_DEVICES];
+    int count = d->device_count, index;
+    bool is_listed[EMU_MOST_DEVICES] = {false};
+    if (!list)
+        return;
+    memcpy(all, d->devices, sizeof all);
+    d->device_count = 0;
+    for (const char *at = list; *at;) {
+        emu_text text = {at, strcspn(at, ",")};
+        if ((index = identify(all, count, text)) < 0)
+            break;
+        if (is_listed[index]) {
+            d->device_count = 0;
+            break;
+        }
+        is_listed[index] = true;
+        d->devices[d->device_count++] = all[index];
+        at += text.size + (at[text.size] == ',');
+    }
+    if (!d->device_count)
+        fprintf(stderr, "kiln emulator: CUDA_VISIBLE_DEVICES=%s leaves none of %d device%s\n", list, count,
+                count == 1 ? "" : "s");
 }
 
 static bool read_driver_version(emu_driver *d)
@@ -61,27 +128,62 @@ static bool read_driver_version(emu_driver *d)
     return true;
 }
 
+static void set_phase(emu_phase phase)
+{
+    __atomic_store_n(&emu_the_driver.phase, phase, __ATOMIC_RELEASE);
+}
+
+/* As NVIDIA's driver, this one is unusable in the child; with KILN_EMU_FORK=1 the child goes on with its copy of the state. */
+static void enter_child(void)
+{
+    const char *keeps = getenv("KILN_EMU_FORK");
+    if (!keeps || strcmp(keeps, "1") != 0)
+        set_phase(EMU_FORKED);
+}
+
+static void begin_exit(void)
+{
+    set_phase(EMU_EXITING);
+}
+
+CUresult emu_ready(void)
+{
+    static const CUresult results[] = {[EMU_BEFORE_INIT] = CUDA_ERROR_NOT_INITIALIZED,
+                                       [EMU_READY] = CUDA_SUCCESS,
+                                       [EMU_FORKED] = CUDA_ERROR_NOT_INITIALIZED,
+                                       [EMU_EXITING] = CUDA_ERROR_DEINITIALIZED};
+    return results[__atomic_load_n(&emu_the_driver.phase, __ATOMIC_ACQUIRE)];
+}
+
+static CUresult initialise(void)
+{
+    emu_driver fresh = {0};
+    emu_limits limits; /* read only to report mistakes in them */
+    if (!read_devices(&fresh) || !read_driver_version(&fresh) || !emu_read_checks(&fresh.checks) ||
+        !emu_read_limits(&limits))
+        return CUDA_ERROR_INVALID_VALUE;
+    choose_visible(&fresh);
+    if (!fresh.device_count)
+        return CUDA_ERROR_NO_DEVICE;
+    for (int i = 0; i < fresh.device_count; i++)
+        fresh.devices[i].ordinal = i;
+    if (pthread_atfork(NULL, NULL, enter_child) != 0 || atexit(begin_exit) != 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    emu_check_memory(fresh.checks);
+    emu_the_driver = fresh;
+    set_phase(EMU_READY);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuInit(unsigned flags)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    if (!emu_the_driver.is_initialised) {
-        emu_driver fresh = {0};
-        emu_limits limits; /* only to say what is wrong with them */
-        if (read_devices(&fresh) && read_driver_version(&fresh) && emu_read_checks(&fresh.checks) &&
-            emu_read_limits(&limits)) {
-            fresh.is_initialised = true;
-            emu_check_memory(fresh.checks);
-            emu_the_driver = fresh;
-        } else {
-            result = CUDA_ERROR_INVALID_VALUE;
-        }
-    }
+    CUresult r = emu_the_driver.phase == EMU_BEFORE_INIT ? initialise() : emu_ready();
     pthread_mutex_unlock(&lock);
-    return result;
+    return r;
 }
 
 CUresult cuDriverGetVersion(int *version)
@@ -98,8 +200,7 @@ CUresult cuDriverGetVersion(int *version)
 CUresult emu_find_device(CUdevice ordinal, emu_device **device)
 {
     emu_driver *d = &emu_the_driver;
-    if (!d->is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     if (ordinal < 0 || ordinal >= d->device_count)
         return CUDA_ERROR_INVALID_DEVICE;
     *device = &d->devices[ordinal];
@@ -108,18 +209,13 @@ CUresult emu_find_device(CUdevice ordinal, emu_device **device)
 
 #define FIND_DEVICE(d, ordinal)                                                                              \
     emu_device *d = NULL;                                                                                    \
-    do {                                                                                                     \
-        CUresult found_ = emu_find_device(ordinal, &d);                                                      \
-        if (found_ != CUDA_SUCCESS)                                                                          \
-            return found_;                                                                                   \
-    } while (0)
+    EMU_CHECK(emu_find_device(ordinal, &d))
 
 CUresult cuDeviceGetCount(int *count)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = emu_ready();
+    if (r != CUDA_SUCCESS || !count)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     *count = emu_the_driver.device_count;
     return CUDA_SUCCESS;
 }
@@ -142,15 +238,12 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-/* The same every time; the device's number and ordinal tell it from others. */
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 {
     FIND_DEVICE(d, device);
     if (!uuid)
         return CUDA_ERROR_INVALID_VALUE;
-    memcpy(uuid->bytes, "kiln-emulated---", 16);
-    uuid->bytes[14] = (char)d->model->number;
-    uuid->bytes[15] = (char)d->ordinal;
+    *uuid = uuid_of(d);
     return CUDA_SUCCESS;
 }
 
@@ -183,7 +276,7 @@ CUresult cuDeviceGetPCIBusId(char *text, int size, CUdevice device)
     FIND_DEVICE(d, device);
     if (!text || size < 13)
         return CUDA_ERROR_INVALID_VALUE;
-    snprintf(text, (size_t)size, "0000:%02x:00.0", (unsigned)d->ordinal + 1);
+    snprintf(text, (size_t)size, "0000:%02x:00.0", d->slot + 1);
     return CUDA_SUCCESS;
 }
 

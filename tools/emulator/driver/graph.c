@@ -1,4 +1,4 @@
-/* Stream capture and graphs. A graph here is the list of what was submitted, in order. */
+/* The entry points of graphs. */
 #include "api.h"
 
 #include <stdlib.h>
@@ -8,108 +8,29 @@ struct CUgraphExec_st {
     emu_work *first;
 };
 
-enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
-
-static CUgraph make_graph(CUcontext context)
-{
-    CUgraph g = emu_alloc(sizeof *g);
-    g->context = context;
-    g->last = &g->first;
-    emu_register(g, EMU_GRAPH, context);
-    return g;
-}
-
-CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
-{
-    EMU_ENTER(context);
-    CUresult r = emu_check_stream(context, &stream);
-    if (r != CUDA_SUCCESS || mode < MODE_GLOBAL || mode > MODE_RELAXED)
-        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
-    if (!stream)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    stream->capture = make_graph(context);
-    stream->capture_mode = mode;
-    stream->is_invalidated = false;
-    emu_count_captures(mode != MODE_RELAXED);
-    return CUDA_SUCCESS;
-}
-
-static CUgraph end_capture(CUstream stream)
-{
-    CUgraph graph = stream->capture;
-    stream->capture = NULL;
-    emu_count_captures(-(stream->capture_mode != MODE_RELAXED));
-    return graph;
-}
-
-void emu_abandon_capture(CUstream stream)
-{
-    if (stream->capture)
-        cuGraphDestroy(end_capture(stream));
-}
-
-CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
-{
-    EMU_ENTER(context);
-    CUresult r = emu_check_stream(context, &stream);
-    if (r != CUDA_SUCCESS || !graph)
-        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
-    if (!stream || !stream->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    *graph = end_capture(stream);
-    if (!stream->is_invalidated)
-        return CUDA_SUCCESS;
-    cuGraphDestroy(*graph);
-    *graph = NULL;
-    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-}
-
-CUresult cuStreamIsCapturing(CUstream stream, int *status)
-{
-    EMU_ENTER(context);
-    CUresult r = emu_check_stream(context, &stream);
-    if (r != CUDA_SUCCESS || !status)
-        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
-    *status = !stream || !stream->capture ? 0 : stream->is_invalidated ? 2 : 1;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(int *mode)
-{
-    static _Thread_local int current = MODE_GLOBAL;
-    if (!mode || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    int before = current;
-    current = *mode;
-    *mode = before;
-    return CUDA_SUCCESS;
-}
-
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
 {
     EMU_ENTER(context);
     if (!graph || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    *graph = make_graph(context);
+    *graph = emu_make_graph(context);
     return CUDA_SUCCESS;
 }
 
 CUresult cuGraphDestroy(CUgraph graph)
 {
-    if (!emu_is(graph, EMU_GRAPH))
-        return CUDA_ERROR_INVALID_VALUE;
-    emu_free_work(graph->first);
-    emu_unregister(graph);
-    free(graph);
+    CUresult r = emu_ready();
+    if (r != CUDA_SUCCESS || !emu_is(graph, EMU_GRAPH))
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
+    emu_free_graph(graph);
     return CUDA_SUCCESS;
 }
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
-    if (!emu_is(graph, EMU_GRAPH) || !count)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = emu_ready();
+    if (r != CUDA_SUCCESS || !emu_is(graph, EMU_GRAPH) || !count)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     size_t room = nodes ? *count : 0;
     size_t i = 0;
     for (emu_work *w = graph->first; w && i < room; w = w->next)
@@ -151,9 +72,10 @@ static CUresult check_node(const emu_work *w)
     bool is_alive = true;
     switch (w->kind) {
     case EMU_WORK_LAUNCH:
-        is_alive = emu_is(w->launch.function, EMU_FUNCTION);
+        is_alive = emu_is(w->launch.function, EMU_FUNCTION) && w->launch.function->serial == w->launch.serial;
         break;
     case EMU_WORK_RECORD:
+    case EMU_WORK_WAIT:
         is_alive = emu_is(w->event, EMU_EVENT);
         break;
     case EMU_WORK_COPY:
@@ -200,8 +122,9 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
-    if (!emu_is(exec, EMU_GRAPH_EXEC))
-        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = emu_ready();
+    if (r != CUDA_SUCCESS || !emu_is(exec, EMU_GRAPH_EXEC))
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     emu_free_work(exec->first);
     emu_unregister(exec);
     free(exec);
@@ -210,6 +133,3 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 
 EMU_PER_THREAD(cuGraphLaunch, _ptsz);
 EMU_PER_THREAD(cuGraphUpload, _ptsz);
-EMU_PER_THREAD(cuStreamBeginCapture_v2, _ptsz);
-EMU_PER_THREAD(cuStreamEndCapture, _ptsz);
-EMU_PER_THREAD(cuStreamIsCapturing, _ptsz);

@@ -75,8 +75,7 @@ CUcontext emu_current_context(void)
 
 CUresult emu_enter(CUcontext *context)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     CUcontext c = emu_current_context();
     if (!c)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -100,8 +99,7 @@ CUresult emu_check_stream(CUcontext context, CUstream *stream)
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     if (!emu_is(context, EMU_CONTEXT))
         return CUDA_ERROR_INVALID_CONTEXT;
     if (depth == DEEPEST)
@@ -112,8 +110,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     if (!depth)
         return CUDA_ERROR_INVALID_CONTEXT;
     CUcontext popped = stack[--depth];
@@ -125,8 +122,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 /* Replaces the top of the stack; NULL removes it. */
 CUresult cuCtxSetCurrent(CUcontext context)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     if (context && !emu_is(context, EMU_CONTEXT))
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!context) {
@@ -140,8 +136,7 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
+    EMU_CHECK(emu_ready());
     if (!context)
         return CUDA_ERROR_INVALID_VALUE;
     *context = emu_current_context();

@@ -1,4 +1,5 @@
 /* Device and host memory, copies and fills. */
+#include "../core/report.h"
 #include "api.h"
 
 static CUresult allocate(CUcontext context, size_t bytes, emu_allocation_kind kind, emu_allocation **made)
@@ -6,8 +7,6 @@ static CUresult allocate(CUcontext context, size_t bytes, emu_allocation_kind ki
     unsigned device = (unsigned)context->device->ordinal;
     if (bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (emu_capture_forbids())
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     bool host = kind == EMU_ALLOCATION_HOST;
     uint64_t room = context->device->model->memory_bytes - emu_memory_used(device);
     if (!host && bytes > room)
@@ -16,9 +15,9 @@ static CUresult allocate(CUcontext context, size_t bytes, emu_allocation_kind ki
     return *made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult allocate_device(CUdeviceptr *address, size_t bytes, emu_allocation_kind kind)
+static CUresult allocate_device(CUcontext context, CUdeviceptr *address, size_t bytes,
+                                emu_allocation_kind kind)
 {
-    EMU_ENTER(context);
     emu_allocation *a;
     if (!address)
         return CUDA_ERROR_INVALID_VALUE;
@@ -30,18 +29,21 @@ static CUresult allocate_device(CUdeviceptr *address, size_t bytes, emu_allocati
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
-    return allocate_device(address, bytes, EMU_ALLOCATION_DEVICE);
+    EMU_ENTER_UNSAFE(context);
+    return allocate_device(context, address, bytes, EMU_ALLOCATION_DEVICE);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
 {
+    EMU_ENTER_UNSAFE(context);
     return flags != 1 && flags != 2 ? CUDA_ERROR_INVALID_VALUE
-                                    : allocate_device(address, bytes, EMU_ALLOCATION_MANAGED);
+                                    : allocate_device(context, address, bytes, EMU_ALLOCATION_MANAGED);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
                             unsigned element)
 {
+    EMU_ENTER(context);
     if (!pitch || !width || !height || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     if (width > SIZE_MAX / height - 512)
@@ -64,27 +66,32 @@ static CUresult release(CUdeviceptr address, bool host)
 
 CUresult cuMemFree_v2(CUdeviceptr address)
 {
-    EMU_ENTER(context);
+    EMU_ENTER_UNSAFE(context);
     return address ? release(address, false) : CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
 {
     EMU_ENTER(context);
-    CUresult r = emu_check_stream(context, &stream);
-    return r != CUDA_SUCCESS ? r : cuMemAlloc_v2(address, bytes);
+    EMU_CHECK(emu_check_stream(context, &stream));
+    if (emu_is_captured(stream)) {
+        emu_print_report("kiln emulator: CUDA_ERROR_NOT_SUPPORTED: cuMemAllocAsync in a stream capture\n", 1);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return allocate_device(context, address, bytes, EMU_ALLOCATION_DEVICE);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {
     EMU_ENTER(context);
-    CUresult r = emu_check_stream(context, &stream);
-    return r != CUDA_SUCCESS ? r : release(address, false);
+    EMU_CHECK(emu_check_stream(context, &stream));
+    return emu_is_captured(stream) ? CUDA_ERROR_INVALID_VALUE /* the memory is not the graph's */
+                                   : release(address, false);
 }
 
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
 {
-    EMU_ENTER(context);
+    EMU_ENTER_UNSAFE(context);
     emu_allocation *a;
     if (!address || flags > 7)
         return CUDA_ERROR_INVALID_VALUE;
@@ -101,7 +108,7 @@ CUresult cuMemAllocHost_v2(void **address, size_t bytes)
 
 CUresult cuMemFreeHost(void *address)
 {
-    EMU_ENTER(context);
+    EMU_ENTER_UNSAFE(context);
     return release((CUdeviceptr)(uintptr_t)address, true);
 }
 
@@ -234,6 +241,14 @@ static uint64_t number(const void *p)
     return (uint64_t)(uintptr_t)p;
 }
 
+/* A copy without a stream runs on the legacy stream, and the host waits for it. */
+static CUresult allows_copy(void)
+{
+    EMU_ENTER(context);
+    EMU_CHECK(emu_capture_allows_stream(context, NULL));
+    return emu_capture_allows_unsafe();
+}
+
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
     return submit_copy(to, from, bytes, !emu_memory_contains(to), !emu_memory_contains(from), stream);
@@ -241,6 +256,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
+    EMU_CHECK(allows_copy());
     return cuMemcpyAsync(to, from, bytes, NULL);
 }
 
@@ -261,16 +277,19 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 {
+    EMU_CHECK(allows_copy());
     return cuMemcpyHtoDAsync_v2(to, from, bytes, NULL);
 }
 
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
+    EMU_CHECK(allows_copy());
     return cuMemcpyDtoHAsync_v2(to, from, bytes, NULL);
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
+    EMU_CHECK(allows_copy());
     return cuMemcpyDtoDAsync_v2(to, from, bytes, NULL);
 }
 

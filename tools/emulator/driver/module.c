@@ -169,7 +169,9 @@ static emu_program *decode(CUmodule m, const emu_function *f, emu_log *log)
 static void add_function(CUmodule m, const emu_function *f, emu_program *program, const char *refusal,
                          emu_log *log)
 {
+    static uint64_t serials;
     CUfunction function = emu_alloc(sizeof *function);
+    function->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
     function->module = m;
     function->function = f;
     function->program = program;
@@ -392,7 +394,7 @@ static CUresult load_image(CUcontext context, CUmodule *module, const char *imag
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options, void **values)
 {
-    EMU_ENTER(context);
+    EMU_ENTER_UNSAFE(context);
     jit_options jit;
     if (!module || !image)
         return CUDA_ERROR_INVALID_VALUE;
@@ -438,7 +440,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *path)
 
 CUresult cuModuleUnload(CUmodule module)
 {
-    EMU_ENTER(context);
+    EMU_ENTER_UNSAFE(context);
     if (!emu_is(module, EMU_MODULE))
         return CUDA_ERROR_INVALID_HANDLE;
     emu_unload_module(module);
@@ -505,10 +507,9 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule modu
 
 CUresult cuModuleGetLoadingMode(int *mode)
 {
-    if (!emu_the_driver.is_initialised)
-        return CUDA_ERROR_NOT_INITIALIZED;
-    if (!mode)
-        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = emu_ready();
+    if (r != CUDA_SUCCESS || !mode)
+        return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
     *mode = 1; /* eager */
     return CUDA_SUCCESS;
 }
@@ -535,6 +536,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, int type, void *data, size_t size, 
     (void)count;
     (void)options;
     (void)values;
+    EMU_ENTER(context);
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -549,11 +551,13 @@ CUresult cuLinkComplete(CUlinkState state, void **cubin, size_t *size)
     (void)state;
     (void)cubin;
     (void)size;
+    EMU_ENTER(context);
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuLinkDestroy(CUlinkState state)
 {
     (void)state;
+    EMU_ENTER(context);
     return CUDA_ERROR_INVALID_HANDLE;
 }

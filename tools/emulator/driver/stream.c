@@ -3,17 +3,10 @@
 
 #include <stdlib.h>
 
-#define CHECK_STREAM(context, stream)                                                                        \
-    do {                                                                                                     \
-        CUresult checked_ = emu_check_stream(context, &stream);                                              \
-        if (checked_ != CUDA_SUCCESS)                                                                        \
-            return checked_;                                                                                 \
-    } while (0)
-
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
     EMU_ENTER(context);
-    if (!stream || flags > 1)
+    if (!stream || flags > EMU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
     CUstream s = emu_alloc(sizeof *s);
     s->context = context;
@@ -31,13 +24,14 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 
 static void free_stream(CUstream stream)
 {
-    emu_abandon_capture(stream);
+    emu_capture_forget_stream(stream);
     emu_unregister(stream);
     free(stream);
 }
 
 static void free_event(CUevent event)
 {
+    emu_capture_forget_event(event);
     emu_unregister(event);
     free(event);
 }
@@ -62,11 +56,8 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 CUresult cuStreamSynchronize(CUstream stream)
 {
     EMU_ENTER(context);
-    CHECK_STREAM(context, stream);
-    if (stream && stream->capture) {
-        stream->is_invalidated = true;
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
+    EMU_CHECK(emu_check_stream(context, &stream));
+    EMU_CHECK(emu_capture_allows_stream(context, stream));
     emu_end_overlap(context, stream);
     return CUDA_SUCCESS;
 }
@@ -76,22 +67,36 @@ CUresult cuStreamQuery(CUstream stream)
     return cuStreamSynchronize(stream);
 }
 
+/* CUevent_record_flags and CUevent_wait_flags: in a capture the event becomes a node of the graph. */
+enum { EVENT_EXTERNAL = 1 };
+
+static bool are_event_flags(CUstream stream, unsigned flags)
+{
+    return flags == 0 || (flags == EVENT_EXTERNAL && emu_is_captured(stream));
+}
+
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     EMU_ENTER(context);
-    CHECK_STREAM(context, stream);
+    EMU_CHECK(emu_check_stream(context, &stream));
     if (!emu_is(event, EMU_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (flags > 1)
+    if (!are_event_flags(stream, flags))
         return CUDA_ERROR_INVALID_VALUE;
-    emu_end_overlap(context, stream);
-    return CUDA_SUCCESS;
+    emu_work work = {.kind = EMU_WORK_WAIT, .event = event};
+    if (flags == EVENT_EXTERNAL)
+        return emu_submit(context, stream, &work);
+    bool goes_on;
+    CUresult r = emu_capture_wait(context, stream, event, &goes_on);
+    if (r == CUDA_SUCCESS && goes_on)
+        emu_end_overlap(context, stream);
+    return r;
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *result)
 {
     EMU_ENTER(context);
-    CHECK_STREAM(context, stream);
+    EMU_CHECK(emu_check_stream(context, &stream));
     if (!result)
         return CUDA_ERROR_INVALID_VALUE;
     *result = context;
@@ -108,7 +113,7 @@ CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *gree
 CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 {
     EMU_ENTER(context);
-    CHECK_STREAM(context, stream);
+    EMU_CHECK(emu_check_stream(context, &stream));
     if (!flags)
         return CUDA_ERROR_INVALID_VALUE;
     *flags = stream ? stream->flags : 0;
@@ -118,7 +123,7 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned *flags)
 CUresult cuStreamGetPriority(CUstream stream, int *priority)
 {
     EMU_ENTER(context);
-    CHECK_STREAM(context, stream);
+    EMU_CHECK(emu_check_stream(context, &stream));
     if (!priority)
         return CUDA_ERROR_INVALID_VALUE;
     *priority = stream ? stream->priority : 0;
@@ -128,7 +133,7 @@ CUresult cuStreamGetPriority(CUstream stream, int *priority)
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {
     EMU_ENTER(context);
-    CHECK_STREAM(context, stream);
+    EMU_CHECK(emu_check_stream(context, &stream));
     if (!function)
         return CUDA_ERROR_INVALID_VALUE;
     emu_work work = {.kind = EMU_WORK_CALL, .call = function, .data = data};
@@ -139,11 +144,10 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *d
 {
     EMU_ENTER(context);
     CUstream given = stream;
-    CHECK_STREAM(context, stream);
+    EMU_CHECK(emu_check_stream(context, &stream));
     if (!callback || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    if (stream && stream->capture)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    EMU_CHECK(emu_capture_allows_stream(context, stream));
     callback(given, CUDA_SUCCESS, data);
     return CUDA_SUCCESS;
 }
@@ -170,19 +174,23 @@ CUresult cuEventDestroy_v2(CUevent event)
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream)
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 {
     EMU_ENTER(context);
-    CHECK_STREAM(context, stream);
+    EMU_CHECK(emu_check_stream(context, &stream));
     if (!emu_is(event, EMU_EVENT) || event->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (!are_event_flags(stream, flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (emu_is_captured(stream) && flags != EVENT_EXTERNAL)
+        return emu_capture_record(stream, event);
     emu_work work = {.kind = EMU_WORK_RECORD, .event = event};
     return emu_submit(context, stream, &work);
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
+CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : cuEventRecord(event, stream);
+    return cuEventRecordWithFlags(event, stream, 0);
 }
 
 CUresult cuEventSynchronize(CUevent event)
@@ -190,6 +198,7 @@ CUresult cuEventSynchronize(CUevent event)
     EMU_ENTER(context);
     if (!emu_is(event, EMU_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
+    EMU_CHECK(emu_capture_allows_event(event));
     emu_end_overlaps();
     return CUDA_SUCCESS;
 }
@@ -206,8 +215,11 @@ CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end)
     EMU_ENTER(context);
     if (!milliseconds)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!emu_is(start, EMU_EVENT) || !emu_is(end, EMU_EVENT) ||
-        ((start->flags | end->flags) & EVENT_WITHOUT_TIME) || !start->is_recorded || !end->is_recorded)
+    if (!emu_is(start, EMU_EVENT) || !emu_is(end, EMU_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (start->capture || end->capture)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    if (((start->flags | end->flags) & EVENT_WITHOUT_TIME) || !start->is_recorded || !end->is_recorded)
         return CUDA_ERROR_INVALID_HANDLE;
     *milliseconds = (float)((double)(int64_t)(end->nanoseconds - start->nanoseconds) * 1e-6);
     return CUDA_SUCCESS;

@@ -2,34 +2,13 @@
    stream is being captured. The last part is the launch of a kernel: what the driver refuses, and parameters. */
 #include "../check/check.h"
 #include "../count/count.h"
-#include "api.h"
+#include "../count/reach.h"
+#include "record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-void emu_free_work(emu_work *work)
-{
-    while (work) {
-        emu_work *next = work->next;
-        free(work->launch.parameters);
-        free(work);
-        work = next;
-    }
-}
-
-emu_work *emu_copy_work(const emu_work *work)
-{
-    emu_work *copy = emu_alloc(sizeof *copy);
-    *copy = *work;
-    copy->next = NULL;
-    if (work->launch.parameters) {
-        copy->launch.parameters = emu_alloc(work->launch.parameter_bytes + 16u);
-        memcpy(copy->launch.parameters, work->launch.parameters, work->launch.parameter_bytes);
-    }
-    return copy;
-}
 
 static bool is_side(uint64_t address, size_t bytes, bool host)
 {
@@ -60,7 +39,7 @@ static uint64_t *overlap_of(CUcontext context, CUstream stream)
 
 void emu_end_overlap(CUcontext context, CUstream stream)
 {
-    *overlap_of(context, stream) = 0;
+    __atomic_store_n(overlap_of(context, stream), 0, __ATOMIC_RELAXED);
     if (!stream) /* the others wait for the default stream, and the host does so in its copies */
         emu_end_overlaps();
 }
@@ -78,7 +57,7 @@ static uint64_t first_overlap(uint64_t overlap)
 
 static CUresult run_kernel(CUcontext context, CUstream stream, const emu_work *work)
 {
-    uint64_t *overlap = overlap_of(context, stream);
+    uint64_t *overlap = overlap_of(context, stream), before = __atomic_load_n(overlap, __ATOMIC_RELAXED);
     CUfunction f = work->launch.function;
     const emu_device_model *model = context->device->model;
     emu_launch launch = {.program = f->program,
@@ -89,7 +68,7 @@ static CUresult run_kernel(CUcontext context, CUstream stream, const emu_work *w
                          .device_number = model->number,
                          .shared_limit = model->shared_per_block_optin,
                          .is_dependent = work->launch.is_dependent,
-                         .overlap_from = first_overlap(*overlap),
+                         .overlap_from = first_overlap(before),
                          .serial = __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED)};
     memcpy(launch.grid, work->launch.grid, sizeof launch.grid);
     memcpy(launch.block, work->launch.block, sizeof launch.block);
@@ -101,10 +80,13 @@ static CUresult run_kernel(CUcontext context, CUstream stream, const emu_work *w
     }
     emu_check_launch(&launch, emu_the_driver.checks);
     emu_count_launch(&launch);
+    emu_reach_launch(&launch);
+    emu_record *record = emu_begin_record(work);
     CUresult r = emu_run_launch(&launch);
+    emu_end_record(record, r);
     emu_print_reports(&launch);
-    if (*overlap == 0 || !launch.lets_next_early)
-        *overlap = launch.serial;
+    if (before == 0 || !launch.lets_next_early)
+        __atomic_store_n(overlap, launch.serial, __ATOMIC_RELAXED);
     if (r != CUDA_SUCCESS)
         context->error = r;
     /* as on a device, the launch itself has succeeded; what comes after it learns of the failure */
@@ -145,42 +127,28 @@ static CUresult do_work(CUcontext context, CUstream stream, const emu_work *work
         emu_memory_copied(work->set.to, 0, (uint64_t)work->set.element * work->set.count);
         return CUDA_SUCCESS;
     case EMU_WORK_RECORD:
+        emu_capture_forget_event(work->event);
         work->event->is_recorded = true;
         work->event->nanoseconds = nanoseconds();
         return CUDA_SUCCESS;
+    case EMU_WORK_WAIT:
+        return CUDA_SUCCESS; /* the work before the event has already ended */
     default:
         work->call(work->data);
         return CUDA_SUCCESS;
     }
 }
 
-static int captures; /* streams being captured in a mode that is not relaxed */
-
-void emu_count_captures(int more)
-{
-    __atomic_add_fetch(&captures, more, __ATOMIC_RELAXED);
-}
-
-bool emu_capture_forbids(void)
-{
-    return __atomic_load_n(&captures, __ATOMIC_RELAXED) != 0;
-}
-
 CUresult emu_submit(CUcontext context, CUstream stream, emu_work *work)
 {
-    if (stream && stream->capture) {
-        CUgraph g = stream->capture;
-        emu_work *node = emu_copy_work(work);
-        free(work->launch.parameters);
-        *g->last = node;
-        g->last = &node->next;
-        g->count++;
-        return CUDA_SUCCESS;
+    CUresult r;
+    if (emu_is_captured(stream)) {
+        r = emu_capture_work(stream, work);
+    } else {
+        r = stream ? CUDA_SUCCESS : emu_capture_allows_stream(context, NULL);
+        if (r == CUDA_SUCCESS)
+            r = do_work(context, stream, work);
     }
-    CUresult r =
-        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT; /* the default stream waits for streams that are captured */
-    if (stream || !emu_capture_forbids())
-        r = do_work(context, stream, work);
     free(work->launch.parameters);
     return r;
 }
@@ -265,6 +233,7 @@ static CUresult launch_kernel(CUcontext context, const CUlaunchConfig *c, bool i
     if (r != CUDA_SUCCESS)
         return r;
     work.launch.function = f;
+    work.launch.serial = f->serial;
     work.launch.shared_bytes = c->sharedMemBytes;
     work.launch.is_dependent = is_dependent;
     memcpy(work.launch.grid, grid, sizeof grid);

@@ -34,6 +34,7 @@ typedef struct matrix {
     double size;      /* of numbers that make scores */
     double largest_v; /* as large as the sums of weights allow */
     uint64_t dim, keys, tile_k, apart, rows;
+    uint64_t chunk; /* keys in one chunk of a thread block */
     bool has_codes, is_e4m3;
     random_stream s;
 } matrix;
@@ -102,9 +103,9 @@ static double k_of(const matrix *m, uint64_t row, uint64_t column, double normal
     case ATTENTION_DRIFT:
         return drift_of(m, row, column);
     case ATTENTION_CHUNKS_RISE:
-        return (row >= ATTENTION_CHUNK ? 4.7 : 0) * step + normal / 4;
+        return (row >= m->chunk ? 4.7 : 0) * step + normal / 4;
     case ATTENTION_CHUNKS_NONE:
-        return row >= ATTENTION_CHUNK ? normal : column == 0 ? -INFINITY : 0;
+        return row >= m->chunk ? normal : column == 0 ? -INFINITY : 0;
     default:
         return normal;
     }
@@ -263,6 +264,7 @@ static matrix matrix_of(problem *p, const char *name, int kind, double size, ran
                 .keys = problem_integer(p, "k_length"),
                 .tile_k = problem_parameter(p, "tile_k"),
                 .apart = apart > 0 && (apart <= 2 * dim || name[0] == 'q') ? apart : dim,
+                .chunk = attention_key_warps(p) * ATTENTION_CHUNK,
                 .has_codes = has_codes,
                 .is_e4m3 = attention_has_e4m3(p),
                 .s = s};
@@ -339,13 +341,23 @@ static void fill_shaping(problem *p, int kind, random_stream s)
     }
 }
 
+/* 1 / sqrt(head_dim) for kinds of input that depend on the size of scores; others also take other scales. */
+static double make_scale(int kind, double dim, random_stream s)
+{
+    static const double factors[] = {1, 0.6, 1.5};
+    const bool is_usual = kind > ATTENTION_DOMINATING && kind != ATTENTION_ONE_HOT;
+    if (kind == ATTENTION_SCALE_0)
+        return 0;
+    return (is_usual ? 1 : factors[random_below(s, 0, sizeof factors / sizeof *factors)]) / sqrt(dim);
+}
+
 void attention_make(problem *p, const input_pattern *pattern, random_stream s)
 {
     static const char *const names[] = {"q", "k", "v"};
     argument *scale = problem_find(p, "scale");
     double dim = (double)problem_parameter(p, "head_dim");
     int kind = kind_at(p, pattern->number);
-    double exact = kind == ATTENTION_SCALE_0 ? 0 : 1 / sqrt(dim);
+    double exact = make_scale(kind, dim, random_fork(s, 20));
     double score = kind == ATTENTION_EXTREME ? 1e4 : 60, size = sqrt(score / sqrt(dim));
     scale->real = number_decode(scale->about->type, number_encode(scale->about->type, exact));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

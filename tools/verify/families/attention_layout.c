@@ -105,15 +105,20 @@ static uint64_t length_of(uint64_t number, uint64_t most, uint64_t edge)
     return least(lengths[number % 8], most);
 }
 
-static uint64_t queries_of(const problem *p, uint64_t most, uint64_t batch)
+/* The ninth sequence is longer than q_length and k_length, and is cut to them. */
+static uint64_t beyond_most(uint64_t batch)
 {
-    return length_of(3 * batch, most, problem_parameter(p, "tile_q"));
+    return batch % 16 == 8 ? TOO_LONG : 0;
 }
 
-/* The ninth sequence says that it has more than the most. */
+static uint64_t queries_of(const problem *p, uint64_t most, uint64_t batch)
+{
+    return length_of(3 * batch, most, problem_parameter(p, "tile_q")) + beyond_most(batch);
+}
+
 static uint64_t keys_of(const problem *p, uint64_t most, uint64_t batch)
 {
-    return length_of(batch, most, problem_parameter(p, "tile_k")) + (batch % 16 == 8 ? TOO_LONG : 0);
+    return length_of(batch, most, problem_parameter(p, "tile_k")) + beyond_most(batch);
 }
 
 static uint64_t no_keys(const problem *p, uint64_t most, uint64_t batch)
@@ -217,7 +222,7 @@ static uint64_t step_through(uint64_t pages)
     }
 }
 
-/* Each sequence has pages here and there. Entries behind its last key are no pages. */
+/* Spreads the pages of each sequence; the first page used is the cache's last. Entries after the last key are invalid. */
 static void make_pages(problem *p)
 {
     argument *table = problem_find(p, "pages_table"), *starts = problem_find(p, "pages_starts");
@@ -231,7 +236,8 @@ static void make_pages(problem *p)
         uint64_t keys = batch < problem_integer(p, "batch") ? attention_sequence_of(p, batch).k_length : 0;
         start += pages_of(p, least(keys, most));
         for (uint64_t j = 0; j < keys; j += problem_integer(p, "pages_size"))
-            element_set_bits(table->about->type, table->host, entry_of(p, batch, j), ++used * step % pages);
+            element_set_bits(table->about->type, table->host, entry_of(p, batch, j),
+                             (pages - 1 + used++ * step) % pages);
     }
 }
 

@@ -22,6 +22,8 @@ uint64_t attention_key_at(problem *p, const attention_sequence *s, const char *m
                           uint64_t j);
 uint64_t attention_log_at(problem *p, const attention_sequence *s, uint64_t head, uint64_t i);
 
+enum { ATTENTION_MANY_PAGES = 66000 }; /* more than 16 bits can number */
+
 /* What a layout's arrays say of its sequences. */
 typedef enum attention_lengths {
     LENGTHS_ALL,        /* nothing: each has q_length and k_length rows */

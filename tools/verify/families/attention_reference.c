@@ -140,6 +140,7 @@ static void expect_row(problem *p, const attention_query *t, const attention_ari
 {
     argument *out = problem_find(p, "out");
     double r[ATTENTION_MOST_DIM] = {0};
+    memset(out->is_gap + first, 0, (size_t)t->dim_v);
     for (uint64_t d = 0; d < t->dim_v && !isfinite(t->most); d++)
         out->expected_value[first + d] = is_lost(t) ? NAN : 0;
     if (!isfinite(t->most))
@@ -152,6 +153,7 @@ static void expect_row(problem *p, const attention_query *t, const attention_ari
 static void expect_log(problem *p, const attention_query *t, const attention_arithmetic *a, uint64_t i)
 {
     argument *lse = problem_find(p, "lse");
+    lse->is_gap[i] = 0;
     if (!isfinite(t->most)) {
         lse->expected_value[i] = is_lost(t) ? NAN : -INFINITY;
         return;
@@ -163,13 +165,17 @@ static void expect_log(problem *p, const attention_query *t, const attention_ari
 
 /* ---- queries and their keys --------------------------------------------------------------------------------------- */
 
-/* Query i stands at key i + k_length - q_length + causal_offset. */
+/* Query i stands at key i + k_length - q_length + causal_offset; the offset is clamped to 2^29 either way. */
 static void find_window(problem *p, const attention_sequence *s, attention_query *t, uint64_t i)
 {
     int64_t length = (int64_t)s->k_length, left = (int64_t)problem_integer(p, "window_left");
     int64_t right =
         problem_has_parameter(p, "causal", "true") ? 1 : (int64_t)problem_integer(p, "window_right");
-    t->own = (int64_t)i + length - (int64_t)s->q_length + (int32_t)problem_integer(p, "causal_offset");
+    const int64_t offset = (int32_t)problem_integer(p, "causal_offset"), farthest = 1 << 29;
+    t->own = (int64_t)i + length - (int64_t)s->q_length +
+             (offset < -farthest  ? -farthest
+              : offset > farthest ? farthest
+                                  : offset);
     int64_t end = right > 0 && t->own + right < length ? t->own + right : length;
     int64_t begin = left > 0 ? t->own - left + 1 : 0;
     t->seen = end > 0 ? (uint64_t)end : 0;
@@ -262,7 +268,9 @@ void attention_expect(problem *p, const input_pattern *pattern)
                          .loss = pool_allocate(&p->memory, keys * sizeof *t.loss),
                          .shaping = pool_allocate(&p->memory, keys * sizeof *t.shaping)};
     expect_values(p, out);
+    expect_gaps(p, out);
     expect_values(p, lse);
+    expect_gaps(p, lse);
     if (problem_find(p, "tile_counters"))
         expect_bits(p, problem_find(p, "tile_counters")); /* all 0, as before */
     for (uint64_t n = 0; n < problem_integer(p, "batch") * heads; n++)

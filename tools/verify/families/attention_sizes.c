@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../design.h"
 #include "attention_inputs.h"
 #include "attention_layout.h"
 
@@ -24,7 +25,8 @@ typedef enum layout {
     FAR_QUERIES, /* the same; rows of Q far apart */
     ONE_VALUE,   /* and one row of V for all keys */
     ONE_ROW,     /* and of K */
-    COUNTED      /* as OVERLAPPING, and inputs in which each key counts */
+    COUNTED,     /* as OVERLAPPING, and inputs in which each key counts */
+    MANY_PAGES   /* as OVERLAPPING, and more than 2^16 pages, which overlap too */
 } layout;
 
 typedef struct lengths {
@@ -53,8 +55,8 @@ static void set_strides(size_plan *plan, const char *prefix, uint64_t heads, uin
     head = where == ROWS_FIRST ? dim : rows * row + 3 * gap;
     set(plan, prefix, "_row_stride", where == ROWS_FIRST ? heads * dim : row);
     set(plan, prefix, "_head_stride", head);
-    set(plan, prefix, "_batch_stride",
-        where == ONE_KV ? 0 : heads * (where == ROWS_FIRST ? rows * dim : head) + 5 * gap);
+    const uint64_t batch = heads * (where == ROWS_FIRST ? rows * dim : head) + 5 * gap;
+    set(plan, prefix, "_batch_stride", where == ONE_KV ? 0 : batch ? batch : dim); /* legal without rows */
 }
 
 /* Of the parts that a call without splits may have, or of its splits. */
@@ -89,7 +91,17 @@ static void set_scale_strides(size_plan *plan, uint64_t heads, uint64_t rows, la
     set(plan, "scale", "_batch_stride", where == ONE_KV ? 0 : heads * (by_rows ? rows : head));
 }
 
-static void add_size(size_plan *plan, lengths n, layout where, const sight *seen, bool is_always)
+/* Adds pages: the first page that a sequence uses is the last one. */
+static void set_many_pages(size_plan *plan, uint64_t apart)
+{
+    problem_find(plan->problem, "pages_count")->integer += ATTENTION_MANY_PAGES;
+    set(plan, "k", "_batch_stride", apart);
+    set(plan, "v", "_batch_stride", apart);
+    if (attention_has_key_scales(plan->problem))
+        set(plan, "scale", "_batch_stride", 1);
+}
+
+static void set_scalars(size_plan *plan, const lengths *about, layout where, const sight *seen)
 {
     static const struct {
         uint64_t q, k, v;
@@ -98,19 +110,19 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
                 [FAR_QUERIES] = {ATTENTION_APART, 8, 16},
                 [ONE_VALUE] = {ATTENTION_APART, 8, 0},
                 [ONE_ROW] = {ATTENTION_APART, 0, 0},
-                [COUNTED] = {ATTENTION_COUNTED_GAP, 8, 16}};
+                [COUNTED] = {ATTENTION_COUNTED_GAP, 8, 16},
+                [MANY_PAGES] = {8, 8, 16}};
     static const attention_lengths lengths_by[] = {
         [HEADS_FIRST] = LENGTHS_BY_OFFSETS, [ROWS_FIRST] = LENGTHS_IN_PART,
         [GAPS] = LENGTHS_IN_SLOTS,          [ONE_KV] = LENGTHS_ALL,
         [NO_KEYS] = LENGTHS_NONE,           [OVERLAPPING] = LENGTHS_BY_OFFSETS,
         [FAR_QUERIES] = LENGTHS_BY_OFFSETS, [ONE_VALUE] = LENGTHS_BY_OFFSETS,
-        [ONE_ROW] = LENGTHS_BY_OFFSETS,     [COUNTED] = LENGTHS_BY_OFFSETS};
-    layout of_q = where == ONE_KV ? HEADS_FIRST : where == OVERLAPPING || where == COUNTED ? GAPS : where;
-    for (size_t i = 0; plan->is_replacing && i < plan->limits.only.count; i++)
-        if (strncmp(plan->limits.only.items[i].name, "out_", strlen("out_")) == 0) {
-            plan->obstacle = "its reference knows no other gaps in out than those that are tried anyhow";
-            return;
-        }
+        [ONE_ROW] = LENGTHS_BY_OFFSETS,     [COUNTED] = LENGTHS_BY_OFFSETS,
+        [MANY_PAGES] = LENGTHS_BY_OFFSETS};
+    layout of_q = where == ONE_KV                                                   ? HEADS_FIRST
+                  : where == OVERLAPPING || where == COUNTED || where == MANY_PAGES ? GAPS
+                                                                                    : where;
+    lengths n = *about;
     n.batch = size_plan_value(plan, "batch", n.batch);
     n.q_heads = size_plan_value(plan, "q_heads", n.q_heads);
     n.kv_heads = size_plan_value(plan, "kv_heads", n.kv_heads);
@@ -137,14 +149,23 @@ static void add_size(size_plan *plan, lengths n, layout where, const sight *seen
     set_strides(plan, "k", n.kv_heads, n.k, where, wider * gaps[where].k);
     set_strides(plan, "v", n.kv_heads, n.k, where, gaps[where].v);
     set_scale_strides(plan, n.kv_heads, n.k, where);
-    set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST ? where : HEADS_FIRST, 0);
-    uint64_t split_k = problem_parameter(plan->problem, "split_k"), rows = n.batch * n.q_heads * n.q,
-             dim = attention_dim(plan->problem, "out");
+    if (where == MANY_PAGES)
+        set_many_pages(plan, wider * gaps[where].k);
+    set_strides(plan, "out", n.q_heads, n.q, where == ROWS_FIRST || where == GAPS ? where : HEADS_FIRST,
+                where == GAPS ? 24 : 0);
+    uint64_t split_k = problem_parameter(plan->problem, "split_k"),
+             batches = problem_has_parameter(plan->problem, "layout", "dense") ? n.batch : 1,
+             rows = batches * n.q_heads * n.q, dim = attention_dim(plan->problem, "out");
     set(plan, "workspace_size", "",
         (split_k == 0  ? records(plan->problem, rows)
          : split_k > 1 ? rows * split_k
                        : 0) *
             (dim + 8));
+}
+
+static void add_size(size_plan *plan, lengths n, layout where, const sight *seen, bool is_always)
+{
+    set_scalars(plan, &n, where, seen);
     (is_always ? size_plan_add_always : size_plan_add)(plan);
 }
 
@@ -191,7 +212,8 @@ static void add_parts(size_plan *plan)
 static void add_splits(size_plan *plan)
 {
     static const uint64_t splits[] = {1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 64, 65, 256};
-    uint64_t tile_k = problem_parameter(plan->problem, "tile_k");
+    uint64_t tile_q = problem_parameter(plan->problem, "tile_q"),
+             tile_k = problem_parameter(plan->problem, "tile_k");
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
         set(plan, "splits", "", splits[i]);
         add_size(plan, (lengths){1, 2, 1, 3, splits[i] * tile_k - 1}, OVERLAPPING,
@@ -199,10 +221,15 @@ static void add_splits(size_plan *plan)
         add_size(plan, (lengths){2, 2, 1, 2, 3 * tile_k + 1}, ROWS_FIRST, &(sight){0},
                  splits[i] == MOST_GROUPED + 1);
     }
+    /* One part, whose first keys end just behind a tile's first key, and whose window begins just before a tile's last. */
+    set(plan, "splits", "", 1);
+    add_size(plan, (lengths){1, 1, 1, tile_q, tile_q + 3 * tile_k - 6}, COUNTED,
+             &(sight){.left = tile_k - 4, .first = 1}, true);
     set(plan, "splits", "", 0);
 }
 
-/* A tile's rows, one more, and a head's queries in two tiles. */
+/* A tile's rows, one more, and a head's queries in two tiles; 768 rows of 128 heads, so that dividing by an inexact reciprocal
+ * of the heads shows. */
 static void add_packed(size_plan *plan)
 {
     const problem *p = plan->problem;
@@ -211,6 +238,8 @@ static void add_packed(size_plan *plan)
     add(plan, (lengths){1, 2 * (tile_q / 3 + 1), 2, 3, 10}, ROWS_FIRST);
     add_always(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, OVERLAPPING);
     add(plan, (lengths){1, 3, 1, tile_q / 2 + 1, tile_q}, GAPS);
+    set_scalars(plan, &(lengths){1, 128, 1, 6, 5}, HEADS_FIRST, &(sight){0});
+    size_plan_add_far(plan, 1 << 19);
 }
 
 /* Edges of what is seen at each key of a tile, so that each comparison of a key's number decides once: of first keys, and of
@@ -263,12 +292,59 @@ static void add_windows(size_plan *plan)
         {{1, 1, 1, few, tile_k + 3}, {.left = 4, .first = 2, .offset = 1 << 29}},
         {{1, 1, 1, tile_q + 1, 2 * tile_k - 1},
          {.left = 7, .right = is_causal ? 1 : tile_k + 2, .offset = -2}},
+        {{1, 2, 1, tile_q + 1, 5}, {.has_sinks = true}}, /* a sink for each of a lane's rows */
         {{2, 2, 1, few, tile_k + 3}, {.right = is_causal ? 0 : 2}},
         {{1, 1, 1, 27, 9}, {.right = 1}}, /* of a tile's queries 18 see nothing */
         {{1, 1, 1, 27, tile_k + 3}, {.left = tile_k, .first = tile_k}}, /* first keys within the window */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         add_size(plan, rows[i].n, rows[i].seen.has_sinks ? OVERLAPPING : COUNTED, &rows[i].seen, true);
+}
+
+/* Batches, heads and rows whose offsets need more than 20 bits. */
+static void add_far(size_plan *plan)
+{
+    enum { FAR = (1 << 20) + 24, FAR_ROWS = (1 << 19) + 16, MOST = 6 * FAR };
+    static const struct {
+        lengths n;
+        const char *stride;
+        uint64_t apart;
+    } rows[] = {{{2, 1, 1, 2, 5}, "_batch_stride", FAR},
+                {{1, 2, 2, 2, 5}, "_head_stride", FAR},
+                {{1, 1, 1, 3, 3}, "_row_stride", FAR_ROWS}};
+    static const char *const matrices[] = {"q", "k", "v", "out"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+            set_scalars(plan, &rows[i].n, HEADS_FIRST, &(sight){0});
+            set(plan, matrices[m], rows[i].stride, rows[i].apart);
+            size_plan_add_far(plan, MOST);
+        }
+}
+
+/* Window limits that need more bits than the lengths, up to the rules' bounds; then more than 2048 queries; then keys whose
+ * numbers need 17 bits. */
+static void add_large_limits(size_plan *plan)
+{
+    static const sight rows[] = {
+        {.left = (1 << 16) + 2},       {.left = 1 << 29},     {.left = 1, .first = (1 << 16) + 1},
+        {.left = 1, .first = 1 << 30}, {.offset = INT32_MAX}, {.left = 3, .offset = INT32_MAX},
+        {.offset = INT32_MIN},         {.first = 3}}; /* the last changes nothing without a window */
+    plan->is_brief = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        add_size(plan, (lengths){1, 1, 1, 2, 60}, COUNTED, &rows[i], true);
+    plan->is_brief = false;
+    set_scalars(plan, &(lengths){1, 1, 1, 2100, 2100}, OVERLAPPING, &(sight){.left = 8});
+    size_plan_add_far(plan, 1 << 21);
+    set_scalars(plan, &(lengths){1, 1, 1, 2, (1 << 16) + 70}, OVERLAPPING, &(sight){.left = 40});
+    size_plan_add_far(plan, 1 << 21);
+}
+
+/* More pages than 16 bits can number, a few elements apart. */
+static void add_many_pages(size_plan *plan)
+{
+    enum { MOST = 1 << 21 };
+    set_scalars(plan, &(lengths){2, 1, 1, 2, 75}, MANY_PAGES, &(sight){0});
+    size_plan_add_far(plan, MOST);
 }
 
 /* Sequences of every length beside each other, their rows by offsets and in slots. */
@@ -284,11 +360,98 @@ static void add_sequences(size_plan *plan)
     add_size(plan, (lengths){ALL_LENGTHS, 3, 1, 3, 4 * tile_k + 9}, OVERLAPPING, &window, true);
     add(plan, (lengths){ALL_LENGTHS, 2, 1, 5, tile_k + 1}, ROWS_FIRST);
     add(plan, (lengths){ALL_LENGTHS, 2, 2, 2, tile_k + 1}, GAPS);
-    add_always(plan, (lengths){ALL_LENGTHS, 1, 1, 2, 9}, GAPS);
+    set_scalars(plan, &(lengths){2 * ALL_LENGTHS, 1, 1, 2, 9}, GAPS,
+                &(sight){0}); /* an even number of page entries */
+    size_plan_add_far(plan, 1 << 21);
     if (problem_has_parameter(p, "layout", "ragged"))
         add_always(plan, (lengths){2, 2, 1, 3, 9}, NO_KEYS);
     for (uint64_t i = 0; i < 2; i++) /* tiles far ahead in a part are behind the gap, in pages of two sizes */
         add_size(plan, (lengths){1, 3, 1, 3, (tiles + 7) * tile_k + 7 + i}, OVERLAPPING, &gap, true);
+}
+
+/* ---- models ------------------------------------------------------------------------------------------------------- */
+
+/* Head counts of published models, from their config.json. Each variant runs the first six, and every third of the others. */
+static const struct {
+    const char *model;
+    uint64_t q_heads, kv_heads;
+} models[] = {
+    {"Llama 3.1 70B, Qwen2.5 72B, gpt-oss 120B", 64, 8},
+    {"Llama 2 13B", 40, 40},
+    {"Falcon 7B", 71, 1},
+    {"Qwen2.5 32B", 40, 8},
+    {"Qwen2.5 0.5B", 14, 2},
+    {"Qwen2.5 1.5B", 12, 2},
+    {"Llama 3.1 8B, Mistral 7B, Qwen3 8B", 32, 8},
+    {"Qwen2.5 7B", 28, 4},
+    {"Gemma 3 27B", 32, 16},
+    {"Qwen2.5 3B", 16, 2},
+    {"Phi-4", 40, 10},
+    {"GLM-4 9B", 32, 2},
+    {"SmolLM2 135M", 9, 3},
+    {"SmolLM2 360M", 15, 5},
+    {"Command R+", 96, 8},
+    {"GPT-2", 12, 12},
+    {"Gemma 3 1B", 4, 1},
+    {"Qwen3 235B", 64, 4},
+    {"Phi-3 mini", 32, 32},
+    {"StarCoder 15B", 48, 1},
+    {"Gemma 2 2B", 8, 4},
+    {"DeepSeek V3, with its latent key", 128, 1},
+    {"Llama 3.1 405B", 128, 8},
+};
+
+/* With one or two queries and few keys: the grouping of heads does not depend on lengths. */
+static void add_models(size_plan *plan)
+{
+    enum { COUNT = sizeof models / sizeof *models, FIRST = 6, IN_TURN = 3 };
+    const uint64_t turn = random_below(random_open(0, plan->problem->variant->id), 0, IN_TURN);
+    plan->is_brief = true;
+    for (size_t i = 0; i < COUNT; i++)
+        if (i < FIRST || i % IN_TURN == turn || plan->limits.is_full)
+            add_size(plan, (lengths){1, models[i].q_heads, models[i].kv_heads, 1 + i % 2, 5 + i},
+                     i % 3 ? HEADS_FIRST : OVERLAPPING, &(sight){.has_sinks = i % 2}, true);
+    plan->is_brief = false;
+}
+
+/* ---- the design --------------------------------------------------------------------------------------------------- */
+
+static void set_design(size_plan *plan, const uint64_t v[MOST_AXES])
+{
+    static const layout layouts[] = {OVERLAPPING, HEADS_FIRST, ROWS_FIRST, GAPS, ONE_KV};
+    const bool is_causal = problem_has_parameter(plan->problem, "causal", "true");
+    const sight seen = {.left = v[5],
+                        .right = is_causal ? 0
+                                 : v[5]    ? 3
+                                           : 0,
+                        .first = v[6],
+                        .has_sinks = v[7] & 1};
+    const lengths n = {v[0], v[1] * v[2], v[2], v[3], v[4]};
+    set(plan, "splits", "", 0);
+    set_scalars(plan, &n, layouts[v[7]], &seen);
+}
+
+/* add_models has larger numbers of heads. */
+static void add_design(size_plan *plan)
+{
+    enum {
+        MOST_WORK = 1 << 14,
+        MOST_BATCH = 17,
+        MOST_RATIO = 17,
+        MOST_KV_HEADS = 17,
+        MOST_SEEN = 65,
+        LAYOUTS = 5
+    };
+    static const size_axis axes[] = {
+        {.name = "batch", .unit = 1, .most = MOST_BATCH},
+        {.name = "q_heads / kv_heads", .unit = 1, .most = MOST_RATIO},
+        {.name = "kv_heads", .unit = 1, .most = MOST_KV_HEADS},
+        {.name = "q_length", .unit = 1},
+        {.name = "k_length", .unit = 1},
+        {.name = "window_left", .unit = 1, .most = MOST_SEEN, .kind = AXIS_OPTION},
+        {.name = "first_keys", .unit = 1, .most = MOST_SEEN, .kind = AXIS_OPTION},
+        {.name = "layout", .unit = 1, .most = LAYOUTS - 1, .kind = AXIS_CHOICE}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
 /* Around every edge of tiles, both sides together; whole tiles in every layout; heads and batches at small lengths. */
@@ -318,6 +481,9 @@ void attention_plan(size_plan *plan)
         add_always(plan, (lengths){1, 1, 1, 5, tile_k + 3},
                    COUNTED); /* query 0 does not see a tile's last key */
         add_always(plan, (lengths){1, 1, 1, 70, 33}, OVERLAPPING); /* 37 see nothing */
+        set_scalars(plan, &(lengths){1, 2 * HEADS_TOGETHER + 5, 1, tile_q + 1, 3}, OVERLAPPING, &(sight){0});
+        if (problem_parameter(p, "split_k") == 1) /* the last group of HEADS_TOGETHER has 5 heads */
+            size_plan_add_far(plan, 1 << 21);
         if (problem_parameter(p, "split_k") == 1 &&
             dim * tile_q <= 4096) /* tiles begin in an order of their own */
             add_size(plan, (lengths){1, HEADS_TOGETHER + 2, HEADS_TOGETHER + 2, tile_q + 1, 3}, OVERLAPPING,
@@ -339,6 +505,12 @@ void attention_plan(size_plan *plan)
         add_packed(plan);
     if (!problem_has_parameter(p, "layout", "dense"))
         add_sequences(plan);
+    if (problem_has_parameter(p, "layout", "paged"))
+        add_many_pages(plan);
+    add_models(plan);
+    add_large_limits(plan);
+    add_far(plan);
+    add_design(plan);
     add(plan, (lengths){0, 2, 1, 4, 7}, HEADS_FIRST);
     add(plan, (lengths){1, 0, 1, 4, 7}, HEADS_FIRST);
     if (dim <= 16 || plan->limits.is_full)

@@ -1,6 +1,7 @@
 /* References of gguf_dequantize and gguf_rows: each element in float64, rounded to f32, then to the type. */
 #include "gguf_dequantize.h"
 
+#include "../design.h"
 #include <math.h>
 
 #include "gguf_blocks.h"
@@ -66,7 +67,7 @@ static void make_rows(problem *p, const input_pattern *pattern, random_stream s)
         uint64_t row = rows > 0 ? random_below(random_fork(s, 4), i, rows) : 0;
         if (turn < 2 || rows == 0)
             row = turn == 0 ? rows : UINT32_MAX;
-        else if (turn == 3)
+        else if (turn == 3 || i % 8 == 0)
             row = rows - 1;
         element_set_bits(ELEMENT_U32, index->host, i, row);
     }
@@ -75,11 +76,15 @@ static void make_rows(problem *p, const input_pattern *pattern, random_stream s)
 /* ---- sizes -------------------------------------------------------------------------------------------------------- */
 
 /* Around every edge of tiles (of 2048 elements, as it happens) and thread blocks (of 8), and each number below the first. */
+enum { MOST_WORK = 1 << 20 };
+
 static void plan_all(size_plan *plan)
 {
     const uint64_t elements = gguf_of(plan->problem)->elements;
     argument *n = problem_find(plan->problem, "n");
     edge_list blocks = {{0}, 0};
+    const size_axis axes[] = {{.name = "n", .unit = elements}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     for (uint64_t i = 0; i <= 10; i++)
         edges_add(&blocks, i);
     for (uint64_t edge = 2048; edge <= 32768; edge *= 2)
@@ -90,6 +95,8 @@ static void plan_all(size_plan *plan)
         n->integer = blocks.values[i] * elements;
         size_plan_add(plan);
     }
+    n->integer = ((1 << 20) / elements + 3) * elements;
+    size_plan_add_far(plan, 1 << 22);
 }
 
 /* Rows of less than a tile, of one and of more; of all offsets from 16 bytes, by the row's number. */
@@ -101,6 +108,9 @@ static void plan_rows(size_plan *plan)
     const uint64_t counts[] = {1, 3, 8, 9, 17, 0};
     argument *k = problem_find(plan->problem, "k"), *n = problem_find(plan->problem, "n");
     argument *rows = problem_find(plan->problem, "tensor_rows");
+    const size_axis axes[] = {
+        {.name = "n", .unit = 1}, {.name = "k", .unit = elements}, {.name = "tensor_rows", .unit = 1}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
             k->integer = lengths[i] * elements;
@@ -113,6 +123,10 @@ static void plan_rows(size_plan *plan)
     n->integer = plan->limits.max_elements / 8 / k->integer;
     rows->integer = n->integer;
     size_plan_add(plan);
+    k->integer = elements; /* as many rows as a vocabulary: row numbers need more than 16 bits */
+    n->integer = 9;
+    rows->integer = (1 << 16) + 11;
+    size_plan_add_far(plan, 1 << 24);
 }
 
 /* clang-format off */

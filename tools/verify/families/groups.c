@@ -1,6 +1,7 @@
 /* What the references of the group-wise quantisers share. */
 #include "groups.h"
 
+#include "../design.h"
 #include <math.h>
 #include <string.h>
 
@@ -147,8 +148,9 @@ static groups_share share_in(problem *p, random_stream s, uint64_t g, int kind)
 
 int groups_kind_of(problem *p, random_stream s, uint64_t g, int own, const groups_kinds *kinds)
 {
+    const block_kind block = block_of(p, s, g);
     const groups_share share = p->is_plain ? GROUPS_OWN : share_in(p, s, g, own);
-    const unsigned turn = p->is_plain ? 0 : g / 3 % 4;
+    const unsigned turn = block == BLOCK_PURE || block == BLOCK_FIT ? 0 : g / 3 % 4;
     if (share == GROUPS_NEAR) /* without codes there is nothing to be near */
         return problem_find(p, "packed") ? kinds->near : own;
     if (share == GROUPS_AT)
@@ -247,6 +249,8 @@ void groups_fill_elements(problem *p, argument *in, int kind, random_stream s)
         if (random_below(random_fork(s, 1), i, 16) == 0)
             element_set(in->about->type, in->host, i, NAN);
     }
+    if (kind == GROUPS_NAN && in->count > 0) /* one in the tail, at any place */
+        element_set(in->about->type, in->host, in->count - 1 - random_below(s, 0, 16) % in->count, NAN);
 }
 
 /* An odd number of one bit more than the type keeps. */
@@ -294,6 +298,9 @@ void groups_fill_numbers(argument *numbers, int kind, random_stream s)
                        : kind == GROUPS_NONFINITE_SCALE ? INPUT_NONFINITE
                                                         : INPUT_NORMAL;
     inputs_fill(numbers, plain, s);
+    for (uint64_t g = 0; kind == GROUPS_NONFINITE_SCALE && g < numbers->count; g++)
+        if (random_below(random_fork(s, 4), g, 5) == 0)
+            element_set(numbers->about->type, numbers->host, g, inputs_nonfinite(random_fork(s, 5), g));
     if (kind == INPUT_ZERO || kind == INPUT_DENORMAL)
         fill_odd_numbers(numbers, random_fork(s, 2));
 }
@@ -316,6 +323,24 @@ static void add_tiles_always(size_plan *plan, argument *size)
     const uint64_t block = tiles.values[1]; /* the most elements that have one thread block */
     size->integer = 2 * block + block / 2 + 3;
     size_plan_add_always(plan);
+}
+
+/* Each tail after one thread block and after two; then more than 2^20 elements, for many thread blocks or many rounds. */
+static void add_brief(size_plan *plan, argument *size)
+{
+    enum { LANE = 8, MANY = (1 << 20) + 70003 };
+    edge_list tiles = {{0}, 0};
+    edges_add_tiles(&tiles, plan->problem, size);
+    const uint64_t block = tiles.count < 3 ? 0 : tiles.values[1];
+    plan->is_brief = true;
+    for (uint64_t tail = 1; tail < LANE && block > 0; tail++)
+        for (uint64_t blocks = 1; blocks <= 2; blocks++) {
+            size->integer = blocks * block + LANE * tail + tail;
+            size_plan_add(plan);
+        }
+    plan->is_brief = false;
+    size->integer = MANY;
+    size_plan_add_far(plan, 2 * MANY);
 }
 
 enum { NESTED_GROUP = 256 }; /* of scales, which share one */
@@ -354,12 +379,16 @@ static void plan_group(size_plan *plan, uint64_t group, bool is_brief)
 /* A group size given at launch: the first ones meet every count, the others those at their own edges. */
 void groups_plan(size_plan *sizes)
 {
+    enum { MOST_WORK = 1 << 20 };
+    static const size_axis axes[] = {{.name = "n", .unit = 1}, {.name = "group_size", .unit = 1}};
     enum { THOROUGH = 3 };
     static const uint64_t groups[] = {64,  7,   5000, 1,    2,    3,    31,   32,   33,
                                       100, 128, 1000, 1023, 1024, 2047, 2048, 2049, UINT64_MAX};
     argument *given = problem_find(sizes->problem, "group_size");
+    size_plan_cover(sizes, axes, given ? 2 : 1, NULL, MOST_WORK);
     if (!given) {
         add_tiles_always(sizes, problem_find(sizes->problem, "n"));
+        add_brief(sizes, problem_find(sizes->problem, "n"));
         plan_group(sizes, groups_size(sizes->problem), false);
         return;
     }

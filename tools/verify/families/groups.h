@@ -43,7 +43,7 @@ enum {
     GROUPS_NAN = 50,        /* normal, one in 16 a NaN */
     GROUPS_INFINITY,        /* groups of one infinity, of either sign, some with NaNs */
     GROUPS_ANY_SCALE,       /* normal; given scales and zeros are any finite bits: negative, tiny, huge */
-    GROUPS_NONFINITE_SCALE, /* normal; given scales and zeros are one in 16 a NaN or an infinity */
+    GROUPS_NONFINITE_SCALE, /* normal; one in four given scales and zeros is a NaN or an infinity */
     GROUPS_TIE_SCALE, /* normal; given scales are half-way between two f16 or bf16 numbers, zeros are whole */
     GROUPS_NEAR_TIE   /* given scales times a code's value are this but for a rounding, zeros are whole */
 };

@@ -67,11 +67,56 @@ static double make_value(element_type type, input_kind kind, random_stream s, ui
     }
 }
 
+/* Spoils one of the last elements, half the time the very last: the tail after vectors and whole groups. */
+static void spoil_tail(argument *a, random_stream s)
+{
+    enum { TAIL = 8 };
+    const uint64_t apart = random_below(s, 0, 2) ? 0 : random_below(s, 1, TAIL);
+    if (a->count > apart)
+        element_set(a->about->type, a->host, a->count - 1 - apart, inputs_nonfinite(s, 2));
+}
+
 void inputs_fill(argument *a, input_kind kind, random_stream s)
 {
     uint64_t start = real_count ? random_below(s, 0, real_count) : 0;
     for (uint64_t i = 0; i < a->count; i++)
         element_set(a->about->type, a->host, i, make_value(a->about->type, kind, s, i, start));
+    if (kind == INPUT_NONFINITE)
+        spoil_tail(a, random_fork(s, 3));
+}
+
+bool inputs_is_spoiled(random_stream s, uint64_t row, uint64_t column, uint64_t columns)
+{
+    const random_stream of_row = random_fork(s, row);
+    return random_bits(of_row, 0) & 1 ? column == random_below(of_row, 1, columns)
+                                      : random_below(of_row, 2 + column, 16) == 0;
+}
+
+/* One of the last four numbers of some 128, which are a warp's: its last lane has them. */
+static uint64_t last_lane(uint64_t count, random_stream s)
+{
+    enum { LANE_NUMBERS = 4, WARP_NUMBERS = 128 };
+    const uint64_t warps = count / WARP_NUMBERS;
+    const uint64_t end = warps ? WARP_NUMBERS * (1 + random_below(s, 0, warps)) : count;
+    return end - 1 - random_below(s, 1, LANE_NUMBERS);
+}
+
+void inputs_raise_one(argument *a, uint64_t first, uint64_t count, int of_one, int of_others, random_stream s)
+{
+    const element_type type = a->about->type;
+    const uint64_t place = last_lane(count, random_fork(s, 1));
+    const double largest = number_largest(type), sign = random_bits(s, 0) & 1 ? -1 : 1;
+    for (uint64_t i = 0; i < count; i++)
+        element_set(type, a->host, first + i, ldexp(random_normal(random_fork(s, 2), i), of_others));
+    element_set(type, a->host, first + place, sign * fmin(ldexp(1 + random_uniform(s, 1), of_one), largest));
+}
+
+void inputs_raise_some(argument *a, uint64_t k, random_stream s)
+{
+    for (uint64_t row = 0; row < a->count / k; row++) {
+        if (random_bits(s, row) & 1)
+            inputs_raise_one(a, row * k, k, 64, -20, random_fork(s, row));
+    }
 }
 
 void inputs_fill_bytes(argument *a, random_stream s)

@@ -25,6 +25,17 @@ void inputs_fill(argument *a, input_kind kind, random_stream s);
 /* A NaN or an infinity. */
 double inputs_nonfinite(random_stream s, uint64_t i);
 
+/* Whether an element of a row is to be a NaN or an infinity: in half of the rows one element is, in the others about one in 16. */
+bool inputs_is_spoiled(random_stream s, uint64_t row, uint64_t column, uint64_t columns);
+
+/* Fills `count` numbers from `first` on. One of them is about 2^of_one, the others are about 2^of_others. A kernel overflows if it
+ * misses the one when it looks for the largest. The last lane of a warp has it, so that a reduction needs all its steps. */
+void inputs_raise_one(argument *a, uint64_t first, uint64_t count, int of_one, int of_others,
+                      random_stream s);
+
+/* The same in about half of the rows of k numbers: one is about 2^64, the others 2^-20. */
+void inputs_raise_some(argument *a, uint64_t k, random_stream s);
+
 /* Random bytes. */
 void inputs_fill_bytes(argument *a, random_stream s);
 

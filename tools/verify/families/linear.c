@@ -1,6 +1,7 @@
 /* The float64 reference of linear, and the bound on its error. */
 #include "linear.h"
 
+#include "../design.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -331,7 +332,7 @@ static void expect_matrix(problem *p, const call *c, uint32_t number)
             const double b = added(bias, r), z = added(residual, element), y = of.value + b + z;
             const double added_up = bias || residual ? 0x1p-23 * (fabs(of.value) + fabs(b) + fabs(z)) : 0;
             out->expected_value[element] = y;
-            out->bound[element] = of.off + number_unit(out->about->type) * fabs(y) + added_up +
+            out->bound[element] = of.off + number_unit(out->about->type) * (fabs(y) + of.off) + added_up +
                                   number_smallest(out->about->type);
         }
     }
@@ -631,6 +632,9 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     if (pattern->number == LONE)
         thin(in, random_fork(s, 4));
     move(p, in, of->exponent, random_fork(s, 6));
+    if (pattern->number == HUGE_X && problem_has_parameter(p, "norm", "rms") &&
+        in->about->type != ELEMENT_F16)
+        inputs_raise_some(in, problem_integer(p, "k"), random_fork(s, 20));
     for (uint32_t i = 0; i < MOST_MATRICES; i++)
         make_matrix(p, find_of(p, "w", i), find_of(p, "bias", i), find_of(p, "w_scale", i), of->w,
                     random_fork(s, 8 + i));
@@ -723,6 +727,23 @@ static void add_whole_tiles(size_plan *plan, uint64_t tile_m, uint64_t tile_n)
 
 /* Rows of x and W around those of a tile, and of two; k of a block, and around what a thread block takes at once; one row or
  * column, and none. */
+static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
+{
+    set_sizes(plan, values[0], values[1], values[2] * gguf_of(plan->problem)->elements);
+}
+
+static void add_design(size_plan *plan)
+{
+    enum { MOST_WORK = 1 << 20 };
+    const size_axis axes[] = {{.name = "m", .unit = 1},
+                              {.name = "n", .unit = 1},
+                              {.name = "k",
+                               .unit = gguf_of(plan->problem)->elements,
+                               .widths = model_widths,
+                               .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
+}
+
 static void plan_mma(size_plan *plan)
 {
     const gguf_format *format = gguf_of(plan->problem);
@@ -770,6 +791,13 @@ static void add_steps(size_plan *plan, uint64_t vectors, uint64_t rows, uint64_t
     add_always(plan, 1, 3, chunk + 3 * block);
 }
 
+/* As many rows of W as models have; offsets of y's rows need more than 16 bits. */
+static void add_far(size_plan *plan)
+{
+    set_sizes(plan, 9, 8300, gguf_of(plan->problem)->elements);
+    size_plan_add_far(plan, 1 << 21);
+}
+
 /* Rows of x around those of a thread block; rows of W around those of a warp, a thread block and two; rows that are less than
  * a tile, one, and some; rows that begin at any byte, the last of which ends where W does. */
 static void plan_sizes(size_plan *plan)
@@ -778,6 +806,8 @@ static void plan_sizes(size_plan *plan)
                           blocks[] = {1, 2, 3, 5, 7, 8, 9, 16, 17, 18, 31, 32, 33, 65};
     const gguf_format *format = gguf_of(plan->problem);
     const uint64_t vectors = problem_parameter(plan->problem, "vectors");
+    add_design(plan);
+    add_far(plan);
     if (is_half(plan->problem) || is_codes(plan->problem)) {
         plan_mma(plan);
         return;

@@ -22,6 +22,7 @@
  */
 #include "nf4_gemm.h"
 
+#include "../design.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -42,7 +43,8 @@ enum {
     GEMM_TINY_SCALE,
     GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, A large enough to show them */
     GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small, and smaller than normal */
-    GEMM_NONFINITE /* NaNs and infinities in each third row */
+    GEMM_NONFINITE, /* NaNs and infinities in every third row */
+    GEMM_ONE_HOT    /* each element of C is one exact product */
 };
 
 static bool is_exact(int kind)
@@ -329,6 +331,7 @@ static void expect(problem *p, const input_pattern *pattern)
     const uint64_t m = problem_integer(p, "m"), n = problem_integer(p, "n"), stride = c_stride(p);
     const bool is_known = !is_mma(p) || (is_exact(pattern->number) && !scales_weights(p));
     const uint64_t tile_m = problem_parameter(p, "tile_m"), tile_n = problem_parameter(p, "tile_n");
+    const bool is_hot = pattern->number == GEMM_ONE_HOT && problem_find(p, "scale");
     order o = {.is_f64 = problem_has_parameter(p, "acc", "f64"),
                .k_warps = problem_parameter(p, "k_warps"),
                .split_k = problem_parameter(p, "split_k")};
@@ -345,7 +348,9 @@ static void expect(problem *p, const input_pattern *pattern)
         o.tile = i % n / tile_n * tiles(m, tile_m) + i / n / tile_m;
         out->bound[at] = bound_of(p, &sum, out->about->type, pattern->flags & PATTERN_RANDOM);
         out->expected_value[at] = number_or_infinity(out->about->type, sum.r, out->bound[at]);
-        if (is_known)
+        if (is_hot)
+            expect_last_bit(out, at, (double)sum.r);
+        else if (is_known)
             expect_last_bit(out, at, in_order(p, &o, &one));
         if (out->is_gap)
             out->is_gap[at] = 0;
@@ -402,6 +407,8 @@ static double scale_of(element_type of_a, int kind, random_stream s, uint64_t co
         return column % 3 ? 1 : nf4_usual_scale(s, i);
     case GEMM_EXACT:
         return exact_scale(s, block, i, 0x1p-17);
+    case GEMM_ONE_HOT:
+        return ldexp(1, (int)(i % 3) - 1);
     case GEMM_CANCELLING:
         return exact_scale(s, block, i, 0x1p-20);
     case GEMM_LARGE:
@@ -471,10 +478,19 @@ static double mixed(element_type type, random_stream s, uint64_t row, uint64_t i
     }
 }
 
+/* Each row of A has one element that is not 0, a power of two, so C is a weight times 1/2, 1 or 2. */
+static double one_hot(random_stream s, uint64_t row, uint64_t k, uint64_t i)
+{
+    const bool is_hot = i == (random_below(s, 0, k) + 7 * row) % k;
+    return is_hot ? ldexp(row % 2 ? -1 : 1, (int)(row % 3) - 1) : row % 2 ? 0 : -0.0;
+}
+
 static double a_of(element_type type, int kind, random_stream s, uint64_t row, uint64_t k, uint64_t i)
 {
     const uint64_t number = row * k + i;
     switch (kind) {
+    case GEMM_ONE_HOT:
+        return one_hot(s, row, k, i);
     case GEMM_MIXED:
         return mixed(type, s, row, i, k);
     case GEMM_EXACT:
@@ -494,13 +510,15 @@ static double a_of(element_type type, int kind, random_stream s, uint64_t row, u
 static void fill_a(problem *p, argument *in, int kind, random_stream s)
 {
     const uint64_t k = problem_integer(p, "k"), stride = a_stride(p);
-    if (kind < GEMM_MIXED || kind == GEMM_NONFINITE)
-        inputs_fill(in, kind == GEMM_NONFINITE ? INPUT_NONFINITE : (input_kind)kind, s);
+    if (kind < GEMM_MIXED)
+        inputs_fill(in, (input_kind)kind, s);
     for (uint64_t i = 0; i < in->count; i++) {
         const uint64_t row = i / stride, column = i % stride;
         if (column >= k) /* between rows */
             element_set(in->about->type, in->host, i, NAN);
-        else if (kind >= GEMM_MIXED && (kind != GEMM_NONFINITE || row % 3 != 1))
+        else if (kind == GEMM_NONFINITE && row % 3 == 1 && inputs_is_spoiled(s, row, column, k))
+            element_set(in->about->type, in->host, i, inputs_nonfinite(s, i));
+        else if (kind >= GEMM_MIXED)
             element_set(in->about->type, in->host, i, a_of(in->about->type, kind, s, row, k, column));
     }
 }
@@ -529,7 +547,9 @@ static void fill_codes(argument *packed, int kind, random_stream s, uint64_t k)
     for (uint64_t i = 0; i < packed->bytes; i++) {
         const uint64_t column = i / (k / 2), block = i % (k / 2) / block_bytes;
         const uint64_t from = is_exact(kind) ? i - block % 2 * block_bytes : i; /* with A, block by block */
-        const int all = codes_of_column(kind, column);
+        const int all = kind == GEMM_ONE_HOT
+                            ? (int)((column + 37 * (i % (k / 2))) % 256) /* every code at every place */
+                            : codes_of_column(kind, column);
         bytes[i] = all < 0 ? codes_of(kind, s, from) : (unsigned char)all;
     }
 }
@@ -587,6 +607,7 @@ static const input_pattern patterns[] = {
     {"large",       0,                               GEMM_LARGE},
     {"scales",      0,                               GEMM_SCALES},
     {"nonfinite",   PATTERN_NONFINITE,               GEMM_NONFINITE},
+    {"one-hot",     0,                               GEMM_ONE_HOT},
     {NULL,          0,                               0},
 };
 /* clang-format on */
@@ -619,6 +640,21 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
         problem_find(plan->problem, "a_stride")->integer = k + (m % 2 ? 8 : 72);
         problem_find(plan->problem, "c_stride")->integer = n + gaps[(m + k / BLOCK) % 3];
     }
+}
+
+static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
+{
+    set(plan, values[0], values[1], values[2] * BLOCK);
+}
+
+static void add_design(size_plan *plan)
+{
+    enum { MOST_WORK = 1 << 20 };
+    const size_axis axes[] = {
+        {.name = "m", .unit = 1},
+        {.name = "n", .unit = 1},
+        {.name = "k", .unit = BLOCK, .widths = model_widths, .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
@@ -711,6 +747,7 @@ static void plan_sizes(size_plan *plan)
     const uint64_t round = round_k(p), scales = scales_k(p);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
+    add_design(plan);
     edges_add(&rows, 0);
     edges_add(&rows, 1);
     edges_add_around(&rows, tile_m);
@@ -745,6 +782,12 @@ static void plan_sizes(size_plan *plan)
         add_many_columns(plan, tile_n, 1, 0);
     for (uint64_t k = scales - BLOCK; !is_mma(p) && k <= scales + BLOCK; k += BLOCK)
         add(plan, 1, 3, k);
+    /* As many columns as models have; offsets of C's rows need more than 16 bits. */
+    set(plan, 9, 8300, BLOCK);
+    size_plan_add_far(plan, 1 << 21);
+    plan->input = "one-hot";
+    add_always(plan, tile_m < 16 ? 16 : tile_m > 64 ? 64 : tile_m, 256, BLOCK);
+    plan->input = NULL;
     if (plan->limits.is_full) {
         add(plan, 1, 2, 12288);
         add(plan, 2, 1, 65536);

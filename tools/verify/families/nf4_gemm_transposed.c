@@ -25,6 +25,7 @@
  */
 #include "nf4_gemm_transposed.h"
 
+#include "../design.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -46,7 +47,8 @@ enum {
     GEMM_SCALE_PARTS, /* C is near 0, and shows it when scales are rounded to A's type: see worst */
     GEMM_SMALL_SCALE, /* scales down to the smallest normal number of f32, A large enough to show them */
     GEMM_LARGE_SCALE, /* scales beyond f16, up to 2^100 where C has room for them, A small */
-    GEMM_NONFINITE    /* NaNs and infinities in each third row */
+    GEMM_NONFINITE,   /* NaNs and infinities in every third row */
+    GEMM_ONE_HOT      /* each element of C is one exact product */
 };
 
 static bool is_exact(int kind)
@@ -285,7 +287,9 @@ static void expect(problem *p, const input_pattern *pattern)
         product sum = multiply(&one);
         out->expected_value[i] = number_or_infinity(type, sum.r, 0);
         out->bound[i] = bound_of(p, &sum, type, is_random);
-        if (is_known)
+        if (pattern->number == GEMM_ONE_HOT)
+            expect_last_bit(out, i, (double)sum.r);
+        else if (is_known)
             expect_last_bit(out, i, in_order(p, &one));
         else if (!isfinite((double)sum.magnitude)) /* scales in two parts may make a NaN of an infinity */
             out->bound[i] = INFINITY;
@@ -383,6 +387,8 @@ static double scale_of(const filling *f, int kind, uint64_t column, uint64_t blo
                                    is_normal ? -8 : -12, s, block, i);
     case GEMM_LARGE_SCALE:
         return block_scale_between(is_normal ? 12 : 16, is_normal ? 15 : is_f16 ? 28 : 100, s, block, i);
+    case GEMM_ONE_HOT:
+        return ldexp(1, (int)(i % 3) - 1);
     case GEMM_SCALE_PARTS:
         return worst(f->type, column)->scale;
     case GEMM_MIXED:
@@ -452,6 +458,10 @@ static double a_of(const filling *f, uint64_t row, uint64_t column)
     case GEMM_EXACT:
     case GEMM_CANCELLING:
         return exact(f, row, column);
+    case GEMM_ONE_HOT: /* one element of a row is not 0: C is a weight times 1/2, 1 or 2 */
+        return column != (random_below(f->s, 0, f->n) + 7 * row) % f->n
+                   ? 0
+                   : ldexp(row % 2 ? -1 : 1, (int)(row % 3) - 1);
     case GEMM_SCALE_PARTS:
         return worst(f->type, column)->a;
     case GEMM_LARGE:
@@ -467,11 +477,13 @@ static double a_of(const filling *f, uint64_t row, uint64_t column)
 
 static void fill_a(const filling *f, argument *in)
 {
-    if (f->kind < GEMM_MIXED || f->kind == GEMM_NONFINITE)
-        inputs_fill(in, f->kind == GEMM_NONFINITE ? INPUT_NONFINITE : (input_kind)f->kind, f->s);
+    if (f->kind < GEMM_MIXED)
+        inputs_fill(in, (input_kind)f->kind, f->s);
     for (uint64_t i = 0; f->kind >= GEMM_MIXED && i < in->count; i++) {
-        if (f->kind != GEMM_NONFINITE || i / f->n % 3 != 1)
-            element_set(f->type, in->host, i, a_of(f, i / f->n, i % f->n));
+        const uint64_t row = i / f->n, column = i % f->n;
+        const bool is_spoiled =
+            f->kind == GEMM_NONFINITE && row % 3 == 1 && inputs_is_spoiled(f->s, row, column, f->n);
+        element_set(f->type, in->host, i, is_spoiled ? inputs_nonfinite(f->s, i) : a_of(f, row, column));
     }
 }
 
@@ -482,6 +494,8 @@ static unsigned char codes_of_block(const filling *f, uint64_t column, uint64_t 
     const bool is_second = is_exact(f->kind) && !f->is_mma && column / CHUNK % 2;
     const uint64_t bits = random_bits(f->s, byte - (is_second ? CHUNK * f->blocks * BLOCK / 2 : 0));
     switch (f->kind) {
+    case GEMM_ONE_HOT: /* every code at every place */
+        return (unsigned char)(column + 37 * byte);
     case GEMM_SCALE_PARTS:
         return (unsigned char)(worst(f->type, column)->code * 0x11);
     case GEMM_MIXED:
@@ -534,6 +548,7 @@ static const input_pattern patterns[] = {
     {"large",       0,                              GEMM_LARGE},
     {"scales",      0,                              GEMM_SCALES},
     {"nonfinite",   PATTERN_NONFINITE,              GEMM_NONFINITE},
+    {"one-hot",     0,                              GEMM_ONE_HOT},
     {NULL,          0,                              0},
 };
 /* clang-format on */
@@ -561,6 +576,26 @@ static void set(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
         problem_has_parameter(plan->problem, "scales", "normal") || k == 192;
 }
 
+static uint64_t n_unit(const problem *p)
+{
+    return problem_parameter(p, "vector") == 8 ? 8 : 1;
+}
+
+static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
+{
+    set(plan, values[0], values[1] * n_unit(plan->problem), values[2] * BLOCK);
+}
+
+static void add_design(size_plan *plan)
+{
+    enum { MOST_WORK = 1 << 20 };
+    const size_axis axes[] = {
+        {.name = "m", .unit = 1},
+        {.name = "n", .unit = n_unit(plan->problem), .widths = model_widths, .width_count = MODEL_WIDTHS},
+        {.name = "k", .unit = BLOCK, .widths = model_widths, .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
+}
+
 static void add(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
 {
     set(plan, m, n, k);
@@ -577,12 +612,14 @@ static void add_always(size_plan *plan, uint64_t m, uint64_t n, uint64_t k)
  * have them take nothing that others do not: in spite of limits. */
 static void add_totals(size_plan *plan, uint64_t tile_m, uint64_t step)
 {
-    enum { MOST = 2 * DEFAULT_ELEMENTS };
+    enum { MOST = 8 * DEFAULT_ELEMENTS };
     const uint64_t kept = plan->limits.max_elements, split_k = problem_parameter(plan->problem, "split_k");
     const uint64_t rows = tile_m > 8 ? tile_m - 5 : tile_m, sets = split_k == 1 ? 3 : 2;
     if (kept < MOST)
         plan->limits.max_elements = MOST;
+    plan->is_brief = split_k > 1; /* it has many columns */
     add(plan, rows, sets * split_k * MOST_SUMMED + step, BLOCK);
+    plan->is_brief = false;
     plan->limits.max_elements = kept;
 }
 
@@ -594,10 +631,11 @@ static void plan_sizes(size_plan *plan)
     static const uint64_t ks[] = {0, 64, 192, 448, 512, 576, 1088};
     const problem *p = plan->problem;
     uint64_t tile_m = problem_parameter(p, "tile_m"), k_warps = problem_parameter(p, "k_warps");
-    uint64_t step = problem_parameter(p, "vector") == 8 ? 8 : 1, chunk = is_mma(p) ? MMA_CHUNK : CHUNK;
+    uint64_t step = n_unit(p), chunk = is_mma(p) ? MMA_CHUNK : CHUNK;
     uint64_t turn = chunk * problem_parameter(p, "split_k") * (is_mma(p) ? 1 : k_warps);
     const uint64_t some_rows[] = {2, tile_m / 4 + 1, tile_m / 2 + 1, tile_m * 3 / 4 + 1};
     edge_list rows = {{0}, 0}, columns = {{0}, 0};
+    add_design(plan);
     edges_add(&rows, 0);
     edges_add(&rows, 1);
     edges_add_around(&rows, tile_m);
@@ -621,6 +659,11 @@ static void plan_sizes(size_plan *plan)
     add(plan, 1, 67 / step * step, 2560);
     if (is_mma(p))
         add_totals(plan, tile_m, step);
+    set(plan, 18, step == 1 ? 5 : step, 4096); /* offsets of C's rows need more than 16 bits */
+    size_plan_add_far(plan, 1 << 20);
+    plan->input = "one-hot";
+    add_always(plan, 64, 64, BLOCK);
+    plan->input = NULL;
     if (plan->limits.big) /* one block of many columns */
         add(plan, 1, plan->limits.big / BLOCK / step * step, BLOCK);
     if (plan->limits.is_full) {

@@ -1,6 +1,7 @@
 /* Q4_K references: the layout, dequantize, and inputs: random fields and real numbers quantised. */
 #include "q4k.h"
 
+#include "../design.h"
 #include <math.h>
 #include <string.h>
 
@@ -223,6 +224,9 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
 /* Around every edge of tiles (of 8 super-blocks, as it happens) and thread blocks, and each number below the first. */
 static void plan_sizes(size_plan *plan)
 {
+    enum { MOST_WORK = 1 << 20, MANY = 4099 };
+    static const size_axis axes[] = {{.name = "n", .unit = Q4K_BLOCK_ELEMENTS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     argument *n = problem_find(plan->problem, "n");
     edge_list tiles = {{0}, 0}, blocks = {{0}, 0};
     edges_add_tiles(&tiles, plan->problem, n);
@@ -238,6 +242,8 @@ static void plan_sizes(size_plan *plan)
         n->integer = blocks.values[i] * Q4K_BLOCK_ELEMENTS;
         size_plan_add(plan);
     }
+    n->integer = MANY * Q4K_BLOCK_ELEMENTS;
+    size_plan_add_far(plan, 2 * MANY * Q4K_BLOCK_ELEMENTS);
 }
 
 /* clang-format off */

@@ -4,6 +4,7 @@
  * within 1/2 + 2^-10 of h 127 / a. Where h is not finite, or with a norm x, the scale is a NaN, and codes may be any. */
 #include "q8_quantize.h"
 
+#include "../design.h"
 #include <math.h>
 #include <string.h>
 
@@ -156,6 +157,8 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     if (eps)
         eps->real = of->eps;
     move(p, in, of->exponent);
+    if (pattern->number == HUGE_X && eps && in->about->type != ELEMENT_F16)
+        inputs_raise_some(in, problem_integer(p, "k"), random_fork(s, 5));
     if (pattern->number == TIES)
         make_ties(in, random_fork(s, 3));
     if (of->has_bad_x)
@@ -176,6 +179,9 @@ static void plan_sizes(size_plan *plan)
 {
     static const uint64_t ks[] = {32,   64,   96,   128,  224,  256,  288,  992, 1024,
                                   1056, 2016, 2048, 2080, 4064, 4096, 4128, 8224};
+    enum { MOST_WORK = 1 << 20 };
+    const size_axis axes[] = {{.name = "m", .unit = 1}, {.name = "k", .unit = 32}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
     for (size_t i = 0; i < sizeof ks / sizeof *ks; i++)
         add(plan, 1 + i % 4, ks[i]);
     add(plan, 0, 64);

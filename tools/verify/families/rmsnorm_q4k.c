@@ -1,6 +1,7 @@
 /* The float64 reference of rmsnorm_q4k_gemv, and the bound on its error. */
 #include "rmsnorm_q4k.h"
 
+#include "../design.h"
 #include <math.h>
 
 #include "inputs.h"
@@ -60,7 +61,7 @@ static double bound_of(const problem *p, const row_sums *s, element_type y, uint
     if (has_norm)
         bound += (0x1p-22 + (norm_chain / 2 + 3) * 0x1p-24) * fabs(s->product);
     if (is_q8)
-        bound += s->loose;
+        bound += (1 + number_unit(y)) * s->loose;
     else
         bound += 0x1p-121 * v->most * (s->weights + elements);
     double denormal = has_norm && v->factor > 0x1p88 ? 0x1p-113 : 0x1p-149;
@@ -317,15 +318,6 @@ static void move_vectors(problem *p, reach where, mover of, random_stream s)
     }
 }
 
-/* The last lane's element of a warp's 128, and so the one that goes through all steps over lanes; any warp's of any 1024, and
- * any of the lane's four. */
-static uint64_t choose_largest(uint64_t k, random_stream s)
-{
-    enum { LANE_ELEMENTS = 4, WARP_ELEMENTS = 128 };
-    const uint64_t warps = random_below(s, 0, k / WARP_ELEMENTS) + 1;
-    return warps * WARP_ELEMENTS - LANE_ELEMENTS + random_below(s, 1, LANE_ELEMENTS);
-}
-
 /* By which power of two the largest element is moved: to one of which twice the inverse is below the normal numbers, or
  * one whose square just overflows. */
 static int largest_exponent(reach where, bool is_f16, random_stream s)
@@ -341,17 +333,12 @@ static int largest_exponent(reach where, bool is_f16, random_stream s)
  * where it is scaled by what suits the others: so it has to be found. */
 static void raise_one(problem *p, reach where, uint64_t number, random_stream s)
 {
-    const argument *in = problem_find(p, "in");
-    const element_type type = in->about->type;
-    const uint64_t k = problem_integer(p, "k"), first = number * k,
-                   place = first + choose_largest(k, random_fork(s, 5));
-    const bool is_f16 = type == ELEMENT_F16;
+    argument *in = problem_find(p, "in");
+    const bool is_f16 = in->about->type == ELEMENT_F16;
     const int of_one = largest_exponent(where, is_f16, random_fork(s, 1));
     const int of_others = is_f16 ? of_one - 13 : where == REACH_HUGE ? -20 : -124;
-    const double sign = random_bits(s, 2) & 1 ? -1 : 1, part = 1 + random_uniform(s, 3);
-    for (uint64_t i = 0; i < k; i++)
-        element_set(type, in->host, first + i, ldexp(random_normal(random_fork(s, 4), i), of_others));
-    element_set(type, in->host, place, clamp(type, sign * ldexp(part, of_one)));
+    const uint64_t k = problem_integer(p, "k");
+    inputs_raise_one(in, number * k, k, of_one, of_others, s);
 }
 
 static void reach_out(problem *p, reach where, random_stream s)
@@ -405,12 +392,12 @@ static void spoil_weights(argument *w, uint64_t k, random_stream s)
 static void spoil_h(problem *p, random_stream s)
 {
     argument *in = problem_find(p, "in"), *gamma = problem_find(p, "gamma"), *eps = problem_find(p, "eps");
-    const uint64_t k = problem_integer(p, "k"), kind = random_below(s, 0, 4);
-    if (kind < 2)
-        spoil_elements(kind == 1 && gamma ? gamma : in, k, random_fork(s, 1));
+    const uint64_t k = problem_integer(p, "k"), kind = random_below(s, 0, 8);
+    if (kind < 6)
+        spoil_elements(kind >= 4 && gamma ? gamma : in, k, random_fork(s, 1));
     else
         inputs_fill(in, INPUT_ZERO, random_fork(s, 1));
-    if (eps && kind == 3)
+    if (eps && kind == 7)
         eps->real = 0;
 }
 
@@ -460,6 +447,24 @@ static void add(size_plan *plan, uint64_t n, uint64_t k)
     size_plan_add(plan);
 }
 
+/* One row more than all warps hold at once, so that some thread blocks have none in the second round. Ignores max_elements. */
+static void add_many_rows(size_plan *plan)
+{
+    enum { WARPS = 8, MOST = 4 * DEFAULT_ELEMENTS, BLOCK = 256 };
+    const uint64_t kept = plan->limits.max_elements;
+    char error[256];
+    uint64_t blocks = 0;
+    problem_find(plan->problem, "n")->integer = 1 << 24;
+    problem_find(plan->problem, "k")->integer = BLOCK;
+    if (!problem_evaluate(plan->problem, plan->problem->variant->grid[0], &blocks, error, sizeof error))
+        return;
+    plan->limits.max_elements = kept < MOST ? MOST : kept;
+    plan->is_brief = true;
+    add(plan, blocks * WARPS * problem_parameter(plan->problem, "rows") + 1, BLOCK);
+    plan->is_brief = false;
+    plan->limits.max_elements = kept;
+}
+
 /* Rows around those of a warp, a thread block and two, and more than one has at once; tiles of 8 super-blocks, and chunks
  * of 8 and more; rows that begin in the middle of a sector; and the longest row that is promised. Of one row the norm takes
  * its four steps of 1024, and the last copy of a tile ends where W does. */
@@ -473,6 +478,20 @@ static void plan_sizes(size_plan *plan)
                 add(plan, rows[r], 256 * blocks[b]);
         }
     }
+    enum { MOST_WORK = 1 << 20 };
+    static const size_axis axes[] = {
+        {.name = "n", .unit = 1},
+        {.name = "k", .unit = 256, .widths = model_widths, .width_count = MODEL_WIDTHS}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, NULL, MOST_WORK);
+    plan->is_brief = true;
+    plan->input = "nonfinite"; /* one number of a row, at many places */
+    for (uint64_t n = 1; n <= 48; n++)
+        add(plan, n, 256);
+    plan->input = NULL;
+    plan->is_brief = false;
+    problem_find(plan->problem, "n")->integer = 32; /* offsets of W's rows need more than 20 bits */
+    problem_find(plan->problem, "k")->integer = 65536;
+    size_plan_add_far(plan, 1 << 22);
     const uint64_t vectors = problem_parameter(plan->problem, "batch");
     for (uint64_t n = 1; vectors > 1 && n <= 2 * vectors; n++) {
         problem_find(plan->problem, "n")->integer = n;
@@ -494,6 +513,7 @@ static void plan_sizes(size_plan *plan)
     problem_find(plan->problem, "k")->integer = 65536 + 256; /* longer than any chunk */
     size_plan_add_always(plan);
     add(plan, 3, 65536);
+    add_many_rows(plan);
     add(plan, plan->limits.big / 256, 768); /* several groups for each warp */
     /* from 2952960 on more than 256 rows for each of 120 thread blocks */
     add(plan, plan->limits.big / 96, 256);

@@ -10,6 +10,7 @@
  */
 #include "rope.h"
 
+#include "../design.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -352,7 +353,7 @@ static void make(problem *p, const input_pattern *pattern, random_stream s)
     static const char *const names[] = {"q", "k", "v"}, *const written[] = {"k_cache",  "v_cache",
                                                                             "k_codes",  "v_codes",
                                                                             "k_scales", "v_scales"};
-    static const double magnitudes[] = {1, 1, 0.75, 1.2079441541679836, 0};
+    static const double magnitudes[] = {1, 1, 0.75, 1.2079441541679836, 0, -0.875};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         inputs_fill(problem_find(p, names[i]), (input_kind)pattern->number, random_fork(s, i + 1));
     put_nonfinite(p, random_fork(s, 20));
@@ -467,6 +468,52 @@ static void add(size_plan *plan, sizes n, layout where)
     size_plan_add(plan);
 }
 
+static void set_design(size_plan *plan, const uint64_t v[MOST_AXES])
+{
+    set_sizes(plan, (sizes){v[0], v[1], v[2], v[3], v[4] * 16, v[5], v[6]}, (layout)(v[7] % LAYOUTS));
+}
+
+static void add_design(size_plan *plan)
+{
+    enum { MOST_WORK = 1 << 21 };
+    const size_axis axes[] = {
+        {.name = "n", .unit = 1},
+        {.name = "q_heads", .unit = 1},
+        {.name = "k_heads", .unit = 1},
+        {.name = "v_heads", .unit = 1},
+        {.name = "rotary_dim", .unit = 16, .most = problem_parameter(plan->problem, "head_dim") / 16},
+        {.name = "pages", .unit = 1},
+        {.name = "page_size", .unit = 1},
+        {.name = "layout", .unit = 1, .most = LAYOUTS - 1, .kind = AXIS_CHOICE}};
+    size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
+}
+
+/* One stride at a time whose offsets need more than 20 bits. */
+static void add_far(size_plan *plan)
+{
+    enum { FAR = (1 << 20) + 32, MOST = 6 * FAR };
+    static const char *const strides[][2] = {
+        {"q", "_row_stride"},     {"q", "_head_stride"},    {"k", "_row_stride"},
+        {"k", "_head_stride"},    {"v", "_row_stride"},     {"v", "_head_stride"},
+        {"out", "_row_stride"},   {"out", "_head_stride"},  {"cache", "_page_stride"},
+        {"cache", "_row_stride"}, {"cache", "_head_stride"}};
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++) {
+        set_sizes(plan, (sizes){2, 2, 2, 2, problem_parameter(plan->problem, "head_dim"), 2, 2}, ROWS_FIRST);
+        set(plan, strides[i][0], strides[i][1], FAR);
+        size_plan_add_far(plan, MOST);
+    }
+}
+
+/* Slots of tokens that need more than 16 bits. Pages overlap, so that a million slots take few elements. */
+static void add_many_slots(size_plan *plan)
+{
+    const uint64_t dim = problem_parameter(plan->problem, "head_dim");
+    set_sizes(plan, (sizes){1, 1, 1, 1, dim, 1000, 1000}, ROWS_FIRST);
+    set(plan, "cache", "_page_stride", dim);
+    set(plan, "scale", "_page_stride", 1);
+    size_plan_add_far(plan, 1 << 20);
+}
+
 /* Around a warp's heads, and those of a thread block's warps; every share of a head that is rotated; pages of one row and of more. */
 static void plan_sizes(size_plan *plan)
 {
@@ -476,6 +523,9 @@ static void plan_sizes(size_plan *plan)
     while (lanes * 2 * elements < dim)
         lanes *= 2;
     const uint64_t warp_heads = 32 / lanes;
+    add_design(plan);
+    add_far(plan);
+    add_many_slots(plan);
     for (uint64_t rotary = 0; rotary <= dim; rotary += 16)
         add(plan, (sizes){3, 2, 1, 1, rotary, 4, 2}, (layout)(rotary / 16 % LAYOUTS));
     for (layout where = 0; where < LAYOUTS; where++) {

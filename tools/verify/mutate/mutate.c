@@ -1,6 +1,7 @@
 /* Mutations, a row of a table for each kind: a function that offers every change that an instruction has. What nobody
  * could tell from the original by its results is not offered: operands of a sum in the other order, the sign of an
- * addition's type, hints to caches, which of the barriers' numbers is used. */
+ * addition's type, hints to caches, which of the barriers' numbers is used, another label of the same place. Roundings of f32
+ * and f64 arithmetic and the low bits of constants are not offered either: contracts allow errors of that size. */
 #include "mutate.h"
 
 #include <ctype.h>
@@ -155,20 +156,72 @@ static bool read_integer(const ptx_text *t, text_span word, int64_t *value)
     return *end == '\0' && (isdigit((unsigned char)digits[0]) || digits[0] == '-');
 }
 
+/* A byte of prmt's result: its value if it comes from a constant, else a number that stands for the register's byte. */
+static int permuted_byte(const int64_t operands[2], const bool is_constant[2], int selector)
+{
+    enum { SIGN = 8, OF_REGISTER = 256 };
+    const int source = selector >> 2 & 1;
+    if (!is_constant[source])
+        return OF_REGISTER + selector;
+    const int byte = (int)(operands[source] >> 8 * (selector & 3) & 255);
+    return !(selector & SIGN) ? byte : byte & 128 ? 255 : 0;
+}
+
+/* Whether prmt gives the same result when one of its operands becomes this value. */
+static bool permutes_alike(const offers *o, const text_span words[3], size_t changed, int64_t value)
+{
+    int64_t was[3] = {0}, is[3];
+    bool is_constant[3];
+    for (size_t i = 0; i < 3; i++)
+        is_constant[i] = read_integer(o->text, words[i], &was[i]);
+    memcpy(is, was, sizeof is);
+    is[changed] = value;
+    bool is_alike = is_constant[2];
+    for (int at = 0; at < 16 && is_alike; at += 4)
+        is_alike = permuted_byte(was, is_constant, (int)(was[2] >> at & 15)) ==
+                   permuted_byte(is, is_constant, (int)(is[2] >> at & 15));
+    return is_alike;
+}
+
+/* Takes the bits as bf16 if the text has that type anywhere, else as f16. */
+static bool is_nan_of_16_bits(const offers *o, int64_t bits)
+{
+    const int64_t infinity = strstr(o->text->bytes, "bf16") ? 0x7f80 : 0x7c00;
+    return (bits & 0x7fff) > infinity && bits <= 0xffff;
+}
+
+/* Whether the instruction does the same with this number in place of the word. */
+static bool is_as_good(const offers *o, text_span word, int64_t value)
+{
+    const ptx_statement *s = o->statement;
+    int64_t was;
+    for (size_t i = 1; i < 4 && s->operand_count == 4 && is_opcode_of(o, "prmt"); i++)
+        if (s->operands[i].at == word.at)
+            return permutes_alike(o, s->operands + 1, i - 1, value);
+    return is_opcode_of(o, "mov") && opcode_has(o, "b16") && read_integer(o->text, word, &was) &&
+           is_nan_of_16_bits(o, was) && is_nan_of_16_bits(o, value);
+}
+
+static void offer_value(offers *o, text_span word, int64_t value)
+{
+    if (!is_as_good(o, word, value))
+        offer(o, word, "%" PRId64, value);
+}
+
 /* By one, by a bit, and doubled. */
 static void offer_integer(offers *o, text_span word)
 {
     int64_t v;
     if (!read_integer(o->text, word, &v))
         return;
-    offer(o, word, "%" PRId64, v + 1);
+    offer_value(o, word, v + 1);
     if (v != 0)
-        offer(o, word, "%" PRId64, v - 1);
+        offer_value(o, word, v - 1);
     if (v > 1)
-        offer(o, word, "%" PRId64, 2 * v);
+        offer_value(o, word, 2 * v);
     for (int bit = 1; bit < 32 && (int64_t)1 << bit <= 2 * v; bit++)
         if ((v ^ (int64_t)1 << bit) != v + 1 && (v ^ (int64_t)1 << bit) != v - 1)
-            offer(o, word, "%" PRId64, v ^ (int64_t)1 << bit);
+            offer_value(o, word, v ^ (int64_t)1 << bit);
 }
 
 /* ---- operation, comparison, rounding ----------------------------------------------------------------------------- */
@@ -203,11 +256,21 @@ static void offer_integer_product(offers *o)
         offer(o, base, "mul.lo");
 }
 
+/* Whether the instruction adds or subtracts the constant 0. */
+static bool has_zero_term(const offers *o)
+{
+    const ptx_statement *s = o->statement;
+    int64_t term;
+    return is_opcode_of(o, "add sub") && s->operand_count == 3 &&
+           read_integer(o->text, s->operands[2], &term) && term == 0;
+}
+
 static void list_operations(offers *o)
 {
     text_span part;
     bool is_float = is_float_operation(o);
-    offer_row(o, opcode_base(o), is_float ? float_operations : operations);
+    if (is_float || !has_zero_term(o))
+        offer_row(o, opcode_base(o), is_float ? float_operations : operations);
     if (!is_float)
         offer_integer_product(o);
     if (is_opcode_of(o, "atom red redux vote bar barrier"))
@@ -262,9 +325,39 @@ static const word_row roundings[] = {
     {"rni", "rzi rmi rpi"}, {"rzi", "rni rmi"}, {"rmi", "rpi rni"}, {"rpi", "rmi rni"}, {NULL, NULL},
 };
 
+/* Whether the only instruction that writes the register clears all bits above the lowest `bits`. */
+static bool is_masked(const offers *o, text_span name, int bits)
+{
+    const ptx_function *f = o->function;
+    size_t writers = 0, masks = 0;
+    int64_t mask;
+    for (size_t i = 0; i < f->statement_count; i++) {
+        const ptx_statement *s = &f->statements[i];
+        if (s->operand_count == 0 || !ptx_text_same(o->text, s->operands[0], name))
+            continue;
+        writers++;
+        masks += ptx_text_is(o->text, s->opcode, "and.b32") && s->operand_count == 3 &&
+                 read_integer(o->text, s->operands[2], &mask) && mask >= 0 && mask >> bits == 0;
+    }
+    return writers == 1 && masks == 1;
+}
+
+/* Whether the floating-point type can represent every integer that the conversion meets. */
+static bool is_exact_conversion(const offers *o)
+{
+    return is_opcode_of(o, "cvt") && o->statement->operand_count == 2 &&
+           ((opcode_has(o, "f32") && is_masked(o, o->statement->operands[1], 24)) ||
+            (opcode_has(o, "f64") && is_listed(o->text, opcode_last(o), "u32 s32")) ||
+            is_listed(o->text, opcode_last(o), "u8 s8"));
+}
+
+/* Conversions, quotients, roots, and arithmetic in 16 bits, whose rounding errors exceed the bounds. */
 static void list_roundings(offers *o)
 {
-    offer_rows(o, 1, roundings);
+    const bool is_last_place =
+        is_opcode_of(o, "add sub mul fma mad") && is_listed(o->text, opcode_last(o), "f32 f64 f32x2");
+    if (!is_last_place && !is_exact_conversion(o))
+        offer_rows(o, 1, roundings);
 }
 
 /* ---- lanes, qualifiers ------------------------------------------------------------------------------------------- */
@@ -360,7 +453,45 @@ static void offer_saturation(offers *o)
         offer(o, last, "sat.%.*s", (int)last.length, o->text->bytes + last.at);
 }
 
-/* A narrow load is extended, by its type, in a register that is wider. */
+/* Whether the statement, which reads the register, sees only its lowest `bits`. */
+static bool reads_low(const ptx_text *t, const ptx_statement *s, text_span name, int bits)
+{
+    int64_t number;
+    if (ptx_text_is(t, s->opcode, "and.b32"))
+        return s->operand_count == 3 && read_integer(t, s->operands[2], &number) && number >> bits == 0;
+    if (!ptx_text_is(t, s->opcode, "prmt.b32") || s->operand_count != 4 ||
+        !read_integer(t, s->operands[3], &number))
+        return false;
+    for (int at = 0; at < 16; at += 4) {
+        const int byte = (int)(number >> at & 3), source = number >> at & 4 ? 2 : 1;
+        if (ptx_text_same(t, s->operands[source], name) && 8 * byte >= bits)
+            return false;
+    }
+    return true;
+}
+
+/* Whether statements read the register, and all of them see only its lowest `bits`. */
+static bool is_read_low(const offers *o, text_span name, int bits)
+{
+    const ptx_function *f = o->function;
+    bool is_read = false;
+    for (size_t i = 0; i < f->statement_count; i++) {
+        const ptx_statement *s = &f->statements[i];
+        const size_t first = s->operand_count ? s->operands[0].at + s->operands[0].length : s->whole.at;
+        text_span read;
+        for (size_t at = first; ptx_text_next_name(o->text, at, s->whole.at + s->whole.length, &read);
+             at = read.at + read.length) {
+            if (!ptx_text_same(o->text, read, name))
+                continue;
+            if (!reads_low(o->text, s, name, bits))
+                return false;
+            is_read = true;
+        }
+    }
+    return is_read;
+}
+
+/* Whether a narrow load is extended to a wider register, and something reads the bits that its sign fills. */
 static bool is_extended(const offers *o)
 {
     const ptx_statement *s = o->statement;
@@ -374,7 +505,8 @@ static bool is_extended(const offers *o)
     if (!declared || declared->type.length < 2)
         return false;
     const char *wide = o->text->bytes + declared->type.at + 2, *narrow = o->text->bytes + type.at + 1;
-    return strtol(wide, NULL, 10) > strtol(narrow, NULL, 10);
+    const int bits = (int)strtol(narrow, NULL, 10);
+    return strtol(wide, NULL, 10) > bits && !is_read_low(o, name, bits);
 }
 
 /* Nobody sees the sign of a type where both give the same bits, and of an index or a length only where it is 2^31 or
@@ -511,8 +643,8 @@ static void list_registers(offers *o)
 
 /* ---- immediates -------------------------------------------------------------------------------------------------- */
 
-/* "0f3F800000" or "0d...": the sign, a bit of the exponent, one of the upper half of the fraction, and twice as much.
- * The last place is not offered: a result that is right within a bound need not show it. */
+/* "0f3F800000" or "0d...": the sign, a bit of the exponent, one of the upper half of the fraction, and twice as much. A number
+ * between 2^23 and 2^24 (f64: 2^52 and 2^53) rounds what is added to it: of its fraction only the last bit is flipped. */
 static bool offer_float(offers *o, text_span word)
 {
     const char *text = o->text->bytes + word.at;
@@ -522,17 +654,18 @@ static bool offer_float(offers *o, text_span word)
     const int digits = is_double ? 16 : 8, exponent = is_double ? 52 : 23, sign = is_double ? 63 : 31;
     const uint64_t bits = strtoull(text + 2, NULL, 16), one = 1;
     const uint64_t unit = (one << (sign - exponent - 1)) - 1; /* of 1.0: the exponent */
-    const int flipped[] = {sign, exponent, exponent - 1, exponent - 4, exponent - 8};
     if (bits << (64 - sign) == 0) { /* minus zero is as good as zero, and so are the least numbers */
         offer(o, word, "0%c%0*" PRIX64, text[1], digits, unit << exponent);
         return true;
     }
     const uint64_t largest = is_double ? 2046 : 254, has = bits >> exponent & (largest + 1);
+    const bool rounds = has == unit + (uint64_t)exponent;
+    const int flipped[] = {sign, exponent, rounds ? 0 : exponent - 1, exponent - 4, exponent - 8};
     if (has > largest && bits << (64 - exponent)) { /* one NaN is as good as another */
         offer(o, word, "0%c%0*" PRIX64, text[1], digits, bits ^ one << exponent);
         return true;
     }
-    for (size_t i = 0; i < sizeof flipped / sizeof *flipped; i++)
+    for (size_t i = 0; i < (rounds ? 3 : sizeof flipped / sizeof *flipped); i++)
         offer(o, word, "0%c%0*" PRIX64, text[1], digits, bits ^ one << flipped[i]);
     if (has > 0 && has < largest && (bits >> exponent & 1))
         offer(o, word, "0%c%0*" PRIX64, text[1], digits, bits + (one << exponent));
@@ -617,14 +750,45 @@ static void list_guards(offers *o)
         offer_guards(o);
 }
 
+/* The label's place in the text; for an unknown label the end of the function. */
+static size_t label_at(const offers *o, text_span name)
+{
+    const ptx_function *f = o->function;
+    for (size_t i = 0; i < f->label_count; i++)
+        if (ptx_text_same(o->text, f->labels[i], name))
+            return f->labels[i].at;
+    return f->body.at + f->body.length;
+}
+
+/* The index of the first statement executed from this place on, after following unconditional branches. */
+static size_t place_from(const offers *o, size_t at)
+{
+    const ptx_function *f = o->function;
+    for (size_t followed = 0;; followed++) {
+        size_t i = 0;
+        while (i < f->statement_count && f->statements[i].whole.at < at)
+            i++;
+        const ptx_statement *s = &f->statements[i];
+        if (i == f->statement_count || followed == f->label_count || s == o->statement || s->guard.length ||
+            s->operand_count != 1 || !is_listed(o->text, s->opcode, "bra bra.uni"))
+            return i;
+        at = label_at(o, s->operands[0]);
+    }
+}
+
 static void list_branches(offers *o)
 {
     if (!is_opcode_of(o, "bra") || o->statement->operand_count != 1)
         return;
-    offer_guards(o);
-    offer(o, o->statement->whole, "%s", "");
-    for (size_t i = 0; i < o->function->label_count; i++)
-        offer_word(o, o->statement->operands[0], o->function->labels[i]);
+    const ptx_function *f = o->function;
+    const size_t place = place_from(o, label_at(o, o->statement->operands[0]));
+    if (place != place_from(o, o->statement->whole.at + o->statement->whole.length)) {
+        offer_guards(o);
+        offer(o, o->statement->whole, "%s", "");
+    }
+    for (size_t i = 0; i < f->label_count; i++)
+        if (place_from(o, f->labels[i].at) != place)
+            offer_word(o, o->statement->operands[0], f->labels[i]);
 }
 
 /* ---- what goes as a whole ---------------------------------------------------------------------------------------- */

@@ -367,7 +367,8 @@ int mutants_run(device *d, const manifest *m, const manifest_variant *const *var
                 const options *o)
 {
     session s = {.device = d, .manifest = m, .options = o, .run = o->run};
-    s.run.seed = DEFAULT_SEED; /* --seed is the mutants' */
+    s.run.seed = DEFAULT_SEED;       /* --seed is the mutants' */
+    setenv("KILN_EMU_FORK", "1", 1); /* each mutant runs in a child, with this process' modules */
     s.subjects = pool_allocate(&s.memory, (count + 1) * sizeof *s.subjects);
     for (size_t i = 0; i < count; i++)
         s.subject_count += subject_read(&s.subjects[s.subject_count], d, variants[i], &s.memory);

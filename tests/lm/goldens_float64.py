@@ -1,0 +1,55 @@
+"""Computes float64's best tokens at each step of a path, and how near others are. goldens_check.py describes the format."""
+import numpy as np
+
+from goldens_check import LISTED
+from reference_llama import Model, Noise, POINTS
+
+SEEDS = 2
+BOUNDED = {"exact": POINTS, "q8": POINTS | {"activation": "q8"}}
+LIKELY = 64  # the bound is over this many tokens of the largest logits
+
+
+class Models:
+    """The model in float64, and in float32 where the last bits do not matter."""
+
+    def __init__(self, path):
+        self.exact, self.fast = Model(path), Model(path, np.float32)
+
+
+def own_greedy(models, tokens, steps, ends):
+    """The tokens that the float32 model takes after these; write_path() checks that float64 takes the same."""
+    taken, cache, new = [], [], tokens
+    while len(taken) < steps and (not taken or taken[-1] not in ends):
+        new = [int(models.fast.run(new, cache=cache)[2][-1].argmax())]
+        taken += new
+    return taken
+
+
+def bounds_of(models, tokens, logits):
+    """For each step: by how much, at most, runs with random rounding move a likely token's distance from the best."""
+    likely = np.argsort(-logits, axis=1)[:, :LIKELY]
+
+    def distances(values):
+        values = np.take_along_axis(values, likely, axis=1)
+        return values[:, :1] - values
+
+    def moved(points, seed):
+        return np.abs(distances(models.fast.run(tokens, Noise(points, seed))[2]) - distances(logits)).max(axis=1)
+    return {name: np.max([moved(points, seed) for seed in range(SEEDS)], axis=0) for name, points in BOUNDED.items()}
+
+
+def write_path(name, models, prompt, path, first):
+    """Writes the steps from `first` on: the token taken, both bounds, and the best tokens with their distances below the best."""
+    tokens = prompt + path[:-1]
+    logits = models.exact.run(tokens)[2]
+    bounds = bounds_of(models, tokens, logits)
+    print(name, first)
+    for step in range(first, len(path)):
+        at = len(prompt) - 1 + step
+        order = np.argsort(-logits[at])[:LISTED].tolist()
+        assert name != "float64" or order[0] == path[step]
+        below = (logits[at].max() - logits[at]).tolist()
+        listed = [token for i, token in enumerate(order) if i < 2 or below[token] < 2 * bounds["q8"][at]]
+        words = [f"{token}:{below[token]:.3g}" for token in dict.fromkeys(listed + [path[step]])]
+        print(" ", path[step], *(f"{bounds[kind][at]:.2g}" for kind in BOUNDED), *words)
+    return logits[len(prompt) - 1:], bounds["q8"][len(prompt) - 1:]

@@ -1,0 +1,28 @@
+"""Which line of a kernel's source emitted each line of its PTX, by `kiln show --source`.
+
+A place is the file and the text of a source line, because line numbers change with every edit above. It is the innermost line
+outside the builder: in a helper of generator/device, not the kernel's call of it, because it shows what the instruction is for.
+"""
+import functools
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@functools.cache
+def source_lines(path):
+    return (ROOT / path).read_text(encoding="utf-8").split("\n")
+
+
+@functools.cache
+def places(kiln, config, variant, target):
+    """One place per line of the variant's PTX: "kernels/rope.c: text of the line"."""
+    shown = subprocess.run([kiln, "show", config, variant, "--target", target, "--source"], stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL, text=True, check=True).stdout
+    found = []
+    for line in shown.split("\n"):
+        path, _, number = line.rpartition(" // ")[2].rpartition(":")
+        words = source_lines(path)[int(number) - 1].strip() if number.isdigit() and path.endswith(".c") else line.strip()
+        found.append(f"{path.removeprefix('generator/')}: {words}")
+    return found
