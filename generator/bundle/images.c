@@ -120,6 +120,7 @@ static ptx_fn *build_alike(arena *a, const variant *v, target t, target_range *a
     *alike = (target_range){0, UINT32_MAX};
     const kiln_shape shape = shape_for(v, t, alike);
     ptx_fn *kernel = ptx_new(a, v->entry, t, shape.block);
+    ptx_find_alike(kernel, alike);
     if (shape.blocks_per_multiprocessor)
         ptx_min_blocks(kernel, shape.blocks_per_multiprocessor);
     v->family->emit(kernel, &(kiln_variant){v, t, alike});

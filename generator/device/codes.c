@@ -52,9 +52,9 @@ static ptx_val e4m3_software(ptx_fn *f, ptx_val x)
     return ptx_select(f, ptx_ordered(f, x, x), signed_code, 0x7f000000);
 }
 
-ptx_val codes_e4m3(ptx_fn *f, bool has_sm_89, const ptx_val x[CODES])
+ptx_val codes_e4m3(ptx_fn *f, const ptx_val x[CODES])
 {
-    if (has_sm_89) {
+    if (ptx_has_sm(f, 89)) {
         ptx_val pairs[2];
         pairs[0] = ptx_e4m3x2_from_f32(f, x[0], x[1]);
         pairs[1] = ptx_e4m3x2_from_f32(f, x[2], x[3]);
@@ -141,13 +141,13 @@ static void e4m3_pairs_sm_89(ptx_fn *f, const codes_values *of, ptx_val word, bo
         if (of->type == PTX_F16)
             continue;
         widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, pairs[i]), x);
-        pairs[i] = ptx_as(f, PTX_BF16X2, narrow_pair(f, PTX_BF16, true, x[0], x[1]));
+        pairs[i] = ptx_as(f, PTX_BF16X2, narrow_pair(f, PTX_BF16, x[0], x[1]));
     }
 }
 
 void codes_pairs(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, ptx_val pairs[2])
 {
-    if (of->is_e4m3 && of->has_sm_89) {
+    if (of->is_e4m3 && ptx_has_sm(f, 89)) {
         e4m3_pairs_sm_89(f, of, word, apart, pairs);
         return;
     }
@@ -159,7 +159,7 @@ void codes_pairs(ptx_fn *f, const codes_values *of, ptx_val word, bool apart, pt
 
 void codes_widen(ptx_fn *f, const codes_values *of, ptx_val word, ptx_val x[CODES])
 {
-    const codes_values values = {PTX_F16, of->is_e4m3, of->has_sm_89, 0};
+    const codes_values values = {PTX_F16, of->is_e4m3, 0};
     ptx_val pairs[2];
     codes_pairs(f, &values, word, false, pairs);
     for (int i = 0; i < 2; i++)

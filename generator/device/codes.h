@@ -22,7 +22,7 @@ ptx_val small_float_code(ptx_fn *f, const small_float *of, ptx_val rounded);
 enum { CODES = 4 }; /* of a word, U32, the first in its lowest byte */
 
 /* Rounded to nearest even; at most 448 in magnitude; a NaN is 0x7f. The same on all targets. */
-ptx_val codes_e4m3(ptx_fn *f, bool has_sm_89, const ptx_val x[CODES]);
+ptx_val codes_e4m3(ptx_fn *f, const ptx_val x[CODES]);
 
 /* Rounded to nearest even, from -128 to 127; a NaN is 0. */
 ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES]);
@@ -30,9 +30,8 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES]);
 /* Codes as F16 or, from sm_80 on, BF16. */
 typedef struct codes_values {
     ptx_type type;
-    bool is_e4m3;   /* else signed bytes */
-    bool has_sm_89; /* of e4m3 */
-    uint32_t down;  /* signed bytes in F16: the values are divided by 2^down, at most 8 */
+    bool is_e4m3;  /* else signed bytes */
+    uint32_t down; /* signed bytes in F16: the values are divided by 2^down, at most 8 */
 } codes_values;
 
 /* The values of a word's codes, exactly; a NaN is a NaN. `pairs` get codes 0 and 1, and 2 and 3; or, `apart`, 0 and 2, and 1

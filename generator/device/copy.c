@@ -3,12 +3,17 @@
 #include "shared.h"
 #include "tail.h"
 
-void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints)
+void copy_unit_now(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints)
 {
-    if (!has_sm_80) {
-        ptx_val words[4];
-        tail_load(f, PTX_U32, 4, words, from, in_bounds, hints);
-        ptx_store_vec(f, 4, to, words, PTX_PLAIN);
+    ptx_val words[4];
+    tail_load(f, PTX_U32, 4, words, from, in_bounds, hints);
+    ptx_store_vec(f, 4, to, words, PTX_PLAIN);
+}
+
+void copy_unit(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints)
+{
+    if (!ptx_has_sm(f, 80)) {
+        copy_unit_now(f, to, from, in_bounds, hints);
     } else if (in_bounds) {
         ptx_val bytes = ptx_select(f, *in_bounds, ptx_u32(UNIT_BYTES), 0);
         ptx_cp_async_zfill(f, to, from, UNIT_BYTES, bytes, PTX_CG);
@@ -17,9 +22,9 @@ void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_va
     }
 }
 
-void copy_word(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds)
+void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds)
 {
-    if (has_sm_80) {
+    if (ptx_has_sm(f, 80)) {
         ptx_cp_async_zfill(f, to, from, 4, ptx_select(f, *in_bounds, ptx_u32(4), 0), PTX_CA);
         return;
     }
@@ -28,15 +33,15 @@ void copy_word(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_va
     ptx_store(f, to, word);
 }
 
-void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left)
+void copy_cut(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left)
 {
-    if (has_sm_80) {
+    if (ptx_has_sm(f, 80)) {
         ptx_val some = ptx_min(f, ptx_max(f, left, 0), UNIT_BYTES);
         ptx_cp_async_zfill(f, to, from, UNIT_BYTES, ptx_as(f, PTX_U32, some), PTX_CG);
         return;
     }
     PTX_IF (f, ptx_ge(f, left, UNIT_BYTES)) {
-        copy_unit(f, has_sm_80, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
+        copy_unit(f, to, from, NULL, PTX_NC | PTX_NO_ALLOCATE);
     }
     PTX_ELSE (f) {
         /* Fewer than 16 bytes, and zeros behind them. */
@@ -49,14 +54,14 @@ void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left)
     }
 }
 
-void copy_commit(ptx_fn *f, bool has_sm_80)
+void copy_commit(ptx_fn *f)
 {
-    if (has_sm_80)
+    if (ptx_has_sm(f, 80))
         ptx_cp_async_commit(f);
 }
 
-void copy_wait(ptx_fn *f, bool has_sm_80, uint32_t pending)
+void copy_wait(ptx_fn *f, uint32_t pending)
 {
-    if (has_sm_80)
+    if (ptx_has_sm(f, 80))
         ptx_cp_async_wait(f, pending);
 }

@@ -6,18 +6,21 @@
 
 /* Copies 16 bytes, or zeros where they are out of bounds; the pointers' elements are U32. A null `in_bounds` is always true.
  * `hints` are of a load into registers. */
-void copy_unit(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
+void copy_unit(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
 
-/* The same of 4 bytes. */
-void copy_word(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, const ptx_val *in_bounds);
+/* The same through registers on every target. */
+void copy_unit_now(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds, int hints);
+
+/* The same of 4 bytes, in the background where it can be. */
+void copy_word(ptx_fn *f, ptx_val to, ptx_val from, const ptx_val *in_bounds);
 
 /* Copies as many of 16 bytes as are in bounds, `left`, an S32: all, some, or, if it is not positive, none; zeros for the
  * others. Below sm_80 it branches. */
-void copy_cut(ptx_fn *f, bool has_sm_80, ptx_val to, ptx_val from, ptx_val left);
+void copy_cut(ptx_fn *f, ptx_val to, ptx_val from, ptx_val left);
 
 /* Below sm_80 these emit nothing. Ends a group of copies; waits until at most `pending` of this thread's groups are on their
  * way. A barrier must follow before other threads read them. */
-void copy_commit(ptx_fn *f, bool has_sm_80);
-void copy_wait(ptx_fn *f, bool has_sm_80, uint32_t pending);
+void copy_commit(ptx_fn *f);
+void copy_wait(ptx_fn *f, uint32_t pending);
 
 #endif

@@ -710,8 +710,8 @@ static void scale_codes(ptx_fn *f, const weight_format *w, ptx_val quad, ptx_val
     }
 }
 
-void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, bool has_sm_80, ptx_val quad,
-                    ptx_val scale, ptx_val minimum, ptx_val pairs[2])
+void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val scale,
+                    ptx_val minimum, ptx_val pairs[2])
 {
     ptx_val x[4];
     if (!w->is_signed && !w->has_minimum && w->decoder != &decode_mxfp4) {
@@ -722,7 +722,7 @@ void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, bool has_s
             x[i] = w->has_minimum ? ptx_fma(f, x[i], scale, minimum) : ptx_mul(f, x[i], scale);
     }
     for (uint32_t i = 0; i < 2; i++)
-        pairs[i] = ptx_as(f, PTX_B32, narrow_pair(f, type, has_sm_80, x[2 * i], x[2 * i + 1]));
+        pairs[i] = ptx_as(f, PTX_B32, narrow_pair(f, type, x[2 * i], x[2 * i + 1]));
 }
 
 void format_half_weights(ptx_fn *f, const weight_format *w, ptx_val quad, uint32_t lift, ptx_val scale,

@@ -145,8 +145,8 @@ void format_denormals(ptx_fn *f, ptx_val quad, ptx_val x[4]);
 void format_pairs(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val pairs[2]);
 
 /* scale * (code - offset) + minimum of the quad's elements, in F32 and then rounded to pairs of F16 or BF16, as above. */
-void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, bool has_sm_80, ptx_val quad,
-                    ptx_val scale, ptx_val minimum, ptx_val pairs[2]);
+void format_weights(ptx_fn *f, const weight_format *w, ptx_type type, ptx_val quad, ptx_val scale,
+                    ptx_val minimum, ptx_val pairs[2]);
 
 /* The same in F16, by arithmetic on pairs: scale and minimum are F16X2 of two equal halves, the codes `lift` bits up in their
  * bytes. The result alone is rounded. */

@@ -13,9 +13,9 @@ static ptx_val narrow_to_bf16(ptx_fn *f, ptx_val x)
     return ptx_select(f, is_number, rounded, 0x7fff0000);
 }
 
-void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val *x, ptx_val *at)
+void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, ptx_val *x, ptx_val *at)
 {
-    if (type == PTX_BF16 && !has_sm_80) {
+    if (type == PTX_BF16 && !ptx_has_sm(f, 80)) {
         *x = ptx_shr(f, narrow_to_bf16(f, *x), 16);
         *at = ptx_cast_ptr(f, *at, PTX_U16);
     } else if (type != wide) {
@@ -23,19 +23,18 @@ void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_v
     }
 }
 
-void narrow_store_where(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val at, ptx_val x,
-                        ptx_val in_bounds)
+void narrow_store_where(ptx_fn *f, ptx_type type, ptx_type wide, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
-    narrow_value(f, type, wide, has_sm_80, &x, &at);
+    narrow_value(f, type, wide, &x, &at);
     PTX_WHEN (f, in_bounds) {
         ptx_store(f, at, x);
     }
 }
 
-ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high)
+ptx_val narrow_pair(ptx_fn *f, ptx_type type, ptx_val low, ptx_val high)
 {
     bool is_bf16 = type == PTX_BF16;
-    if (has_sm_80)
+    if (ptx_has_sm(f, 80))
         return ptx_as(f, PTX_U32, ptx_cvt_pair(f, is_bf16 ? PTX_BF16X2 : PTX_F16X2, low, high));
     if (is_bf16) {
         ptx_val upper[2];
@@ -49,8 +48,7 @@ ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_v
     return ptx_pack(f, PTX_U32, 2, halves);
 }
 
-void narrow_store(ptx_fn *f, ptx_type type, bool has_sm_80, uint32_t count, ptx_val at, const ptx_val x[],
-                  int hints)
+void narrow_store(ptx_fn *f, ptx_type type, uint32_t count, ptx_val at, const ptx_val x[], int hints)
 {
     ptx_val words[4];
     if (type != PTX_F16 && type != PTX_BF16) {
@@ -58,7 +56,7 @@ void narrow_store(ptx_fn *f, ptx_type type, bool has_sm_80, uint32_t count, ptx_
         return;
     }
     for (uint32_t i = 0; i < count; i += 2)
-        words[i / 2] = narrow_pair(f, type, has_sm_80, x[i], x[count == 1 ? i : i + 1]);
+        words[i / 2] = narrow_pair(f, type, x[i], x[count == 1 ? i : i + 1]);
     if (count == 1)
         ptx_store_hint(f, ptx_cast_ptr(f, at, PTX_U16), words[0], hints);
     else

@@ -5,18 +5,16 @@
 #include <kiln/author/ptx.h>
 
 /* Before a store of one element: makes *x, of type `wide`, the value, and has *at take it. */
-void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val *x, ptx_val *at);
+void narrow_value(ptx_fn *f, ptx_type type, ptx_type wide, ptx_val *x, ptx_val *at);
 
 /* Stores an element, of type `wide`, where it is in bounds. */
-void narrow_store_where(ptx_fn *f, ptx_type type, ptx_type wide, bool has_sm_80, ptx_val at, ptx_val x,
-                        ptx_val in_bounds);
+void narrow_store_where(ptx_fn *f, ptx_type type, ptx_type wide, ptx_val at, ptx_val x, ptx_val in_bounds);
 
 /* Two f32 to two F16 or BF16 as a word of memory, U32, the first in its lower half. */
-ptx_val narrow_pair(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val low, ptx_val high);
+ptx_val narrow_pair(ptx_fn *f, ptx_type type, ptx_val low, ptx_val high);
 
 /* Stores `count` neighbouring elements, from F32 where the type is F16 or BF16. */
-void narrow_store(ptx_fn *f, ptx_type type, bool has_sm_80, uint32_t count, ptx_val at, const ptx_val x[],
-                  int hints);
+void narrow_store(ptx_fn *f, ptx_type type, uint32_t count, ptx_val at, const ptx_val x[], int hints);
 
 /* The two F16 or BF16 of a word of memory as F32. */
 void widen_pair(ptx_fn *f, ptx_type type, ptx_val word, ptx_val x[2]);

@@ -74,14 +74,13 @@ static void copy_row(row_ring *r, ptx_val from, ptx_val to, bool is_last)
     for (uint32_t byte = 0; byte < UNIT_BYTES * r->of.pieces; byte += step) {
         ptx_val piece = ptx_at_bytes(f, p.from, byte), piece_to = shared_at(f, PTX_U32, to, byte);
         if (is_inner(r, byte) && !is_last) {
-            copy_unit(f, r->has_sm_80, piece_to, piece, NULL, hints);
+            copy_unit(f, piece_to, piece, NULL, hints);
             continue;
         }
         ptx_val in_row = is_last ? ptx_sub(f, p.left, byte) : p.left;
         ptx_val has_bytes = byte == 0 ? ptx_lt(f, p.before, UNIT_BYTES) : ptx_gt(f, p.reach, byte);
         PTX_IF (f, has_bytes) {
-            is_last ? copy_cut(f, r->has_sm_80, piece_to, piece, in_row)
-                    : copy_unit(f, r->has_sm_80, piece_to, piece, NULL, hints);
+            is_last ? copy_cut(f, piece_to, piece, in_row) : copy_unit(f, piece_to, piece, NULL, hints);
         }
     }
 }
@@ -99,7 +98,7 @@ static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
         ptx_side_loop(f);
         ptx_val piece = ptx_at(f, ptx_cast_ptr(f, p.from, PTX_U8), byte);
         ptx_val piece_to = ptx_add(f, to, ptx_as(f, PTX_U32, byte));
-        copy_cut(f, r->has_sm_80, shared_at(f, PTX_U32, piece_to, 0), ptx_cast_ptr(f, piece, PTX_U32),
+        copy_cut(f, shared_at(f, PTX_U32, piece_to, 0), ptx_cast_ptr(f, piece, PTX_U32),
                  ptx_sub(f, p.left, byte));
     }
 }

@@ -22,7 +22,6 @@ row_ring_shape row_ring_stage(uint32_t bytes);
 /* The user sets the members down to `from`. */
 typedef struct row_ring {
     ptx_fn *f;
-    bool has_sm_80;
     row_ring_shape of;
     uint32_t lanes;                     /* that copy a row together; 0: ROW_RING_LANES */
     bool is_lean;                       /* a loop copies the rows' last stage: less code */

@@ -8,11 +8,11 @@ ptx_mma_shape tensor_shape(ptx_type type, bool is_deep)
     return shapes[type == PTX_BF16][is_deep];
 }
 
-void tensor_multiply(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val d[4], const ptx_val a[4],
-                     const ptx_val b[2], const ptx_val c[4])
+void tensor_multiply(ptx_fn *f, ptx_type type, ptx_val d[4], const ptx_val a[4], const ptx_val b[2],
+                     const ptx_val c[4])
 {
     ptx_val half[4], *first = d == c ? d : half;
-    if (has_sm_80) {
+    if (ptx_has_sm(f, 80)) {
         ptx_mma(f, tensor_shape(type, true), d, a, b, c);
         return;
     }
@@ -20,12 +20,12 @@ void tensor_multiply(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val d[4], con
     ptx_mma(f, tensor_shape(type, false), d, a + 2, b + 1, first);
 }
 
-void tensor_multiply_bytes(ptx_fn *f, bool is_signed, bool has_sm_80, uint32_t count, ptx_val d[4],
-                           const ptx_val a[4], const ptx_val b[2], const ptx_val c[4])
+void tensor_multiply_bytes(ptx_fn *f, bool is_signed, uint32_t count, ptx_val d[4], const ptx_val a[4],
+                           const ptx_val b[2], const ptx_val c[4])
 {
     static const ptx_mma_shape shapes[2][2] = {{PTX_MMA_M16N8K16_U8S8_S32, PTX_MMA_M16N8K32_U8S8_S32},
                                                {PTX_MMA_M16N8K16_S8_S32, PTX_MMA_M16N8K32_S8_S32}};
-    if (has_sm_80) {
+    if (ptx_has_sm(f, 80)) {
         ptx_mma(f, shapes[is_signed][count - 1], d, a, b, c);
         return;
     }

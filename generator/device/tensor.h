@@ -9,12 +9,12 @@
 ptx_mma_shape tensor_shape(ptx_type type, bool is_deep);
 
 /* d = a * b + c, 16 along the sum: one product from sm_80 on, below it two. d may be c itself, of variables. */
-void tensor_multiply(ptx_fn *f, ptx_type type, bool has_sm_80, ptx_val d[4], const ptx_val a[4],
-                     const ptx_val b[2], const ptx_val c[4]);
+void tensor_multiply(ptx_fn *f, ptx_type type, ptx_val d[4], const ptx_val a[4], const ptx_val b[2],
+                     const ptx_val c[4]);
 
 /* The same of bytes, those of b signed, those of a as said, with exact sums in S32: 16 along the sum for each register of b, of
  * which there are `count`, 1 or 2. One product from sm_80 on, below it two for each register. */
-void tensor_multiply_bytes(ptx_fn *f, bool is_signed, bool has_sm_80, uint32_t count, ptx_val d[4],
-                           const ptx_val a[4], const ptx_val b[2], const ptx_val c[4]);
+void tensor_multiply_bytes(ptx_fn *f, bool is_signed, uint32_t count, ptx_val d[4], const ptx_val a[4],
+                           const ptx_val b[2], const ptx_val c[4]);
 
 #endif

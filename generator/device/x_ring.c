@@ -74,7 +74,7 @@ void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset)
     ptx_val from = ptx_mad_wide(f, element, 2, x->from), to = ptx_add(f, x->to, offset);
     for (uint32_t i = 0; i < x->rows / step; i++) {
         ptx_val row = i == 0 ? from : ptx_mad_wide(f, ptx_min(f, x->rows_left, i), x->row_bytes, from);
-        copy_unit(f, x->has_sm_80, shared_at(f, PTX_U32, to, i * step * X_RING_ROW_BYTES),
+        copy_unit(f, shared_at(f, PTX_U32, to, i * step * X_RING_ROW_BYTES),
                   ptx_pointer(f, PTX_GLOBAL, PTX_U32, row), &in_bounds, PTX_NC);
     }
 }
@@ -110,8 +110,7 @@ static void multiply_rows(x_ring *x, const ptx_val at[2], uint32_t first, uint32
     for (uint32_t run = 0; run < 2; run++)
         for (uint32_t i = 0; i < count * X_RING_TILES; i++) {
             ptx_val *to = sum[i / X_RING_TILES][i % X_RING_TILES];
-            tensor_multiply(x->f, x->type, x->has_sm_80, to, w[i % X_RING_TILES][run],
-                            rows[i / X_RING_TILES][run], to);
+            tensor_multiply(x->f, x->type, to, w[i % X_RING_TILES][run], rows[i / X_RING_TILES][run], to);
         }
 }
 

@@ -28,7 +28,6 @@ enum {
 typedef struct x_ring {
     ptx_fn *f;
     ptx_type type;
-    bool has_sm_80;
     uint32_t rows, threads; /* a multiple of 64 threads */
     uint32_t run_step;      /* elements from one run to the next, 16 or more */
     bool is_wide, is_woven;

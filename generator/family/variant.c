@@ -107,11 +107,5 @@ void kiln_number(kiln_shape *s, const kiln_variant *v, const char *name, uint64_
 
 bool kiln_has_sm(const kiln_variant *v, uint32_t sm)
 {
-    const bool has = v->target.sm >= sm;
-    target_range *alike = v->alike;
-    if (alike && has && sm > alike->from)
-        alike->from = sm;
-    if (alike && !has && sm < alike->below)
-        alike->below = sm;
-    return has;
+    return target_has(v->target, sm, v->alike);
 }

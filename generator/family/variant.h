@@ -16,11 +16,6 @@ typedef struct param_value {
 
 typedef struct external_kernel external_kernel; /* external/external.h */
 
-/* Targets of which kiln_has_sm said the same: those from `from` to below `below`. */
-typedef struct target_range {
-    uint32_t from, below;
-} target_range;
-
 /* Of the images for targets from this one on. */
 typedef struct blocks_step {
     uint32_t from_sm, blocks;

@@ -308,7 +308,6 @@ static attention geometry(ptx_fn *f, const kiln_variant *v)
     attention a = {.f = f,
                    .type = kiln_type(v, "type"),
                    .has_sm_80 = kiln_has_sm(v, 80),
-                   .has_sm_89 = kiln_has_sm(v, 89),
                    .head_dim = kiln_int(v, "head_dim"),
                    .head_dim_v = kiln_int(v, kiln_int(v, "head_dim_v") ? "head_dim_v" : "head_dim"),
                    .tile_q = kiln_int(v, "tile_q"),

@@ -47,7 +47,7 @@ typedef struct attention {
     ptx_type type, wide;           /* of Q, K, V and O; of scores and sums: F64 if Q is, else F32 */
     uint32_t head_dim, head_dim_v; /* of Q and K; of V and O */
     uint32_t tile_q, tile_k, split_k;
-    bool has_sm_80, has_sm_89, is_causal, pack_gqa;
+    bool has_sm_80, is_causal, pack_gqa;
     attention_layout layout;
     attention_kv kv;
 

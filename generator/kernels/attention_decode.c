@@ -75,14 +75,14 @@ static void copy_stage(decode *d, ptx_val counted, uint32_t count, ptx_val to)
     }
     if (count % 2 == 1)
         attention_lay_out_next(&d->m.pages, tile);
-    copy_commit(f, a->has_sm_80);
+    copy_commit(f);
 }
 
 /* Waits for the next stage, and has the one before it, which all lanes have read, filled again. */
 static void next_stage(decode *d, ptx_val counted, uint32_t is_v)
 {
     ptx_fn *f = d->m.f;
-    copy_wait(f, d->m.a.has_sm_80, d->stages - 2);
+    copy_wait(f, d->stages - 2);
     ptx_warp_barrier(f);
     copy_stage(d, counted, d->stages - 1 + is_v, d->free_stage);
 }
@@ -117,7 +117,7 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     ptx_fn *f = d->m.f;
     attention_mma *m = &d->m;
     const attention *a = &m->a;
-    const attention_copier by_all = {a, WARPS * WARP_LANES, 2, a->has_sm_80, tid};
+    const attention_copier by_all = {a, WARPS * WARP_LANES, 2, ptx_has_sm(f, 80), tid};
     const uint32_t ring_bytes = d->stages * d->stage_bytes;
     m->lane = ptx_laneid(f);
     m->warp = ptx_u32(0);
@@ -126,7 +126,7 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     ptx_val rings = ptx_add(f, shared, d->q_bytes);
     ptx_val ring = ptx_mad(f, d->warp, ring_bytes, rings);
     attention_panel q = attention_init_panel(&by_all, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
-    d->copier = (attention_copier){a, WARP_LANES, 2, a->has_sm_80, m->lane};
+    d->copier = (attention_copier){a, WARP_LANES, 2, ptx_has_sm(f, 80), m->lane};
     d->rows[0] = attention_init_panel(&d->copier, a->k, WARP_KEYS, a->head_dim, ring, m->k_lines);
     d->rows[1] = attention_init_panel(&d->copier, a->v, WARP_KEYS, a->head_dim_v, ring, m->v_lines);
     attention_mma_init_lane(m, shared, ring);
@@ -137,7 +137,7 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
         d->scales = ptx_add(f, ring, m->scales_start);
     m->pages = attention_init_pages(&m->a, WARP_OCTETS);
     attention_copy_rows(&q, a->first, a->q_end, ptx_u32(0));
-    copy_commit(f, a->has_sm_80);
+    copy_commit(f);
     ptx_val first = ptx_add(f, a->first_key, d->ahead);
     for (uint32_t i = 0; i < d->stages - 1; i++) {
         if (a->layout == ATTENTION_PAGED && i > 0)
@@ -146,7 +146,7 @@ static void init_copies(decode *d, ptx_val shared, ptx_val tid)
     }
     d->stage = ptx_var(f, ptx_u32(0));
     d->free_stage = ptx_var(f, ptx_u32((d->stages - 1) * d->stage_bytes));
-    copy_wait(f, a->has_sm_80, d->stages - 1);
+    copy_wait(f, d->stages - 1);
     ptx_barrier(f);
     attention_mma_hold_q(m);
 }

@@ -44,14 +44,14 @@ static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, p
     ptx_fn *f = m->f;
     const ptx_val b[2] = {low, high}, zeros[4] = {m->zero, m->zero, m->zero, m->zero};
     if (!starts) {
-        tensor_multiply(f, m->a.type, m->a.has_sm_80, sums, a, b, sums);
+        tensor_multiply(f, m->a.type, sums, a, b, sums);
         return;
     }
     ptx_val first[4];
-    ptx_mma(f, tensor_shape(m->a.type, m->a.has_sm_80), first, a, b, zeros);
+    ptx_mma(f, tensor_shape(m->a.type, ptx_has_sm(f, 80)), first, a, b, zeros);
     for (int i = 0; i < 4; i++)
         sums[i] = ptx_var(f, first[i]);
-    if (!m->a.has_sm_80)
+    if (!ptx_has_sm(f, 80))
         ptx_mma_to(f, tensor_shape(m->a.type, false), sums, a + 2, b + 1);
 }
 
@@ -284,7 +284,7 @@ static void weigh_row(mma *m, uint32_t b, uint32_t r)
                 pair[i] = ptx_mul(m->f, pair[i], scales[i]);
             }
         }
-        ptx_val word = narrow_pair(f, m->a.type, m->a.has_sm_80, pair[0], pair[1]);
+        ptx_val word = narrow_pair(f, m->a.type, pair[0], pair[1]);
         m->weight[b][2 * o + r] = ptx_as(f, pairs, word);
     }
 }
@@ -311,7 +311,7 @@ void attention_mma_weigh(mma *m, ptx_val key)
 
 static void wait_for_copies(mma *m)
 {
-    if (m->a.has_sm_80)
+    if (ptx_has_sm(m->f, 80))
         ptx_cp_async_wait_all(m->f);
     ptx_barrier(m->f);
 }
@@ -365,7 +365,7 @@ static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
         for (uint32_t n = 0; n < m->fragments; n++) {
             ptx_val low = ptx_mul(f, sum_of(m, b, r, 2 * n), share);
             ptx_val high = ptx_mul(f, sum_of(m, b, r, 2 * n + 1), share);
-            words[n % 2] = narrow_pair(f, m->a.type, m->a.has_sm_80, low, high);
+            words[n % 2] = narrow_pair(f, m->a.type, low, high);
             uint32_t byte =
                 attention_unit_bytes(m->out_lines, n - n % 2) + (2 * b + r) * octet_bytes(m->out_lines);
             if (!m->has_codes)
@@ -566,7 +566,7 @@ static void init_copies(mma *m, ptx_val shared, ptx_val tid)
     m->lane = ptx_laneid(f);
     m->warp = ptx_warpid_x(f);
     m->shared = shared;
-    m->copier = (attention_copier){a, m->threads, 2, a->has_sm_80, tid};
+    m->copier = (attention_copier){a, m->threads, 2, ptx_has_sm(f, 80), tid};
     attention_panel q = attention_init_panel(&m->copier, a->q, a->tile_q, a->head_dim, shared, m->q_lines);
     m->k = attention_init_panel(&m->copier, a->k, a->tile_k, a->head_dim, shared, m->k_lines);
     m->v = attention_init_panel(&m->copier, a->v, a->tile_k, a->head_dim_v, shared, m->v_lines);
@@ -607,7 +607,7 @@ void attention_mma_add_tiles(mma *m, const ptx_val *ahead, void (*add)(void *of,
         sums[b] = (attention_sums){m->row[b], m->sum[b]};
     attention_total total = attention_init_total(a, sums, m->blocks, m->fragments);
     attention_add_tiles(&total, 1, ATTENTION_CHUNK / m->keys * a->tile_k, ahead, add, of);
-    if (a->has_sm_80)
+    if (ptx_has_sm(f, 80))
         ptx_cp_async_wait_all(f);
     for (uint32_t i = 0; i < 2 * m->blocks; i++) {
         softmax_row *row = &m->row[i / 2][i % 2];

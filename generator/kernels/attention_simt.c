@@ -261,10 +261,10 @@ static void store_row(simt *s, uint32_t r, ptx_val row)
                 x[e] = ptx_mul(f, s->sum[r][i * s->vector + e], share);
             ptx_val at = ptx_at(f, line, column);
             if ((i + 1) * GROUP_LANES * s->vector <= a->head_dim) {
-                narrow_store(f, a->type, a->has_sm_80, s->vector, at, x, PTX_PLAIN);
+                narrow_store(f, a->type, s->vector, at, x, PTX_PLAIN);
             } else {
                 PTX_IF (f, ptx_lt(f, column, a->head_dim)) {
-                    narrow_store(f, a->type, a->has_sm_80, s->vector, at, x, PTX_PLAIN);
+                    narrow_store(f, a->type, s->vector, at, x, PTX_PLAIN);
                 }
             }
         }

@@ -173,7 +173,7 @@ static void store_out(const attention *a, joined *j, ptx_val lane, bool is_start
             ptx_val x[4], to = ptx_at(f, j->out, c[i].first);
             for (uint32_t e = 0; e < vector_of(a); e++)
                 x[e] = ptx_mul(f, c[i].sums[e], j->share);
-            narrow_store(f, a->type, a->has_sm_80, vector_of(a), to, x, PTX_PLAIN);
+            narrow_store(f, a->type, vector_of(a), to, x, PTX_PLAIN);
         }
     }
 }

@@ -227,7 +227,7 @@ static uint32_t down(const attention *a, bool is_v)
 
 codes_values attention_codes_of(const attention *a, ptx_type type, bool is_v)
 {
-    return (codes_values){type, a->kv == ATTENTION_E4M3, a->has_sm_89, down(a, is_v)};
+    return (codes_values){type, a->kv == ATTENTION_E4M3, down(a, is_v)};
 }
 
 ptx_val attention_head_scale(const attention *a, ptx_val scales)

@@ -76,7 +76,7 @@ static void multiply_scores(wide *w)
         for (uint32_t o = 0; o < w->octets; o++) {
             ptx_val first[4];
             if (step > 0) {
-                tensor_multiply(f, w->a.type, true, w->score[o], q, &k[2 * o], w->score[o]);
+                tensor_multiply(f, w->a.type, w->score[o], q, &k[2 * o], w->score[o]);
                 continue;
             }
             ptx_mma(f, tensor_shape(w->a.type, true), first, q, &k[2 * o], zeros);
@@ -101,8 +101,8 @@ static void multiply_values(wide *w)
             uint32_t byte = step * 16 * w->v_lines.row_bytes + attention_unit_bytes(w->v_lines, n);
             ptx_ldmatrix_trans(f, 4, v, shared_at(f, w->a.type, w->v_at, byte));
             for (uint32_t b = 0; b < w->blocks; b++) {
-                tensor_multiply(f, w->a.type, true, w->sum[b][n], weight[b], &v[0], w->sum[b][n]);
-                tensor_multiply(f, w->a.type, true, w->sum[b][n + 1], weight[b], &v[2], w->sum[b][n + 1]);
+                tensor_multiply(f, w->a.type, w->sum[b][n], weight[b], &v[0], w->sum[b][n]);
+                tensor_multiply(f, w->a.type, w->sum[b][n + 1], weight[b], &v[2], w->sum[b][n + 1]);
             }
         }
     }
@@ -202,7 +202,7 @@ static void weigh_rows(wide *w)
                 pair[i] = softmax_exp2(f, w->a.wide, x);
                 ptx_add_to(f, w->own[r].sum, pair[i]);
             }
-            ptx_val word = narrow_pair(f, w->a.type, true, pair[0], pair[1]);
+            ptx_val word = narrow_pair(f, w->a.type, pair[0], pair[1]);
             ptx_store(f,
                       shared_at(f, PTX_U32, w->weight_to[o],
                                 w->weight_lines.start + r * 8 * w->weight_lines.row_bytes),
@@ -312,7 +312,7 @@ static void stage_rows(wide *w)
             uint32_t byte = 8 * i * w->out_lines.row_bytes + attention_unit_bytes(w->out_lines, n - n % 2);
             const ptx_val *sum = &w->sum[i / 2][n][i % 2 * 2];
             ptx_val low = ptx_mul(f, sum[0], share), high = ptx_mul(f, sum[1], share);
-            ptx_val word = narrow_pair(f, w->a.type, true, low, high);
+            ptx_val word = narrow_pair(f, w->a.type, low, high);
             ptx_store(f, shared_at(f, PTX_U32, at[n % 2], byte), word);
         }
     }

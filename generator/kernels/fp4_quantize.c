@@ -30,7 +30,7 @@ enum {
 typedef struct quantizer {
     ptx_fn *f;
     ptx_type type;
-    bool has_sm_80, is_mx, is_tiled, is_hardware;
+    bool is_mx, is_tiled, is_hardware;
     uint32_t block;    /* elements */
     uint32_t elements; /* of a lane's load */
     uint32_t lanes;    /* that share a block; and loads of a round */
@@ -55,7 +55,6 @@ static quantizer init(ptx_fn *f, const kiln_variant *v)
 {
     quantizer q = {.f = f,
                    .type = kiln_type(v, "type"),
-                   .has_sm_80 = kiln_has_sm(v, 80),
                    .is_mx = kiln_is(v, "format", "mxfp4"),
                    .is_tiled = kiln_is(v, "scale_layout", "tiles_128x4"),
                    .is_hardware = kiln_is(v, "encode", "hardware")};
@@ -176,7 +175,7 @@ static ptx_val largest(quantizer *q, const ptx_val raw[4])
     ptx_fn *f = q->f;
     ptx_val x[MOST_ELEMENTS];
     uint32_t count = q->elements;
-    if (q->type == PTX_F32 || !q->has_sm_80) {
+    if (q->type == PTX_F32 || !ptx_has_sm(q->f, 80)) {
         widen_words(f, q->type, 4, raw, x);
     } else {
         const ptx_type pair = q->type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;

@@ -20,7 +20,6 @@ typedef struct dequantize {
     ptx_fn *f;
     const weight_format *format;
     ptx_type type; /* of the tensor */
-    bool has_sm_80;
     ptx_val lane, warp;
     ptx_val n;      /* elements of a row, U64 */
     ptx_val blocks; /* quantised blocks of the tile, U32 */
@@ -45,8 +44,7 @@ static void store_units(dequantize *d, const format_lane *lane, const format_pla
             for (uint32_t i = 0; i < QUAD; i++)
                 x[i] = w->has_minimum ? ptx_fma(f, scale[part], x[i], minimum[part])
                                       : ptx_mul(f, scale[part], x[i]);
-            narrow_store(f, d->type, d->has_sm_80, QUAD, ptx_at_const(f, at, format_quad_element(w, unit, q)),
-                         x, PTX_CS);
+            narrow_store(f, d->type, QUAD, ptx_at_const(f, at, format_quad_element(w, unit, q)), x, PTX_CS);
         }
     }
 }
@@ -115,13 +113,13 @@ static void copy_piece(const dequantize *d, const window *w, uint32_t offset, bo
 {
     ptx_fn *f = d->f;
     ptx_val left = offset == 0 ? w->left : ptx_sub(f, w->left, (int)offset);
-    ptx_val is_mine = ptx_gt(f, left, d->has_sm_80 ? 0 : PIECE - 1);
+    ptx_val is_mine = ptx_gt(f, left, ptx_has_sm(d->f, 80) ? 0 : PIECE - 1);
     if (is_first)
         is_mine = ptx_and(f, is_mine, ptx_lt(f, w->before, PIECE));
     ptx_val from = ptx_at_bytes(f, w->from, offset), to = ptx_at_bytes(f, w->to, offset), words[4];
-    ptx_val size = d->has_sm_80 ? ptx_as(f, PTX_U32, ptx_min(f, left, PIECE)) : left;
+    ptx_val size = ptx_has_sm(d->f, 80) ? ptx_as(f, PTX_U32, ptx_min(f, left, PIECE)) : left;
     PTX_WHEN (f, is_mine) {
-        if (d->has_sm_80) {
+        if (ptx_has_sm(d->f, 80)) {
             ptx_cp_async_zfill(f, to, from, PIECE, size, PTX_CG);
         } else {
             ptx_load_vec(f, 4, words, from, PTX_NC | PTX_NO_ALLOCATE);
@@ -150,7 +148,7 @@ static ptx_val copy_bytes(const dequantize *d, ptx_val to, ptx_val bytes, uint32
     w.left = ptx_as(f, PTX_S32, ptx_sub(f, end, mine));
     for (uint32_t byte = 0; byte < room_of(most); byte += (uint32_t)PIECE * WARP_LANES)
         copy_piece(d, &w, byte, byte == 0);
-    if (!d->has_sm_80)
+    if (!ptx_has_sm(d->f, 80))
         copy_tail(d, start, to, end);
     return ptx_at(f, to_bytes, offset);
 }
@@ -170,7 +168,7 @@ static void copy_and_store(dequantize *d)
     ptx_val to = ptx_at(f, shared, ptx_mul(f, d->warp, room));
     ptx_val bytes = ptx_mul(f, d->blocks, d->format->bytes);
     ptx_val first = copy_bytes(d, to, bytes, most);
-    if (d->has_sm_80)
+    if (ptx_has_sm(d->f, 80))
         ptx_cp_async_wait_all(f);
     ptx_warp_barrier(f);
     store_tile(d, first);
@@ -222,7 +220,7 @@ static void store_row(dequantize *d, ptx_val index, ptx_val tensor_rows, ptx_val
 /* With parameters packed, out, n; by index packed, index, out, tensor_rows, n, k. */
 static void emit(ptx_fn *f, const kiln_variant *v, const weight_format *format, bool by_index)
 {
-    dequantize d = {.f = f, .format = format, .type = kiln_type(v, "type"), .has_sm_80 = kiln_has_sm(v, 80)};
+    dequantize d = {.f = f, .format = format, .type = kiln_type(v, "type")};
     ptx_val index, tensor_rows, row_count;
     d.packed = ptx_param_ptr(f, PTX_U8, "packed");
     if (by_index)

@@ -29,7 +29,7 @@ enum {
 typedef struct linear_geometry {
     const weight_format *format;
     uint32_t rows, vectors, chunk;
-    bool is_q8, has_norm, has_sm_80;
+    bool is_q8, has_norm;
 
     /* What linear_plan works out. */
     uint32_t stages;

@@ -54,7 +54,6 @@ typedef struct mma {
     linear *l; /* arguments */
     ptx_fn *f;
     ptx_type type;
-    bool has_sm_80;
     linear_tile tile;
     ptx_val stage; /* offset of the one that is multiplied */
     ptx_val left;  /* where k is split, a variable: stages from this one on */
@@ -105,7 +104,6 @@ static void init_w_copies(mma *g)
 {
     ptx_fn *f = g->f;
     g->w = (row_ring){.f = f,
-                      .has_sm_80 = g->has_sm_80,
                       .of = g->of.w,
                       .threads = g->of.threads,
                       .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
@@ -142,7 +140,7 @@ static void copy_x(mma *g, ptx_val to)
             ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_left, element), in_m);
             ptx_val unit = ptx_cast_ptr(f, ptx_at_bytes(f, from, 2 * element), PTX_U32);
             ptx_val unit_to = shared_at(f, PTX_U32, to, row * g->of.x_row_bytes + 2 * element);
-            copy_unit(f, g->has_sm_80, unit_to, unit, &in_bounds, PTX_NC);
+            copy_unit(f, unit_to, unit, &in_bounds, PTX_NC);
         }
     }
 }
@@ -159,7 +157,7 @@ static void fill_stage(mma *g, ptx_val offset, uint32_t ahead)
         ptx_add_to(f, g->x_from, 2 * g->of.stage);
         ptx_sub_to(f, g->x_left, g->of.stage);
     }
-    copy_commit(f, g->has_sm_80);
+    copy_commit(f);
 }
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
@@ -249,7 +247,7 @@ static void multiply(mma *g, uint32_t count, ptx_val w[2][4], ptx_val x[2][2], p
         out[e] = g->zero;
     for (uint32_t i = 0; i < count; i++) {
         ptx_val next[4];
-        tensor_multiply(g->f, g->type, g->has_sm_80, next, w[i], x[i], out);
+        tensor_multiply(g->f, g->type, next, w[i], x[i], out);
         for (int e = 0; e < 4; e++)
             out[e] = next[e];
     }
@@ -359,7 +357,7 @@ static void init_reads(mma *g)
 static void next_stage(mma *g)
 {
     ptx_fn *f = g->f;
-    copy_wait(f, g->has_sm_80, g->of.stages - 2);
+    copy_wait(f, g->of.stages - 2);
     ptx_barrier(f);
     fill_stage(g, g->stage, g->of.stages - 1);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
@@ -395,11 +393,7 @@ static void make_tile(void *strategy)
 void linear_emit_mma(linear *l, const kiln_variant *v)
 {
     linear_find_threads(l);
-    mma g = {.of = geometry_of(v, l->of.format),
-             .l = l,
-             .f = l->f,
-             .type = l->x_type,
-             .has_sm_80 = l->of.has_sm_80};
+    mma g = {.of = geometry_of(v, l->of.format), .l = l, .f = l->f, .type = l->x_type};
     g.tile = linear_find_tile(l, g.of.tile_m, g.of.tile_n, g.of.k_warps, g.of.stage);
     linear_make_tiles(l, &g.tile, make_tile, &g);
 }

@@ -65,7 +65,6 @@ typedef struct q8_product {
     q8_geometry of;
     linear *l; /* arguments */
     ptx_fn *f;
-    bool has_sm_80;
     linear_tile tile;
     ptx_val stage; /* offset of the one that is multiplied */
 
@@ -131,7 +130,6 @@ static void init_w_copies(q8_product *g)
 {
     ptx_fn *f = g->f;
     g->w = (row_ring){.f = f,
-                      .has_sm_80 = g->has_sm_80,
                       .of = g->of.w,
                       .lanes = g->of.row_lanes,
                       .is_lean = true,
@@ -179,8 +177,8 @@ static void copy_x(q8_product *g, ptx_val offset)
         ptx_val in_bounds = ptx_and(f, ptx_gt(f, g->x_rows, row), in_k);
         if (row > 0)
             from = ptx_at(f, from, g->x_step);
-        copy_unit(f, g->has_sm_80, shared_at(f, PTX_U32, to, row * g->of.x_row_bytes),
-                  ptx_cast_ptr(f, from, PTX_U32), &in_bounds, PTX_NC);
+        copy_unit(f, shared_at(f, PTX_U32, to, row * g->of.x_row_bytes), ptx_cast_ptr(f, from, PTX_U32),
+                  &in_bounds, PTX_NC);
     }
 }
 
@@ -197,11 +195,11 @@ static void copy_scales(q8_product *g, ptx_val offset)
             from = ptx_at(f, from, g->scale_step);
         ptx_val word = ptx_cast_ptr(f, from, PTX_U32), word_to = shared_at(f, PTX_U32, to, 4 * row);
         if (at_once <= g->of.tile_m) {
-            copy_word(f, g->has_sm_80, word_to, word, &in_bounds);
+            copy_word(f, word_to, word, &in_bounds);
             continue;
         }
         PTX_IF (f, ptx_lt(f, g->l->tid, g->of.tile_m * blocks)) {
-            copy_word(f, g->has_sm_80, word_to, word, &in_bounds);
+            copy_word(f, word_to, word, &in_bounds);
         }
     }
 }
@@ -231,7 +229,7 @@ static void fill_stage(q8_product *g, ptx_val offset)
         row_ring_step(&g->w);
         step_x(g);
     }
-    copy_commit(g->f, g->has_sm_80);
+    copy_commit(g->f);
 }
 
 /* All stages but one. Where launches overlap, W is copied before the one that makes x has ended. */
@@ -255,7 +253,7 @@ static void fill_stages(q8_product *g, uint32_t last)
     for (uint32_t offset = 0; offset < last; offset += g->of.stage_bytes) {
         fill_x(g, ptx_u32(offset));
         step_x(g);
-        copy_commit(f, g->has_sm_80);
+        copy_commit(f);
     }
 }
 
@@ -361,7 +359,7 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
 static void multiply(q8_product *g, bool is_signed, const ptx_val w[4], const ptx_val x[2],
                      const ptx_val start[4], ptx_val out[4])
 {
-    tensor_multiply_bytes(g->f, is_signed, g->has_sm_80, g->of.products, out, w, x, start);
+    tensor_multiply_bytes(g->f, is_signed, g->of.products, out, w, x, start);
 }
 
 /* Of all rows of W with the same code, a byte: sums 0 and 1 are this lane's rows', and 2 and 3 are the same again. */
@@ -543,7 +541,7 @@ static void init_reads(q8_product *g)
 static void next_stage(q8_product *g)
 {
     ptx_fn *f = g->f;
-    copy_wait(f, g->has_sm_80, g->of.stages - 2);
+    copy_wait(f, g->of.stages - 2);
     ptx_barrier(f);
     fill_stage(g, g->stage);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);
@@ -553,8 +551,7 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
 {
     ptx_fn *f = l->f;
     linear_find_threads(l);
-    q8_product of = {.of = geometry_of(v, l->of.format), .l = l, .f = f, .has_sm_80 = l->of.has_sm_80},
-               *g = &of;
+    q8_product of = {.of = geometry_of(v, l->of.format), .l = l, .f = f}, *g = &of;
     g->tile = linear_find_tile(l, g->of.tile_m, g->of.tile_n, g->of.k_warps, g->of.stage);
     init_w_copies(g);
     init_x_copies(g);

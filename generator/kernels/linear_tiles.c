@@ -116,7 +116,7 @@ static void copy_x(tiles *g)
     x_ring_copy(&g->x, step_element(g, g->next), g->x_to);
     ptx_add_to(f, g->next, 1);
     shared_next(f, g->x_to, x_ring_bytes(g->of.tile_m), g->of.stages);
-    copy_commit(f, g->l->of.has_sm_80);
+    copy_commit(f);
 }
 
 /* Starts to copy the next stage of W, if there is one. It begins `ahead` trips behind this one. */
@@ -146,14 +146,12 @@ static void init_copies(tiles *g)
     ptx_fn *f = g->f;
     linear *l = g->l;
     g->w = (row_ring){.f = f,
-                      .has_sm_80 = l->of.has_sm_80,
                       .of = g->of.w,
                       .threads = g->of.threads,
                       .passes = ROW_RING_LANES * g->of.tile_n / g->of.threads};
     linear_init_ring(l, &g->w, ptx_add(f, g->tile.shared, g->of.w_byte), g->tile.first_w);
     g->x = (x_ring){.f = f,
                     .type = l->x_type,
-                    .has_sm_80 = l->of.has_sm_80,
                     .rows = g->of.tile_m,
                     .threads = g->of.threads,
                     .run_step = g->of.format->parts == 4 ? g->of.format->quad_step : 16,
@@ -230,7 +228,7 @@ static row_halves share_halves(tiles *g, const group *of, uint32_t part)
     const weight_format *format = g->of.format;
     row_halves numbers;
     ptx_val scale = of->scale[part], other = format->has_minimum ? of->minimum[part] : scale;
-    ptx_val word = narrow_pair(f, PTX_F16, g->l->of.has_sm_80, scale, other);
+    ptx_val word = narrow_pair(f, PTX_F16, scale, other);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val mine = ptx_shfl_idx_in(f, word, r, QUAD_LANES);
         numbers.scale[r] = format->has_minimum ? both_halves(f, mine, 0) : ptx_as(f, PTX_F16X2, mine);
@@ -256,7 +254,7 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
             ptx_val scale = ptx_shfl_idx_in(f, of->scale[part], r, QUAD_LANES);
             if (format->has_minimum)
                 minimum = ptx_shfl_idx_in(f, of->minimum[part], r, QUAD_LANES);
-            format_weights(f, format, g->l->x_type, g->l->of.has_sm_80, code, scale, minimum, pairs);
+            format_weights(f, format, g->l->x_type, code, scale, minimum, pairs);
         }
         for (uint32_t i = 0; i < 2; i++)
             w[r / 2][product][2 * i + r % 2] = pairs[i];
@@ -312,7 +310,7 @@ static void next_w(tiles *g)
 /* All warps are done with the batch before this one; its stages are filled while this one is multiplied. */
 static void next_batch(tiles *g)
 {
-    copy_wait(g->f, g->l->of.has_sm_80, g->of.stages - 2 * g->of.batch);
+    copy_wait(g->f, g->of.stages - 2 * g->of.batch);
     ptx_barrier(g->f);
     if (!g->of.is_unrolled) {
         PTX_IF (g->f, ptx_eq(g->f, g->step, 0)) {
@@ -379,7 +377,7 @@ static void make_tile(void *strategy)
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
     linear_each_trip(l, trip_elements(&g->of), g->left, make_trip, g);
-    copy_wait(f, l->of.has_sm_80, 0);
+    copy_wait(f, 0);
     linear_store_sums(l, &g->tile, g->sum);
 }
 

@@ -77,12 +77,12 @@ static void copy_piece(linear *g, ptx_val to, ptx_val from, const ptx_val *left)
     ptx_fn *f = g->f;
     const int hints = PTX_NC | PTX_NO_ALLOCATE;
     if (!left) {
-        copy_unit(f, g->of.has_sm_80, to, from, NULL, hints);
+        copy_unit(f, to, from, NULL, hints);
     } else if (begins_anywhere(g)) {
-        copy_cut(f, g->of.has_sm_80, to, from, *left);
+        copy_cut(f, to, from, *left);
     } else {
         ptx_val in_bounds = ptx_gt(f, *left, 0);
-        copy_unit(f, g->of.has_sm_80, to, from, &in_bounds, hints);
+        copy_unit(f, to, from, &in_bounds, hints);
     }
 }
 
@@ -90,7 +90,7 @@ static void copy_row(linear *g, ptx_val to, uint32_t r, bool is_last)
 {
     ptx_fn *f = g->f;
     ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_U32, g->next_from[r]);
-    const bool branches = is_last && !g->of.has_sm_80;
+    const bool branches = is_last && !ptx_has_sm(g->f, 80);
     for (uint32_t i = 0; i < copies_of(g); i++) {
         const uint32_t byte = UNIT_BYTES * WARP_LANES * i;
         ptx_val piece_to = shared_at(f, PTX_U32, to, r * g->of.row_bytes + byte),
@@ -151,7 +151,7 @@ static void fill_stage(linear *g, ptx_val offset)
             }
         }
     }
-    copy_commit(f, g->of.has_sm_80);
+    copy_commit(f);
 }
 
 void linear_init_stages(linear *g)
@@ -177,7 +177,7 @@ void linear_init_stages(linear *g)
 void linear_next_stage(linear *g)
 {
     ptx_fn *f = g->f;
-    copy_wait(f, g->of.has_sm_80, g->of.stages - 2);
+    copy_wait(f, g->of.stages - 2);
     ptx_warp_barrier(f);
     fill_stage(g, g->stage);
     shared_next(f, g->stage, g->of.stage_bytes, g->of.stages);

@@ -138,18 +138,18 @@ static ptx_val find_most(linear *g, const ptx_val h[RUN])
     ptx_val most = ptx_abs(f, h[0]);
     for (int i = 1; i < RUN; i++) {
         ptx_val size = ptx_abs(f, h[i]);
-        most = g->of.has_sm_80
+        most = ptx_has_sm(g->f, 80)
                    ? ptx_max_nan(f, most, size)
                    : ptx_as(f, PTX_F32, ptx_max(f, ptx_as(f, PTX_U32, most), ptx_as(f, PTX_U32, size)));
     }
-    return g->of.has_sm_80 ? most : ptx_as(f, PTX_U32, most);
+    return ptx_has_sm(g->f, 80) ? most : ptx_as(f, PTX_U32, most);
 }
 
 /* What of 32 elements of each vector is the largest; this lane's vector's is returned. */
 static ptx_val join_most(linear *g, ptx_val most[])
 {
     ptx_fn *f = g->f;
-    if (g->of.has_sm_80) {
+    if (ptx_has_sm(g->f, 80)) {
         join_vectors(g, PTX_OP_MAX_NAN, SCALE_LANES, most);
         return ptx_max_nan(f, most[0], LEAST_MOST);
     }

@@ -81,6 +81,6 @@ void linear_store(linear *g, const linear_column *column, const ptx_val sum[], p
         y = ptx_add(f, y, bias);
     if (g->has_residual)
         y = ptx_add(f, y, widen_load(g->f, g->y_type, ptx_at(f, g->residual, element)));
-    narrow_value(f, g->y_type, PTX_F32, g->of.has_sm_80, &y, &at);
+    narrow_value(f, g->y_type, PTX_F32, &y, &at);
     ptx_store(f, at, y);
 }

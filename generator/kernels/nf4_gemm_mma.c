@@ -110,7 +110,7 @@ static void multiply_block(nf4_gemm_mma *g, ptx_val weights[2][8], const ptx_val
             of_weights[2 * i + 1] = ptx_as(f, PTX_B32, weights[1][p + i]);
             of_a[i] = ptx_as(f, PTX_B32, a[p + i]);
         }
-        tensor_multiply(f, g->type, g->has_sm_80, next, of_weights, of_a, out);
+        tensor_multiply(f, g->type, next, of_weights, of_a, out);
         for (int e = 0; e < 4; e++)
             out[e] = next[e];
     }
@@ -204,7 +204,7 @@ static void multiply_blocks(nf4_gemm_mma *g)
         }
         step(g);
     }
-    copy_wait(g->f, g->has_sm_80, 0);
+    copy_wait(g->f, 0);
 }
 
 /* ---- sums into C --------------------------------------------------------------------------------------------------- */
@@ -307,7 +307,6 @@ static nf4_gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
     nf4_gemm_mma of = {.f = f}, *g = &of;
     g->type = kiln_type(v, "a");
-    g->has_sm_80 = kiln_has_sm(v, 80);
     g->is_nested = kiln_is(v, "scale_type", "nested");
     g->tile_m = kiln_int(v, "tile_m");
     g->tile_n = kiln_int(v, "tile_n");

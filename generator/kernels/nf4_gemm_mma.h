@@ -24,7 +24,7 @@ typedef struct nf4_gemm_mma {
     ptx_type type; /* of A and C */
     uint32_t tile_m, tile_n, k_warps, stages, split_k;
     uint32_t groups, row_tiles, column_warps, threads;
-    bool has_sm_80, is_nested;
+    bool is_nested;
     bool is_wide;              /* warps have different columns, or there are many rows */
     bool swaps_halves;         /* the halves of each 32 bytes in A's odd rows: nf4_gemm_mma_stages.c */
     bool has_stretch;          /* a thread block makes parts of several tiles, one after the other */

@@ -121,7 +121,7 @@ static void load_scales(nf4_gemm_mma *g, ptx_val to, ptx_val is_there)
 static void copy_chunk(nf4_gemm_mma *g, ptx_val to, ptx_val is_there)
 {
     ptx_fn *f = g->f;
-    if (g->has_sm_80 && !g->is_nested) {
+    if (ptx_has_sm(f, 80) && !g->is_nested) {
         ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), 0);
         for (uint32_t i = 0; i < g->scale_copies; i++)
             ptx_cp_async_zfill(f, scale_to_at(g, to, i), scale_at(g, i), 4, bytes, PTX_CA);
@@ -217,14 +217,14 @@ static void copy_rows(nf4_gemm_mma *g, uint32_t ahead)
         ptx_val to = shared_at(f, PTX_U32, to_rows[i % 2], stage + i * step * g->a_row_bytes);
         if (i > 0)
             from = ptx_at(f, from, g->a_step);
-        if (g->has_sm_80) {
+        if (ptx_has_sm(f, 80)) {
             ptx_cp_async_zfill(f, to, ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, g->a_bytes[i], PTX_CG);
         } else {
             ptx_val in_bounds = ptx_ne(f, g->a_bytes[i], 0);
             tail_load(f, PTX_U32, 4, raw[i], from, &in_bounds, PTX_NC);
         }
     }
-    for (uint32_t i = 0; !g->has_sm_80 && i < g->a_copies; i++)
+    for (uint32_t i = 0; !ptx_has_sm(f, 80) && i < g->a_copies; i++)
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, to_rows[i % 2], stage + i * step * g->a_row_bytes), raw[i],
                       PTX_PLAIN);
 }
@@ -280,7 +280,7 @@ void nf4_gemm_copy_first(nf4_gemm_mma *g)
     copy_chunk(g, g->scale_to, ptx_gt(f, g->scale_end, 0));
     for (uint32_t stage = 0; stage + 1 < g->stages; stage++) {
         copy_a(g, ptx_s32(0), stage * g->stage_blocks);
-        copy_commit(g->f, g->has_sm_80);
+        copy_commit(g->f);
     }
     if (g->is_double_buffered)
         shared_toggle(f, g->scale_to, g->toggle_to);
@@ -290,12 +290,12 @@ void nf4_gemm_copy_first(nf4_gemm_mma *g)
 
 void nf4_gemm_next_stage(nf4_gemm_mma *g, ptx_val done, uint32_t block)
 {
-    copy_wait(g->f, g->has_sm_80, g->stages - 2);
+    copy_wait(g->f, g->stages - 2);
     ptx_barrier(g->f);
     if (block == 0)
         copy_scales_ahead(g, done);
     copy_a(g, done, block + g->stage_blocks * (g->stages - 1));
-    copy_commit(g->f, g->has_sm_80);
+    copy_commit(g->f);
 }
 
 /* Those of all blocks of an iteration at once, but where a block's are all that there are registers for. */

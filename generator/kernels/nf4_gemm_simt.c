@@ -332,7 +332,7 @@ static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
-    narrow_store_where(f, g->type, g->wide, g->has_sm_80, ptx_at(f, line, column), sum, in_bounds);
+    narrow_store_where(f, g->type, g->wide, ptx_at(f, line, column), sum, in_bounds);
 }
 
 static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)

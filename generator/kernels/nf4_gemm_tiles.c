@@ -47,7 +47,7 @@ typedef struct tiles {
     nf4_args args;
     ptx_type type;
     uint32_t tile_m, stages;
-    bool has_sm_80, has_stretch, scales_weights;
+    bool has_stretch, scales_weights;
     nf4_pairs pairs;
 
     ptx_val tid, lane, warp, g, t, blocks;
@@ -69,7 +69,6 @@ static tiles geometry(ptx_fn *f, const kiln_variant *v)
                .type = kiln_type(v, "a"),
                .tile_m = kiln_int(v, "tile_m"),
                .stages = kiln_int(v, "stages"),
-               .has_sm_80 = true,
                .has_stretch = kiln_int(v, "split_k") == 0};
     g.scales_weights = g.type == PTX_BF16 && g.tile_m == 128;
     g.pairs = nf4_table(f, v, g.type, 1024 + (g.has_stretch ? SPLIT_SHARED_BYTES : 0));
@@ -112,7 +111,7 @@ static void copy_a(tiles *g, uint32_t ahead)
     ptx_val block = ptx_add(f, g->step, ahead);
     ptx_val element = ptx_mul(f, block, BLOCK_K);
     x_ring_copy(&g->a, element, stage_offset(g, ahead, g->stages, x_ring_bytes(g->tile_m)));
-    copy_commit(f, g->has_sm_80);
+    copy_commit(f);
 }
 
 /* Neighbouring threads copy the scales of neighbouring quantised blocks. */
@@ -291,7 +290,7 @@ static void multiply_block(tiles *g)
 static void next_stages(tiles *g)
 {
     ptx_fn *f = g->f;
-    copy_wait(f, g->has_sm_80, 0);
+    copy_wait(f, 0);
     ptx_barrier(f);
     ptx_val in_chunk = ptx_and(f, ptx_sub(f, g->step, g->tile.first_block), CHUNK - 1);
     PTX_IF (f, ptx_uniform(f, ptx_eq(f, in_chunk, 0))) {
@@ -318,7 +317,7 @@ static void multiply_blocks(tiles *g)
         copy_a(g, batch);
         multiply_block(g);
     }
-    copy_wait(f, g->has_sm_80, 0);
+    copy_wait(f, 0);
 }
 
 /* ---- sums into C -------------------------------------------------------------------------------------------------- */
@@ -393,13 +392,8 @@ static void layout_shared(tiles *g)
 static void init_ring(tiles *g)
 {
     ptx_fn *f = g->f;
-    g->a = (x_ring){.f = f,
-                    .type = g->type,
-                    .has_sm_80 = g->has_sm_80,
-                    .rows = g->tile_m,
-                    .threads = THREADS,
-                    .is_wide = true,
-                    .is_woven = true};
+    g->a = (x_ring){
+        .f = f, .type = g->type, .rows = g->tile_m, .threads = THREADS, .is_wide = true, .is_woven = true};
     x_ring_init(&g->a, g->a_at, g->args.in, g->tile.first_row, g->args.m, g->args.k, g->args.a_stride, g->tid,
                 g->lane);
 }

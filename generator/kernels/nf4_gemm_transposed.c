@@ -44,7 +44,6 @@ enum {
 typedef struct product {
     ptx_fn *f;
     ptx_type type, wide; /* of A and C; of arithmetic */
-    bool has_sm_80;
     uint32_t wide_bytes, rows, k_warps, threads;
     uint32_t loads;         /* of A, of a lane */
     uint32_t sum_registers; /* of a lane */
@@ -222,7 +221,7 @@ static void store_tile(product *g)
             ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
                 ptx_val x = g->total[row * elements + i], to = ptx_at_const(f, at, i * g->threads);
-                narrow_value(f, g->type, g->wide, g->has_sm_80, &x, &to);
+                narrow_value(f, g->type, g->wide, &x, &to);
                 ptx_store(f, to, x);
             }
         }
@@ -251,8 +250,7 @@ static void add_all(product *g)
 
 static product geometry(ptx_fn *f, const kiln_variant *v)
 {
-    product g = {
-        .f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc"), .has_sm_80 = kiln_has_sm(v, 80)};
+    product g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc")};
     g.rows = kiln_int(v, "tile_m");
     g.k_warps = kiln_int(v, "k_warps");
     g.wide_bytes = g.wide == PTX_F64 ? 8 : 4;

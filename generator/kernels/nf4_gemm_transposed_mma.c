@@ -56,7 +56,7 @@ typedef struct transposed_mma {
     uint32_t groups, vector, loads;        /* loads of A, of a thread */
     uint32_t total_words, columns_of_sums; /* that one set of sums takes, over all parts: a power of two */
     bool scales_rows;                      /* scales multiply A: where the type of products has f32's range */
-    bool has_sm_80, is_high_first, is_tf32; /* products in tf32 of A in f16 */
+    bool is_high_first, is_tf32;           /* products in tf32 of A in f16 */
 
     nf4_pairs pairs;
     nf4_args args;
@@ -225,11 +225,11 @@ static void store_scales(transposed_mma *g)
         ptx_store_vec(f, 2, shared_at(f, PTX_F32, to, 0), g->scales, PTX_PLAIN);
         return;
     }
-    halves[0] = narrow_pair(f, g->type, g->has_sm_80, g->scales[0], g->scales[1]);
+    halves[0] = narrow_pair(f, g->type, g->scales[0], g->scales[1]);
     widen_pair(f, g->type, halves[0], high);
     for (uint32_t i = 0; i < 2; i++)
         low[i] = ptx_sub(f, g->scales[i], high[i]);
-    halves[1] = narrow_pair(f, g->type, g->has_sm_80, low[0], low[1]);
+    halves[1] = narrow_pair(f, g->type, low[0], low[1]);
     ptx_store_vec(f, 2, shared_at(f, PTX_U32, to, 0), halves, PTX_PLAIN);
 }
 
@@ -324,7 +324,7 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
         }
         for (uint32_t group = 0; group < g->groups; group++) {
             ptx_val *sum = g->sum[fragment][group];
-            tensor_multiply(f, g->type, g->has_sm_80, sum, weights, rows[group], sum);
+            tensor_multiply(f, g->type, sum, weights, rows[group], sum);
         }
     }
 }
@@ -500,8 +500,7 @@ static void store_tile(transposed_mma *g)
             ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.k));
             ptx_val at = ptx_cast_ptr(f, ptx_at(f, line, k), PTX_U32);
             for (uint32_t i = 0; i < FRAGMENTS; i++)
-                words[i] =
-                    narrow_pair(f, g->type, g->has_sm_80, g->sum[i][group][odd], g->sum[i][group][2 + odd]);
+                words[i] = narrow_pair(f, g->type, g->sum[i][group][odd], g->sum[i][group][2 + odd]);
             ptx_val has_row = ptx_lt(f, row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_k, has_row)) {
                 ptx_store_vec(f, 4, at, words, PTX_PLAIN);
@@ -535,7 +534,7 @@ static void finish(transposed_mma *g)
 
 static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
-    transposed_mma g = {.f = f, .type = kiln_type(v, "a"), .has_sm_80 = kiln_has_sm(v, 80)};
+    transposed_mma g = {.f = f, .type = kiln_type(v, "a")};
     g.pair = g.type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
     g.groups = kiln_int(v, "tile_m") / 8;
     g.vector = kiln_int(v, "vector");

@@ -56,10 +56,10 @@ typedef struct nvfp4_scales {
 
 /* f16 has one more exponent bit and a bias greater by 8. So the magnitude, shifted to leave the top exponent bit 0, is 2^-8
  * times the number, for subnormal ones too. */
-static wide_scales widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
+static wide_scales widen_scales(ptx_fn *f, ptx_val raw)
 {
     wide_scales scales = {{0}, {0}};
-    if (has_sm_89) {
+    if (ptx_has_sm(f, 89)) {
         ptx_val pair = raw.type == PTX_U16 ? raw : ptx_cvt(f, PTX_U16, raw);
         scales.pair = ptx_f16x2_from_e4m3x2(f, ptx_as(f, PTX_B16, pair));
         return scales;
@@ -73,12 +73,12 @@ static wide_scales widen_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
     return scales;
 }
 
-ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw)
+ptx_val nvfp4_vector_scales(ptx_fn *f, ptx_val raw)
 {
-    wide_scales scales = widen_scales(f, has_sm_89, raw);
-    ptx_val factor = ptx_number(PTX_F16X2, has_sm_89 ? 0.25 : 0x1p14);
+    wide_scales scales = widen_scales(f, raw);
+    ptx_val factor = ptx_number(PTX_F16X2, ptx_has_sm(f, 89) ? 0.25 : 0x1p14);
     ptx_val scaled = ptx_as(f, PTX_U32, ptx_mul(f, scales.pair, factor));
-    if (has_sm_89)
+    if (ptx_has_sm(f, 89))
         return scaled;
     ptx_val marked = ptx_and(f, scales.marks, NAN_MARKS); /* the highest exponent bits of two f16 */
     ptx_val spread = ptx_mul(f, ptx_shr(f, marked, 14), 0x7fff);
@@ -92,8 +92,6 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v)
     const bool is_simt = kiln_is(v, "strategy", "simt");
     nvfp4_rows g = {.f = f,
                     .c_type = kiln_type(v, "c"),
-                    .has_sm_80 = kiln_has_sm(v, 80),
-                    .has_sm_89 = kiln_has_sm(v, 89),
                     .rows = kiln_int(v, "rows"),
                     .k_warps = kiln_int(v, "k_warps"),
                     .is_hardware = kiln_is(v, "decode", "hardware"),
@@ -236,14 +234,14 @@ ptx_val nvfp4_scales_at(const nvfp4_rows *g, ptx_val scales, ptx_val group, uint
 void nvfp4_start_row(nvfp4_rows *g, uint32_t r)
 {
     g->sum[r] = ptx_var(g->f, ptx_f32(0));
-    if (!g->has_sm_89)
+    if (!ptx_has_sm(g->f, 89))
         g->marks[r] = ptx_var(g->f, ptx_u32(0));
 }
 
 ptx_val nvfp4_multiply_scales(nvfp4_rows *g, uint32_t r, ptx_val raw, ptx_val of_b)
 {
-    wide_scales scales = widen_scales(g->f, g->has_sm_89, raw);
-    if (!g->has_sm_89)
+    wide_scales scales = widen_scales(g->f, raw);
+    if (!ptx_has_sm(g->f, 89))
         ptx_or_to(g->f, g->marks[r], scales.marks);
     return ptx_mul(g->f, scales.pair, of_b);
 }
@@ -253,7 +251,7 @@ ptx_val nvfp4_finish(const nvfp4_rows *g, uint32_t r)
     ptx_fn *f = g->f;
     if (g->is_hardware)
         return ptx_mul(f, g->sum[r], 4);
-    if (g->has_sm_89)
+    if (ptx_has_sm(g->f, 89))
         return g->sum[r];
     ptx_val marked = ptx_and(f, g->marks[r], NAN_MARKS);
     ptx_val is_nan = ptx_ne(f, marked, 0);
@@ -274,7 +272,7 @@ static void store_sum(const nvfp4_rows *g, ptx_val sum, ptx_val row, ptx_val is_
     ptx_val at = ptx_at(f, g->c, index);
     if (g->has_alpha)
         sum = ptx_mul(f, sum, g->alpha);
-    narrow_store_where(f, g->c_type, PTX_F32, g->has_sm_80, at, sum, stores);
+    narrow_store_where(f, g->c_type, PTX_F32, at, sum, stores);
 }
 
 /* One thread per row of the pass adds. At the end all have read, and the next pass may store. */

@@ -34,14 +34,13 @@ void nvfp4_halves(ptx_fn *f, ptx_val word, ptx_val pairs[4]);
 /* Two scales of b, from the low bytes of a U32 or U16, as F16X2 in a U32, scaled so that the product with scales
  * of a row is a quarter of the scales' product. That is exact: it has 8 bits and lies between 2^-20 and 50176.
  * NaNs stay NaNs. */
-ptx_val nvfp4_vector_scales(ptx_fn *f, bool has_sm_89, ptx_val raw);
+ptx_val nvfp4_vector_scales(ptx_fn *f, ptx_val raw);
 
 /* ---- rows --------------------------------------------------------------------------------------------------------- */
 
 typedef struct nvfp4_rows {
     ptx_fn *f;
     ptx_type c_type;
-    bool has_sm_80, has_sm_89;
     uint32_t rows, k_warps;
     uint32_t neighbours; /* rows that a lane finds the scales of together, where they lie in tiles */
     bool is_hardware, has_alpha;

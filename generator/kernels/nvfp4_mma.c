@@ -99,8 +99,7 @@ static void decode_vector(gemv *g, ptx_val first, ptx_val chunks)
         for (uint32_t block = 0; block < 2; block++)
             store_block(g, &word[2 * block], ptx_at_bytes(f, to, BLOCK_BYTES * block));
         ptx_val scales_at = ptx_mad(f, in_half, 4, half_at);
-        ptx_store(f, shared_at(f, PTX_U32, scales_at, ZERO_BYTES + SCALES_AT),
-                  nvfp4_vector_scales(f, g->of.has_sm_89, raw));
+        ptx_store(f, shared_at(f, PTX_U32, scales_at, ZERO_BYTES + SCALES_AT), nvfp4_vector_scales(f, raw));
     }
 }
 

@@ -47,7 +47,7 @@ typedef struct vector_piece {
 /* Whether two scales are loaded as U16, which the conversion from e4m3 takes; else as U32. */
 static bool is_narrow(const gemv *g)
 {
-    return g->of.has_sm_89 && g->blocks == 2;
+    return ptx_has_sm(g->of.f, 89) && g->blocks == 2;
 }
 
 static void load_codes(gemv *g, ptx_val codes, ptx_val group, int hints, ptx_val word[])
@@ -139,7 +139,7 @@ static void decode_vector(gemv *g, ptx_val first_group, ptx_val steps)
         ptx_val in_bounds = ptx_le(f, group, g->last_group);
         ptx_val raw = ptx_select(f, in_bounds, p.scales, is_narrow(g) ? ptx_u16(0) : ptx_u32(0));
         store_codes(g, &p, at_step(g, g->codes, step));
-        ptx_val scales = nvfp4_vector_scales(f, g->of.has_sm_89, raw);
+        ptx_val scales = nvfp4_vector_scales(f, raw);
         ptx_val scales_at = at_step(g, g->scales, step);
         ptx_store(f, g->blocks == 2 ? scales_at : ptx_cast_ptr(f, scales_at, PTX_U16), scales);
     }

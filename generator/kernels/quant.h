@@ -27,9 +27,8 @@ typedef enum quant_coder { QUANT_INT4_SYM, QUANT_INT4_ASYM, QUANT_NF4 } quant_co
 typedef struct quant {
     ptx_fn *f;
     quant_coder coder;
-    ptx_type type; /* of the tensor */
-    ptx_type wide; /* of arithmetic, scales and zeros */
-    bool has_sm_80;
+    ptx_type type;  /* of the tensor */
+    ptx_type wide;  /* of arithmetic, scales and zeros */
     bool has_pairs; /* finds extremes of 16-bit elements two at a time */
     bool is_high_first;
     uint32_t group; /* 0: an argument gives it */

@@ -11,11 +11,11 @@
 
 quant quant_init(ptx_fn *f, const kiln_variant *v, quant_coder coder)
 {
-    quant q = {.f = f, .coder = coder, .type = kiln_type(v, "type"), .has_sm_80 = kiln_has_sm(v, 80)};
+    quant q = {.f = f, .coder = coder, .type = kiln_type(v, "type")};
     q.wide = q.type == PTX_F64 ? PTX_F64 : PTX_F32;
     q.stored = coder == QUANT_INT4_ASYM ? 2 : 1;
     q.lane_elements = q.type == PTX_F64 ? 2 : q.type == PTX_F32 ? 4 : 8;
-    q.has_pairs = q.has_sm_80 && q.lane_elements == 8;
+    q.has_pairs = kiln_has_sm(v, 80) && q.lane_elements == 8;
     q.step_elements = 32 * q.lane_elements;
     q.group = kiln_is(v, "group", "any") ? 0 : kiln_int(v, "group");
     bool has_many_steps = q.group == 0 || (q.group >= 128 && q.lane_elements < 8);
@@ -129,12 +129,12 @@ void quant_load_pair(quant *q, ptx_val at, const ptx_val in_bounds[2], ptx_val x
 
 void quant_store_step(quant *q, ptx_val at, const ptx_val x[])
 {
-    narrow_store(q->f, q->type, q->has_sm_80, q->lane_elements, at, x, PTX_CS);
+    narrow_store(q->f, q->type, q->lane_elements, at, x, PTX_CS);
 }
 
 void quant_store_element(quant *q, ptx_val at, ptx_val x, ptx_val in_bounds)
 {
-    narrow_store_where(q->f, q->type, q->wide, q->has_sm_80, at, x, in_bounds);
+    narrow_store_where(q->f, q->type, q->wide, at, x, in_bounds);
 }
 
 ptx_type quant_word_type(const quant *q)

@@ -12,7 +12,6 @@ static linear_geometry geometry_of(const kiln_variant *v)
                                          .vectors = kiln_int(v, "batch"),
                                          .chunk = kiln_int(v, "chunk"),
                                          .is_q8 = kiln_is(v, "activation", "q8"),
-                                         .has_sm_80 = kiln_has_sm(v, 80),
                                          .has_norm = kiln_is(v, "norm", "rms")});
 }
 

@@ -32,7 +32,7 @@ typedef struct rope {
     ptx_fn *f;
     ptx_type type;
     cache_kind cache;
-    bool has_sm_80, has_sm_89, is_halves;
+    bool is_halves;
     uint32_t head_dim;
     uint32_t elements; /* of a chunk */
     uint32_t lanes;    /* of a head: those that have chunks, and more up to a power of two */
@@ -319,7 +319,7 @@ static void store_chunks(rope *r, ptx_val head, ptx_val in_bounds)
     PTX_IF (f, in_bounds) {
         for (uint32_t part = 0; part < PARTS; part++) {
             ptx_val at = ptx_at(f, head, r->chunk[part]);
-            narrow_store(f, r->type, r->has_sm_80, r->elements, at, &r->x[part * r->elements], PTX_PLAIN);
+            narrow_store(f, r->type, r->elements, at, &r->x[part * r->elements], PTX_PLAIN);
         }
     }
 }
@@ -332,8 +332,7 @@ static void store_codes(rope *r, ptx_val head, ptx_val in_bounds, ptx_val factor
         for (uint32_t i = 0; i < r->elements; i++) {
             scaled[i % CODES] = ptx_mul(f, r->x[part * r->elements + i], factor);
             if (i % CODES == CODES - 1)
-                words[i / CODES] =
-                    r->cache == E4M3 ? codes_e4m3(f, r->has_sm_89, scaled) : codes_int8(f, scaled);
+                words[i / CODES] = r->cache == E4M3 ? codes_e4m3(f, scaled) : codes_int8(f, scaled);
         }
         ptx_val at = ptx_cast_ptr(f, ptx_at(f, head, r->chunk[part]), PTX_U32);
         PTX_WHEN (f, in_bounds) {
@@ -395,10 +394,8 @@ static void emit(ptx_fn *f, const kiln_variant *v)
     rope r = {.f = f,
               .type = kiln_type(v, "type"),
               .cache = (cache_kind)param_index(v, "cache", caches),
-              .has_sm_80 = kiln_has_sm(v, 80),
               .is_halves = kiln_is(v, "pairs", "halves"),
               .head_dim = kiln_int(v, "head_dim")};
-    r.has_sm_89 = r.cache == E4M3 && kiln_has_sm(v, 89);
     r.elements = r.type == PTX_F32 ? 4 : 8;
     r.lanes = 1;
     while (r.lanes * PARTS * r.elements < r.head_dim)

@@ -22,6 +22,9 @@ ptx_fn *ptx_new(arena *a, const char *entry, target t, const uint32_t block[3]);
 /* .minnctapersm: at least this many thread blocks on a multiprocessor, at the price of registers. */
 void ptx_min_blocks(ptx_fn *f, uint32_t blocks);
 
+/* The range, which the caller keeps, narrows by what the body asks of the target (ptx_has_sm). */
+void ptx_find_alike(ptx_fn *f, target_range *alike);
+
 /* What this parameter points at is constant: it may be read before ptx_grid_wait. Behind the kernel's body, before ptx_check. */
 void ptx_set_constant(ptx_fn *f, const char *name);
 

@@ -211,6 +211,7 @@ struct ptx_fn {
     arena *arena;
     const char *entry;
     target target;
+    target_range *alike; /* of the targets whose kernels are built alike; null: nobody asks */
     uint32_t block[3];
     uint32_t min_blocks;
     list regs;        /* ptx_reg; number 0 is not used */

@@ -23,6 +23,16 @@ void ptx_min_blocks(ptx_fn *f, uint32_t blocks)
     f->min_blocks = blocks;
 }
 
+void ptx_find_alike(ptx_fn *f, target_range *alike)
+{
+    f->alike = alike;
+}
+
+bool ptx_has_sm(ptx_fn *f, uint32_t sm)
+{
+    return target_has(f->target, sm, f->alike);
+}
+
 uint32_t ptx_block_x(const ptx_fn *f)
 {
     return f->block[0];

@@ -80,6 +80,16 @@ uint16_t target_version(target t)
     return 0;
 }
 
+bool target_has(target t, uint32_t sm, target_range *alike)
+{
+    const bool has = t.sm >= sm;
+    if (alike && has && sm > alike->from)
+        alike->from = sm;
+    if (alike && !has && sm < alike->below)
+        alike->below = sm;
+    return has;
+}
+
 int target_compare(target a, target b)
 {
     if (a.sm != b.sm)

@@ -33,6 +33,14 @@ const char *target_text(arena *a, target t);
 /* The PTX version that a target came with, 80 for 8.0; 0 for no target. */
 uint16_t target_version(target t);
 
+/* Targets that gave the same answers to target_has: those from `from` to below `below`. */
+typedef struct target_range {
+    uint32_t from, below;
+} target_range;
+
+/* Whether the target's number is at least `sm`; narrows a range, null or one that begins as {0, UINT32_MAX}. */
+bool target_has(target t, uint32_t sm, target_range *alike);
+
 /* By number, then base, architecture-specific, family-specific: negative, 0 or positive. */
 int target_compare(target a, target b);
 

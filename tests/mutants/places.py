@@ -11,18 +11,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @functools.cache
-def source_lines(path):
-    return (ROOT / path).read_text(encoding="utf-8").split("\n")
+def source_lines(root, path):
+    return (root / path).read_text(encoding="utf-8").split("\n")
 
 
 @functools.cache
-def places(kiln, config, variant, target):
+def places(kiln, config, variant, target, root=ROOT):
     """One place per line of the variant's PTX: "kernels/rope.c: text of the line"."""
     shown = subprocess.run([kiln, "show", config, variant, "--target", target, "--source"], stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL, text=True, check=True).stdout
     found = []
     for line in shown.split("\n"):
         path, _, number = line.rpartition(" // ")[2].rpartition(":")
-        words = source_lines(path)[int(number) - 1].strip() if number.isdigit() and path.endswith(".c") else line.strip()
+        words = source_lines(root, path)[int(number) - 1].strip() if number.isdigit() and path.endswith(".c") else line.strip()
         found.append(f"{path.removeprefix('generator/')}: {words}")
     return found

@@ -266,8 +266,7 @@ bool kiln_is(const kiln_variant *v, const char *param, const char *word);
 /* The PTX type that a word parameter names ("f16"). */
 ptx_type kiln_type(const kiln_variant *v, const char *param);
 
-/* Whether the target that the body is emitted for is this one, 80 for sm_80, or a newer one. A body that does not ask is the
- * same for all; one that does is made once for each answer. */
+/* As ptx_has_sm, which a body may ask too. */
 bool kiln_has_sm(const kiln_variant *v, uint32_t sm);
 
 /* ---- a generator ------------------------------------------------------------------------------------------------- */

@@ -448,6 +448,9 @@ typedef enum KILN_AS_INT ptx_sreg {
 #define ptx_global_thread_x64(f) ptx_global_thread_x_at(f, true, PTX_HERE)
 /* Threads per block along x, known when the kernel is made. */
 uint32_t ptx_block_x(const ptx_fn *f);
+/* Whether the target is sm_80, for 80, or a newer one. A body that does not ask is the same for all targets; one that does is made
+ * once for each answer. */
+bool ptx_has_sm(ptx_fn *f, uint32_t sm);
 
 /* ---- what the builder lacks ------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Moves the rows of survivors.txt and unreached.txt with their lines, after a change of kernels' C that leaves their PTX alone.
+
+usage: move.py OLD_ROOT OLD_KILN KILN CONFIG...
+  OLD_ROOT   a checkout from before the change, which OLD_KILN was built from
+
+Line N of a variant's PTX has a place in both sources; the rows of the old place become the new one's. Fails where the PTX differs.
+"""
+import pathlib
+import subprocess
+import sys
+
+import places
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROWS = {"survivors.txt": 3, "unreached.txt": 1}  # lines of a row
+
+
+def images(kiln, config):
+    done = subprocess.run([kiln, "list", config], stdout=subprocess.PIPE, text=True, check=True)
+    return [(variant, target) for _, variant, targets in (line.split() for line in done.stdout.splitlines())
+            for target in targets.split(",")]
+
+
+def moves(old_root, old_kiln, kiln, configs):
+    """{old place: its new places}"""
+    found = {}
+    for config in configs:
+        for variant, target in images(kiln, config):
+            old = places.places(old_kiln, config, variant, target, old_root)
+            new = places.places(kiln, config, variant, target)
+            if len(old) != len(new):
+                sys.exit(f"{variant} for {target}: {len(old)} lines of PTX, now {len(new)}")
+            for before, after in zip(old, new):
+                found.setdefault(before, {})[after] = True
+    return found
+
+
+def move(path, lines_of_row, found):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if ".c: " in line and not line.startswith(("#", " ")))
+    blocks, place = {}, None
+    for line in lines[start:]:
+        if line and not line.startswith(" "):
+            place = line
+            blocks[place] = []
+        elif line:
+            blocks[place].append(line)
+    moved = {}
+    for place, body in blocks.items():
+        for new in found.get(place, {place: True}):
+            rows = moved.setdefault(new, {})
+            for i in range(0, len(body), lines_of_row):
+                rows.setdefault("\n".join(body[i:i + lines_of_row]))
+    text = lines[:start] + [line for place in sorted(moved) for line in (place, *moved[place])]
+    path.write_text("\n".join(text) + "\n", encoding="utf-8")
+    return sum(place not in blocks for place in moved)
+
+
+def main():
+    if len(sys.argv) < 5:
+        sys.exit(__doc__)
+    old_root, old_kiln, kiln, *configs = sys.argv[1:]
+    found = moves(pathlib.Path(old_root), old_kiln, kiln, configs)
+    for name, lines_of_row in ROWS.items():
+        print(f"{name}: {move(HERE / name, lines_of_row, found)} new places")
+
+
+if __name__ == "__main__":
+    main()
