@@ -46,12 +46,12 @@ static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, pt
 static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
 {
     ptx_fn *f = x->f;
-    ptx_val g = ptx_shr(f, lane, 2), t = ptx_and(f, lane, 3);
-    ptx_val unit = x->is_woven ? ptx_mul(f, t, 2) : x->is_wide ? t : ptx_shr(f, t, 1);
-    ptx_val line = ptx_mad(f, g, X_RING_ROW_BYTES, shared);
+    const fragment_lane of = fragment_find_lane(f, lane);
+    ptx_val unit = x->is_woven ? ptx_mul(f, of.t, 2) : x->is_wide ? of.t : ptx_shr(f, of.t, 1);
+    ptx_val line = ptx_mad(f, of.g, X_RING_ROW_BYTES, shared);
     if (!x->is_wide)
-        line = ptx_mad(f, ptx_and(f, t, 1), UNIT_BYTES / 2, line);
-    ptx_val place = ptx_xor(f, unit, swizzle(x, g));
+        line = ptx_mad(f, ptx_and(f, of.t, 1), UNIT_BYTES / 2, line);
+    ptx_val place = ptx_xor(f, unit, swizzle(x, of.g));
     for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1) {
         const uint32_t units = x->is_woven ? run / 2 : 2 * run; /* from the first run's */
         x->at[run] = ptx_mad(f, ptx_xor(f, place, units), UNIT_BYTES, line);
@@ -83,7 +83,7 @@ void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset)
 static void load_rows(x_ring *x, const ptx_val at[2], uint32_t tile, ptx_val out[2][2])
 {
     ptx_fn *f = x->f;
-    const uint32_t byte = tile * X_RING_ROWS * X_RING_ROW_BYTES;
+    const uint32_t byte = tile * SUMS_ROWS * X_RING_ROW_BYTES;
     ptx_val words[4];
     if (x->is_wide)
         ptx_load_vec(f, 4, words, shared_at(f, PTX_U32, at[0], byte), PTX_PLAIN);
@@ -100,35 +100,35 @@ static void find_runs(x_ring *x, ptx_val offset, uint32_t half, ptx_val at[2])
         at[run] = ptx_add(x->f, x->at[2 * half + run], offset);
 }
 
-/* Products of a few tiles take turns, so that none waits for the one before it. */
+/* Of `count` times eight rows of x, whose sums are from row tile `to` on. Products of a few tiles take turns, so that none waits for
+ * the one before it. */
 static void multiply_rows(x_ring *x, const ptx_val at[2], uint32_t first, uint32_t count,
-                          ptx_val w[X_RING_TILES][2][4], ptx_val sum[][X_RING_TILES][4])
+                          ptx_val w[X_RING_TILES][2][4], warp_sums *sums, uint32_t to)
 {
     ptx_val rows[MOST_TILES_AT_ONCE][2][2];
     for (uint32_t i = 0; i < count; i++)
         load_rows(x, at, first + i, rows[i]);
     for (uint32_t run = 0; run < 2; run++)
-        for (uint32_t i = 0; i < count * X_RING_TILES; i++) {
-            ptx_val *to = sum[i / X_RING_TILES][i % X_RING_TILES];
-            tensor_multiply(x->f, x->type, to, w[i % X_RING_TILES][run], rows[i / X_RING_TILES][run], to);
-        }
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t tile = 0; tile < X_RING_TILES; tile++) {
+                ptx_val *sum = sums_of(sums, to + i, tile);
+                tensor_multiply(x->f, x->type, sum, w[tile][run], rows[i][run], sum);
+            }
 }
 
-void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first, uint32_t count,
-                          ptx_val w[X_RING_TILES][2][4], ptx_val sum[][X_RING_TILES][4])
+void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first,
+                          ptx_val w[X_RING_TILES][2][4], warp_sums *sums)
 {
     ptx_val at[2];
     find_runs(x, offset, half, at);
-    multiply_rows(x, at, first, count, w, sum);
+    multiply_rows(x, at, first, sums->row_tiles, w, sums, 0);
 }
 
-void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4],
-                     ptx_val sum[][X_RING_TILES][4])
+void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4], warp_sums *sums)
 {
     ptx_val at[2];
-    const uint32_t tiles = x->rows / X_RING_ROWS,
-                   at_once = tiles < MOST_TILES_AT_ONCE ? tiles : MOST_TILES_AT_ONCE;
+    const uint32_t tiles = sums->row_tiles, at_once = tiles < MOST_TILES_AT_ONCE ? tiles : MOST_TILES_AT_ONCE;
     find_runs(x, offset, half, at);
     for (uint32_t first = 0; first < tiles; first += at_once)
-        multiply_rows(x, at, first, at_once, w, sum + first);
+        multiply_rows(x, at, first, at_once, w, sums, first);
 }

@@ -14,14 +14,13 @@
 #define DEVICE_X_RING_H
 
 #include "shared.h"
+#include "sums.h"
 
 enum {
     X_RING_STEP = 64,
     X_RING_RUNS = 4,
     X_RING_ROW_BYTES = 2 * X_RING_STEP,
-    X_RING_ROWS = 8,  /* of activations in a product */
-    X_RING_TILES = 2, /* of 16 rows of weights, of a warp */
-    X_RING_MOST_ROW_TILES = 16
+    X_RING_TILES = 2 /* of 16 rows of weights, of a warp */
 };
 
 /* The user sets the members down to is_woven. */
@@ -53,10 +52,10 @@ void x_ring_copy(x_ring *x, ptx_val element, ptx_val offset);
 
 /* Adds the products of runs 2 * half and 2 * half + 1, each with its weights, to the sums. */
 void x_ring_multiply(x_ring *x, ptx_val offset, uint32_t half, ptx_val w[X_RING_TILES][2][4],
-                     ptx_val sum[][X_RING_TILES][4]);
+                     warp_sums *sums);
 
-/* The same of `count` times eight rows, at most four, from the `first` eight on, whose sums come first in `sum`. */
-void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first, uint32_t count,
-                          ptx_val w[X_RING_TILES][2][4], ptx_val sum[][X_RING_TILES][4]);
+/* The same of eight rows from the `first` eight on for each row tile of the sums, of which there are at most four. */
+void x_ring_multiply_rows(x_ring *x, ptx_val offset, uint32_t half, uint32_t first,
+                          ptx_val w[X_RING_TILES][2][4], warp_sums *sums);
 
 #endif

@@ -9,6 +9,7 @@
 #include "device/row_ring.h"
 #include "device/shared.h"
 #include "device/split.h"
+#include "device/sums.h"
 
 enum {
     LINEAR_WARPS = 8, /* per thread block */
@@ -179,8 +180,8 @@ enum { LINEAR_MMA_TILES = 2 /* of 16 rows of W, per warp */ };
  * these. */
 typedef struct linear_tile {
     uint32_t rows, columns, k_warps;
-    ptx_val shared;              /* address of the dynamic shared memory */
-    ptx_val g, t;                /* lane (g, t) has columns g and g + 8 of 16, rows 2t and 2t + 1 of 8 */
+    ptx_val shared; /* address of the dynamic shared memory */
+    fragment_lane lane;
     ptx_val k_warp, column_warp; /* this warp's; there is no k_warp where one has all of k */
     ptx_val first_x, first_w;    /* rows */
 
@@ -193,14 +194,14 @@ typedef struct linear_tile {
 
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage);
 
-/* Starts the sums of `rows` rows of x from 0. */
-void linear_init_sums(ptx_fn *f, uint32_t rows, ptx_val sum[][LINEAR_MMA_TILES][4]);
+/* Those of a warp that makes `rows` rows, cleared. */
+warp_sums linear_init_sums(ptx_fn *f, uint32_t rows);
 
-/* What they take of shared memory in the end. */
+/* What those of a thread block take of shared memory in the end. */
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps);
 
 /* Stores the tile of y. */
-void linear_store_sums(linear *l, linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4]);
+void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums);
 
 /* ---- linear_split.c ----------------------------------------------------------------------------------------------- */
 

@@ -33,9 +33,8 @@ enum {
     QUAD_LANES = 4,            /* t */
     X_UNIT = 8,                /* elements of x in a copy */
     X_PAD_BYTES = 32,          /* so that four rows of x are in different banks */
-    MOST_ROW_TILES = 8,
-    MOST_GROUPS = 16, /* of a row and stage */
-    MOST_HALVES = 2   /* of a group's units: t and t + 4 */
+    MOST_GROUPS = 16,          /* of a row and stage */
+    MOST_HALVES = 2            /* of a group's units: t and t + 4 */
 };
 
 /* What `shape` and `emit` both know. */
@@ -67,7 +66,8 @@ typedef struct mma {
     row_ring_row rows[LANE_ROWS], number_row;
     ptx_val x_at;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
-    ptx_val zero, sum[MOST_ROW_TILES][TILES][4];
+    ptx_val zero;
+    warp_sums sums;
 } mma;
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ static sub_block pair_codes(mma *g, uint32_t group, uint32_t part, group_quads q
                 ptx_val pairs[2];
                 format_pairs(g->f, format, g->type, quads[r][half][q], pairs);
                 for (uint32_t i = 0; i < 2; i++)
-                    s.w[r / PAIRS][s.count][2 * i + r % PAIRS] = pairs[i];
+                    s.w[r / PAIRS][s.count][fragment_a(r % PAIRS, i)] = pairs[i];
             }
             s.count++;
         }
@@ -282,9 +282,10 @@ static void multiply_sub_block(mma *g, sub_block *s, const row_numbers *numbers,
         for (uint32_t i = 0; i < TILES; i++) {
             multiply(g, s->count, s->w[i], x, products);
             for (uint32_t e = 0; e < 4; e++) {
-                ptx_fma_to(f, g->sum[tile][i][e], products[e], numbers->scale[PAIRS * i + e / 2]);
+                ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], products[e], numbers->scale[PAIRS * i + e / 2]);
                 if (has_minimum)
-                    ptx_fma_to(f, g->sum[tile][i][e], sum_of_x[e], numbers->minimum[PAIRS * i + e / 2]);
+                    ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], sum_of_x[e],
+                               numbers->minimum[PAIRS * i + e / 2]);
             }
         }
     }
@@ -330,7 +331,7 @@ static void init_reads(mma *g)
     ptx_val first_group = ptx_mul(f, g->tile.k_warp, g->of.groups);
     ptx_val block = ptx_div(f, first_group, format->groups);
     ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, format->groups - 1);
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.g);
+    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     ptx_val first = ptx_mad(f, block, format->bytes, g->tile.shared);
     const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
     ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
@@ -338,17 +339,17 @@ static void init_reads(mma *g)
         ptx_val at = ptx_add(f, row_at, r * step);
         g->rows[r] = init_row(g, ptx_add(f, mine, 8 * r), at);
     }
-    ptx_val number_at = ptx_mad(f, g->tile.t, step, row_at);
-    g->number_row = init_row(g, ptx_mad(f, g->tile.t, 8, mine), number_at);
+    ptx_val number_at = ptx_mad(f, g->tile.lane.t, step, row_at);
+    g->number_row = init_row(g, ptx_mad(f, g->tile.lane.t, 8, mine), number_at);
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = has_blocks ? ptx_u32(i % format->groups) : ptx_add(f, in_block, i);
-        g->codes[i] = format_lane_init(f, format, group, g->tile.t, FORMAT_FINITE);
+        g->codes[i] = format_lane_init(f, format, group, g->tile.lane.t, FORMAT_FINITE);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_FINITE);
     }
     ptx_val element = has_blocks ? ptx_u32(0) : format_group_element(f, format, in_block);
     element = ptx_mad(f, block, format->elements, element);
-    ptx_val line = ptx_mad(f, g->tile.g, g->of.x_row_bytes, g->tile.shared);
-    ptx_val of_lane = ptx_mad(f, g->tile.t, 8, line);
+    ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x_row_bytes, g->tile.shared);
+    ptx_val of_lane = ptx_mad(f, g->tile.lane.t, 8, line);
     ptx_val x_at = ptx_add(f, of_lane, g->of.x_byte);
     g->x_at = ptx_mad(f, element, 2, x_at);
 }
@@ -385,9 +386,9 @@ static void make_tile(void *strategy)
     g->stage = ptx_var(f, ptx_u32(last * g->of.stage_bytes));
     init_reads(g);
     g->zero = ptx_var(f, ptx_f32(0));
-    linear_init_sums(f, g->of.tile_m, g->sum);
+    g->sums = linear_init_sums(f, g->of.tile_m);
     linear_each_trip(l, g->of.stage, g->left, make_trip, g);
-    linear_store_sums(l, &g->tile, g->sum);
+    linear_store_sums(l, &g->tile, &g->sums);
 }
 
 void linear_emit_mma(linear *l, const kiln_variant *v)

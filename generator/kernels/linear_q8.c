@@ -35,7 +35,6 @@ enum {
     LANE_ROWS = PAIRS * TILES, /* of W, eight apart */
     QUAD_LANES = 4,            /* t */
     X_BLOCK = 32,              /* elements under one scale of x */
-    MOST_ROW_TILES = 2,
     WARP_ELEMENTS = 256,
     MOST_GROUPS = 8,    /* of a row, that a warp has of a stage */
     MOST_NUMBERS = 8,   /* of a row, that are loaded for some groups */
@@ -78,7 +77,8 @@ typedef struct q8_product {
     row_ring_row rows[LANE_ROWS], number_row;
     ptx_val x_at, scale_at, number_to, number_from;
     format_lane codes[MOST_GROUPS], numbers[MOST_GROUPS];
-    ptx_val start, sum[MOST_ROW_TILES][TILES][4];
+    ptx_val start;
+    warp_sums sums;
 } q8_product;
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
@@ -342,7 +342,7 @@ static sub_block find_part(q8_product *g, uint32_t group, uint32_t part, group_q
                 continue;
             s.element[count] = format_row_element(format, group) + format_quad_element(format, unit, q);
             for (uint32_t r = 0; r < LANE_ROWS; r++)
-                s.w[r / PAIRS][PAIRS * count + r % PAIRS] = ptx_as(g->f, PTX_B32, quads[r][unit][q]);
+                s.w[r / PAIRS][fragment_a(r % PAIRS, count)] = ptx_as(g->f, PTX_B32, quads[r][unit][q]);
             count++;
         }
     }
@@ -427,9 +427,10 @@ static void multiply_sub_block(q8_product *g, const sub_block *s, ptx_val x_at, 
             multiply(g, format->is_signed, s->w[i], x.codes, start, products);
             for (uint32_t e = 0; e < 4; e++) {
                 ptx_val product = lower(g, &x, e, products[e]);
-                ptx_fma_to(f, g->sum[tile][i][e], product, s->scale[PAIRS * i + e / 2]);
+                ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], product, s->scale[PAIRS * i + e / 2]);
                 if (format->has_minimum)
-                    ptx_fma_to(f, g->sum[tile][i][e], sum_of_x[e % 2], s->minimum[PAIRS * i + e / 2]);
+                    ptx_fma_to(f, sums_of(&g->sums, tile, i)[e], sum_of_x[e % 2],
+                               s->minimum[PAIRS * i + e / 2]);
             }
         }
     }
@@ -492,15 +493,15 @@ static void init_rows(q8_product *g)
 {
     ptx_fn *f = g->f;
     const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.g);
+    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     ptx_val first = ptx_mad(f, g->tile.k_warp, g->of.w.bytes / g->of.k_warps, g->tile.shared);
     ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val at = ptx_add(f, row_at, r * step);
         g->rows[r] = init_row(g, ptx_add(f, mine, 8 * r), at);
     }
-    ptx_val number_at = ptx_mad(f, g->tile.t, step, row_at);
-    g->number_row = init_row(g, ptx_mad(f, g->tile.t, 8, mine), number_at);
+    ptx_val number_at = ptx_mad(f, g->tile.lane.t, step, row_at);
+    g->number_row = init_row(g, ptx_mad(f, g->tile.lane.t, 8, mine), number_at);
 }
 
 /* Where this lane stores the numbers of row g + 8t of its warp, and loads those of row g. */
@@ -509,8 +510,8 @@ static void init_numbers(q8_product *g)
     ptx_fn *f = g->f;
     ptx_val warp = ptx_mad(f, g->l->warp, g->of.number_bytes, g->tile.shared);
     ptx_val shared = ptx_add(f, warp, g->of.stages * g->of.stage_bytes);
-    g->number_from = ptx_mad(f, g->tile.g, 4 * VECTOR_NUMBERS, shared);
-    g->number_to = ptx_mad(f, g->tile.t, EIGHT_ROWS_BYTES, g->number_from);
+    g->number_from = ptx_mad(f, g->tile.lane.g, 4 * VECTOR_NUMBERS, shared);
+    g->number_to = ptx_mad(f, g->tile.lane.t, EIGHT_ROWS_BYTES, g->number_from);
 }
 
 /* Where this lane reads W and x, and how it decodes its groups. */
@@ -520,7 +521,7 @@ static void init_reads(q8_product *g)
     const weight_format *format = g->of.format;
     init_rows(g);
     init_numbers(g);
-    ptx_val unit = units_of(format) == 1 ? g->tile.t : ptx_mul(f, g->tile.t, units_of(format));
+    ptx_val unit = units_of(format) == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, units_of(format));
     for (uint32_t i = 0; i < g->of.groups; i++) {
         ptx_val group = ptx_u32(i % format->groups);
         g->codes[i] = format_lane_init(f, format, group, unit, FORMAT_RAISED);
@@ -528,12 +529,12 @@ static void init_reads(q8_product *g)
             format_lane_pair(&g->codes[i]);
         g->numbers[i] = format_lane_init(f, format, group, (ptx_val){0}, FORMAT_RAISED);
     }
-    ptx_val line = ptx_mad(f, g->tile.g, g->of.x_row_bytes, g->tile.shared);
+    ptx_val line = ptx_mad(f, g->tile.lane.g, g->of.x_row_bytes, g->tile.shared);
     ptx_val of_lane = ptx_mad(f, unit, 4, line);
     ptx_val of_warp = ptx_mad(f, g->tile.k_warp, WARP_ELEMENTS, of_lane);
     g->x_at = ptx_add(f, of_warp, g->of.x_byte);
     ptx_val scale = ptx_mad(f, g->tile.k_warp, 4 * g->of.tile_m * (WARP_ELEMENTS / X_BLOCK), g->tile.shared);
-    ptx_val of_rows = ptx_mad(f, g->tile.t, 8, scale);
+    ptx_val of_rows = ptx_mad(f, g->tile.lane.t, 8, scale);
     g->scale_at = ptx_add(f, of_rows, g->of.scale_byte);
 }
 
@@ -560,13 +561,13 @@ void linear_emit_q8(linear *l, const kiln_variant *v)
     g->stage = ptx_var(f, ptx_u32(last));
     init_reads(g);
     g->start = ptx_var(f, ptx_s32(LINEAR_SUM_START));
-    linear_init_sums(f, g->of.tile_m, g->sum);
+    g->sums = linear_init_sums(f, g->of.tile_m);
     PTX_FOR (f, first, 0, l->k, g->of.stage) {
         ptx_main_loop(f);
         next_stage(g);
         multiply_stage(g);
     }
-    linear_store_sums(l, &g->tile, g->sum);
+    linear_store_sums(l, &g->tile, &g->sums);
 }
 
 void linear_shape_q8(kiln_shape *s, const kiln_variant *v, const weight_format *format)

@@ -1,20 +1,13 @@
 /* linear's tiles of sums on tensor cores: from registers by shared memory to y. */
 #include "linear.h"
 
-enum {
-    ROWS = 8,    /* of x in one product */
-    W_ROWS = 16, /* of W */
-    SUM_PAD = 4  /* numbers */
-};
-
 linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_t k_warps, uint32_t stage)
 {
     ptx_fn *f = l->f;
-    const uint32_t column_warps = columns / (W_ROWS * LINEAR_MMA_TILES);
+    const uint32_t column_warps = columns / (SUMS_COLUMNS * LINEAR_MMA_TILES);
     linear_tile s = {.rows = rows, .columns = columns, .k_warps = k_warps, .stage = stage};
     s.shared = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    s.g = ptx_shr(f, l->lane, 2);
-    s.t = ptx_and(f, l->lane, 3);
+    s.lane = fragment_find_lane(f, l->lane);
     s.column_warp = l->warp;
     if (k_warps > 1) {
         s.k_warp = ptx_div(f, l->warp, column_warps);
@@ -27,49 +20,41 @@ linear_tile linear_find_tile(linear *l, uint32_t rows, uint32_t columns, uint32_
     return s;
 }
 
-/* Bytes of a row of sums. A lane's rows are two apart, so that the lanes' banks differ. */
-static uint32_t row_bytes_of(uint32_t columns)
+warp_sums linear_init_sums(ptx_fn *f, uint32_t rows)
 {
-    return 4 * (columns + SUM_PAD);
+    warp_sums s = {.row_tiles = rows / SUMS_ROWS, .column_tiles = LINEAR_MMA_TILES};
+    sums_clear(f, &s);
+    return s;
 }
 
-void linear_init_sums(ptx_fn *f, uint32_t rows, ptx_val sum[][LINEAR_MMA_TILES][4])
+/* With those of `slices` groups of warps that share k. */
+static shared_sums shared_of(const linear_tile *s, uint32_t slices)
 {
-    for (uint32_t tile = 0; tile < rows / ROWS; tile++)
-        for (uint32_t i = 0; i < 4 * LINEAR_MMA_TILES; i++)
-            sum[tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+    return (shared_sums){.rows = s->rows, .columns = s->columns, .k_warps = slices, .at = s->shared};
 }
 
 uint32_t linear_sums_bytes(uint32_t rows, uint32_t columns, uint32_t k_warps)
 {
-    return k_warps * rows * row_bytes_of(columns);
+    const linear_tile s = {.rows = rows, .columns = columns};
+    const shared_sums sums = shared_of(&s, k_warps);
+    return shared_sums_bytes(&sums);
 }
 
-/* Stores this warp's sums in shared memory. */
-static void gather_sums(linear *l, const linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4])
+static void gather_sums(linear *l, const linear_tile *s, warp_sums *sums)
 {
-    ptx_fn *f = l->f;
-    const uint32_t row_bytes = row_bytes_of(s->columns);
-    ptx_val column = ptx_mad(f, s->column_warp, W_ROWS * LINEAR_MMA_TILES, s->g);
-    ptx_val of_k_warp = s->k_warps == 1 ? s->shared : ptx_mad(f, s->k_warp, s->rows * row_bytes, s->shared);
-    ptx_val line = ptx_mad(f, s->t, 2 * row_bytes, of_k_warp);
-    ptx_val to = ptx_mad(f, column, 4, line);
-    for (uint32_t tile = 0; tile < s->rows / ROWS; tile++) {
-        for (uint32_t i = 0; i < 4 * LINEAR_MMA_TILES; i++) {
-            const uint32_t row = tile * ROWS + i % 2, in_warp = i / 4 * W_ROWS + i % 4 / 2 * 8;
-            ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp), sum[tile][i / 4][i % 4]);
-        }
-    }
+    const shared_sums to = shared_of(s, s->k_warps);
+    ptx_val column = ptx_mad(l->f, s->column_warp, SUMS_COLUMNS * LINEAR_MMA_TILES, s->lane.g);
+    shared_sums_store(l->f, &to, sums, column, s->lane.t, s->k_warp);
 }
 
 /* Neighbouring threads store neighbouring elements of a row of y. Those of `slices` warps that share k are added. */
 static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
 {
     ptx_fn *f = l->f;
-    const uint32_t row_bytes = row_bytes_of(s->columns), columns = s->columns / l->column_rows,
-                   rows_at_once = s->k_warps * l->column_rows;
+    const shared_sums sums = shared_of(s, slices);
+    const uint32_t columns = s->columns / l->column_rows, rows_at_once = s->k_warps * l->column_rows;
     ptx_val in_tile = ptx_and(f, l->tid, columns - 1), row = ptx_div(f, l->tid, columns);
-    ptx_val line = ptx_mad(f, row, row_bytes, s->shared),
+    ptx_val line = shared_sums_row(f, &sums, row),
             from = ptx_var(f, ptx_mad(f, in_tile, 4 * l->column_rows, line));
     if (l->is_pair)
         in_tile = ptx_mul(f, in_tile, l->column_rows);
@@ -82,9 +67,9 @@ static void store_sums(linear *l, const linear_tile *s, uint32_t slices)
             ptx_side_loop(f);
             ptx_val element = ptx_mad_wide(f, vector, column.n, column.row_64), whole[2];
             for (uint32_t i = 0; i < l->column_rows; i++)
-                whole[i] = shared_sum(f, shared_at(f, PTX_F32, from, 4 * i), slices, s->rows * row_bytes);
+                whole[i] = shared_sums_load(f, &sums, from, 0, i);
             linear_store(l, &column, whole, bias, NULL, element);
-            ptx_add_to(f, from, rows_at_once * row_bytes);
+            ptx_set(f, from, ptx_address(f, shared_sums_at(f, &sums, from, rows_at_once, 0)));
         }
     }
 }
@@ -94,29 +79,27 @@ static ptx_val add_parts(linear *l, const linear_tile *s)
 {
     enum { MOST_SUMS = 128 };
     ptx_fn *f = l->f;
-    const uint32_t row_bytes = row_bytes_of(s->columns), count = s->rows / s->k_warps;
+    const shared_sums tiles = shared_of(s, s->k_warps);
+    const uint32_t count = s->rows / s->k_warps;
     ptx_val row = ptx_div(f, l->tid, s->columns), column = ptx_and(f, l->tid, s->columns - 1);
-    ptx_val line = ptx_mad(f, row, row_bytes, s->shared);
-    ptx_val from = ptx_mad(f, column, 4, line), sums[MOST_SUMS];
-    for (uint32_t i = 0; i < count; i++) {
-        ptx_val at = shared_at(f, PTX_F32, from, i * s->k_warps * row_bytes);
-        sums[i] = ptx_var(f, shared_sum(f, at, s->k_warps, s->rows * row_bytes));
-    }
+    ptx_val from = ptx_mad(f, column, 4, shared_sums_row(f, &tiles, row)), sums[MOST_SUMS];
+    for (uint32_t i = 0; i < count; i++)
+        sums[i] = ptx_var(f, shared_sums_load(f, &tiles, from, i * s->k_warps, 0));
     ptx_val has_all = linear_add_parts(l, s, sums, count);
     PTX_IF (f, has_all) {
         for (uint32_t i = 0; i < count; i++)
-            ptx_store(f, shared_at(f, PTX_F32, from, i * s->k_warps * row_bytes), sums[i]);
+            ptx_store(f, shared_sums_at(f, &tiles, from, i * s->k_warps, 0), sums[i]);
         if (l->is_pair) /* else each thread stores what it has written */
             ptx_barrier(f);
     }
     return has_all;
 }
 
-void linear_store_sums(linear *l, linear_tile *s, ptx_val sum[][LINEAR_MMA_TILES][4])
+void linear_store_sums(linear *l, linear_tile *s, warp_sums *sums)
 {
     ptx_fn *f = l->f;
     ptx_barrier(f);
-    gather_sums(l, s, sum);
+    gather_sums(l, s, sums);
     ptx_barrier(f);
     if (l->split_k == 1) {
         store_sums(l, s, s->k_warps);

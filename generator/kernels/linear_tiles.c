@@ -57,7 +57,7 @@ typedef struct tiles {
     ptx_val left; /* where k is split, a variable: trips from this one on */
     row_ring_row rows[LANE_ROWS + 1]; /* this lane's, and the one whose scales it decodes */
     ptx_val row_at[LANE_ROWS + 1];    /* variables: in this stage */
-    ptx_val sum[X_RING_MOST_ROW_TILES][X_RING_TILES][4];
+    warp_sums sums;
 } tiles;
 
 /* ---- geometry ----------------------------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static group decode_group(tiles *g, uint32_t i)
     ptx_val number =
         g->of.is_unrolled ? ptx_u32(g->trip_step * g->of.groups + i) : ptx_mad(f, g->step, g->of.groups, i);
     ptx_val in_block = format->groups > 1 ? number : ptx_u32(0);
-    ptx_val unit = g->of.units == 1 ? g->tile.t : ptx_mul(f, g->tile.t, g->of.units);
+    ptx_val unit = g->of.units == 1 ? g->tile.lane.t : ptx_mul(f, g->tile.lane.t, g->of.units);
     const format_rule rule = g->of.is_half ? FORMAT_LIFTED : FORMAT_RAISED;
     const format_lane codes = format_lane_init(f, format, in_block, unit, rule),
                       numbers = format_lane_init(f, format, in_block, (ptx_val){0}, rule);
@@ -257,7 +257,7 @@ static void scale_quads(tiles *g, const group *of, const row_halves *halves, uin
             format_weights(f, format, g->l->x_type, code, scale, minimum, pairs);
         }
         for (uint32_t i = 0; i < 2; i++)
-            w[r / 2][product][2 * i + r % 2] = pairs[i];
+            w[r / 2][product][fragment_a(r % 2, i)] = pairs[i];
     }
 }
 
@@ -289,7 +289,7 @@ static void multiply_step(tiles *g)
         x_ring_multiply(&g->x,
                         g->of.is_unrolled ? ptx_u32(g->trip_step % g->of.stages * x_ring_bytes(g->of.tile_m))
                                           : g->x_from,
-                        half, w, g->sum);
+                        half, w, &g->sums);
         if (half == 0)
             copy_x(g);
     }
@@ -342,9 +342,9 @@ static void init_rows(tiles *g)
 {
     ptx_fn *f = g->f;
     linear *l = g->l;
-    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.g);
+    ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     for (uint32_t i = 0; i <= LANE_ROWS; i++) {
-        ptx_val row = i < LANE_ROWS ? ptx_add(f, mine, 8 * i) : ptx_mad(f, g->tile.t, 8, mine);
+        ptx_val row = i < LANE_ROWS ? ptx_add(f, mine, 8 * i) : ptx_mad(f, g->tile.lane.t, 8, mine);
         ptx_val first = ptx_add(f, shared_row(f, g->of.w.rows, row), g->tile.shared);
         ptx_val at = ptx_add(f, first, g->of.w_byte), number = ptx_add(f, row, g->tile.first_w);
         g->rows[i] = row_ring_find(&g->w, at, linear_row_address(l, number));
@@ -373,12 +373,12 @@ static void make_tile(void *strategy)
     ptx_fn *f = g->f;
     init_copies(g);
     init_rows(g);
-    linear_init_sums(f, g->of.tile_m, g->sum);
+    g->sums = linear_init_sums(f, g->of.tile_m);
     g->x_from = ptx_var(f, ptx_u32(0));
     g->step = ptx_var(f, ptx_u32(0));
     linear_each_trip(l, trip_elements(&g->of), g->left, make_trip, g);
     copy_wait(f, 0);
-    linear_store_sums(l, &g->tile, g->sum);
+    linear_store_sums(l, &g->tile, &g->sums);
 }
 
 void linear_emit_tiles(linear *l, const kiln_variant *v)

@@ -48,9 +48,9 @@ static void init_codes(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val of_warp = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->first_column);
-    ptx_val mine = ptx_add(f, of_warp, g->g);
+    ptx_val mine = ptx_add(f, of_warp, g->lane.g);
     ptx_val block = ptx_add(f, g->first_block, g->k_warp);
-    ptx_val byte = ptx_mad(f, g->t, 8, ptx_mul(f, block, BLOCK_K / 2));
+    ptx_val byte = ptx_mad(f, g->lane.t, 8, ptx_mul(f, block, BLOCK_K / 2));
     ptx_val column_bytes = ptx_shr(f, g->args.k, 1);
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
         ptx_val column = tail_clamp(f, ptx_add(f, mine, 8 * i), g->args.n);
@@ -106,8 +106,8 @@ static void multiply_block(nf4_gemm_mma *g, ptx_val weights[2][8], const ptx_val
     for (uint32_t p = 0; p < 8; p += 2) {
         ptx_val of_weights[4], of_a[2], next[4];
         for (uint32_t i = 0; i < 2; i++) {
-            of_weights[2 * i] = ptx_as(f, PTX_B32, weights[0][p + i]);
-            of_weights[2 * i + 1] = ptx_as(f, PTX_B32, weights[1][p + i]);
+            for (uint32_t half = 0; half < 2; half++)
+                of_weights[fragment_a(half, i)] = ptx_as(f, PTX_B32, weights[half][p + i]);
             of_a[i] = ptx_as(f, PTX_B32, a[p + i]);
         }
         tensor_multiply(f, g->type, next, of_weights, of_a, out);
@@ -123,20 +123,15 @@ static void decode_group(nf4_gemm_mma *g, uint32_t block, uint32_t group, ptx_va
             nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[half][p]);
 }
 
-/* Whether the e-th of a lane's products can be in the tile: of its two rows of A a tile of one row has only the first. */
-static bool is_in_tile(const nf4_gemm_mma *g, uint32_t e)
-{
-    return g->tile_m > 1 || e % 2 == 0;
-}
-
 static void add_products(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t group,
                          ptx_val weights[2][8], const ptx_val a[8])
 {
     ptx_val partial[4];
     multiply_block(g, weights, a, partial);
     for (uint32_t e = 0; e < 4; e++) {
-        if (is_in_tile(g, e))
-            ptx_fma_to(g->f, g->sum[row_tile][group][e], partial[e], g->scale_of[group][e / 2][block]);
+        if (sums_has(&g->sums, e))
+            ptx_fma_to(g->f, sums_of(&g->sums, row_tile, group)[e], partial[e],
+                       g->scale_of[group][e / 2][block]);
     }
 }
 
@@ -209,43 +204,15 @@ static void multiply_blocks(nf4_gemm_mma *g)
 
 /* ---- sums into C --------------------------------------------------------------------------------------------------- */
 
-/* Bytes of a row of sums in shared memory. A lane's rows are two apart, so that the lanes' banks differ. */
-static uint32_t sums_row_bytes(const nf4_gemm_mma *g)
-{
-    return 4 * (g->tile_n + PAD_WORDS);
-}
-
 /* Where the table and the copies were, or the copies alone. */
 static ptx_val sums_at(const nf4_gemm_mma *g)
 {
     return g->has_stretch ? g->scales : g->shared;
 }
 
-/* Stores each k_warp's tile of sums. */
-static void store_sums(nf4_gemm_mma *g)
+static shared_sums shared_of(const nf4_gemm_mma *g, ptx_val at)
 {
-    ptx_fn *f = g->f;
-    uint32_t row_bytes = sums_row_bytes(g);
-    ptx_val column = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->g);
-    ptx_val of_k_warp = ptx_mad(f, g->k_warp, g->row_tiles * ROWS * row_bytes, sums_at(g));
-    ptx_val line = ptx_mad(f, g->t, 2 * row_bytes, of_k_warp);
-    ptx_val to = ptx_mad(f, column, 4, line);
-    for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
-        for (uint32_t i = 0; i < 4 * g->groups; i++) {
-            uint32_t row = row_tile * ROWS + i % 2, in_warp = i / 4 * COLUMNS + i % 4 / 2 * 8;
-            if (is_in_tile(g, i))
-                ptx_store(f, shared_at(f, PTX_F32, to, row * row_bytes + 4 * in_warp),
-                          g->sum[row_tile][i / 4][i % 4]);
-        }
-    }
-}
-
-/* This thread's i-th element of the tile: the sum over the k_warps, in their order. */
-static ptx_val add_k_warps(nf4_gemm_mma *g, ptx_val from, uint32_t i)
-{
-    ptx_fn *f = g->f;
-    uint32_t row_bytes = sums_row_bytes(g), bytes = i * (g->threads / g->tile_n) * row_bytes;
-    return shared_sum(f, shared_at(f, PTX_F32, from, bytes), g->k_warps, g->row_tiles * ROWS * row_bytes);
+    return (shared_sums){.rows = ROWS * g->row_tiles, .columns = g->tile_n, .k_warps = g->k_warps, .at = at};
 }
 
 /* Stores this thread's elements of a column: from `row` on, every `step`-th row. */
@@ -276,11 +243,12 @@ static void store_tile(nf4_gemm_mma *g)
     uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
     ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, g->tile_n);
     ptx_val in_tile = ptx_and(f, g->tid, g->tile_n - 1);
-    ptx_val line = ptx_mad(f, row, sums_row_bytes(g), sums_at(g));
-    ptx_val from = ptx_mad(f, in_tile, 4, line);
+    const shared_sums tile = shared_of(g, sums_at(g));
+    ptx_val from = ptx_mad(f, in_tile, 4, shared_sums_row(f, &tile, row));
     ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->args.n);
     ptx_barrier(f);
-    store_sums(g);
+    ptx_val first = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->lane.g);
+    shared_sums_store(f, &tile, &g->sums, first, g->lane.t, g->k_warp);
     ptx_barrier(f);
     for (uint32_t i = 0; i < count; i++)
         sums[i] = ptx_var(f, ptx_f32(0));
@@ -288,11 +256,11 @@ static void store_tile(nf4_gemm_mma *g)
         ptx_val has_sums = ptx_lt(f, g->tid, threads);
         may = ptx_and(f, may, has_sums);
         PTX_IF (f, has_sums) {
-            ptx_set(f, sums[0], add_k_warps(g, from, 0));
+            ptx_set(f, sums[0], shared_sums_load(f, &tile, from, 0, 0));
         }
     } else {
         for (uint32_t i = 0; i < count; i++)
-            ptx_set(f, sums[i], add_k_warps(g, from, i));
+            ptx_set(f, sums[i], shared_sums_load(f, &tile, from, i * pass_rows, 0));
     }
     if (g->has_stretch)
         may = ptx_and(f, may, nf4_add_stretch(f, &g->args, g->tid, &g->stretch, g->tile, sums, count));
@@ -358,9 +326,8 @@ static void init_warp(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
-    g->g = ptx_shr(f, g->lane, 2);
-    g->t = ptx_and(f, g->lane, 3);
+    g->lane_id = ptx_laneid(f);
+    g->lane = fragment_find_lane(f, g->lane_id);
     ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), 0) : ptx_warpid_x(f);
     g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, g->column_warps);
     g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
@@ -380,7 +347,8 @@ static uint32_t shared_bytes(const nf4_gemm_mma *g)
     const uint32_t nested = g->is_nested ? NF4_NESTED_BYTES : 0, table = nf4_pairs_bytes(&g->pairs);
     const uint32_t copies = table + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes + nested;
     const uint32_t before = g->has_stretch ? table : 0;
-    const uint32_t sums = before + g->k_warps * (g->tile_m < ROWS ? ROWS : g->tile_m) * sums_row_bytes(g);
+    const shared_sums tile = shared_of(g, (ptx_val){0});
+    const uint32_t sums = before + shared_sums_bytes(&tile);
     return copies > sums ? copies : sums;
 }
 
@@ -403,10 +371,9 @@ static void clear_sums(nf4_gemm_mma *g)
     ptx_fn *f = g->f;
     g->zero = ptx_var(f, ptx_f32(0));
     g->ring = ptx_var(f, ptx_u32(0));
-    for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
-        for (uint32_t i = 0; i < 4 * g->groups; i++)
-            if (is_in_tile(g, i))
-                g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+    g->sums =
+        (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
+    sums_clear(f, &g->sums);
 }
 
 /* As many as leave enough registers for a thread's sums. */
@@ -478,7 +445,7 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 static void fill_table(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    nf4_pairs_find(&g->pairs, g->lane);
+    nf4_pairs_find(&g->pairs, g->lane_id);
     if (!g->has_stretch) {
         nf4_pairs_fill(&g->pairs, g->tid);
         return;

@@ -6,6 +6,7 @@
 
 #include "device/nf4_pairs.h"
 #include "device/split.h"
+#include "device/sums.h"
 
 enum {
     BLOCK_K = 64, /* a quantised block: weights that share a scale */
@@ -14,7 +15,6 @@ enum {
     PAD_WORDS = 4,
     PAD_BYTES = 16,  /* after rows of A without swapped halves, so that rows start in different banks */
     MOST_GROUPS = 4, /* of 16 columns, per warp */
-    MOST_ROW_TILES = 8,
     MOST_DEPTH = 4,
     MOST_COPIES = 16 /* per thread and stage */
 };
@@ -39,7 +39,8 @@ typedef struct nf4_gemm_mma {
 
     nf4_pairs pairs;
     nf4_args args;
-    ptx_val tid, lane, g, t, k_warp, column_warp;
+    ptx_val tid, lane_id, k_warp, column_warp;
+    fragment_lane lane;
     ptx_val first_row, first_column;  /* of the tile */
     ptx_val shared, scales, a_stages; /* addresses in shared memory */
     ptx_val first_block, block_count; /* quantised blocks of this thread block's part of K */
@@ -60,7 +61,7 @@ typedef struct nf4_gemm_mma {
     ptx_val codes[MOST_DEPTH][MOST_GROUPS][2][2];
     ptx_val scale_of[MOST_GROUPS][2][MOST_DEPTH];
     ptx_val zero;
-    ptx_val sum[MOST_ROW_TILES][MOST_GROUPS][4];
+    warp_sums sums;
 } nf4_gemm_mma;
 
 /* ---- nf4_gemm_mma_stages.c: A and the scales on their way through shared memory ------------------------------------ */

@@ -249,14 +249,14 @@ static bool keeps_second(const nf4_gemm_mma *g)
 void nf4_gemm_init_reads(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val column = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->g);
+    ptx_val column = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->lane.g);
     ptx_val of_k_warp = ptx_mad(f, g->k_warp, 4 * g->depth, g->scales);
     g->scales_read = ptx_var(f, ptx_mad(f, column, g->scale_row_bytes, of_k_warp));
     g->a_stages = ptx_add(f, g->scales, g->tile_n * g->scale_row_bytes);
     ptx_val block = ptx_mad(f, g->k_warp, 2 * BLOCK_K, g->a_stages);
-    ptx_val row = g->tile_m < ROWS ? ptx_and(f, g->g, g->tile_m - 1) : g->g;
+    ptx_val row = g->tile_m < ROWS ? ptx_and(f, g->lane.g, g->tile_m - 1) : g->lane.g;
     ptx_val line = ptx_mad(f, row, g->a_row_bytes, block);
-    ptx_val start = ptx_mad(f, g->t, 2 * UNIT_BYTES, line);
+    ptx_val start = ptx_mad(f, g->lane.t, 2 * UNIT_BYTES, line);
     if (g->swaps_halves)
         start = ptx_mad(f, ptx_and(f, row, 1), UNIT_BYTES, start);
     g->a_read = g->is_wide ? start : ptx_var(f, start);

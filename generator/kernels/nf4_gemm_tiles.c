@@ -36,10 +36,8 @@ enum {
     SCALES_AT_ONCE = 4,
     SCALE_ROW_BYTES = 4 * (2 * CHUNK + 1), /* so that eight columns are in different banks */
     SCALES_BYTES = COLUMNS * SCALE_ROW_BYTES,
-    SUMS_ROW_BYTES = 4 * (COLUMNS + 4), /* a lane's rows are two apart */
-    LANE_SUMS = 8,                      /* of eight rows */
-    TILES_AT_ONCE = 2,                  /* of eight rows, whose products are scaled */
-    ROWS_AT_ONCE = 8                    /* that are stored */
+    TILES_AT_ONCE = 2, /* of eight rows, whose products are scaled */
+    ROWS_AT_ONCE = 8   /* that are stored */
 };
 
 typedef struct tiles {
@@ -50,7 +48,8 @@ typedef struct tiles {
     bool has_stretch, scales_weights;
     nf4_pairs pairs;
 
-    ptx_val tid, lane, warp, g, t, blocks;
+    ptx_val tid, lane_id, warp, blocks;
+    fragment_lane lane;
     ptx_val shared, a_at, scales_at; /* addresses in shared memory */
     nf4_tile tile;
     ptx_val end,
@@ -60,7 +59,7 @@ typedef struct tiles {
     ptx_val codes_at[LANE_COLUMNS], codes[LANE_COLUMNS][CODE_WORDS];
     ptx_val scale_from, column_step, columns_left; /* this thread's scales, as a ring's rows are */
     ptx_val scale_block, scale_to, scale_read;
-    ptx_val sum[X_RING_MOST_ROW_TILES][X_RING_TILES][4];
+    warp_sums sums;
 } tiles;
 
 static tiles geometry(ptx_fn *f, const kiln_variant *v)
@@ -81,12 +80,18 @@ static bool keeps_table(const tiles *g)
     return g->has_stretch || (g->tile_m == 128 && !g->scales_weights);
 }
 
+static shared_sums shared_of(const tiles *g, ptx_val at)
+{
+    return (shared_sums){.rows = g->tile_m, .columns = COLUMNS, .k_warps = 1, .at = at};
+}
+
 /* The table, the ring of A, scales, what nested ones are looked up in. At the end the sums take their bytes. */
 static uint32_t shared_bytes(const tiles *g, bool is_nested)
 {
+    const shared_sums tile = shared_of(g, (ptx_val){0});
     const uint32_t table = nf4_pairs_bytes(&g->pairs),
                    copies = table + g->stages * x_ring_bytes(g->tile_m) + SCALES_BYTES,
-                   sums = (keeps_table(g) ? table : 0) + g->tile_m * SUMS_ROW_BYTES;
+                   sums = (keeps_table(g) ? table : 0) + shared_sums_bytes(&tile);
     return (copies > sums ? copies : sums) + (is_nested ? NF4_NESTED_BYTES : 0);
 }
 
@@ -128,7 +133,7 @@ static void init_scales(tiles *g)
     ptx_val behind = ptx_sub(f, ptx_sub(f, g->args.n, 1), column);
     g->columns_left = ptx_div(f, behind, step);
     g->scale_to = ptx_mad(f, row, SCALE_ROW_BYTES, g->scales_at);
-    ptx_val mine = ptx_mad(f, g->warp, WARP_COLUMNS, g->g);
+    ptx_val mine = ptx_mad(f, g->warp, WARP_COLUMNS, g->lane.g);
     g->scale_read = ptx_mad(f, mine, SCALE_ROW_BYTES, g->scales_at);
 }
 
@@ -167,8 +172,8 @@ static void init_codes(tiles *g)
 {
     ptx_fn *f = g->f;
     ptx_val of_warp = ptx_mad(f, g->warp, WARP_COLUMNS, g->tile.first_column);
-    ptx_val mine = ptx_add(f, of_warp, g->g), column_bytes = ptx_shr(f, g->args.k, 1);
-    ptx_val byte = ptx_mul(f, g->t, 4 * CODE_WORDS);
+    ptx_val mine = ptx_add(f, of_warp, g->lane.g), column_bytes = ptx_shr(f, g->args.k, 1);
+    ptx_val byte = ptx_mul(f, g->lane.t, 4 * CODE_WORDS);
     for (uint32_t i = 0; i < LANE_COLUMNS; i++) {
         ptx_val column = tail_clamp(f, ptx_add(f, mine, 8 * i), g->args.n);
         ptx_val start = ptx_at(f, g->args.packed, ptx_mul_wide(f, column, column_bytes));
@@ -232,7 +237,7 @@ static void decode_half(tiles *g, ptx_val codes[LANE_COLUMNS][CODE_WORDS], uint3
                 ptx_val low = ptx_fma(f, values, scale[i].low, ptx_number(type, -0.0));
                 pair[0] = ptx_fma(f, values, scale[i].high, low);
             }
-            w[i / 2][byte / 2][2 * (byte % 2) + i % 2] = ptx_as(f, PTX_B32, pair[0]);
+            w[i / 2][byte / 2][fragment_a(i % 2, byte % 2)] = ptx_as(f, PTX_B32, pair[0]);
         }
     }
 }
@@ -254,7 +259,7 @@ static void multiply_scaled(tiles *g, const ptx_val scale[LANE_COLUMNS])
     for (uint32_t half = 0; half < 2; half++) {
         ptx_val w[X_RING_TILES][2][4];
         decode_half(g, codes, half, of, w);
-        x_ring_multiply(&g->a, from, half, w, g->sum);
+        x_ring_multiply(&g->a, from, half, w, &g->sums);
     }
 }
 
@@ -265,15 +270,13 @@ static void multiply_then_scale(tiles *g, const ptx_val scale[LANE_COLUMNS])
     for (uint32_t half = 0; half < 2; half++)
         decode_half(g, g->codes, half, NULL, w[half]);
     load_codes(g, ptx_add(f, g->step, 1));
-    for (uint32_t first = 0; first < g->tile_m / X_RING_ROWS; first += TILES_AT_ONCE) {
-        ptx_val partial[TILES_AT_ONCE][X_RING_TILES][4];
-        for (uint32_t i = 0; i < TILES_AT_ONCE * LANE_SUMS; i++)
-            partial[i / LANE_SUMS][i / 4 % 2][i % 4] = ptx_var(f, ptx_f32(0));
+    for (uint32_t first = 0; first < g->sums.row_tiles; first += TILES_AT_ONCE) {
+        warp_sums partial = {.row_tiles = TILES_AT_ONCE, .column_tiles = X_RING_TILES};
+        sums_clear(f, &partial);
         for (uint32_t half = 0; half < 2; half++)
-            x_ring_multiply_rows(&g->a, from, half, first, TILES_AT_ONCE, w[half], partial);
-        for (uint32_t i = 0; i < TILES_AT_ONCE * LANE_SUMS; i++)
-            ptx_fma_to(f, g->sum[first + i / LANE_SUMS][i / 4 % 2][i % 4],
-                       partial[i / LANE_SUMS][i / 4 % 2][i % 4], scale[i / 2 % LANE_COLUMNS]);
+            x_ring_multiply_rows(&g->a, from, half, first, w[half], &partial);
+        for (uint32_t i = 0; i < sums_count(&partial); i++)
+            ptx_fma_to(f, sums_of(&g->sums, first, 0)[i], partial.of[i], scale[i / 2 % LANE_COLUMNS]);
     }
 }
 
@@ -322,39 +325,27 @@ static void multiply_blocks(tiles *g)
 
 /* ---- sums into C -------------------------------------------------------------------------------------------------- */
 
-static void gather_sums(tiles *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val column = ptx_mad(f, g->warp, WARP_COLUMNS, g->g);
-    ptx_val line = ptx_mad(f, g->t, 2 * SUMS_ROW_BYTES, sums_at(g));
-    ptx_val to = ptx_mad(f, column, 4, line);
-    for (uint32_t row_tile = 0; row_tile < g->tile_m / X_RING_ROWS; row_tile++) {
-        for (uint32_t i = 0; i < LANE_SUMS; i++) {
-            const uint32_t row = row_tile * X_RING_ROWS + i % 2, in_warp = i / 4 * 16 + i % 4 / 2 * 8;
-            ptx_store(f, shared_at(f, PTX_F32, to, row * SUMS_ROW_BYTES + 4 * in_warp),
-                      g->sum[row_tile][i / 4][i % 4]);
-        }
-    }
-}
-
 /* A thread stores a column. */
 static void store_sums(tiles *g)
 {
     ptx_fn *f = g->f;
     ptx_barrier(f);
-    gather_sums(g);
+    ptx_val first = ptx_mad(f, g->warp, WARP_COLUMNS, g->lane.g);
+    const shared_sums to_gather = shared_of(g, sums_at(g));
+    shared_sums_store(f, &to_gather, &g->sums, first, g->lane.t, (ptx_val){0});
     ptx_barrier(f);
     ptx_val column = ptx_add(f, g->tid, g->tile.first_column);
     ptx_val left = ptx_sub(f, g->args.m, g->tile.first_row), rows = ptx_min(f, left, g->tile_m);
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, g->tile.first_row, g->args.c_stride));
     PTX_IF (f, ptx_lt(f, column, g->args.n)) {
-        ptx_val to = ptx_at(f, line, column), from = ptx_mad(f, g->tid, 4, sums_at(g));
+        ptx_val to = ptx_at(f, line, column);
+        const shared_sums sums = shared_of(g, ptx_mad(f, g->tid, 4, sums_at(g)));
         ptx_val row_step = ptx_cvt(f, PTX_U64, g->args.c_stride);
         PTX_FOR (f, row, 0, rows, ROWS_AT_ONCE) {
-            ptx_val sum_at = ptx_mad(f, row, SUMS_ROW_BYTES, from), here = ptx_sub(f, rows, row);
+            ptx_val from = shared_sums_row(f, &sums, row), here = ptx_sub(f, rows, row);
             ptx_val at = ptx_at(f, to, ptx_mul_wide(f, row, g->args.c_stride));
             for (uint32_t i = 0; i < ROWS_AT_ONCE; i++) {
-                ptx_val sum = ptx_load(f, shared_at(f, PTX_F32, sum_at, i * SUMS_ROW_BYTES));
+                ptx_val sum = ptx_load(f, shared_sums_at(f, &sums, from, i, 0));
                 ptx_val narrow = ptx_cvt(f, g->type, sum);
                 PTX_WHEN (f, ptx_gt(f, here, i)) {
                     ptx_store(f, at, narrow);
@@ -371,10 +362,9 @@ static void init_threads(tiles *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
+    g->lane_id = ptx_laneid(f);
     g->warp = ptx_warpid_x(f);
-    g->g = ptx_shr(f, g->lane, 2);
-    g->t = ptx_and(f, g->lane, 3);
+    g->lane = fragment_find_lane(f, g->lane_id);
     g->blocks = ptx_shr(f, g->args.k, 6);
 }
 
@@ -384,7 +374,7 @@ static void layout_shared(tiles *g)
     g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
     g->a_at = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
     g->scales_at = ptx_add(f, g->a_at, g->stages * x_ring_bytes(g->tile_m));
-    nf4_pairs_find(&g->pairs, g->lane);
+    nf4_pairs_find(&g->pairs, g->lane_id);
     if (g->args.is_nested)
         nf4_nested_fill(&g->args.nested, ptx_add(f, g->shared, shared_bytes(g, false)), g->tid);
 }
@@ -395,7 +385,7 @@ static void init_ring(tiles *g)
     g->a = (x_ring){
         .f = f, .type = g->type, .rows = g->tile_m, .threads = THREADS, .is_wide = true, .is_woven = true};
     x_ring_init(&g->a, g->a_at, g->args.in, g->tile.first_row, g->args.m, g->args.k, g->args.a_stride, g->tid,
-                g->lane);
+                g->lane_id);
 }
 
 /* The sums of the tile over its part of K; `is_first` holds, if given, where the table is not there yet. */
@@ -418,9 +408,8 @@ static void multiply_tile(tiles *g, const ptx_val *is_first)
     } else {
         nf4_pairs_fill(&g->pairs, g->tid);
     }
-    for (uint32_t row_tile = 0; row_tile < g->tile_m / X_RING_ROWS; row_tile++)
-        for (uint32_t i = 0; i < LANE_SUMS; i++)
-            g->sum[row_tile][i / 4][i % 4] = ptx_var(f, ptx_f32(0));
+    g->sums = (warp_sums){.row_tiles = g->tile_m / SUMS_ROWS, .column_tiles = X_RING_TILES};
+    sums_clear(f, &g->sums);
     multiply_blocks(g);
 }
 
@@ -434,8 +423,8 @@ static void make_stretch(tiles *g)
             g->tile = nf4_stretch_tile(f, &stretch, at);
             ptx_val is_first = ptx_eq(f, at, stretch.of.first);
             multiply_tile(g, &is_first);
-            PTX_IF (f, nf4_add_stretch(f, &g->args, g->tid, &stretch.of, g->tile.number, g->sum[0][0],
-                                       g->tile_m / X_RING_ROWS * LANE_SUMS)) {
+            PTX_IF (f, nf4_add_stretch(f, &g->args, g->tid, &stretch.of, g->tile.number, g->sums.of,
+                                       sums_count(&g->sums))) {
                 store_sums(g);
             }
             ptx_barrier(f); /* all have read the sums */
