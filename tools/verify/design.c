@@ -29,6 +29,12 @@ const uint64_t model_widths[MODEL_WIDTHS] = {
     28672, /* Llama 3.1 70B, MLP */
 };
 
+uint64_t design_largest_k(const problem *p)
+{
+    enum { MOST_PRODUCTS = 1 << 29 };
+    return MOST_PRODUCTS / (problem_parameter(p, "tile_m") * problem_parameter(p, "tile_n"));
+}
+
 typedef struct axis_values {
     uint64_t items[MOST_AXIS_VALUES]; /* ascending */
     size_t count;
@@ -343,6 +349,8 @@ static void add_largest(design *d, size_t axis)
     uint64_t values[MOST_AXES] = {0};
     set_usual(d, values);
     values[axis] = is_open(d, axis) ? find_largest(d, axis, OF_LARGEST) : usual(d, axis);
+    if (d->axes[axis].largest && values[axis] > d->axes[axis].largest)
+        values[axis] = d->axes[axis].largest;
     if (!obstacle_to(d, values, OF_LARGEST))
         size_plan_add(d->plan);
 }

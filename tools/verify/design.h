@@ -17,8 +17,9 @@ typedef enum axis_kind {
 /* An argument, or a quantity from which a plan derives arguments. */
 typedef struct size_axis {
     const char *name;
-    uint64_t unit; /* the argument is this many times the value */
-    uint64_t most; /* the largest value; 0: as rules and limits allow */
+    uint64_t unit;    /* the argument is this many times the value */
+    uint64_t most;    /* the largest value; 0: as rules and limits allow */
+    uint64_t largest; /* where `most` is 0, what they allow is cut to this; 0: it is not */
     axis_kind kind;
     const uint64_t *
         widths; /* further arguments, skipped unless multiples of the unit; the other axes have their usual values */
@@ -28,6 +29,9 @@ typedef struct size_axis {
 /* Widths of published models' matrices, from their config.json. */
 enum { MODEL_WIDTHS = 20 };
 extern const uint64_t model_widths[MODEL_WIDTHS];
+
+/* The largest k of a product of tiles, whose padding costs as much as elements do. */
+uint64_t design_largest_k(const problem *p);
 
 /* Sets the scalars of plan->problem from the axes' values, which are in units. */
 typedef void size_setter(size_plan *plan, const uint64_t values[MOST_AXES]);

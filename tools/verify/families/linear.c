@@ -739,6 +739,7 @@ static void add_design(size_plan *plan)
                               {.name = "n", .unit = 1},
                               {.name = "k",
                                .unit = gguf_of(plan->problem)->elements,
+                               .largest = design_largest_k(plan->problem) / gguf_of(plan->problem)->elements,
                                .widths = model_widths,
                                .width_count = MODEL_WIDTHS}};
     size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);

@@ -650,10 +650,13 @@ static void set_design(size_plan *plan, const uint64_t values[MOST_AXES])
 static void add_design(size_plan *plan)
 {
     enum { MOST_WORK = 1 << 20 };
-    const size_axis axes[] = {
-        {.name = "m", .unit = 1},
-        {.name = "n", .unit = 1},
-        {.name = "k", .unit = BLOCK, .widths = model_widths, .width_count = MODEL_WIDTHS}};
+    const size_axis axes[] = {{.name = "m", .unit = 1},
+                              {.name = "n", .unit = 1},
+                              {.name = "k",
+                               .unit = BLOCK,
+                               .largest = design_largest_k(plan->problem) / BLOCK,
+                               .widths = model_widths,
+                               .width_count = MODEL_WIDTHS}};
     size_plan_cover(plan, axes, sizeof axes / sizeof *axes, set_design, MOST_WORK);
 }
 
