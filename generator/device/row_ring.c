@@ -3,12 +3,13 @@
 #include "copy.h"
 #include "lanes.h"
 
-/* A row takes an odd number of pieces, so that eight rows are in different banks; and rows eight apart are, by a unit. */
+/* A row takes an odd number of pieces, so that eight rows are in different banks. The padding behind eight rows halves the conflicts of
+ * lanes that load numbers of rows eight apart. */
 row_ring_shape row_ring_stage(uint32_t bytes)
 {
     row_ring_shape s = {.bytes = bytes,
                         .pieces = (bytes + ROW_RING_SECTOR - 1 + UNIT_BYTES - 1) / UNIT_BYTES};
-    s.rows = (shared_rows){.bytes = UNIT_BYTES * (s.pieces | 1), .padded = 8};
+    s.rows = (layout){.row_bytes = UNIT_BYTES * (s.pieces | 1), .unit_bytes = UNIT_BYTES, .padded_rows = 8};
     return s;
 }
 
@@ -33,7 +34,7 @@ void row_ring_init(row_ring *r, ptx_val tid, ptx_val shared, ptx_val row_bytes)
     for (uint32_t i = 0; i < r->passes; i++)
         r->from[i] = ptx_var(f, r->from[i]);
     r->piece = ptx_mul(f, ptx_and(f, tid, lanes_of(r) - 1), UNIT_BYTES);
-    ptx_val to = ptx_add(f, shared_row(f, r->of.rows, row_ring_row_of(r, tid)), shared);
+    ptx_val to = ptx_add(f, layout_row_at(f, &r->of.rows, row_ring_row_of(r, tid)), shared);
     r->to = ptx_add(f, to, r->piece);
     r->left = ptx_var(f, ptx_as(f, PTX_S32, row_bytes));
 }
@@ -106,7 +107,7 @@ static void copy_tail(row_ring *r, ptx_val from, ptx_val to)
 static void copy_rows(row_ring *r, ptx_val to, bool is_last)
 {
     for (uint32_t i = 0; i < r->passes; i++) {
-        ptx_val row_to = i == 0 ? to : ptx_add(r->f, to, i * shared_rows_bytes(r->of.rows, row_ring_pass(r)));
+        ptx_val row_to = i == 0 ? to : ptx_add(r->f, to, i * layout_rows(&r->of.rows, row_ring_pass(r)));
         if (is_last && r->is_lean)
             copy_tail(r, r->from[i], row_to);
         else

@@ -14,7 +14,7 @@ enum {
 /* What a stage has of each row. */
 typedef struct row_ring_shape {
     uint32_t bytes, pieces; /* of a row; 16 bytes each, at most */
-    shared_rows rows;       /* in shared memory */
+    layout rows;            /* in shared memory */
 } row_ring_shape;
 
 row_ring_shape row_ring_stage(uint32_t bytes);

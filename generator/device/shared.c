@@ -6,21 +6,6 @@ ptx_val shared_at(ptx_fn *f, ptx_type type, ptx_val address, uint32_t bytes)
     return ptx_at_bytes(f, ptx_pointer(f, PTX_SHARED, type, address), bytes);
 }
 
-uint32_t shared_rows_bytes(shared_rows rows, uint32_t count)
-{
-    return count * rows.bytes + (rows.padded ? count / rows.padded * UNIT_BYTES : 0);
-}
-
-ptx_val shared_row(ptx_fn *f, shared_rows rows, ptx_val row)
-{
-    uint32_t bytes = rows.bytes + (rows.padded == 1 ? UNIT_BYTES : 0);
-    ptx_val line = ptx_mul(f, row, bytes);
-    if (rows.padded <= 1)
-        return line;
-    ptx_val gaps = ptx_div(f, row, rows.padded);
-    return ptx_mad(f, gaps, UNIT_BYTES, line);
-}
-
 void shared_toggle(ptx_fn *f, ptx_val variable, ptx_val sum)
 {
     ptx_set(f, variable, ptx_sub(f, sum, variable));

@@ -2,9 +2,7 @@
 #ifndef DEVICE_SHARED_H
 #define DEVICE_SHARED_H
 
-#include <kiln/author/ptx.h>
-
-enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */ };
+#include "layout.h"
 
 /* A sector of global memory. For cp.async its two halves are one request to the L2 cache if they go to the
  * same aligned 32 bytes of shared memory, in either order; otherwise two. */
@@ -14,17 +12,6 @@ enum { SECTOR_BYTES = 32 };
 enum { SHARED_SM_75 = 65536, SHARED_SM_86 = 101376, SHARED_SM_80 = 166912 };
 
 ptx_val shared_at(ptx_fn *f, ptx_type type, ptx_val address, uint32_t bytes);
-
-/* Layout of rows: a unit of padding after every `padded` rows, against bank conflicts; 0: none. */
-typedef struct shared_rows {
-    uint32_t bytes, padded;
-} shared_rows;
-
-/* Bytes that `count` rows take; a multiple of padded. */
-uint32_t shared_rows_bytes(shared_rows rows, uint32_t count);
-
-/* Bytes from the first row to row `row`. */
-ptx_val shared_row(ptx_fn *f, shared_rows rows, ptx_val row);
 
 /* Double buffers: sets a variable, the address of one or its offset, to the other's; `sum` is the sum of the two. */
 void shared_toggle(ptx_fn *f, ptx_val variable, ptx_val sum);

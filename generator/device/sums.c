@@ -2,7 +2,7 @@
 #include "sums.h"
 #include "shared.h"
 
-enum { PAD = 4 /* numbers behind a row: lanes whose rows are two apart are in different banks */ };
+enum { PAD = 4 /* numbers behind a row */ };
 
 void sums_clear(ptx_fn *f, warp_sums *s)
 {
@@ -13,14 +13,15 @@ void sums_clear(ptx_fn *f, warp_sums *s)
 
 /* ---- in shared memory --------------------------------------------------------------------------------------------- */
 
-static uint32_t row_bytes(const shared_sums *s)
+layout shared_sums_layout(uint32_t columns)
 {
-    return 4 * (s->columns + PAD);
+    return (layout){.row_bytes = 4 * (columns + PAD), .unit_bytes = 4};
 }
 
 static uint32_t tile_bytes(const shared_sums *s)
 {
-    return s->rows * row_bytes(s);
+    const layout l = shared_sums_layout(s->columns);
+    return layout_rows(&l, s->rows);
 }
 
 uint32_t shared_sums_bytes(const shared_sums *s)
@@ -30,12 +31,14 @@ uint32_t shared_sums_bytes(const shared_sums *s)
 
 ptx_val shared_sums_row(ptx_fn *f, const shared_sums *s, ptx_val row)
 {
-    return ptx_mad(f, row, row_bytes(s), s->at);
+    const layout l = shared_sums_layout(s->columns);
+    return ptx_mad(f, row, l.row_bytes, s->at);
 }
 
 ptx_val shared_sums_at(ptx_fn *f, const shared_sums *s, ptx_val from, uint32_t rows, uint32_t columns)
 {
-    return shared_at(f, PTX_F32, from, rows * row_bytes(s) + 4 * columns);
+    const layout l = shared_sums_layout(s->columns);
+    return shared_at(f, PTX_F32, from, layout_byte(&l, rows, columns));
 }
 
 ptx_val shared_sums_load(ptx_fn *f, const shared_sums *s, ptx_val from, uint32_t rows, uint32_t columns)
@@ -58,7 +61,8 @@ void shared_sums_store(ptx_fn *f, const shared_sums *s, warp_sums *sums, ptx_val
                        ptx_val k_warp)
 {
     ptx_val tile = k_warp.type == PTX_NONE ? s->at : ptx_mad(f, k_warp, tile_bytes(s), s->at);
-    ptx_val line = ptx_mad(f, t, 2 * row_bytes(s), tile), to = ptx_mad(f, column, 4, line);
+    const layout l = shared_sums_layout(s->columns);
+    ptx_val line = ptx_mad(f, t, layout_rows(&l, 2), tile), to = ptx_mad(f, column, 4, line);
     for (uint32_t row_tile = 0; row_tile < sums->row_tiles; row_tile++)
         for (uint32_t column_tile = 0; column_tile < sums->column_tiles; column_tile++)
             store_product(f, s, to, sums, row_tile, column_tile);

@@ -7,6 +7,7 @@
 #define DEVICE_SUMS_H
 
 #include "fragment.h"
+#include "layout.h"
 
 enum { SUMS_ROWS = 8, SUMS_COLUMNS = 16 /* of a product */, SUMS_MOST = 128 };
 
@@ -35,6 +36,9 @@ static inline bool sums_has(const warp_sums *s, uint32_t e)
 
 /* Makes them variables that are 0. */
 void sums_clear(ptx_fn *f, warp_sums *s);
+
+/* Rows of sums in shared memory; a unit is a sum. */
+layout shared_sums_layout(uint32_t columns);
 
 /* Of a thread block: a tile for each of `k_warps` groups of warps that share k. */
 typedef struct shared_sums {

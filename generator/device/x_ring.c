@@ -7,12 +7,15 @@
 
 enum { UNITS = X_RING_STEP / 8, MOST_TILES_AT_ONCE = 4 };
 
-/* What a row's units are moved by, U32. */
-static ptx_val swizzle(const x_ring *x, ptx_val row)
+layout x_ring_layout(bool is_woven)
 {
-    ptx_fn *f = x->f;
-    ptx_val odd = ptx_and(f, row, 1), second = ptx_and(f, row, 2);
-    return x->is_woven ? odd : ptx_mad(f, odd, 4, second);
+    layout l = {.row_bytes = X_RING_ROW_BYTES, .unit_bytes = UNIT_BYTES, .turn_count = 1};
+    if (is_woven)
+        return l; /* bit 0 turns bit 0 */
+    l.turn_count = 2;
+    l.turns[0] = (layout_turn){.row_bit = 0, .unit_bit = 2};
+    l.turns[1] = (layout_turn){.row_bit = 1, .unit_bit = 1};
+    return l;
 }
 
 static ptx_val unit_element(x_ring *x, ptx_val unit)
@@ -30,6 +33,7 @@ static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, pt
 {
     ptx_fn *f = x->f;
     const uint32_t step = x->threads / UNITS;
+    const layout rows = x_ring_layout(x->is_woven);
     ptx_val unit = ptx_and(f, tid, UNITS - 1), row = ptx_div(f, tid, UNITS);
     ptx_val number = tail_clamp(f, ptx_add(f, row, first), end);
     x->unit_element = unit_element(x, unit);
@@ -38,7 +42,7 @@ static void init_copies(x_ring *x, ptx_val shared, ptx_val in, ptx_val first, pt
     x->row_bytes = ptx_mul(f, stride, 2 * step);
     ptx_val behind = ptx_sub(f, ptx_sub(f, end, 1), number);
     x->rows_left = ptx_div(f, behind, step);
-    ptx_val place = ptx_xor(f, unit, swizzle(x, row));
+    ptx_val place = layout_place(f, &rows, row, unit);
     ptx_val to = ptx_mad(f, row, X_RING_ROW_BYTES, shared);
     x->to = ptx_mad(f, place, UNIT_BYTES, to);
 }
@@ -47,11 +51,12 @@ static void init_reads(x_ring *x, ptx_val shared, ptx_val lane)
 {
     ptx_fn *f = x->f;
     const fragment_lane of = fragment_find_lane(f, lane);
+    const layout rows = x_ring_layout(x->is_woven);
     ptx_val unit = x->is_woven ? ptx_mul(f, of.t, 2) : x->is_wide ? of.t : ptx_shr(f, of.t, 1);
     ptx_val line = ptx_mad(f, of.g, X_RING_ROW_BYTES, shared);
     if (!x->is_wide)
         line = ptx_mad(f, ptx_and(f, of.t, 1), UNIT_BYTES / 2, line);
-    ptx_val place = ptx_xor(f, unit, swizzle(x, of.g));
+    ptx_val place = layout_place(f, &rows, of.g, unit);
     for (uint32_t run = 0; run < X_RING_RUNS; run += x->is_wide ? 2 : 1) {
         const uint32_t units = x->is_woven ? run / 2 : 2 * run; /* from the first run's */
         x->at[run] = ptx_mad(f, ptx_xor(f, place, units), UNIT_BYTES, line);

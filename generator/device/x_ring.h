@@ -7,9 +7,8 @@
  * 8t to 8t + 7 of each two runs together, the first four for the one product, the others for the other. In a wide one that is
  * woven they are those from 16t on of the whole step, eight for each two runs.
  *
- * BANKS. A row's step is eight units of 16 bytes; unit i of row r is at place i ^ (4 * (r % 2) + 2 * (r / 2 % 2)), in a woven ring
- * at i ^ (r % 2). So neither the two rows that eight lanes load 16 bytes of nor the four that 16 lanes load 8 bytes of share a
- * bank, and the units of a sector stay together (see README.md). */
+ * A row's step is eight units of 16 bytes, whose places turn with the row's number so that the units of a sector stay together
+ * (see README.md). */
 #ifndef DEVICE_X_RING_H
 #define DEVICE_X_RING_H
 
@@ -36,6 +35,9 @@ typedef struct x_ring {
     ptx_val unit_element, end; /* of its unit from the step's first; elements of a row */
     ptx_val at[X_RING_RUNS];   /* this lane's elements of the runs, in the first stage */
 } x_ring;
+
+/* Of a stage. */
+layout x_ring_layout(bool is_woven);
 
 /* Bytes of a stage. */
 static inline uint32_t x_ring_bytes(uint32_t rows)

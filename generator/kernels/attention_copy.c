@@ -20,35 +20,19 @@ static uint32_t team_of(uint32_t units, uint32_t threads)
     return units % 8 == 0 && threads >= 8 * OCTET ? 8 : units % 4 == 0 ? 4 : units % 2 == 0 ? 2 : units;
 }
 
-attention_lines attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
+layout attention_strips(uint32_t start, uint32_t rows, uint32_t units, uint32_t threads)
 {
     const uint32_t team = team_of(units, threads);
     if (units % 2 != 0)
-        return (attention_lines){units * UNIT_BYTES, UNIT_BYTES, 0, start};
+        return (layout){.start = start, .row_bytes = units * UNIT_BYTES, .unit_bytes = UNIT_BYTES};
     /* A team's strips begin in banks that its other rows leave free. */
     const uint32_t gap = 16 / team % 8 * UNIT_BYTES;
-    return (attention_lines){2 * UNIT_BYTES, UNIT_BYTES, rows * 2 * UNIT_BYTES + gap, start};
-}
-
-uint32_t attention_lines_end(attention_lines lines, uint32_t rows, uint32_t units)
-{
-    return lines.start + (lines.strip_bytes ? units / 2 * lines.strip_bytes : rows * lines.row_bytes);
-}
-
-uint32_t attention_unit_bytes(attention_lines lines, uint32_t unit)
-{
-    return lines.start + (lines.strip_bytes ? unit / 2 * lines.strip_bytes : unit * lines.unit_bytes);
-}
-
-ptx_val attention_unit_at(ptx_fn *f, attention_lines lines, ptx_val row, ptx_val unit)
-{
-    ptx_val line = ptx_mul(f, row, lines.row_bytes);
-    if (lines.strip_bytes == 0)
-        return ptx_mad(f, unit, lines.unit_bytes, line);
-    ptx_val strip = ptx_mad(f, ptx_shr(f, unit, 1), lines.strip_bytes, line);
-    ptx_val upper = ptx_bfe(f, row, 2, 1);
-    ptx_val other = ptx_and(f, ptx_xor(f, unit, upper), 1);
-    return ptx_mad(f, other, UNIT_BYTES, strip);
+    return (layout){.start = start,
+                    .row_bytes = 2 * UNIT_BYTES,
+                    .unit_bytes = UNIT_BYTES,
+                    .strip_bytes = rows * 2 * UNIT_BYTES + gap,
+                    .turn_count = 1,
+                    .turns = {{.row_bit = 2, .unit_bit = 0}}};
 }
 
 /* Bytes are U64. */
@@ -172,7 +156,7 @@ static void copy_even(const attention_panel *p, ptx_val row, const ptx_val *end,
         for (uint32_t round = 0; round < rounds; round += t.parts) {
             uint32_t units = round * t.team;
             copy_units(p, (rounds - round) * t.team * t.rows, ptx_at_const(f, at, units * p->unit_elements),
-                       p->to, first * p->lines.row_bytes + attention_unit_bytes(p->lines, units),
+                       p->to, first * p->lines.row_bytes + layout_unit(&p->lines, units),
                        end ? &in_bounds : NULL);
         }
     }
@@ -254,7 +238,7 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
             find_unit(p, from, &u);
         if (end)
             in_bounds = ptx_lt(f, u.row, *end);
-        copy_units(p, units - first, u.at, u.to, attention_unit_bytes(p->lines, first),
+        copy_units(p, units - first, u.at, u.to, layout_unit(&p->lines, first),
                    end ? &in_bounds : NULL);
     }
 }
@@ -262,7 +246,7 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
 /* ---- panels ---------------------------------------------------------------------------------------------------------- */
 
 attention_panel attention_init_panel(const attention_copier *by, attention_matrix from, uint32_t rows,
-                                     uint32_t elements, ptx_val to, attention_lines lines)
+                                     uint32_t elements, ptx_val to, layout lines)
 {
     ptx_fn *f = by->a->f;
     attention_panel p = {
@@ -287,7 +271,7 @@ attention_panel attention_init_panel(const attention_copier *by, attention_matri
         p.row = ptx_div(f, by->tid, p.row_units);
         p.column = ptx_rem(f, by->tid, p.row_units);
     }
-    p.to = ptx_add(f, attention_unit_at(f, lines, p.row, p.column), to);
+    p.to = ptx_add(f, layout_at(f, &lines, p.row, p.column), to);
     return p;
 }
 
@@ -354,7 +338,7 @@ void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to
 
 /* ---- O ----------------------------------------------------------------------------------------------------------------- */
 
-void attention_store_rows(const attention *a, attention_lines lines, ptx_val shared, ptx_val first,
+void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_val first,
                           uint32_t rows, ptx_val thread, uint32_t threads)
 {
     ptx_fn *f = a->f;
@@ -368,7 +352,7 @@ void attention_store_rows(const attention *a, attention_lines lines, ptx_val sha
             has_unit = ptx_lt(f, thread, rows * team - i);
         for (uint32_t n = 0; n < units; n += team) {
             ptx_val column = n == 0 ? of_team : ptx_add(f, of_team, n);
-            ptx_val from = ptx_add(f, attention_unit_at(f, lines, row, column), shared);
+            ptx_val from = ptx_add(f, layout_at(f, &lines, row, column), shared);
             ptx_val words[4], number = ptx_add(f, row, a->first);
             ptx_val in_bounds = ptx_lt(f, number, a->rows);
             if (is_ragged)

@@ -48,7 +48,7 @@ static decode geometry(attention_mma m)
     decode d = {.m = m, .stages = MOST_STAGES};
     const uint32_t most = (m.a.head_dim <= MOST_SMALL ? SHARED_SM_75 : SHARED_SM_86) - STATIC_BYTES;
     d.stage_bytes = m.shared_bytes;
-    d.q_bytes = attention_lines_end(m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
+    d.q_bytes = layout_end(&m.q_lines, m.a.tile_q, m.a.head_dim / UNIT);
     while (d.stages > 2 && bytes(&d) > most)
         d.stages--;
     return d;

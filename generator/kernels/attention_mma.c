@@ -10,7 +10,7 @@
  * SHARED MEMORY holds the tile of Q, and one tile each of K and V. V is copied during the first product, the next K during
  * the second; from sm_80 on cp.async does it in the background. A tile takes two barriers. Tiles lie in strips of 16
  * columns, so that each step of a product takes its fragments from a strip, and there are no bank conflicts: see
- * attention_lines. Every address is one that the lane makes once, plus a constant.
+ * layout. Every address is one that the lane makes once, plus a constant.
  *
  * CODES of 8 bits take half of the space. A register of ldmatrix has four neighbouring elements of a row of K, which the product
  * takes as its elements 2t, 2t + 1, 2t + 8 and 2t + 9 along the sum: a lane takes those of Q. Of V it has two neighbouring columns
@@ -55,17 +55,11 @@ static void multiply_16(mma *m, const ptx_val a[4], ptx_val low, ptx_val high, p
         ptx_mma_to(f, tensor_shape(m->a.type, false), sums, a + 2, b + 1);
 }
 
-/* From a row to the eighth after it. */
-static uint32_t octet_bytes(attention_lines lines)
-{
-    return UNIT * lines.row_bytes;
-}
-
 /* Where the lane's four neighbouring elements of a row's first 16 are: one of two units, and a half of it. */
-static ptx_val fours_at(const mma *m, attention_lines lines, ptx_val row, ptx_val quarter)
+static ptx_val fours_at(const mma *m, layout lines, ptx_val row, ptx_val quarter)
 {
     ptx_fn *f = m->f;
-    ptx_val unit = attention_unit_at(f, lines, row, ptx_shr(f, quarter, 1));
+    ptx_val unit = layout_at(f, &lines, row, ptx_shr(f, quarter, 1));
     ptx_val half = ptx_and(f, quarter, 1);
     return ptx_mad(f, half, UNIT_BYTES / 2, unit);
 }
@@ -75,7 +69,7 @@ static void load_turned_q(mma *m, uint32_t rows, uint32_t step, ptx_val q[4])
 {
     const ptx_type pairs = m->a.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t byte = rows + i * octet_bytes(m->q_lines) + attention_unit_bytes(m->q_lines, 2 * step);
+        uint32_t byte = rows + i * layout_rows(&m->q_lines, UNIT) + layout_unit(&m->q_lines, 2 * step);
         ptx_val words[2];
         ptx_load_vec(m->f, 2, words, shared_at(m->f, PTX_U32, m->q_at, byte), PTX_PLAIN);
         q[i] = ptx_as(m->f, pairs, words[0]);
@@ -85,12 +79,12 @@ static void load_turned_q(mma *m, uint32_t rows, uint32_t step, ptx_val q[4])
 
 static void load_q(mma *m, uint32_t block, uint32_t step, ptx_val q[4])
 {
-    uint32_t rows = 2 * block * octet_bytes(m->q_lines);
+    uint32_t rows = 2 * block * layout_rows(&m->q_lines, UNIT);
     if (m->has_codes)
         load_turned_q(m, rows, step, q);
     else if (step < m->steps)
         ptx_ldmatrix(m->f, 4, q,
-                     shared_at(m->f, m->a.type, m->q_at, rows + attention_unit_bytes(m->q_lines, 2 * step)));
+                     shared_at(m->f, m->a.type, m->q_at, rows + layout_unit(&m->q_lines, 2 * step)));
     else
         ptx_ldmatrix(m->f, 2, q, shared_at(m->f, m->a.type, m->q_tail, rows));
 }
@@ -102,11 +96,11 @@ static void multiply_code_scores(mma *m)
     const codes_values codes = attention_codes_of(&m->a, m->a.type, false);
     ptx_val q[MOST_BLOCKS][2][4], words[4], k[2];
     for (uint32_t step = 0; step < m->steps; step += 2) {
-        uint32_t column = attention_unit_bytes(m->k_lines, step);
+        uint32_t column = layout_unit(&m->k_lines, step);
         for (uint32_t i = 0; i < 2 * m->blocks && !m->q_stays; i++)
             load_q(m, i / 2, step + i % 2, q[i / 2][i % 2]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, words, shared_at(f, PTX_B32, m->k_at, o * octet_bytes(m->k_lines) + column));
+            ptx_ldmatrix(f, 4, words, shared_at(f, PTX_B32, m->k_at, o * layout_rows(&m->k_lines, UNIT) + column));
             for (uint32_t i = 0; i < 4; i++) {
                 const uint32_t odd = i / 2, octet = o + i % 2; /* one sum after the other */
                 codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * (i % 2) + odd]), false, k);
@@ -127,11 +121,11 @@ static void multiply_scores(mma *m)
     ptx_fn *f = m->f;
     ptx_val q[MOST_BLOCKS][4], k[4];
     for (uint32_t step = 0; step < m->steps; step++) {
-        uint32_t column = attention_unit_bytes(m->k_lines, 2 * step);
+        uint32_t column = layout_unit(&m->k_lines, 2 * step);
         for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
             load_q(m, b, step, q[b]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_at, o * octet_bytes(m->k_lines) + column));
+            ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_at, o * layout_rows(&m->k_lines, UNIT) + column));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
                 multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
@@ -145,7 +139,7 @@ static void multiply_scores(mma *m)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
         ptx_ldmatrix(f, 4, k,
-                     shared_at(f, m->a.type, m->k_tail, m->k_lines.start + o * octet_bytes(m->k_lines)));
+                     shared_at(f, m->a.type, m->k_tail, m->k_lines.start + o * layout_rows(&m->k_lines, UNIT)));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
             ptx_mma_to(f, tensor_shape(m->a.type, false), m->score[i / 4][o + i % 4], q[i / 4], &k[i % 4]);
     }
@@ -159,7 +153,7 @@ static void add_code_values(mma *m)
     ptx_val words[4], low[2], high[2];
     for (uint32_t o = 0; o < m->octets; o += 2) {
         for (uint32_t unit = 0; unit < m->v_steps; unit += 2) {
-            uint32_t byte = o * octet_bytes(m->v_lines) + attention_unit_bytes(m->v_lines, unit);
+            uint32_t byte = o * layout_rows(&m->v_lines, UNIT) + layout_unit(&m->v_lines, unit);
             ptx_ldmatrix_trans(f, 4, words, shared_at(f, PTX_B32, m->v_at, byte));
             for (uint32_t i = 0; i < 2; i++) {
                 codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * i]), true, low);
@@ -183,7 +177,7 @@ void attention_mma_add_values(mma *m)
     ptx_val v[4];
     for (uint32_t o = 0; o < m->octets; o += 2) {
         for (uint32_t step = 0; step < m->v_steps; step++) {
-            uint32_t byte = o * octet_bytes(m->v_lines) + attention_unit_bytes(m->v_lines, 2 * step);
+            uint32_t byte = o * layout_rows(&m->v_lines, UNIT) + layout_unit(&m->v_lines, 2 * step);
             ptx_ldmatrix_trans(f, 4, v, shared_at(f, m->a.type, m->v_at, byte));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * step], false);
@@ -193,7 +187,7 @@ void attention_mma_add_values(mma *m)
     }
     for (uint32_t o = 0; m->v_has_tail && o < m->octets; o += 4) {
         ptx_ldmatrix_trans(
-            f, 4, v, shared_at(f, m->a.type, m->v_tail, m->v_lines.start + o * octet_bytes(m->v_lines)));
+            f, 4, v, shared_at(f, m->a.type, m->v_tail, m->v_lines.start + o * layout_rows(&m->v_lines, UNIT)));
         for (uint32_t b = 0; b < m->blocks; b++) {
             multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->v_steps], false);
             multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->v_steps], false);
@@ -367,7 +361,7 @@ static void stage_block(mma *m, uint32_t b, const ptx_val at[2])
             ptx_val high = ptx_mul(f, sum_of(m, b, r, 2 * n + 1), share);
             words[n % 2] = narrow_pair(f, m->a.type, low, high);
             uint32_t byte =
-                attention_unit_bytes(m->out_lines, n - n % 2) + (2 * b + r) * octet_bytes(m->out_lines);
+                layout_unit(&m->out_lines, n - n % 2) + (2 * b + r) * layout_rows(&m->out_lines, UNIT);
             if (!m->has_codes)
                 ptx_store(f, ptx_at_bytes(f, at[n % 2], byte), words[n % 2]);
             else if (n % 2 == 1)
@@ -384,7 +378,7 @@ static void stage_rows(mma *m)
     ptx_val in_tile = ptx_mad(f, m->warp, m->blocks * BLOCK_ROWS, row);
     ptx_val first = ptx_mad(f, quarter, 4, shared), at[2];
     for (uint32_t odd = 0; odd < 2 && !m->has_codes; odd++) {
-        ptx_val unit = attention_unit_at(f, m->out_lines, in_tile, ptx_u32(odd));
+        ptx_val unit = layout_at(f, &m->out_lines, in_tile, ptx_u32(odd));
         at[odd] = shared_at(f, PTX_U32, ptx_add(f, unit, first), 0);
     }
     if (m->has_codes)
@@ -492,14 +486,14 @@ mma attention_mma_geometry(attention of, uint32_t keys)
     const uint32_t units = m.a.head_dim / UNIT, v_units = m.a.head_dim_v / UNIT;
     m.q_lines = attention_strips(0, m.a.tile_q, units, all);
     m.out_lines = attention_strips(0, m.a.tile_q, v_units, all); /* in Q's place */
-    const uint32_t q_end = attention_lines_end(m.q_lines, m.a.tile_q, units);
-    const uint32_t out_end = attention_lines_end(m.out_lines, m.a.tile_q, v_units);
+    const uint32_t q_end = layout_end(&m.q_lines, m.a.tile_q, units);
+    const uint32_t out_end = layout_end(&m.out_lines, m.a.tile_q, v_units);
     const uint32_t end = q_end > out_end ? q_end : out_end;
     const uint32_t per = m.has_codes ? 2 : 1, of_k = units / per, of_v = v_units / per;
     m.k_lines = attention_strips(is_shared ? end : 0, keys, of_k, copiers);
-    const uint32_t k_end = attention_lines_end(m.k_lines, keys, of_k);
+    const uint32_t k_end = layout_end(&m.k_lines, keys, of_k);
     m.v_lines = attention_strips(is_shared ? k_end : 0, keys, of_v, copiers);
-    m.scales_start = attention_lines_end(m.v_lines, keys, of_v);
+    m.scales_start = layout_end(&m.v_lines, keys, of_v);
     if (!is_shared && k_end > m.scales_start)
         m.scales_start = k_end;
     m.shared_bytes = m.scales_start + (m.a.kv == ATTENTION_INT8_TOKEN ? 2 * keys * 4 : 0);
@@ -531,23 +525,23 @@ void attention_mma_init_lane(mma *m, ptx_val q, ptx_val keys)
     ptx_val q_row = ptx_mad(f, m->warp, m->blocks * BLOCK_ROWS, in_16);
     ptx_val k_row = ptx_mad(f, upper, 8, in_octet);
     if (!m->has_codes) {
-        m->q_at = ptx_add(f, attention_unit_at(f, m->q_lines, q_row, upper), q);
+        m->q_at = ptx_add(f, layout_at(f, &m->q_lines, q_row, upper), q);
     } else {
         ptx_val quarter = ptx_and(f, m->lane, 3), in_warp = ptx_shr(f, m->lane, 2);
         ptx_val row = ptx_mad(f, m->warp, m->blocks * BLOCK_ROWS, in_warp);
         m->q_at = ptx_add(f, fours_at(m, m->q_lines, row, quarter), q);
         m->scales_at = ptx_mad(f, quarter, 8, ptx_add(f, keys, m->scales_start));
     }
-    m->k_at = ptx_add(f, attention_unit_at(f, m->k_lines, k_row, odd), keys);
-    m->v_at = ptx_add(f, attention_unit_at(f, m->v_lines, in_16, upper), keys);
+    m->k_at = ptx_add(f, layout_at(f, &m->k_lines, k_row, odd), keys);
+    m->v_at = ptx_add(f, layout_at(f, &m->v_lines, in_16, upper), keys);
     if (m->has_tail) {
-        ptx_val tail = attention_unit_at(f, m->k_lines, m->lane, ptx_u32(2 * m->steps));
+        ptx_val tail = layout_at(f, &m->k_lines, m->lane, ptx_u32(2 * m->steps));
         m->k_tail = ptx_add(f, tail, keys);
-        tail = attention_unit_at(f, m->q_lines, q_row, ptx_u32(2 * m->steps));
+        tail = layout_at(f, &m->q_lines, q_row, ptx_u32(2 * m->steps));
         m->q_tail = ptx_add(f, tail, q);
     }
     if (m->v_has_tail) {
-        ptx_val tail = attention_unit_at(f, m->v_lines, m->lane, ptx_u32(2 * m->v_steps));
+        ptx_val tail = layout_at(f, &m->v_lines, m->lane, ptx_u32(2 * m->v_steps));
         m->v_tail = ptx_add(f, tail, keys);
     }
 }

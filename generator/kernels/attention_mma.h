@@ -26,7 +26,7 @@ typedef struct attention_mma {
     uint32_t steps, v_steps, octets; /* 16 elements of head_dim, of head_dim_v; 8 keys */
     bool has_codes;                  /* K and V are codes */
     bool has_tail, v_has_tail;       /* they have 8 elements more */
-    attention_lines q_lines, k_lines, v_lines, out_lines;
+    layout q_lines, k_lines, v_lines, out_lines;
     uint32_t scales_start; /* with a scale for each key: of the tile's, see attention_copy_scales */
     uint32_t shared_bytes;
     attention_copier copier;

@@ -8,7 +8,7 @@
  *
  * SHARED MEMORY holds the tile of Q, in whose place O is staged, and one tile each of K, V and weights. V is copied during
  * the first product, the next K during the second. Where that is more than 99 KB with 32 queries, V takes K's place: it is
- * copied behind the first product, the next K behind the second. Tiles lie in strips: see attention_lines.
+ * copied behind the first product, the next K behind the second. Tiles lie in strips: see layout.
  *
  * SHIFTS. All warps keep the shifts of all rows, for their sums, and raise them alike, since they read the same numbers.
  * A warp keeps those of its block of scores once more.
@@ -44,7 +44,7 @@ typedef struct wide {
     uint32_t steps, octets;  /* 16 elements of head_dim; 8 keys of a warp */
     uint32_t fragments;      /* 8 columns of a warp */
     bool shares;             /* V takes K's place */
-    attention_lines q_lines, k_lines, v_lines, out_lines, weight_lines;
+    layout q_lines, k_lines, v_lines, out_lines, weight_lines;
     uint32_t numbers, shared_bytes; /* where the rows' numbers begin; where they end */
     attention_copier copier;
     attention_panel k, v;
@@ -70,9 +70,9 @@ static void multiply_scores(wide *w)
     const ptx_val zeros[4] = {w->zero, w->zero, w->zero, w->zero};
     ptx_val q[4], k[4];
     for (uint32_t step = 0; step < w->steps; step++) {
-        ptx_ldmatrix(f, 4, q, shared_at(f, w->a.type, w->q_at, attention_unit_bytes(w->q_lines, 2 * step)));
+        ptx_ldmatrix(f, 4, q, shared_at(f, w->a.type, w->q_at, layout_unit(&w->q_lines, 2 * step)));
         ptx_ldmatrix(f, 2 * (int)w->octets, k,
-                     shared_at(f, w->a.type, w->k_at, attention_unit_bytes(w->k_lines, 2 * step)));
+                     shared_at(f, w->a.type, w->k_at, layout_unit(&w->k_lines, 2 * step)));
         for (uint32_t o = 0; o < w->octets; o++) {
             ptx_val first[4];
             if (step > 0) {
@@ -94,11 +94,11 @@ static void multiply_values(wide *w)
     for (uint32_t step = 0; step < w->a.tile_k / 16; step++) {
         for (uint32_t b = 0; b < w->blocks; b++) {
             uint32_t byte = b * BLOCK_ROWS * w->weight_lines.row_bytes;
-            byte += attention_unit_bytes(w->weight_lines, 2 * step);
+            byte += layout_unit(&w->weight_lines, 2 * step);
             ptx_ldmatrix(f, 4, weight[b], shared_at(f, w->a.type, w->weight_at, byte));
         }
         for (uint32_t n = 0; n < w->fragments; n += 2) {
-            uint32_t byte = step * 16 * w->v_lines.row_bytes + attention_unit_bytes(w->v_lines, n);
+            uint32_t byte = step * 16 * w->v_lines.row_bytes + layout_unit(&w->v_lines, n);
             ptx_ldmatrix_trans(f, 4, v, shared_at(f, w->a.type, w->v_at, byte));
             for (uint32_t b = 0; b < w->blocks; b++) {
                 tensor_multiply(f, w->a.type, w->sum[b][n], weight[b], &v[0], w->sum[b][n]);
@@ -305,11 +305,11 @@ static void stage_rows(wide *w)
     ptx_val unit = ptx_mul(f, w->warp, w->fragments), first = ptx_mad(f, quarter, 4, w->shared);
     ptx_val at[2];
     for (uint32_t odd = 0; odd < 2; odd++)
-        at[odd] = ptx_add(f, attention_unit_at(f, w->out_lines, row, ptx_add(f, unit, odd)), first);
+        at[odd] = ptx_add(f, layout_at(f, &w->out_lines, row, ptx_add(f, unit, odd)), first);
     for (uint32_t i = 0; i < 2 * w->blocks; i++) {
         ptx_val share = ptx_mul(f, softmax_share(f, w->a.wide, w->row[i].sum), w->shrink[i]);
         for (uint32_t n = 0; n < w->fragments; n++) {
-            uint32_t byte = 8 * i * w->out_lines.row_bytes + attention_unit_bytes(w->out_lines, n - n % 2);
+            uint32_t byte = 8 * i * w->out_lines.row_bytes + layout_unit(&w->out_lines, n - n % 2);
             const ptx_val *sum = &w->sum[i / 2][n][i % 2 * 2];
             ptx_val low = ptx_mul(f, sum[0], share), high = ptx_mul(f, sum[1], share);
             ptx_val word = narrow_pair(f, w->a.type, low, high);
@@ -373,14 +373,14 @@ static void lay_out_tiles(wide *w, bool shares)
     w->shares = shares;
     w->q_lines = attention_strips(0, rows, units, THREADS);
     w->out_lines = attention_strips(0, rows, v_units, THREADS);
-    const uint32_t q_end = attention_lines_end(w->q_lines, rows, units);
-    const uint32_t out_end = attention_lines_end(w->out_lines, rows, v_units);
+    const uint32_t q_end = layout_end(&w->q_lines, rows, units);
+    const uint32_t out_end = layout_end(&w->out_lines, rows, v_units);
     w->k_lines = attention_strips(q_end > out_end ? q_end : out_end, keys, units, THREADS);
-    const uint32_t k_end = attention_lines_end(w->k_lines, keys, units);
+    const uint32_t k_end = layout_end(&w->k_lines, keys, units);
     w->v_lines = attention_strips(shares ? w->k_lines.start : k_end, keys, v_units, THREADS);
-    const uint32_t v_end = attention_lines_end(w->v_lines, keys, v_units);
+    const uint32_t v_end = layout_end(&w->v_lines, keys, v_units);
     w->weight_lines = attention_strips(v_end > k_end ? v_end : k_end, rows, keys / UNIT, THREADS);
-    w->numbers = attention_lines_end(w->weight_lines, rows, keys / UNIT);
+    w->numbers = layout_end(&w->weight_lines, rows, keys / UNIT);
     w->shared_bytes = w->numbers + 8 * ROW_STRIDE * 4;
 }
 
@@ -413,15 +413,15 @@ static void init_lane(wide *w)
     if (w->octets > 1)
         k_row = ptx_mad(f, upper, UNIT, k_row);
     ptx_val v_unit = ptx_mad(f, w->warp, w->fragments, upper);
-    w->q_at = ptx_add(f, attention_unit_at(f, w->q_lines, q_row, upper), shared);
-    w->k_at = ptx_add(f, attention_unit_at(f, w->k_lines, k_row, odd), shared);
-    w->v_at = ptx_add(f, attention_unit_at(f, w->v_lines, in_16, v_unit), shared);
-    w->weight_at = ptx_add(f, attention_unit_at(f, w->weight_lines, in_16, upper), shared);
+    w->q_at = ptx_add(f, layout_at(f, &w->q_lines, q_row, upper), shared);
+    w->k_at = ptx_add(f, layout_at(f, &w->k_lines, k_row, odd), shared);
+    w->v_at = ptx_add(f, layout_at(f, &w->v_lines, in_16, v_unit), shared);
+    w->weight_at = ptx_add(f, layout_at(f, &w->weight_lines, in_16, upper), shared);
     ptx_val own_row = ptx_mad(f, w->block, BLOCK_ROWS, row);
     ptx_val pair = ptx_mad(f, ptx_and(f, w->lane, 3), 4, shared);
     for (uint32_t o = 0; o < w->octets; o++) {
         ptx_val octet = ptx_add(f, first_octet, o);
-        w->weight_to[o] = ptx_add(f, attention_unit_at(f, w->weight_lines, own_row, octet), pair);
+        w->weight_to[o] = ptx_add(f, layout_at(f, &w->weight_lines, own_row, octet), pair);
     }
     ptx_val numbers = ptx_add(f, shared, w->numbers);
     w->numbers_at = ptx_mad(f, row, ROW_STRIDE * 4, numbers);

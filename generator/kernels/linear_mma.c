@@ -85,7 +85,7 @@ static mma_geometry geometry_of(const kiln_variant *v, const weight_format *form
     g.groups = g.stage / format_group_elements(format) / g.k_warps;
     g.w = row_ring_stage(g.stage / format->elements * format->bytes);
     g.x_row_bytes = 2 * g.stage + X_PAD_BYTES;
-    g.x_byte = shared_rows_bytes(g.w.rows, g.tile_n);
+    g.x_byte = layout_rows(&g.w.rows, g.tile_n);
     g.stage_bytes = g.x_byte + g.tile_m * g.x_row_bytes;
     return g;
 }
@@ -333,8 +333,8 @@ static void init_reads(mma *g)
     ptx_val in_block = has_blocks ? ptx_u32(0) : ptx_and(f, first_group, format->groups - 1);
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     ptx_val first = ptx_mad(f, block, format->bytes, g->tile.shared);
-    const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
-    ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
+    const uint32_t step = layout_rows(&g->of.w.rows, 8);
+    ptx_val row_at = ptx_add(f, layout_row_at(f, &g->of.w.rows, mine), first);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val at = ptx_add(f, row_at, r * step);
         g->rows[r] = init_row(g, ptx_add(f, mine, 8 * r), at);

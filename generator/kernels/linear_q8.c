@@ -105,11 +105,11 @@ static q8_geometry geometry_of(const kiln_variant *v, const weight_format *forma
     g.products = format_part_elements(format) / (4 * QUAD_LANES);
     g.w = row_ring_stage(g.stage / format->elements * format->bytes);
     if (units_of(format) == 2) /* lanes load 8 bytes: four rows are in different banks */
-        g.w.rows.bytes = UNIT_BYTES * ((g.w.pieces + 1) / 4 * 4 + 2);
+        g.w.rows.row_bytes = UNIT_BYTES * ((g.w.pieces + 1) / 4 * 4 + 2);
     g.row_lanes = g.threads / g.tile_n > ROW_RING_LANES ? g.threads / g.tile_n : ROW_RING_LANES;
     /* Lanes g and t are in different banks. */
     g.x_row_bytes = g.stage + QUAD_LANES * 4 * units_of(format);
-    g.x_byte = shared_rows_bytes(g.w.rows, g.tile_n);
+    g.x_byte = layout_rows(&g.w.rows, g.tile_n);
     g.scale_byte = g.x_byte + g.tile_m * g.x_row_bytes;
     g.stage_bytes = g.scale_byte + 4 * g.tile_m * g.stage / X_BLOCK;
     g.number_bytes = LANE_ROWS * EIGHT_ROWS_BYTES * g.groups * of_group / VECTOR_NUMBERS;
@@ -492,10 +492,10 @@ static void multiply_stage(q8_product *g)
 static void init_rows(q8_product *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t step = shared_rows_bytes(g->of.w.rows, 8);
+    const uint32_t step = layout_rows(&g->of.w.rows, 8);
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     ptx_val first = ptx_mad(f, g->tile.k_warp, g->of.w.bytes / g->of.k_warps, g->tile.shared);
-    ptx_val row_at = ptx_add(f, shared_row(f, g->of.w.rows, mine), first);
+    ptx_val row_at = ptx_add(f, layout_row_at(f, &g->of.w.rows, mine), first);
     for (uint32_t r = 0; r < LANE_ROWS; r++) {
         ptx_val at = ptx_add(f, row_at, r * step);
         g->rows[r] = init_row(g, ptx_add(f, mine, 8 * r), at);

@@ -78,7 +78,7 @@ static tiles_geometry geometry_of(const kiln_variant *v, const weight_format *fo
         kiln_type(v, "x") == PTX_F16 && (format_has_half_numbers(format) || kiln_is(v, "rounding", "twice"));
     g.is_unrolled = g.tile_m < 64 && g.steps % g.stages == 0;
     g.w = row_ring_stage(stage / format->elements * format->bytes);
-    g.w_stage_bytes = shared_rows_bytes(g.w.rows, g.tile_n);
+    g.w_stage_bytes = layout_rows(&g.w.rows, g.tile_n);
     g.w_byte = g.stages * x_ring_bytes(g.tile_m);
     return g;
 }
@@ -345,7 +345,7 @@ static void init_rows(tiles *g)
     ptx_val mine = ptx_mad(f, g->tile.column_warp, WARP_ROWS, g->tile.lane.g);
     for (uint32_t i = 0; i <= LANE_ROWS; i++) {
         ptx_val row = i < LANE_ROWS ? ptx_add(f, mine, 8 * i) : ptx_mad(f, g->tile.lane.t, 8, mine);
-        ptx_val first = ptx_add(f, shared_row(f, g->of.w.rows, row), g->tile.shared);
+        ptx_val first = ptx_add(f, layout_row_at(f, &g->of.w.rows, row), g->tile.shared);
         ptx_val at = ptx_add(f, first, g->of.w_byte), number = ptx_add(f, row, g->tile.first_w);
         g->rows[i] = row_ring_find(&g->w, at, linear_row_address(l, number));
         g->row_at[i] = ptx_var(f, at);

@@ -1,0 +1,52 @@
+/* How a tile of rows lies in shared memory, so that lanes which load or store at once are in different banks: tests/device proves
+ * it of the layouts that kernels use.
+ *
+ * A row is units of 16 bytes, or of more where a unit of global memory is widened on the way. Unit u of row r is at place u, but
+ * that bits of r may turn bits of it. Rows follow each other, with a unit of padding behind some; or strips do: two units of
+ * every row, then the next two.
+ */
+#ifndef DEVICE_LAYOUT_H
+#define DEVICE_LAYOUT_H
+
+#include <kiln/author/ptx.h>
+
+enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */, LAYOUT_MOST_TURNS = 2 };
+
+/* This bit of a row's number turns that bit of its units' places. */
+typedef struct layout_turn {
+    uint32_t row_bit, unit_bit;
+} layout_turn;
+
+typedef struct layout {
+    uint32_t start;     /* byte of the first row, from a base that several tiles have */
+    uint32_t row_bytes; /* from a row to the next */
+    uint32_t unit_bytes;
+    uint32_t padded_rows; /* a unit of padding follows so many rows; 0: none does */
+    uint32_t strip_bytes; /* from a strip to the next; 0: there are none */
+    uint32_t turn_count;
+    layout_turn turns[LAYOUT_MOST_TURNS];
+} layout;
+
+/* ---- known when the kernel is made: bytes ------------------------------------------------------------------------- */
+
+/* Where a unit of a row is, from the base. */
+uint32_t layout_byte(const layout *l, uint32_t row, uint32_t unit);
+
+/* From a row to one so many below it, which has the same turns; to a unit of the first row, with strips an even one, from the base;
+ * and from the base to the end of a tile. */
+uint32_t layout_rows(const layout *l, uint32_t rows);
+uint32_t layout_unit(const layout *l, uint32_t unit);
+uint32_t layout_end(const layout *l, uint32_t rows, uint32_t units);
+
+/* ---- known on the device: U32 ------------------------------------------------------------------------------------- */
+
+/* From the first row to another. */
+ptx_val layout_row_at(ptx_fn *f, const layout *l, ptx_val row);
+
+/* The place of a unit in its row. */
+ptx_val layout_place(ptx_fn *f, const layout *l, ptx_val row, ptx_val unit);
+
+/* From the first row to a unit of a row. */
+ptx_val layout_at(ptx_fn *f, const layout *l, ptx_val row, ptx_val unit);
+
+#endif

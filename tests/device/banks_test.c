@@ -1,0 +1,198 @@
+/* Layouts of shared memory: lanes that load or store at once are in different banks. And fragments: the registers of A.
+ *
+ * A warp's access of 4 bytes per lane is one wavefront if no two lanes need different words of one of the 32 banks; of 8 bytes, two
+ * half warps are one each; of 16, four quarters.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../generator/device/format.h"
+#include "../../generator/device/fragment.h"
+#include "../../generator/device/row_ring.h"
+#include "../../generator/device/sums.h"
+#include "../../generator/device/x_ring.h"
+#include "../../generator/kernels/attention_copy.h"
+
+enum { LANES = 32, BANKS = 32, WORD = 4 };
+
+typedef uint32_t addresses[LANES];
+
+/* The most wavefronts that a part of the warp takes. */
+static uint32_t wavefronts(const addresses at, uint32_t bytes)
+{
+    const uint32_t lanes = LANES * WORD / bytes, words = bytes / WORD;
+    uint32_t most = 0;
+    for (uint32_t first = 0; first < LANES; first += lanes) {
+        uint32_t word_of[BANKS][LANES], count[BANKS] = {0};
+        for (uint32_t i = 0; i < lanes * words; i++) {
+            const uint32_t word = at[first + i / words] / WORD + i % words, bank = word % BANKS;
+            bool is_known = false;
+            for (uint32_t j = 0; j < count[bank]; j++)
+                is_known |= word_of[bank][j] == word;
+            if (!is_known)
+                word_of[bank][count[bank]++] = word;
+            most = count[bank] > most ? count[bank] : most;
+        }
+    }
+    return most;
+}
+
+static void counts_wavefronts(void **state)
+{
+    (void)state;
+    addresses at;
+    static const struct {
+        uint32_t step, bytes, wavefronts;
+    } rows[] = {{4, 4, 1}, {0, 4, 1},    {8, 4, 2},   {128, 4, 32},
+                {8, 8, 1}, {128, 8, 16}, {16, 16, 1}, {128, 16, 8}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            at[lane] = rows[i].step * lane;
+        assert_int_equal(wavefronts(at, rows[i].bytes), rows[i].wavefronts);
+    }
+}
+
+/* ---- activations -------------------------------------------------------------------------------------------------- */
+
+static uint32_t byte_at(const layout *l, uint32_t row, uint32_t byte)
+{
+    return layout_byte(l, row, byte / l->unit_bytes) + byte % l->unit_bytes;
+}
+
+/* A run is 16 elements, of which lane (g, t) loads four; in wide ones eight of each two runs, in woven ones of the whole step. */
+static void loads_x(void **state)
+{
+    (void)state;
+    enum { ELEMENT = 2, RUN_BYTES = 16 * ELEMENT };
+    const layout plain = x_ring_layout(false), woven = x_ring_layout(true);
+    for (uint32_t run = 0; run < X_RING_RUNS; run++) {
+        addresses narrow, wide, whole;
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            const uint32_t g = lane / 4, t = lane % 4;
+            narrow[lane] = byte_at(&plain, g, run * RUN_BYTES + 4 * ELEMENT * t);
+            wide[lane] = byte_at(&plain, g, run / 2 * 2 * RUN_BYTES + 8 * ELEMENT * t);
+            whole[lane] = byte_at(&woven, g, 16 * ELEMENT * t + run / 2 * 8 * ELEMENT);
+        }
+        assert_int_equal(wavefronts(narrow, 8), 1);
+        assert_int_equal(wavefronts(wide, 16), 1);
+        assert_int_equal(wavefronts(whole, 16), 1);
+    }
+}
+
+/* Eight lanes copy a row. */
+static void copies_x(void **state)
+{
+    (void)state;
+    for (int is_woven = 0; is_woven < 2; is_woven++) {
+        const layout l = x_ring_layout(is_woven);
+        addresses at;
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            at[lane] = layout_byte(&l, lane / 8, lane % 8);
+        assert_int_equal(wavefronts(at, UNIT_BYTES), 1);
+        for (uint32_t lane = 0; lane < LANES; lane += 2) /* the halves of a sector: README.md */
+            assert_int_equal(at[lane] / SECTOR_BYTES, at[lane + 1] / SECTOR_BYTES);
+    }
+}
+
+/* ---- weights ------------------------------------------------------------------------------------------------------ */
+
+/* Of codes lane (g, t) loads word t from some byte of row g on; of numbers 16 bytes of row g + 8t, which take two wavefronts at most.
+ * Rows begin at the same byte of a sector. */
+static void loads_stage(uint32_t bytes)
+{
+    const layout l = row_ring_stage(bytes).rows;
+    for (uint32_t byte = 0; byte + 4 * WORD <= ROW_RING_SECTOR + bytes; byte += WORD) {
+        addresses codes, numbers;
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            const uint32_t g = lane / 4, t = lane % 4;
+            codes[lane] = layout_rows(&l, g) + byte + WORD * t;
+            numbers[lane] = layout_rows(&l, g + 8 * t) + byte;
+        }
+        assert_int_equal(wavefronts(codes, WORD), 1);
+        if (byte % UNIT_BYTES == 0)
+            assert_in_range(wavefronts(numbers, UNIT_BYTES), 1, 2);
+    }
+}
+
+static void loads_weights(void **state)
+{
+    (void)state;
+    static const uint32_t elements[] = {128, 256, 512, 1024};
+    const weight_format *format;
+    for (uint32_t i = 0; (format = format_at(i)) != NULL; i++)
+        for (size_t j = 0; j < sizeof elements / sizeof *elements; j++)
+            if (elements[j] >= format->elements)
+                loads_stage(elements[j] / format->elements * format->bytes);
+}
+
+/* ---- sums --------------------------------------------------------------------------------------------------------- */
+
+/* Lane (g, t) stores column g of row 2t. */
+static void stores_sums(void **state)
+{
+    (void)state;
+    for (uint32_t columns = 16; columns <= 256; columns *= 2) {
+        const layout l = shared_sums_layout(columns);
+        addresses at;
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            at[lane] = layout_byte(&l, 2 * (lane % 4), lane / 4);
+        assert_int_equal(wavefronts(at, WORD), 1);
+    }
+}
+
+/* ---- attention ---------------------------------------------------------------------------------------------------- */
+
+/* Eight lanes load the rows of a matrix of ldmatrix. */
+static void loads_matrices(void **state)
+{
+    (void)state;
+    static const uint32_t threads[] = {32, 64, 128, 256};
+    for (uint32_t units = 1; units <= 64; units++) {
+        for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+            const layout l = attention_strips(0, 64, units, threads[i]);
+            for (uint32_t unit = 0; unit < units; unit++) {
+                addresses at;
+                for (uint32_t lane = 0; lane < LANES; lane++)
+                    at[lane] = layout_byte(&l, lane, unit);
+                assert_int_equal(wavefronts(at, UNIT_BYTES), 1);
+            }
+        }
+    }
+}
+
+/* ---- fragments ---------------------------------------------------------------------------------------------------- */
+
+static void finds_registers_of_a(void **state)
+{
+    (void)state;
+    enum { K = 16, IN_REGISTER = 2 };
+    const ptx_mma_shape shape = PTX_MMA_M16N8K16_F16_F32;
+    for (int lane = 0; lane < LANES; lane++) {
+        for (uint32_t i = 0; i < 4; i++) {
+            const ptx_element e = ptx_mma_a(shape, lane, IN_REGISTER * (int)fragment_a(i % 2, i / 2));
+            assert_int_equal(e.row, lane / 4 + 8 * (int)(i % 2));
+            assert_int_equal(e.column, K / 2 * (int)(i / 2) + IN_REGISTER * (lane % 4));
+        }
+        for (int e = 0; e < 4; e++) { /* sums.h: C has rows g and g + 8, columns 2t and 2t + 1 */
+            const ptx_element c = ptx_mma_c(shape, lane, e);
+            assert_int_equal(c.row, lane / 4 + e / 2 * 8);
+            assert_int_equal(c.column, 2 * (lane % 4) + e % 2);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_wavefronts),
+                                       cmocka_unit_test(loads_x),
+                                       cmocka_unit_test(copies_x),
+                                       cmocka_unit_test(loads_weights),
+                                       cmocka_unit_test(stores_sums),
+                                       cmocka_unit_test(loads_matrices),
+                                       cmocka_unit_test(finds_registers_of_a)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
