@@ -310,6 +310,8 @@ typedef struct tile_numbers {
 typedef struct tile {
     tile_numbers a, b; /* A by row and k, B by k and column */
     float d[MOST_ROWS][COLUMNS];
+    bool
+        repeats[MOST_ROWS]; /* its row of A and C is the one before it, as behind a matrix' last: so is D's */
 } tile;
 
 /* False: one of them is an infinity or a NaN. */
@@ -349,6 +351,10 @@ static bool read_tile(const emu_warp *w, const emu_mma *f, const fragments *g, t
         for (unsigned lane = 0; lane < EMU_LANES; lane++)
             t->d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = float_of_bits(c[lane]);
     }
+    t->repeats[0] = false;
+    for (unsigned row = 1; row < MOST_ROWS; row++)
+        t->repeats[row] = memcmp(a[row], a[row - 1], sizeof a[0]) == 0 &&
+                          memcmp(t->d[row], t->d[row - 1], sizeof t->d[0]) == 0;
     if (f->a == EMU_EL_F16)
         return read_numbers(a[0], OF_A, true, model.fraction_bits - 20u, &t->a) &&
                read_numbers(b[0], OF_B, true, 0, &t->b);
@@ -424,10 +430,13 @@ static bool multiply_tile(emu_warp *w, const emu_mma *f, const fragments *g, uin
     tensor_model model = tensor_model_of(w->block->launch->device_number, f);
     tile t;
     bool fine = read_tile(w, f, g, model, &t), at_once = model.terms > 8 && f->k == 16;
-    for (unsigned row = 0; row < MOST_ROWS && fine; row++)
-        fine = at_once ? step_row(model, &t, row, 0, 16) : step_row(model, &t, row, 0, 8);
-    for (unsigned row = 0; row < MOST_ROWS && fine && !at_once && f->k == 16; row++)
-        fine = step_row(model, &t, row, 8, 8);
+    for (unsigned row = 0; row < MOST_ROWS && fine; row++) {
+        if (t.repeats[row])
+            memcpy(t.d[row], t.d[row - 1], sizeof t.d[0]);
+        else
+            fine = at_once ? step_row(model, &t, row, 0, 16)
+                           : step_row(model, &t, row, 0, 8) && (f->k < 16 || step_row(model, &t, row, 8, 8));
+    }
     if (!fine)
         return false;
     ACTIVE_LANES(mask)
