@@ -1,6 +1,19 @@
 /* How a tile lies in shared memory. */
 #include "layout.h"
 
+/* 128 bytes have all banks: bits of the number of such a stretch of rows turn the units. */
+layout layout_of_matrices(uint32_t units)
+{
+    enum { BANKS_UNITS = 8 };
+    layout l = {.row_bytes = units * UNIT_BYTES, .unit_bytes = UNIT_BYTES};
+    uint32_t row_bit = 0;
+    while (units << row_bit < BANKS_UNITS)
+        row_bit++;
+    for (uint32_t bit = 0; 1U << bit < units; bit++)
+        l.turns[l.turn_count++] = (layout_turn){.row_bit = row_bit + bit, .unit_bit = bit};
+    return l;
+}
+
 /* ---- bytes -------------------------------------------------------------------------------------------------------- */
 
 uint32_t layout_rows(const layout *l, uint32_t rows)

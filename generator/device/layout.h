@@ -10,7 +10,7 @@
 
 #include <kiln/author/ptx.h>
 
-enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */, LAYOUT_MOST_TURNS = 2 };
+enum { UNIT_BYTES = 16 /* the most that a lane loads or stores at once */, LAYOUT_MOST_TURNS = 3 };
 
 /* This bit of a row's number turns that bit of its units' places. */
 typedef struct layout_turn {
@@ -26,6 +26,9 @@ typedef struct layout {
     uint32_t turn_count;
     layout_turn turns[LAYOUT_MOST_TURNS];
 } layout;
+
+/* Rows of 2, 4 or 8 units that ldmatrix reads: those with one number of eight rows are in different banks. */
+layout layout_of_matrices(uint32_t units);
 
 /* ---- known when the kernel is made: bytes ------------------------------------------------------------------------- */
 

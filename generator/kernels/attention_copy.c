@@ -238,8 +238,7 @@ static void copy_odd(const attention_panel *p, ptx_val row, const ptx_val *end, 
             find_unit(p, from, &u);
         if (end)
             in_bounds = ptx_lt(f, u.row, *end);
-        copy_units(p, units - first, u.at, u.to, layout_unit(&p->lines, first),
-                   end ? &in_bounds : NULL);
+        copy_units(p, units - first, u.at, u.to, layout_unit(&p->lines, first), end ? &in_bounds : NULL);
     }
 }
 
@@ -338,8 +337,8 @@ void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to
 
 /* ---- O ----------------------------------------------------------------------------------------------------------------- */
 
-void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_val first,
-                          uint32_t rows, ptx_val thread, uint32_t threads)
+void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_val first, uint32_t rows,
+                          ptx_val thread, uint32_t threads)
 {
     ptx_fn *f = a->f;
     uint32_t units = a->head_dim_v / OCTET, team = team_of(units, ptx_block_x(f));

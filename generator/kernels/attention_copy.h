@@ -43,7 +43,7 @@ void attention_copy_scales(const attention_copier *by, uint32_t rows, ptx_val to
 
 /* Stores `rows` rows of O from shared memory, from the tile's row `first` on: so many threads, of which this is number
  * `thread`. */
-void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_val first,
-                          uint32_t rows, ptx_val thread, uint32_t threads);
+void attention_store_rows(const attention *a, layout lines, ptx_val shared, ptx_val first, uint32_t rows,
+                          ptx_val thread, uint32_t threads);
 
 #endif

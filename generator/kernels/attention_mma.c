@@ -100,7 +100,8 @@ static void multiply_code_scores(mma *m)
         for (uint32_t i = 0; i < 2 * m->blocks && !m->q_stays; i++)
             load_q(m, i / 2, step + i % 2, q[i / 2][i % 2]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, words, shared_at(f, PTX_B32, m->k_at, o * layout_rows(&m->k_lines, UNIT) + column));
+            ptx_ldmatrix(f, 4, words,
+                         shared_at(f, PTX_B32, m->k_at, o * layout_rows(&m->k_lines, UNIT) + column));
             for (uint32_t i = 0; i < 4; i++) {
                 const uint32_t odd = i / 2, octet = o + i % 2; /* one sum after the other */
                 codes_pairs(f, &codes, ptx_as(f, PTX_U32, words[2 * (i % 2) + odd]), false, k);
@@ -125,7 +126,8 @@ static void multiply_scores(mma *m)
         for (uint32_t b = 0; b < m->blocks && !m->q_stays; b++)
             load_q(m, b, step, q[b]);
         for (uint32_t o = 0; o < m->octets; o += 2) {
-            ptx_ldmatrix(f, 4, k, shared_at(f, m->a.type, m->k_at, o * layout_rows(&m->k_lines, UNIT) + column));
+            ptx_ldmatrix(f, 4, k,
+                         shared_at(f, m->a.type, m->k_at, o * layout_rows(&m->k_lines, UNIT) + column));
             for (uint32_t b = 0; b < m->blocks; b++) {
                 const ptx_val *rows = m->q_stays ? m->q[step] : q[b];
                 multiply_16(m, rows, k[0], k[1], m->score[b][o], step == 0);
@@ -138,8 +140,9 @@ static void multiply_scores(mma *m)
     for (uint32_t b = 0; b < m->blocks; b++)
         load_q(m, b, m->steps, q[b]);
     for (uint32_t o = 0; o < m->octets; o += 4) {
-        ptx_ldmatrix(f, 4, k,
-                     shared_at(f, m->a.type, m->k_tail, m->k_lines.start + o * layout_rows(&m->k_lines, UNIT)));
+        ptx_ldmatrix(
+            f, 4, k,
+            shared_at(f, m->a.type, m->k_tail, m->k_lines.start + o * layout_rows(&m->k_lines, UNIT)));
         for (uint32_t i = 0; i < 4 * m->blocks; i++)
             ptx_mma_to(f, tensor_shape(m->a.type, false), m->score[i / 4][o + i % 4], q[i / 4], &k[i % 4]);
     }
@@ -187,7 +190,8 @@ void attention_mma_add_values(mma *m)
     }
     for (uint32_t o = 0; m->v_has_tail && o < m->octets; o += 4) {
         ptx_ldmatrix_trans(
-            f, 4, v, shared_at(f, m->a.type, m->v_tail, m->v_lines.start + o * layout_rows(&m->v_lines, UNIT)));
+            f, 4, v,
+            shared_at(f, m->a.type, m->v_tail, m->v_lines.start + o * layout_rows(&m->v_lines, UNIT)));
         for (uint32_t b = 0; b < m->blocks; b++) {
             multiply_16(m, &m->weight[b][2 * o], v[0], v[1], m->sum[b][2 * m->v_steps], false);
             multiply_16(m, &m->weight[b][2 * o + 4], v[2], v[3], m->sum[b][2 * m->v_steps], false);

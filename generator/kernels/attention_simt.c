@@ -44,7 +44,7 @@ typedef struct simt {
     bool is_ragged;                  /* the last vector of some lanes is beyond the row */
     uint32_t panel_keys;             /* of V */
     uint32_t group_bytes;            /* of weights of a group's rows */
-    layout lines, k_lines;  /* of panels of Q, of K */
+    layout lines, k_lines;           /* of panels of Q, of K */
     uint32_t row_bytes, v_row_bytes; /* of panels of Q and K; of V */
     attention_copier copier;
     attention_panel q, k, v;
@@ -315,8 +315,7 @@ static simt geometry(attention of)
     s.group_bytes = s.rows * a->tile_k * s.bytes + GROUP_PAD_BYTES;
     s.vectors = (a->head_dim + GROUP_LANES * s.vector - 1) / (GROUP_LANES * s.vector);
     s.row_bytes = PANEL * s.bytes + UNIT_BYTES;
-    s.lines = (layout){.row_bytes = s.row_bytes,
-                                .unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->q)};
+    s.lines = (layout){.row_bytes = s.row_bytes, .unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->q)};
     s.k_lines = s.lines;
     s.k_lines.unit_bytes = UNIT_BYTES * s.bytes / attention_bytes(&a->k);
     s.v_row_bytes = a->head_dim * s.bytes;
@@ -340,9 +339,8 @@ static void init_thread(simt *s)
         s->q = init_q(s, PANEL);
         s->k = init_k(s, PANEL);
     }
-    s->v = attention_init_panel(
-        &s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
-        (layout){.row_bytes = s->v_row_bytes, .unit_bytes = s->k_lines.unit_bytes});
+    s->v = attention_init_panel(&s->copier, a->v, s->panel_keys, a->head_dim, s->stage,
+                                (layout){.row_bytes = s->v_row_bytes, .unit_bytes = s->k_lines.unit_bytes});
     s->q_from = ptx_mad(f, s->group, s->rows * s->row_bytes, s->stage);
     ptx_val k_row = ptx_mad(f, s->lane, s->row_bytes, s->stage);
     s->k_from = ptx_add(f, k_row, k_start);

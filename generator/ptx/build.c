@@ -350,6 +350,13 @@ static ptx_val add_param(ptx_fn *f, ptx_type type, ptx_type element, const char 
     return v;
 }
 
+bool ptx_require_at(ptx_fn *f, bool holds, const char *what, const char *file, int line)
+{
+    if (!holds)
+        fn_problem(f, (ptx_place){file, line}, "%s", what);
+    return holds;
+}
+
 ptx_val ptx_param_at_line(ptx_fn *f, ptx_type type, const char *name, const char *file, int line)
 {
     ptx_place at = {file, line};

@@ -294,6 +294,9 @@ OWN_MISTAKES = (
      'kiln: error: halve/vector=1: argument x: the alignment "512" is 512, no power of two up to 256'),
     ("halve.c", '{"x", "4 * vector"}', '{"x", "4 * n"}',
      'kiln: error: family halve: expression "4 * n" cannot use arguments in its place'),
+    ("product.c", "WARP_TILE / 8)", "WARP_TILE)", "error: tile_sums_open: up to 32 tiles, and an even number of columns of them"),
+    ("product.c", "DEPTH = 32", "DEPTH = 24", "error: tile_pipeline_open: a stage is 16, 32 or 64 elements"),
+    ("product.c", "THREADS = 128", "THREADS = 120", "error: tile_pipeline_open: a thread block has whole warps"),
 )
 
 
@@ -305,7 +308,7 @@ def same_code(a, b):
 def tune_own_family(folder):
     """The family that has something to choose from is measured, and the file changes what dispatch goes by."""
     (folder / "shapes.yaml").write_text("- {family: halve, shape: {n: [96, 3000]}}\n")
-    expect(run(folder / "build/mine_tune", "--template").endswith("- family: halve\n  shape: {n: 1}\n"
+    expect(run(folder / "build/mine_tune", "--template").endswith("- family: halve\n  shape: {n: 1}\n- family: product\n  shape: {m: 1, n: 1, k: 1}\n"
                                                                   "# nf4_quantize: there is nothing to choose from\n"), "a template")
     output = run(folder / "build/mine_tune", folder / "shapes.yaml", "-o", folder / "measured.yaml", "--driver", driver(), "--repeat", "1")
     expect("\n6 measured, 0 measured before, 0 ruled out by rules or the device, 0 failed" in output, f"what was measured: {output}")
@@ -321,6 +324,19 @@ def tune_own_family(folder):
     (folder / "kernels.yaml").write_text(kernels)
 
 
+def count_product(folder):
+    """The product of tiles does no work twice and has no bank conflicts."""
+    m, n, k, tile = 256, 256, 512, 64
+    for variant in "product/type=f16,stages=2", "product/type=bf16,stages=4":
+        counts = json.loads(run(PREFIX / "bin/kiln-profile", folder / "build/mine.json", "--variant", variant, "--target", "sm_90",
+                                "--args", f"m={m},n={n},k={k}", "--json"))
+        expect(counts["instructions"]["multiply_adds"] == m * n * k, f"{variant}: {counts['instructions']}")
+        for way in "read", "write":
+            expect(counts["shared"][way]["wavefronts_over_ideal"] == 1, f"{variant}: {counts['shared'][way]}")
+        sectors = {a["name"]: a["read"]["sectors"] for a in counts["allocations"]}
+        expect(sectors["x"] == m * k * 2 // 32 * (n // tile) and sectors["w"] == n * k * 2 // 32 * (m // tile), f"{variant}: {sectors}")
+
+
 def own_family(scratch):
     """A generator with one more family; verified by a reference of its own, and its mistakes told."""
     folder = project(scratch, "own_family")
@@ -332,9 +348,9 @@ def own_family(scratch):
     expect("saxpy" in output and "nf4_gemm" in output, f"mykiln has its own families and kiln's: {output}")
     verify = (folder / "build/mine_verify", "--driver", driver(), "--max-elements", "4096")
     output = run(*verify)
-    expect("\n6 variants: 6 right, 0 executed" in output, f"verification: {output}")
+    expect("\n10 variants: 10 right, 0 executed" in output, f"verification: {output}")
     shown = re.findall(r"^```c\n(.*?)^```", (SOURCE_DIR / "include/kiln/README.md").read_text(), re.M | re.S)
-    for file in "saxpy.c", "saxpy_reference.c":
+    for file in "saxpy.c", "saxpy_reference.c", "product.c":
         expect(any(same_code(code, (folder / file).read_text()) for code in shown), f"include/kiln/README.md has {file}")
     source = folder / "saxpy.c"
     header = (folder / "build/mine.h").read_text()
@@ -347,6 +363,7 @@ def own_family(scratch):
     expect([a.get("variant_alignment") for a in output[0]["args"]] == ["4 * vector", "4 * vector", None], output)
     manifest = json.loads((folder / "build/mine.json").read_text())
     expect([v["args"][0]["alignment"] for v in manifest["variants"] if v["family"] == "halve"] == [4, 8, 16], manifest)
+    count_product(folder)
     tune_own_family(folder)
     text = source.read_text()
     source.write_text(text.replace("ptx_fma(f, a, xi, yi)", "ptx_fma(f, xi, a, xi)"))
@@ -370,9 +387,9 @@ def own_family(scratch):
     lists.write_text(said.replace("saxpy_reference.c ", ""))
     build(folder)
     output = run(*verify, fails=True)
-    expect("6 variants: 4 right, 2 executed" in output and "not compared:\n  saxpy, which is not listed" in output,
+    expect("10 variants: 8 right, 2 executed" in output and "not compared:\n  saxpy, which is not listed" in output,
            f"without a reference: {output}")
-    lists.write_text(said.replace("halve_reference.c", "halve_reference.c UNCOMPARED saxpy"))
+    lists.write_text(said.replace("product_reference.c", "product_reference.c UNCOMPARED saxpy"))
     build(folder)
     place = f"saxpy_reference.c:{(folder / 'saxpy_reference.c').read_text().partition('KILN_REFERENCE')[0].count(chr(10)) + 1}"
     output = run(*verify, fails=True)

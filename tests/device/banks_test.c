@@ -164,6 +164,24 @@ static void loads_matrices(void **state)
     }
 }
 
+/* Of tile.h: eight lanes load the rows of a matrix, and neighbouring lanes copy neighbouring units. */
+static void loads_and_copies_tiles(void **state)
+{
+    (void)state;
+    for (uint32_t units = 2; units <= 8; units *= 2) {
+        const layout l = layout_of_matrices(units);
+        addresses rows, copies;
+        for (uint32_t unit = 0; unit < units; unit++) {
+            for (uint32_t lane = 0; lane < LANES; lane++)
+                rows[lane] = layout_byte(&l, lane, unit);
+            assert_int_equal(wavefronts(rows, UNIT_BYTES), 1);
+        }
+        for (uint32_t lane = 0; lane < LANES; lane++)
+            copies[lane] = layout_byte(&l, lane / units, lane % units);
+        assert_int_equal(wavefronts(copies, UNIT_BYTES), 1);
+    }
+}
+
 /* ---- fragments ---------------------------------------------------------------------------------------------------- */
 
 static void finds_registers_of_a(void **state)
@@ -193,6 +211,7 @@ int main(void)
                                        cmocka_unit_test(loads_weights),
                                        cmocka_unit_test(stores_sums),
                                        cmocka_unit_test(loads_matrices),
+                                       cmocka_unit_test(loads_and_copies_tiles),
                                        cmocka_unit_test(finds_registers_of_a)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

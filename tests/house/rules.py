@@ -28,7 +28,7 @@ ROOMS = [
     ("generator/target", [r"include/kiln/kiln\.h$", r"generator/(support|target)/"], ANY),
     ("generator/model", [r"generator/(support|model)/"], ANY),
     ("generator/ptx", [r"include/kiln/author/ptx\.h$", r"generator/(support|target|ptx)/"], C_LIBRARY),
-    ("generator/device", [r"include/kiln/author/ptx\.h$", r"generator/device/"], C_LIBRARY - {"stdio"}),
+    ("generator/device", [r"include/kiln/author/(ptx|tile)\.h$", r"generator/device/"], C_LIBRARY - {"stdio"}),
     ("generator/kernels", [r"include/kiln/author/(ptx|family|families)\.h$", r"generator/(device|kernels)/"], C_LIBRARY - {"stdio"}),
     ("generator/expression", [r"include/kiln/author/family\.h$", r"generator/(support|target|expression)/",
                               r"generator/family/(family|variant)\.h$"], ANY),

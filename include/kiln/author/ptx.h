@@ -452,6 +452,10 @@ uint32_t ptx_block_x(const ptx_fn *f);
  * once for each answer. */
 bool ptx_has_sm(ptx_fn *f, uint32_t sm);
 
+/* For functions that emit parts of kernels: unless it holds, `what` is an error in the kernel's source at a place, its PTX_HERE.
+ * Returns it. */
+bool ptx_require_at(ptx_fn *f, bool holds, const char *what, const char *file, int line);
+
 /* ---- what the builder lacks ------------------------------------------------------------------------------------- */
 
 /* One instruction as PTX text, without its semicolon or a comment: $0, $1 ... stand for the results and then the operands, each at

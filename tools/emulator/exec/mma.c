@@ -136,11 +136,11 @@ __attribute__((always_inline)) static inline float tensor_step(tensor_model mode
         if (special - special != 0)
             return (float)special;
     }
-    int c_exponent = biased ? (int)biased - 127 : -126, largest = c_exponent;
-    if (is_half && biased && c_exponent < -14) /* an f16 subnormal */
-        largest = c_exponent = -14;
+    int largest = biased ? (int)biased - 127 : -126;
+    if (is_half && biased && largest < -14) /* an f16 subnormal */
+        largest = -14;
     if (!(bits & 0x7fffffff))
-        largest = c_exponent = -126;
+        largest = -126;
     for (unsigned n = 0; n < count; n++) {
         int exponent = a->exponent[from + n] + b->exponent[from + n];
         largest = exponent > largest ? exponent : largest;
@@ -310,8 +310,7 @@ typedef struct tile_numbers {
 typedef struct tile {
     tile_numbers a, b; /* A by row and k, B by k and column */
     float d[MOST_ROWS][COLUMNS];
-    bool
-        repeats[MOST_ROWS]; /* its row of A and C is the one before it, as behind a matrix' last: so is D's */
+    bool repeats[MOST_ROWS]; /* A's and C's rows are those before them, so D's is */
 } tile;
 
 /* False: one of them is an infinity or a NaN. */
@@ -336,6 +335,7 @@ static bool read_tile(const emu_warp *w, const emu_mma *f, const fragments *g, t
 {
     enum { BLOCK = 8, OF_A = MOST_ROWS * MOST_STEP, OF_B = MOST_STEP * COLUMNS };
     uint16_t a[MOST_ROWS][MOST_STEP] = {{0}}, b[MOST_STEP][COLUMNS] = {{0}}, block[BLOCK][BLOCK];
+    uint32_t c[MOST_ROWS][COLUMNS];
     for (unsigned r = 0; r < g->a_count; r++)
         for (unsigned n = 0; n < BLOCK; n++)
             memcpy(&a[(r & 1) * BLOCK + n][(r >> 1) * BLOCK],
@@ -347,14 +347,15 @@ static bool read_tile(const emu_warp *w, const emu_mma *f, const fragments *g, t
                 b[r * BLOCK + k][n] = block[n][k];
     }
     for (unsigned i = 0; i < 4; i++) {
-        const uint32_t *c = (const uint32_t *)emu_lanes(w, g->c[i]);
+        const uint32_t *words = (const uint32_t *)emu_lanes(w, g->c[i]);
         for (unsigned lane = 0; lane < EMU_LANES; lane++)
-            t->d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = float_of_bits(c[lane]);
+            c[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = words[lane];
     }
+    memcpy(t->d, c, sizeof t->d);
     t->repeats[0] = false;
     for (unsigned row = 1; row < MOST_ROWS; row++)
-        t->repeats[row] = memcmp(a[row], a[row - 1], sizeof a[0]) == 0 &&
-                          memcmp(t->d[row], t->d[row - 1], sizeof t->d[0]) == 0;
+        t->repeats[row] =
+            memcmp(a[row], a[row - 1], sizeof a[0]) == 0 && memcmp(c[row], c[row - 1], sizeof c[0]) == 0;
     if (f->a == EMU_EL_F16)
         return read_numbers(a[0], OF_A, true, model.fraction_bits - 20u, &t->a) &&
                read_numbers(b[0], OF_B, true, 0, &t->b);

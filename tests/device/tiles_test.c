@@ -1,0 +1,170 @@
+/* kiln/author/tile.h on the emulated device: products of small whole numbers, which are exact, for stages, depths, thread blocks and
+ * tiles of every kind, at sizes that cut tiles.
+ *
+ *     device_tiles_test DRIVER
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <kiln/author/tile.h>
+#include <kiln/kiln.h>
+
+#include "../../generator/ptx/builder.h"
+
+typedef struct test_case {
+    uint32_t stages, depth, warps, row_tiles, column_tiles; /* warps are one below the other */
+    uint32_t m, n, k;
+} test_case;
+
+static const test_case cases[] = {
+    {2, 16, 1, 1, 2, 16, 16, 16},   {2, 16, 1, 1, 2, 1, 2, 8},      {3, 16, 4, 1, 4, 70, 40, 104},
+    {2, 32, 4, 2, 4, 129, 66, 96},  {4, 32, 4, 2, 4, 65, 34, 40},   {5, 32, 2, 4, 8, 100, 130, 72},
+    {2, 64, 8, 1, 2, 200, 30, 136}, {2, 64, 8, 2, 16, 31, 256, 64}, {2, 64, 1, 2, 6, 33, 50, 0},
+    {4, 64, 2, 1, 8, 3, 70, 200},
+};
+
+enum {
+    MOST = 1 << 16,
+    BIAS = 3,
+    MAX_DYNAMIC_SHARED = 8 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+};
+
+static kiln_driver driver;
+
+static void need(int result, const char *what)
+{
+    if (result == 0)
+        return;
+    printf("%s failed: %d\n", what, result);
+    exit(1);
+}
+
+/* A whole number from -4 to 4, as f16. */
+static int number_at(uint32_t i)
+{
+    return (int)((i * 2654435761u >> 20) % 9) - 4;
+}
+
+static uint16_t half_of(int number)
+{
+    uint32_t size = (uint32_t)abs(number), exponent = 0;
+    if (number == 0)
+        return 0;
+    while (size >> (exponent + 1))
+        exponent++;
+    return (uint16_t)((number < 0 ? 0x8000u : 0u) | (exponent + 15) << 10 |
+                      (size << (10 - exponent) & 0x3ff));
+}
+
+static ptx_val add_three(ptx_fn *f, const void *of, ptx_val sum, ptx_val row, ptx_val column)
+{
+    (void)of, (void)row, (void)column;
+    return ptx_add(f, sum, BIAS);
+}
+
+static void emit(ptx_fn *f, const test_case *c)
+{
+    const uint32_t tile_m = 16 * c->row_tiles * c->warps, tile_n = 8 * c->column_tiles;
+    ptx_val x = ptx_param_ptr(f, PTX_F16, "x"), w = ptx_param_ptr(f, PTX_F16, "w"),
+            y = ptx_param_ptr(f, PTX_F16, "y");
+    ptx_val m = ptx_param(f, PTX_U32, "m"), n = ptx_param(f, PTX_U32, "n"), k = ptx_param(f, PTX_U32, "k");
+    ptx_val row = ptx_mul(f, ptx_ctaid_y(f), tile_m), column = ptx_mul(f, ptx_ctaid_x(f), tile_n);
+    ptx_val warp_row = ptx_mul(f, ptx_warpid_x(f), 16 * c->row_tiles);
+    const tile_matrix in = {x, m, k, k}, weights = {w, n, k, k}, out = {y, m, n, n};
+    tile_pipeline p = tile_pipeline_open(f, PTX_F16, c->stages, c->depth);
+    const uint32_t x_tile = tile_pipeline_add(&p, &in, row, tile_m),
+                   w_tile = tile_pipeline_add(&p, &weights, column, tile_n);
+    const tile_operand rows = tile_rows(&p, x_tile, warp_row), columns = tile_columns(&p, w_tile, ptx_u32(0));
+    tile_sums sums = tile_sums_open(f, c->row_tiles, c->column_tiles);
+    tile_pipeline_start(&p);
+    PTX_FOR (f, done, 0, k, c->depth) {
+        tile_pipeline_next(&p);
+        tile_multiply(&rows, &columns, &sums);
+    }
+    ptx_val first_row = ptx_add(f, row, warp_row);
+    tile_store(&sums, PTX_F16, &out, first_row, column, add_three, NULL);
+}
+
+static CUfunction load(const test_case *c, target t, CUmodule *module)
+{
+    CUfunction function;
+    arena *a = arena_new();
+    ptx_fn *f = ptx_new(a, "product", t, (const uint32_t[]){32 * c->warps, 1, 1});
+    emit(f, c);
+    need(!ptx_check(f, stdout), "the check of the kernel");
+    text ptx = text_new(a);
+    ptx_print_header(&ptx, ptx_needs(f));
+    ptx_print_body(&ptx, f, false);
+    need(driver.module_load_data_ex(module, ptx.data, 0, NULL, NULL), "cuModuleLoadDataEx");
+    need(driver.module_get_function(&function, *module, "product"), "cuModuleGetFunction");
+    arena_free(a);
+    return function;
+}
+
+static int count_wrong(const test_case *c, const uint16_t *y)
+{
+    int wrong = 0;
+    for (uint32_t i = 0; i < c->m; i++)
+        for (uint32_t j = 0; j < c->n; j++) {
+            int sum = BIAS;
+            for (uint32_t l = 0; l < c->k; l++)
+                sum += number_at(i * c->k + l) * number_at(j * c->k + l);
+            wrong += y[i * c->n + j] != half_of(sum);
+        }
+    return wrong;
+}
+
+static int run(const test_case *c, target t)
+{
+    static uint16_t numbers[MOST], y[MOST];
+    CUdeviceptr at[3];
+    uint32_t m = c->m, n = c->n, k = c->k;
+    void *params[] = {&at[0], &at[1], &at[2], &m, &n, &k};
+    const size_t bytes[] = {2 * (size_t)(m * k), 2 * (size_t)(n * k), 2 * (size_t)(m * n)};
+    const uint32_t threads = 32 * c->warps, tile_m = 16 * c->row_tiles * c->warps,
+                   tile_n = 8 * c->column_tiles,
+                   shared = tile_pipeline_bytes(c->stages, c->depth, threads, tile_m) +
+                            tile_pipeline_bytes(c->stages, c->depth, threads, tile_n);
+    CUmodule module;
+    CUfunction function = load(c, t, &module);
+    for (uint32_t i = 0; i < MOST; i++)
+        numbers[i] = half_of(number_at(i));
+    for (int i = 0; i < 3; i++) {
+        need(driver.mem_alloc(&at[i], bytes[i] ? bytes[i] : 2), "cuMemAlloc");
+        if (i < 2 && bytes[i])
+            need(driver.memcpy_htod(at[i], numbers, bytes[i]), "cuMemcpyHtoD");
+    }
+    if (shared > 48 << 10)
+        need(driver.func_set_attribute(function, MAX_DYNAMIC_SHARED, (int)shared), "cuFuncSetAttribute");
+    need(driver.launch_kernel(function, (n + tile_n - 1) / tile_n, (m + tile_m - 1) / tile_m, 1, threads, 1,
+                              1, shared, NULL, params, NULL),
+         "cuLaunchKernel");
+    need(driver.ctx_synchronize(), "the kernel");
+    need(driver.memcpy_dtoh(y, at[2], bytes[2]), "cuMemcpyDtoH");
+    for (int i = 0; i < 3; i++)
+        driver.mem_free(at[i]);
+    driver.module_unload(module);
+    const int wrong = count_wrong(c, y);
+    if (wrong)
+        printf("sm_%u, stages %u, depth %u, %u warps, %u by %u tiles, m=%u n=%u k=%u: %d wrong\n", t.sm,
+               c->stages, c->depth, c->warps, c->row_tiles, c->column_tiles, m, n, k, wrong);
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    static const target targets[] = {{75, TARGET_BASE}, {80, TARGET_BASE}};
+    CUcontext context;
+    int wrong = 0;
+    if (argc != 2)
+        return 2;
+    need((int)kiln_driver_load(&driver, argv[1], NULL), "loading the driver");
+    need(driver.init(0), "cuInit");
+    need(driver.device_primary_ctx_retain(&context, 0), "the context");
+    need(driver.ctx_set_current(context), "cuCtxSetCurrent");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t j = 0; j < sizeof targets / sizeof *targets; j++)
+            wrong += run(&cases[i], targets[j]);
+    printf("%d wrong\n", wrong);
+    return wrong != 0;
+}
