@@ -33,10 +33,10 @@
 #include "device/copy.h"
 #include "device/lanes.h"
 #include "device/shared.h"
-#include "device/tail.h"
 #include "device/tensor.h"
 
 enum {
+    BLOCK_PRODUCTS = 4, /* of a quantised block */
     MOST_HELD_TILES = 4,
     MOST_THREADS = 512,
     MOST_SUMS = 64 /* that a thread adds over the k_warps */
@@ -47,92 +47,61 @@ enum {
 static void init_codes(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val of_warp = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->first_column);
+    ptx_val of_warp = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->tile.first_column);
     ptx_val mine = ptx_add(f, of_warp, g->lane.g);
-    ptx_val block = ptx_add(f, g->first_block, g->k_warp);
-    ptx_val byte = ptx_mad(f, g->lane.t, 8, ptx_mul(f, block, BLOCK_K / 2));
+    ptx_val block = ptx_add(f, g->tile.first_block, g->k_warp);
+    ptx_val byte = ptx_mad(f, g->lane.t, 4 * NF4_LANE_WORDS, ptx_mul(f, block, NF4_BLOCK_K / 2));
     ptx_val column_bytes = ptx_shr(f, g->args.k, 1);
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, 8 * i), g->args.n);
-        ptx_val start = ptx_at(f, g->args.packed, ptx_mul_wide(f, column, column_bytes));
-        g->codes_at[i / 2][i % 2] = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32));
+        ptx_val column = ptx_add(f, mine, 8 * i);
+        g->codes_at[i] = ptx_var(f, nf4_codes_at(f, &g->args, column, column_bytes, byte));
         for (uint32_t j = 0; j < g->depth; j++)
-            for (uint32_t word = 0; word < 2; word++)
-                g->codes[j][i / 2][i % 2][word] = ptx_var(f, ptx_u32(0));
+            for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
+                g->codes[j][i][word] = ptx_var(f, ptx_u32(0));
     }
 }
 
-/* ---- loads ahead --------------------------------------------------------------------------------------------------- */
-
-static void load_into(nf4_gemm_mma *g, uint32_t count, ptx_val to[], ptx_val from, int hints)
-{
-    ptx_val loaded[4];
-    ptx_load_vec(g->f, (int)count, loaded, from, hints);
-    for (uint32_t i = 0; i < count; i++)
-        ptx_set(g->f, to[i], loaded[i]);
-}
-
-/* Loads the codes of this warp's block `ahead`, counted from the iteration's first. */
-static void load_codes(nf4_gemm_mma *g, uint32_t ahead)
-{
-    uint32_t words = ahead * g->k_warps * BLOCK_K / 8;
-    for (uint32_t i = 0; i < 2 * g->groups; i++)
-        load_into(g, 2, g->codes[ahead % g->depth][i / 2][i % 2],
-                  ptx_at_const(g->f, g->codes_at[i / 2][i % 2], words), PTX_NC | PTX_NO_ALLOCATE);
-}
-
-/* Whether this warp has a block `ahead`, counted from the iteration's first, which is `done`. */
-static ptx_val in_bounds(const nf4_gemm_mma *g, ptx_val done, uint32_t ahead)
-{
-    return nf4_gemm_is_within(g, g->end, done, ahead);
-}
-
-static void load_ahead(nf4_gemm_mma *g, ptx_val done, uint32_t block)
+/* Loads the codes of this warp's block `ahead`, counted from the iteration's first, if it is in bounds. */
+static void load_ahead(nf4_gemm_mma *g, ptx_val done, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    PTX_WHEN (f, in_bounds(g, done, block)) {
-        load_codes(g, block);
+    const uint32_t words = ahead * g->k_warps * NF4_BLOCK_WORDS;
+    PTX_WHEN (f, nf4_gemm_in_bounds(g, g->ends, done, ahead)) {
+        for (uint32_t i = 0; i < 2 * g->groups; i++)
+            nf4_load_codes(f, g->codes[ahead % g->depth][i], ptx_at_const(f, g->codes_at[i], words));
     }
 }
 
 /* ---- the product --------------------------------------------------------------------------------------------------- */
 
-/* out = 16 columns of 64 weights times 64 elements of eight rows. */
-static void multiply_block(nf4_gemm_mma *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
+/* 16 columns' weights of a quantised block, as the products' first operands. */
+static void decode_group(nf4_gemm_mma *g, uint32_t block, uint32_t group, ptx_val out[BLOCK_PRODUCTS][4])
+{
+    for (uint32_t lower = 0; lower < 2; lower++) {
+        for (uint32_t p = 0; p < 2 * BLOCK_PRODUCTS; p++) {
+            ptx_val pair[2], word = g->codes[block][2 * group + lower][p / 4];
+            nf4_pairs_decode(&g->pairs, word, p % 4, pair);
+            out[p / 2][fragment_a(lower, p % 2)] = ptx_as(g->f, PTX_B32, pair[0]);
+        }
+    }
+}
+
+/* Adds 16 columns of 64 weights times 64 elements of eight rows, which are then scaled. */
+static void add_products(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t group,
+                         ptx_val weights[BLOCK_PRODUCTS][4], const ptx_val a[2 * BLOCK_PRODUCTS])
 {
     ptx_fn *f = g->f;
-    for (int e = 0; e < 4; e++)
-        out[e] = g->zero;
-    for (uint32_t p = 0; p < 8; p += 2) {
-        ptx_val of_weights[4], of_a[2], next[4];
-        for (uint32_t i = 0; i < 2; i++) {
-            for (uint32_t half = 0; half < 2; half++)
-                of_weights[fragment_a(half, i)] = ptx_as(f, PTX_B32, weights[half][p + i]);
-            of_a[i] = ptx_as(f, PTX_B32, a[p + i]);
-        }
-        tensor_multiply(f, g->type, next, of_weights, of_a, out);
-        for (int e = 0; e < 4; e++)
-            out[e] = next[e];
+    ptx_val *sums = sums_of(&g->sums, row_tile, group), partial[4] = {g->zero, g->zero, g->zero, g->zero};
+    for (uint32_t p = 0; p < BLOCK_PRODUCTS; p++) {
+        const ptx_val of_a[2] = {ptx_as(f, PTX_B32, a[2 * p]), ptx_as(f, PTX_B32, a[2 * p + 1])};
+        ptx_val next[4];
+        tensor_multiply(f, g->args.type, next, weights[p], of_a, partial);
+        for (uint32_t e = 0; e < 4; e++)
+            partial[e] = next[e];
     }
-}
-
-static void decode_group(nf4_gemm_mma *g, uint32_t block, uint32_t group, ptx_val out[2][8])
-{
-    for (uint32_t half = 0; half < 2; half++)
-        for (uint32_t p = 0; p < 8; p++)
-            nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[half][p]);
-}
-
-static void add_products(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t group,
-                         ptx_val weights[2][8], const ptx_val a[8])
-{
-    ptx_val partial[4];
-    multiply_block(g, weights, a, partial);
-    for (uint32_t e = 0; e < 4; e++) {
+    for (uint32_t e = 0; e < 4; e++)
         if (sums_has(&g->sums, e))
-            ptx_fma_to(g->f, sums_of(&g->sums, row_tile, group)[e], partial[e],
-                       g->scale_of[group][e / 2][block]);
-    }
+            ptx_fma_to(f, sums[e], partial[e], g->scale[2 * group + e / 2][block]);
 }
 
 /* ptxas moves no load across a barrier. Without one it would load all of a large tile's A at once, and run out of
@@ -147,22 +116,22 @@ static void bound_loads_ahead(nf4_gemm_mma *g, uint32_t row_tile)
 /* Registers hold the block's weights of all groups. */
 static void add_block(nf4_gemm_mma *g, uint32_t block)
 {
-    ptx_val weights[MOST_GROUPS][2][8];
+    ptx_val weights[MOST_GROUPS][BLOCK_PRODUCTS][4];
     for (uint32_t group = 0; group < g->groups; group++)
         decode_group(g, block, group, weights[group]);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
-        ptx_val read[8];
+        ptx_val a[2 * BLOCK_PRODUCTS];
         bound_loads_ahead(g, row_tile);
-        nf4_gemm_read_a(g, block, row_tile, read);
+        nf4_gemm_read_a(g, block, row_tile, a);
         for (uint32_t group = 0; group < g->groups; group++)
-            add_products(g, block, row_tile, group, weights[group], read);
+            add_products(g, block, row_tile, group, weights[group], a);
     }
 }
 
 /* They hold all rows of A. */
 static void add_block_to_rows(nf4_gemm_mma *g, uint32_t block)
 {
-    ptx_val rows[MOST_HELD_TILES][8], weights[2][8];
+    ptx_val rows[MOST_HELD_TILES][2 * BLOCK_PRODUCTS], weights[BLOCK_PRODUCTS][4];
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
         nf4_gemm_read_a(g, block, row_tile, rows[row_tile]);
     for (uint32_t group = 0; group < g->groups; group++) {
@@ -172,47 +141,38 @@ static void add_block_to_rows(nf4_gemm_mma *g, uint32_t block)
     }
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------ */
-
-static void step(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < 2 * g->groups; i++)
-        ptx_set(f, g->codes_at[i / 2][i % 2],
-                ptx_at_const(f, g->codes_at[i / 2][i % 2], g->iteration_blocks * BLOCK_K / 8));
-    nf4_gemm_step_stages(g);
-}
-
 static void multiply_blocks(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    PTX_FOR (f, done, 0, g->block_count, g->iteration_blocks) {
+    ptx_val end = ptx_as(f, PTX_S32, g->tile.block_count);
+    PTX_FOR (f, done, 0, end, g->iteration_blocks) {
         ptx_main_loop(f);
         for (uint32_t block = 0; block < g->depth; block++) {
-            if (block % g->stage_blocks == 0)
+            if (block % g->rows.blocks == 0)
                 nf4_gemm_next_stage(g, done, block);
             nf4_gemm_read_scales(g, block);
-            PTX_IF (f, in_bounds(g, done, block)) {
+            PTX_IF (f, nf4_gemm_in_bounds(g, g->ends, done, block)) {
                 (g->holds_rows ? add_block_to_rows : add_block)(g, block);
             }
             load_ahead(g, done, block + g->depth);
         }
-        step(g);
+        const uint32_t words = g->iteration_blocks * NF4_BLOCK_WORDS;
+        for (uint32_t i = 0; i < 2 * g->groups; i++)
+            ptx_set(f, g->codes_at[i], ptx_at_const(f, g->codes_at[i], words));
+        nf4_gemm_step_stages(g);
     }
-    copy_wait(g->f, 0);
+    copy_wait(f, 0);
 }
 
 /* ---- sums into C --------------------------------------------------------------------------------------------------- */
 
-/* Where the table and the copies were, or the copies alone. */
-static ptx_val sums_at(const nf4_gemm_mma *g)
+/* Over the copies; the table is not needed again, except in a stretch. */
+static shared_sums shared_of(const nf4_gemm_mma *g)
 {
-    return g->has_stretch ? g->scales : g->shared;
-}
-
-static shared_sums shared_of(const nf4_gemm_mma *g, ptx_val at)
-{
-    return (shared_sums){.rows = ROWS * g->row_tiles, .columns = g->tile_n, .k_warps = g->k_warps, .at = at};
+    return (shared_sums){.rows = SUMS_ROWS * g->row_tiles,
+                         .columns = g->tile_n,
+                         .k_warps = g->k_warps,
+                         .at = g->split_k == 0 ? g->scales.at : g->shared};
 }
 
 /* Stores this thread's elements of a column: from `row` on, every `step`-th row. */
@@ -228,7 +188,7 @@ static void store_column(nf4_gemm_mma *g, ptx_val row, ptx_val column, ptx_val m
         if (i > 0)
             at = ptx_at(f, at, line_step);
         ptx_val in_bounds = ptx_and(f, ptx_gt(f, left, i * step), may);
-        ptx_val narrow = ptx_cvt(f, g->type, sums[i]);
+        ptx_val narrow = ptx_cvt(f, g->args.type, sums[i]);
         PTX_WHEN (f, in_bounds) {
             ptx_store(f, at, narrow);
         }
@@ -243,11 +203,11 @@ static void store_tile(nf4_gemm_mma *g)
     uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
     ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, g->tile_n);
     ptx_val in_tile = ptx_and(f, g->tid, g->tile_n - 1);
-    const shared_sums tile = shared_of(g, sums_at(g));
+    const shared_sums tile = shared_of(g);
     ptx_val from = ptx_mad(f, in_tile, 4, shared_sums_row(f, &tile, row));
-    ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->args.n);
+    ptx_val column = ptx_add(f, in_tile, g->tile.first_column), may = ptx_lt(f, column, g->args.n);
     ptx_barrier(f);
-    ptx_val first = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->lane.g);
+    ptx_val first = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->lane.g);
     shared_sums_store(f, &tile, &g->sums, first, g->lane.t, g->k_warp);
     ptx_barrier(f);
     for (uint32_t i = 0; i < count; i++)
@@ -262,118 +222,43 @@ static void store_tile(nf4_gemm_mma *g)
         for (uint32_t i = 0; i < count; i++)
             ptx_set(f, sums[i], shared_sums_load(f, &tile, from, i * pass_rows, 0));
     }
-    if (g->has_stretch)
-        may = ptx_and(f, may, nf4_add_stretch(f, &g->args, g->tid, &g->stretch, g->tile, sums, count));
-    else if (g->split_k > 1)
-        may = ptx_and(f, may, nf4_add_parts(f, &g->args, g->tid, threads, sums, count));
-    store_column(g, ptx_add(f, row, g->first_row), column, may, sums, count, pass_rows);
+    if (g->split_k != 1)
+        may = ptx_and(f, may, nf4_add_parts(f, &g->args, &g->tile, g->tid, threads, sums, count));
+    store_column(g, ptx_add(f, row, g->tile.first_row), column, may, sums, count, pass_rows);
 }
 
-/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
+/* ---- the thread block's shape -------------------------------------------------------------------------------------- */
 
 static nf4_gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
     nf4_gemm_mma of = {.f = f}, *g = &of;
-    g->type = kiln_type(v, "a");
-    g->is_nested = kiln_is(v, "scale_type", "nested");
     g->tile_m = kiln_int(v, "tile_m");
     g->tile_n = kiln_int(v, "tile_n");
     g->k_warps = kiln_int(v, "k_warps");
     g->stages = kiln_int(v, "stages");
     g->split_k = kiln_int(v, "split_k");
-    g->has_stretch = g->split_k == 0;
     g->holds_rows = (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
     g->groups = g->tile_n == 16 ? 1 : g->holds_rows ? 4 : 2;
-    g->row_tiles = g->tile_m < ROWS ? 1 : g->tile_m / ROWS;
-    g->column_warps = g->tile_n / (COLUMNS * g->groups);
+    g->row_tiles = g->tile_m < SUMS_ROWS ? 1 : g->tile_m / SUMS_ROWS;
+    g->column_warps = g->tile_n / (SUMS_COLUMNS * g->groups);
     g->threads = WARP_LANES * g->column_warps * g->k_warps;
     g->has_most_threads = g->threads == MOST_THREADS;
-    g->is_wide = g->column_warps > 1 || g->tile_m > ROWS;
+    g->is_wide = g->column_warps > 1 || g->tile_m > SUMS_ROWS;
     g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
     g->iteration_blocks = g->k_warps * g->depth;
-    g->chunk = g->has_most_threads                                  ? g->iteration_blocks
-               : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
-                                                                    : 32;
-    g->is_double_buffered = g->iteration_blocks == g->chunk;
-    g->stage_blocks = g->is_wide ? 1 : g->depth;
-    g->scale_row_bytes = 4 * (2 * g->chunk + PAD_WORDS);
-    g->scale_copies = g->tile_n * g->chunk / g->threads;
-    g->swaps_halves = !(g->tile_m == 64 && g->tile_n == 128 && g->has_stretch);
-    g->a_row_bytes = g->k_warps * g->stage_blocks * BLOCK_K * 2 + (g->swaps_halves ? 0 : PAD_BYTES);
-    g->a_stage_bytes = g->tile_m * g->a_row_bytes;
-    g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (BLOCK_K / 8) / g->threads;
-    g->pairs = nf4_table(f, v, g->type, 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));
+    g->pairs = nf4_table(f, v, kiln_type(v, "a"), 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));
+    nf4_gemm_size_stages(g, kiln_is(v, "table", "compact"));
     return of;
 }
 
-/* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
-static void init_part(nf4_gemm_mma *g)
+/* The table, scales and stages of A, and what nested scales are looked up in; at the end the sums of the warps. */
+static uint32_t shared_bytes(const nf4_gemm_mma *g, bool is_nested)
 {
-    ptx_fn *f = g->f;
-    ptx_val blocks = ptx_shr(f, g->args.k, 6);
-    g->first_block = ptx_u32(0);
-    if (g->split_k > 1) {
-        ptx_val part = ptx_ctaid_z(f);
-        ptx_val each = ptx_div(f, blocks, g->split_k), more = ptx_rem(f, blocks, g->split_k);
-        g->first_block = ptx_mad(f, part, each, ptx_min(f, part, more));
-        ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
-        blocks = ptx_add(f, each, longer);
-    }
-    g->block_count = ptx_as(f, PTX_S32, blocks);
-}
-
-static void init_warp(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane_id = ptx_laneid(f);
-    g->lane = fragment_find_lane(f, g->lane_id);
-    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), 0) : ptx_warpid_x(f);
-    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, g->column_warps);
-    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
-}
-
-static void init_ends(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->k_warp));
-    for (uint32_t ahead = 0; ahead < 2 * g->depth; ahead++)
-        g->end[ahead] = ptx_sub(f, end, ahead * g->k_warps);
-}
-
-/* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
-static uint32_t shared_bytes(const nf4_gemm_mma *g)
-{
-    const uint32_t nested = g->is_nested ? NF4_NESTED_BYTES : 0, table = nf4_pairs_bytes(&g->pairs);
-    const uint32_t copies = table + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes + nested;
-    const uint32_t before = g->has_stretch ? table : 0;
-    const shared_sums tile = shared_of(g, (ptx_val){0});
-    const uint32_t sums = before + shared_sums_bytes(&tile);
+    const uint32_t table = nf4_pairs_bytes(&g->pairs), nested = is_nested ? NF4_NESTED_BYTES : 0;
+    const shared_sums tile = shared_of(g);
+    const uint32_t copies = table + nf4_gemm_stages_bytes(g) + nested,
+                   sums = (g->split_k == 0 ? table : 0) + shared_sums_bytes(&tile);
     return copies > sums ? copies : sums;
-}
-
-/* The table, then scales, then stages of A, then what nested scales are looked up in. */
-static void layout_shared(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
-}
-
-static void fill_nested(nf4_gemm_mma *g)
-{
-    ptx_val table = ptx_add(g->f, g->a_stages, g->stages * g->a_stage_bytes);
-    nf4_nested_fill(&g->args.nested, table, g->tid);
-}
-
-static void clear_sums(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    g->zero = ptx_var(f, ptx_f32(0));
-    g->ring = ptx_var(f, ptx_u32(0));
-    g->sums =
-        (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
-    sums_clear(f, &g->sums);
 }
 
 /* As many as leave enough registers for a thread's sums. */
@@ -392,7 +277,7 @@ static uint32_t registers_of_wide(const nf4_gemm_mma *g, bool is_compact)
 {
     enum { FOUR_WARPS = 128 };
     const bool has_stretch = g->split_k == 0;
-    if (g->tile_m == ROWS)
+    if (g->tile_m == SUMS_ROWS)
         return g->threads > FOUR_WARPS && is_compact && g->stages == 2 && !has_stretch ? 128 : 160;
     const bool is_tight = g->tile_m == 32 ? has_stretch || (g->split_k == 1 && g->tile_n == 64)
                                           : has_stretch && g->stages == 4 && g->tile_n == 32;
@@ -405,21 +290,22 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
     const nf4_gemm_mma g = geometry(NULL, v);
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide,
                is_tiles = kiln_is(v, "strategy", "tiles");
+    const ptx_type type = kiln_type(v, "a");
     s->block[0] = g.threads;
-    s->shared_bytes = shared_bytes(&g);
-    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows ? 80 : 75;
+    s->shared_bytes = shared_bytes(&g, kiln_is(v, "scale_type", "nested"));
+    s->min_sm = type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     if (is_mma && g.is_wide && g.tile_m < 64 && !g.has_most_threads && !g.holds_rows)
         s->registers = registers_of_wide(&g, kiln_is(v, "table", "compact"));
-    s->trip = g.depth * BLOCK_K;
+    s->trip = g.depth * NF4_BLOCK_K;
     s->loop_warps = g.k_warps;
     kiln_require(s, is_mma || is_tiles || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
                  "stages 4 and split_k above 1 need strategy mma or tiles");
-    kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
+    kiln_require(s, !is_mma || type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
     kiln_require(s, !is_mma || !is_narrow || g.k_warps == K_WARPS_OF_NARROW, "strategy tile_m tile_n k_warps",
                  "strategy mma with tile_n 16 or 32 and tile_m of at most 8 needs k_warps 8");
     kiln_require(
-        s, !is_mma || is_narrow || (g.tile_n >= 32 && g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8),
+        s, !is_mma || is_narrow || (g.tile_n >= 32 && g.tile_m >= SUMS_ROWS && g.tile_m >= g.tile_n / 8),
         "strategy tile_m tile_n",
         "strategy mma needs tile_m of at most 8 with tile_n 16, of at least 8 with 64, and of at least 16 with 128");
     kiln_require(
@@ -441,75 +327,94 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
                               "tile_m, tile_n, k_warps and stages of strategy mma");
 }
 
-/* Once the tile's loads are on their way. */
-static void fill_table(nf4_gemm_mma *g)
+/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
+
+/* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
+static void init_part(nf4_gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    nf4_pairs_find(&g->pairs, g->lane_id);
-    if (!g->has_stretch) {
-        nf4_pairs_fill(&g->pairs, g->tid);
+    ptx_val blocks = nf4_blocks(f, &g->args);
+    g->tile.first_block = ptx_u32(0);
+    g->tile.block_count = blocks;
+    if (g->split_k == 1)
         return;
-    }
-    PTX_IF (f, g->is_first) {
-        nf4_pairs_fill(&g->pairs, g->tid);
-    }
+    ptx_val part = ptx_ctaid_z(f);
+    ptx_val each = ptx_div(f, blocks, g->split_k), more = ptx_rem(f, blocks, g->split_k);
+    g->tile.first_block = ptx_mad(f, part, each, ptx_min(f, part, more));
+    ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
+    g->tile.block_count = ptx_add(f, each, longer);
+}
+
+static void init_warp(nf4_gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane_id = ptx_laneid(f);
+    g->lane = fragment_find_lane(f, g->lane_id);
+    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), 0) : ptx_warpid_x(f);
+    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, g->column_warps);
+    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
+}
+
+/* The table, then scales, then stages of A, then what nested scales are looked up in. */
+static void layout_shared(nf4_gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
+    g->scales.at = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
+}
+
+static void init_ends(nf4_gemm_mma *g)
+{
+    nf4_gemm_find_ends(g, g->k_warp, 2 * g->depth, 1, g->ends);
 }
 
 static void make_tile(nf4_gemm_mma *g)
 {
+    ptx_fn *f = g->f;
     nf4_gemm_init_reads(g);
     init_codes(g);
     nf4_gemm_init_copies(g);
     for (uint32_t block = 0; block < g->depth; block++)
         load_ahead(g, ptx_s32(0), block);
-    if (g->is_nested)
-        fill_nested(g);
+    if (g->args.is_nested)
+        nf4_nested_fill(&g->args.nested, ptx_add(f, g->rows.at, g->stages * g->rows.stage_bytes), g->tid);
     nf4_gemm_copy_first(g);
-    fill_table(g);
-    clear_sums(g);
+    nf4_pairs_find(&g->pairs, g->lane_id);
+    nf4_fill_table(&g->pairs, &g->tile, g->tid);
+    g->zero = ptx_var(f, ptx_f32(0));
+    g->scales.offset = ptx_var(f, ptx_u32(0));
+    g->sums =
+        (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
+    sums_clear(f, &g->sums);
     multiply_blocks(g);
     store_tile(g);
 }
 
-static void make_stretch(nf4_gemm_mma *g)
+static void make_tile_of_stretch(void *kernel, const nf4_tile *tile)
 {
-    ptx_fn *f = g->f;
-    const nf4_stretch stretch = nf4_find_stretch(f, &g->args, g->tile_m, g->tile_n);
-    g->stretch = stretch.of;
-    ptx_val at = ptx_var(f, g->stretch.first);
-    PTX_IF (f, ptx_lt(f, at, g->stretch.end)) {
-        PTX_LOOP (f) {
-            const nf4_tile tile = nf4_stretch_tile(f, &stretch, at);
-            g->tile = tile.number;
-            g->first_block = tile.first_block;
-            g->block_count = ptx_as(f, PTX_S32, tile.block_count);
-            g->first_row = tile.first_row;
-            g->first_column = tile.first_column;
-            init_ends(g);
-            g->is_first = ptx_eq(f, at, g->stretch.first);
-            make_tile(g);
-            ptx_barrier(f); /* all have read the sums */
-            ptx_add_to(f, at, tile.block_count);
-            ptx_repeat_if(f, ptx_lt(f, at, g->stretch.end));
-        }
-    }
+    nf4_gemm_mma *g = kernel;
+    g->tile = *tile;
+    init_ends(g);
+    g->tile.is_first = nf4_is_first(g->f, tile);
+    make_tile(g);
 }
 
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
     nf4_gemm_mma g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
-    if (g.has_stretch) {
+    g.args = nf4_gemm_declare_args(f, v);
+    if (g.split_k == 0) {
         init_warp(&g);
         layout_shared(&g);
-        make_stretch(&g);
-    } else {
-        init_part(&g);
-        init_warp(&g);
-        g.first_row = ptx_mul(f, ptx_ctaid_y(f), g.tile_m);
-        g.first_column = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
-        init_ends(&g);
-        layout_shared(&g);
-        make_tile(&g);
+        nf4_make_stretch(f, &g.args, g.tile_m, g.tile_n, make_tile_of_stretch, &g);
+        return;
     }
+    init_part(&g);
+    init_warp(&g);
+    g.tile.first_row = ptx_mul(f, ptx_ctaid_y(f), g.tile_m);
+    g.tile.first_column = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
+    init_ends(&g);
+    layout_shared(&g);
+    make_tile(&g);
 }

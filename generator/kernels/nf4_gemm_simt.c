@@ -419,7 +419,7 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
+    g.args = nf4_gemm_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), g.rows);
     g.lane = ptx_laneid(f);

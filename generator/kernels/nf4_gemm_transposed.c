@@ -241,7 +241,8 @@ static void add_all(product *g)
         store_tile(g);
         return;
     }
-    PTX_IF (f, nf4_add_parts(f, &g->args, g->tid, g->threads, g->total, g->rows * (TILE_K / g->threads))) {
+    PTX_IF (f,
+            nf4_add_parts(f, &g->args, NULL, g->tid, g->threads, g->total, g->rows * (TILE_K / g->threads))) {
         store_tile(g);
     }
 }

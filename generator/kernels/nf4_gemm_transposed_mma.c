@@ -524,7 +524,7 @@ static void finish(transposed_mma *g)
         for (uint32_t group = 0; group < g->groups; group++)
             for (uint32_t e = 0; e < 4; e++)
                 sums[count++] = g->sum[i][group][e];
-    PTX_IF (f, nf4_add_parts(f, &g->args, ptx_tid_x(f), THREADS, sums, count)) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, NULL, ptx_tid_x(f), THREADS, sums, count)) {
         ptx_rarely(f);
         store_tile(g);
     }

@@ -346,7 +346,7 @@ void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
     wide g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
+    g.args = nf4_gemm_declare_args(f, v);
     ptx_val tid = ptx_tid_x(f);
     init_warp(&g);
     layout_shared(&g, tid);
