@@ -61,11 +61,11 @@ ptx_val nf4_codes_at(ptx_fn *f, const nf4_args *args, ptx_val column, ptx_val co
     return ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32);
 }
 
-void nf4_load_codes(ptx_fn *f, ptx_val words[NF4_LANE_WORDS], ptx_val from)
+void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints)
 {
-    ptx_val loaded[NF4_LANE_WORDS];
-    ptx_load_vec(f, NF4_LANE_WORDS, loaded, from, PTX_NC | PTX_NO_ALLOCATE);
-    for (uint32_t i = 0; i < NF4_LANE_WORDS; i++)
+    ptx_val loaded[4];
+    ptx_load_vec(f, (int)count, loaded, from, hints);
+    for (uint32_t i = 0; i < count; i++)
         ptx_set(f, words[i], loaded[i]);
 }
 

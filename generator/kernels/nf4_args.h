@@ -11,7 +11,8 @@ enum {
     NF4_BLOCK_K_LOG2 = 6,
     NF4_BLOCK_K = 1 << NF4_BLOCK_K_LOG2, /* a quantised block: weights along k that share a scale */
     NF4_BLOCK_WORDS = NF4_BLOCK_K / 8,
-    NF4_LANE_WORDS = 2 /* of a quantised block's codes that a lane of a product on tensor cores takes */
+    NF4_LANE_WORDS = 2, /* of a quantised block's codes that a lane of a product on tensor cores takes */
+    NF4_CODE_HINTS = PTX_NC | PTX_NO_ALLOCATE /* of loads of codes, which are read once */
 };
 
 typedef struct nf4_args {
@@ -55,8 +56,8 @@ ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks);
 /* Points to a lane's words, `byte` from the start of a column of `column_bytes`; beyond the last column, of that one. */
 ptx_val nf4_codes_at(ptx_fn *f, const nf4_args *args, ptx_val column, ptx_val column_bytes, ptx_val byte);
 
-/* Sets variables to the words. */
-void nf4_load_codes(ptx_fn *f, ptx_val words[NF4_LANE_WORDS], ptx_val from);
+/* Sets `count` variables to words in global memory. */
+void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints);
 
 /* ---- tiles ----------------------------------------------------------------------------------------------------------- */
 

@@ -259,7 +259,7 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
     ptx_val mine = ptx_mad(f, g->member, LANE_K, k);
     ptx_val word = ptx_shr(f, ptx_min(f, mine, g->last_share), 3);
     for (uint32_t c = 0; c < g->columns; c++)
-        ptx_load_vec(f, 4, words[c], ptx_at(f, g->codes_at[c], word), PTX_NC | PTX_NO_ALLOCATE);
+        ptx_load_vec(f, 4, words[c], ptx_at(f, g->codes_at[c], word), NF4_CODE_HINTS);
     ptx_val is_full = ptx_lt(f, k, g->full_until);
     for (uint32_t round = 0; round < LANE_K / g->depth; round++) {
         stage_rows(g, k, is_full, round);

@@ -184,7 +184,7 @@ static void load_codes(tiles *g, ptx_val block)
     ptx_val word = ptx_mul(f, block, NF4_BLOCK_WORDS);
     PTX_WHEN (f, ptx_lt(f, block, g->end)) {
         for (uint32_t i = 0; i < LANE_COLUMNS; i++)
-            nf4_load_codes(f, g->codes[i], ptx_at(f, g->codes_at[i], word));
+            nf4_load_words(f, NF4_LANE_WORDS, g->codes[i], ptx_at(f, g->codes_at[i], word), NF4_CODE_HINTS);
     }
 }
 

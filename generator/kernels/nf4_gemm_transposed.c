@@ -115,7 +115,7 @@ static codes load_codes(product *g, ptx_val chunk, uint32_t round)
     ptx_val column = ptx_min(f, mine, g->last_column);
     ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
     int words = (int)(g->lane_k / 8);
-    ptx_load_vec(f, words, c.words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
+    ptx_load_vec(f, words, c.words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), NF4_CODE_HINTS);
     ptx_val scale_at = ptx_mad_wide(f, column, g->scale_bytes, g->scales_at);
     c.scale = ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale_at), PTX_NC);
     return c;

@@ -223,7 +223,7 @@ static void multiply_block(wide *g, ptx_val number, ptx_val scales)
     ptx_val words[MOST_COLUMNS][4], a_at[MOST_ROWS];
     ptx_val k = ptx_shl(f, number, 6), word = ptx_shl(f, number, 3);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++)
-        ptx_load_vec(f, 4, words[i], ptx_at(f, g->codes_at[i], word), PTX_NC | PTX_NO_ALLOCATE);
+        ptx_load_vec(f, 4, words[i], ptx_at(f, g->codes_at[i], word), NF4_CODE_HINTS);
     for (uint32_t i = 0; i < g->tile_m / 8; i++)
         a_at[i] = ptx_at(f, g->a_at[i], k);
     for (uint32_t r = 0; r < g->rows; r++)
