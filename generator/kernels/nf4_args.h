@@ -40,6 +40,11 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
 #define NF4_NESTED_OFFSET                                                                                              \
     {"nested_offset", KILN_ARG_VALUE, "f32", NULL, 0, "scale_type == nested", "is added to each scale"}
 #define NF4_NESTED_BYTES_READ(blocks) blocks " + 4 * ceil_div(" blocks ", 256) + 1024"
+
+/* And of sizes. */
+#define NF4_SIZE_RULES                                                                                                 \
+    {"k % 64 == 0", "k must be a multiple of 64"}, {"m <= 65535", "m must be at most 65535"},                          \
+    {"n <= 2147483648", "n must be at most 2^31"}, {"k <= 2147483648", "k must be at most 2^31"}
 /* clang-format on */
 
 /* The table of a variant's nibbles and `table`, of `type`; `reserved` bytes may lie before it in shared memory. */
