@@ -11,26 +11,25 @@
  * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
  * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
  * register of an operand, two weights: prmt for the byte, mad for the address (not with an aligned table), one load from
- * the table. Four lanes read a whole sector of codes, rows of A in shared memory have 16 bytes of padding, and nothing is
- * repacked.
+ * the table. Four lanes read a whole sector of codes, and nothing is repacked.
  *
  * SCALES multiply the sums of a quantised block, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
  * too large or too small for the type.
  *
  * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would
  * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
- * for the one that comes `depth` later. A and the scales are copied into shared memory. A thread block
- * reads each row of A once, and each warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32
- * rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers, and
- * decodes 16 columns after the other. Two thread blocks of four warps wait for each other less than one of eight.
- * With 16 warps a thread block has a multiprocessor to itself: as many bytes are on the way as with
- * two of 8 warps, but K need not be split over thread blocks to get them, nor A be copied twice.
+ * for the one that comes `depth` later. A and the scales are copied into shared memory. A thread block reads each row of A once,
+ * and each warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32 rows and tile_n 128 a warp
+ * has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns after
+ * the other. Two thread blocks of four warps wait for each other less than one of eight. With 16 warps a thread block has a
+ * multiprocessor to itself: as many bytes are on the way as with two of 8 warps, but K need not be split over thread blocks to
+ * get them, nor A be copied twice.
  *
- * STAGES. A is copied in the background, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per k_warp, in
- * a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a row's
- * start, from different banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
- * (device/README.md). Only rows of 64 by 128 with split_k 0 have 16 bytes of padding instead, as ptxas has no register left for
- * the other half's address on sm_120.
+ * STAGES. A is copied in the background, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
+ * k_warp, in a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a
+ * row's start, from different banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
+ * (device/README.md). Only tiles of 64 by 128 with split_k 0 have 16 bytes of padding after each row instead, as ptxas has no
+ * register left for the other half's address on sm_120.
  *
  * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane takes them. A chunk has
  * 32 scales, or 16 where there is no room for more, so that their sectors are full.
@@ -88,8 +87,7 @@ typedef struct row_stages {
     ptx_val from, to;  /* this thread's copies, variables */
     ptx_val step, bytes[MOST_COPIES];
     block_ends ends;
-    ptx_val read,
-        second; /* this lane's first and next 16 bytes; not all tiles have a register for the second */
+    ptx_val read, second; /* this lane's first and next 16 bytes; the second: see keeps_second */
     ptx_val toggle_to, toggle_read;
 } row_stages;
 
@@ -120,7 +118,7 @@ typedef struct gemm_mma {
     warp_sums sums;
 } gemm_mma;
 
-/* ---- sizes ---------------------------------------------------------------------------------------------------------- */
+/* ---- the thread block ---------------------------------------------------------------------------------------------------------- */
 
 /* Units of a row in a stage. */
 static uint32_t row_units(const gemm_mma *g)
@@ -140,11 +138,29 @@ static uint32_t columns_apart(const gemm_mma *g)
     return g->threads / g->scales.chunk;
 }
 
-static void size_stages(gemm_mma *g, bool is_compact)
+static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
+    gemm_mma of = {.f = f}, *g = &of;
     scale_ring *s = &g->scales;
     row_stages *r = &g->rows;
-    s->chunk = g->has_most_threads ? g->iteration_blocks : g->tile_n == 128 && is_compact ? 16 : 32;
+    g->tile_m = kiln_int(v, "tile_m");
+    g->tile_n = kiln_int(v, "tile_n");
+    g->k_warps = kiln_int(v, "k_warps");
+    g->stages = kiln_int(v, "stages");
+    g->split_k = kiln_int(v, "split_k");
+    g->holds_rows = (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
+    g->groups = g->tile_n == 16 ? 1 : g->holds_rows ? 4 : 2;
+    g->row_tiles = g->tile_m < SUMS_ROWS ? 1 : g->tile_m / SUMS_ROWS;
+    g->column_warps = g->tile_n / (SUMS_COLUMNS * g->groups);
+    g->threads = WARP_LANES * g->column_warps * g->k_warps;
+    g->has_most_threads = g->threads == MOST_THREADS;
+    g->is_wide = g->column_warps > 1 || g->tile_m > SUMS_ROWS;
+    g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
+    g->iteration_blocks = g->k_warps * g->depth;
+    g->pairs = nf4_table(f, v, kiln_type(v, "a"), 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));
+    s->chunk = g->has_most_threads                                  ? g->iteration_blocks
+               : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
+                                                                    : 32;
     s->copies = g->tile_n * s->chunk / g->threads;
     s->row_bytes = 4 * (2 * s->chunk + PAD_WORDS);
     s->is_iteration = g->iteration_blocks == s->chunk;
@@ -153,6 +169,7 @@ static void size_stages(gemm_mma *g, bool is_compact)
     r->swaps_halves = !(g->tile_m == 64 && g->tile_n == 128 && g->split_k == 0);
     r->row_bytes = row_units(g) * UNIT_BYTES + (r->swaps_halves ? 0 : PAD_BYTES);
     r->stage_bytes = g->tile_m * r->row_bytes;
+    return of;
 }
 
 /* ---- quantised blocks in bounds -------------------------------------------------------------------------------------- */
@@ -347,7 +364,7 @@ static void init_row_copies(gemm_mma *g)
     const uint32_t units = row_units(g);
     ptx_val unit = ptx_and(f, g->tid, units - 1), row = ptx_div(f, g->tid, units);
     ptx_val start = ptx_mul(f, g->tile.first_block, NF4_BLOCK_K);
-    ptx_val position = ptx_mad(f, unit, (UNIT_BYTES / 2), start), first = ptx_add(f, row, g->tile.first_row);
+    ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_row);
     ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
     r->from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
     r->step = ptx_mul_wide(f, g->args.a_stride, 2 * rows_apart(g));
@@ -383,8 +400,8 @@ static void copy_rows(gemm_mma *g, uint32_t ahead)
         if (ptx_has_sm(f, 80)) {
             ptx_cp_async_zfill(f, to[i], ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, r->bytes[i], PTX_CG);
         } else {
-            ptx_val in_bounds = ptx_ne(f, r->bytes[i], 0);
-            tail_load(f, PTX_U32, 4, raw[i], from, &in_bounds, PTX_NC);
+            ptx_val is_there = ptx_ne(f, r->bytes[i], 0);
+            tail_load(f, PTX_U32, 4, raw[i], from, &is_there, PTX_NC);
         }
     }
     for (uint32_t i = 0; !ptx_has_sm(f, 80) && i < r->copies; i++)
@@ -634,29 +651,7 @@ static void store_tile(gemm_mma *g)
     }
 }
 
-/* ---- the thread block's shape -------------------------------------------------------------------------------------- */
-
-static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
-{
-    gemm_mma of = {.f = f}, *g = &of;
-    g->tile_m = kiln_int(v, "tile_m");
-    g->tile_n = kiln_int(v, "tile_n");
-    g->k_warps = kiln_int(v, "k_warps");
-    g->stages = kiln_int(v, "stages");
-    g->split_k = kiln_int(v, "split_k");
-    g->holds_rows = (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
-    g->groups = g->tile_n == 16 ? 1 : g->holds_rows ? 4 : 2;
-    g->row_tiles = g->tile_m < SUMS_ROWS ? 1 : g->tile_m / SUMS_ROWS;
-    g->column_warps = g->tile_n / (SUMS_COLUMNS * g->groups);
-    g->threads = WARP_LANES * g->column_warps * g->k_warps;
-    g->has_most_threads = g->threads == MOST_THREADS;
-    g->is_wide = g->column_warps > 1 || g->tile_m > SUMS_ROWS;
-    g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
-    g->iteration_blocks = g->k_warps * g->depth;
-    g->pairs = nf4_table(f, v, kiln_type(v, "a"), 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));
-    size_stages(g, kiln_is(v, "table", "compact"));
-    return of;
-}
+/* ---- the launch's shape -------------------------------------------------------------------------------------- */
 
 /* The table, scales and stages of A, and what nested scales are looked up in; at the end the sums of the warps. */
 static uint32_t shared_bytes(const gemm_mma *g, bool is_nested)

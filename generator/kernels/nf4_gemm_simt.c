@@ -165,21 +165,6 @@ static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
     }
 }
 
-/* The same for columns that start at a multiple of 16 bytes: a lane takes four scales. */
-static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[], uint32_t columns,
-                                ptx_val count)
-{
-    ptx_fn *f = g->f;
-    ptx_val first = ptx_shl(f, g->lane, 2);
-    PTX_IF (f, ptx_lt(f, first, count)) {
-        ptx_val x[MOST_COLUMNS][4];
-        for (uint32_t i = 0; i < columns; i++)
-            ptx_load_vec(f, 4, x[i], ptx_at(f, at[i], first), PTX_NC);
-        for (uint32_t i = 0; i < columns; i++)
-            ptx_store_vec(f, 4, ptx_at(f, to[i], first), x[i], PTX_PLAIN);
-    }
-}
-
 /* A warp takes every k_warps-th column. */
 static void stage_nested_scales(gemm *g, ptx_val first)
 {
@@ -206,8 +191,15 @@ static void stage_scales(gemm *g, ptx_val first)
         at[i] = ptx_at(f, line, first);
         to[i] = shared_at(f, PTX_F32, g->scales_to, 4 * i * g->k_warps * SCALES_STRIDE);
     }
-    PTX_IF (f, g->has_aligned_scales) {
-        copy_aligned_scales(g, at, to, columns, count);
+    PTX_IF (f, g->has_aligned_scales) { /* a lane takes four scales */
+        ptx_val own = ptx_shl(f, g->lane, 2);
+        PTX_IF (f, ptx_lt(f, own, count)) {
+            ptx_val x[MOST_COLUMNS][4];
+            for (uint32_t i = 0; i < columns; i++)
+                ptx_load_vec(f, 4, x[i], ptx_at(f, at[i], own), PTX_NC);
+            for (uint32_t i = 0; i < columns; i++)
+                ptx_store_vec(f, 4, ptx_at(f, to[i], own), x[i], PTX_PLAIN);
+        }
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < columns; i++)
@@ -299,22 +291,6 @@ static void multiply(gemm *g)
 
 /* ---- sums over lanes and warps --------------------------------------------------------------------------------- */
 
-/* Stores each warp's tile of sums where its stage was. */
-static void store_sums(gemm *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < g->sums; i++)
-        g->sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, COLUMN_LANES, g->sum[i]);
-    ptx_val to = ptx_mad(f, g->group, g->wide_bytes, g->stage);
-    ptx_val is_first = ptx_eq(f, g->member, 0);
-    PTX_IF (f, is_first) {
-        for (uint32_t i = 0; i < g->sums; i++) {
-            const uint32_t element = i / g->columns * g->tile_n + i % g->columns * GROUPS;
-            ptx_store(f, shared_at(f, g->wide, to, element * g->wide_bytes), g->sum[i]);
-        }
-    }
-}
-
 /* Element `number` of the tile, row by row: the sum over the warps, in their order. */
 static void add_k_warps(gemm *g, ptx_val number)
 {
@@ -330,11 +306,22 @@ static void add_k_warps(gemm *g, ptx_val number)
     narrow_store_where(f, g->type, g->wide, ptx_at(f, line, column), sum, in_bounds);
 }
 
+/* Each warp's sums go where its stage was. */
 static void store_tile(gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t threads = g->k_warps * WARP_LANES, count = g->rows * g->tile_n;
+    for (uint32_t i = 0; i < g->sums; i++)
+        g->sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, COLUMN_LANES, g->sum[i]);
+    ptx_val to = ptx_mad(f, g->group, g->wide_bytes, g->stage);
+    ptx_val is_first = ptx_eq(f, g->member, 0);
+    PTX_IF (f, is_first) {
+        for (uint32_t i = 0; i < g->sums; i++) {
+            const uint32_t element = i / g->columns * g->tile_n + i % g->columns * GROUPS;
+            ptx_store(f, shared_at(f, g->wide, to, element * g->wide_bytes), g->sum[i]);
+        }
+    }
     ptx_barrier(f);
+    const uint32_t threads = g->k_warps * WARP_LANES, count = g->rows * g->tile_n;
     if (count < threads) {
         PTX_IF (f, ptx_lt(f, g->tid, count)) {
             add_k_warps(g, g->tid);
@@ -439,7 +426,6 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
                 ptx_at(f, ptx_cast_ptr(f, g.args.packed, PTX_U32), ptx_mul_wide(f, column, words));
         }
         multiply(&g);
-        store_sums(&g);
         store_tile(&g);
         ptx_barrier(f);
     }

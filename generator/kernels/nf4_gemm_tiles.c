@@ -188,14 +188,6 @@ static void load_codes(tiles *g, ptx_val block)
     }
 }
 
-static void read_scales(tiles *g, ptx_val scale[LANE_COLUMNS])
-{
-    ptx_fn *f = g->f;
-    ptx_val from = ptx_add(f, g->scale_read, stage_offset(g, 0, 2 * CHUNK, 4));
-    for (uint32_t i = 0; i < LANE_COLUMNS; i++)
-        scale[i] = ptx_load(f, shared_at(f, PTX_F32, from, 8 * i * SCALE_ROW_BYTES));
-}
-
 static ptx_type pair_type(const tiles *g)
 {
     return g->args.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
@@ -272,13 +264,6 @@ static void multiply_then_scale(tiles *g, const ptx_val scale[LANE_COLUMNS])
     }
 }
 
-static void multiply_block(tiles *g)
-{
-    ptx_val scale[LANE_COLUMNS];
-    read_scales(g, scale);
-    (g->scales_weights ? multiply_scaled : multiply_then_scale)(g, scale);
-}
-
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
 
 /* All warps are done with the blocks before; their stages are filled while these are multiplied. */
@@ -310,7 +295,11 @@ static void multiply_blocks(tiles *g)
             }
         }
         copy_a(g, batch);
-        multiply_block(g);
+        ptx_val scale[LANE_COLUMNS];
+        ptx_val from = ptx_add(f, g->scale_read, stage_offset(g, 0, 2 * CHUNK, 4));
+        for (uint32_t i = 0; i < LANE_COLUMNS; i++)
+            scale[i] = ptx_load(f, shared_at(f, PTX_F32, from, 8 * i * SCALE_ROW_BYTES));
+        (g->scales_weights ? multiply_scaled : multiply_then_scale)(g, scale);
     }
     copy_wait(f, 0);
 }
@@ -349,16 +338,6 @@ static void store_sums(tiles *g)
 }
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
-
-static void init_threads(tiles *g)
-{
-    ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane_id = ptx_laneid(f);
-    g->warp = ptx_warpid_x(f);
-    g->lane = fragment_find_lane(f, g->lane_id);
-    g->blocks = nf4_blocks(f, &g->args);
-}
 
 static void layout_shared(tiles *g)
 {
@@ -413,7 +392,11 @@ void nf4_gemm_emit_tiles(ptx_fn *f, const kiln_variant *v)
 {
     tiles of = geometry(f, v), *g = &of;
     g->args = nf4_gemm_declare_args(f, v);
-    init_threads(g);
+    g->tid = ptx_tid_x(f);
+    g->lane_id = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    g->lane = fragment_find_lane(f, g->lane_id);
+    g->blocks = nf4_blocks(f, &g->args);
     layout_shared(g);
     if (g->has_stretch) {
         nf4_make_stretch(f, &g->args, g->tile_m, COLUMNS, make_tile_of_stretch, g);

@@ -337,21 +337,8 @@ static void multiply_step(transposed_mma *g, uint32_t step)
     }
 }
 
-/* mma's B from A of two columns, half of a lane's share of a step: widened and multiplied by their scales. */
-static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t half, const ptx_val scales[2],
-                       ptx_val rows[][2])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t group = 0; group < g->groups; group++) {
-        ptx_val x[2];
-        widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, words[group][half]), x);
-        for (uint32_t i = 0; i < 2; i++)
-            rows[group][i] = ptx_cvt_tf32(f, ptx_mul(f, x[i], scales[i]));
-    }
-}
-
 /* Here a register of mma's A is one weight, so a byte of codes, two k of one column, is decoded as it is. The table's f16
- * values are tf32 values too. */
+ * values are tf32 values too. A of two columns, half of a lane's share of a step, is widened and multiplied by their scales. */
 static void multiply_step_in_tf32(transposed_mma *g, uint32_t step)
 {
     ptx_fn *f = g->f;
@@ -362,7 +349,12 @@ static void multiply_step_in_tf32(transposed_mma *g, uint32_t step)
         const uint32_t column = step * STEP + 2 * half;
         read_codes(g, column, 2, words);
         ptx_load_vec(f, 2, scales, shared_at(f, PTX_F32, g->scales.now, column * 4), PTX_PLAIN);
-        scale_rows(g, rows_of_step, half, scales, rows);
+        for (uint32_t group = 0; group < g->groups; group++) {
+            ptx_val x[2];
+            widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, rows_of_step[group][half]), x);
+            for (uint32_t i = 0; i < 2; i++)
+                rows[group][i] = ptx_cvt_tf32(f, ptx_mul(f, x[i], scales[i]));
+        }
         for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
             ptx_val weights[4];
             for (uint32_t i = 0; i < 2; i++) {
@@ -426,23 +418,10 @@ static ptx_val first_chunk(const transposed_mma *g)
     return g->args.split_k == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), CHUNK);
 }
 
-/* Adds the total to the last sums, where there is one. */
-static void add_last_total(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    const uint32_t columns = g->columns_of_sums, stride = CHUNK * g->args.split_k;
-    ptx_val start = first_chunk(g);
-    PTX_IF (f, ptx_lt(f, ptx_add(f, start, columns - stride), g->args.n)) {
-        ptx_rarely(f);
-        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, stride - 1), start);
-        add_total(g, total_of(g, ptx_sub(f, past_last, columns)));
-    }
-}
-
 static void multiply_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t stride = g->args.split_k * CHUNK;
+    const uint32_t columns = g->columns_of_sums, stride = g->args.split_k * CHUNK;
     for (uint32_t i = 0; i < g->sum_count; i++)
         g->sum[i] = ptx_var(f, ptx_f32(0));
     g->buffer = ptx_var(f, ptx_u32(0));
@@ -467,7 +446,13 @@ static void multiply_columns(transposed_mma *g)
         shared_toggle(f, g->buffer, ptx_u32(stage_bytes(g)));
         fold_sums(g, chunk);
     }
-    add_last_total(g);
+    /* The total belongs to the last sums, where there is one. */
+    start = first_chunk(g);
+    PTX_IF (f, ptx_lt(f, ptx_add(f, start, columns - stride), g->args.n)) {
+        ptx_rarely(f);
+        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, stride - 1), start);
+        add_total(g, total_of(g, ptx_sub(f, past_last, columns)));
+    }
 }
 
 /* Before the loop, and again after it where the sums leave no registers to keep this. */
@@ -506,21 +491,6 @@ static void store_tile(transposed_mma *g)
                 ptx_store_vec(f, 4, at, words, PTX_PLAIN);
             }
         }
-    }
-}
-
-static void finish(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    if (g->groups == MOST_GROUPS || (g->args.split_k > 1 && g->args.type == PTX_F16))
-        init_thread(g);
-    if (g->args.split_k == 1) {
-        store_tile(g);
-        return;
-    }
-    PTX_IF (f, nf4_add_parts(f, &g->args, NULL, ptx_tid_x(f), THREADS, g->sum, g->sum_count)) {
-        ptx_rarely(f);
-        store_tile(g);
     }
 }
 
@@ -579,5 +549,14 @@ void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
     for (uint32_t i = 0; i < g.row_loads * g.row_words; i++)
         g.loaded_rows[i] = ptx_var(f, ptx_u32(0));
     multiply_columns(&g); /* its first barrier is also the table's */
-    finish(&g);
+    if (g.groups == MOST_GROUPS || (g.args.split_k > 1 && g.args.type == PTX_F16))
+        init_thread(&g);
+    if (g.args.split_k == 1) {
+        store_tile(&g);
+        return;
+    }
+    PTX_IF (f, nf4_add_parts(f, &g.args, NULL, ptx_tid_x(f), THREADS, g.sum, g.sum_count)) {
+        ptx_rarely(f);
+        store_tile(&g);
+    }
 }

@@ -171,17 +171,6 @@ static void stage_scales(wide *g, ptx_val first)
     }
 }
 
-/* The values of eight codes, the first in the lowest nibble. */
-static void decode(const wide *g, ptx_val word, ptx_val out[8])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < 8; i++) {
-        uint32_t nibble = g->is_high_first ? i ^ 1 : i;
-        ptx_val lane = nibble == 0 ? word : ptx_shr(f, word, 4 * nibble);
-        out[i] = ptx_shfl_idx(f, g->value, lane);
-    }
-}
-
 static void stage_round(wide *g, const ptx_val a_at[], ptx_val words[MOST_COLUMNS][4], uint32_t round)
 {
     ptx_fn *f = g->f;
@@ -189,7 +178,11 @@ static void stage_round(wide *g, const ptx_val a_at[], ptx_val words[MOST_COLUMN
     for (uint32_t i = 0; i < g->tile_m / 8; i++)
         ptx_load_vec(f, 4, x[i], ptx_at_const(f, a_at[i], round * DEPTH / 2), PTX_NC);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
-        decode(g, words[i][round], w);
+        for (uint32_t code = 0; code < 8; code++) {
+            const uint32_t nibble = g->is_high_first ? code ^ 1 : code;
+            ptx_val lane = nibble == 0 ? words[i][round] : ptx_shr(f, words[i][round], 4 * nibble);
+            w[code] = ptx_shfl_idx(f, g->value, lane);
+        }
         for (uint32_t e = 0; e < 8; e += 4)
             ptx_store_vec(f, 4, word_at(g, g->w_to, i * CODE_COLUMNS * STRIDE + e), &w[e], PTX_PLAIN);
     }
@@ -264,25 +257,20 @@ static void multiply(wide *g)
 
 /* ---- sums over warps ------------------------------------------------------------------------------------------- */
 
-static void store_sums(wide *g)
-{
-    ptx_fn *f = g->f;
-    const uint32_t stride = g->tile_n + SUMS_PAD;
-    ptx_val mine = ptx_mad(f, g->k_warp, 4 * stride * g->tile_m, g->shared);
-    ptx_val row = ptx_shr(f, g->lane, 3), column = ptx_and(f, g->lane, 7);
-    ptx_val line = ptx_mad(f, row, 4 * stride, mine);
-    ptx_val to = ptx_mad(f, column, 4, line);
-    for (uint32_t i = 0; i < g->sums; i++) {
-        const uint32_t row_at = i / g->columns * LANE_ROWS, column_at = i % g->columns * LANE_COLUMNS;
-        ptx_store(f, word_at(g, to, row_at * stride + column_at), g->sum[i]);
-    }
-}
-
-/* Thread t takes column t mod tile_n, and every (threads / tile_n)-th row. */
+/* The warps' sums go where their stages were. Thread t then takes column t mod tile_n, and every (threads / tile_n)-th row. */
 static void store_tile(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t stride = g->tile_n + SUMS_PAD, rows_apart = g->k_warps * WARP_LANES / g->tile_n;
+    ptx_val mine = ptx_mad(f, g->k_warp, 4 * stride * g->tile_m, g->shared);
+    ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
+    ptx_val lane_line = ptx_mad(f, lane_row, 4 * stride, mine);
+    ptx_val lane_to = ptx_mad(f, lane_column, 4, lane_line);
+    for (uint32_t i = 0; i < g->sums; i++) {
+        const uint32_t row_at = i / g->columns * LANE_ROWS, column_at = i % g->columns * LANE_COLUMNS;
+        ptx_store(f, word_at(g, lane_to, row_at * stride + column_at), g->sum[i]);
+    }
+    ptx_barrier(f);
     ptx_val in_tile = ptx_and(f, g->tid, g->tile_n - 1), row = ptx_div(f, g->tid, g->tile_n);
     ptx_val line = ptx_mad(f, row, 4 * stride, g->shared);
     ptx_val from = ptx_mad(f, in_tile, 4, line);
@@ -349,7 +337,5 @@ void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
     layout_shared(&g);
     init_loads(&g);
     multiply(&g);
-    store_sums(&g);
-    ptx_barrier(f);
     store_tile(&g);
 }
