@@ -70,17 +70,16 @@ void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, in
 typedef struct nf4_tile {
     ptx_val first_row, first_column;
     ptx_val first_block, block_count; /* quantised blocks, U32 */
-    const split_stretch
-        *stretch;       /* of the quantised blocks of all tiles; null: there is none. Of a stretch: */
+    /* Of the quantised blocks of all tiles; null: the thread block has no other tile, and the members below are not set. */
+    const split_stretch *stretch;
     ptx_val number, at; /* the tile's; that of its part's first quantised block, of all */
-    ptx_val is_first;   /* whether it is the stretch's first tile: the kernel sets it */
+    ptx_val is_first;   /* whether it is the stretch's first tile: the kernel sets it, by nf4_is_first */
 } nf4_tile;
 
 /* With split_k 0: calls `make` for a tile of tile_m rows by tile_n columns, in a loop over the tiles of this thread block's stretch. */
 void nf4_make_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n,
                       void (*make)(void *kernel, const nf4_tile *tile), void *kernel);
 
-/* Whether the tile is its stretch's first. */
 ptx_val nf4_is_first(ptx_fn *f, const nf4_tile *tile);
 
 /* Fills the table for the first tile of a stretch, or for the only tile; a barrier must follow. */
@@ -88,7 +87,7 @@ void nf4_fill_table(const nf4_pairs *table, const nf4_tile *tile, ptx_val tid);
 
 /* Where a sum is split: adds the parts' sums. Each of the first `threads` threads, with split_k 0 each thread, passes `count`
  * variables. Where the predicate that it returns holds, in all threads of the tile's last thread block, they become the sums over
- * all parts. All threads must get here. A null tile is that of the thread block's number. */
+ * all parts. All threads must get here. `tile` is read with split_k 0 only. */
 ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, const nf4_tile *tile, ptx_val tid, uint32_t threads,
                       ptx_val sums[], uint32_t count);
 

@@ -59,7 +59,8 @@ enum {
     MOST_SUMS = 64 /* that a thread adds over the k_warps */
 };
 
-/* Of each block `ahead` of an iteration's first one, the least `done` at which it is out of bounds. S32. */
+/* An iteration's blocks are counted from a warp's, or a thread's, first one, every k_warps-th. Of each block, this iteration's and
+ * the next's: the least `done`, the first block of an iteration, at which the block is out of bounds. S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
 /* Scales of the tile's columns in shared memory: a ring of two chunks. */
@@ -180,6 +181,7 @@ static ptx_val blocks_from(const gemm_mma *g, ptx_val block)
     return ptx_sub(g->f, ptx_as(g->f, PTX_S32, g->tile.block_count), ptx_as(g->f, PTX_S32, block));
 }
 
+/* The ends of the blocks 0, `step`, ... below `count`, where block 0 is quantised block `first` of the part of K. */
 static void find_ends(const gemm_mma *g, ptx_val first, uint32_t count, uint32_t step, block_ends ends)
 {
     ptx_val end = blocks_from(g, first);
@@ -187,6 +189,7 @@ static void find_ends(const gemm_mma *g, ptx_val first, uint32_t count, uint32_t
         ends[ahead] = ptx_sub(g->f, end, ahead * g->k_warps);
 }
 
+/* Whether block `ahead` is in bounds in the iteration that starts at `done`. */
 static ptx_val in_bounds(const gemm_mma *g, const block_ends ends, ptx_val done, uint32_t ahead)
 {
     ptx_fn *f = g->f;
@@ -340,7 +343,7 @@ static void copy_scales_ahead(gemm_mma *g, ptx_val done)
     }
 }
 
-/* Those of all blocks of an iteration at once, except where there are registers for one block's only. */
+/* Reads the scales of block `block` of an iteration; of all blocks at the first one, where registers allow. */
 static void read_scales(gemm_mma *g, uint32_t block)
 {
     ptx_fn *f = g->f;
@@ -422,6 +425,7 @@ static bool keeps_second(const gemm_mma *g)
     return g->rows.swaps_halves && g->tile_m == 64 && g->tile_n == 128;
 }
 
+/* Reads A's fragment of eight rows for block `block` of an iteration: eight registers of two elements each. */
 static void read_a(gemm_mma *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
 {
     ptx_fn *f = g->f;

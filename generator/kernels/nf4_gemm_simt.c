@@ -118,10 +118,11 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
     ptx_fn *f = g->f;
     ptx_val at[MOST_LOADS];
     uint32_t offset[MOST_LOADS];
+    const ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
     for (uint32_t i = 0; i < g->loads; i++) {
         offset[i] = load_member(g, i) * LANE_K + round * g->depth;
         ptx_val half = ptx_at_const(f, ptx_at(f, g->a_at[i], k), offset[i]);
-        at[i] = ptx_cast_ptr(f, half, g->vector == 8 ? PTX_U32 : PTX_F32);
+        at[i] = ptx_cast_ptr(f, half, held);
     }
     PTX_IF (f, is_full) {
         ptx_val raw[MOST_LOADS][4];
@@ -134,7 +135,6 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
         ptx_val past = ptx_add(f, g->a_k, k);
         for (uint32_t i = 0; i < g->loads; i++) {
             /* A is 0 beyond its last column. */
-            ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
             ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, offset[i]), g->args.k);
             tail_load(f, held, 4, raw, at[i], &in_bounds, PTX_NC);
             store_stage(g, i, raw);
@@ -165,32 +165,27 @@ static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
     }
 }
 
-/* A warp takes every k_warps-th column. */
-static void stage_nested_scales(gemm *g, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    ptx_val count = ptx_sub(f, g->blocks, first), mine = ptx_add(f, g->tile, g->k_warp);
-    for (uint32_t i = 0; i < g->tile_n; i += g->k_warps) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, i), g->args.n);
-        ptx_val line = ptx_mul_wide(f, column, g->blocks);
-        nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
-                        WARP_LANES, g->lane, shared_at(f, PTX_F32, g->scales_to, 4 * i * SCALES_STRIDE));
-    }
-}
-
+/* Copies the scales of quantised block `first` of each column, and of the 127 after it. A warp takes every k_warps-th column. */
 static void stage_scales(gemm *g, ptx_val first)
 {
     ptx_fn *f = g->f;
-    ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS];
-    uint32_t columns = g->tile_n / g->k_warps;
-    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), SCALES);
+    const uint32_t columns = g->tile_n / g->k_warps;
+    ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS], count = ptx_sub(f, g->blocks, first);
+    if (!g->args.is_nested)
+        count = ptx_min(f, count, SCALES);
     ptx_val mine = ptx_add(f, g->tile, g->k_warp);
     for (uint32_t i = 0; i < columns; i++) {
         ptx_val column = tail_clamp(f, ptx_add(f, mine, i * g->k_warps), g->args.n);
-        ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, column, g->blocks));
-        at[i] = ptx_at(f, line, first);
+        ptx_val line = ptx_mul_wide(f, column, g->blocks);
         to[i] = shared_at(f, PTX_F32, g->scales_to, 4 * i * g->k_warps * SCALES_STRIDE);
+        if (g->args.is_nested)
+            nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
+                            WARP_LANES, g->lane, to[i]);
+        else
+            at[i] = ptx_at(f, ptx_at(f, g->args.scale, line), first);
     }
+    if (g->args.is_nested)
+        return;
     PTX_IF (f, g->has_aligned_scales) { /* a lane takes four scales */
         ptx_val own = ptx_shl(f, g->lane, 2);
         PTX_IF (f, ptx_lt(f, own, count)) {
@@ -274,7 +269,7 @@ static void multiply(gemm *g)
     for (uint32_t i = 0; i < g->sums; i++)
         g->sum[i] = ptx_var(f, ptx_number(g->wide, 0));
     PTX_FOR (f, first, 0, g->blocks, SCALES) {
-        (g->args.is_nested ? stage_nested_scales : stage_scales)(g, first);
+        stage_scales(g, first);
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, 6);
         ptx_val until = ptx_min(f, ptx_add(f, from, SCALES * NF4_BLOCK_K), g->args.k);

@@ -130,34 +130,28 @@ static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
     }
 }
 
-/* Copies the scales of quantised block `first` of each column and of the 63 after it; half a warp takes a column. */
-static void stage_nested_scales(wide *g, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    ptx_val count = ptx_sub(f, g->blocks, first), side = ptx_shr(f, g->lane, 4);
-    ptx_val mine = ptx_mad(f, g->k_warp, 2, side);
-    ptx_val to = ptx_mad(f, mine, 4 * SCALES_STRIDE, g->scales);
-    ptx_val lane = ptx_and(f, g->lane, SCALE_LANES - 1);
-    for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
-        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i));
-        ptx_val line = ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks);
-        nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
-                        SCALE_LANES, lane, word_at(g, to, i * SCALES_STRIDE));
-    }
-}
-
+/* Copies the scales of quantised block `first` of each column, and of the 63 after it; half a warp takes a column. */
 static void stage_scales(wide *g, ptx_val first)
 {
     ptx_fn *f = g->f;
-    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), SCALES);
+    ptx_val count = ptx_sub(f, g->blocks, first), start;
+    if (!g->args.is_nested)
+        count = ptx_min(f, count, SCALES);
     ptx_val side = ptx_shr(f, g->lane, 4);
     ptx_val mine = ptx_mad(f, g->k_warp, 2, side);
     ptx_val to = ptx_mad(f, mine, 4 * SCALES_STRIDE, g->scales);
-    ptx_val start = ptx_shl(f, ptx_and(f, g->lane, SCALE_LANES - 1), 2);
+    ptx_val lane = ptx_and(f, g->lane, SCALE_LANES - 1);
+    if (!g->args.is_nested)
+        start = ptx_shl(f, lane, 2);
     for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
-        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i));
-        ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks));
-        ptx_val at = ptx_at(f, line, first), into = word_at(g, to, i * SCALES_STRIDE);
+        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i)), into = word_at(g, to, i * SCALES_STRIDE);
+        ptx_val line = ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks);
+        if (g->args.is_nested) {
+            nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
+                            SCALE_LANES, lane, into);
+            continue;
+        }
+        ptx_val at = ptx_at(f, ptx_at(f, g->args.scale, line), first);
         PTX_IF (f, g->has_aligned_scales) {
             PTX_IF (f, ptx_lt(f, start, count)) {
                 ptx_val x[4];
@@ -242,7 +236,7 @@ static void multiply(wide *g)
         g->partial[i] = ptx_declare(f, PTX_F32);
     }
     PTX_FOR (f, first, 0, g->blocks, SCALES) {
-        (g->args.is_nested ? stage_nested_scales : stage_scales)(g, first);
+        stage_scales(g, first);
         ptx_barrier(f);
         ptx_val until = ptx_min(f, ptx_add(f, first, SCALES), g->blocks);
         ptx_val start = ptx_add(f, first, g->k_warp);
