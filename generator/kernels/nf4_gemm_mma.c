@@ -63,33 +63,39 @@ enum {
  * the next's: the least `done`, the first block of an iteration, at which the block is out of bounds. S32. */
 typedef ptx_val block_ends[2 * MOST_DEPTH];
 
+/* An address in one of two buffers, and the sum of its two values; a poison sum: it stays in the first. */
+typedef struct buffered {
+    ptx_val at, sum;
+} buffered;
+
 /* Scales of the tile's columns in shared memory: a ring of two chunks. */
 typedef struct scale_ring {
     uint32_t chunk;     /* quantised blocks whose scales are copied at once */
     uint32_t copies;    /* of a thread: columns */
     uint32_t row_bytes; /* of a column */
-    bool is_iteration;  /* an iteration takes a whole chunk: addresses toggle, and `offset` is not used */
+    bool is_iteration;  /* an iteration takes a whole chunk: `to` and `read` alternate, instead of `offset` */
     ptx_val at;         /* address of the first column */
-    ptx_val from, to;   /* this thread's copies, variables: see scale_number */
+    ptx_val from;       /* this thread's copies, a variable: see scale_number */
+    buffered to;
     ptx_val column_step, columns_left, column[MOST_COPIES];
-    ptx_val end, next_end;          /* of this thread's quantised blocks, in this chunk and in the next */
-    ptx_val read;                   /* where this lane reads */
-    ptx_val offset;                 /* bytes to this iteration's scales, a variable */
-    ptx_val toggle_to, toggle_read; /* see shared_toggle */
+    ptx_val end, next_end; /* of this thread's quantised blocks, in this chunk and in the next */
+    buffered read;         /* where this lane reads */
+    ptx_val offset;        /* bytes to this iteration's scales, a variable */
 } scale_ring;
 
-/* Rows of A in shared memory, `stages` times. In a wide tile immediates tell stages apart, in a narrow one addresses toggle. */
+/* Rows of A in shared memory, `stages` times. In a wide tile immediates tell stages apart, in a narrow one addresses alternate. */
 typedef struct row_stages {
     uint32_t blocks; /* quantised blocks of a k_warp in a stage */
     uint32_t copies; /* of a thread: rows */
     uint32_t row_bytes, stage_bytes;
     bool swaps_halves; /* of each 32 bytes, in odd rows: see STAGES */
     ptx_val at;        /* address of the first stage */
-    ptx_val from, to;  /* this thread's copies, variables */
+    ptx_val from;      /* this thread's copies, a variable */
+    buffered to;
     ptx_val step, bytes[MOST_COPIES];
     block_ends ends;
-    ptx_val read, second; /* this lane's first and next 16 bytes; the second: see keeps_second */
-    ptx_val toggle_to, toggle_read;
+    buffered read;  /* this lane's first 16 bytes */
+    ptx_val second; /* its next 16: see keeps_second */
 } row_stages;
 
 typedef struct gemm_mma {
@@ -258,11 +264,11 @@ static void init_scale_copies(gemm_mma *g)
     ptx_val whole = ptx_and(f, block, ~(iteration - 1));
     ptx_val position = ptx_add(f, ptx_mad(f, k_warp, g->depth, later), whole);
     ptx_val to = ptx_mad(f, row, s->row_bytes, s->at);
-    s->to = ptx_var(f, ptx_mad(f, position, 4, to));
+    s->to.at = ptx_var(f, ptx_mad(f, position, 4, to));
     s->end = blocks_from(g, block);
     s->next_end = ptx_sub(f, s->end, s->chunk);
     if (s->is_iteration)
-        s->toggle_to = ptx_mad(f, s->to, 2, 4 * s->chunk);
+        s->to.sum = ptx_mad(f, s->to.at, 2, 4 * s->chunk);
 }
 
 /* The address of the i-th column's scale; nested, its number in the tensor. A wide tile has many columns: to keep all of them would
@@ -333,12 +339,12 @@ static void copy_scales_ahead(gemm_mma *g, ptx_val done)
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     if (s->is_iteration) {
-        copy_chunk(g, s->to, ptx_gt(f, s->next_end, done));
+        copy_chunk(g, s->to.at, ptx_gt(f, s->next_end, done));
         return;
     }
     ptx_val in_chunk = ptx_and(f, s->offset, 4 * s->chunk - 1);
     PTX_IF (f, ptx_eq(f, in_chunk, 0)) {
-        ptx_val to = ptx_add(f, s->to, ptx_xor(f, s->offset, 4 * s->chunk));
+        ptx_val to = ptx_add(f, s->to.at, ptx_xor(f, s->offset, 4 * s->chunk));
         copy_chunk(g, to, ptx_gt(f, s->next_end, done));
     }
 }
@@ -351,7 +357,7 @@ static void read_scales(gemm_mma *g, uint32_t block)
     const uint32_t count = g->has_most_threads || g->holds_rows ? 1 : g->depth;
     if (block % count)
         return;
-    ptx_val from = s->is_iteration ? s->read : ptx_add(f, s->read, s->offset);
+    ptx_val from = s->is_iteration ? s->read.at : ptx_add(f, s->read.at, s->offset);
     for (uint32_t i = 0; i < 2 * g->groups; i++)
         ptx_load_vec(f, (int)count, &g->scale[i][block],
                      shared_at(f, PTX_F32, from, 8 * i * s->row_bytes + 4 * block), PTX_PLAIN);
@@ -378,9 +384,9 @@ static void init_row_copies(gemm_mma *g)
     ptx_val to = ptx_mad(f, row, r->row_bytes, r->at), place = unit;
     if (r->swaps_halves)
         place = ptx_xor(f, unit, ptx_and(f, row, 1));
-    r->to = ptx_var(f, ptx_mad(f, place, UNIT_BYTES, to));
+    r->to.at = ptx_var(f, ptx_mad(f, place, UNIT_BYTES, to));
     if (!g->is_wide)
-        r->toggle_to = ptx_mad(f, r->to, 2, r->stage_bytes);
+        r->to.sum = ptx_mad(f, r->to.at, 2, r->stage_bytes);
     ptx_val block = ptx_div(f, unit, BLOCK_UNITS);
     find_ends(g, block, g->depth + r->blocks * (g->stages - 1), r->blocks, r->ends);
 }
@@ -395,7 +401,7 @@ static void copy_rows(gemm_mma *g, uint32_t ahead)
     const bool alternates = r->swaps_halves && rows_apart(g) % 2 && r->copies > 1;
     ptx_val raw[MOST_COPIES][4], to[MOST_COPIES];
     ptx_val from = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES);
-    ptx_val rows[2] = {r->to, alternates ? ptx_xor(f, r->to, UNIT_BYTES) : r->to};
+    ptx_val rows[2] = {r->to.at, alternates ? ptx_xor(f, r->to.at, UNIT_BYTES) : r->to.at};
     for (uint32_t i = 0; i < r->copies; i++) {
         to[i] = shared_at(f, PTX_U32, rows[i % 2], stage + i * rows_apart(g) * r->row_bytes);
         if (i > 0)
@@ -433,13 +439,19 @@ static void read_a(gemm_mma *g, uint32_t block, uint32_t row_tile, ptx_val out[8
     const uint32_t stage = g->is_wide ? block % g->stages * r->stage_bytes : block * g->k_warps * BLOCK_BYTES;
     const uint32_t bytes = stage + row_tile * SUMS_ROWS * r->row_bytes;
     ptx_val second = keeps_second(g)   ? r->second
-                     : r->swaps_halves ? ptx_xor(f, r->read, UNIT_BYTES)
-                                       : ptx_add(f, r->read, UNIT_BYTES);
-    ptx_load_vec(f, 4, &out[0], shared_at(f, PTX_U32, r->read, bytes), PTX_PLAIN);
+                     : r->swaps_halves ? ptx_xor(f, r->read.at, UNIT_BYTES)
+                                       : ptx_add(f, r->read.at, UNIT_BYTES);
+    ptx_load_vec(f, 4, &out[0], shared_at(f, PTX_U32, r->read.at, bytes), PTX_PLAIN);
     ptx_load_vec(f, 4, &out[4], shared_at(f, PTX_U32, second, bytes), PTX_PLAIN);
 }
 
 /* ---- stages ------------------------------------------------------------------------------------------------------- */
+
+static void alternate(ptx_fn *f, const buffered *b)
+{
+    if (b->sum.type != PTX_NONE)
+        shared_toggle(f, b->at, b->sum);
+}
 
 /* Where this lane reads. */
 static void init_reads(gemm_mma *g)
@@ -449,7 +461,7 @@ static void init_reads(gemm_mma *g)
     row_stages *r = &g->rows;
     ptx_val column = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->lane.g);
     ptx_val of_k_warp = ptx_mad(f, g->k_warp, 4 * g->depth, s->at);
-    s->read = ptx_var(f, ptx_mad(f, column, s->row_bytes, of_k_warp));
+    s->read.at = ptx_var(f, ptx_mad(f, column, s->row_bytes, of_k_warp));
     r->at = ptx_add(f, s->at, g->tile_n * s->row_bytes);
     ptx_val block = ptx_mad(f, g->k_warp, BLOCK_BYTES, r->at);
     ptx_val row = g->tile_m < SUMS_ROWS ? ptx_and(f, g->lane.g, g->tile_m - 1) : g->lane.g;
@@ -457,13 +469,13 @@ static void init_reads(gemm_mma *g)
     ptx_val start = ptx_mad(f, g->lane.t, 2 * UNIT_BYTES, line);
     if (r->swaps_halves)
         start = ptx_mad(f, ptx_and(f, row, 1), UNIT_BYTES, start);
-    r->read = g->is_wide ? start : ptx_var(f, start);
+    r->read.at = g->is_wide ? start : ptx_var(f, start);
     if (keeps_second(g))
         r->second = ptx_xor(f, start, UNIT_BYTES);
     if (s->is_iteration)
-        s->toggle_read = ptx_mad(f, s->read, 2, 4 * s->chunk);
+        s->read.sum = ptx_mad(f, s->read.at, 2, 4 * s->chunk);
     if (!g->is_wide)
-        r->toggle_read = ptx_mad(f, r->read, 2, r->stage_bytes);
+        r->read.sum = ptx_mad(f, r->read.at, 2, r->stage_bytes);
 }
 
 /* Starts the copies that the first iteration finds under way. */
@@ -471,15 +483,13 @@ static void copy_first(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
-    copy_chunk(g, s->to, ptx_gt(f, s->end, 0));
+    copy_chunk(g, s->to.at, ptx_gt(f, s->end, 0));
     for (uint32_t stage = 0; stage + 1 < g->stages; stage++) {
         copy_a(g, ptx_s32(0), stage * g->rows.blocks);
         copy_commit(f);
     }
-    if (s->is_iteration)
-        shared_toggle(f, s->to, s->toggle_to);
-    if (!g->is_wide)
-        shared_toggle(f, g->rows.to, g->rows.toggle_to);
+    alternate(f, &s->to);
+    alternate(f, &g->rows.to);
 }
 
 /* Waits for the stage of block `block` of the iteration that starts at `done`, so that all threads see it, and fills the stage that
@@ -500,17 +510,14 @@ static void step_stages(gemm_mma *g)
     ptx_fn *f = g->f;
     scale_ring *s = &g->scales;
     row_stages *r = &g->rows;
-    if (s->is_iteration) {
-        shared_toggle(f, s->read, s->toggle_read);
-        shared_toggle(f, s->to, s->toggle_to);
-    } else {
+    alternate(f, &s->read);
+    alternate(f, &s->to);
+    if (!s->is_iteration) {
         ptx_val next = ptx_add(f, s->offset, 4 * g->iteration_blocks);
         ptx_set(f, s->offset, ptx_and(f, next, 8 * s->chunk - 1));
     }
-    if (!g->is_wide) {
-        shared_toggle(f, r->read, r->toggle_read);
-        shared_toggle(f, r->to, r->toggle_to);
-    }
+    alternate(f, &r->read);
+    alternate(f, &r->to);
     ptx_set(f, r->from, ptx_at_const(f, r->from, g->iteration_blocks * BLOCK_BYTES));
 }
 
