@@ -49,7 +49,7 @@ typedef struct tiles {
     fragment_lane lane;
     ptx_val a_at, scales_at; /* addresses in shared memory */
     nf4_tile tile;
-    ptx_val step, end; /* the quantised block that is multiplied, a variable; the one after the part's last */
+    ptx_val step, end; /* the quantised block that is multiplied; the one after the part's last */
 
     x_ring a;
     ptx_val codes_at[LANE_COLUMNS], codes[LANE_COLUMNS][NF4_LANE_WORDS];
