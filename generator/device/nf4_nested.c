@@ -22,7 +22,6 @@ void nf4_nested_offset(nf4_nested *s)
 void nf4_nested_fill(nf4_nested *s, ptx_val table, ptx_val tid)
 {
     ptx_fn *f = s->f;
-    s->is_shared = true;
     s->table = table;
     PTX_FOR (f, i, tid, CODES, ptx_block_x(f)) {
         ptx_val value = ptx_load_hint(f, ptx_at(f, s->code, i), PTX_NC);
@@ -34,7 +33,7 @@ void nf4_nested_fill(nf4_nested *s, ptx_val table, ptx_val tid)
 static ptx_val look_up(const nf4_nested *s, ptx_val index)
 {
     ptx_fn *f = s->f;
-    if (!s->is_shared)
+    if (s->table.type == PTX_NONE)
         return ptx_load_hint(f, ptx_at(f, s->code, index), PTX_NC);
     return ptx_load(f, shared_at(f, PTX_F32, ptx_mad(f, index, 4, s->table), 0));
 }
@@ -82,14 +81,15 @@ void nf4_nested_copy(const nf4_nested *s, ptx_val first, uint32_t most, ptx_val 
                      ptx_val lane, ptx_val to)
 {
     ptx_fn *f = s->f;
+    const uint32_t loads = most / lanes;
     ptx_val number[NF4_NESTED_AT_ONCE] = {{0}}, in_bounds[NF4_NESTED_AT_ONCE] = {{0}},
-            scale[NF4_NESTED_AT_ONCE] = {{0}};
-    for (uint32_t i = 0; i < most / lanes; i++) {
+            scale[NF4_NESTED_AT_ONCE];
+    for (uint32_t i = 0; i < loads; i++) {
         ptx_val mine = i == 0 ? lane : ptx_add(f, lane, i * lanes);
         number[i] = ptx_add(f, first, ptx_cvt(f, PTX_U64, mine));
         in_bounds[i] = ptx_lt(f, mine, count);
     }
-    nf4_nested_load(s, most / lanes, number, in_bounds, scale);
-    for (uint32_t i = 0; i < most / lanes; i++)
+    nf4_nested_load(s, loads, number, in_bounds, scale);
+    for (uint32_t i = 0; i < loads; i++)
         ptx_store(f, ptx_at_const(f, ptx_at(f, to, lane), i * lanes), scale[i]);
 }

@@ -18,8 +18,7 @@ typedef struct nf4_nested {
     ptx_fn *f;
     ptx_val index, code, absmax; /* pointers: to U8, F32 [256], F32 */
     ptx_val offset;              /* F32 */
-    bool is_shared;              /* lookups go to `table`, in shared memory; else to `code` */
-    ptx_val table;
+    ptx_val table;               /* address of a copy of `code` in shared memory; poison: there is none */
 } nf4_nested;
 
 /* Declares the kernel's arguments scale_index, nested_code and nested_absmax; and nested_offset, which stands behind others. */

@@ -19,103 +19,101 @@ const double nf4_values[16] = {
 
 enum { BYTES = 256, COPIES_BYTES = NF4_PAIRS_BYTES / BYTES, ALIGNED_STRIDE = 256 };
 
-static bool is_packed(const nf4_pairs *p)
+/* Words of an entry: two values, or one pair of 16-bit values. */
+static uint32_t words_of(const nf4_pairs *p)
 {
-    return p->type == PTX_F16 || p->type == PTX_BF16;
+    return p->type == PTX_F16 || p->type == PTX_BF16 ? 1 : 2;
 }
 
-static uint32_t pair_bytes(const nf4_pairs *p)
-{
-    return p->type == PTX_F64 ? 16 : is_packed(p) ? 4 : 8;
-}
-
-/* The type of one value, or of a pair of 16-bit values. */
 static ptx_type word_type(const nf4_pairs *p)
 {
-    return is_packed(p) ? PTX_U32 : p->type;
+    return words_of(p) == 1 ? PTX_U32 : p->type;
+}
+
+static uint32_t word_bytes(const nf4_pairs *p)
+{
+    return p->type == PTX_F64 ? 8 : 4;
+}
+
+/* Bytes from `start` to the table. */
+static uint32_t skipped(const nf4_pairs *p)
+{
+    return p->is_aligned ? p->reserved : 0;
+}
+
+static uint32_t entry_stride(const nf4_pairs *p)
+{
+    return p->is_aligned ? ALIGNED_STRIDE : COPIES_BYTES;
 }
 
 static ptx_val at(const nf4_pairs *p, ptx_val address, uint32_t bytes)
 {
-    return shared_at(p->f, word_type(p), address, bytes);
+    return shared_at(p->f, word_type(p), address, skipped(p) + bytes);
 }
 
 uint32_t nf4_pairs_bytes(const nf4_pairs *p)
 {
-    return p->is_aligned ? NF4_PAIRS_ALIGNED_BYTES + p->reserved : NF4_PAIRS_BYTES;
+    return BYTES * entry_stride(p) + skipped(p);
 }
 
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared)
 {
     const uint32_t alignment = NF4_PAIRS_ALIGNED_BYTES;
     p->start = shared;
-    if (!p->is_aligned)
-        return nf4_pairs_bytes(p);
-    ptx_val past = ptx_add(p->f, shared, alignment - 1 - p->reserved);
-    p->start = ptx_and(p->f, past, 0u - alignment);
-    p->skipped = p->reserved;
+    if (p->is_aligned) {
+        ptx_val past = ptx_add(p->f, shared, alignment - 1 - p->reserved);
+        p->start = ptx_and(p->f, past, 0u - alignment);
+    }
     return nf4_pairs_bytes(p);
 }
 
 /* ---- filling ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t value_bits(const nf4_pairs *p, uint32_t byte, uint32_t second)
-{
-    uint32_t is_upper = second ^ (p->is_high_first ? 1 : 0);
-    return ptx_number(p->type, nf4_values[byte >> (is_upper ? 4 : 0) & 15]).bits;
-}
-
+/* The words of all entries. */
 static ptx_val constants(const nf4_pairs *p)
 {
-    uint64_t bits[2 * BYTES];
-    for (uint32_t i = 0; i < BYTES; i++) {
-        uint64_t first = value_bits(p, i, 0), second = value_bits(p, i, 1);
-        if (is_packed(p)) {
-            bits[i] = first | second << 16;
-        } else {
-            bits[2 * i] = first;
-            bits[2 * i + 1] = second;
-        }
+    const uint32_t words = words_of(p);
+    uint64_t bits[2 * BYTES] = {0};
+    for (uint32_t i = 0; i < 2 * BYTES; i++) {
+        const uint32_t byte = i / 2, second = i % 2;
+        const bool is_upper = second != (p->is_high_first ? 1 : 0);
+        const uint64_t value = ptx_number(p->type, nf4_values[byte >> (is_upper ? 4 : 0) & 15]).bits;
+        bits[i * words / 2] |= value << (words == 1 ? 16 * second : 0);
     }
-    return ptx_global_table(p->f, word_type(p), is_packed(p) ? BYTES : 2 * BYTES, bits);
+    return ptx_global_table(p->f, word_type(p), BYTES * words, bits);
 }
 
 /* Writes sixteen bytes of copies of the entry at `from`. */
 static void copy_entry(const nf4_pairs *p, ptx_val from, ptx_val to)
 {
-    ptx_fn *f = p->f;
+    const uint32_t words = words_of(p), count = UNIT_BYTES / word_bytes(p);
     ptx_val word[4];
-    int words = is_packed(p) ? 1 : 2, count = p->type == PTX_F64 ? 2 : 4;
-    if (is_packed(p))
-        word[0] = ptx_load_hint(f, from, PTX_NC);
-    else
-        ptx_load_vec(f, 2, word, from, PTX_NC);
-    for (int i = words; i < count; i++)
+    ptx_load_vec(p->f, (int)words, word, from, PTX_NC);
+    for (uint32_t i = words; i < count; i++)
         word[i] = word[i - words];
-    ptx_store_vec(f, count, to, word, PTX_PLAIN);
+    ptx_store_vec(p->f, (int)count, to, word, PTX_PLAIN);
 }
 
 /* Fills `count` units of 16 bytes from `number` on, `threads` apart; an entry has eight. */
 static void fill_units(const nf4_pairs *p, ptx_val pairs, ptx_val number, uint32_t threads, uint32_t count)
 {
     ptx_fn *f = p->f;
-    uint32_t entries_apart = threads / 8, words = is_packed(p) ? 1 : 2;
+    const uint32_t entries_apart = threads / 8, words = words_of(p);
     ptx_val entry = ptx_shr(f, number, 3);
     ptx_val from = ptx_at(f, pairs, words == 1 ? entry : ptx_shl(f, entry, 1));
     ptx_val to = ptx_mad(f, number, UNIT_BYTES, p->start);
     if (p->is_aligned)
         to = ptx_mad(f, entry, ALIGNED_STRIDE - COPIES_BYTES, to);
-    uint32_t stride = p->is_aligned ? ALIGNED_STRIDE : COPIES_BYTES;
     for (uint32_t i = 0; i < count; i++)
         copy_entry(p, ptx_at_const(f, from, i * entries_apart * words),
-                   at(p, to, p->skipped + i * entries_apart * stride));
+                   at(p, to, i * entries_apart * entry_stride(p)));
 }
 
 void nf4_pairs_find(nf4_pairs *p, ptx_val lane)
 {
-    ptx_fn *f = p->f;
-    ptx_val copy = ptx_and(f, lane, COPIES_BYTES / pair_bytes(p) - 1);
-    p->mine = ptx_mad(f, copy, pair_bytes(p), p->start);
+    const uint32_t pair_bytes = words_of(p) * word_bytes(p);
+    ptx_val copy = ptx_and(p->f, lane, COPIES_BYTES / pair_bytes - 1);
+    p->mine = ptx_mad(p->f, copy, pair_bytes, p->start);
 }
 
 void nf4_pairs_fill(const nf4_pairs *p, ptx_val tid)
@@ -146,9 +144,6 @@ static ptx_val entry_of(const nf4_pairs *p, ptx_val word, uint32_t byte)
 
 void nf4_pairs_decode(const nf4_pairs *p, ptx_val word, uint32_t byte, ptx_val out[2])
 {
-    ptx_val entry = at(p, entry_of(p, word, byte), p->skipped);
-    if (is_packed(p))
-        out[0] = ptx_load(p->f, entry);
-    else
-        ptx_load_vec(p->f, 2, out, entry, PTX_PLAIN);
+    ptx_val entry = at(p, entry_of(p, word, byte), 0);
+    ptx_load_vec(p->f, (int)words_of(p), out, entry, PTX_PLAIN);
 }

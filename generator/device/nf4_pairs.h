@@ -15,24 +15,23 @@ enum {
     NF4_PAIRS_ALIGNED_BYTES = 65536 /* aligned, at a multiple of as much; half of each 256 is free */
 };
 
-/* The user sets the first five members. */
+/* The user sets the members down to `reserved`. */
 typedef struct nf4_pairs {
     ptx_fn *f;
     ptx_type type; /* of the values: F32, F64, F16, BF16 */
     bool is_high_first;
-    bool is_aligned;   /* one instruction per address, not two */
-    uint32_t reserved; /* the most bytes of shared memory before an aligned table; 1 KB is the system's */
-    ptx_val start;     /* in shared memory, U32 */
-    uint32_t skipped;  /* an aligned table starts this many bytes after start, a multiple of 16 */
-    ptx_val mine;      /* this lane's copy of the first entry */
+    bool is_aligned; /* one instruction per address, not two */
+    uint32_t
+        reserved; /* a multiple of 16: the most bytes of shared memory before an aligned table; 1 KB is the system's */
+    ptx_val start; /* in shared memory, U32; an aligned table starts `reserved` bytes after it */
+    ptx_val mine;  /* this lane's copy of the first entry */
 } nf4_pairs;
 
 /* Bytes of dynamic shared memory, with what is skipped. */
 uint32_t nf4_pairs_bytes(const nf4_pairs *p);
 
-/* Lays the table out in dynamic shared memory from `shared` on, and returns the bytes that it takes there. Sets `start`,
- * and for an aligned table `skipped`: that one starts `reserved` bytes after the multiple of 64 KB nearest to `shared`,
- * which is 0 as long as no more than that comes before. */
+/* Sets `start`: the table lies in dynamic shared memory from `shared` on. An aligned one starts `reserved` bytes after the
+ * multiple of 64 KB nearest to `shared`, which is 0 as long as no more than that comes before. Returns nf4_pairs_bytes. */
 uint32_t nf4_pairs_layout(nf4_pairs *p, ptx_val shared);
 
 /* Sets where this lane reads, once the table is laid out. */

@@ -1,5 +1,7 @@
-/* Arguments of the products with NF4 weights. */
+/* Products with NF4 weights. */
 #include "nf4_args.h"
+
+#include "device/tail.h"
 
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided)
 {
@@ -38,6 +40,11 @@ nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t re
                        .reserved = reserved};
 }
 
+ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args)
+{
+    return ptx_shr(f, args->k, NF4_BLOCK_K_LOG2);
+}
+
 ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
 {
     ptx_val scale = ptx_cvt(f, PTX_U32, ptx_address(f, args->scale));
@@ -45,8 +52,68 @@ ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks)
     return ptx_eq(f, ptx_and(f, odd, 15), 0);
 }
 
-ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
-                      uint32_t count)
+/* ---- a lane's codes on tensor cores -------------------------------------------------------------------------------- */
+
+ptx_val nf4_codes_at(ptx_fn *f, const nf4_args *args, ptx_val column, ptx_val column_bytes, ptx_val byte)
+{
+    ptx_val in_bounds = tail_clamp(f, column, args->n);
+    ptx_val start = ptx_at(f, args->packed, ptx_mul_wide(f, in_bounds, column_bytes));
+    return ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32);
+}
+
+void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints)
+{
+    ptx_val loaded[4];
+    ptx_load_vec(f, (int)count, loaded, from, hints);
+    for (uint32_t i = 0; i < count; i++)
+        ptx_set(f, words[i], loaded[i]);
+}
+
+/* ---- tiles ----------------------------------------------------------------------------------------------------------- */
+
+/* Neighbouring tiles have the same columns, so that the weights of several rows of tiles come out of the L2 cache. */
+void nf4_make_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n,
+                      void (*make)(void *kernel, const nf4_tile *tile), void *kernel)
+{
+    ptx_val blocks = nf4_blocks(f, args);
+    ptx_val rows = ptx_div(f, ptx_add(f, args->m, tile_m - 1), tile_m);
+    ptx_val columns = ptx_div(f, ptx_add(f, args->n, tile_n - 1), tile_n);
+    const split_stretch of = split_find_stretch(f, ptx_mul(f, rows, columns), blocks);
+    ptx_val at = ptx_var(f, of.first);
+    PTX_IF (f, ptx_lt(f, at, of.end)) {
+        PTX_LOOP (f) {
+            nf4_tile t = {.stretch = &of, .at = at, .number = ptx_div(f, at, blocks)};
+            t.first_block = ptx_sub(f, at, ptx_mul(f, t.number, blocks));
+            ptx_val left = ptx_sub(f, blocks, t.first_block);
+            t.block_count = ptx_min(f, left, ptx_sub(f, of.end, at));
+            t.first_row = ptx_mul(f, ptx_rem(f, t.number, rows), tile_m);
+            t.first_column = ptx_mul(f, ptx_div(f, t.number, rows), tile_n);
+            make(kernel, &t);
+            ptx_barrier(f); /* all have read the sums */
+            ptx_add_to(f, at, t.block_count);
+            ptx_repeat_if(f, ptx_lt(f, at, of.end));
+        }
+    }
+}
+
+ptx_val nf4_is_first(ptx_fn *f, const nf4_tile *tile)
+{
+    return ptx_eq(f, tile->at, tile->stretch->first);
+}
+
+void nf4_fill_table(const nf4_pairs *table, const nf4_tile *tile, ptx_val tid)
+{
+    if (!tile->stretch) {
+        nf4_pairs_fill(table, tid);
+        return;
+    }
+    PTX_IF (table->f, tile->is_first) {
+        nf4_pairs_fill(table, tid);
+    }
+}
+
+ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, const nf4_tile *tile, ptx_val tid, uint32_t threads,
+                      ptx_val sums[], uint32_t count)
 {
     split s = {.f = f,
                .type = args->wide,
@@ -55,41 +122,12 @@ ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t thr
                .workspace = args->workspace,
                .tile_counters = args->tile_counters,
                .tid = tid};
+    if (args->split_k == 0) {
+        s.tile = tile->number;
+        return split_add_stretch(&s, tile->stretch, sums, count);
+    }
     ptx_val column = ptx_ctaid_x(f), row = ptx_ctaid_y(f);
     s.tile = ptx_mad(f, row, ptx_nctaid_x(f), column);
     s.part = ptx_ctaid_z(f);
     return split_add(&s, sums, count);
-}
-
-ptx_val nf4_add_stretch(ptx_fn *f, const nf4_args *args, ptx_val tid, const split_stretch *of, ptx_val tile,
-                        ptx_val sums[], uint32_t count)
-{
-    const split s = {.f = f,
-                     .type = args->wide,
-                     .workspace = args->workspace,
-                     .tile_counters = args->tile_counters,
-                     .tile = tile,
-                     .tid = tid};
-    return split_add_stretch(&s, of, sums, count);
-}
-
-nf4_stretch nf4_find_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n)
-{
-    nf4_stretch s = {.blocks = ptx_shr(f, args->k, 6), .tile_m = tile_m, .tile_n = tile_n};
-    s.rows = ptx_div(f, ptx_add(f, args->m, tile_m - 1), tile_m);
-    ptx_val columns = ptx_div(f, ptx_add(f, args->n, tile_n - 1), tile_n);
-    s.of = split_find_stretch(f, ptx_mul(f, s.rows, columns), s.blocks);
-    return s;
-}
-
-/* Neighbouring tiles have the same columns, so that the weights of several rows of tiles come out of the L2 cache. */
-nf4_tile nf4_stretch_tile(ptx_fn *f, const nf4_stretch *s, ptx_val at)
-{
-    nf4_tile t = {.number = ptx_div(f, at, s->blocks)};
-    t.first_block = ptx_sub(f, at, ptx_mul(f, t.number, s->blocks));
-    ptx_val left = ptx_sub(f, s->blocks, t.first_block);
-    t.block_count = ptx_min(f, left, ptx_sub(f, s->of.end, at));
-    t.first_row = ptx_mul(f, ptx_rem(f, t.number, s->rows), s->tile_m);
-    t.first_column = ptx_mul(f, ptx_div(f, t.number, s->rows), s->tile_n);
-    return t;
 }

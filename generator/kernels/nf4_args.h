@@ -1,4 +1,4 @@
-/* What the products with NF4 weights, either way, start and end with: arguments, the table, the sums over parts of a split. */
+/* What products with NF4 weights have in common, either way: arguments, the table, a lane's codes, tiles and parts of the sum. */
 #ifndef KERNELS_NF4_ARGS_H
 #define KERNELS_NF4_ARGS_H
 
@@ -7,14 +7,22 @@
 #include "device/nf4_pairs.h"
 #include "device/split.h"
 
+enum {
+    NF4_BLOCK_K_LOG2 = 6,
+    NF4_BLOCK_K = 1 << NF4_BLOCK_K_LOG2, /* a quantised block: weights along k that share a scale */
+    NF4_BLOCK_WORDS = NF4_BLOCK_K / 8,
+    NF4_LANE_WORDS = 2, /* of a quantised block's codes that a lane of a product on tensor cores takes */
+    NF4_CODE_HINTS = PTX_NC | PTX_NO_ALLOCATE /* of loads of codes, which are read once */
+};
+
 typedef struct nf4_args {
     ptx_val in, packed, scale, out, workspace, tile_counters, m, n, k;
     ptx_val a_stride, c_stride; /* elements from row to row */
     nf4_nested nested;          /* in place of scale, where is_nested */
     bool is_nested;
     ptx_type type, wide; /* of A and C; of sums */
-    uint32_t
-        split_k; /* thread blocks that share a sum; 0: as the grid has it; 1: without workspace and tile_counters */
+    /* Thread blocks that share a sum; 0: as the grid has it; 1: without workspace and tile_counters. */
+    uint32_t split_k;
 } nf4_args;
 
 nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool is_strided);
@@ -32,36 +40,55 @@ nf4_args nf4_declare_args(ptx_fn *f, const kiln_variant *v, bool is_nested, bool
 #define NF4_NESTED_OFFSET                                                                                              \
     {"nested_offset", KILN_ARG_VALUE, "f32", NULL, 0, "scale_type == nested", "is added to each scale"}
 #define NF4_NESTED_BYTES_READ(blocks) blocks " + 4 * ceil_div(" blocks ", 256) + 1024"
+
+/* And of sizes. */
+#define NF4_SIZE_RULES                                                                                                 \
+    {"k % 64 == 0", "k must be a multiple of 64"}, {"m <= 65535", "m must be at most 65535"},                          \
+    {"n <= 2147483648", "n must be at most 2^31"}, {"k <= 2147483648", "k must be at most 2^31"}
 /* clang-format on */
 
 /* The table of a variant's nibbles and `table`, of `type`; `reserved` bytes may lie before it in shared memory. */
 nf4_pairs nf4_table(ptx_fn *f, const kiln_variant *v, ptx_type type, uint32_t reserved);
 
+/* Quantised blocks of a column, U32. */
+ptx_val nf4_blocks(ptx_fn *f, const nf4_args *args);
+
 /* Whether each column's scales, `blocks` of them, start at a multiple of 16 bytes. */
 ptx_val nf4_has_aligned_scales(ptx_fn *f, const nf4_args *args, ptx_val blocks);
 
-/* Where a sum is split: adds the parts' sums. Each of the first `threads` threads passes `count` variables. Where the predicate that it returns holds,
- * in all threads of the tile's last thread block, they become the sums over all parts. All threads must get here. */
-ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, ptx_val tid, uint32_t threads, ptx_val sums[],
-                      uint32_t count);
+/* ---- a lane's codes on tensor cores -------------------------------------------------------------------------------- */
 
-/* The same of a tile, U32, of a stretch; all threads have sums. */
-ptx_val nf4_add_stretch(ptx_fn *f, const nf4_args *args, ptx_val tid, const split_stretch *of, ptx_val tile,
-                        ptx_val sums[], uint32_t count);
+/* Points to a lane's words, `byte` from the start of a column of `column_bytes`; beyond the last column, of that one. */
+ptx_val nf4_codes_at(ptx_fn *f, const nf4_args *args, ptx_val column, ptx_val column_bytes, ptx_val byte);
 
-/* Stretches of tiles of tile_m rows by tile_n columns; and of one of them the tile that quantised block `at` of all tiles is in. */
-typedef struct nf4_stretch {
-    split_stretch of;
-    ptx_val blocks, rows; /* quantised blocks of a tile, tiles of a column */
-    uint32_t tile_m, tile_n;
-} nf4_stretch;
+/* Sets `count` variables to words in global memory. */
+void nf4_load_words(ptx_fn *f, uint32_t count, ptx_val words[], ptx_val from, int hints);
 
+/* ---- tiles ----------------------------------------------------------------------------------------------------------- */
+
+/* A tile of C, and the part of its k that a thread block takes: all that the thread block does, or one of a stretch. */
 typedef struct nf4_tile {
-    ptx_val number, first_row, first_column;
-    ptx_val first_block, block_count; /* of the stretch's part of the tile's K, U32 */
+    ptx_val first_row, first_column;
+    ptx_val first_block, block_count; /* quantised blocks, U32 */
+    /* Of the quantised blocks of all tiles; null: the thread block has no other tile, and the members below are not set. */
+    const split_stretch *stretch;
+    ptx_val number, at; /* the tile's; that of its part's first quantised block, of all */
+    ptx_val is_first;   /* whether it is the stretch's first tile: the kernel sets it, by nf4_is_first */
 } nf4_tile;
 
-nf4_stretch nf4_find_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n);
-nf4_tile nf4_stretch_tile(ptx_fn *f, const nf4_stretch *s, ptx_val at);
+/* With split_k 0: calls `make` for a tile of tile_m rows by tile_n columns, in a loop over the tiles of this thread block's stretch. */
+void nf4_make_stretch(ptx_fn *f, const nf4_args *args, uint32_t tile_m, uint32_t tile_n,
+                      void (*make)(void *kernel, const nf4_tile *tile), void *kernel);
+
+ptx_val nf4_is_first(ptx_fn *f, const nf4_tile *tile);
+
+/* Fills the table for the first tile of a stretch, or for the only tile; a barrier must follow. */
+void nf4_fill_table(const nf4_pairs *table, const nf4_tile *tile, ptx_val tid);
+
+/* Where a sum is split: adds the parts' sums. Each of the first `threads` threads, with split_k 0 each thread, passes `count`
+ * variables. Where the predicate that it returns holds, in all threads of the tile's last thread block, they become the sums over
+ * all parts. All threads must get here. `tile` is read with split_k 0 only. */
+ptx_val nf4_add_parts(ptx_fn *f, const nf4_args *args, const nf4_tile *tile, ptx_val tid, uint32_t threads,
+                      ptx_val sums[], uint32_t count);
 
 #endif

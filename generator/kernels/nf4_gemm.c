@@ -61,10 +61,7 @@ static const kiln_arg args[] = {
 static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE, NULL};
 
 static const kiln_rule rules[] = {
-    {"k % 64 == 0", "k must be a multiple of 64"},
-    {"m <= 65535", "m must be at most 65535"},
-    {"n <= 2147483648", "n must be at most 2^31"},
-    {"k <= 2147483648", "k must be at most 2^31"},
+    NF4_SIZE_RULES,
     {"rows == packed || (a_stride >= k && a_stride % 8 == 0)", "a_stride must be at least k and a multiple of 8"},
     {"rows == packed || c_stride >= n", "c_stride must be at least n"},
     {"split_k != 0 || (k > 0 && " TILE_COUNT " <= 2147483648 / max(1, k / 64))",
@@ -109,10 +106,10 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require(s, 32 * k_warps <= 1024, "k_warps", "a thread block has at most 1024 threads");
     nf4_gemm_shape_mma(s, v);
     nf4_gemm_shape_tiles(s, v);
-    if (is_simt)
+    if (is_simt) {
         (is_wide ? nf4_gemm_shape_wide : nf4_gemm_shape_simt)(s, v);
-    if (is_simt)
         s->min_sm = s->shared_bytes > SHARED_SM_75 ? 80 : 75;
+    }
     kiln_require(s, !is_simt || (tile_m <= 32 && tile_n <= 64 && k_warps >= 4),
                  "strategy tile_m tile_n k_warps",
                  "strategy simt needs tile_m of at most 32, tile_n of at most 64 and k_warps of at least 4");
@@ -135,6 +132,11 @@ static void shape(kiln_shape *s, const kiln_variant *v)
         s, !is_simt || !is_wide || (is_f32 && is_compact && tile_n >= 32 && k_warps <= 8),
         "a strategy tile_m tile_n k_warps table",
         "strategy simt with tile_m of at least 16 needs a f32, table compact, tile_n 32 or 64, and k_warps 4 or 8");
+}
+
+nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v)
+{
+    return nf4_declare_args(f, v, kiln_is(v, "scale_type", "nested"), kiln_is(v, "rows", "strided"));
 }
 
 static void emit(ptx_fn *f, const kiln_variant *v)

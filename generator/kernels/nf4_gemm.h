@@ -4,6 +4,8 @@
 
 #include "nf4_args.h"
 
+nf4_args nf4_gemm_declare_args(ptx_fn *f, const kiln_variant *v);
+
 /* simt with tile_m up to 8, and from 16 on. */
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v);

@@ -11,160 +11,572 @@
  * ORDER ALONG K. Any order will do as long as the operands agree. In a quantised block, lane (g, t) takes the 16 codes from
  * 16*t on of columns g and g + 8, 8 bytes each, and the same 16 elements of row g of A, 32 bytes. Each byte becomes one
  * register of an operand, two weights: prmt for the byte, mad for the address (not with an aligned table), one load from
- * the table. Four lanes read a whole sector of codes, rows of A in shared memory have 16 bytes of padding, and nothing is
- * repacked.
+ * the table. Four lanes read a whole sector of codes, and nothing is repacked.
  *
  * SCALES multiply the sums of a quantised block, in f32: weights keep the 11 or 8 bits that the table has, and no scale is
  * too large or too small for the type.
  *
  * PREFETCHING. Codes go straight into registers, since no two warps need the same ones: through shared memory they would
  * take twice the bandwidth that already limits the table. As soon as a quantised block is done, its registers are loaded
- * for the one that comes `depth` later. A and the scales are copied into shared memory (nf4_gemm_mma_stages.c). A thread block
- * reads each row of A once, and each warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32
- * rows and tile_n 128 a warp has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers, and
- * decodes 16 columns after the other. Two thread blocks of four warps wait for each other less than one of eight.
- * With 16 warps a thread block has a multiprocessor to itself: as many bytes are on the way as with
- * two of 8 warps, but K need not be split over thread blocks to get them, nor A be copied twice.
+ * for the one that comes `depth` later. A and the scales are copied into shared memory. A thread block reads each row of A once,
+ * and each warp reads all of it out of shared memory, which is what limits many rows: with 16 or 32 rows and tile_n 128 a warp
+ * has 64 columns, and half as many bytes of A for each. Then it holds its part of A in registers, and decodes 16 columns after
+ * the other. Two thread blocks of four warps wait for each other less than one of eight. With 16 warps a thread block has a
+ * multiprocessor to itself: as many bytes are on the way as with two of 8 warps, but K need not be split over thread blocks to
+ * get them, nor A be copied twice.
+ *
+ * STAGES. A is copied in the background, stages - 1 ahead, into one of `stages` stages: in a wide tile a quantised block per
+ * k_warp, in a narrow one all that an iteration takes. Lanes (g, t) of two rows g read 16 bytes each at once, 32t bytes from a
+ * row's start, from different banks: odd rows have the two halves of each 32 bytes swapped, which keeps sectors whole
+ * (device/README.md). Only tiles of 64 by 128 with split_k 0 have 16 bytes of padding after each row instead, as ptxas has no
+ * register left for the other half's address on sm_120.
+ *
+ * A column's scales are copied a chunk at a time into a ring of two chunks, in the order in which a lane takes them. A chunk has
+ * 32 scales, or 16 where there is no room for more, so that their sectors are full.
  */
-#include "nf4_gemm_mma.h"
-
 #include "nf4_gemm.h"
 
 #include "device/copy.h"
 #include "device/lanes.h"
 #include "device/shared.h"
+#include "device/sums.h"
 #include "device/tail.h"
 #include "device/tensor.h"
 
 enum {
+    BLOCK_PRODUCTS = 4,            /* of a quantised block */
+    BLOCK_BYTES = 2 * NF4_BLOCK_K, /* of a row of A */
+    BLOCK_UNITS = BLOCK_BYTES / UNIT_BYTES,
+    PAD_WORDS = 4,  /* after a column's scales */
+    PAD_BYTES = 16, /* after rows of A without swapped halves, so that rows start in different banks */
+    SCALES_AT_ONCE = 8,
+    MOST_GROUPS = 4, /* of 16 columns, per warp */
+    MOST_LANE_COLUMNS = 2 * MOST_GROUPS,
+    MOST_DEPTH = 4,
+    MOST_COPIES = 16, /* per thread and stage */
     MOST_HELD_TILES = 4,
     MOST_THREADS = 512,
     MOST_SUMS = 64 /* that a thread adds over the k_warps */
 };
 
+/* An iteration's blocks are counted from a warp's, or a thread's, first one, every k_warps-th. Of each block, this iteration's and
+ * the next's: the least `done`, the first block of an iteration, at which the block is out of bounds. S32. */
+typedef ptx_val block_ends[2 * MOST_DEPTH];
+
+/* An address in one of two buffers, and the sum of its two values; a poison sum: it stays in the first. */
+typedef struct buffered {
+    ptx_val at, sum;
+} buffered;
+
+/* Scales of the tile's columns in shared memory: a ring of two chunks. */
+typedef struct scale_ring {
+    uint32_t chunk;     /* quantised blocks whose scales are copied at once */
+    uint32_t copies;    /* of a thread: columns */
+    uint32_t row_bytes; /* of a column */
+    bool is_iteration;  /* an iteration takes a whole chunk: `to` and `read` alternate, instead of `offset` */
+    ptx_val at;         /* address of the first column */
+    ptx_val from;       /* this thread's copies, a variable: see scale_number */
+    buffered to;
+    ptx_val column_step, columns_left, column[MOST_COPIES];
+    ptx_val end, next_end; /* of this thread's quantised blocks, in this chunk and in the next */
+    buffered read;         /* where this lane reads */
+    ptx_val offset;        /* bytes to this iteration's scales, a variable */
+} scale_ring;
+
+/* Rows of A in shared memory, `stages` times. In a wide tile immediates tell stages apart, in a narrow one addresses alternate. */
+typedef struct row_stages {
+    uint32_t blocks; /* quantised blocks of a k_warp in a stage */
+    uint32_t copies; /* of a thread: rows */
+    uint32_t row_bytes, stage_bytes;
+    bool swaps_halves; /* of each 32 bytes, in odd rows: see STAGES */
+    ptx_val at;        /* address of the first stage */
+    ptx_val from;      /* this thread's copies, a variable */
+    buffered to;
+    ptx_val step, bytes[MOST_COPIES];
+    block_ends ends;
+    buffered read;  /* this lane's first 16 bytes */
+    ptx_val second; /* its next 16: see keeps_second */
+} row_stages;
+
+typedef struct gemm_mma {
+    ptx_fn *f;
+    uint32_t tile_m, tile_n, k_warps, stages, split_k;
+    uint32_t groups, row_tiles, column_warps, threads;
+    uint32_t depth;            /* quantised blocks whose codes a warp prefetches: those of an iteration */
+    uint32_t iteration_blocks; /* those of all k_warps */
+    bool is_wide;              /* warps have different columns, or there are many rows */
+    bool holds_rows;           /* a warp has 64 columns, and reads A half as often as with 32 */
+    bool has_most_threads;     /* a thread has half of the registers then */
+
+    nf4_args args;
+    nf4_pairs pairs;
+    ptx_val tid, lane_id, k_warp, column_warp;
+    fragment_lane lane;
+    ptx_val shared; /* address */
+    nf4_tile tile;
+    block_ends ends; /* this warp's */
+    scale_ring scales;
+    row_stages rows;
+
+    ptx_val codes_at[MOST_LANE_COLUMNS]; /* of this lane, the next to be loaded */
+    ptx_val codes[MOST_DEPTH][MOST_LANE_COLUMNS][NF4_LANE_WORDS];
+    ptx_val scale[MOST_LANE_COLUMNS][MOST_DEPTH];
+    ptx_val zero;
+    warp_sums sums;
+} gemm_mma;
+
+/* ---- the thread block ---------------------------------------------------------------------------------------------------------- */
+
+/* Units of a row in a stage. */
+static uint32_t row_units(const gemm_mma *g)
+{
+    return g->k_warps * g->rows.blocks * BLOCK_UNITS;
+}
+
+/* Rows between those that a thread copies: as many as all threads reach at once. */
+static uint32_t rows_apart(const gemm_mma *g)
+{
+    return g->threads / row_units(g);
+}
+
+/* Columns between those whose scales a thread copies. */
+static uint32_t columns_apart(const gemm_mma *g)
+{
+    return g->threads / g->scales.chunk;
+}
+
+static gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
+{
+    gemm_mma of = {.f = f}, *g = &of;
+    scale_ring *s = &g->scales;
+    row_stages *r = &g->rows;
+    g->tile_m = kiln_int(v, "tile_m");
+    g->tile_n = kiln_int(v, "tile_n");
+    g->k_warps = kiln_int(v, "k_warps");
+    g->stages = kiln_int(v, "stages");
+    g->split_k = kiln_int(v, "split_k");
+    g->holds_rows = (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
+    g->groups = g->tile_n == 16 ? 1 : g->holds_rows ? 4 : 2;
+    g->row_tiles = g->tile_m < SUMS_ROWS ? 1 : g->tile_m / SUMS_ROWS;
+    g->column_warps = g->tile_n / (SUMS_COLUMNS * g->groups);
+    g->threads = WARP_LANES * g->column_warps * g->k_warps;
+    g->has_most_threads = g->threads == MOST_THREADS;
+    g->is_wide = g->column_warps > 1 || g->tile_m > SUMS_ROWS;
+    g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
+    g->iteration_blocks = g->k_warps * g->depth;
+    g->pairs = nf4_table(f, v, kiln_type(v, "a"), 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));
+    s->chunk = g->has_most_threads                                  ? g->iteration_blocks
+               : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
+                                                                    : 32;
+    s->copies = g->tile_n * s->chunk / g->threads;
+    s->row_bytes = 4 * (2 * s->chunk + PAD_WORDS);
+    s->is_iteration = g->iteration_blocks == s->chunk;
+    r->blocks = g->is_wide ? 1 : g->depth;
+    r->copies = g->tile_m * row_units(g) / g->threads;
+    r->swaps_halves = !(g->tile_m == 64 && g->tile_n == 128 && g->split_k == 0);
+    r->row_bytes = row_units(g) * UNIT_BYTES + (r->swaps_halves ? 0 : PAD_BYTES);
+    r->stage_bytes = g->tile_m * r->row_bytes;
+    return of;
+}
+
+/* ---- quantised blocks in bounds -------------------------------------------------------------------------------------- */
+
+/* Quantised blocks of the part of K from one on, S32. */
+static ptx_val blocks_from(const gemm_mma *g, ptx_val block)
+{
+    return ptx_sub(g->f, ptx_as(g->f, PTX_S32, g->tile.block_count), ptx_as(g->f, PTX_S32, block));
+}
+
+/* The ends of the blocks 0, `step`, ... below `count`, where block 0 is quantised block `first` of the part of K. */
+static void find_ends(const gemm_mma *g, ptx_val first, uint32_t count, uint32_t step, block_ends ends)
+{
+    ptx_val end = blocks_from(g, first);
+    for (uint32_t ahead = 0; ahead < count; ahead += step)
+        ends[ahead] = ptx_sub(g->f, end, ahead * g->k_warps);
+}
+
+/* Whether block `ahead` is in bounds in the iteration that starts at `done`. */
+static ptx_val in_bounds(const gemm_mma *g, const block_ends ends, ptx_val done, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    if (g->holds_rows) /* no register is left for the other ends */
+        return ptx_gt(f, ends[0], ptx_add(f, done, ahead * g->k_warps));
+    return ptx_gt(f, ends[ahead], done);
+}
+
 /* ---- this warp's codes ------------------------------------------------------------------------------------------- */
 
-static void init_codes(nf4_gemm_mma *g)
+static void init_codes(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val of_warp = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->first_column);
+    ptx_val of_warp = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->tile.first_column);
     ptx_val mine = ptx_add(f, of_warp, g->lane.g);
-    ptx_val block = ptx_add(f, g->first_block, g->k_warp);
-    ptx_val byte = ptx_mad(f, g->lane.t, 8, ptx_mul(f, block, BLOCK_K / 2));
+    ptx_val block = ptx_add(f, g->tile.first_block, g->k_warp);
+    ptx_val byte = ptx_mad(f, g->lane.t, 4 * NF4_LANE_WORDS, ptx_mul(f, block, NF4_BLOCK_K / 2));
     ptx_val column_bytes = ptx_shr(f, g->args.k, 1);
     for (uint32_t i = 0; i < 2 * g->groups; i++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, 8 * i), g->args.n);
-        ptx_val start = ptx_at(f, g->args.packed, ptx_mul_wide(f, column, column_bytes));
-        g->codes_at[i / 2][i % 2] = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32));
+        ptx_val column = ptx_add(f, mine, 8 * i);
+        g->codes_at[i] = ptx_var(f, nf4_codes_at(f, &g->args, column, column_bytes, byte));
         for (uint32_t j = 0; j < g->depth; j++)
-            for (uint32_t word = 0; word < 2; word++)
-                g->codes[j][i / 2][i % 2][word] = ptx_var(f, ptx_u32(0));
+            for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
+                g->codes[j][i][word] = ptx_var(f, ptx_u32(0));
     }
 }
 
-/* ---- loads ahead --------------------------------------------------------------------------------------------------- */
-
-static void load_into(nf4_gemm_mma *g, uint32_t count, ptx_val to[], ptx_val from, int hints)
-{
-    ptx_val loaded[4];
-    ptx_load_vec(g->f, (int)count, loaded, from, hints);
-    for (uint32_t i = 0; i < count; i++)
-        ptx_set(g->f, to[i], loaded[i]);
-}
-
-/* Loads the codes of this warp's block `ahead`, counted from the iteration's first. */
-static void load_codes(nf4_gemm_mma *g, uint32_t ahead)
-{
-    uint32_t words = ahead * g->k_warps * BLOCK_K / 8;
-    for (uint32_t i = 0; i < 2 * g->groups; i++)
-        load_into(g, 2, g->codes[ahead % g->depth][i / 2][i % 2],
-                  ptx_at_const(g->f, g->codes_at[i / 2][i % 2], words), PTX_NC | PTX_NO_ALLOCATE);
-}
-
-/* Whether this warp has a block `ahead`, counted from the iteration's first, which is `done`. */
-static ptx_val in_bounds(const nf4_gemm_mma *g, ptx_val done, uint32_t ahead)
-{
-    return nf4_gemm_is_within(g, g->end, done, ahead);
-}
-
-static void load_ahead(nf4_gemm_mma *g, ptx_val done, uint32_t block)
+/* Loads the codes of this warp's block `ahead`, counted from the iteration's first, if it is in bounds. */
+static void load_ahead(gemm_mma *g, ptx_val done, uint32_t ahead)
 {
     ptx_fn *f = g->f;
-    PTX_WHEN (f, in_bounds(g, done, block)) {
-        load_codes(g, block);
+    const uint32_t words = ahead * g->k_warps * NF4_BLOCK_WORDS;
+    PTX_WHEN (f, in_bounds(g, g->ends, done, ahead)) {
+        for (uint32_t i = 0; i < 2 * g->groups; i++)
+            nf4_load_words(f, NF4_LANE_WORDS, g->codes[ahead % g->depth][i],
+                           ptx_at_const(f, g->codes_at[i], words), NF4_CODE_HINTS);
     }
+}
+
+/* ---- scales ------------------------------------------------------------------------------------------------------- */
+
+/* Neighbouring threads copy the scales of neighbouring blocks of a column. In shared memory the `depth` scales that a
+ * k_warp takes in one iteration lie together. */
+static void init_scale_copies(gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    scale_ring *s = &g->scales;
+    const uint32_t iteration = g->iteration_blocks;
+    ptx_val block = ptx_and(f, g->tid, s->chunk - 1), row = ptx_div(f, g->tid, s->chunk);
+    ptx_val column = tail_clamp(f, ptx_add(f, row, g->tile.first_column), g->args.n);
+    ptx_val at = ptx_add(f, block, g->tile.first_block);
+    ptx_val blocks = nf4_blocks(f, &g->args), before = ptx_mul_wide(f, column, blocks);
+    if (g->args.is_nested) {
+        s->from = ptx_var(f, ptx_add(f, before, ptx_cvt(f, PTX_U64, at)));
+        s->column_step = blocks;
+    } else {
+        ptx_val start = ptx_at(f, g->args.scale, before);
+        s->from = ptx_var(f, ptx_address(f, ptx_at(f, start, at)));
+        s->column_step = ptx_shl(f, blocks, 2);
+    }
+    s->columns_left = ptx_sub(f, ptx_sub(f, g->args.n, 1), column);
+    for (uint32_t i = 1; !g->is_wide && i < s->copies; i++)
+        s->column[i] = ptx_min(f, s->columns_left, i * columns_apart(g));
+    ptx_val k_warp = ptx_and(f, block, g->k_warps - 1);
+    ptx_val later = ptx_div(f, ptx_and(f, block, iteration - 1), g->k_warps);
+    ptx_val whole = ptx_and(f, block, ~(iteration - 1));
+    ptx_val position = ptx_add(f, ptx_mad(f, k_warp, g->depth, later), whole);
+    ptx_val to = ptx_mad(f, row, s->row_bytes, s->at);
+    s->to.at = ptx_var(f, ptx_mad(f, position, 4, to));
+    s->end = blocks_from(g, block);
+    s->next_end = ptx_sub(f, s->end, s->chunk);
+    if (s->is_iteration)
+        s->to.sum = ptx_mad(f, s->to.at, 2, 4 * s->chunk);
+}
+
+/* The address of the i-th column's scale; nested, its number in the tensor. A wide tile has many columns: to keep all of them would
+ * take too many registers. */
+static ptx_val scale_number(gemm_mma *g, uint32_t i)
+{
+    ptx_fn *f = g->f;
+    const scale_ring *s = &g->scales;
+    if (i == 0)
+        return s->from;
+    ptx_val column = g->is_wide ? ptx_min(f, s->columns_left, i * columns_apart(g)) : s->column[i];
+    return ptx_mad_wide(f, column, s->column_step, s->from);
+}
+
+static ptx_val scale_to_at(gemm_mma *g, ptx_val to, uint32_t i)
+{
+    return shared_at(g->f, PTX_F32, to, i * columns_apart(g) * g->scales.row_bytes);
+}
+
+/* Nested ones, and below sm_80: through registers, a few at a time. */
+static void load_scales(gemm_mma *g, ptx_val to, ptx_val is_there)
+{
+    ptx_fn *f = g->f;
+    const uint32_t copies = g->scales.copies, count = copies < SCALES_AT_ONCE ? copies : SCALES_AT_ONCE;
+    for (uint32_t first = 0; first < copies; first += count) {
+        ptx_val number[SCALES_AT_ONCE], scale[SCALES_AT_ONCE];
+        for (uint32_t i = 0; i < count; i++) {
+            number[i] = scale_number(g, first + i);
+            if (!g->args.is_nested)
+                tail_load(f, PTX_F32, 1, &scale[i], ptx_pointer(f, PTX_GLOBAL, PTX_F32, number[i]), &is_there,
+                          PTX_NC);
+        }
+        if (g->args.is_nested)
+            nf4_nested_load(&g->args.nested, count, number, NULL, scale);
+        for (uint32_t i = 0; i < count; i++)
+            ptx_store(f, scale_to_at(g, to, first + i), scale[i]);
+    }
+}
+
+/* Copies the scales of a chunk to `to`, and goes on to the next; scales of blocks out of bounds are 0. */
+static void copy_chunk(gemm_mma *g, ptx_val to, ptx_val is_there)
+{
+    ptx_fn *f = g->f;
+    scale_ring *s = &g->scales;
+    if (g->args.is_nested) {
+        PTX_IF (f, is_there) {
+            load_scales(g, to, is_there);
+        }
+        PTX_ELSE (f) {
+            for (uint32_t i = 0; i < s->copies; i++)
+                ptx_store(f, scale_to_at(g, to, i), 0);
+        }
+    } else if (ptx_has_sm(f, 80)) {
+        ptx_val bytes = ptx_select(f, is_there, ptx_u32(4), 0);
+        for (uint32_t i = 0; i < s->copies; i++) {
+            ptx_val from = ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale_number(g, i));
+            ptx_cp_async_zfill(f, scale_to_at(g, to, i), from, 4, bytes, PTX_CA);
+        }
+    } else {
+        load_scales(g, to, is_there);
+    }
+    ptx_set(f, s->from, ptx_add(f, s->from, g->args.is_nested ? s->chunk : 4 * s->chunk));
+}
+
+/* At the start of a chunk copies the next into the ring's other half. */
+static void copy_scales_ahead(gemm_mma *g, ptx_val done)
+{
+    ptx_fn *f = g->f;
+    scale_ring *s = &g->scales;
+    if (s->is_iteration) {
+        copy_chunk(g, s->to.at, ptx_gt(f, s->next_end, done));
+        return;
+    }
+    ptx_val in_chunk = ptx_and(f, s->offset, 4 * s->chunk - 1);
+    PTX_IF (f, ptx_eq(f, in_chunk, 0)) {
+        ptx_val to = ptx_add(f, s->to.at, ptx_xor(f, s->offset, 4 * s->chunk));
+        copy_chunk(g, to, ptx_gt(f, s->next_end, done));
+    }
+}
+
+/* Reads the scales of block `block` of an iteration; of all blocks at the first one, where registers allow. */
+static void read_scales(gemm_mma *g, uint32_t block)
+{
+    ptx_fn *f = g->f;
+    const scale_ring *s = &g->scales;
+    const uint32_t count = g->has_most_threads || g->holds_rows ? 1 : g->depth;
+    if (block % count)
+        return;
+    ptx_val from = s->is_iteration ? s->read.at : ptx_add(f, s->read.at, s->offset);
+    for (uint32_t i = 0; i < 2 * g->groups; i++)
+        ptx_load_vec(f, (int)count, &g->scale[i][block],
+                     shared_at(f, PTX_F32, from, 8 * i * s->row_bytes + 4 * block), PTX_PLAIN);
+}
+
+/* ---- rows of A ---------------------------------------------------------------------------------------------------- */
+
+/* Neighbouring threads copy neighbouring 16 bytes of a row. */
+static void init_row_copies(gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    row_stages *r = &g->rows;
+    const uint32_t units = row_units(g);
+    ptx_val unit = ptx_and(f, g->tid, units - 1), row = ptx_div(f, g->tid, units);
+    ptx_val start = ptx_mul(f, g->tile.first_block, NF4_BLOCK_K);
+    ptx_val position = ptx_mad(f, unit, UNIT_BYTES / 2, start), first = ptx_add(f, row, g->tile.first_row);
+    ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, first, g->args.a_stride));
+    r->from = ptx_var(f, ptx_cast_ptr(f, ptx_at(f, line, position), PTX_U8));
+    r->step = ptx_mul_wide(f, g->args.a_stride, 2 * rows_apart(g));
+    for (uint32_t i = 0; i < r->copies; i++) {
+        ptx_val mine = ptx_add(f, first, i * rows_apart(g));
+        r->bytes[i] = ptx_select(f, ptx_lt(f, mine, g->args.m), ptx_u32(UNIT_BYTES), 0);
+    }
+    ptx_val to = ptx_mad(f, row, r->row_bytes, r->at), place = unit;
+    if (r->swaps_halves)
+        place = ptx_xor(f, unit, ptx_and(f, row, 1));
+    r->to.at = ptx_var(f, ptx_mad(f, place, UNIT_BYTES, to));
+    if (!g->is_wide)
+        r->to.sum = ptx_mad(f, r->to.at, 2, r->stage_bytes);
+    ptx_val block = ptx_div(f, unit, BLOCK_UNITS);
+    find_ends(g, block, g->depth + r->blocks * (g->stages - 1), r->blocks, r->ends);
+}
+
+/* Copies A's elements for block `ahead` of each k_warp; zeros for rows out of bounds. Where a thread's rows are an odd number
+ * apart, every other one has its halves swapped. */
+static void copy_rows(gemm_mma *g, uint32_t ahead)
+{
+    ptx_fn *f = g->f;
+    const row_stages *r = &g->rows;
+    const uint32_t stage = g->is_wide ? ahead % g->stages * r->stage_bytes : 0;
+    const bool alternates = r->swaps_halves && rows_apart(g) % 2 && r->copies > 1;
+    ptx_val raw[MOST_COPIES][4], to[MOST_COPIES];
+    ptx_val from = ptx_at_const(f, r->from, ahead * g->k_warps * BLOCK_BYTES);
+    ptx_val rows[2] = {r->to.at, alternates ? ptx_xor(f, r->to.at, UNIT_BYTES) : r->to.at};
+    for (uint32_t i = 0; i < r->copies; i++) {
+        to[i] = shared_at(f, PTX_U32, rows[i % 2], stage + i * rows_apart(g) * r->row_bytes);
+        if (i > 0)
+            from = ptx_at(f, from, r->step);
+        if (ptx_has_sm(f, 80)) {
+            ptx_cp_async_zfill(f, to[i], ptx_cast_ptr(f, from, PTX_U32), UNIT_BYTES, r->bytes[i], PTX_CG);
+        } else {
+            ptx_val is_there = ptx_ne(f, r->bytes[i], 0);
+            tail_load(f, PTX_U32, 4, raw[i], from, &is_there, PTX_NC);
+        }
+    }
+    for (uint32_t i = 0; !ptx_has_sm(f, 80) && i < r->copies; i++)
+        ptx_store_vec(f, 4, to[i], raw[i], PTX_PLAIN);
+}
+
+static void copy_a(gemm_mma *g, ptx_val done, uint32_t ahead)
+{
+    PTX_IF (g->f, in_bounds(g, g->rows.ends, done, ahead)) {
+        copy_rows(g, ahead);
+    }
+}
+
+/* Whether a register holds the address of the lane's second 16 bytes. Computing it by an exclusive or costs
+ * an instruction each time, but smaller wide tiles have no register left: ptxas would spill. */
+static bool keeps_second(const gemm_mma *g)
+{
+    return g->rows.swaps_halves && g->tile_m == 64 && g->tile_n == 128;
+}
+
+/* Reads A's fragment of eight rows for block `block` of an iteration: eight registers of two elements each. */
+static void read_a(gemm_mma *g, uint32_t block, uint32_t row_tile, ptx_val out[8])
+{
+    ptx_fn *f = g->f;
+    const row_stages *r = &g->rows;
+    const uint32_t stage = g->is_wide ? block % g->stages * r->stage_bytes : block * g->k_warps * BLOCK_BYTES;
+    const uint32_t bytes = stage + row_tile * SUMS_ROWS * r->row_bytes;
+    ptx_val second = keeps_second(g)   ? r->second
+                     : r->swaps_halves ? ptx_xor(f, r->read.at, UNIT_BYTES)
+                                       : ptx_add(f, r->read.at, UNIT_BYTES);
+    ptx_load_vec(f, 4, &out[0], shared_at(f, PTX_U32, r->read.at, bytes), PTX_PLAIN);
+    ptx_load_vec(f, 4, &out[4], shared_at(f, PTX_U32, second, bytes), PTX_PLAIN);
+}
+
+/* ---- stages ------------------------------------------------------------------------------------------------------- */
+
+static void alternate(ptx_fn *f, const buffered *b)
+{
+    if (b->sum.type != PTX_NONE)
+        shared_toggle(f, b->at, b->sum);
+}
+
+/* Where this lane reads. */
+static void init_reads(gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    scale_ring *s = &g->scales;
+    row_stages *r = &g->rows;
+    ptx_val column = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->lane.g);
+    ptx_val of_k_warp = ptx_mad(f, g->k_warp, 4 * g->depth, s->at);
+    s->read.at = ptx_var(f, ptx_mad(f, column, s->row_bytes, of_k_warp));
+    r->at = ptx_add(f, s->at, g->tile_n * s->row_bytes);
+    ptx_val block = ptx_mad(f, g->k_warp, BLOCK_BYTES, r->at);
+    ptx_val row = g->tile_m < SUMS_ROWS ? ptx_and(f, g->lane.g, g->tile_m - 1) : g->lane.g;
+    ptx_val line = ptx_mad(f, row, r->row_bytes, block);
+    ptx_val start = ptx_mad(f, g->lane.t, 2 * UNIT_BYTES, line);
+    if (r->swaps_halves)
+        start = ptx_mad(f, ptx_and(f, row, 1), UNIT_BYTES, start);
+    r->read.at = g->is_wide ? start : ptx_var(f, start);
+    if (keeps_second(g))
+        r->second = ptx_xor(f, start, UNIT_BYTES);
+    if (s->is_iteration)
+        s->read.sum = ptx_mad(f, s->read.at, 2, 4 * s->chunk);
+    if (!g->is_wide)
+        r->read.sum = ptx_mad(f, r->read.at, 2, r->stage_bytes);
+}
+
+/* Starts the copies that the first iteration finds under way. */
+static void copy_first(gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    scale_ring *s = &g->scales;
+    copy_chunk(g, s->to.at, ptx_gt(f, s->end, 0));
+    for (uint32_t stage = 0; stage + 1 < g->stages; stage++) {
+        copy_a(g, ptx_s32(0), stage * g->rows.blocks);
+        copy_commit(f);
+    }
+    alternate(f, &s->to);
+    alternate(f, &g->rows.to);
+}
+
+/* Waits for the stage of block `block` of the iteration that starts at `done`, so that all threads see it, and fills the stage that
+ * is free now. */
+static void next_stage(gemm_mma *g, ptx_val done, uint32_t block)
+{
+    copy_wait(g->f, g->stages - 2);
+    ptx_barrier(g->f);
+    if (block == 0)
+        copy_scales_ahead(g, done);
+    copy_a(g, done, block + g->rows.blocks * (g->stages - 1));
+    copy_commit(g->f);
+}
+
+/* Goes on to the next iteration. */
+static void step_stages(gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    scale_ring *s = &g->scales;
+    row_stages *r = &g->rows;
+    alternate(f, &s->read);
+    alternate(f, &s->to);
+    if (!s->is_iteration) {
+        ptx_val next = ptx_add(f, s->offset, 4 * g->iteration_blocks);
+        ptx_set(f, s->offset, ptx_and(f, next, 8 * s->chunk - 1));
+    }
+    alternate(f, &r->read);
+    alternate(f, &r->to);
+    ptx_set(f, r->from, ptx_at_const(f, r->from, g->iteration_blocks * BLOCK_BYTES));
 }
 
 /* ---- the product --------------------------------------------------------------------------------------------------- */
 
-/* out = 16 columns of 64 weights times 64 elements of eight rows. */
-static void multiply_block(nf4_gemm_mma *g, ptx_val weights[2][8], const ptx_val a[8], ptx_val out[4])
+/* 16 columns' weights of a quantised block, as the products' first operands. */
+static void decode_group(gemm_mma *g, uint32_t block, uint32_t group, ptx_val out[BLOCK_PRODUCTS][4])
+{
+    for (uint32_t lower = 0; lower < 2; lower++) {
+        for (uint32_t p = 0; p < 2 * BLOCK_PRODUCTS; p++) {
+            ptx_val pair[2], word = g->codes[block][2 * group + lower][p / 4];
+            nf4_pairs_decode(&g->pairs, word, p % 4, pair);
+            out[p / 2][fragment_a(lower, p % 2)] = ptx_as(g->f, PTX_B32, pair[0]);
+        }
+    }
+}
+
+/* Adds 16 columns of 64 weights times 64 elements of eight rows, which are then scaled. */
+static void add_products(gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t group,
+                         ptx_val weights[BLOCK_PRODUCTS][4], const ptx_val a[2 * BLOCK_PRODUCTS])
 {
     ptx_fn *f = g->f;
-    for (int e = 0; e < 4; e++)
-        out[e] = g->zero;
-    for (uint32_t p = 0; p < 8; p += 2) {
-        ptx_val of_weights[4], of_a[2], next[4];
-        for (uint32_t i = 0; i < 2; i++) {
-            for (uint32_t half = 0; half < 2; half++)
-                of_weights[fragment_a(half, i)] = ptx_as(f, PTX_B32, weights[half][p + i]);
-            of_a[i] = ptx_as(f, PTX_B32, a[p + i]);
-        }
-        tensor_multiply(f, g->type, next, of_weights, of_a, out);
-        for (int e = 0; e < 4; e++)
-            out[e] = next[e];
+    ptx_val *sums = sums_of(&g->sums, row_tile, group), partial[4] = {g->zero, g->zero, g->zero, g->zero};
+    for (uint32_t p = 0; p < BLOCK_PRODUCTS; p++) {
+        const ptx_val of_a[2] = {ptx_as(f, PTX_B32, a[2 * p]), ptx_as(f, PTX_B32, a[2 * p + 1])};
+        ptx_val next[4];
+        tensor_multiply(f, g->args.type, next, weights[p], of_a, partial);
+        for (uint32_t e = 0; e < 4; e++)
+            partial[e] = next[e];
     }
-}
-
-static void decode_group(nf4_gemm_mma *g, uint32_t block, uint32_t group, ptx_val out[2][8])
-{
-    for (uint32_t half = 0; half < 2; half++)
-        for (uint32_t p = 0; p < 8; p++)
-            nf4_pairs_decode(&g->pairs, g->codes[block][group][half][p / 4], p % 4, &out[half][p]);
-}
-
-static void add_products(nf4_gemm_mma *g, uint32_t block, uint32_t row_tile, uint32_t group,
-                         ptx_val weights[2][8], const ptx_val a[8])
-{
-    ptx_val partial[4];
-    multiply_block(g, weights, a, partial);
-    for (uint32_t e = 0; e < 4; e++) {
+    for (uint32_t e = 0; e < 4; e++)
         if (sums_has(&g->sums, e))
-            ptx_fma_to(g->f, sums_of(&g->sums, row_tile, group)[e], partial[e],
-                       g->scale_of[group][e / 2][block]);
-    }
+            ptx_fma_to(f, sums[e], partial[e], g->scale[2 * group + e / 2][block]);
 }
 
-/* ptxas moves no load across a barrier. Without one it would load all of a large tile's A at once, and run out of
- * registers. */
-static void bound_loads_ahead(nf4_gemm_mma *g, uint32_t row_tile)
+/* Registers hold the block's weights of all groups. ptxas moves no load across a barrier: without barriers it would load all of a
+ * large tile's A at once, and run out of registers. */
+static void add_block(gemm_mma *g, uint32_t block)
 {
-    const uint32_t ahead = g->has_most_threads ? 2 : 4;
-    if (row_tile > 0 && row_tile % ahead == 0)
-        ptx_warp_barrier(g->f);
-}
-
-/* Registers hold the block's weights of all groups. */
-static void add_block(nf4_gemm_mma *g, uint32_t block)
-{
-    ptx_val weights[MOST_GROUPS][2][8];
+    const uint32_t most_ahead = g->has_most_threads ? 2 : 4;
+    ptx_val weights[MOST_GROUPS][BLOCK_PRODUCTS][4];
     for (uint32_t group = 0; group < g->groups; group++)
         decode_group(g, block, group, weights[group]);
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++) {
-        ptx_val read[8];
-        bound_loads_ahead(g, row_tile);
-        nf4_gemm_read_a(g, block, row_tile, read);
+        ptx_val a[2 * BLOCK_PRODUCTS];
+        if (row_tile > 0 && row_tile % most_ahead == 0)
+            ptx_warp_barrier(g->f);
+        read_a(g, block, row_tile, a);
         for (uint32_t group = 0; group < g->groups; group++)
-            add_products(g, block, row_tile, group, weights[group], read);
+            add_products(g, block, row_tile, group, weights[group], a);
     }
 }
 
 /* They hold all rows of A. */
-static void add_block_to_rows(nf4_gemm_mma *g, uint32_t block)
+static void add_block_to_rows(gemm_mma *g, uint32_t block)
 {
-    ptx_val rows[MOST_HELD_TILES][8], weights[2][8];
+    ptx_val rows[MOST_HELD_TILES][2 * BLOCK_PRODUCTS], weights[BLOCK_PRODUCTS][4];
     for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
-        nf4_gemm_read_a(g, block, row_tile, rows[row_tile]);
+        read_a(g, block, row_tile, rows[row_tile]);
     for (uint32_t group = 0; group < g->groups; group++) {
         decode_group(g, block, group, weights);
         for (uint32_t row_tile = 0; row_tile < g->row_tiles; row_tile++)
@@ -172,82 +584,53 @@ static void add_block_to_rows(nf4_gemm_mma *g, uint32_t block)
     }
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------ */
-
-static void step(nf4_gemm_mma *g)
+static void multiply_blocks(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < 2 * g->groups; i++)
-        ptx_set(f, g->codes_at[i / 2][i % 2],
-                ptx_at_const(f, g->codes_at[i / 2][i % 2], g->iteration_blocks * BLOCK_K / 8));
-    nf4_gemm_step_stages(g);
-}
-
-static void multiply_blocks(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    PTX_FOR (f, done, 0, g->block_count, g->iteration_blocks) {
+    ptx_val end = ptx_as(f, PTX_S32, g->tile.block_count);
+    PTX_FOR (f, done, 0, end, g->iteration_blocks) {
         ptx_main_loop(f);
         for (uint32_t block = 0; block < g->depth; block++) {
-            if (block % g->stage_blocks == 0)
-                nf4_gemm_next_stage(g, done, block);
-            nf4_gemm_read_scales(g, block);
-            PTX_IF (f, in_bounds(g, done, block)) {
+            if (block % g->rows.blocks == 0)
+                next_stage(g, done, block);
+            read_scales(g, block);
+            PTX_IF (f, in_bounds(g, g->ends, done, block)) {
                 (g->holds_rows ? add_block_to_rows : add_block)(g, block);
             }
             load_ahead(g, done, block + g->depth);
         }
-        step(g);
+        const uint32_t words = g->iteration_blocks * NF4_BLOCK_WORDS;
+        for (uint32_t i = 0; i < 2 * g->groups; i++)
+            ptx_set(f, g->codes_at[i], ptx_at_const(f, g->codes_at[i], words));
+        step_stages(g);
     }
-    copy_wait(g->f, 0);
+    copy_wait(f, 0);
 }
 
 /* ---- sums into C --------------------------------------------------------------------------------------------------- */
 
-/* Where the table and the copies were, or the copies alone. */
-static ptx_val sums_at(const nf4_gemm_mma *g)
+/* Over the copies; the table is not needed again, except in a stretch. */
+static shared_sums shared_of(const gemm_mma *g)
 {
-    return g->has_stretch ? g->scales : g->shared;
-}
-
-static shared_sums shared_of(const nf4_gemm_mma *g, ptx_val at)
-{
-    return (shared_sums){.rows = ROWS * g->row_tiles, .columns = g->tile_n, .k_warps = g->k_warps, .at = at};
-}
-
-/* Stores this thread's elements of a column: from `row` on, every `step`-th row. */
-static void store_column(nf4_gemm_mma *g, ptx_val row, ptx_val column, ptx_val may, const ptx_val sums[],
-                         uint32_t count, uint32_t step)
-{
-    ptx_fn *f = g->f;
-    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride)),
-            at = ptx_at(f, line, column);
-    ptx_val line_step = ptx_mul_wide(f, g->args.c_stride, step);
-    ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, row));
-    for (uint32_t i = 0; i < count; i++) {
-        if (i > 0)
-            at = ptx_at(f, at, line_step);
-        ptx_val in_bounds = ptx_and(f, ptx_gt(f, left, i * step), may);
-        ptx_val narrow = ptx_cvt(f, g->type, sums[i]);
-        PTX_WHEN (f, in_bounds) {
-            ptx_store(f, at, narrow);
-        }
-    }
+    return (shared_sums){.rows = SUMS_ROWS * g->row_tiles,
+                         .columns = g->tile_n,
+                         .k_warps = g->k_warps,
+                         .at = g->split_k == 0 ? g->scales.at : g->shared};
 }
 
 /* Threads take neighbouring elements of a row; a small tile has fewer elements than there are threads. */
-static void store_tile(nf4_gemm_mma *g)
+static void store_tile(gemm_mma *g)
 {
     ptx_fn *f = g->f;
     uint32_t elements = g->tile_m * g->tile_n, pass_rows = g->threads / g->tile_n;
     uint32_t count = elements < g->threads ? 1 : elements / g->threads, threads = elements / count;
     ptx_val sums[MOST_SUMS], row = ptx_div(f, g->tid, g->tile_n);
     ptx_val in_tile = ptx_and(f, g->tid, g->tile_n - 1);
-    const shared_sums tile = shared_of(g, sums_at(g));
+    const shared_sums tile = shared_of(g);
     ptx_val from = ptx_mad(f, in_tile, 4, shared_sums_row(f, &tile, row));
-    ptx_val column = ptx_add(f, in_tile, g->first_column), may = ptx_lt(f, column, g->args.n);
+    ptx_val column = ptx_add(f, in_tile, g->tile.first_column), may = ptx_lt(f, column, g->args.n);
     ptx_barrier(f);
-    ptx_val first = ptx_mad(f, g->column_warp, COLUMNS * g->groups, g->lane.g);
+    ptx_val first = ptx_mad(f, g->column_warp, SUMS_COLUMNS * g->groups, g->lane.g);
     shared_sums_store(f, &tile, &g->sums, first, g->lane.t, g->k_warp);
     ptx_barrier(f);
     for (uint32_t i = 0; i < count; i++)
@@ -262,122 +645,38 @@ static void store_tile(nf4_gemm_mma *g)
         for (uint32_t i = 0; i < count; i++)
             ptx_set(f, sums[i], shared_sums_load(f, &tile, from, i * pass_rows, 0));
     }
-    if (g->has_stretch)
-        may = ptx_and(f, may, nf4_add_stretch(f, &g->args, g->tid, &g->stretch, g->tile, sums, count));
-    else if (g->split_k > 1)
-        may = ptx_and(f, may, nf4_add_parts(f, &g->args, g->tid, threads, sums, count));
-    store_column(g, ptx_add(f, row, g->first_row), column, may, sums, count, pass_rows);
-}
-
-/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
-
-static nf4_gemm_mma geometry(ptx_fn *f, const kiln_variant *v)
-{
-    nf4_gemm_mma of = {.f = f}, *g = &of;
-    g->type = kiln_type(v, "a");
-    g->is_nested = kiln_is(v, "scale_type", "nested");
-    g->tile_m = kiln_int(v, "tile_m");
-    g->tile_n = kiln_int(v, "tile_n");
-    g->k_warps = kiln_int(v, "k_warps");
-    g->stages = kiln_int(v, "stages");
-    g->split_k = kiln_int(v, "split_k");
-    g->has_stretch = g->split_k == 0;
-    g->holds_rows = (g->tile_m == 32 || g->tile_m == 16) && g->tile_n == 128;
-    g->groups = g->tile_n == 16 ? 1 : g->holds_rows ? 4 : 2;
-    g->row_tiles = g->tile_m < ROWS ? 1 : g->tile_m / ROWS;
-    g->column_warps = g->tile_n / (COLUMNS * g->groups);
-    g->threads = WARP_LANES * g->column_warps * g->k_warps;
-    g->has_most_threads = g->threads == MOST_THREADS;
-    g->is_wide = g->column_warps > 1 || g->tile_m > ROWS;
-    g->depth = g->is_wide ? (g->tile_m <= 16 && !g->has_most_threads ? 4 : 2) : (g->tile_m <= 4 ? 4 : 2);
-    g->iteration_blocks = g->k_warps * g->depth;
-    g->chunk = g->has_most_threads                                  ? g->iteration_blocks
-               : g->tile_n == 128 && kiln_is(v, "table", "compact") ? 16
-                                                                    : 32;
-    g->is_double_buffered = g->iteration_blocks == g->chunk;
-    g->stage_blocks = g->is_wide ? 1 : g->depth;
-    g->scale_row_bytes = 4 * (2 * g->chunk + PAD_WORDS);
-    g->scale_copies = g->tile_n * g->chunk / g->threads;
-    g->swaps_halves = !(g->tile_m == 64 && g->tile_n == 128 && g->has_stretch);
-    g->a_row_bytes = g->k_warps * g->stage_blocks * BLOCK_K * 2 + (g->swaps_halves ? 0 : PAD_BYTES);
-    g->a_stage_bytes = g->tile_m * g->a_row_bytes;
-    g->a_copies = g->tile_m * g->k_warps * g->stage_blocks * (BLOCK_K / 8) / g->threads;
-    g->pairs = nf4_table(f, v, g->type, 1024 + (g->split_k != 1 ? SPLIT_SHARED_BYTES : 0));
-    return of;
-}
-
-/* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
-static void init_part(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    ptx_val blocks = ptx_shr(f, g->args.k, 6);
-    g->first_block = ptx_u32(0);
-    if (g->split_k > 1) {
-        ptx_val part = ptx_ctaid_z(f);
-        ptx_val each = ptx_div(f, blocks, g->split_k), more = ptx_rem(f, blocks, g->split_k);
-        g->first_block = ptx_mad(f, part, each, ptx_min(f, part, more));
-        ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
-        blocks = ptx_add(f, each, longer);
+    if (g->split_k != 1)
+        may = ptx_and(f, may, nf4_add_parts(f, &g->args, &g->tile, g->tid, threads, sums, count));
+    ptx_val first_row = ptx_add(f, row, g->tile.first_row);
+    ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, first_row, g->args.c_stride));
+    ptx_val at = ptx_at(f, line, column), line_step = ptx_mul_wide(f, g->args.c_stride, pass_rows);
+    ptx_val left = ptx_sub(f, ptx_as(f, PTX_S32, g->args.m), ptx_as(f, PTX_S32, first_row));
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0)
+            at = ptx_at(f, at, line_step);
+        ptx_val is_there = ptx_and(f, ptx_gt(f, left, i * pass_rows), may);
+        ptx_val narrow = ptx_cvt(f, g->args.type, sums[i]);
+        PTX_WHEN (f, is_there) {
+            ptx_store(f, at, narrow);
+        }
     }
-    g->block_count = ptx_as(f, PTX_S32, blocks);
 }
 
-static void init_warp(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane_id = ptx_laneid(f);
-    g->lane = fragment_find_lane(f, g->lane_id);
-    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), 0) : ptx_warpid_x(f);
-    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, g->column_warps);
-    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
-}
+/* ---- the launch's shape -------------------------------------------------------------------------------------- */
 
-static void init_ends(nf4_gemm_mma *g)
+/* The table, scales and stages of A, and what nested scales are looked up in; at the end the sums of the warps. */
+static uint32_t shared_bytes(const gemm_mma *g, bool is_nested)
 {
-    ptx_fn *f = g->f;
-    ptx_val end = ptx_sub(f, g->block_count, ptx_as(f, PTX_S32, g->k_warp));
-    for (uint32_t ahead = 0; ahead < 2 * g->depth; ahead++)
-        g->end[ahead] = ptx_sub(f, end, ahead * g->k_warps);
-}
-
-/* The table, scales and stages of A; at the end the sums of the warps take their bytes. */
-static uint32_t shared_bytes(const nf4_gemm_mma *g)
-{
-    const uint32_t nested = g->is_nested ? NF4_NESTED_BYTES : 0, table = nf4_pairs_bytes(&g->pairs);
-    const uint32_t copies = table + g->tile_n * g->scale_row_bytes + g->stages * g->a_stage_bytes + nested;
-    const uint32_t before = g->has_stretch ? table : 0;
-    const shared_sums tile = shared_of(g, (ptx_val){0});
-    const uint32_t sums = before + shared_sums_bytes(&tile);
+    const uint32_t table = nf4_pairs_bytes(&g->pairs), nested = is_nested ? NF4_NESTED_BYTES : 0;
+    const shared_sums tile = shared_of(g);
+    const uint32_t copies =
+                       table + g->tile_n * g->scales.row_bytes + g->stages * g->rows.stage_bytes + nested,
+                   sums = (g->split_k == 0 ? table : 0) + shared_sums_bytes(&tile);
     return copies > sums ? copies : sums;
 }
 
-/* The table, then scales, then stages of A, then what nested scales are looked up in. */
-static void layout_shared(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->scales = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
-}
-
-static void fill_nested(nf4_gemm_mma *g)
-{
-    ptx_val table = ptx_add(g->f, g->a_stages, g->stages * g->a_stage_bytes);
-    nf4_nested_fill(&g->args.nested, table, g->tid);
-}
-
-static void clear_sums(nf4_gemm_mma *g)
-{
-    ptx_fn *f = g->f;
-    g->zero = ptx_var(f, ptx_f32(0));
-    g->ring = ptx_var(f, ptx_u32(0));
-    g->sums =
-        (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
-    sums_clear(f, &g->sums);
-}
-
 /* As many as leave enough registers for a thread's sums. */
-static uint32_t blocks_per_multiprocessor(const nf4_gemm_mma *g)
+static uint32_t blocks_per_multiprocessor(const gemm_mma *g)
 {
     uint32_t registers = g->tile_m >= 64 || g->holds_rows    ? 255
                          : g->has_most_threads               ? 128
@@ -388,11 +687,11 @@ static uint32_t blocks_per_multiprocessor(const nf4_gemm_mma *g)
 }
 
 /* That ptxas 13.0 gives a thread on sm_90, rounded up to as many as let the same number of thread blocks run. */
-static uint32_t registers_of_wide(const nf4_gemm_mma *g, bool is_compact)
+static uint32_t registers_of_wide(const gemm_mma *g, bool is_compact)
 {
     enum { FOUR_WARPS = 128 };
     const bool has_stretch = g->split_k == 0;
-    if (g->tile_m == ROWS)
+    if (g->tile_m == SUMS_ROWS)
         return g->threads > FOUR_WARPS && is_compact && g->stages == 2 && !has_stretch ? 128 : 160;
     const bool is_tight = g->tile_m == 32 ? has_stretch || (g->split_k == 1 && g->tile_n == 64)
                                           : has_stretch && g->stages == 4 && g->tile_n == 32;
@@ -402,24 +701,25 @@ static uint32_t registers_of_wide(const nf4_gemm_mma *g, bool is_compact)
 void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     enum { K_WARPS_OF_NARROW = 8 };
-    const nf4_gemm_mma g = geometry(NULL, v);
+    const gemm_mma g = geometry(NULL, v);
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_narrow = !g.is_wide,
                is_tiles = kiln_is(v, "strategy", "tiles");
+    const ptx_type type = kiln_type(v, "a");
     s->block[0] = g.threads;
-    s->shared_bytes = shared_bytes(&g);
-    s->min_sm = g.type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows ? 80 : 75;
+    s->shared_bytes = shared_bytes(&g, kiln_is(v, "scale_type", "nested"));
+    s->min_sm = type == PTX_BF16 || s->shared_bytes > SHARED_SM_75 || g.holds_rows ? 80 : 75;
     s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
     if (is_mma && g.is_wide && g.tile_m < 64 && !g.has_most_threads && !g.holds_rows)
         s->registers = registers_of_wide(&g, kiln_is(v, "table", "compact"));
-    s->trip = g.depth * BLOCK_K;
+    s->trip = g.depth * NF4_BLOCK_K;
     s->loop_warps = g.k_warps;
     kiln_require(s, is_mma || is_tiles || (g.stages == 2 && g.split_k == 1), "strategy stages split_k",
                  "stages 4 and split_k above 1 need strategy mma or tiles");
-    kiln_require(s, !is_mma || g.type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
+    kiln_require(s, !is_mma || type != PTX_F32, "a strategy", "strategy mma needs a f16 or bf16");
     kiln_require(s, !is_mma || !is_narrow || g.k_warps == K_WARPS_OF_NARROW, "strategy tile_m tile_n k_warps",
                  "strategy mma with tile_n 16 or 32 and tile_m of at most 8 needs k_warps 8");
     kiln_require(
-        s, !is_mma || is_narrow || (g.tile_n >= 32 && g.tile_m >= ROWS && g.tile_m >= g.tile_n / 8),
+        s, !is_mma || is_narrow || (g.tile_n >= 32 && g.tile_m >= SUMS_ROWS && g.tile_m >= g.tile_n / 8),
         "strategy tile_m tile_n",
         "strategy mma needs tile_m of at most 8 with tile_n 16, of at least 8 with 64, and of at least 16 with 128");
     kiln_require(
@@ -441,75 +741,90 @@ void nf4_gemm_shape_mma(kiln_shape *s, const kiln_variant *v)
                               "tile_m, tile_n, k_warps and stages of strategy mma");
 }
 
-/* Once the tile's loads are on their way. */
-static void fill_table(nf4_gemm_mma *g)
+/* ---- the kernel ---------------------------------------------------------------------------------------------------- */
+
+/* This thread block's part of the quantised blocks. Where they do not divide evenly, the first parts have one more. */
+static void init_part(gemm_mma *g)
 {
     ptx_fn *f = g->f;
-    nf4_pairs_find(&g->pairs, g->lane_id);
-    if (!g->has_stretch) {
-        nf4_pairs_fill(&g->pairs, g->tid);
+    ptx_val blocks = nf4_blocks(f, &g->args);
+    g->tile.first_block = ptx_u32(0);
+    g->tile.block_count = blocks;
+    if (g->split_k == 1)
         return;
-    }
-    PTX_IF (f, g->is_first) {
-        nf4_pairs_fill(&g->pairs, g->tid);
-    }
+    ptx_val part = ptx_ctaid_z(f);
+    ptx_val each = ptx_div(f, blocks, g->split_k), more = ptx_rem(f, blocks, g->split_k);
+    g->tile.first_block = ptx_mad(f, part, each, ptx_min(f, part, more));
+    ptx_val longer = ptx_select(f, ptx_lt(f, part, more), ptx_u32(1), 0);
+    g->tile.block_count = ptx_add(f, each, longer);
 }
 
-static void make_tile(nf4_gemm_mma *g)
+static void init_warp(gemm_mma *g)
 {
-    nf4_gemm_init_reads(g);
+    ptx_fn *f = g->f;
+    g->tid = ptx_tid_x(f);
+    g->lane_id = ptx_laneid(f);
+    g->lane = fragment_find_lane(f, g->lane_id);
+    ptx_val warp = g->has_most_threads ? ptx_shfl_idx(f, ptx_warpid_x(f), 0) : ptx_warpid_x(f);
+    g->k_warp = g->column_warps == 1 ? warp : ptx_div(f, warp, g->column_warps);
+    g->column_warp = g->column_warps == 1 ? ptx_u32(0) : ptx_rem(f, warp, g->column_warps);
+}
+
+/* The table, then scales, then stages of A, then what nested scales are looked up in. */
+static void layout_shared(gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
+    g->scales.at = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
+}
+
+static void make_tile(gemm_mma *g)
+{
+    ptx_fn *f = g->f;
+    init_reads(g);
     init_codes(g);
-    nf4_gemm_init_copies(g);
+    init_scale_copies(g);
+    init_row_copies(g);
     for (uint32_t block = 0; block < g->depth; block++)
         load_ahead(g, ptx_s32(0), block);
-    if (g->is_nested)
-        fill_nested(g);
-    nf4_gemm_copy_first(g);
-    fill_table(g);
-    clear_sums(g);
+    if (g->args.is_nested)
+        nf4_nested_fill(&g->args.nested, ptx_add(f, g->rows.at, g->stages * g->rows.stage_bytes), g->tid);
+    copy_first(g);
+    nf4_pairs_find(&g->pairs, g->lane_id);
+    nf4_fill_table(&g->pairs, &g->tile, g->tid);
+    g->zero = ptx_var(f, ptx_f32(0));
+    g->scales.offset = ptx_var(f, ptx_u32(0));
+    g->sums =
+        (warp_sums){.row_tiles = g->row_tiles, .column_tiles = g->groups, .has_one_row = g->tile_m == 1};
+    sums_clear(f, &g->sums);
     multiply_blocks(g);
     store_tile(g);
 }
 
-static void make_stretch(nf4_gemm_mma *g)
+static void make_tile_of_stretch(void *kernel, const nf4_tile *tile)
 {
-    ptx_fn *f = g->f;
-    const nf4_stretch stretch = nf4_find_stretch(f, &g->args, g->tile_m, g->tile_n);
-    g->stretch = stretch.of;
-    ptx_val at = ptx_var(f, g->stretch.first);
-    PTX_IF (f, ptx_lt(f, at, g->stretch.end)) {
-        PTX_LOOP (f) {
-            const nf4_tile tile = nf4_stretch_tile(f, &stretch, at);
-            g->tile = tile.number;
-            g->first_block = tile.first_block;
-            g->block_count = ptx_as(f, PTX_S32, tile.block_count);
-            g->first_row = tile.first_row;
-            g->first_column = tile.first_column;
-            init_ends(g);
-            g->is_first = ptx_eq(f, at, g->stretch.first);
-            make_tile(g);
-            ptx_barrier(f); /* all have read the sums */
-            ptx_add_to(f, at, tile.block_count);
-            ptx_repeat_if(f, ptx_lt(f, at, g->stretch.end));
-        }
-    }
+    gemm_mma *g = kernel;
+    g->tile = *tile;
+    find_ends(g, g->k_warp, 2 * g->depth, 1, g->ends);
+    g->tile.is_first = nf4_is_first(g->f, tile);
+    make_tile(g);
 }
 
 void nf4_gemm_emit_mma(ptx_fn *f, const kiln_variant *v)
 {
-    nf4_gemm_mma g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
-    if (g.has_stretch) {
+    gemm_mma g = geometry(f, v);
+    g.args = nf4_gemm_declare_args(f, v);
+    if (g.split_k == 0) {
         init_warp(&g);
         layout_shared(&g);
-        make_stretch(&g);
-    } else {
-        init_part(&g);
-        init_warp(&g);
-        g.first_row = ptx_mul(f, ptx_ctaid_y(f), g.tile_m);
-        g.first_column = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
-        init_ends(&g);
-        layout_shared(&g);
-        make_tile(&g);
+        nf4_make_stretch(f, &g.args, g.tile_m, g.tile_n, make_tile_of_stretch, &g);
+        return;
     }
+    init_part(&g);
+    init_warp(&g);
+    g.tile.first_row = ptx_mul(f, ptx_ctaid_y(f), g.tile_m);
+    g.tile.first_column = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
+    find_ends(&g, g.k_warp, 2 * g.depth, 1, g.ends);
+    layout_shared(&g);
+    make_tile(&g);
 }

@@ -32,11 +32,10 @@ enum {
     GROUPS = WARP_LANES / COLUMN_LANES,
     LANE_K = 32,                     /* codes that a lane takes with one load */
     STRETCH = COLUMN_LANES * LANE_K, /* along K, for a warp */
-    BLOCK_K = 64,                    /* a quantised block: weights that share a scale */
     SCALES = 128,                    /* of a column, in shared memory at once */
     SCALES_STRIDE = SCALES + 4,      /* so that neighbouring columns are in different banks */
-    MOST_ROWS = 8,
     MOST_COLUMNS = 8,
+    MOST_SUMS = 32,
     MOST_LOADS = 4 /* of A, per lane and stage */
 };
 
@@ -44,29 +43,30 @@ enum {
 typedef struct gemm {
     ptx_fn *f;
     ptx_type type, wide;                     /* of A and C; of arithmetic */
-    uint32_t rows, columns, tile_n, k_warps; /* columns: of a lane */
-    bool has_sm_80, has_sm_110, is_nested;
-    uint32_t wide_bytes, depth, stage_row_bytes, unit_stride;
+    uint32_t rows, columns, tile_n, k_warps; /* rows and columns: of a lane */
+    uint32_t sums;                           /* of a lane, row by row */
+    uint32_t wide_bytes, depth, stage_row_bytes, stage_bytes, unit_stride;
     uint32_t vector, pieces, loads; /* elements of A in a load; loads in a lane's share; loads per lane */
 
     nf4_pairs pairs;
     nf4_args args;
-    ptx_val lane, group, member, k_warp; /* in the warp; of 4 in the warp; of 8 in the group; the warp */
-    ptx_val blocks;                      /* quantised blocks of a column */
-    ptx_val last_share, full_until;      /* k of the last 32 in bounds; of the ragged stretch */
-    ptx_val has_aligned_scales;          /* each column's start at a multiple of 16 bytes */
-    ptx_val tile;                        /* its first column */
+    ptx_val tid, lane, group, member,
+        k_warp;                     /* lane of the warp; group of 4; lane of the group's 8; the warp */
+    ptx_val blocks;                 /* quantised blocks of a column */
+    ptx_val last_share, full_until; /* k of the last 32 in bounds; of the ragged stretch */
+    ptx_val has_aligned_scales;     /* each column's start at a multiple of 16 bytes */
+    ptx_val first_row, tile;        /* the tile's first row, and first column */
     ptx_val stages, stage, stage_to, stage_from; /* addresses in shared memory */
     ptx_val scales_to, scales_from;
     ptx_val a_at[MOST_LOADS], a_k; /* where this lane's loads of A start, and their k */
     ptx_val codes_at[MOST_COLUMNS];
-    ptx_val sum[MOST_ROWS][MOST_COLUMNS];
+    ptx_val sum[MOST_SUMS];
 } gemm;
 
 /* ---- A --------------------------------------------------------------------------------------------------------- */
 
 /* Loads of A are numbered by piece, then lane of the column, then row; lane l takes numbers l, l + 32, ... */
-static void init_stage(gemm *g, ptx_val first_row)
+static void init_stage(gemm *g)
 {
     ptx_fn *f = g->f;
     uint32_t row_loads = COLUMN_LANES * g->pieces;
@@ -75,7 +75,7 @@ static void init_stage(gemm *g, ptx_val first_row)
     ptx_val member = ptx_and(f, number, COLUMN_LANES - 1);
     ptx_val row = ptx_div(f, g->lane, row_loads);
     g->a_k = ptx_mad(f, piece, g->vector, ptx_mul(f, member, LANE_K));
-    ptx_val start = ptx_add(f, row, first_row);
+    ptx_val start = ptx_add(f, row, g->first_row);
     for (uint32_t i = 0; i < g->loads; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, start, i * WARP_LANES / row_loads), g->args.m);
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, at, g->args.a_stride));
@@ -118,10 +118,11 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
     ptx_fn *f = g->f;
     ptx_val at[MOST_LOADS];
     uint32_t offset[MOST_LOADS];
+    const ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
     for (uint32_t i = 0; i < g->loads; i++) {
         offset[i] = load_member(g, i) * LANE_K + round * g->depth;
         ptx_val half = ptx_at_const(f, ptx_at(f, g->a_at[i], k), offset[i]);
-        at[i] = ptx_cast_ptr(f, half, g->vector == 8 ? PTX_U32 : PTX_F32);
+        at[i] = ptx_cast_ptr(f, half, held);
     }
     PTX_IF (f, is_full) {
         ptx_val raw[MOST_LOADS][4];
@@ -134,7 +135,6 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
         ptx_val past = ptx_add(f, g->a_k, k);
         for (uint32_t i = 0; i < g->loads; i++) {
             /* A is 0 beyond its last column. */
-            ptx_type held = g->vector == 8 ? PTX_U32 : PTX_F32;
             ptx_val raw[4], in_bounds = ptx_lt(f, ptx_add(f, past, offset[i]), g->args.k);
             tail_load(f, held, 4, raw, at[i], &in_bounds, PTX_NC);
             store_stage(g, i, raw);
@@ -148,7 +148,7 @@ static void stage_rows(gemm *g, ptx_val k, ptx_val is_full, uint32_t round)
 static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
 {
     ptx_fn *f = g->f;
-    const uint32_t of_stretch = STRETCH / BLOCK_K;
+    const uint32_t of_stretch = STRETCH / NF4_BLOCK_K;
     ptx_val end = ptx_and(f, ptx_add(f, count, of_stretch - 1), -of_stretch);
     ptx_val word = ptx_shr(f, ptx_cvt(f, PTX_U32, ptx_address(f, at)), 2);
     ptx_val early = ptx_and(f, word, 7);
@@ -165,49 +165,36 @@ static void copy_scales(gemm *g, ptx_val at, ptx_val to, ptx_val count)
     }
 }
 
-/* The same for columns that start at a multiple of 16 bytes: a lane takes four scales. */
-static void copy_aligned_scales(gemm *g, const ptx_val at[], const ptx_val to[], uint32_t columns,
-                                ptx_val count)
-{
-    ptx_fn *f = g->f;
-    ptx_val first = ptx_shl(f, g->lane, 2);
-    PTX_IF (f, ptx_lt(f, first, count)) {
-        ptx_val x[MOST_COLUMNS][4];
-        for (uint32_t i = 0; i < columns; i++)
-            ptx_load_vec(f, 4, x[i], ptx_at(f, at[i], first), PTX_NC);
-        for (uint32_t i = 0; i < columns; i++)
-            ptx_store_vec(f, 4, ptx_at(f, to[i], first), x[i], PTX_PLAIN);
-    }
-}
-
-/* A warp takes every k_warps-th column. */
-static void stage_nested_scales(gemm *g, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    ptx_val count = ptx_sub(f, g->blocks, first), mine = ptx_add(f, g->tile, g->k_warp);
-    for (uint32_t i = 0; i < g->tile_n; i += g->k_warps) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, i), g->args.n);
-        ptx_val line = ptx_mul_wide(f, column, g->blocks);
-        nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
-                        WARP_LANES, g->lane, shared_at(f, PTX_F32, g->scales_to, 4 * i * SCALES_STRIDE));
-    }
-}
-
+/* Copies the scales of quantised block `first` of each column, and of the 127 after it. A warp takes every k_warps-th column. */
 static void stage_scales(gemm *g, ptx_val first)
 {
     ptx_fn *f = g->f;
-    ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS];
-    uint32_t columns = g->tile_n / g->k_warps;
-    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), SCALES);
+    const uint32_t columns = g->tile_n / g->k_warps;
+    ptx_val at[MOST_COLUMNS], to[MOST_COLUMNS], count = ptx_sub(f, g->blocks, first);
+    if (!g->args.is_nested)
+        count = ptx_min(f, count, SCALES);
     ptx_val mine = ptx_add(f, g->tile, g->k_warp);
     for (uint32_t i = 0; i < columns; i++) {
         ptx_val column = tail_clamp(f, ptx_add(f, mine, i * g->k_warps), g->args.n);
-        ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, column, g->blocks));
-        at[i] = ptx_at(f, line, first);
+        ptx_val line = ptx_mul_wide(f, column, g->blocks);
         to[i] = shared_at(f, PTX_F32, g->scales_to, 4 * i * g->k_warps * SCALES_STRIDE);
+        if (g->args.is_nested)
+            nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
+                            WARP_LANES, g->lane, to[i]);
+        else
+            at[i] = ptx_at(f, ptx_at(f, g->args.scale, line), first);
     }
-    PTX_IF (f, g->has_aligned_scales) {
-        copy_aligned_scales(g, at, to, columns, count);
+    if (g->args.is_nested)
+        return;
+    PTX_IF (f, g->has_aligned_scales) { /* a lane takes four scales */
+        ptx_val own = ptx_shl(f, g->lane, 2);
+        PTX_IF (f, ptx_lt(f, own, count)) {
+            ptx_val x[MOST_COLUMNS][4];
+            for (uint32_t i = 0; i < columns; i++)
+                ptx_load_vec(f, 4, x[i], ptx_at(f, at[i], own), PTX_NC);
+            for (uint32_t i = 0; i < columns; i++)
+                ptx_store_vec(f, 4, ptx_at(f, to[i], own), x[i], PTX_PLAIN);
+        }
     }
     PTX_ELSE (f) {
         for (uint32_t i = 0; i < columns; i++)
@@ -217,11 +204,9 @@ static void stage_scales(gemm *g, ptx_val first)
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
 
-typedef ptx_val partial_sums[MOST_ROWS][MOST_COLUMNS];
-
 /* partial += four elements of each row times four weights of each column; the first four of a half set it. */
 static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t round, uint32_t i,
-                          partial_sums partial)
+                          ptx_val partial[MOST_SUMS])
 {
     ptx_fn *f = g->f;
     ptx_val weights[MOST_COLUMNS][4];
@@ -240,11 +225,12 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
                          shared_at(g->f, g->wide, g->stage_from, bytes), PTX_PLAIN);
         }
         for (uint32_t c = 0; c < g->columns; c++) {
+            ptx_val *sum = &partial[row * g->columns + c];
             for (uint32_t e = 0; e < 4; e++) {
                 if (position + e == 0)
-                    partial[row][c] = ptx_var(f, ptx_mul(f, x[0], weights[c][0]));
+                    *sum = ptx_var(f, ptx_mul(f, x[0], weights[c][0]));
                 else
-                    ptx_fma_to(f, partial[row][c], x[e], weights[c][e]);
+                    ptx_fma_to(f, *sum, x[e], weights[c][e]);
             }
         }
     }
@@ -254,12 +240,11 @@ static void multiply_four(gemm *g, ptx_val words[MOST_COLUMNS][4], uint32_t roun
 static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
 {
     ptx_fn *f = g->f;
-    ptx_val words[MOST_COLUMNS][4];
-    partial_sums partial;
+    ptx_val words[MOST_COLUMNS][4], partial[MOST_SUMS];
     ptx_val mine = ptx_mad(f, g->member, LANE_K, k);
     ptx_val word = ptx_shr(f, ptx_min(f, mine, g->last_share), 3);
     for (uint32_t c = 0; c < g->columns; c++)
-        ptx_load_vec(f, 4, words[c], ptx_at(f, g->codes_at[c], word), PTX_NC | PTX_NO_ALLOCATE);
+        ptx_load_vec(f, 4, words[c], ptx_at(f, g->codes_at[c], word), NF4_CODE_HINTS);
     ptx_val is_full = ptx_lt(f, k, g->full_until);
     for (uint32_t round = 0; round < LANE_K / g->depth; round++) {
         stage_rows(g, k, is_full, round);
@@ -272,8 +257,8 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
         ptx_val scale = ptx_load(f, shared_at(f, PTX_F32, scales, 4 * c * GROUPS * SCALES_STRIDE));
         if (g->wide == PTX_F64)
             scale = ptx_cvt(f, PTX_F64, scale);
-        for (uint32_t row = 0; row < g->rows; row++)
-            ptx_fma_to(f, g->sum[row][c], partial[row][c], scale);
+        for (uint32_t i = c; i < g->sums; i += g->columns)
+            ptx_fma_to(f, g->sum[i], partial[i], scale);
     }
 }
 
@@ -281,14 +266,13 @@ static void multiply_stretch(gemm *g, ptx_val k, ptx_val scales)
 static void multiply(gemm *g)
 {
     ptx_fn *f = g->f;
-    for (uint32_t row = 0; row < g->rows; row++)
-        for (uint32_t c = 0; c < g->columns; c++)
-            g->sum[row][c] = ptx_var(f, ptx_number(g->wide, 0));
+    for (uint32_t i = 0; i < g->sums; i++)
+        g->sum[i] = ptx_var(f, ptx_number(g->wide, 0));
     PTX_FOR (f, first, 0, g->blocks, SCALES) {
-        (g->is_nested ? stage_nested_scales : stage_scales)(g, first);
+        stage_scales(g, first);
         ptx_barrier(f);
         ptx_val from = ptx_shl(f, first, 6);
-        ptx_val until = ptx_min(f, ptx_add(f, from, SCALES * BLOCK_K), g->args.k);
+        ptx_val until = ptx_min(f, ptx_add(f, from, SCALES * NF4_BLOCK_K), g->args.k);
         ptx_val start = ptx_mad(f, g->k_warp, STRETCH, from);
         ptx_val scales = ptx_sub(f, g->scales_from, ptx_shl(f, first, 2));
         PTX_FOR (f, k, start, until, g->k_warps * STRETCH) {
@@ -302,52 +286,45 @@ static void multiply(gemm *g)
 
 /* ---- sums over lanes and warps --------------------------------------------------------------------------------- */
 
-/* Stores each warp's tile of sums where its stage was. */
-static void store_sums(gemm *g)
-{
-    ptx_fn *f = g->f;
-    for (uint32_t row = 0; row < g->rows; row++)
-        for (uint32_t c = 0; c < g->columns; c++)
-            g->sum[row][c] = ptx_reduce_lanes(f, PTX_OP_ADD, COLUMN_LANES, g->sum[row][c]);
-    ptx_val to = ptx_mad(f, g->group, g->wide_bytes, g->stage);
-    ptx_val is_first = ptx_eq(f, g->member, 0);
-    PTX_IF (f, is_first) {
-        for (uint32_t row = 0; row < g->rows; row++)
-            for (uint32_t c = 0; c < g->columns; c++)
-                ptx_store(f, shared_at(g->f, g->wide, to, (row * g->tile_n + c * GROUPS) * g->wide_bytes),
-                          g->sum[row][c]);
-    }
-}
-
 /* Element `number` of the tile, row by row: the sum over the warps, in their order. */
-static void add_k_warps(gemm *g, ptx_val number, ptx_val first_row)
+static void add_k_warps(gemm *g, ptx_val number)
 {
     ptx_fn *f = g->f;
     ptx_val from = ptx_mad(f, number, g->wide_bytes, g->stages);
-    uint32_t stage_bytes = g->rows * g->stage_row_bytes;
-    ptx_val sum = shared_sum(f, shared_at(g->f, g->wide, from, 0), g->k_warps, stage_bytes);
+    ptx_val sum = shared_sum(f, shared_at(f, g->wide, from, 0), g->k_warps, g->stage_bytes);
     ptx_val in_tile = ptx_and(f, number, g->tile_n - 1);
     ptx_val column = ptx_add(f, g->tile, in_tile);
-    ptx_val row = ptx_add(f, ptx_div(f, number, g->tile_n), first_row);
+    ptx_val row = ptx_add(f, ptx_div(f, number, g->tile_n), g->first_row);
     ptx_val has_column = ptx_lt(f, column, g->args.n), has_row = ptx_lt(f, row, g->args.m);
     ptx_val in_bounds = ptx_and(f, has_column, has_row);
     ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.c_stride));
     narrow_store_where(f, g->type, g->wide, ptx_at(f, line, column), sum, in_bounds);
 }
 
-static void store_tile(gemm *g, ptx_val tid, ptx_val first_row)
+/* Each warp's sums go where its stage was. */
+static void store_tile(gemm *g)
 {
     ptx_fn *f = g->f;
-    uint32_t threads = g->k_warps * WARP_LANES, count = g->rows * g->tile_n;
+    for (uint32_t i = 0; i < g->sums; i++)
+        g->sum[i] = ptx_reduce_lanes(f, PTX_OP_ADD, COLUMN_LANES, g->sum[i]);
+    ptx_val to = ptx_mad(f, g->group, g->wide_bytes, g->stage);
+    ptx_val is_first = ptx_eq(f, g->member, 0);
+    PTX_IF (f, is_first) {
+        for (uint32_t i = 0; i < g->sums; i++) {
+            const uint32_t element = i / g->columns * g->tile_n + i % g->columns * GROUPS;
+            ptx_store(f, shared_at(f, g->wide, to, element * g->wide_bytes), g->sum[i]);
+        }
+    }
     ptx_barrier(f);
+    const uint32_t threads = g->k_warps * WARP_LANES, count = g->rows * g->tile_n;
     if (count < threads) {
-        PTX_IF (f, ptx_lt(f, tid, count)) {
-            add_k_warps(g, tid, first_row);
+        PTX_IF (f, ptx_lt(f, g->tid, count)) {
+            add_k_warps(g, g->tid);
         }
         return;
     }
     for (uint32_t i = 0; i < count; i += threads)
-        add_k_warps(g, i == 0 ? tid : ptx_add(f, tid, i), first_row);
+        add_k_warps(g, i == 0 ? g->tid : ptx_add(f, g->tid, i));
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
@@ -356,12 +333,10 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = {.f = f, .type = kiln_type(v, "a"), .wide = kiln_type(v, "acc")};
     g.wide_bytes = g.wide == PTX_F64 ? 8 : 4;
-    g.has_sm_80 = kiln_has_sm(v, 80);
-    g.has_sm_110 = kiln_has_sm(v, 110);
-    g.is_nested = kiln_is(v, "scale_type", "nested");
     g.rows = kiln_int(v, "tile_m");
     g.tile_n = kiln_int(v, "tile_n");
-    g.columns = g.tile_n / (WARP_LANES / COLUMN_LANES);
+    g.columns = g.tile_n / GROUPS;
+    g.sums = g.rows * g.columns;
     g.k_warps = kiln_int(v, "k_warps");
     g.pairs = nf4_table(f, v, g.wide, 1024);
     g.vector = g.type == PTX_F32 ? 4 : 8;
@@ -370,37 +345,37 @@ static gemm geometry(ptx_fn *f, const kiln_variant *v)
     g.pieces = g.depth / g.vector;
     g.loads = g.rows * COLUMN_LANES * g.pieces / WARP_LANES;
     g.stage_row_bytes = g.wide_bytes * (COLUMN_LANES * g.depth + 32);
+    g.stage_bytes = g.rows * g.stage_row_bytes;
     return g;
 }
 
 /* The table, then a stage for each warp, then scales, then what nested ones are looked up in. */
-static void layout_shared(gemm *g, ptx_val tid)
+static void layout_shared(gemm *g)
 {
     ptx_fn *f = g->f;
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, g->wide));
-    const uint32_t stage_bytes = g->rows * g->stage_row_bytes;
     g->stages = ptx_add(f, start, nf4_pairs_layout(&g->pairs, start));
-    g->stage = ptx_mad(f, g->k_warp, stage_bytes, g->stages);
-    ptx_val scales = ptx_add(f, g->stages, g->k_warps * stage_bytes);
+    g->stage = ptx_mad(f, g->k_warp, g->stage_bytes, g->stages);
+    ptx_val scales = ptx_add(f, g->stages, g->k_warps * g->stage_bytes);
     g->scales_to = ptx_mad(f, g->k_warp, 4 * SCALES_STRIDE, scales);
     ptx_val mine = ptx_mad(f, g->group, 4 * SCALES_STRIDE, scales);
     g->scales_from = ptx_mad(f, ptx_shr(f, g->member, 1), 4, mine);
-    if (g->is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, scales, g->tile_n * 4 * SCALES_STRIDE), tid);
+    if (g->args.is_nested)
+        nf4_nested_fill(&g->args.nested, ptx_add(f, scales, g->tile_n * 4 * SCALES_STRIDE), g->tid);
 }
 
 /* As many as leave enough registers for a thread's sums. Left to itself, ptxas hoists loads of the table until no register
  * is left. */
-static uint32_t blocks_per_multiprocessor(const gemm *g)
+static uint32_t blocks_per_multiprocessor(const gemm *g, const kiln_variant *v)
 {
     enum { MOST_BLOCKS = 16 };
-    uint32_t sums = 2 * g->rows * g->columns * g->wide_bytes / 4;
-    uint32_t few = g->k_warps == 4 ? 96 : 85, many = g->has_sm_80 ? 168 : 255;
+    uint32_t sums = 2 * g->sums * g->wide_bytes / 4;
+    uint32_t few = g->k_warps == 4 ? 96 : 85, many = kiln_has_sm(v, 80) ? 168 : 255;
     uint32_t held = sums + g->tile_n; /* codes too */
     uint32_t registers = sums <= 8 ? few : held <= 48 ? 128 : held <= 80 ? many : 255;
     uint32_t blocks = lanes_blocks(g->k_warps * WARP_LANES, registers);
     bool is_tight = g->rows == 8 || (g->tile_n == 32 && !g->pairs.is_aligned);
-    if (g->has_sm_110 && is_tight && blocks > 1) /* there ptxas needs up to four registers more */
+    if (kiln_has_sm(v, 110) && is_tight && blocks > 1) /* there ptxas needs up to four registers more */
         blocks--;
     return blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
 }
@@ -409,9 +384,9 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 {
     const gemm g = geometry(NULL, v);
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + g.k_warps * g.rows * g.stage_row_bytes +
-                      g.tile_n * 4 * SCALES_STRIDE + (g.is_nested ? NF4_NESTED_BYTES : 0);
-    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g);
+    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + g.k_warps * g.stage_bytes + g.tile_n * 4 * SCALES_STRIDE +
+                      (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0);
+    s->blocks_per_multiprocessor = blocks_per_multiprocessor(&g, v);
     s->trip = STRETCH;
     s->loop_warps = g.k_warps;
 }
@@ -419,22 +394,22 @@ void nf4_gemm_shape_simt(kiln_shape *s, const kiln_variant *v)
 void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
 {
     gemm g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
-    ptx_val tid = ptx_tid_x(f);
-    ptx_val first_row = ptx_mul(f, ptx_ctaid_y(f), g.rows);
+    g.args = nf4_gemm_declare_args(f, v);
+    g.tid = ptx_tid_x(f);
+    g.first_row = ptx_mul(f, ptx_ctaid_y(f), g.rows);
     g.lane = ptx_laneid(f);
     g.member = ptx_and(f, g.lane, COLUMN_LANES - 1);
     g.group = ptx_shr(f, g.lane, 3);
     g.k_warp = ptx_warpid_x(f);
-    g.blocks = ptx_shr(f, g.args.k, 6);
+    g.blocks = nf4_blocks(f, &g.args);
     g.last_share = ptx_sub(f, g.args.k, LANE_K);
     g.full_until = ptx_and(f, g.args.k, ~(uint32_t)(STRETCH - 1));
-    if (!g.is_nested)
+    if (!g.args.is_nested)
         g.has_aligned_scales = nf4_has_aligned_scales(f, &g.args, g.blocks);
-    layout_shared(&g, tid);
+    layout_shared(&g);
     nf4_pairs_find(&g.pairs, g.lane);
-    nf4_pairs_fill(&g.pairs, tid);
-    init_stage(&g, first_row);
+    nf4_pairs_fill(&g.pairs, g.tid);
+    init_stage(&g);
     ptx_val first = ptx_mul(f, ptx_ctaid_x(f), g.tile_n);
     ptx_val step = ptx_mul(f, ptx_nctaid_x(f), g.tile_n);
     PTX_FOR (f, tile, first, g.args.n, step) {
@@ -446,8 +421,7 @@ void nf4_gemm_emit_simt(ptx_fn *f, const kiln_variant *v)
                 ptx_at(f, ptx_cast_ptr(f, g.args.packed, PTX_U32), ptx_mul_wide(f, column, words));
         }
         multiply(&g);
-        store_sums(&g);
-        store_tile(&g, tid, first_row);
+        store_tile(&g);
         ptx_barrier(f);
     }
 }

@@ -26,13 +26,11 @@
 #include "device/x_ring.h"
 
 enum {
-    BLOCK_K = 64, /* a quantised block: a step of the ring */
     COLUMNS = 128,
     WARP_COLUMNS = 32,
     LANE_COLUMNS = 4, /* eight apart */
     THREADS = COLUMNS / WARP_COLUMNS * WARP_LANES,
-    CODE_WORDS = 2, /* of a lane's column and a quantised block */
-    CHUNK = 8,      /* scales of a column */
+    CHUNK = 8, /* scales of a column */
     SCALES_AT_ONCE = 4,
     SCALE_ROW_BYTES = 4 * (2 * CHUNK + 1), /* so that eight columns are in different banks */
     SCALES_BYTES = COLUMNS * SCALE_ROW_BYTES,
@@ -42,21 +40,19 @@ enum {
 
 typedef struct tiles {
     ptx_fn *f;
-    nf4_args args;
-    ptx_type type;
     uint32_t tile_m, stages;
     bool has_stretch, scales_weights;
+    nf4_args args;
     nf4_pairs pairs;
 
-    ptx_val tid, lane_id, warp, blocks;
+    ptx_val tid, lane_id, warp, blocks; /* blocks: of a column */
     fragment_lane lane;
-    ptx_val shared, a_at, scales_at; /* addresses in shared memory */
+    ptx_val a_at, scales_at; /* addresses in shared memory */
     nf4_tile tile;
-    ptx_val end,
-        step; /* quantised blocks: the part's last and one more; the one that is multiplied, a variable */
+    ptx_val step, end; /* the quantised block that is multiplied; the one after the part's last */
 
     x_ring a;
-    ptx_val codes_at[LANE_COLUMNS], codes[LANE_COLUMNS][CODE_WORDS];
+    ptx_val codes_at[LANE_COLUMNS], codes[LANE_COLUMNS][NF4_LANE_WORDS];
     ptx_val scale_from, column_step, columns_left; /* this thread's scales, as a ring's rows are */
     ptx_val scale_block, scale_to, scale_read;
     warp_sums sums;
@@ -64,13 +60,13 @@ typedef struct tiles {
 
 static tiles geometry(ptx_fn *f, const kiln_variant *v)
 {
+    const ptx_type type = kiln_type(v, "a");
     tiles g = {.f = f,
-               .type = kiln_type(v, "a"),
                .tile_m = kiln_int(v, "tile_m"),
                .stages = kiln_int(v, "stages"),
                .has_stretch = kiln_int(v, "split_k") == 0};
-    g.scales_weights = g.type == PTX_BF16 && g.tile_m == 128;
-    g.pairs = nf4_table(f, v, g.type, 1024 + (g.has_stretch ? SPLIT_SHARED_BYTES : 0));
+    g.scales_weights = type == PTX_BF16 && g.tile_m == 128;
+    g.pairs = nf4_table(f, v, type, 1024 + (g.has_stretch ? SPLIT_SHARED_BYTES : 0));
     return g;
 }
 
@@ -114,7 +110,7 @@ static void copy_a(tiles *g, uint32_t ahead)
 {
     ptx_fn *f = g->f;
     ptx_val block = ptx_add(f, g->step, ahead);
-    ptx_val element = ptx_mul(f, block, BLOCK_K);
+    ptx_val element = ptx_mul(f, block, X_RING_STEP);
     x_ring_copy(&g->a, element, stage_offset(g, ahead, g->stages, x_ring_bytes(g->tile_m)));
     copy_commit(f);
 }
@@ -173,12 +169,10 @@ static void init_codes(tiles *g)
     ptx_fn *f = g->f;
     ptx_val of_warp = ptx_mad(f, g->warp, WARP_COLUMNS, g->tile.first_column);
     ptx_val mine = ptx_add(f, of_warp, g->lane.g), column_bytes = ptx_shr(f, g->args.k, 1);
-    ptx_val byte = ptx_mul(f, g->lane.t, 4 * CODE_WORDS);
+    ptx_val byte = ptx_mul(f, g->lane.t, 4 * NF4_LANE_WORDS);
     for (uint32_t i = 0; i < LANE_COLUMNS; i++) {
-        ptx_val column = tail_clamp(f, ptx_add(f, mine, 8 * i), g->args.n);
-        ptx_val start = ptx_at(f, g->args.packed, ptx_mul_wide(f, column, column_bytes));
-        g->codes_at[i] = ptx_cast_ptr(f, ptx_at(f, start, byte), PTX_U32);
-        for (uint32_t word = 0; word < CODE_WORDS; word++)
+        g->codes_at[i] = nf4_codes_at(f, &g->args, ptx_add(f, mine, 8 * i), column_bytes, byte);
+        for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
             g->codes[i][word] = ptx_var(f, ptx_u32(0));
     }
 }
@@ -187,24 +181,16 @@ static void init_codes(tiles *g)
 static void load_codes(tiles *g, ptx_val block)
 {
     ptx_fn *f = g->f;
-    ptx_val word_at = ptx_mul(f, block, BLOCK_K / 8);
+    ptx_val word = ptx_mul(f, block, NF4_BLOCK_WORDS);
     PTX_WHEN (f, ptx_lt(f, block, g->end)) {
-        for (uint32_t i = 0; i < LANE_COLUMNS; i++) {
-            ptx_val words[CODE_WORDS];
-            ptx_val at = ptx_at(f, g->codes_at[i], word_at);
-            ptx_load_vec(f, CODE_WORDS, words, at, PTX_NC | PTX_NO_ALLOCATE);
-            for (uint32_t word = 0; word < CODE_WORDS; word++)
-                ptx_set(f, g->codes[i][word], words[word]);
-        }
+        for (uint32_t i = 0; i < LANE_COLUMNS; i++)
+            nf4_load_words(f, NF4_LANE_WORDS, g->codes[i], ptx_at(f, g->codes_at[i], word), NF4_CODE_HINTS);
     }
 }
 
-static void read_scales(tiles *g, ptx_val scale[LANE_COLUMNS])
+static ptx_type pair_type(const tiles *g)
 {
-    ptx_fn *f = g->f;
-    ptx_val from = ptx_add(f, g->scale_read, stage_offset(g, 0, 2 * CHUNK, 4));
-    for (uint32_t i = 0; i < LANE_COLUMNS; i++)
-        scale[i] = ptx_load(f, shared_at(f, PTX_F32, from, 8 * i * SCALE_ROW_BYTES));
+    return g->args.type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
 }
 
 /* A scale as two numbers of A's type, each of them twice. */
@@ -215,26 +201,24 @@ typedef struct parts {
 static parts split_scale(tiles *g, ptx_val scale)
 {
     ptx_fn *f = g->f;
-    const ptx_type pair = g->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-    ptx_val high = ptx_cvt_pair(f, pair, scale, scale), wide[2];
-    widen_pair(f, g->type, ptx_as(f, PTX_U32, high), wide);
+    ptx_val high = ptx_cvt_pair(f, pair_type(g), scale, scale), wide[2];
+    widen_pair(f, g->args.type, ptx_as(f, PTX_U32, high), wide);
     ptx_val rest = ptx_sub(f, scale, wide[0]);
-    return (parts){high, ptx_cvt_pair(f, pair, rest, rest)};
+    return (parts){high, ptx_cvt_pair(f, pair_type(g), rest, rest)};
 }
 
 /* The weights of half a quantised block, a product's first operands; scaled, or not: null. */
-static void decode_half(tiles *g, ptx_val codes[LANE_COLUMNS][CODE_WORDS], uint32_t half, const parts *scale,
-                        ptx_val w[X_RING_TILES][2][4])
+static void decode_half(tiles *g, ptx_val codes[LANE_COLUMNS][NF4_LANE_WORDS], uint32_t half,
+                        const parts *scale, ptx_val w[X_RING_TILES][2][4])
 {
     ptx_fn *f = g->f;
-    const ptx_type type = g->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
     for (uint32_t i = 0; i < LANE_COLUMNS; i++) {
         for (uint32_t byte = 0; byte < 4; byte++) {
             ptx_val pair[2];
             nf4_pairs_decode(&g->pairs, codes[i][half], byte, pair);
             if (scale) {
-                ptx_val values = ptx_as(f, type, pair[0]);
-                ptx_val low = ptx_fma(f, values, scale[i].low, ptx_number(type, -0.0));
+                ptx_val values = ptx_as(f, pair_type(g), pair[0]);
+                ptx_val low = ptx_fma(f, values, scale[i].low, ptx_number(pair_type(g), -0.0));
                 pair[0] = ptx_fma(f, values, scale[i].high, low);
             }
             w[i / 2][byte / 2][fragment_a(i % 2, byte % 2)] = ptx_as(f, PTX_B32, pair[0]);
@@ -247,10 +231,10 @@ static void decode_half(tiles *g, ptx_val codes[LANE_COLUMNS][CODE_WORDS], uint3
 static void multiply_scaled(tiles *g, const ptx_val scale[LANE_COLUMNS])
 {
     ptx_fn *f = g->f;
-    ptx_val codes[LANE_COLUMNS][CODE_WORDS];
+    ptx_val codes[LANE_COLUMNS][NF4_LANE_WORDS];
     parts of[LANE_COLUMNS];
     for (uint32_t i = 0; i < LANE_COLUMNS; i++)
-        for (uint32_t word = 0; word < CODE_WORDS; word++)
+        for (uint32_t word = 0; word < NF4_LANE_WORDS; word++)
             codes[i][word] = ptx_var(f, g->codes[i][word]);
     load_codes(g, ptx_add(f, g->step, 1));
     ptx_val from = stage_offset(g, 0, g->stages, x_ring_bytes(g->tile_m));
@@ -278,13 +262,6 @@ static void multiply_then_scale(tiles *g, const ptx_val scale[LANE_COLUMNS])
         for (uint32_t i = 0; i < sums_count(&partial); i++)
             ptx_fma_to(f, sums_of(&g->sums, first, 0)[i], partial.of[i], scale[i / 2 % LANE_COLUMNS]);
     }
-}
-
-static void multiply_block(tiles *g)
-{
-    ptx_val scale[LANE_COLUMNS];
-    read_scales(g, scale);
-    (g->scales_weights ? multiply_scaled : multiply_then_scale)(g, scale);
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------- */
@@ -318,7 +295,11 @@ static void multiply_blocks(tiles *g)
             }
         }
         copy_a(g, batch);
-        multiply_block(g);
+        ptx_val scale[LANE_COLUMNS];
+        ptx_val from = ptx_add(f, g->scale_read, stage_offset(g, 0, 2 * CHUNK, 4));
+        for (uint32_t i = 0; i < LANE_COLUMNS; i++)
+            scale[i] = ptx_load(f, shared_at(f, PTX_F32, from, 8 * i * SCALE_ROW_BYTES));
+        (g->scales_weights ? multiply_scaled : multiply_then_scale)(g, scale);
     }
     copy_wait(f, 0);
 }
@@ -346,7 +327,7 @@ static void store_sums(tiles *g)
             ptx_val at = ptx_at(f, to, ptx_mul_wide(f, row, g->args.c_stride));
             for (uint32_t i = 0; i < ROWS_AT_ONCE; i++) {
                 ptx_val sum = ptx_load(f, shared_sums_at(f, &sums, from, i, 0));
-                ptx_val narrow = ptx_cvt(f, g->type, sum);
+                ptx_val narrow = ptx_cvt(f, g->args.type, sum);
                 PTX_WHEN (f, ptx_gt(f, here, i)) {
                     ptx_store(f, at, narrow);
                 }
@@ -358,97 +339,74 @@ static void store_sums(tiles *g)
 
 /* ---- the kernel --------------------------------------------------------------------------------------------------- */
 
-static void init_threads(tiles *g)
-{
-    ptx_fn *f = g->f;
-    g->tid = ptx_tid_x(f);
-    g->lane_id = ptx_laneid(f);
-    g->warp = ptx_warpid_x(f);
-    g->lane = fragment_find_lane(f, g->lane_id);
-    g->blocks = ptx_shr(f, g->args.k, 6);
-}
-
 static void layout_shared(tiles *g)
 {
     ptx_fn *f = g->f;
-    g->shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
-    g->a_at = ptx_add(f, g->shared, nf4_pairs_layout(&g->pairs, g->shared));
+    ptx_val shared = ptx_address(f, ptx_shared_dynamic(f, PTX_F32));
+    g->a_at = ptx_add(f, shared, nf4_pairs_layout(&g->pairs, shared));
     g->scales_at = ptx_add(f, g->a_at, g->stages * x_ring_bytes(g->tile_m));
     nf4_pairs_find(&g->pairs, g->lane_id);
     if (g->args.is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, g->shared, shared_bytes(g, false)), g->tid);
+        nf4_nested_fill(&g->args.nested, ptx_add(f, shared, shared_bytes(g, false)), g->tid);
 }
 
-static void init_ring(tiles *g)
-{
-    ptx_fn *f = g->f;
-    g->a = (x_ring){
-        .f = f, .type = g->type, .rows = g->tile_m, .threads = THREADS, .is_wide = true, .is_woven = true};
-    x_ring_init(&g->a, g->a_at, g->args.in, g->tile.first_row, g->args.m, g->args.k, g->args.a_stride, g->tid,
-                g->lane_id);
-}
-
-/* The sums of the tile over its part of K; `is_first` holds, if given, where the table is not there yet. */
-static void multiply_tile(tiles *g, const ptx_val *is_first)
+/* The sums of the tile over its part of K. */
+static void multiply_tile(tiles *g)
 {
     ptx_fn *f = g->f;
     g->step = g->tile.first_block;
     g->end = ptx_add(f, g->step, g->tile.block_count);
-    init_ring(g);
+    g->a = (x_ring){.f = f,
+                    .type = g->args.type,
+                    .rows = g->tile_m,
+                    .threads = THREADS,
+                    .is_wide = true,
+                    .is_woven = true};
+    x_ring_init(&g->a, g->a_at, g->args.in, g->tile.first_row, g->args.m, g->args.k, g->args.a_stride, g->tid,
+                g->lane_id);
     init_codes(g);
     init_scales(g);
     load_codes(g, g->step);
     copy_scales(g, 0);
     for (uint32_t ahead = 0; ahead < g->stages / 2; ahead++)
         copy_a(g, ahead);
-    if (is_first) {
-        PTX_IF (f, *is_first) {
-            nf4_pairs_fill(&g->pairs, g->tid);
-        }
-    } else {
-        nf4_pairs_fill(&g->pairs, g->tid);
-    }
+    nf4_fill_table(&g->pairs, &g->tile, g->tid);
     g->sums = (warp_sums){.row_tiles = g->tile_m / SUMS_ROWS, .column_tiles = X_RING_TILES};
     sums_clear(f, &g->sums);
     multiply_blocks(g);
 }
 
-static void make_stretch(tiles *g)
+static void make_tile_of_stretch(void *kernel, const nf4_tile *tile)
 {
-    ptx_fn *f = g->f;
-    const nf4_stretch stretch = nf4_find_stretch(f, &g->args, g->tile_m, COLUMNS);
-    ptx_val at = ptx_var(f, stretch.of.first);
-    PTX_IF (f, ptx_lt(f, at, stretch.of.end)) {
-        PTX_LOOP (f) {
-            g->tile = nf4_stretch_tile(f, &stretch, at);
-            ptx_val is_first = ptx_eq(f, at, stretch.of.first);
-            multiply_tile(g, &is_first);
-            PTX_IF (f, nf4_add_stretch(f, &g->args, g->tid, &stretch.of, g->tile.number, g->sums.of,
-                                       sums_count(&g->sums))) {
-                store_sums(g);
-            }
-            ptx_barrier(f); /* all have read the sums */
-            ptx_add_to(f, at, g->tile.block_count);
-            ptx_repeat_if(f, ptx_lt(f, at, stretch.of.end));
-        }
+    tiles *g = kernel;
+    warp_sums *sums = &g->sums;
+    g->tile = *tile;
+    g->tile.is_first = nf4_is_first(g->f, tile);
+    multiply_tile(g);
+    PTX_IF (g->f, nf4_add_parts(g->f, &g->args, tile, g->tid, THREADS, sums->of, sums_count(sums))) {
+        store_sums(g);
     }
 }
 
 void nf4_gemm_emit_tiles(ptx_fn *f, const kiln_variant *v)
 {
     tiles of = geometry(f, v), *g = &of;
-    g->args = nf4_declare_args(f, v, kiln_is(v, "scale_type", "nested"), kiln_is(v, "rows", "strided"));
-    init_threads(g);
+    g->args = nf4_gemm_declare_args(f, v);
+    g->tid = ptx_tid_x(f);
+    g->lane_id = ptx_laneid(f);
+    g->warp = ptx_warpid_x(f);
+    g->lane = fragment_find_lane(f, g->lane_id);
+    g->blocks = nf4_blocks(f, &g->args);
     layout_shared(g);
     if (g->has_stretch) {
-        make_stretch(g);
+        nf4_make_stretch(f, &g->args, g->tile_m, COLUMNS, make_tile_of_stretch, g);
         return;
     }
     g->tile = (nf4_tile){.first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m),
                          .first_block = ptx_u32(0),
                          .block_count = g->blocks};
     g->tile.first_column = ptx_mul(f, ptx_ctaid_x(f), COLUMNS);
-    multiply_tile(g, NULL);
+    multiply_tile(g);
     store_sums(g);
 }
 
@@ -457,7 +415,7 @@ void nf4_gemm_shape_tiles(kiln_shape *s, const kiln_variant *v)
     const tiles g = geometry(NULL, v);
     const bool is_tiles = kiln_is(v, "strategy", "tiles");
     const uint32_t split_k = kiln_int(v, "split_k");
-    kiln_require(s, !is_tiles || g.type != PTX_F32, "a strategy", "strategy tiles needs a f16 or bf16");
+    kiln_require(s, !is_tiles || g.pairs.type != PTX_F32, "a strategy", "strategy tiles needs a f16 or bf16");
     kiln_require(s,
                  !is_tiles || (g.tile_m >= 64 && kiln_int(v, "tile_n") == COLUMNS &&
                                kiln_int(v, "k_warps") == 1 && kiln_is(v, "table", "compact")),
@@ -470,6 +428,6 @@ void nf4_gemm_shape_tiles(kiln_shape *s, const kiln_variant *v)
     s->block[0] = THREADS;
     s->shared_bytes = shared_bytes(&g, kiln_is(v, "scale_type", "nested"));
     s->min_sm = 80;
-    s->trip = BLOCK_K;
+    s->trip = NF4_BLOCK_K;
     s->blocks_per_multiprocessor = lanes_blocks(THREADS, 255);
 }

@@ -35,8 +35,8 @@ enum {
     CHUNK = 16, /* columns whose rows of A are loaded at once */
     MOST_BATCH = 8,
     MOST_ROWS = 8,
-    MOST_LANE_K = 32,
-    MOST_ELEMENTS = 4 /* of a row of the tile, per thread */
+    MOST_SUMS = 128,
+    MOST_TOTALS = 32 /* elements of the tile, per thread */
 };
 
 /* ---- a variant while it is emitted ----------------------------------------------------------------------------- */
@@ -45,13 +45,14 @@ typedef struct product {
     ptx_fn *f;
     ptx_type type, wide; /* of A and C; of arithmetic */
     uint32_t wide_bytes, rows, k_warps, threads;
-    uint32_t loads;         /* of A, of a lane */
-    uint32_t sum_registers; /* of a lane */
-    uint32_t unit_elements; /* of 16 bytes */
-    uint32_t partial_bytes; /* of a row of sums of the lanes of a column */
-    uint32_t lane_k, column_lanes, columns,
-        batch;            /* per lane; lanes per column; columns of a warp at once; loads in flight */
-    uint32_t unit_stride; /* of partial sums in shared memory: see store_row */
+    uint32_t loads;                 /* of A, of a lane */
+    uint32_t unit_elements;         /* of 16 bytes */
+    uint32_t partial_bytes;         /* of a row of sums of the lanes of a column */
+    uint32_t unit_stride;           /* in these, of a lane's units: see store_row */
+    uint32_t lane_k, sum_count;     /* of a lane: its k, and its sums, row by row */
+    uint32_t column_lanes, columns; /* lanes per column; columns of a warp at once */
+    uint32_t batch;                 /* loads of codes in flight */
+    uint32_t row_elements;          /* of C, of a thread */
 
     nf4_pairs pairs;
     nf4_args args;
@@ -60,8 +61,7 @@ typedef struct product {
     ptx_val codes_at, scales_at;           /* addresses for column 0 */
     ptx_val a_at[MOST_ROWS / 2], a_column; /* rows of A; which of the 16 columns this lane loads */
     ptx_val column_bytes, scale_bytes, last_column;
-    ptx_val sum[MOST_ROWS][MOST_LANE_K];
-    ptx_val total[MOST_ROWS * MOST_ELEMENTS];
+    ptx_val sum[MOST_SUMS], total[MOST_TOTALS];
 } product;
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static codes load_codes(product *g, ptx_val chunk, uint32_t round)
     ptx_val column = ptx_min(f, mine, g->last_column);
     ptx_val at = ptx_mad_wide(f, column, g->column_bytes, g->codes_at);
     int words = (int)(g->lane_k / 8);
-    ptx_load_vec(f, words, c.words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
+    ptx_load_vec(f, words, c.words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), NF4_CODE_HINTS);
     ptx_val scale_at = ptx_mad_wide(f, column, g->scale_bytes, g->scales_at);
     c.scale = ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, scale_at), PTX_NC);
     return c;
@@ -152,7 +152,7 @@ static void multiply_chunk(product *g, ptx_val chunk)
                 nf4_pairs_decode(&g->pairs, c[i].words[byte / 4], byte % 4, weights);
                 for (uint32_t row = 0; row < g->rows; row++)
                     for (uint32_t e = 0; e < 2; e++)
-                        ptx_fma_to(f, g->sum[row][2 * byte + e], x[row], weights[e]);
+                        ptx_fma_to(f, g->sum[row * g->lane_k + 2 * byte + e], x[row], weights[e]);
             }
         }
     }
@@ -161,9 +161,8 @@ static void multiply_chunk(product *g, ptx_val chunk)
 static void multiply_columns(product *g)
 {
     ptx_fn *f = g->f;
-    for (uint32_t row = 0; row < g->rows; row++)
-        for (uint32_t i = 0; i < g->lane_k; i++)
-            g->sum[row][i] = ptx_var(f, ptx_number(g->wide, 0));
+    for (uint32_t i = 0; i < g->sum_count; i++)
+        g->sum[i] = ptx_var(f, ptx_number(g->wide, 0));
     ptx_val number = g->args.split_k == 1 ? g->warp : ptx_mad(f, ptx_ctaid_z(f), g->k_warps, g->warp);
     ptx_val start = ptx_mul(f, number, CHUNK);
     PTX_FOR (f, chunk, start, g->args.n, g->args.split_k * g->k_warps * CHUNK) {
@@ -185,7 +184,7 @@ static void store_row(product *g, uint32_t row)
     ptx_val to = ptx_mad(f, g->member, UNIT_BYTES, start);
     for (uint32_t i = 0; i < g->lane_k; i += at_once)
         ptx_store_vec(f, (int)at_once, shared_at(f, g->wide, to, i / at_once * g->unit_stride * UNIT_BYTES),
-                      &g->sum[row][i], PTX_PLAIN);
+                      &g->sum[row * g->lane_k + i], PTX_PLAIN);
 }
 
 /* Elements tid, tid + threads, ... of the row. */
@@ -200,7 +199,7 @@ static void add_partials(product *g, ptx_val totals[])
     ptx_val start = ptx_mad(f, position, UNIT_BYTES, g->shared);
     ptx_val in_unit = ptx_and(f, mine, g->unit_elements - 1);
     ptx_val from = ptx_mad(f, in_unit, g->wide_bytes, start);
-    for (uint32_t i = 0; i < TILE_K / g->threads; i++) {
+    for (uint32_t i = 0; i < g->row_elements; i++) {
         uint32_t offset = i * (g->threads / g->lane_k) * UNIT_BYTES;
         ptx_val first = shared_at(f, g->wide, from, offset);
         totals[i] = ptx_var(f, shared_sum(f, first, partials, g->partial_bytes));
@@ -210,17 +209,16 @@ static void add_partials(product *g, ptx_val totals[])
 static void store_tile(product *g)
 {
     ptx_fn *f = g->f;
-    uint32_t elements = TILE_K / g->threads;
     ptx_val k = ptx_add(f, g->first_k, g->tid);
     for (uint32_t row = 0; row < g->rows; row++) {
         ptx_val at_row = ptx_add(f, g->first_row, row);
         ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, at_row, g->args.k));
         ptx_val at = ptx_at(f, line, k);
-        for (uint32_t i = 0; i < elements; i++) {
+        for (uint32_t i = 0; i < g->row_elements; i++) {
             ptx_val mine = ptx_add(f, k, i * g->threads);
             ptx_val has_column = ptx_lt(f, mine, g->args.k), has_row = ptx_lt(f, at_row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_column, has_row)) {
-                ptx_val x = g->total[row * elements + i], to = ptx_at_const(f, at, i * g->threads);
+                ptx_val x = g->total[row * g->row_elements + i], to = ptx_at_const(f, at, i * g->threads);
                 narrow_value(f, g->type, g->wide, &x, &to);
                 ptx_store(f, to, x);
             }
@@ -235,18 +233,23 @@ static void add_all(product *g)
         ptx_barrier(f);
         store_row(g, row);
         ptx_barrier(f);
-        add_partials(g, &g->total[row * (TILE_K / g->threads)]);
+        add_partials(g, &g->total[row * g->row_elements]);
     }
     if (g->args.split_k == 1) {
         store_tile(g);
         return;
     }
-    PTX_IF (f, nf4_add_parts(f, &g->args, g->tid, g->threads, g->total, g->rows * (TILE_K / g->threads))) {
+    PTX_IF (f, nf4_add_parts(f, &g->args, NULL, g->tid, g->threads, g->total, g->rows * g->row_elements)) {
         store_tile(g);
     }
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
+
+static uint32_t sum_words(const product *g)
+{
+    return g->sum_count * g->wide_bytes / 4;
+}
 
 static product geometry(ptx_fn *f, const kiln_variant *v)
 {
@@ -256,12 +259,13 @@ static product geometry(ptx_fn *f, const kiln_variant *v)
     g.wide_bytes = g.wide == PTX_F64 ? 8 : 4;
     g.unit_elements = UNIT_BYTES / g.wide_bytes;
     g.threads = g.k_warps * WARP_LANES;
+    g.row_elements = TILE_K / g.threads;
     g.loads = g.rows == 1 ? 1 : g.rows / 2;
     g.lane_k = g.rows * g.wide_bytes <= 16 ? 32 : 16;
     g.column_lanes = TILE_K / g.lane_k;
     g.columns = WARP_LANES / g.column_lanes;
-    g.sum_registers = g.rows * g.lane_k * g.wide_bytes / 4;
-    g.batch = g.sum_registers <= 32 ? 8 : g.sum_registers <= 64 ? 2 : 4;
+    g.sum_count = g.rows * g.lane_k;
+    g.batch = sum_words(&g) <= 32 ? 8 : sum_words(&g) <= 64 ? 2 : 4;
     uint32_t lanes_read = 128 / (g.lane_k * g.wide_bytes); /* in a wavefront of 128 bytes */
     g.unit_stride = g.column_lanes + (lanes_read ? lanes_read : 1);
     g.partial_bytes = g.lane_k / g.unit_elements * g.unit_stride * UNIT_BYTES;
@@ -291,7 +295,7 @@ static void shape_simt(kiln_shape *s, const kiln_variant *v)
     s->shared_bytes = table > sums ? table : sums;
     /* As many as leave enough registers for a thread's sums; ptxas would take more for loads of the table. */
     s->blocks_per_multiprocessor =
-        lanes_blocks(g.threads, g.sum_registers > 64 || g.wide == PTX_F64 ? 255 : 128);
+        lanes_blocks(g.threads, sum_words(&g) > 64 || g.wide == PTX_F64 ? 255 : 128);
     s->trip = CHUNK;
     s->loop_warps = g.k_warps;
 }
@@ -358,10 +362,7 @@ static const kiln_arg args[] = {
 static const kiln_workspace workspace = {"workspace", "tile_counters", "workspace_size", WORKSPACE, NULL};
 
 static const kiln_rule rules[] = {
-    {"k % 64 == 0", "k must be a multiple of 64"},
-    {"m <= 65535", "m must be at most 65535"},
-    {"n <= 2147483648", "n must be at most 2^31"},
-    {"k <= 2147483648", "k must be at most 2^31"},
+    NF4_SIZE_RULES,
     {"vector == 1 || n % 8 == 0", "n must be a multiple of 8"},
     {"split_k == 1 || workspace_size >= " WORKSPACE, "workspace_size must be at least " WORKSPACE},
     {"normal_scales <= 1", "normal_scales must be 0 or 1"},
@@ -375,13 +376,13 @@ static const kiln_rule rules[] = {
 
 static void shape(kiln_shape *s, const kiln_variant *v)
 {
-    enum { MOST_LANE_SUMS = 4096 /* words, by k_warps and lanes */ };
+    enum { MOST_SUM_WORDS = 1024 /* of a lane, times k_warps */ };
     const bool is_mma = kiln_is(v, "strategy", "mma"), is_f32 = kiln_is(v, "a", "f32"),
                is_f16 = kiln_is(v, "a", "f16");
     const bool is_aligned = kiln_is(v, "table", "aligned"), is_any = kiln_is(v, "scales", "any");
     const bool has_f32_sums = kiln_is(v, "acc", "f32");
     const uint32_t tile_m = kiln_int(v, "tile_m"), k_warps = kiln_int(v, "k_warps");
-    const uint32_t wide_bytes = has_f32_sums ? 4 : 8, lane_k = tile_m * wide_bytes <= 16 ? 32 : 16;
+    const product simt = geometry(NULL, v);
     (is_mma ? nf4_gemm_transposed_shape_mma : shape_simt)(s, v);
     s->min_sm = is_aligned || (is_mma && is_any) ? 80 : 75;
     /* clang-format off */
@@ -399,7 +400,7 @@ static void shape(kiln_shape *s, const kiln_variant *v)
     kiln_require_shared_bytes(s, is_aligned ? s->shared_bytes : 0, SHARED_SM_86, "acc strategy tile_m k_warps table",
                               "tile_m and k_warps with table aligned");
     kiln_require(s, has_f32_sums || tile_m <= 4, "acc tile_m", "acc f64 needs tile_m of at most 4: registers");
-    kiln_require(s, is_mma || (k_warps * tile_m * lane_k * wide_bytes <= MOST_LANE_SUMS && (tile_m == 1 || k_warps <= 8)),
+    kiln_require(s, is_mma || (k_warps * sum_words(&simt) <= MOST_SUM_WORDS && (tile_m == 1 || k_warps <= 8)),
                  "acc strategy tile_m k_warps", "tile_m and k_warps must fit the registers of a multiprocessor");
     /* clang-format on */
 }

@@ -23,6 +23,7 @@
  * SUMS. A tensor core truncates what it adds, by the exponent of the largest, so that after many columns it would lose
  * small products. Every 1024 columns the sums are added to a total in f32, and restart at 0.
  */
+#include "device/fragment.h"
 #include "device/lanes.h"
 #include "device/narrow.h"
 #include "device/nf4_pairs.h"
@@ -42,38 +43,60 @@ enum {
     COLUMN_BYTES = TILE_K / 2,
     CODES_BYTES = CHUNK * COLUMN_BYTES,
     CODES_LOADS = CODES_BYTES / 16 / THREADS,
+    SCALE_THREADS = THREADS / 2,
     SCALES_STRIDE = 8 * CHUNK / 2 + 16, /* bytes from one warp's to the next's, without bank conflicts */
     SCALES_BYTES = WARPS * SCALES_STRIDE,
     ROW_BYTES = 2 * CHUNK + 32, /* of A; likewise */
     LANE_K = 8,
     FRAGMENTS = LANE_K / 2,
-    MOST_GROUPS = 8 /* of 8 rows */
+    MOST_GROUPS = 8, /* of 8 rows */
+    MOST_SUMS = FRAGMENTS * MOST_GROUPS * 4
 };
+
+/* Codes, scales or A on their way through shared memory; addresses there are those in the first buffer. */
+typedef struct stream {
+    ptx_val column;   /* of this thread's, its first of a stage */
+    ptx_val to, from; /* where this thread stores, and where this lane reads */
+    ptx_val now;      /* where it reads in the buffer in use */
+} stream;
 
 typedef struct transposed_mma {
     ptx_fn *f;
-    ptx_type type, pair;                   /* f16, f16x2, or bf16 */
-    uint32_t groups, vector, loads;        /* loads of A, of a thread */
-    uint32_t total_words, columns_of_sums; /* that one set of sums takes, over all parts: a power of two */
-    bool scales_rows;                      /* scales multiply A: where the type of products has f32's range */
-    bool is_high_first, is_tf32;           /* products in tf32 of A in f16 */
+    ptx_type pair;   /* f16x2, or bf16x2 */
+    uint32_t groups; /* of 8 rows */
+    uint32_t row_loads, row_words,
+        row_threads;             /* of A: loads of a thread, words of a load, threads that have one */
+    uint32_t sum_count;          /* sums of a thread */
+    uint32_t columns_of_sums;    /* that one set of sums takes, over all parts: a power of two */
+    bool scales_rows;            /* scales multiply A: where the type of products has f32's range */
+    bool is_high_first, is_tf32; /* products in tf32 of A in f16 */
 
     nf4_pairs pairs;
     nf4_args args;
-    ptx_val tid, lane, warp, quad, member; /* group of 8 rows; lane of the four */
+    ptx_val tid, lane_id, warp;
+    fragment_lane lane;
     ptx_val first_k, first_row, minus_zero;
-    ptx_val codes_at, scales_at, a_at[MOST_GROUPS], a_column; /* where loads start, for column 0 */
-    ptx_val code_column, scale_column;
-    ptx_val codes_to, scales_to, a_to, codes_from, scales_from, a_from; /* in the first buffer */
-    ptx_val buffer;                                                     /* bytes to the buffer in use */
-    ptx_val codes[CODES_LOADS][4], scales[2], a[MOST_GROUPS];           /* being loaded */
-    ptx_val sum[FRAGMENTS][MOST_GROUPS][4], total; /* total of earlier sums, in local memory */
+    stream codes, scales, rows;
+    ptx_val codes_at, scales_at, row_at[MOST_GROUPS]; /* where this thread loads from column 0 */
+    ptx_val buffer;                                   /* bytes to the one in use */
+    ptx_val loaded_codes[CODES_LOADS][4], loaded_scales[2], loaded_rows[MOST_GROUPS];
+    ptx_val sum[MOST_SUMS], total; /* of a product four; total of earlier sums, in local memory */
 } transposed_mma;
+
+static ptx_val *sum_of(transposed_mma *g, uint32_t fragment, uint32_t group)
+{
+    return &g->sum[4 * (fragment * g->groups + group)];
+}
+
+static uint32_t stage_bytes(const transposed_mma *g)
+{
+    return CODES_BYTES + SCALES_BYTES + 8 * g->groups * ROW_BYTES;
+}
 
 /* ---- what lies where ------------------------------------------------------------------------------------------- */
 
 /* Codes beyond the end of K repeat those before it. */
-static void init_codes(transposed_mma *g)
+static void init_codes(transposed_mma *g, ptx_val stage)
 {
     ptx_fn *f = g->f;
     ptx_val unit = ptx_and(f, g->tid, COLUMN_BYTES / 16 - 1);
@@ -81,56 +104,56 @@ static void init_codes(transposed_mma *g)
     ptx_val most = ptx_sub(f, g->args.k, 32);
     ptx_val codes = ptx_at(f, g->args.packed, ptx_shr(f, ptx_min(f, k, most), 1));
     g->codes_at = ptx_address(f, codes);
-    g->code_column = ptx_shr(f, g->tid, 4);
+    g->codes.column = ptx_shr(f, g->tid, 4);
 
-    ptx_val swizzle = ptx_and(f, ptx_shr(f, g->code_column, 2), 3);
+    ptx_val swizzle = ptx_and(f, ptx_shr(f, g->codes.column, 2), 3);
     ptx_val group = ptx_xor(f, ptx_shr(f, unit, 1), swizzle);
     ptx_val half = ptx_and(f, unit, 1);
     ptx_val in_column = ptx_mad(f, half, 16, ptx_mul(f, group, 32));
-    ptx_val to = ptx_mad(f, g->code_column, COLUMN_BYTES, in_column);
-    g->codes_to = ptx_add(f, to, g->codes_to);
+    ptx_val to = ptx_mad(f, g->codes.column, COLUMN_BYTES, in_column);
+    g->codes.to = ptx_add(f, to, stage);
 
-    ptx_val mine = ptx_mul(f, ptx_xor(f, g->warp, g->member), 32);
-    ptx_val row = ptx_mad(f, g->quad, 4, mine);
-    ptx_val from = ptx_mad(f, g->member, 4 * COLUMN_BYTES, row);
-    g->codes_from = ptx_add(f, from, g->codes_from);
+    ptx_val mine = ptx_mul(f, ptx_xor(f, g->warp, g->lane.t), 32);
+    ptx_val row = ptx_mad(f, g->lane.g, 4, mine);
+    ptx_val from = ptx_mad(f, g->lane.t, 4 * COLUMN_BYTES, row);
+    g->codes.from = ptx_add(f, from, stage);
 }
 
 /* Half of the threads load scales: each those of two columns of one quantised block. */
-static void init_scales(transposed_mma *g)
+static void init_scales(transposed_mma *g, ptx_val stage)
 {
     ptx_fn *f = g->f;
     ptx_val block = ptx_and(f, g->tid, WARPS - 1);
-    ptx_val first = ptx_shr(f, g->first_k, 6);
-    ptx_val blocks = ptx_shr(f, g->args.k, 6);
+    ptx_val first = ptx_shr(f, g->first_k, NF4_BLOCK_K_LOG2);
+    ptx_val blocks = nf4_blocks(f, &g->args);
     ptx_val mine = ptx_add(f, first, block), last = ptx_sub(f, blocks, 1);
     g->scales_at = ptx_address(f, ptx_at(f, g->args.scale, ptx_min(f, mine, last)));
     ptx_val pair = ptx_shr(f, g->tid, 3);
-    g->scale_column = ptx_shl(f, pair, 1);
+    g->scales.column = ptx_shl(f, pair, 1);
     ptx_val to = ptx_mad(f, block, SCALES_STRIDE, ptx_mul(f, pair, 8));
-    g->scales_to = ptx_add(f, to, g->scales_to);
-    ptx_val from = ptx_mad(f, g->warp, SCALES_STRIDE, ptx_mul(f, g->member, 16));
-    g->scales_from = ptx_add(f, from, g->scales_from);
+    g->scales.to = ptx_add(f, to, stage);
+    ptx_val from = ptx_mad(f, g->warp, SCALES_STRIDE, ptx_mul(f, g->lane.t, 16));
+    g->scales.from = ptx_add(f, from, stage);
 }
 
-/* A thread loads an element of each eighth row, or eight of one row. Rows beyond the last repeat it. */
-static void init_rows(transposed_mma *g)
+/* A thread loads an element of each eighth row, or eight elements of one row. Rows beyond the last repeat it. */
+static void init_rows(transposed_mma *g, ptx_val stage)
 {
     ptx_fn *f = g->f;
-    bool is_vector = g->vector == 8;
+    const bool is_vector = g->row_words == 4;
     ptx_val row = is_vector ? ptx_shr(f, g->tid, 2) : g->warp;
-    ptx_val unit = ptx_and(f, g->lane, CHUNK / g->vector - 1);
-    g->a_column = is_vector ? ptx_mul(f, unit, 8) : unit;
+    ptx_val unit = ptx_and(f, g->lane_id, CHUNK / (is_vector ? 8 : 1) - 1);
+    g->rows.column = is_vector ? ptx_mul(f, unit, 8) : unit;
     ptx_val first = ptx_add(f, row, g->first_row), last = ptx_sub(f, g->args.m, 1);
-    for (uint32_t i = 0; i < (is_vector ? 1 : g->groups); i++) {
+    for (uint32_t i = 0; i < g->row_loads; i++) {
         ptx_val mine = ptx_min(f, ptx_add(f, first, 8 * i), last);
         ptx_val line = ptx_at(f, g->args.in, ptx_mul_wide(f, mine, g->args.n));
-        g->a_at[i] = ptx_at(f, line, g->a_column);
+        g->row_at[i] = ptx_at(f, line, g->rows.column);
     }
-    ptx_val to = ptx_mad(f, row, ROW_BYTES, ptx_mul(f, g->a_column, 2));
-    g->a_to = ptx_add(f, to, g->a_to);
-    ptx_val from = ptx_mad(f, g->quad, ROW_BYTES, ptx_mul(f, g->member, 8));
-    g->a_from = ptx_add(f, from, g->a_from);
+    ptx_val to = ptx_mad(f, row, ROW_BYTES, ptx_mul(f, g->rows.column, 2));
+    g->rows.to = ptx_add(f, to, stage);
+    ptx_val from = ptx_mad(f, g->lane.g, ROW_BYTES, ptx_mul(f, g->lane.t, 8));
+    g->rows.from = ptx_add(f, from, stage);
 }
 
 /* ---- 32 columns into registers --------------------------------------------------------------------------------- */
@@ -140,14 +163,11 @@ static void load_codes(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
     ptx_val column_bytes = ptx_shr(f, g->args.k, 1);
-    ptx_val first = ptx_add(f, chunk, g->code_column), last = ptx_sub(f, g->args.n, 1);
+    ptx_val first = ptx_add(f, chunk, g->codes.column), last = ptx_sub(f, g->args.n, 1);
     for (uint32_t i = 0; i < CODES_LOADS; i++) {
-        ptx_val words[4];
         ptx_val column = ptx_min(f, ptx_add(f, first, i * CHUNK / CODES_LOADS), last);
         ptx_val at = ptx_mad_wide(f, column, column_bytes, g->codes_at);
-        ptx_load_vec(f, 4, words, ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), PTX_NC | PTX_NO_ALLOCATE);
-        for (uint32_t e = 0; e < 4; e++)
-            ptx_set(f, g->codes[i][e], words[e]);
+        nf4_load_words(f, 4, g->loaded_codes[i], ptx_pointer(f, PTX_GLOBAL, PTX_U32, at), NF4_CODE_HINTS);
     }
 }
 
@@ -155,15 +175,16 @@ static void load_codes(transposed_mma *g, ptx_val chunk)
 static void load_scales(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    ptx_val first = ptx_add(f, chunk, g->scale_column);
+    ptx_val first = ptx_add(f, chunk, g->scales.column);
     ptx_val scale_bytes = ptx_shr(f, g->args.k, 4);
     for (uint32_t i = 0; i < 2; i++) {
         ptx_val column = ptx_add(f, first, i);
         ptx_val at = ptx_mad_wide(f, column, scale_bytes, g->scales_at);
         ptx_val in_bounds = ptx_lt(f, column, g->args.n);
-        ptx_set(f, g->scales[i], 0);
+        ptx_set(f, g->loaded_scales[i], 0);
         PTX_WHEN (f, in_bounds) {
-            ptx_set(f, g->scales[i], ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, at), PTX_NC));
+            ptx_set(f, g->loaded_scales[i],
+                    ptx_load_hint(f, ptx_pointer(f, PTX_GLOBAL, PTX_F32, at), PTX_NC));
         }
     }
 }
@@ -171,30 +192,24 @@ static void load_scales(transposed_mma *g, ptx_val chunk)
 static void load_rows(transposed_mma *g, ptx_val chunk)
 {
     ptx_fn *f = g->f;
-    ptx_val in_bounds = ptx_lt(f, ptx_add(f, chunk, g->a_column), g->args.n);
-    for (uint32_t i = 0; i < g->loads; i++)
-        ptx_set(f, g->a[i], 0);
-    if (g->vector == 8) {
-        ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[0], chunk), PTX_U32), words[4];
+    ptx_val in_bounds = ptx_lt(f, ptx_add(f, chunk, g->rows.column), g->args.n);
+    for (uint32_t i = 0; i < g->row_loads * g->row_words; i++)
+        ptx_set(f, g->loaded_rows[i], 0);
+    for (uint32_t i = 0; i < g->row_loads; i++) {
+        ptx_val at = ptx_at(f, g->row_at[i], chunk);
         PTX_WHEN (f, in_bounds) {
-            ptx_load_vec(f, 4, words, at, PTX_NC);
-            for (uint32_t e = 0; e < 4; e++)
-                ptx_set(f, g->a[e], words[e]);
-        }
-        return;
-    }
-    for (uint32_t i = 0; i < g->groups; i++) {
-        ptx_val at = ptx_cast_ptr(f, ptx_at(f, g->a_at[i], chunk), PTX_U16);
-        PTX_WHEN (f, in_bounds) {
-            ptx_set(f, g->a[i], ptx_load_as(f, PTX_U32, at, PTX_NC));
+            if (g->row_words == 1)
+                ptx_set(f, g->loaded_rows[i], ptx_load_as(f, PTX_U32, ptx_cast_ptr(f, at, PTX_U16), PTX_NC));
+            else
+                nf4_load_words(f, 4, g->loaded_rows, ptx_cast_ptr(f, at, PTX_U32), PTX_NC);
         }
     }
 }
 
-/* With vector 8 only as many threads as it takes have a part of A. */
-static void on_threads_of_rows(transposed_mma *g, void (*what)(transposed_mma *g, ptx_val of), ptx_val of)
+/* The first `threads` threads. */
+static void on_threads(transposed_mma *g, uint32_t threads, void (*what)(transposed_mma *g, ptx_val of),
+                       ptx_val of)
 {
-    const uint32_t threads = g->vector == 8 ? g->groups * 32 : THREADS;
     if (threads == THREADS) {
         what(g, of);
         return;
@@ -204,57 +219,51 @@ static void on_threads_of_rows(transposed_mma *g, void (*what)(transposed_mma *g
     }
 }
 
-/* Half of the threads load scales. */
 static void load_columns(transposed_mma *g, ptx_val chunk)
 {
     load_codes(g, chunk);
-    PTX_IF (g->f, ptx_lt(g->f, g->tid, THREADS / 2)) {
-        load_scales(g, chunk);
-    }
-    on_threads_of_rows(g, load_rows, chunk);
+    on_threads(g, SCALE_THREADS, load_scales, chunk);
+    on_threads(g, g->row_threads, load_rows, chunk);
 }
 
 /* ---- and into shared memory ------------------------------------------------------------------------------------ */
 
-static void store_scales(transposed_mma *g)
+static void store_scales(transposed_mma *g, ptx_val buffer)
 {
     ptx_fn *f = g->f;
     ptx_val halves[2], high[2], low[2];
-    ptx_val to = ptx_add(f, g->scales_to, g->buffer);
+    ptx_val to = ptx_add(f, g->scales.to, buffer);
     if (g->is_tf32) {
-        ptx_store_vec(f, 2, shared_at(f, PTX_F32, to, 0), g->scales, PTX_PLAIN);
+        ptx_store_vec(f, 2, shared_at(f, PTX_F32, to, 0), g->loaded_scales, PTX_PLAIN);
         return;
     }
-    halves[0] = narrow_pair(f, g->type, g->scales[0], g->scales[1]);
-    widen_pair(f, g->type, halves[0], high);
+    halves[0] = narrow_pair(f, g->args.type, g->loaded_scales[0], g->loaded_scales[1]);
+    widen_pair(f, g->args.type, halves[0], high);
     for (uint32_t i = 0; i < 2; i++)
-        low[i] = ptx_sub(f, g->scales[i], high[i]);
-    halves[1] = narrow_pair(f, g->type, low[0], low[1]);
+        low[i] = ptx_sub(f, g->loaded_scales[i], high[i]);
+    halves[1] = narrow_pair(f, g->args.type, low[0], low[1]);
     ptx_store_vec(f, 2, shared_at(f, PTX_U32, to, 0), halves, PTX_PLAIN);
 }
 
 static void store_rows(transposed_mma *g, ptx_val buffer)
 {
     ptx_fn *f = g->f;
-    ptx_val to = ptx_add(f, g->a_to, buffer);
-    if (g->vector == 8) {
-        ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, 0), g->a, PTX_PLAIN);
-        return;
-    }
-    for (uint32_t i = 0; i < g->groups; i++)
-        ptx_store(f, shared_at(f, PTX_U16, to, i * 8 * ROW_BYTES), g->a[i]);
+    ptx_val to = ptx_add(f, g->rows.to, buffer);
+    for (uint32_t i = 0; i < g->row_loads; i++)
+        ptx_store_vec(f, (int)g->row_words,
+                      shared_at(f, g->row_words == 1 ? PTX_U16 : PTX_U32, to, i * 8 * ROW_BYTES),
+                      &g->loaded_rows[i], PTX_PLAIN);
 }
 
 static void store_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    ptx_val to = ptx_add(f, g->codes_to, g->buffer);
+    ptx_val to = ptx_add(f, g->codes.to, g->buffer);
     for (uint32_t i = 0; i < CODES_LOADS; i++)
-        ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, i * CODES_BYTES / CODES_LOADS), g->codes[i], PTX_PLAIN);
-    PTX_IF (f, ptx_lt(f, g->tid, THREADS / 2)) {
-        store_scales(g);
-    }
-    on_threads_of_rows(g, store_rows, g->buffer);
+        ptx_store_vec(f, 4, shared_at(f, PTX_U32, to, i * CODES_BYTES / CODES_LOADS), g->loaded_codes[i],
+                      PTX_PLAIN);
+    on_threads(g, SCALE_THREADS, store_scales, g->buffer);
+    on_threads(g, g->row_threads, store_rows, g->buffer);
 }
 
 /* ---- the product ----------------------------------------------------------------------------------------------- */
@@ -274,16 +283,16 @@ static void merge_columns(const transposed_mma *g, ptx_val first, ptx_val second
 static ptx_val scaled(const transposed_mma *g, ptx_val x, const ptx_val scale[2])
 {
     ptx_fn *f = g->f;
-    ptx_val rest = g->type == PTX_F16 ? ptx_mul(f, x, scale[1]) : ptx_fma(f, x, scale[1], g->minus_zero);
+    ptx_val rest = g->args.type == PTX_F16 ? ptx_mul(f, x, scale[1]) : ptx_fma(f, x, scale[1], g->minus_zero);
     return ptx_fma(f, x, scale[0], rest);
 }
 
-static void load_fragments_of_rows(transposed_mma *g, ptx_val from, uint32_t step, ptx_val rows[][2])
+static void read_rows(transposed_mma *g, uint32_t step, ptx_val rows[][2])
 {
     ptx_fn *f = g->f;
     for (uint32_t group = 0; group < g->groups; group++) {
         ptx_val words[2];
-        ptx_load_vec(f, 2, words, shared_at(f, PTX_U32, from, group * 8 * ROW_BYTES + step * 2 * STEP),
+        ptx_load_vec(f, 2, words, shared_at(f, PTX_U32, g->rows.now, group * 8 * ROW_BYTES + step * 2 * STEP),
                      PTX_PLAIN);
         for (uint32_t i = 0; i < 2; i++)
             rows[group][i] = ptx_as(f, g->pair, words[i]);
@@ -291,25 +300,24 @@ static void load_fragments_of_rows(transposed_mma *g, ptx_val from, uint32_t ste
 }
 
 /* Reads words of columns, from `column` of the stage on. */
-static void read_codes(const transposed_mma *g, ptx_val from, uint32_t column, uint32_t count,
-                       ptx_val words[])
+static void read_codes(const transposed_mma *g, uint32_t column, uint32_t count, ptx_val words[])
 {
     for (uint32_t c = 0; c < count; c++)
-        words[c] = ptx_load(g->f, shared_at(g->f, PTX_U32, from, (column + c) * COLUMN_BYTES));
+        words[c] = ptx_load(g->f, shared_at(g->f, PTX_U32, g->codes.now, (column + c) * COLUMN_BYTES));
 }
 
-static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t step)
+static void multiply_step(transposed_mma *g, uint32_t step)
 {
     ptx_fn *f = g->f;
     ptx_val words[4], merged[2][2], halves[4], scales[2][2], rows[MOST_GROUPS][2];
-    read_codes(g, from[0], step * STEP, 4, words);
-    ptx_load_vec(f, 4, halves, shared_at(f, PTX_U32, from[1], step * STEP / 2 * 8), PTX_PLAIN);
+    read_codes(g, step * STEP, 4, words);
+    ptx_load_vec(f, 4, halves, shared_at(f, PTX_U32, g->scales.now, step * STEP / 2 * 8), PTX_PLAIN);
     for (uint32_t pair = 0; pair < 2; pair++) {
         merge_columns(g, words[2 * pair], words[2 * pair + 1], merged[pair]);
         for (uint32_t i = 0; i < 2; i++)
             scales[pair][i] = ptx_as(f, g->pair, halves[2 * pair + i]);
     }
-    load_fragments_of_rows(g, from[2], step, rows);
+    read_rows(g, step, rows);
     for (uint32_t group = 0; g->scales_rows && group < g->groups; group++)
         for (uint32_t pair = 0; pair < 2; pair++)
             rows[group][pair] = scaled(g, rows[group][pair], scales[pair]);
@@ -323,38 +331,30 @@ static void multiply_step(transposed_mma *g, const ptx_val from[3], uint32_t ste
                 weights[i] = scaled(g, weights[i], scales[i / 2]);
         }
         for (uint32_t group = 0; group < g->groups; group++) {
-            ptx_val *sum = g->sum[fragment][group];
-            tensor_multiply(f, g->type, sum, weights, rows[group], sum);
+            ptx_val *sum = sum_of(g, fragment, group);
+            tensor_multiply(f, g->args.type, sum, weights, rows[group], sum);
         }
     }
 }
 
-/* mma's B from A of two columns, half of a lane's share of a step: widened and multiplied by their scales. */
-static void scale_rows(const transposed_mma *g, ptx_val words[][2], uint32_t half, const ptx_val scales[2],
-                       ptx_val rows[][2])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t group = 0; group < g->groups; group++) {
-        ptx_val x[2];
-        widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, words[group][half]), x);
-        for (uint32_t i = 0; i < 2; i++)
-            rows[group][i] = ptx_cvt_tf32(f, ptx_mul(f, x[i], scales[i]));
-    }
-}
-
 /* Here a register of mma's A is one weight, so a byte of codes, two k of one column, is decoded as it is. The table's f16
- * values are tf32 values too. */
-static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint32_t step)
+ * values are tf32 values too. A of two columns, half of a lane's share of a step, is widened and multiplied by their scales. */
+static void multiply_step_in_tf32(transposed_mma *g, uint32_t step)
 {
     ptx_fn *f = g->f;
     ptx_val rows_of_step[MOST_GROUPS][2];
-    load_fragments_of_rows(g, from[2], step, rows_of_step);
+    read_rows(g, step, rows_of_step);
     for (uint32_t half = 0; half < 2; half++) {
         ptx_val words[2], scales[2], rows[MOST_GROUPS][2];
         const uint32_t column = step * STEP + 2 * half;
-        read_codes(g, from[0], column, 2, words);
-        ptx_load_vec(f, 2, scales, shared_at(f, PTX_F32, from[1], column * 4), PTX_PLAIN);
-        scale_rows(g, rows_of_step, half, scales, rows);
+        read_codes(g, column, 2, words);
+        ptx_load_vec(f, 2, scales, shared_at(f, PTX_F32, g->scales.now, column * 4), PTX_PLAIN);
+        for (uint32_t group = 0; group < g->groups; group++) {
+            ptx_val x[2];
+            widen_pair(f, PTX_F16, ptx_as(f, PTX_U32, rows_of_step[group][half]), x);
+            for (uint32_t i = 0; i < 2; i++)
+                rows[group][i] = ptx_cvt_tf32(f, ptx_mul(f, x[i], scales[i]));
+        }
         for (uint32_t fragment = 0; fragment < FRAGMENTS; fragment++) {
             ptx_val weights[4];
             for (uint32_t i = 0; i < 2; i++) {
@@ -365,7 +365,7 @@ static void multiply_step_in_tf32(transposed_mma *g, const ptx_val from[3], uint
                     weights[2 * i + odd] = ptx_as(f, PTX_B32, x[odd]);
             }
             for (uint32_t group = 0; group < g->groups; group++)
-                ptx_mma_to(f, PTX_MMA_M16N8K8_TF32_F32, g->sum[fragment][group], weights, rows[group]);
+                ptx_mma_to(f, PTX_MMA_M16N8K8_TF32_F32, sum_of(g, fragment, group), weights, rows[group]);
         }
     }
 }
@@ -377,20 +377,18 @@ static ptx_val total_of(const transposed_mma *g, ptx_val column)
     ptx_fn *f = g->f;
     const uint32_t columns = g->columns_of_sums;
     ptx_val parity = ptx_and(f, column, columns);
-    return ptx_at(f, g->total, ptx_div(f, parity, columns / g->total_words));
+    return ptx_at(f, g->total, ptx_div(f, parity, columns / g->sum_count));
 }
 
 /* Adds the total so far to the sums. */
 static void add_total(transposed_mma *g, ptx_val total)
 {
     ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < FRAGMENTS; i++) {
-        for (uint32_t group = 0; group < g->groups; group++) {
-            ptx_val before[4];
-            ptx_load_vec(f, 4, before, ptx_at_const(f, total, 4 * (i * g->groups + group)), PTX_PLAIN);
-            for (uint32_t e = 0; e < 4; e++)
-                ptx_add_to(f, g->sum[i][group][e], before[e]);
-        }
+    for (uint32_t i = 0; i < g->sum_count; i += 4) {
+        ptx_val before[4];
+        ptx_load_vec(f, 4, before, ptx_at_const(f, total, i), PTX_PLAIN);
+        for (uint32_t e = 0; e < 4; e++)
+            ptx_add_to(f, g->sum[i + e], before[e]);
     }
 }
 
@@ -406,13 +404,10 @@ static void fold_sums(transposed_mma *g, ptx_val chunk)
         }
         /* The sums become the total, and restart at 0. */
         ptx_val total = total_of(g, chunk);
-        for (uint32_t i = 0; i < FRAGMENTS; i++) {
-            for (uint32_t group = 0; group < g->groups; group++) {
-                ptx_store_vec(f, 4, ptx_at_const(f, total, 4 * (i * g->groups + group)), g->sum[i][group],
-                              PTX_PLAIN);
-                for (uint32_t e = 0; e < 4; e++)
-                    ptx_set(f, g->sum[i][group][e], 0);
-            }
+        for (uint32_t i = 0; i < g->sum_count; i += 4) {
+            ptx_store_vec(f, 4, ptx_at_const(f, total, i), &g->sum[i], PTX_PLAIN);
+            for (uint32_t e = 0; e < 4; e++)
+                ptx_set(f, g->sum[i + e], 0);
         }
     }
 }
@@ -423,29 +418,14 @@ static ptx_val first_chunk(const transposed_mma *g)
     return g->args.split_k == 1 ? ptx_u32(0) : ptx_mul(g->f, ptx_ctaid_z(g->f), CHUNK);
 }
 
-/* Adds the total to the last sums, where there is one. */
-static void add_last_total(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    const uint32_t columns = g->columns_of_sums, stride = CHUNK * g->args.split_k;
-    ptx_val start = first_chunk(g);
-    PTX_IF (f, ptx_lt(f, ptx_add(f, start, columns - stride), g->args.n)) {
-        ptx_rarely(f);
-        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, stride - 1), start);
-        add_total(g, total_of(g, ptx_sub(f, past_last, columns)));
-    }
-}
-
 static void multiply_columns(transposed_mma *g)
 {
     ptx_fn *f = g->f;
-    const uint32_t stride = g->args.split_k * CHUNK;
-    for (uint32_t i = 0; i < FRAGMENTS; i++)
-        for (uint32_t group = 0; group < g->groups; group++)
-            for (uint32_t e = 0; e < 4; e++)
-                g->sum[i][group][e] = ptx_var(f, ptx_f32(0));
+    const uint32_t columns = g->columns_of_sums, stride = g->args.split_k * CHUNK;
+    for (uint32_t i = 0; i < g->sum_count; i++)
+        g->sum[i] = ptx_var(f, ptx_f32(0));
     g->buffer = ptx_var(f, ptx_u32(0));
-    g->total = ptx_local(f, PTX_F32, 2 * g->total_words, 16);
+    g->total = ptx_local(f, PTX_F32, 2 * g->sum_count, 16);
     ptx_val start = first_chunk(g);
     PTX_IF (f, ptx_lt(f, start, g->args.n)) {
         load_columns(g, start);
@@ -458,16 +438,21 @@ static void multiply_columns(transposed_mma *g)
         PTX_IF (f, ptx_lt(f, next, g->args.n)) {
             load_columns(g, next);
         }
-        ptx_val from[3];
-        from[0] = ptx_add(f, g->codes_from, g->buffer);
-        from[1] = ptx_add(f, g->scales_from, g->buffer);
-        from[2] = ptx_add(f, g->a_from, g->buffer);
+        g->codes.now = ptx_add(f, g->codes.from, g->buffer);
+        g->scales.now = ptx_add(f, g->scales.from, g->buffer);
+        g->rows.now = ptx_add(f, g->rows.from, g->buffer);
         for (uint32_t step = 0; step < STEPS; step++)
-            (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, from, step);
-        shared_toggle(f, g->buffer, ptx_u32(CODES_BYTES + SCALES_BYTES + g->groups * 8 * ROW_BYTES));
+            (g->is_tf32 ? multiply_step_in_tf32 : multiply_step)(g, step);
+        shared_toggle(f, g->buffer, ptx_u32(stage_bytes(g)));
         fold_sums(g, chunk);
     }
-    add_last_total(g);
+    /* The total belongs to the last sums, where there is one. */
+    start = first_chunk(g);
+    PTX_IF (f, ptx_lt(f, ptx_add(f, start, columns - stride), g->args.n)) {
+        ptx_rarely(f);
+        ptx_val past_last = ptx_sub(f, ptx_add(f, g->args.n, stride - 1), start);
+        add_total(g, total_of(g, ptx_sub(f, past_last, columns)));
+    }
 }
 
 /* Before the loop, and again after it where the sums leave no registers to keep this. */
@@ -475,10 +460,9 @@ static void init_thread(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     g->tid = ptx_tid_x(f);
-    g->lane = ptx_laneid(f);
+    g->lane_id = ptx_laneid(f);
     g->warp = ptx_warpid_x(f);
-    g->quad = ptx_shr(f, g->lane, 2);
-    g->member = ptx_and(f, g->lane, 3);
+    g->lane = fragment_find_lane(f, g->lane_id);
     g->first_k = ptx_mul(f, ptx_ctaid_x(f), TILE_K);
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), 8 * g->groups);
 }
@@ -490,9 +474,9 @@ static void store_tile(transposed_mma *g)
 {
     ptx_fn *f = g->f;
     ptx_val mine = ptx_mad(f, g->warp, WARP_K, g->first_k);
-    ptx_val k = ptx_mad(f, g->quad, LANE_K, mine);
+    ptx_val k = ptx_mad(f, g->lane.g, LANE_K, mine);
     ptx_val has_k = ptx_lt(f, k, g->args.k);
-    ptx_val first = ptx_mad(f, g->member, 2, g->first_row);
+    ptx_val first = ptx_mad(f, g->lane.t, 2, g->first_row);
     for (uint32_t group = 0; group < g->groups; group++) {
         for (uint32_t odd = 0; odd < 2; odd++) {
             ptx_val words[FRAGMENTS];
@@ -500,7 +484,8 @@ static void store_tile(transposed_mma *g)
             ptx_val line = ptx_at(f, g->args.out, ptx_mul_wide(f, row, g->args.k));
             ptx_val at = ptx_cast_ptr(f, ptx_at(f, line, k), PTX_U32);
             for (uint32_t i = 0; i < FRAGMENTS; i++)
-                words[i] = narrow_pair(f, g->type, g->sum[i][group][odd], g->sum[i][group][2 + odd]);
+                words[i] =
+                    narrow_pair(f, g->args.type, sum_of(g, i, group)[odd], sum_of(g, i, group)[2 + odd]);
             ptx_val has_row = ptx_lt(f, row, g->args.m);
             PTX_WHEN (f, ptx_and(f, has_k, has_row)) {
                 ptx_store_vec(f, 4, at, words, PTX_PLAIN);
@@ -509,42 +494,23 @@ static void store_tile(transposed_mma *g)
     }
 }
 
-static void finish(transposed_mma *g)
-{
-    ptx_fn *f = g->f;
-    if (g->groups == MOST_GROUPS || (g->args.split_k > 1 && g->type == PTX_F16))
-        init_thread(g);
-    if (g->args.split_k == 1) {
-        store_tile(g);
-        return;
-    }
-    ptx_val sums[FRAGMENTS * MOST_GROUPS * 4];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < FRAGMENTS; i++)
-        for (uint32_t group = 0; group < g->groups; group++)
-            for (uint32_t e = 0; e < 4; e++)
-                sums[count++] = g->sum[i][group][e];
-    PTX_IF (f, nf4_add_parts(f, &g->args, ptx_tid_x(f), THREADS, sums, count)) {
-        ptx_rarely(f);
-        store_tile(g);
-    }
-}
-
 /* ---- the kernel ------------------------------------------------------------------------------------------------ */
 
 static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
 {
-    transposed_mma g = {.f = f, .type = kiln_type(v, "a")};
-    g.pair = g.type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2;
+    const ptx_type type = kiln_type(v, "a");
+    const bool is_vector = kiln_int(v, "vector") == 8;
+    transposed_mma g = {.f = f, .pair = type == PTX_F16 ? PTX_F16X2 : PTX_BF16X2};
     g.groups = kiln_int(v, "tile_m") / 8;
-    g.vector = kiln_int(v, "vector");
-    g.loads = g.vector == 1 ? g.groups : 4;
-    g.total_words = FRAGMENTS * g.groups * 4;
+    g.row_loads = is_vector ? 1 : g.groups;
+    g.row_words = is_vector ? 4 : 1;
+    g.row_threads = is_vector ? g.groups * 8 * CHUNK / 8 : THREADS;
+    g.sum_count = FRAGMENTS * g.groups * 4;
     g.columns_of_sums = FOLD * CHUNK * kiln_int(v, "split_k");
-    g.scales_rows = g.type == PTX_BF16;
+    g.scales_rows = type == PTX_BF16;
     g.is_high_first = kiln_is(v, "nibbles", "high");
-    g.is_tf32 = g.type == PTX_F16 && kiln_is(v, "scales", "any");
-    g.pairs = nf4_table(f, v, g.type, 2048);
+    g.is_tf32 = type == PTX_F16 && kiln_is(v, "scales", "any");
+    g.pairs = nf4_table(f, v, type, 2048);
     g.pairs.is_high_first = g.is_tf32 && g.is_high_first; /* else merge_columns does it */
     return g;
 }
@@ -552,11 +518,10 @@ static transposed_mma geometry(ptx_fn *f, const kiln_variant *v)
 void nf4_gemm_transposed_shape_mma(kiln_shape *s, const kiln_variant *v)
 {
     const transposed_mma g = geometry(NULL, v);
-    const bool is_tight =
-        g.groups == 4 &&
-        g.vector == 1; /* with its addresses of A two thread blocks would run out of registers */
+    /* With its addresses of A two thread blocks would run out of registers. */
+    const bool is_tight = g.groups == 4 && g.row_words == 1;
     s->block[0] = THREADS;
-    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + 2 * (CODES_BYTES + SCALES_BYTES + 8 * g.groups * ROW_BYTES);
+    s->shared_bytes = nf4_pairs_bytes(&g.pairs) + 2 * stage_bytes(&g);
     s->blocks_per_multiprocessor = g.groups <= 4 && !is_tight ? 2 : 1;
     s->trip = CHUNK;
 }
@@ -566,30 +531,32 @@ void nf4_gemm_transposed_emit_mma(ptx_fn *f, const kiln_variant *v)
     transposed_mma g = geometry(f, v);
     g.args = nf4_declare_args(f, v, false, false);
     init_thread(&g);
-    if (g.type == PTX_BF16)
+    if (g.scales_rows)
         g.minus_zero = ptx_var(f, ptx_bits(PTX_BF16X2, 0x80008000));
     /* The table, then two stages. */
     ptx_val start = ptx_address(f, ptx_shared_dynamic(f, PTX_U32));
-    uint32_t table_bytes = nf4_pairs_layout(&g.pairs, start);
-    g.codes_to = ptx_add(f, start, table_bytes);
-    g.scales_to = ptx_add(f, g.codes_to, CODES_BYTES);
-    g.a_to = ptx_add(f, g.scales_to, SCALES_BYTES);
-    g.codes_from = g.codes_to;
-    g.scales_from = g.scales_to;
-    g.a_from = g.a_to;
-    nf4_pairs_find(&g.pairs, g.lane);
+    ptx_val codes = ptx_add(f, start, nf4_pairs_layout(&g.pairs, start));
+    ptx_val scales = ptx_add(f, codes, CODES_BYTES), rows = ptx_add(f, scales, SCALES_BYTES);
+    nf4_pairs_find(&g.pairs, g.lane_id);
     nf4_pairs_fill(&g.pairs, g.tid);
-    init_codes(&g);
-    init_scales(&g);
-    init_rows(&g);
-    /* Registers for what is being loaded. */
-    for (uint32_t i = 0; i < CODES_LOADS; i++)
-        for (uint32_t e = 0; e < 4; e++)
-            g.codes[i][e] = ptx_var(f, ptx_u32(0));
+    init_codes(&g, codes);
+    init_scales(&g, scales);
+    init_rows(&g, rows);
+    for (uint32_t i = 0; i < 4 * CODES_LOADS; i++)
+        g.loaded_codes[i / 4][i % 4] = ptx_var(f, ptx_u32(0));
     for (uint32_t i = 0; i < 2; i++)
-        g.scales[i] = ptx_var(f, ptx_f32(0));
-    for (uint32_t i = 0; i < g.loads; i++)
-        g.a[i] = ptx_var(f, ptx_u32(0));
+        g.loaded_scales[i] = ptx_var(f, ptx_f32(0));
+    for (uint32_t i = 0; i < g.row_loads * g.row_words; i++)
+        g.loaded_rows[i] = ptx_var(f, ptx_u32(0));
     multiply_columns(&g); /* its first barrier is also the table's */
-    finish(&g);
+    if (g.groups == MOST_GROUPS || (g.args.split_k > 1 && g.args.type == PTX_F16))
+        init_thread(&g);
+    if (g.args.split_k == 1) {
+        store_tile(&g);
+        return;
+    }
+    PTX_IF (f, nf4_add_parts(f, &g.args, NULL, ptx_tid_x(f), THREADS, g.sum, g.sum_count)) {
+        ptx_rarely(f);
+        store_tile(&g);
+    }
 }

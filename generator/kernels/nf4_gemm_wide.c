@@ -25,9 +25,8 @@
 enum {
     LANE_ROWS = 4, /* lanes of a warp along rows, along columns */
     LANE_COLUMNS = 8,
-    BLOCK_K = 64,
     DEPTH = 16, /* of a stage */
-    ROUNDS = BLOCK_K / DEPTH,
+    ROUNDS = NF4_BLOCK_K / DEPTH,
     STRIDE = DEPTH + 4,            /* of rows and columns in a stage */
     SCALES = 64,                   /* of a column, at once */
     SCALES_STRIDE = SCALES + 4,    /* so that neighbouring columns are in different banks */
@@ -35,7 +34,8 @@ enum {
     CODE_COLUMNS = WARP_LANES / 2, /* of one load */
     SUMS_PAD = 8,                  /* between rows of sums */
     MOST_ROWS = 8,
-    MOST_COLUMNS = 8
+    MOST_COLUMNS = 8,
+    MOST_SUMS = MOST_ROWS * MOST_COLUMNS
 };
 
 /* A variant while it is emitted. */
@@ -43,17 +43,18 @@ typedef struct wide {
     ptx_fn *f;
     uint32_t tile_m, tile_n, k_warps;
     uint32_t rows, columns; /* per lane */
-    bool is_high_first, is_nested;
+    uint32_t sums;          /* of a lane, row by row */
+    bool is_high_first;
 
     nf4_args args;
-    ptx_val lane, k_warp, tile, first_row; /* the tile's first column and row */
-    ptx_val blocks;                        /* quantised blocks of a column */
+    ptx_val tid, lane, k_warp, tile, first_row; /* the tile's first column and row */
+    ptx_val blocks;                             /* quantised blocks of a column */
     ptx_val has_aligned_scales;
     ptx_val value;                                   /* of code lane mod 16 */
     ptx_val shared, scales, a_to, w_to;              /* U32; where this lane writes */
     ptx_val a_from, w_from, scales_from;             /* and reads */
     ptx_val a_at[MOST_ROWS], codes_at[MOST_COLUMNS]; /* loads of a stage, of a quantised block */
-    ptx_val partial[MOST_ROWS][MOST_COLUMNS], sum[MOST_ROWS][MOST_COLUMNS];
+    ptx_val partial[MOST_SUMS], sum[MOST_SUMS];
 } wide;
 
 static ptx_val word_at(const wide *g, ptx_val address, uint32_t words)
@@ -68,7 +69,7 @@ static void init_loads(wide *g)
     ptx_fn *f = g->f;
     ptx_val row = ptx_and(f, g->lane, 7), piece = ptx_shr(f, g->lane, 3);
     ptx_val half = ptx_shr(f, piece, 1), fours = ptx_and(f, piece, 1);
-    ptx_val along = ptx_mad(f, half, BLOCK_K / 2, ptx_shl(f, fours, 2));
+    ptx_val along = ptx_mad(f, half, NF4_BLOCK_K / 2, ptx_shl(f, fours, 2));
     ptx_val first = ptx_add(f, g->first_row, row);
     for (uint32_t i = 0; i < g->tile_m / 8; i++) {
         ptx_val at = tail_clamp(f, ptx_add(f, first, 8 * i), g->args.m);
@@ -92,7 +93,7 @@ static uint32_t stage_bytes(const wide *g)
 }
 
 /* The warps' stages; after those of all warps, the scales. */
-static void layout_shared(wide *g, ptx_val tid)
+static void layout_shared(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t bytes = 4 * STRIDE;
@@ -107,12 +108,11 @@ static void layout_shared(wide *g, ptx_val tid)
     g->scales_from = ptx_mad(f, lane_column, 4 * SCALES_STRIDE, g->scales);
     ptx_val side = ptx_shr(f, g->lane, 4), column = ptx_and(f, g->lane, CODE_COLUMNS - 1);
     g->w_to = ptx_mad(f, column, bytes, ptx_mad(f, side, 4 * DEPTH / 2, w));
-    if (g->is_nested)
-        nf4_nested_fill(&g->args.nested, ptx_add(f, g->scales, g->tile_n * 4 * SCALES_STRIDE), tid);
+    if (g->args.is_nested)
+        nf4_nested_fill(&g->args.nested, ptx_add(f, g->scales, g->tile_n * 4 * SCALES_STRIDE), g->tid);
 }
 
-/* ---- into shared memory
- * ------------------------------------------------------------------------------------------ */
+/* ---- into shared memory ----------------------------------------------------------------------------------------- */
 
 /* Copies one column's scales with 16 lanes, from the start of a sector. */
 static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
@@ -130,34 +130,28 @@ static void copy_scales(wide *g, ptx_val at, ptx_val to, ptx_val count)
     }
 }
 
-/* Copies the scales of quantised block `first` of each column and of the 63 after it; half a warp takes a column. */
-static void stage_nested_scales(wide *g, ptx_val first)
-{
-    ptx_fn *f = g->f;
-    ptx_val count = ptx_sub(f, g->blocks, first), side = ptx_shr(f, g->lane, 4);
-    ptx_val mine = ptx_mad(f, g->k_warp, 2, side);
-    ptx_val to = ptx_mad(f, mine, 4 * SCALES_STRIDE, g->scales);
-    ptx_val lane = ptx_and(f, g->lane, SCALE_LANES - 1);
-    for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
-        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i));
-        ptx_val line = ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks);
-        nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
-                        SCALE_LANES, lane, word_at(g, to, i * SCALES_STRIDE));
-    }
-}
-
+/* Copies the scales of quantised block `first` of each column, and of the 63 after it; half a warp takes a column. */
 static void stage_scales(wide *g, ptx_val first)
 {
     ptx_fn *f = g->f;
-    ptx_val count = ptx_min(f, ptx_sub(f, g->blocks, first), SCALES);
+    ptx_val count = ptx_sub(f, g->blocks, first), start;
+    if (!g->args.is_nested)
+        count = ptx_min(f, count, SCALES);
     ptx_val side = ptx_shr(f, g->lane, 4);
     ptx_val mine = ptx_mad(f, g->k_warp, 2, side);
     ptx_val to = ptx_mad(f, mine, 4 * SCALES_STRIDE, g->scales);
-    ptx_val start = ptx_shl(f, ptx_and(f, g->lane, SCALE_LANES - 1), 2);
+    ptx_val lane = ptx_and(f, g->lane, SCALE_LANES - 1);
+    if (!g->args.is_nested)
+        start = ptx_shl(f, lane, 2);
     for (uint32_t i = 0; i < g->tile_n; i += 2 * g->k_warps) {
-        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i));
-        ptx_val line = ptx_at(f, g->args.scale, ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks));
-        ptx_val at = ptx_at(f, line, first), into = word_at(g, to, i * SCALES_STRIDE);
+        ptx_val column = ptx_add(f, g->tile, ptx_add(f, mine, i)), into = word_at(g, to, i * SCALES_STRIDE);
+        ptx_val line = ptx_mul_wide(f, tail_clamp(f, column, g->args.n), g->blocks);
+        if (g->args.is_nested) {
+            nf4_nested_copy(&g->args.nested, ptx_add(f, line, ptx_cvt(f, PTX_U64, first)), SCALES, count,
+                            SCALE_LANES, lane, into);
+            continue;
+        }
+        ptx_val at = ptx_at(f, ptx_at(f, g->args.scale, line), first);
         PTX_IF (f, g->has_aligned_scales) {
             PTX_IF (f, ptx_lt(f, start, count)) {
                 ptx_val x[4];
@@ -171,17 +165,6 @@ static void stage_scales(wide *g, ptx_val first)
     }
 }
 
-/* The values of eight codes, the first in the lowest nibble. */
-static void decode(const wide *g, ptx_val word, ptx_val out[8])
-{
-    ptx_fn *f = g->f;
-    for (uint32_t i = 0; i < 8; i++) {
-        uint32_t nibble = g->is_high_first ? i ^ 1 : i;
-        ptx_val lane = nibble == 0 ? word : ptx_shr(f, word, 4 * nibble);
-        out[i] = ptx_shfl_idx(f, g->value, lane);
-    }
-}
-
 static void stage_round(wide *g, const ptx_val a_at[], ptx_val words[MOST_COLUMNS][4], uint32_t round)
 {
     ptx_fn *f = g->f;
@@ -189,7 +172,11 @@ static void stage_round(wide *g, const ptx_val a_at[], ptx_val words[MOST_COLUMN
     for (uint32_t i = 0; i < g->tile_m / 8; i++)
         ptx_load_vec(f, 4, x[i], ptx_at_const(f, a_at[i], round * DEPTH / 2), PTX_NC);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++) {
-        decode(g, words[i][round], w);
+        for (uint32_t code = 0; code < 8; code++) {
+            const uint32_t nibble = g->is_high_first ? code ^ 1 : code;
+            ptx_val lane = nibble == 0 ? words[i][round] : ptx_shr(f, words[i][round], 4 * nibble);
+            w[code] = ptx_shfl_idx(f, g->value, lane);
+        }
         for (uint32_t e = 0; e < 8; e += 4)
             ptx_store_vec(f, 4, word_at(g, g->w_to, i * CODE_COLUMNS * STRIDE + e), &w[e], PTX_PLAIN);
     }
@@ -211,7 +198,7 @@ static void multiply_round(wide *g)
             ptx_load_vec(f, 4, w, word_at(g, b, c * LANE_COLUMNS * STRIDE), PTX_PLAIN);
             for (uint32_t e = 0; e < 4; e++)
                 for (uint32_t r = 0; r < g->rows; r++)
-                    ptx_fma_to(f, g->partial[r][c], x[r][e], w[e]);
+                    ptx_fma_to(f, g->partial[r * g->columns + c], x[r][e], w[e]);
         }
     }
 }
@@ -223,12 +210,11 @@ static void multiply_block(wide *g, ptx_val number, ptx_val scales)
     ptx_val words[MOST_COLUMNS][4], a_at[MOST_ROWS];
     ptx_val k = ptx_shl(f, number, 6), word = ptx_shl(f, number, 3);
     for (uint32_t i = 0; i < g->tile_n / CODE_COLUMNS; i++)
-        ptx_load_vec(f, 4, words[i], ptx_at(f, g->codes_at[i], word), PTX_NC | PTX_NO_ALLOCATE);
+        ptx_load_vec(f, 4, words[i], ptx_at(f, g->codes_at[i], word), NF4_CODE_HINTS);
     for (uint32_t i = 0; i < g->tile_m / 8; i++)
         a_at[i] = ptx_at(f, g->a_at[i], k);
-    for (uint32_t r = 0; r < g->rows; r++)
-        for (uint32_t c = 0; c < g->columns; c++)
-            ptx_set(f, g->partial[r][c], 0);
+    for (uint32_t i = 0; i < g->sums; i++)
+        ptx_set(f, g->partial[i], 0);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         stage_round(g, a_at, words, round);
         ptx_warp_barrier(f);
@@ -237,22 +223,20 @@ static void multiply_block(wide *g, ptx_val number, ptx_val scales)
     }
     for (uint32_t c = 0; c < g->columns; c++) {
         ptx_val scale = ptx_load(f, word_at(g, scales, c * LANE_COLUMNS * SCALES_STRIDE));
-        for (uint32_t r = 0; r < g->rows; r++)
-            ptx_fma_to(f, g->sum[r][c], g->partial[r][c], scale);
+        for (uint32_t i = c; i < g->sums; i += g->columns)
+            ptx_fma_to(f, g->sum[i], g->partial[i], scale);
     }
 }
 
 static void multiply(wide *g)
 {
     ptx_fn *f = g->f;
-    for (uint32_t r = 0; r < g->rows; r++) {
-        for (uint32_t c = 0; c < g->columns; c++) {
-            g->sum[r][c] = ptx_var(f, ptx_f32(0));
-            g->partial[r][c] = ptx_declare(f, PTX_F32);
-        }
+    for (uint32_t i = 0; i < g->sums; i++) {
+        g->sum[i] = ptx_var(f, ptx_f32(0));
+        g->partial[i] = ptx_declare(f, PTX_F32);
     }
     PTX_FOR (f, first, 0, g->blocks, SCALES) {
-        (g->is_nested ? stage_nested_scales : stage_scales)(g, first);
+        stage_scales(g, first);
         ptx_barrier(f);
         ptx_val until = ptx_min(f, ptx_add(f, first, SCALES), g->blocks);
         ptx_val start = ptx_add(f, first, g->k_warp);
@@ -267,25 +251,21 @@ static void multiply(wide *g)
 
 /* ---- sums over warps ------------------------------------------------------------------------------------------- */
 
-static void store_sums(wide *g)
-{
-    ptx_fn *f = g->f;
-    const uint32_t stride = g->tile_n + SUMS_PAD;
-    ptx_val mine = ptx_mad(f, g->k_warp, 4 * stride * g->tile_m, g->shared);
-    ptx_val row = ptx_shr(f, g->lane, 3), column = ptx_and(f, g->lane, 7);
-    ptx_val line = ptx_mad(f, row, 4 * stride, mine);
-    ptx_val to = ptx_mad(f, column, 4, line);
-    for (uint32_t r = 0; r < g->rows; r++)
-        for (uint32_t c = 0; c < g->columns; c++)
-            ptx_store(f, word_at(g, to, r * LANE_ROWS * stride + c * LANE_COLUMNS), g->sum[r][c]);
-}
-
-/* Thread t takes column t mod tile_n, and every (threads / tile_n)-th row. */
-static void store_tile(wide *g, ptx_val tid)
+/* The warps' sums go where their stages were. Thread t then takes column t mod tile_n, and every (threads / tile_n)-th row. */
+static void store_tile(wide *g)
 {
     ptx_fn *f = g->f;
     const uint32_t stride = g->tile_n + SUMS_PAD, rows_apart = g->k_warps * WARP_LANES / g->tile_n;
-    ptx_val in_tile = ptx_and(f, tid, g->tile_n - 1), row = ptx_div(f, tid, g->tile_n);
+    ptx_val mine = ptx_mad(f, g->k_warp, 4 * stride * g->tile_m, g->shared);
+    ptx_val lane_row = ptx_shr(f, g->lane, 3), lane_column = ptx_and(f, g->lane, 7);
+    ptx_val lane_line = ptx_mad(f, lane_row, 4 * stride, mine);
+    ptx_val lane_to = ptx_mad(f, lane_column, 4, lane_line);
+    for (uint32_t i = 0; i < g->sums; i++) {
+        const uint32_t row_at = i / g->columns * LANE_ROWS, column_at = i % g->columns * LANE_COLUMNS;
+        ptx_store(f, word_at(g, lane_to, row_at * stride + column_at), g->sum[i]);
+    }
+    ptx_barrier(f);
+    ptx_val in_tile = ptx_and(f, g->tid, g->tile_n - 1), row = ptx_div(f, g->tid, g->tile_n);
     ptx_val line = ptx_mad(f, row, 4 * stride, g->shared);
     ptx_val from = ptx_mad(f, in_tile, 4, line);
     ptx_val column = ptx_add(f, g->tile, in_tile), first = ptx_add(f, g->first_row, row);
@@ -304,55 +284,52 @@ static void store_tile(wide *g, ptx_val tid)
 
 static wide geometry(ptx_fn *f, const kiln_variant *v)
 {
-    wide g = {.f = f,
-              .is_high_first = kiln_is(v, "nibbles", "high"),
-              .is_nested = kiln_is(v, "scale_type", "nested")};
+    wide g = {.f = f, .is_high_first = kiln_is(v, "nibbles", "high")};
     g.tile_m = kiln_int(v, "tile_m");
     g.tile_n = kiln_int(v, "tile_n");
     g.k_warps = kiln_int(v, "k_warps");
     g.rows = g.tile_m / LANE_ROWS;
     g.columns = g.tile_n / LANE_COLUMNS;
+    g.sums = g.rows * g.columns;
     return g;
 }
 
-static void init_warp(wide *g)
+static void init_threads(wide *g)
 {
     ptx_fn *f = g->f;
     uint64_t bits[WARP_LANES];
     for (uint32_t i = 0; i < WARP_LANES; i++)
         bits[i] = ptx_number(PTX_F32, nf4_values[i % 16]).bits;
+    g->tid = ptx_tid_x(f);
     g->lane = ptx_laneid(f);
     g->k_warp = ptx_warpid_x(f);
     g->tile = ptx_mul(f, ptx_ctaid_x(f), g->tile_n);
     g->first_row = ptx_mul(f, ptx_ctaid_y(f), g->tile_m);
-    g->blocks = ptx_shr(f, g->args.k, 6);
+    g->blocks = nf4_blocks(f, &g->args);
     g->value = ptx_load_hint(f, ptx_at(f, ptx_global_table(f, PTX_F32, WARP_LANES, bits), g->lane), PTX_NC);
-    if (!g->is_nested)
+    if (!g->args.is_nested)
         g->has_aligned_scales = nf4_has_aligned_scales(f, &g->args, g->blocks);
 }
 
 void nf4_gemm_shape_wide(kiln_shape *s, const kiln_variant *v)
 {
     const wide g = geometry(NULL, v);
-    const uint32_t sums = 2 * g.rows * g.columns, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
+    const uint32_t sums = 2 * g.sums, registers = sums <= 32 ? 128 : sums <= 64 ? 168 : 255;
     s->block[0] = g.k_warps * WARP_LANES;
-    s->shared_bytes =
-        g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE + (g.is_nested ? NF4_NESTED_BYTES : 0);
+    s->shared_bytes = g.k_warps * stage_bytes(&g) + g.tile_n * 4 * SCALES_STRIDE +
+                      (kiln_is(v, "scale_type", "nested") ? NF4_NESTED_BYTES : 0);
     s->blocks_per_multiprocessor = lanes_blocks(g.k_warps * WARP_LANES, registers);
-    s->trip = 64;
+    s->trip = NF4_BLOCK_K;
     s->loop_warps = g.k_warps;
 }
 
 void nf4_gemm_emit_wide(ptx_fn *f, const kiln_variant *v)
 {
     wide g = geometry(f, v);
-    g.args = nf4_declare_args(f, v, g.is_nested, kiln_is(v, "rows", "strided"));
-    ptx_val tid = ptx_tid_x(f);
-    init_warp(&g);
-    layout_shared(&g, tid);
+    g.args = nf4_gemm_declare_args(f, v);
+    init_threads(&g);
+    layout_shared(&g);
     init_loads(&g);
     multiply(&g);
-    store_sums(&g);
-    ptx_barrier(f);
-    store_tile(&g, tid);
+    store_tile(&g);
 }
