@@ -42,6 +42,11 @@ static ptx_val pick(ptx_fn *f, const ptx_val words[CODES], uint32_t selector)
     return ptx_prmt(f, low, high, 0x5410);
 }
 
+ptx_val codes_join(ptx_fn *f, const ptx_val words[CODES])
+{
+    return pick(f, words, LOWEST_BYTES);
+}
+
 /* In the highest byte. small_float's code is 20 bits up, below a bit for the sign that it does not have. */
 static ptx_val e4m3_software(ptx_fn *f, ptx_val x)
 {
@@ -73,7 +78,7 @@ ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES])
         ptx_val code = ptx_min(f, ptx_cvt_rni(f, PTX_S32, x[i]), 127);
         words[i] = ptx_as(f, PTX_U32, ptx_max(f, code, -128));
     }
-    return pick(f, words, LOWEST_BYTES);
+    return codes_join(f, words);
 }
 
 /* ---- values of codes ------------------------------------------------------------------------------------------------- */

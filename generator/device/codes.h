@@ -21,11 +21,17 @@ ptx_val small_float_code(ptx_fn *f, const small_float *of, ptx_val rounded);
 
 enum { CODES = 4 }; /* of a word, U32, the first in its lowest byte */
 
+/* The lowest bytes of four words as one. */
+ptx_val codes_join(ptx_fn *f, const ptx_val words[CODES]);
+
 /* Rounded to nearest even; at most 448 in magnitude; a NaN is 0x7f. The same on all targets. */
 ptx_val codes_e4m3(ptx_fn *f, const ptx_val x[CODES]);
 
 /* Rounded to nearest even, from -128 to 127; a NaN is 0. */
 ptx_val codes_int8(ptx_fn *f, const ptx_val x[CODES]);
+
+/* The least absmax that signed bytes are scaled by: a 127th of it, and 127 times its inverse, are normal numbers. */
+#define INT8_LEAST_ABSMAX 0x1p-118f
 
 /* Codes as F16 or, from sm_80 on, BF16. */
 typedef struct codes_values {
