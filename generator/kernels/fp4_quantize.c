@@ -255,8 +255,7 @@ static ptx_val encode_software(quantizer *q, const ptx_val x[])
         ptx_val rounded = small_float_round(f, &small_float_e2m1, x[i]);
         ptx_val code = ptx_shl(f, small_float_code(f, &small_float_e2m1, rounded), 6);
         ptx_val sign = ptx_as(f, PTX_U32, x[i]);
-        ptx_val nibble = ptx_lop3(f, sign, 0x80000000, code, 0xEA); /* (a & b) | c */
-        word = ptx_shf_l(f, nibble, word, 4);
+        word = ptx_shf_l(f, codes_sign(f, sign, 0x80000000, code), word, 4);
     }
     return word;
 }

@@ -52,8 +52,7 @@ typedef struct nvfp4_rows {
     ptx_val first_of_pass, first_of_warp; /* rows */
     ptx_val row_bytes;
     ptx_val tiles, tile_row_bytes; /* tiled: of 128 rows; of a matrix, U32; all of those rows, U64 */
-    ptx_val batch;                 /* from first_batch on by batches */
-    ptx_val first_batch, batches;
+    ptx_val batch, first_batch, batches;
     ptx_val b_at, sfb_at; /* addresses of the batch's vector */
     /* Of the lane's rows: addresses, sums, and marks of NaNs. */
     ptx_val a_at[NVFP4_MOST_ROWS], sfa_at[NVFP4_MOST_ROWS], sum[NVFP4_MOST_ROWS], marks[NVFP4_MOST_ROWS];
@@ -65,8 +64,8 @@ nvfp4_rows nvfp4_init(ptx_fn *f, const kiln_variant *v);
 uint32_t nvfp4_pass_rows(const nvfp4_rows *g);
 void nvfp4_start_pass(nvfp4_rows *g, ptx_val first);
 
-/* Has `begin`, unless it is null, begin each batch, and `pass` multiply the rows of each of its passes. */
-void nvfp4_each_pass(nvfp4_rows *g, void (*begin)(void *of), void (*pass)(void *of), void *of);
+/* Sets what depends on the batch. A thread block has every batches-th from first_batch on, of l. */
+void nvfp4_start_batch(nvfp4_rows *g, ptx_val batch);
 
 /* The length of a warp's loop: `length`, or 0 where it has no rows in the pass. */
 ptx_val nvfp4_share_of_warp(const nvfp4_rows *g, ptx_val length);

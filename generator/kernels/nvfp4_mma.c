@@ -247,9 +247,8 @@ static void find_rows(gemv *g, const nvfp4_rows *pass)
 }
 
 /* Loads a warp's first piece of a batch. */
-static void begin_batch(void *of)
+static void begin_batch(gemv *g)
 {
-    gemv *g = of;
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
         g->of.a_at[r] = ptx_declare(f, PTX_U64);
@@ -341,9 +340,8 @@ static void end_rows(gemv *g)
     nvfp4_store_sums(&g->of, sum, row_in_warp, 2 * g->tiles, is_first);
 }
 
-static void multiply_rows(void *of)
+static void multiply_rows(gemv *g)
 {
-    gemv *g = of;
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++)
         nvfp4_start_row(&g->of, r);
@@ -410,5 +408,12 @@ void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)
         ptx_val zero[4] = {ptx_u32(0), ptx_u32(0), ptx_u32(0), ptx_u32(0)};
         ptx_store_vec(f, 4, shared_at(f, PTX_U32, at, 0), zero, PTX_PLAIN);
     }
-    nvfp4_each_pass(&g.of, begin_batch, multiply_rows, &g);
+    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
+        nvfp4_start_batch(&g.of, batch);
+        begin_batch(&g);
+        PTX_FOR (f, first, g.of.first, g.of.end, nvfp4_pass_rows(&g.of)) {
+            nvfp4_start_pass(&g.of, first);
+            multiply_rows(&g);
+        }
+    }
 }

@@ -239,9 +239,8 @@ static void wait_for_warps(gemv *g)
         ptx_barrier(g->of.f);
 }
 
-static void multiply_rows(void *of)
+static void multiply_rows(gemv *g)
 {
-    gemv *g = of;
     ptx_fn *f = g->of.f;
     uint32_t shift = g->lane_codes == 32 ? 5 : 4;
     /* Finds the rows; rows beyond the last repeat it. Prefetches their first lines before b is decoded. */
@@ -314,5 +313,11 @@ void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v)
     g.scales = ptx_mad(f, g.of.lane, 2 * g.blocks, scales);
     ptx_val groups = ptx_shr(f, g.of.k, g.lane_codes == 32 ? 5 : 4);
     g.last_group = ptx_sub(f, groups, 1);
-    nvfp4_each_pass(&g.of, NULL, multiply_rows, &g);
+    PTX_FOR (f, batch, g.of.first_batch, g.of.l, g.of.batches) {
+        nvfp4_start_batch(&g.of, batch);
+        PTX_FOR (f, first, g.of.first, g.of.end, nvfp4_pass_rows(&g.of)) {
+            nvfp4_start_pass(&g.of, first);
+            multiply_rows(&g);
+        }
+    }
 }
