@@ -374,12 +374,7 @@ static const kiln_rule rules[] = {
 };
 /* clang-format on */
 
-static const kiln_value example[] = {
-    {"m", "128"},
-    {"k", "1024"},
-    {"global_scale", "1"},
-    {.arg = NULL},
-};
+static const kiln_value example[] = {{"m", "128"}, {"k", "1024"}, {"global_scale", "1"}, {.arg = NULL}};
 
 const kiln_family fp4_quantize_family = {
     .name = "fp4_quantize",

@@ -13,8 +13,7 @@ enum {
     NVFP4_DEPTH = 16384, /* codes of b that are decoded at once */
     NVFP4_THREADS = 256, /* per thread block */
     NVFP4_WARPS = NVFP4_THREADS / 32,
-    NVFP4_MOST_ROWS = 4,    /* of a lane */
-    NVFP4_SUPER_CODES = 512 /* of a row, in a trip of strategy mma's main loop */
+    NVFP4_MOST_ROWS = 4 /* of a lane */
 };
 
 /* ---- codes and scales --------------------------------------------------------------------------------------------- */
@@ -100,11 +99,12 @@ void nvfp4_store_sums(const nvfp4_rows *g, const ptx_val sums[], const ptx_val r
 void nvfp4_emit_simt(ptx_fn *f, const kiln_variant *v);
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v);
 
-/* Dynamic shared memory: the most that a call takes; on tensor cores what a call takes whose chunk of b has `depth` codes. */
-uint32_t nvfp4_simt_shared_bytes(uint32_t lane_codes, bool is_hardware);
-uint32_t nvfp4_mma_shared_bytes(uint32_t depth);
-
-/* Codes of each row in a trip of a warp's main loop. */
-uint32_t nvfp4_simt_trip(const kiln_variant *v);
+/* What a chunk of b takes of dynamic shared memory: zero_bytes, and part_bytes for each part_codes that it begins. */
+typedef struct nvfp4_chunk {
+    uint32_t zero_bytes, part_bytes, part_codes;
+    uint32_t trip; /* codes of each row in a trip of a warp's main loop */
+} nvfp4_chunk;
+nvfp4_chunk nvfp4_simt_chunk(const kiln_variant *v);
+nvfp4_chunk nvfp4_mma_chunk(const kiln_variant *v);
 
 #endif

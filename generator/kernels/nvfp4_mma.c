@@ -18,8 +18,9 @@
 #include "nvfp4.h"
 
 enum {
-    STEPS = 4, /* of a super-step */
-    SUPER_SCALES = NVFP4_SUPER_CODES / NVFP4_BLOCK,
+    SUPER_CODES = 512, /* of a row in a super-step */
+    STEPS = 4,         /* of a super-step */
+    SUPER_SCALES = SUPER_CODES / NVFP4_BLOCK,
     HALF_CHUNKS = 8,   /* of 32 codes, in half a super-step */
     PLANE_BYTES = 128, /* of b: 16 bytes of each such chunk */
     BLOCK_BYTES = 2 * PLANE_BYTES,
@@ -234,7 +235,7 @@ static void find_rows(gemv *g, const nvfp4_rows *pass)
     ptx_val odd = ptx_and(f, g->in_group, 1);
     ptx_val chunk = ptx_mad(f, upper, 8, odd);
     ptx_val chunk_at = ptx_mul(f, chunk, 16);
-    ptx_val code_offset = ptx_mad_wide(f, g->of.slice, NVFP4_SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
+    ptx_val code_offset = ptx_mad_wide(f, g->of.slice, SUPER_CODES / 2, ptx_cvt(f, PTX_U64, chunk_at));
     ptx_val half_at = ptx_mul_wide(f, upper, scales_apart(g) / 2);
     ptx_val scale_offset = ptx_mad_wide(f, g->of.slice, scales_apart(g), half_at);
     ptx_val row = ptx_add(f, pass->first_of_warp, g->first_row);
@@ -277,7 +278,7 @@ static ptx_val step_addresses(gemv *g, ptx_val super, const nvfp4_rows *next_pas
 {
     ptx_fn *f = g->of.f;
     for (uint32_t r = 0; r < 2 * g->tiles; r++) {
-        ptx_add_to(f, g->of.a_at[r], g->of.k_warps * NVFP4_SUPER_CODES / 2);
+        ptx_add_to(f, g->of.a_at[r], g->of.k_warps * SUPER_CODES / 2);
         ptx_add_to(f, g->of.sfa_at[r], g->of.k_warps * scales_apart(g));
     }
     ptx_val next = ptx_add(f, super, g->of.k_warps);
@@ -386,9 +387,11 @@ static void init_offsets(gemv *g)
     g->half_shift = ptx_shl(f, odd, 4);
 }
 
-uint32_t nvfp4_mma_shared_bytes(uint32_t depth)
+nvfp4_chunk nvfp4_mma_chunk(const kiln_variant *v)
 {
-    return ZERO_BYTES + depth / 512 * SUPER_BYTES;
+    (void)v;
+    return (nvfp4_chunk){
+        .zero_bytes = ZERO_BYTES, .part_bytes = SUPER_BYTES, .part_codes = SUPER_CODES, .trip = SUPER_CODES};
 }
 
 void nvfp4_emit_mma(ptx_fn *f, const kiln_variant *v)

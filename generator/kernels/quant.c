@@ -81,39 +81,40 @@ static ptx_val reduce_rows(quant *q, ptx_op op, ptx_val values[])
 
 /* ---- steps shared by the fast bodies ------------------------------------------------------------------------------ */
 
-/* The extremes of the elements of a row that this lane holds. */
-static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t row, bool nan_wins)
+/* The extremes of what this lane holds of a row: `count` elements of each step, or pairs of them. */
+static quant_extremes extremes_of_row(quant *q, quant_elements x, uint32_t count, uint32_t row, bool nan_wins)
 {
     quant_extremes e = quant_extremes_of(q, x[row * q->row_steps][0], nan_wins);
-    for (uint32_t i = 1; i < q->row_steps * q->lane_elements; i++)
-        quant_extremes_add(q, &e, x[row * q->row_steps + i / q->lane_elements][i % q->lane_elements]);
+    for (uint32_t i = 1; i < q->row_steps * count; i++)
+        quant_extremes_add(q, &e, x[row * q->row_steps + i / count][i % count]);
     return e;
 }
 
-/* The same, two elements at a time. */
-static quant_extremes extremes_of_pairs(quant *q, quant_words words, uint32_t row, bool nan_wins)
+/* Of extremes of pairs, which are pairs. */
+static void join_halves(quant *q, quant_extremes *e)
 {
-    const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
-    quant_extremes e = quant_extremes_of(q, ptx_as(q->f, pair, words[row * q->row_steps][0]), nan_wins);
-    for (uint32_t i = 1; i < 4 * q->row_steps; i++)
-        quant_extremes_add(q, &e, ptx_as(q->f, pair, words[row * q->row_steps + i / 4][i % 4]));
     for (uint32_t i = 0; i < q->stored; i++) {
         ptx_val halves[2];
-        widen_pair(q->f, q->type, ptx_as(q->f, PTX_U32, e.at[i]), halves);
-        e.at[i] = ptx_op2(q->f, quant_extreme[nan_wins][i], halves[0], halves[1], PTX_HERE);
+        widen_pair(q->f, q->type, ptx_as(q->f, PTX_U32, e->at[i]), halves);
+        e->at[i] = ptx_op2(q->f, quant_extreme[e->nan_wins][i], halves[0], halves[1], PTX_HERE);
     }
-    return e;
 }
 
-/* Widens the tile as far as it takes the elements. */
+/* Unless the target compares pairs, widens the tile to x. */
 static quant_numbers numbers_of_tile(quant *q, quant_words words, quant_elements x, bool nan_wins)
 {
+    const ptx_type pair = q->type == PTX_BF16 ? PTX_BF16X2 : PTX_F16X2;
     ptx_val extremes[2][QUANT_MOST_STEPS];
-    for (uint32_t step = 0; step < q->steps && !q->has_pairs; step++)
-        quant_widen_step(q, words[step], x[step]);
+    for (uint32_t step = 0; step < q->steps; step++) {
+        if (!q->has_pairs)
+            quant_widen_step(q, words[step], x[step]);
+        for (uint32_t i = 0; i < 4 && q->has_pairs; i++)
+            x[step][i] = ptx_as(q->f, pair, words[step][i]);
+    }
     for (uint32_t row = 0; row < q->rows; row++) {
-        const quant_extremes e =
-            q->has_pairs ? extremes_of_pairs(q, words, row, nan_wins) : extremes_of_row(q, x, row, nan_wins);
+        quant_extremes e = extremes_of_row(q, x, q->has_pairs ? 4 : q->lane_elements, row, nan_wins);
+        if (q->has_pairs)
+            join_halves(q, &e);
         for (uint32_t i = 0; i < 2; i++)
             extremes[i][row] = e.at[i];
     }
@@ -216,7 +217,7 @@ static void store_numbers_predicated(quant *q, const tile_row *r, const quant_nu
 
 static quant_numbers numbers_of_row(quant *q, quant_elements x)
 {
-    quant_extremes e = extremes_of_row(q, x, 0, false);
+    quant_extremes e = extremes_of_row(q, x, q->lane_elements, 0, false);
     for (uint32_t i = 0; i < q->stored; i++)
         e.at[i] = reduce_from(q, quant_extreme[false][i], e.at[i], 1);
     return quant_numbers_of(q, e);

@@ -78,7 +78,7 @@ static quant_numbers load_numbers(quant *q, const finder *w, ptx_val group, ptx_
         g.at[QUANT_SCALE] = quant_nested_scale(q, w->first_group, group, &in_bounds);
     for (uint32_t i = 0; i < q->stored && !q->is_nested; i++) {
         ptx_val at = quant_number_at(q, i, w->first_group, group);
-        g.at[i] = widen_load_where(q->f, q->wide, at, in_bounds, ptx_number(q->wide, 1));
+        g.at[i] = widen_load_where(q->f, q->wide, at, in_bounds, ptx_number(q->wide, 1), PTX_NC);
     }
     return g;
 }
@@ -354,12 +354,7 @@ static void keep_elements(quant *q, const share *s)
 /* A NaN where it is out of bounds. */
 static ptx_val load_kept(quant *q, ptx_val at, ptx_val in_bounds)
 {
-    ptx_fn *f = q->f;
-    ptx_val x = ptx_var(f, quant_nan(q));
-    PTX_WHEN (f, in_bounds) {
-        ptx_set(f, x, ptx_load(f, at));
-    }
-    return x;
+    return widen_load_where(q->f, q->wide, at, in_bounds, quant_nan(q), PTX_PLAIN);
 }
 
 /* ---- extremes ----------------------------------------------------------------------------------------------------- */

@@ -107,7 +107,7 @@ ptx_val quant_nan(const quant *q)
 ptx_val quant_load_element(quant *q, ptx_val at, ptx_val in_bounds)
 {
     ptx_val nan = q->type == PTX_F16 ? ptx_u16(0x7fff) : q->type == PTX_BF16 ? ptx_u32(0x7fff) : quant_nan(q);
-    return widen_load_where(q->f, q->type, at, in_bounds, nan);
+    return widen_load_where(q->f, q->type, at, in_bounds, nan, PTX_NC);
 }
 
 ptx_type quant_word_type(const quant *q)
