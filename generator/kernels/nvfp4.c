@@ -6,6 +6,7 @@
 #include "device/narrow.h"
 #include "device/scale_tiles.h"
 #include "device/shared.h"
+#include "device/tail.h"
 
 enum { NAN_MARKS = 0x40004000 };
 
@@ -197,8 +198,7 @@ static ptx_val tiled_scales(const nvfp4_rows *g, ptx_val place)
 void nvfp4_find_row(const nvfp4_rows *g, ptx_val row, ptx_val *codes, ptx_val *scales)
 {
     ptx_fn *f = g->f;
-    ptx_val present = ptx_min(f, row, ptx_sub(f, g->end, 1));
-    ptx_val of_matrix = present;
+    ptx_val present = tail_clamp(f, row, g->end), of_matrix = present;
     if (g->is_tiled) {
         ptx_val last = ptx_sub(f, g->m, 1);
         of_matrix = ptx_min(f, scale_tiles_row(f, present), last);
